@@ -1,5 +1,5 @@
-//! Condenses a comparison of stacks, a study of channels or codecs, or published measurements that were tried again, to
-//! what documents quote of it: `cargo xtask figures --measure` keeps that under `docs/results`.
+//! Condenses a study's results, or reproduced published measurements, to the figures that documents quote. `cargo
+//! xtask figures --measure` keeps them in `docs/results`.
 //!
 //! ```text
 //! cargo run -p thalweg-lab --example condense -- study/results.json

@@ -1,4 +1,4 @@
-//! Findings of a study, and doubts about its figures, as texts.
+//! Findings of a study and doubts about its figures, as text.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 use thalweg_measure::figures::percent;
 use thalweg_measure::wording::counted;
 
-/// One thing that a study found.
+/// One finding of a study.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     /// A short heading.
@@ -20,7 +20,7 @@ pub(crate) fn found(texts: impl IntoIterator<Item = (&'static str, Option<String
     texts.into_iter().filter_map(|(topic, text)| Some(Finding { topic, text: text? })).collect()
 }
 
-/// What a reader must know before using the figures of a study, in one or two sentences.
+/// A caveat about a study's figures, in one or two sentences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt(pub(crate) String);
 
@@ -31,18 +31,18 @@ impl AsRef<str> for Doubt {
 }
 
 impl Doubt {
-    /// Not all planned windows were measured.
+    /// Notes that not all planned windows were measured.
     pub(crate) fn cut_short(done: usize, planned: usize) -> Self {
         let planned = counted(planned as u64, "window");
         Self(format!("The study was cut short: {done} of {planned} were measured."))
     }
 
-    /// The program was built without optimizations.
+    /// Notes that the program was built without optimizations.
     pub(crate) fn build(build: &str) -> Self {
         Self(format!("This is a {build} build; use --release for meaningful figures."))
     }
 
-    /// Other programs ran when the study started.
+    /// Notes that other programs ran when the study started.
     pub(crate) fn busy(load_average: f64, cores: usize) -> Self {
         Self(format!(
             "Other programs were running when the study started (load average {load_average:.1} on {}); repeat it on \
@@ -51,7 +51,7 @@ impl Doubt {
         ))
     }
 
-    /// The noise floor, as a ratio such as 1.3, is high; `scope`: of which figures, if not of all.
+    /// Notes that the noise floor, as a ratio such as 1.3, is high. `scope` names the figures if not all are affected.
     pub(crate) fn noisy(scope: Option<&str>, floor: f64) -> Self {
         let differed = |start: &str| {
             format!(
@@ -66,7 +66,7 @@ impl Doubt {
         Self(format!("{said}: this is the noise floor{place}, and smaller differences are not significant."))
     }
 
-    /// Something could not be measured.
+    /// Notes that something could not be measured.
     pub(crate) fn left_out(what: &impl fmt::Display, reason: &str) -> Self {
         Self(format!("{what}: {reason}"))
     }

@@ -1,18 +1,17 @@
-//! The laboratory: it measures RPC stacks and says what it saw.
+//! Measures RPC stacks and reports the results.
 //!
-//! `plan -> drive -> record -> analyse -> report`, with plain values between them. A study is data; what drives it
-//! never prints; what reports it never measures.
+//! `plan -> drive -> record -> analyse -> report`, with plain values in between. A study is data. Drivers never print,
+//! and reports never measure.
 //!
-//! [`published`] tries again what others measured, by those studies.
+//! [`published`] repeats published measurements with these studies.
 //!
-//! [`study`] is the engine: it conducts any plan of windows, saves what is found, and has it analysed once. The
-//! studies ([`sizes`], [`channels`], [`connections`], [`codec`], [`json`]) stand on it, each in a folder of its own
-//! with its plan, its analysis, its findings and its sections of the page. What studies of calls share (points,
-//! windows, their results, doubts) is [`load`]; who measures these windows is [`process`]. [`report`] writes any
-//! analysis as a page, a table and text.
+//! [`study`] is the engine: it runs any plan of windows, saves the results and has them analysed once. Each study
+//! ([`sizes`], [`channels`], [`connections`], [`codec`], [`json`]) is a folder with its plan, analysis, findings and
+//! page sections. [`load`] has the parts that studies of calls share: points, windows, results and doubts. [`process`]
+//! measures these windows. [`report`] writes any analysis as a page, a table and text.
 //!
-//! The processes themselves, with the services and the clients that call them, are in `thalweg-load`. Figures,
-//! statistics and the frame of the page are in `thalweg-measure`.
+//! `thalweg-load` has the processes, with their services and clients. `thalweg-measure` has figures, statistics and
+//! the frame of the page.
 //!
 //! ```no_run
 //! use thalweg_lab::{AnyResults, report};
@@ -22,7 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// The command prints, by one way.
+// Only the command prints.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod findings;

@@ -1,4 +1,4 @@
-//! Points, windows, executors and result tables that all studies of calls share.
+//! Points, windows, executors and result tables shared by all studies of calls.
 
 pub(crate) mod condensed;
 pub(crate) mod doubts;

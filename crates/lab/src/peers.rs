@@ -1,4 +1,4 @@
-//! Where other stacks are: programs that keep the contract of `peers/README.md`.
+//! Locates other stacks: programs that follow the contract in `peers/README.md`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,57 +9,58 @@ use std::process::{Command, Stdio};
 use crate::process::{Program, ask, unlike_contract};
 use crate::stack::Stack;
 
-/// The folder of the codecs of the codec study.
+/// Folder of the codec study's codecs.
 pub const CODECS: &str = "codec";
-/// Peers that convert messages in other languages: a short name of each, and that of its folder.
+/// Peers that convert messages in other languages: short name and folder of each.
 pub const CONVERTERS: &[(&str, &str)] = &[("jvm", "jvm-codec")];
 
-/// Peers that serve JSON beside gRPC, and make no calls.
+/// Peers that serve JSON and gRPC but make no calls.
 pub const JSON_SERVERS: &[&str] = &["armeria", "axum", "connect-go", "grpc-gateway", "lognet", "spring"];
-/// Those of them whose code is compiled while it runs: they are slow at first.
+/// JSON servers that compile code at run time and are therefore slow at first.
 pub const COMPILED_LATE: &[&str] = &["armeria", "lognet", "spring"];
 
-/// Says where to get the other stacks.
+/// Tells the user how to get the other stacks.
 pub const NO_PEERS: &str = "other stacks not found; in a clone of the Thalweg repository run `cargo xtask peers`, then \
      use --peers target/peers";
 
 /// A peer's executable in its folder.
 const EXECUTABLE: &str = "peer";
-/// What stands in its place when it could not be built: the reason.
+/// File that replaces the executable if the build failed, with the reason.
 const NOT_BUILT: &str = "not-built.txt";
 
-/// A folder with a folder for each peer.
+/// A folder that contains a folder for each peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeersDirectory {
     path: PathBuf,
-    /// The root of the sources that it belongs to: there, what is missing can be built.
+    /// Root of the source checkout that it belongs to, where missing peers can be built.
     checkout: Option<PathBuf>,
 }
 
 impl PeersDirectory {
-    /// This folder. What is missing in it stays missing.
+    /// Uses this folder. Missing peers are not built.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), checkout: None }
     }
 
-    /// `target/peers` of the sources that this program or the current directory lies in.
+    /// Finds `target/peers` of the checkout that contains this program or the current directory.
     pub fn find() -> Option<Self> {
         let places = [std::env::current_exe(), std::env::current_dir()];
         let checkout = places.iter().flatten().find_map(|place| checkout_of(place))?;
         Some(Self { path: checkout.join("target/peers"), checkout: Some(checkout) })
     }
 
-    /// This folder, or, if none is named, the one that is [found](Self::find).
+    /// Uses this folder, or [finds](Self::find) one if none is named.
     pub fn named_or_found(path: Option<&Path>) -> Option<Self> {
         path.map_or_else(Self::find, |path| Some(Self::at(path)))
     }
 
-    /// Where it is.
+    /// Returns the folder's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Names of the stacks that are here or could be: peers that convert messages, or serve JSON alone, make no calls.
+    /// Returns names of stacks that are present or can be built, without peers that only convert messages or serve
+    /// JSON.
     pub fn names(&self) -> BTreeSet<String> {
         let sources = self.checkout.as_ref().map(|checkout| checkout.join("peers"));
         let folders =
@@ -70,13 +71,13 @@ impl PeersDirectory {
         folders.flatten().filter_map(name_of).filter(is_stack).collect()
     }
 
-    /// Those of the names whose executables are not here.
+    /// Returns the names whose executables are missing.
     pub fn missing<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
         names.into_iter().filter(|name| !self.executable(name).is_file()).collect()
     }
 
-    /// Builds those of the names whose executables are not here, if their sources are, and calls `say` with a line
-    /// before. What could not be built is seen later, by its absence.
+    /// Builds the named peers whose executables are missing, if their sources are available. Calls `say` with a line
+    /// before the build. Failed builds show later as missing executables.
     ///
     /// # Errors
     ///
@@ -92,7 +93,7 @@ impl PeersDirectory {
         started.map_err(|error| format!("cannot start {}: {error}", command.get_program().display()))
     }
 
-    /// What would build them; `None` where there are no sources. It prints on stderr.
+    /// Returns the command that builds the peers; `None` without sources. It prints to stderr.
     pub fn build_command(&self, names: &[&str]) -> Option<Command> {
         let checkout = self.checkout.as_ref()?;
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -101,7 +102,7 @@ impl PeersDirectory {
         Some(command)
     }
 
-    /// The peer's program, or why it cannot be had.
+    /// Returns the peer's program, or why it is not available.
     pub fn program(&self, name: &str) -> Result<Program, String> {
         let path = self.executable_of(name)?;
         let version = ask(Command::new(&path).arg("version"), None)?;
@@ -117,7 +118,7 @@ impl PeersDirectory {
         Ok(Program { path, words, version, serves, server_variants, client_variants, json })
     }
 
-    /// The peer's executable, or why there is none.
+    /// Returns the path of the peer's executable, or why there is none.
     pub fn executable_of(&self, name: &str) -> Result<PathBuf, String> {
         let path = self.executable(name);
         if path.is_file() {
@@ -133,18 +134,18 @@ impl PeersDirectory {
     }
 }
 
-/// Whether what is in the folder is a stack that serves and makes calls.
+/// Returns whether the folder has a stack that serves and makes calls.
 fn makes_calls(folder: &str) -> bool {
     let converts = folder == CODECS || CONVERTERS.iter().any(|converter| converter.1 == folder);
     !converts && !JSON_SERVERS.contains(&folder)
 }
 
-/// The closest folder above that has our peers' contract in it.
+/// Returns the closest ancestor that contains the peers' contract.
 fn checkout_of(place: &Path) -> Option<PathBuf> {
     place.ancestors().find(|folder| folder.join("peers/README.md").is_file()).map(Path::to_owned)
 }
 
-/// The words behind `server` or `client`, on whichever line begins with it.
+/// Returns the words after `server` or `client`, from the line that starts with it.
 fn variants_of(side: &str, lines: &[String]) -> Option<Vec<String>> {
     lines.iter().find_map(|line| {
         let mut words = line.split_whitespace();

@@ -1,6 +1,6 @@
-//! Measures windows with processes: a `serve` of each stack for the whole study, and a `load` for each window.
+//! Measures windows with processes: one `serve` per stack for the whole study, and one `load` per window.
 //!
-//! Ours and theirs are started alike, kept on the same processors, and looked at from outside alike.
+//! All stacks are started, pinned and observed in the same way.
 
 mod asking;
 mod driver;
@@ -37,7 +37,7 @@ pub(crate) use hop::Network;
 pub use program::Program;
 pub use target::TargetExecutor;
 
-/// Runs one server of each stack, and drives one of them at a time, on processors apart where there are two or more.
+/// Runs one server of each stack and drives one at a time, on separate processors if there are two or more.
 #[derive(Debug)]
 pub struct ProcessExecutor {
     programs: BTreeMap<String, Program>,
@@ -47,18 +47,18 @@ pub struct ProcessExecutor {
     cpus: CpuAssignment,
 }
 
-/// Why a server cannot be had.
+/// Error that prevented a server from starting.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct StartError(String);
 
 impl ProcessExecutor {
-    /// For stacks of these names. Nothing is started yet.
+    /// Creates an executor for these stacks. It starts nothing yet.
     pub fn new(programs: BTreeMap<String, Program>, cpus: CpuAssignment, interrupt: Interrupt) -> Self {
         Self { programs, servers: Servers::default(), hops: Hops::default(), interrupt, cpus }
     }
 
-    /// Starts the stack's server, on TCP and on a Unix domain socket, and waits until it listens on both. It serves
+    /// Starts the stack's server on TCP and on a Unix domain socket, and waits until it listens on both. It serves
     /// until the executor is dropped; an idle server costs nothing.
     pub fn serve(&mut self, stack: &Stack) -> Result<(), StartError> {
         let server = start(&self.programs, &self.cpus, stack).map_err(StartError)?;
@@ -66,7 +66,7 @@ impl ProcessExecutor {
         Ok(())
     }
 
-    /// What drives the pair's server with the pair's client.
+    /// Returns a driver for the pair's client and server.
     fn driver(&mut self, window: &Window, pair: &Pair) -> Result<Driver, ExecuteError> {
         if self.interrupt.is_asked() {
             return Err(ExecuteError::Interrupted);
@@ -88,7 +88,7 @@ impl ProcessExecutor {
         })
     }
 
-    /// Where clients' ways to come by connections are compared, each has a thread for each of its processors.
+    /// Sets one thread per client processor when connection strategies are compared.
     fn client_threads(&self, window: &Window) -> Option<u32> {
         let CpuAssignment { client_threads, client_cpus, .. } = &self.cpus;
         let processors = || u32::try_from(client_cpus.as_ref()?.as_slice().len()).ok();
@@ -96,7 +96,7 @@ impl ProcessExecutor {
     }
 }
 
-/// Starts the stack's server, on TCP and on a Unix domain socket.
+/// Starts the stack's server on TCP and on a Unix domain socket.
 fn start(
     programs: &BTreeMap<String, Program>,
     cpus: &CpuAssignment,
@@ -141,7 +141,7 @@ impl ProcessExecutor {
         }
     }
 
-    /// What is done with the driver of a window of calls, and why it is not done of a bare socket.
+    /// Applies `of` to the driver of a window of calls; fails with `why_not` for a bare socket.
     fn driven<T>(
         &mut self,
         window: &Window,

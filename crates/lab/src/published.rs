@@ -1,11 +1,11 @@
-//! Measurements of gRPC that others published, tried again: by the studies of this laboratory with each one's systems,
-//! sizes and counts, and judged claim by claim.
+//! Reproduces published measurements of gRPC with this lab's studies, using each publication's systems, sizes and
+//! counts. Each claim is judged.
 //!
-//! An `Original` is data, in a file for each publication: what was published, which [`Run`]s try it again, and the rule
-//! by which each claim is judged from what they found, in a small language of expressions over the measures.
+//! An `Original` is data, one file per publication: its claims, the [`Run`]s that reproduce it, and a rule for each
+//! claim. Rules are written in a small expression language over the measures.
 //!
-//! A run is a study of its own, whose command anybody can repeat; what it leaves is read back as [`Evidence`]. What
-//! came of all claims is [`PublishedResults`], and a page.
+//! A run is a separate study that anybody can repeat from its command line. Its results are read back as [`Evidence`].
+//! [`PublishedResults`] has the verdicts on all claims, and writes a page.
 
 mod calls;
 mod cell;

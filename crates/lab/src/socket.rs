@@ -1,7 +1,6 @@
-//! The reference: a bare socket moving the same bytes, in the same run, between threads kept apart as client and server
-//! are.
+//! Bare socket as a reference: moves the same bytes in the same run, between threads pinned like client and server.
 //!
-//! A message is its payload and the five bytes of prefix that gRPC gives it, so that an empty one moves something too.
+//! A message is its payload plus gRPC's five-byte prefix, so an empty message also moves data.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -21,34 +20,34 @@ use thalweg_measure::usage::{ProcessUsage, waited_by_this_thread};
 use crate::load::{Pattern, Point, Transport};
 use crate::record::{Around, Connections, Handing, LaneRule, LoadResult, LoadSettings, Note, Recorder};
 
-/// gRPC's length-prefixed message: one byte of flags, four of length.
+/// gRPC's message prefix: one byte of flags, four of length.
 const PREFIX_BYTES: u64 = 5;
-/// One read or write moves at most this much: more does not move faster.
+/// Largest read or write; larger ones are not faster.
 const CHUNK_BYTES: usize = 256 << 10;
-/// The send buffer of a UNIX socket, as Thalweg asks for it.
+/// Send buffer size of a Unix socket, equal to Thalweg's.
 const UDS_SEND_BUFFER_BYTES: usize = 1 << 20;
-/// What is under way on a pipelined socket, the same as on a bidi stream that is driven.
+/// Bytes in flight on a pipelined socket, the same as on a driven bidi stream.
 const PIPELINED_BYTES: u64 = BIDI_OUTSTANDING_BYTES as u64;
 const PIPELINED_MESSAGES_MIN: u64 = 2;
 const PIPELINED_MESSAGES_MAX: u64 = BIDI_OUTSTANDING_MESSAGES_MAX as u64;
-/// How long nothing may move before the measurement is given up.
+/// How long nothing may move before the measurement fails.
 const STALL_MS_MAX: u16 = 10_000;
 const STALL_MAX: Duration = Duration::from_millis(STALL_MS_MAX as u64);
 
 /// How a thread waits for its socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
-    /// It sleeps until the kernel wakes it.
+    /// Sleeps until the kernel wakes it.
     Asleep,
-    /// It tries again at once.
+    /// Retries at once.
     Spinning,
 }
 
-/// On which connections a reference is measured, one after the other: each with threads that wait so.
+/// Returns how threads wait on each connection that measures the reference.
 ///
-/// Two threads on a socket fall into step with each other or out of it, and stay so: the same bytes move at half or at
-/// twice the speed by chance alone. And whoever waits for an answer has it sooner if it spins, as Thalweg does for a
-/// short time. The reference is what sockets allow, so the fastest counts.
+/// Two threads on a socket fall in or out of step by chance, and stay so, which halves or doubles the rate. A thread
+/// that spins gets a response sooner, and Thalweg spins for a short time. The reference is what sockets allow, so the
+/// fastest connection counts.
 fn tries(pattern: Pattern) -> &'static [Waiting] {
     match pattern {
         Pattern::OneWay => &[Waiting::Asleep; 3],
@@ -58,7 +57,7 @@ fn tries(pattern: Pattern) -> &'static [Waiting] {
     }
 }
 
-/// Moves the point's messages over a bare socket as `pattern` says, on a few connections in turn; the fastest counts.
+/// Moves the point's messages over a bare socket on a few connections in turn; the fastest counts.
 pub(crate) fn measure(
     point: &Point,
     pattern: Pattern,
@@ -88,7 +87,7 @@ fn measure_once(
     let (client, server) = connected_pair(point.transport)?;
     let peer = serve(server, pattern, waiting, server_cpus.cloned())?;
     let (point, client_cpus) = (point.clone(), client_cpus.cloned());
-    // A thread of its own: pinning it must not pin the lab.
+    // A separate thread, so that pinning does not affect the lab's own.
     let driver = thread::Builder::new().name("socket-client".to_owned()).spawn(move || {
         pin(client_cpus.as_ref())?;
         let measured = drive(&client, &point, pattern, waiting, client_cpus.as_ref())?;
@@ -130,7 +129,7 @@ fn connected_pair(transport: Transport) -> io::Result<(Socket, Socket)> {
     }
 }
 
-/// Echoes or swallows what arrives until the peer hangs up. Returns a note if other programs kept it from its CPU.
+/// Echoes or discards data until the peer closes. Returns a note if other programs kept the thread from its CPU.
 fn serve(
     mut socket: Socket,
     pattern: Pattern,
@@ -152,7 +151,7 @@ fn serve(
             };
             match answered {
                 Ok(()) => {}
-                // The client hangs up with messages under way: that is the end, not a failure.
+                // A client that closes with messages in flight is the normal end.
                 Err(error)
                     if matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) =>
                 {
@@ -164,7 +163,7 @@ fn serve(
     })
 }
 
-/// Tries again while a socket that does not block has nothing to do.
+/// Retries while a non-blocking socket would block.
 fn spun(mut moved: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     loop {
         match moved() {
@@ -182,12 +181,12 @@ fn write_all(socket: &mut Socket, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// What this thread uses of its CPUs.
+/// CPU usage of this thread.
 struct Watched {
     began: Instant,
     cpu: CpuTime,
     waited: Duration,
-    /// Unpinned threads may wait for each other.
+    /// Whether the thread is pinned. Unpinned threads may wait for each other.
     is_pinned: bool,
 }
 
@@ -201,7 +200,7 @@ impl Watched {
         })
     }
 
-    /// Returns the CPU time since then, and a note if others kept the thread from its CPUs.
+    /// Returns the CPU time since the start, and a note if other programs kept the thread from its CPUs.
     fn end(&self, side: &str) -> io::Result<(CpuTime, Option<Note>)> {
         let (window_ns, cpu) =
             (self.began.elapsed().as_nanos() as u64, CpuTime::of_this_thread()? - self.cpu);
@@ -209,7 +208,7 @@ impl Watched {
         let used = ProcessUsage {
             user_ns: (cpu.user_ns + cpu.system_ns) as u64,
             waited_ns,
-            // Nobody else of this program runs there.
+            // No other thread of this program is pinned there.
             others_ns: waited_ns,
             processors: 1,
             ..ProcessUsage::default()
@@ -224,7 +223,7 @@ fn pin(cpus: Option<&CpuList>) -> io::Result<()> {
     cpus.map_or(Ok(()), CpuList::pin_this_thread)
 }
 
-/// What the client thread saw between warm-up and end.
+/// Figures of the client thread for the measured time.
 struct Measured {
     recorder: Recorder,
     started: SystemTime,
@@ -265,7 +264,7 @@ impl Measured {
             duration: self.duration,
             from_ns: 0,
             client_cpu: self.cpu,
-            // `accept` and `socketpair` gave exactly one.
+            // `accept` and `socketpair` create exactly one connection.
             connections: Connections { asked: 1, established: Some(1) },
             notes: self.note.into_iter().collect(),
         });
@@ -300,7 +299,7 @@ fn drive(
     let (started, began) = (SystemTime::now(), Instant::now());
     let mut recorder = Recorder::new(pattern.call(), began);
     let mut duration = Duration::ZERO;
-    // A point too short for its messages lasts until one is done: a reference of zero would be none.
+    // A point shorter than one message lasts until a message is done; a zero rate would be useless.
     while duration < point.duration || recorder.operations() == 0 {
         mover.step(&mut recorder)?;
         duration = began.elapsed();
@@ -309,7 +308,7 @@ fn drive(
     Ok(Measured { recorder, started, duration, cpu, note })
 }
 
-/// How many messages are under way on a pipelined socket.
+/// Returns the number of messages in flight on a pipelined socket.
 fn pipelined(message_bytes: u64) -> u64 {
     (PIPELINED_BYTES / message_bytes).clamp(PIPELINED_MESSAGES_MIN, PIPELINED_MESSAGES_MAX)
 }
@@ -319,11 +318,11 @@ trait Mover {
     fn step(&mut self, recorder: &mut Recorder) -> io::Result<()>;
 }
 
-/// [`CHUNK_BYTES`] bytes that begin in the middle of a page.
+/// A buffer of [`CHUNK_BYTES`] that starts in the middle of a page.
 ///
-/// On some processors the kernel copies three times as slowly to a place that lies a few bytes behind its source,
-/// modulo the page, and what arrives mostly begins near the begin of one. An allocator's large blocks begin there,
-/// too, and then the reference would be that of an unlucky address.
+/// On some processors the kernel copies three times slower if the destination lies a few bytes behind the source,
+/// modulo the page size. Received data mostly starts near the start of a page. Large allocator blocks start there too,
+/// which would make the reference depend on an unlucky address.
 struct Chunk {
     block: Vec<u8>,
     start: usize,
@@ -353,12 +352,12 @@ impl DerefMut for Chunk {
     }
 }
 
-/// Writes messages as fast as the socket takes them. Small ones share a write, as they do in any good stack.
+/// Writes messages as fast as the socket accepts them. Small ones share a write, as in any good stack.
 struct Sender<'s> {
     socket: &'s Socket,
     message_bytes: u64,
     chunk: Chunk,
-    /// What of the message under way is written.
+    /// Written bytes of the current message.
     written: u64,
     message_began: Instant,
 }
@@ -383,22 +382,22 @@ impl Mover for Sender<'_> {
     }
 }
 
-/// Keeps a number of messages under way and awaits each of them back.
+/// Keeps a number of messages in flight and awaits their echoes.
 struct Echoed<'s> {
     socket: &'s Socket,
     message_bytes: u64,
     chunk: Chunk,
     unwritten: u64,
-    /// What has come back of the oldest message under way.
+    /// Returned bytes of the oldest message in flight.
     returned: u64,
-    /// When each message under way was handed over, oldest first.
+    /// When each message in flight was handed over, oldest first.
     handed_over: VecDeque<Instant>,
     waiting: Waiting,
 }
 
 impl<'s> Echoed<'s> {
     fn new(socket: &'s Socket, message_bytes: u64, in_flight: u64, waiting: Waiting) -> io::Result<Self> {
-        // Reading and writing must not wait for each other: the peer does not read while it cannot write.
+        // Reads and writes must not block each other: the peer does not read while it cannot write.
         socket.set_nonblocking(true)?;
         Ok(Self {
             socket,
@@ -411,7 +410,7 @@ impl<'s> Echoed<'s> {
         })
     }
 
-    /// Writes what is to be written, as far as the socket takes it.
+    /// Writes pending bytes as far as the socket accepts them.
     fn write(&mut self) -> io::Result<bool> {
         if self.unwritten == 0 {
             return Ok(false);
@@ -424,7 +423,7 @@ impl<'s> Echoed<'s> {
         Ok(true)
     }
 
-    /// Reads what came back; each message that is whole makes room for another.
+    /// Reads echoes; each complete message makes room for another.
     fn read(&mut self, recorder: &mut Recorder) -> io::Result<bool> {
         let Some(read) = unless_it_would_block((&*self.socket).read(&mut self.chunk))? else {
             return Ok(false);
@@ -453,7 +452,7 @@ impl Mover for Echoed<'_> {
         if wrote || read {
             return Ok(());
         }
-        // The caller looks at the clock.
+        // The caller checks the clock.
         if self.waiting == Waiting::Spinning {
             return match self.handed_over.front() {
                 Some(since) if since.elapsed() > STALL_MAX => Err(stalled()),

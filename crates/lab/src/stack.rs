@@ -1,25 +1,25 @@
-//! What is compared: stacks by their names, and pairs of a client and a server.
+//! Compared stacks by name, and pairs of a client and a server.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Our own stack's name.
+/// Name of our own stack.
 pub const OURS: &str = "thalweg";
-/// The variant of our server whose messages stay in the bytes that came.
+/// Variant of our server whose messages borrow from the received bytes.
 pub(crate) const VIEWS: &str = "views";
-/// What names a server that the lab did not start, where stacks are named.
+/// Stack name for a server that the lab did not start.
 const TARGET: &str = "target";
-/// What names the bare socket where stacks are named.
+/// Stack name for the bare socket.
 pub const SOCKET: &str = "socket";
-/// What names the bare client where clients are named.
+/// Client name for the bare client.
 const BARE: &str = "bare";
 
-/// A gRPC stack, `NAME` or `NAME:VARIANT`: `thalweg`, `grpc-go`, `grpc-cpp:cq`. Its string in JSON.
+/// A gRPC stack, `NAME` or `NAME:VARIANT`: `thalweg`, `grpc-go`, `grpc-cpp:cq`. Serialized as this string.
 ///
-/// A variant is one of a stack's kinds of server or client; it goes to the side that knows it, and the other side is
-/// the default one.
+/// A variant belongs to a stack's server or client. It applies to the side that knows it; the other side uses its
+/// default.
 ///
 /// ```
 /// use thalweg_lab::stack::Stack;
@@ -34,22 +34,21 @@ pub struct Stack {
     variant: Option<String>,
 }
 
-/// What a side of a stack is told, or its default.
+/// A non-default setting, or a default that matters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
     /// `client`, `server` or `both`.
     pub side: String,
-    /// In plain words, with the option's own name.
+    /// A description with the option's own name.
     pub name: String,
-    /// With its unit.
+    /// Value with its unit.
     pub value: String,
-    /// A short sentence, or nothing.
+    /// A short reason; may be empty.
     pub why: String,
 }
 
 impl Setting {
-    /// Reads a line of the command `settings`: four fields with tabs between, and a fifth with the variant that it is
-    /// of.
+    /// Parses a line of the `settings` command: four tab-separated fields, and optionally a fifth with the variant.
     pub(crate) fn in_line(line: &str) -> Option<(Self, Option<String>)> {
         let mut fields = line.split('\t').map(str::to_owned);
         let setting =
@@ -63,84 +62,83 @@ impl Setting {
 /// A client and a server that talk to each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Pair {
-    /// Whose driver.
+    /// Stack of the client.
     pub client: Stack,
-    /// Whose server.
+    /// Stack of the server.
     pub server: Stack,
 }
 
-/// Which clients meet which servers.
+/// How clients and servers are paired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pairing {
-    /// Each stack's client its own server.
+    /// Each stack's client with its own server.
     Own,
-    /// This stack's client every server.
+    /// This stack's client with every server.
     Client(Stack),
-    /// Every client this stack's server.
+    /// Every client with this stack's server.
     Server(Stack),
-    /// Each stack's client its own server, and with one end of each replaced by ours: our client at its server, its
-    /// client at ours.
+    /// Each stack's client with its own server, our client with its server, and its client with ours.
     Ends,
-    /// Every client every server.
+    /// Every client with every server.
     Matrix,
 }
 
-/// A text that names no stack.
+/// Error for a text that is not a stack.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` names no stack: write NAME or NAME:VARIANT in lower-case letters, digits and dashes")]
 pub struct NotAStack(String);
 
 impl Stack {
-    /// Ours.
+    /// Returns our stack.
     pub fn ours() -> Self {
         Self { name: OURS.to_owned(), variant: None }
     }
 
-    /// A server that is somebody else's, whatever stack it is made with.
+    /// Returns the stack for a server that the lab did not start.
     pub(crate) fn target() -> Self {
         Self { name: TARGET.to_owned(), variant: None }
     }
 
-    /// The bare socket, as a server.
+    /// Returns the bare socket as a server.
     pub(crate) fn socket() -> Self {
         Self { name: SOCKET.to_owned(), variant: None }
     }
 
-    /// The client that sends prepared bytes, to whatever server.
+    /// Returns the bare client, which sends prepared bytes to any server.
     pub(crate) fn bare() -> Self {
         Self { name: BARE.to_owned(), variant: None }
     }
 
-    /// Which stack it is, without the variant: the name of its folder.
+    /// Returns the name without the variant, which is also its folder's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Which kind of its server or client; `None` for the default ones.
+    /// Returns the variant; `None` for the defaults.
     pub(crate) fn variant(&self) -> Option<&str> {
         self.variant.as_deref()
     }
 
-    /// It is this very stack, in whatever variant.
+    /// Returns whether it is our stack, in any variant.
     pub fn is_ours(&self) -> bool {
         self.name == OURS
     }
 }
 
 impl Pair {
-    /// Client and server of the same stack.
+    /// Pairs a stack's client with its own server.
     pub(crate) fn own(stack: Stack) -> Self {
         Self { client: stack.clone(), server: stack }
     }
 
-    /// Our client and our server.
+    /// Pairs our client with our server.
     pub(crate) fn ours() -> Self {
         Self::own(Stack::ours())
     }
 }
 
 impl Pairing {
-    /// The stack that everything is paired with.
+    /// Returns the stack that all others are paired with.
     pub fn partner(&self) -> Option<&Stack> {
         match self {
             Self::Client(stack) | Self::Server(stack) => Some(stack),
@@ -148,7 +146,7 @@ impl Pairing {
         }
     }
 
-    /// The pairs of these stacks, in their order.
+    /// Returns the pairs of these stacks, in order.
     pub fn pairs(&self, stacks: &[Stack]) -> Vec<Pair> {
         let pair = |client: &Stack, server: &Stack| Pair { client: client.clone(), server: server.clone() };
         match self {
@@ -215,7 +213,7 @@ impl From<Stack> for String {
 }
 
 impl fmt::Display for Pair {
-    /// `grpc-go` where both ends are one stack's, `thalweg → grpc-go` for our client at grpc-go's server.
+    /// Formats a pair as `grpc-go` if both ends are the same stack, or else as `thalweg → grpc-go`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.client == self.server {
             self.client.fmt(f)
@@ -243,7 +241,7 @@ mod tests {
 
     #[test]
     fn what_is_no_name_is_refused() {
-        // A name is a folder's: nothing that could lead elsewhere.
+        // A name is also a folder name, so it must not lead elsewhere.
         for text in ["", ":", "a:", ":b", "a:b:c", "../x", "a/b", "A", "a b", "-a", "a:-b"] {
             assert_eq!(text.parse::<Stack>(), Err(NotAStack(text.to_owned())));
         }

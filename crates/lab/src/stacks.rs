@@ -1,4 +1,4 @@
-//! The stacks of a study of calls: which of them are there, and who meets whom.
+//! Stacks of a study of calls: availability and pairing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,13 @@ use crate::process::{ProcessExecutor, Program};
 use crate::stack::{OURS, Pair, Pairing, SOCKET, Stack};
 use crate::study::LeftOut;
 
-/// Why stacks cannot be measured.
+/// Error that prevents stacks from being measured.
 #[derive(Debug, thiserror::Error)]
 pub enum StacksError {
-    /// Others must be named.
+    /// The requested stacks or pairing make no sense.
     #[error("{0}")]
     Misuse(String),
-    /// They cannot be had.
+    /// Stacks are not available.
     #[error("{0}")]
     Failed(String),
 }
@@ -24,26 +24,26 @@ pub enum StacksError {
 /// The stacks of a study of calls.
 #[derive(Clone, Debug)]
 pub struct Stacks {
-    /// Ours first, without the partner unless it was named.
+    /// Named stacks, ours first. The partner is included only if named.
     named: Vec<Stack>,
     pairing: Pairing,
-    /// Others were named: ours is compared.
+    /// Whether other stacks were named, so that ours is compared.
     compares: bool,
-    /// The bare socket takes part.
+    /// Whether the bare socket takes part.
     with_socket: bool,
-    /// Names of those that have no server: their clients meet the others'.
+    /// Names of stacks without a server, whose clients call other stacks' servers.
     serverless: Vec<String>,
     left_out: Vec<LeftOut>,
-    /// Called with a line when a stack is left out, or built.
+    /// Called with a line when a stack is left out or built.
     say: fn(&str),
 }
 
-/// Why a stack is left out of all pairs, or as a server of some.
+/// Reason for leaving a stack out, entirely or as a server.
 const NO_SERVER: &str =
     "it has no server; its client meets another stack's with --server STACK, --matrix or --ends";
 
 impl Stacks {
-    /// Returns our stack and `against`, of which some are the [`SOCKET`]. Calls `say` with a line when one of them is
+    /// Creates our stack and `against`, which may include the [`SOCKET`]. Calls `say` with a line when a stack is
     /// built or left out.
     pub fn new(against: &[Stack], pairing: Pairing, say: fn(&str)) -> Self {
         let mut named = vec![Stack::ours()];
@@ -57,22 +57,22 @@ impl Stacks {
         Self { named, pairing, compares, with_socket, serverless: Vec::new(), left_out: Vec::new(), say }
     }
 
-    /// Others were named: ours is compared.
+    /// Returns whether other stacks were named, so that ours is compared.
     pub fn compares(&self) -> bool {
         self.compares
     }
 
-    /// The bare socket takes part.
+    /// Returns whether the bare socket takes part.
     pub fn with_socket(&self) -> bool {
         self.with_socket
     }
 
-    /// The stacks, where each stack's client meets its own server.
+    /// Returns the stacks if each client is paired with its own server.
     pub fn each_with_its_own(&self) -> Option<&[Stack]> {
         (self.pairing == Pairing::Own).then_some(self.named.as_slice())
     }
 
-    /// Who meets whom.
+    /// Returns the pairs of clients and servers.
     pub fn pairs(&self) -> Vec<Pair> {
         let mut pairs = self.pairing.pairs(&self.named);
         pairs.retain(|pair| !self.is_serverless(&pair.server));
@@ -83,20 +83,20 @@ impl Stacks {
         self.serverless.iter().any(|name| name == stack.name())
     }
 
-    /// Those that were to serve and cannot.
+    /// Returns stacks that should serve but have no server.
     fn missing_servers(&self) -> Vec<Stack> {
         let servers = self.pairing.pairs(&self.named).into_iter().map(|pair| pair.server);
         let missing: BTreeSet<Stack> = servers.filter(|server| self.is_serverless(server)).collect();
         missing.into_iter().collect()
     }
 
-    /// Every stack that takes part.
+    /// Returns every stack that takes part.
     fn everybody(&self) -> Vec<Stack> {
         let partner = self.pairing.partner().filter(|partner| !self.named.contains(partner));
         self.named.iter().chain(partner).cloned().collect()
     }
 
-    /// The peers' names, each once.
+    /// Returns the names of peers without duplicates.
     fn peer_names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for stack in self.everybody().iter().filter(|stack| !stack.is_ours()) {
@@ -107,8 +107,8 @@ impl Stacks {
         names
     }
 
-    /// The programs of all stacks, `ours` among them. Those that are missing are built where that is possible; those
-    /// that cannot be had are left out.
+    /// Returns the programs of all stacks, `ours` included. Missing ones are built if possible; unavailable ones are
+    /// left out.
     pub fn programs(
         &mut self,
         peers: Option<&PeersDirectory>,
@@ -135,7 +135,7 @@ impl Stacks {
         Ok(programs)
     }
 
-    /// A stack without a server that meets nobody else's is left out as a whole.
+    /// Leaves out stacks without a server, entirely if their client has no other server to call.
     fn leave_out_servers(&mut self) {
         for missing in self.missing_servers() {
             if self.pairs().iter().any(|pair| pair.client == missing) {
@@ -159,7 +159,7 @@ impl Stacks {
         Ok(())
     }
 
-    /// Starts all servers that are driven. Those that do not start are left out; ours must.
+    /// Starts all servers. Those that fail to start are left out, except ours, which must start.
     pub fn serve(&mut self, executor: &mut ProcessExecutor) -> Result<(), StacksError> {
         let mut servers: Vec<Stack> = self.pairs().into_iter().map(|pair| pair.server).collect();
         servers.sort_unstable();
@@ -174,7 +174,7 @@ impl Stacks {
         self.check_rest()
     }
 
-    /// What is left must be worth comparing.
+    /// Checks that the remaining stacks can be compared.
     fn check_rest(&self) -> Result<(), StacksError> {
         let reasons = || {
             let reasons =
@@ -202,7 +202,7 @@ impl Stacks {
         self.named.retain(|stack| !is_left_out(stack));
     }
 
-    /// What the results say of them.
+    /// Returns the stacks and those left out, for the results.
     pub fn told(
         self,
         programs: &BTreeMap<String, Program>,
@@ -235,7 +235,7 @@ fn check_names(names: &[String], peers: Option<&PeersDirectory>) -> Result<(), S
 mod tests {
     use super::*;
 
-    /// The pairs of ours, gRPC C++ and Qt, which has no server, and whether the results say so.
+    /// Checks the pairs of ours, gRPC C++ and Qt, which has no server, and whether the omission is reported.
     fn check(pairing: Pairing, expected: &[&str], is_told: bool) {
         let named = ["thalweg", "grpc-cpp", "qt"].map(|name| name.parse().unwrap()).to_vec();
         let serverless = vec!["qt".to_owned()];

@@ -1,4 +1,4 @@
-//! The studies: each has its plan, its analysis and its reports.
+//! The studies, each with its plan, analysis and reports.
 
 pub mod channels;
 pub mod codec;
@@ -17,19 +17,19 @@ use connections::ConnectionsAnalysis;
 use json::{JsonAnalysis, JsonResults};
 use sizes::SizesAnalysis;
 
-/// What an earlier study saved, of whichever kind.
+/// Saved results of any study.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnyResults {
     /// A study of calls.
     Calls(Box<LabResults>),
     /// A study of codecs.
     Codec(Box<CodecResults>),
-    /// A study of gRPC against a JSON API.
+    /// A JSON study: gRPC against a JSON API.
     Json(Box<JsonResults>),
 }
 
 impl AnyResults {
-    /// Reads what a study saved.
+    /// Reads saved results.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         let saved = SavedResults::read(path)?;
         match saved.study {
@@ -41,7 +41,7 @@ impl AnyResults {
         }
     }
 
-    /// Saves them as they are.
+    /// Saves the results unchanged.
     pub fn save(&self, directory: &ResultsDirectory) -> Result<(), NotWritable> {
         match self {
             Self::Calls(results) => directory.save(results),
@@ -50,7 +50,7 @@ impl AnyResults {
         }
     }
 
-    /// What they say, for every exporter.
+    /// Analyses the results for all exporters.
     pub fn analyse(&self) -> Report {
         match self {
             Self::Calls(results) => results.analyse(),

@@ -1,9 +1,9 @@
-//! The engine of all studies: plan → windows in rounds → record → save as it comes → analyse → report.
+//! Engine of all studies: plan → windows in rounds → record → save → analyse → report.
 //!
-//! A study is data. Its grid becomes a [`Plan`]: windows in the order of measuring, what is compared side by side in
-//! time (in rounds). [`conduct`] measures one after the other with an [executor](Execute), which prints nothing, and
-//! hands what came of each to the study's [results](StudyResults), which are saved on the way, whatever ends the study.
-//! The results are [analysed](Analyse::analyse) once, and the analysis is what every exporter writes down.
+//! A study is data. Its grid becomes a [`Plan`]: windows in the order of measuring, with compared windows close in
+//! time (in rounds). [`conduct`] measures them with an [executor](Execute), which prints nothing. It adds each outcome
+//! to the study's [results](StudyResults) and saves them along the way, so they survive an early end. The results are
+//! [analysed](Analyse::analyse) once, and every exporter writes that analysis.
 //!
 //! ```text
 //! Options ──plan──▶ Plan<Window> ──conduct──▶ Results ──analyse──▶ Analysis ──Exporter──▶ page, CSV, terminal
@@ -13,9 +13,9 @@
 //!                               Execute
 //! ```
 //!
-//! What differs from study to study is in its folder under `studies/`: the plan from its options, its analysis, and
-//! its sections of the page; and, where a window measures something new, an executor and tables of results. The
-//! studies of calls (sizes, channels) share both: [`crate::load`].
+//! Each study has a folder under `studies/` with its plan, analysis and page sections. If its windows measure
+//! something new, it also has an executor and result tables. Studies of calls (sizes, channels) share both:
+//! [`crate::load`].
 
 mod conduct;
 pub(crate) mod directory;
@@ -38,6 +38,6 @@ pub(crate) use results::{SavedResults, timestamp};
 
 /// Results that can be analysed.
 pub trait Analyse {
-    /// Everything that any exporter shows, told from the results once.
+    /// Derives everything that exporters show.
     fn analyse(&self) -> Report;
 }

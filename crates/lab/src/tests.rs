@@ -1,4 +1,4 @@
-//! Studies from end to end, their results and pages.
+//! End-to-end tests of studies, their results and pages.
 
 mod browser;
 mod codec;
@@ -11,7 +11,7 @@ mod validity;
 
 use std::path::PathBuf;
 
-/// A path for what a test writes, which nothing is at yet.
+/// Returns an unused path for a test's files.
 pub(crate) fn scratch(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("thalweg-lab-{name}-{}", std::process::id()))
 }

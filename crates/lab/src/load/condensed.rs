@@ -1,4 +1,4 @@
-//! Studies as small JSON: the figures that documents quote, without the windows behind them.
+//! Condensed results as JSON: the figures that documents quote, without the windows behind them.
 
 use serde_json::{Value, json};
 use thalweg_measure::figures::short;
@@ -7,8 +7,8 @@ use thalweg_measure::statistics::Ratio;
 use super::verdict::Compared;
 use crate::study::{StudyKind, StudyResults};
 
-/// The text of a study's condensed results: `body`, and before it where and when the study was measured. `arguments`
-/// repeat it.
+/// Returns the text of a study's condensed results: where and when it was measured, the `arguments` that repeat it,
+/// and `body`.
 pub(crate) fn text<S, T>(results: &StudyResults<S, T>, arguments: &[String], mut body: Value) -> String {
     let family = match results.study {
         StudyKind::Codec => "codec",
@@ -23,7 +23,7 @@ pub(crate) fn text<S, T>(results: &StudyResults<S, T>, arguments: &[String], mut
     format!("{body:#}\n")
 }
 
-/// What repeats the study, but not where its results went.
+/// Returns the arguments without `--out` and its value.
 fn without_out(arguments: &[String]) -> Vec<&String> {
     let is_out = |argument: &String| argument == "--out";
     let before = |index: usize| index.checked_sub(1).is_some_and(|before| is_out(&arguments[before]));
@@ -31,7 +31,7 @@ fn without_out(arguments: &[String]) -> Vec<&String> {
     kept.map(|(_, argument)| argument).collect()
 }
 
-/// A ratio, and the ends of its interval.
+/// A ratio with the ends of its interval.
 pub(crate) fn ratio(ratio: Option<Ratio>) -> Value {
     let interval = ratio.and_then(|ratio| ratio.interval);
     json!({
@@ -41,7 +41,7 @@ pub(crate) fn ratio(ratio: Option<Ratio>) -> Value {
     })
 }
 
-/// The same, and what it amounts to.
+/// A ratio with its interval and verdict.
 pub(crate) fn compared(compared: Compared) -> Value {
     let mut value = ratio(compared.ratio);
     value["verdict"] = json!(compared.verdict.name());

@@ -1,11 +1,11 @@
-//! What a reader must know before using the figures of a study of calls.
+//! Doubts about the figures of a study of calls.
 
 use super::remarks::{Remarks, of_study};
 use super::results::{LabResults, PointResult};
 use crate::findings::Doubt;
 use crate::stack::Pair;
 
-/// What a reader must know before using the figures. Empty in a good study.
+/// Returns the doubts about the study's figures. Empty for a good study.
 pub(crate) fn doubts(results: &LabResults) -> Vec<Doubt> {
     let settings = &results.settings;
     let apart = settings.client_cpus.is_some() || settings.target.is_some();

@@ -1,4 +1,4 @@
-//! Drafts of windows of calls.
+//! Draft windows of calls.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use crate::study::draft::{self, Planned, fitted};
 use crate::study::rounds::Length;
 use crate::study::{Plan, PlanError};
 
-/// What is spent once: the servers start, the report is written.
+/// Time for starting the servers and writing the report, spent once per study.
 const PLAN_OVERHEAD: Duration = Duration::from_secs(1);
-/// How long system calls are counted.
+/// Length of a window that counts system calls.
 const COUNTED: Duration = Duration::from_millis(320);
 
-/// A window of calls whose length is still to be found.
+/// A window of calls whose length is not yet determined.
 pub(crate) type Draft = draft::Draft<Window>;
 
 impl Draft {
-    /// The same for its system calls, which are counted for a fixed time.
+    /// Returns the same window for counting system calls, with a fixed length.
     pub(crate) fn counted(mut self) -> Self {
         self.window.purpose = Purpose::SystemCalls;
         self.window.point.duration = COUNTED;
         Self { weight: 0, ..self }
     }
 
-    /// The two sides of an A/A comparison.
+    /// Returns the two sides of an A/A comparison.
     pub(crate) fn sides(&self) -> [Self; 2] {
         [Label::A, Label::B].map(|label| {
             let mut side = self.clone();
@@ -44,7 +44,7 @@ impl Planned for Window {
     }
 }
 
-/// The windows with the time that the budget allows.
+/// Returns the plan with the window length that the budget allows.
 pub(crate) fn planned(
     drafts: Vec<Draft>,
     length: Length,

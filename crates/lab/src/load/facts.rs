@@ -1,4 +1,4 @@
-//! Where a study of calls was measured, and with what.
+//! Text on where and with which stacks a study of calls was measured.
 
 use thalweg_measure::cpus::CpuList;
 
@@ -6,7 +6,7 @@ use super::results::LabResults;
 use crate::stack::Pair;
 use crate::study::StudyKind;
 
-/// What was measured on which machine.
+/// Returns a sentence on what was measured and on which machine.
 pub(crate) fn lede(results: &LabResults) -> String {
     let at_both_ends = if results.study == StudyKind::Connections {
         let stacks: Vec<&str> = results.stacks.iter().map(|info| info.version.as_str()).collect();
@@ -22,7 +22,7 @@ pub(crate) fn lede(results: &LabResults) -> String {
     format!("{at_both_ends}, on {}.", results.origin(&results.settings.arguments).place())
 }
 
-/// On which processors clients and servers were kept, in a sentence.
+/// Returns a sentence on the processors that clients and servers were pinned to.
 pub(crate) fn pinned(client: Option<&CpuList>, server: Option<&CpuList>) -> String {
     match (client, server) {
         (Some(client), Some(server)) => {

@@ -1,71 +1,71 @@
-//! What a window of calls finds.
+//! Results of one window of calls.
 
 use serde::{Deserialize, Serialize};
 use thalweg_measure::usage::Usage;
 
 use crate::record::LoadResult;
 
-/// What was found in a window, by what it was measured for.
+/// Result of a window, by the window's purpose.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
-    /// Figures: of the study, or of its noise floor.
+    /// Figures of the study or of its noise floor.
     Figures(Box<Measured>),
     /// System calls per operation.
     SystemCalls(SystemCalls),
-    /// What was seen on the wire.
+    /// Traffic seen on the wire.
     Wire(Box<Wire>),
 }
 
-/// What was driven, and what it took.
+/// Figures of a load and the resources it used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// What the driver found.
+    /// The driver's result.
     pub(crate) load: LoadResult,
-    /// What both processes used meanwhile; `None` where the kernel did not tell.
+    /// Resources used by both processes; `None` if the kernel did not report them.
     pub(crate) usage: Option<Usage>,
 }
 
 /// System calls per operation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SystemCalls {
-    /// The driver's.
+    /// Calls of the driver.
     pub(crate) client_per_operation: f64,
-    /// The server's.
+    /// Calls of the server.
     pub(crate) server_per_operation: f64,
 }
 
-/// What was seen on the wire in the measured time. The load is a closed loop, so calls were outstanding all the time.
+/// Traffic seen on the wire during the measured time. The load is a closed loop, so calls were always outstanding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wire {
-    /// For how long.
+    /// Watched time.
     pub(crate) watched_ns: u64,
-    /// No byte was under way, on no connection.
+    /// Times when no connection had a byte in transit.
     pub(crate) all: Idle,
-    /// No byte was under way on a connection, for all of them and added up.
+    /// Times when a connection had no byte in transit, summed over all connections.
     pub(crate) each: Idle,
     /// Bytes that the client sent.
     pub(crate) sent_bytes: u64,
     /// Bytes that the server sent.
     pub(crate) received_bytes: u64,
-    /// The share of the time in which the hop's thread did not sleep. Near 1, the hop was the limit.
+    /// Share of the time in which the hop's thread did not sleep. Near 1, the hop was the bottleneck.
     pub(crate) hop_busy_share: f64,
 }
 
-/// When nothing moved.
+/// Gaps in which nothing moved. Lengths are in ns, exact to 1 %.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Idle {
-    /// The share of the time.
+    /// Share of the time.
     pub(crate) share: f64,
-    /// How many gaps there were, and how long, ns, to 1 %. The percentiles are 0 when there were none.
+    /// Number of gaps. Without any, the percentiles are 0.
     pub(crate) gaps: u64,
-    /// Half of the gaps are no longer.
+    /// Median length.
     pub(crate) p50_ns: u64,
-    /// 90 %.
+    /// 90th percentile.
     pub(crate) p90_ns: u64,
-    /// 99 %.
+    /// 99th percentile.
     pub(crate) p99_ns: u64,
-    /// The longest.
+    /// Longest gap.
     pub(crate) max_ns: u64,
-    /// How many gaps are no longer than so many ns, and longer than the bound before. Bounds without any are left out.
+    /// Histogram of lengths: each bucket's upper bound in ns and its number of gaps. Empty buckets are left out.
     pub(crate) buckets: Vec<(u64, u64)>,
 }

@@ -1,4 +1,4 @@
-//! Windows that measured the same thing, put together.
+//! Windows of the same cell, gathered and merged.
 
 use std::cell::OnceCell;
 
@@ -19,38 +19,37 @@ use super::window::Asked;
 use crate::record::{LoadResult, Note, Pace, SPIKES_MAX, Spike};
 use crate::stack::Pair;
 
-/// All windows of one pair, or of a bare socket, at one point, and what they came to together: a cell of any study of
-/// calls.
+/// All windows of one pair, or of a bare socket, at one point, with their merged figures. This is a cell of any study
+/// of calls.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Windows<'a> {
-    /// What was asked of each.
+    /// The point that each window measured.
     pub(crate) point: &'a Point,
-    /// Whose client and server; `None` for a bare socket.
+    /// Client and server; `None` for a bare socket.
     pub(crate) pair: Option<&'a Pair>,
-    /// How the client came by its connections.
+    /// How the client gets its connections.
     pub(crate) strategy: Option<Strategy>,
-    /// In the order of measuring; none of a pair that was not measured here.
+    /// Windows in the order of measuring; empty for a pair that was not measured here.
     pub(crate) all: Vec<&'a PointResult>,
-    /// The same in the order of rounds, as ratios are made of them.
+    /// The same windows in the order of rounds, as ratios need them.
     pub(crate) rounds: Vec<PairedWindow>,
-    /// Counted in a run of its own.
+    /// System calls, counted in a separate run.
     pub(crate) system_calls: Option<SystemCalls>,
-    /// Watched in a window of its own.
+    /// Wire traffic, watched in a separate window.
     pub(crate) wire: Option<&'a Wire>,
     merged: Option<LoadResult>,
-    /// Intervals of rate, median and server's time, computed when they are first asked for, because that takes long.
+    /// Intervals of rate, median and server time. They are expensive and therefore computed on first use.
     intervals: [OnceCell<Option<Interval>>; 3],
 }
 
-/// Gathers windows of the same point, pair and way to come by connections, in the order in which the first of each was
-/// measured.
+/// Gathers windows by point, pair and connection strategy, in the order in which each group was first measured.
 pub(crate) fn gathered<'a>(results: impl IntoIterator<Item = &'a PointResult>) -> Vec<Windows<'a>> {
     let key = |result: &&'a PointResult| (&result.point, result.pair.as_ref(), result.strategy);
     grouped(results, key).into_iter().map(|((point, pair, _), all)| Windows::of(point, pair, all)).collect()
 }
 
 impl LabResults {
-    /// The windows of figures by cell, with what was counted and watched apart.
+    /// Gathers the windows of figures by cell and adds the separate system-call counts and wire traffic.
     pub(crate) fn gathered(&self) -> Vec<Windows<'_>> {
         let mut gathered = gathered(&self.points);
         for cell in &mut gathered {
@@ -64,7 +63,7 @@ impl LabResults {
 }
 
 impl<'a> Windows<'a> {
-    /// Windows of one pair at one point.
+    /// Gathers the windows of one pair at one point.
     pub(crate) fn of(point: &'a Point, pair: Option<&'a Pair>, all: Vec<&'a PointResult>) -> Self {
         let mut rounds: Vec<PairedWindow> = all.iter().map(|&window| PairedWindow::of(window)).collect();
         rounds.sort_by_key(|window| window.round);
@@ -81,55 +80,54 @@ impl<'a> Windows<'a> {
         }
     }
 
-    /// It was asked for the same, whatever for and for how long.
+    /// Returns whether the request is for this cell, regardless of purpose, warm-up and duration.
     fn is_asked(&self, asked: &Asked) -> bool {
         let Point { warmup, duration, .. } = *self.point;
         (self.pair, self.strategy) == (asked.pair.as_ref(), asked.strategy)
             && *self.point == Point { warmup, duration, ..asked.point }
     }
 
-    /// Those whose figures may be used.
+    /// Returns the valid windows with their results.
     pub(crate) fn valid(&self) -> impl Iterator<Item = (&'a PointResult, &'a LoadResult)> {
         self.all.iter().filter_map(|&window| Some((window, window.valid()?)))
     }
 
-    /// Why windows are not valid, each reason once.
+    /// Returns why windows are not valid, each reason once.
     pub(crate) fn why_not(&self) -> String {
         let mut reasons: Vec<String> = self.all.iter().filter_map(|window| window.why_not()).collect();
         reasons.dedup_by(|a, b| without_figures(a) == without_figures(b));
         reasons.join("; ")
     }
 
-    /// The valid windows as one result. `None` when none is valid.
+    /// Returns the valid windows as one result, or `None` if none is valid.
     ///
-    /// The rate is their geometric mean, as ratios are; percentiles are the medians of the windows' percentiles;
-    /// minimum and maximum are those of all; what is counted is added up. Errors of windows that are left out are
-    /// counted too.
+    /// The rate is the geometric mean, as for ratios. Percentiles are medians of the windows' percentiles. Minimum and
+    /// maximum are over all windows, and counts are sums. Errors of invalid windows count too.
     pub(crate) fn merged(&self) -> Option<&LoadResult> {
         self.merged.as_ref()
     }
 
-    /// Operations per second: the geometric mean of the valid windows.
+    /// Returns operations per second, the geometric mean of the valid windows.
     pub(crate) fn rate(&self) -> Option<f64> {
         Some(self.merged()?.rate_per_s)
     }
 
-    /// The same; 0 when no window is valid.
+    /// Returns operations per second, or 0 if no window is valid.
     pub(crate) fn rate_per_s(&self) -> f64 {
         self.rate().unwrap_or_default()
     }
 
-    /// Where the rate lies with a confidence of 95 %; `None` with too few windows.
+    /// Returns the 95 % confidence interval of the rate; `None` with too few windows.
     pub(crate) fn rate_interval(&self) -> Option<Interval> {
         self.interval(0, |window| window.rate_per_s)
     }
 
-    /// Where the median latency lies, likewise.
+    /// Returns the 95 % confidence interval of the median latency.
     pub(crate) fn p50_interval(&self) -> Option<Interval> {
         self.interval(1, |window| window.p50_ns)
     }
 
-    /// Where the server's processor time of an operation lies, likewise.
+    /// Returns the 95 % confidence interval of the server's processor time per operation.
     pub(crate) fn server_interval(&self) -> Option<Interval> {
         self.interval(2, |window| window.server_ns)
     }
@@ -138,104 +136,105 @@ impl<'a> Windows<'a> {
         *self.intervals[index].get_or_init(|| interval(&self.rounds, figure))
     }
 
-    /// Payload bytes per second, counted in one direction.
+    /// Returns payload bytes per second in one direction.
     pub(crate) fn bytes_per_s(&self) -> f64 {
         self.rate_per_s() * self.point.size_bytes.0 as f64
     }
 
-    /// Latency of one operation: medians of the valid windows' percentiles. `None` for messages one way.
+    /// Returns the latency of one operation, as medians of the valid windows' percentiles. `None` for one-way
+    /// messages.
     pub(crate) fn latency(&self) -> Option<Latency> {
         self.merged()?.latency_ns
     }
 
-    /// The pace of messages one way.
+    /// Returns the pace of one-way messages.
     pub(crate) fn pace(&self) -> Option<Pace> {
         self.merged()?.pace_ns
     }
 
-    /// The latency of this [name](Latency::named), ns.
+    /// Returns the latency [named](Latency::named) `name`, in ns.
     pub(crate) fn latency_named(&self, name: &str) -> Option<f64> {
         self.latency()?.named(name)
     }
 
-    /// The ratio of a figure to another cell's, over the rounds that have a valid window of both.
+    /// Returns the ratio of a figure to another cell's, over the rounds in which both have a valid window.
     pub(crate) fn over(&self, other: &Self, figure: fn(PairedFigures) -> f64) -> Option<Ratio> {
         ratio(&self.rounds, &other.rounds, figure)
     }
 
-    /// A figure of each valid window.
+    /// Returns a figure of each valid window.
     pub(crate) fn each(&self, figure: fn(PairedFigures) -> f64) -> Vec<f64> {
         self.rounds.iter().filter_map(|window| Some(figure(*window.outcome.as_ref().ok()?))).collect()
     }
 
-    /// What it was, whatever the size and the transport.
+    /// Returns the kind of work, without size and transport.
     pub(crate) fn kind(&self) -> Kind {
         Kind::of(self.point)
     }
 
-    /// Payload bytes of a message.
+    /// Returns the payload bytes of a message.
     pub(crate) fn size(&self) -> ByteSize {
         self.point.size_bytes
     }
 
-    /// The median latency of this cell beside that of another, from windows of the same rounds.
+    /// Compares the median latency with another cell's, over the same rounds.
     pub(crate) fn median_beside(&self, other: &Self, floor: f64) -> Compared {
         Compared::new(self.over(other, |it| it.p50_ns), floor, Better::Less)
     }
 
-    /// The rate of this cell beside that of another, likewise.
+    /// Compares the rate with another cell's, over the same rounds.
     pub(crate) fn rate_beside(&self, other: &Self, floor: f64) -> Compared {
         Compared::new(self.over(other, |it| it.rate_per_s), floor, Better::More)
     }
 
-    /// The median latency.
+    /// Returns the median latency in ns.
     pub(crate) fn p50_ns(&self) -> Option<u64> {
         Some(self.latency()?.p50)
     }
 
-    /// The longest wait, with its time.
+    /// Returns the longest wait, with its time.
     pub(crate) fn spike(&self) -> Option<&Spike> {
         self.merged()?.spikes.first()
     }
 
-    /// What a long wait is compared with: the median latency, or the mean time between two readings of the clock.
+    /// Returns the reference for long waits: the median latency, or the mean time between two clock readings.
     pub(crate) fn typical_ns(&self) -> Option<f64> {
         self.p50_ns().map(|p50_ns| p50_ns as f64).or(self.pace().map(Pace::between_readings_ns))
     }
 
-    /// How many windows are in no ratio.
+    /// Returns the number of windows excluded from ratios.
     pub(crate) fn excluded(&self) -> usize {
         excluded(&self.rounds)
     }
 
-    /// The client was the limit.
+    /// Returns whether the client was the bottleneck.
     pub(crate) fn is_client_limit(&self) -> bool {
         self.merged().is_some_and(LoadResult::is_client_limit)
     }
 
-    /// How many windows say that their client was the limit.
+    /// Returns the number of windows whose client was the bottleneck.
     pub(crate) fn limited(&self) -> usize {
         self.rounds.iter().filter(|window| window.is_limited).count()
     }
 
-    /// Enough windows are valid for a claim: as many as an interval needs, or all.
+    /// Returns whether enough windows are valid for a claim: as many as an interval needs, or all.
     pub(crate) fn is_sure(&self) -> bool {
         self.excluded() == 0 || self.rate_interval().is_some()
     }
 
-    /// Connections in the kernel's tables; the median of the valid windows.
+    /// Returns the connections in the kernel's tables, the median of the valid windows.
     pub(crate) fn connections(&self) -> Option<u32> {
         let established = self.valid().filter_map(|(_, load)| load.connections.established).map(f64::from);
         median(established).map(|connections| connections.round() as u32)
     }
 
-    /// Calls that failed.
+    /// Returns the number of failed calls.
     pub(crate) fn errors(&self) -> u64 {
         self.merged().map_or(0, LoadResult::error_count)
     }
 }
 
-/// Values by a key that they have in common, in the order in which the first of each came.
+/// Groups values by key, in the order in which each key first occurs.
 pub(crate) fn grouped<T, K: PartialEq>(
     values: impl IntoIterator<Item = T>,
     key: impl Fn(&T) -> K,
@@ -251,7 +250,7 @@ pub(crate) fn grouped<T, K: PartialEq>(
     groups
 }
 
-/// Each value once, in the order in which they came first.
+/// Returns each value once, in the order of first occurrence.
 pub(crate) fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();
     for value in values {
@@ -262,7 +261,7 @@ pub(crate) fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec
     distinct
 }
 
-/// See [`Windows::merged`].
+/// Implements [`Windows::merged`].
 fn merged(all: &[&PointResult]) -> Option<LoadResult> {
     let measured: Vec<&LoadResult> = all.iter().filter_map(|window| window.measured()).collect();
     let used: Vec<&LoadResult> = all.iter().filter_map(|window| window.valid()).collect();
@@ -274,7 +273,7 @@ fn merged(all: &[&PointResult]) -> Option<LoadResult> {
     merged.rate_per_s = geometric_mean(used.iter().map(|result| result.rate_per_s));
     merged.latency_ns = latency(&used);
     merged.pace_ns = pace(&used);
-    // A distribution of all windows would say something else than the percentiles beside it.
+    // A histogram over all windows would contradict the merged percentiles.
     merged.histogram = Histogram::default();
     for result in rest {
         merged.duration_ns += result.duration_ns;
@@ -323,7 +322,7 @@ fn latency(results: &[&LoadResult]) -> Option<Latency> {
     })
 }
 
-/// Of windows of the same length each counts alike.
+/// Merges paces with equal weights, since all windows have the same length.
 fn pace(results: &[&LoadResult]) -> Option<Pace> {
     let paces = || results.iter().filter_map(|result| result.pace_ns);
     Some(Pace {
@@ -333,7 +332,7 @@ fn pace(results: &[&LoadResult]) -> Option<Pace> {
     })
 }
 
-/// Notes that differ in their figures only are one.
+/// Adds notes, treating those that differ only in their figures as equal.
 fn add_notes(notes: &mut Vec<Note>, more: &[Note]) {
     for note in more {
         if !notes.iter().any(|known| without_figures(&known.text) == without_figures(&note.text)) {
@@ -342,7 +341,7 @@ fn add_notes(notes: &mut Vec<Note>, more: &[Note]) {
     }
 }
 
-/// What of a sentence is alike in many windows.
+/// Returns the text without digits, so that the same sentence matches across windows.
 pub(super) fn without_figures(text: &str) -> String {
     text.replace(|c: char| c.is_ascii_digit(), "")
 }

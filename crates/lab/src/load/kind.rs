@@ -1,30 +1,30 @@
-//! What is measured, whatever the size and the transport.
+//! Kind of measured work, without size and transport.
 
 use super::point::{Pattern, Point, Work};
 use crate::record::CallType;
 
-/// What makes points one line: everything but the size and the transport.
+/// Identity of a line in plots and tables: everything of a point except size and transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Kind {
     /// What moves the messages.
     pub(crate) work: Work,
-    /// How many under way.
+    /// Number of operations in flight.
     pub(crate) in_flight: u32,
-    /// Over so many connections.
+    /// Number of connections.
     pub(crate) connections: u32,
 }
 
 impl Kind {
-    /// A lone unary call: the latency that one caller sees.
+    /// Lone unary calls, which measure the latency for one caller.
     pub(crate) const LONE_CALL: Self =
         Self { work: Work::Call(CallType::Unary), in_flight: 1, connections: 1 };
 
-    /// The kind that this point is of.
+    /// Returns the kind of a point.
     pub(crate) fn of(point: &Point) -> Self {
         Self { work: point.work, in_flight: point.in_flight, connections: point.connections }
     }
 
-    /// The kind in a sentence, in the plural: `lone unary calls`.
+    /// Returns the kind as a plural phrase: `lone unary calls`.
     pub(crate) fn phrase(self) -> String {
         match (self.work, self.in_flight) {
             (Work::Call(CallType::Unary), 1) => "lone unary calls".to_owned(),
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// Nothing where there is one, as almost everywhere.
+    /// Returns the number of connections as a phrase, empty for one connection.
     fn over_connections(self) -> String {
         match self.connections {
             1 => String::new(),

@@ -1,4 +1,4 @@
-//! What a study of calls measured, for those who compare it with something else.
+//! Exports measured windows of calls for comparison with other results.
 
 use thalweg_measure::measured::{MeasuredCell, MeasuredStudy, MeasuredWindow};
 
@@ -7,11 +7,11 @@ use super::paired::PairedWindow;
 use super::results::LabResults;
 
 impl LabResults {
-    /// Returns the windows of a study of calls, from the text of its results file.
+    /// Returns the windows of a study of calls from the text of its results file.
     ///
     /// # Errors
     ///
-    /// Returns an error if the text has no results of a study of calls.
+    /// Returns an error if the text does not contain results of a study of calls.
     pub fn measured_in(text: &str) -> Result<MeasuredStudy, String> {
         let results: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         Ok(results.measured())

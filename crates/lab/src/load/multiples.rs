@@ -1,4 +1,4 @@
-//! Charts beside each other on the same axes, of a figure over a number.
+//! Charts of a figure over a number, side by side on the same axes.
 
 use thalweg_measure::page::chart::{Chart, Series, Unit, Way, XAxis, YAxis, rounded};
 use thalweg_measure::page::section::{Choice, When, when};
@@ -6,15 +6,15 @@ use thalweg_measure::statistics::Interval;
 
 use super::gathered::Windows;
 
-/// Hues of peers, in the order of measuring; there are as many in the style sheet.
+/// Colours of peers, in the order of measuring. The style sheet defines the same number.
 const PEERS: [&str; 5] = ["peer-1", "peer-2", "peer-3", "peer-4", "peer-5"];
 
-/// The hue of the peer of this number, counted from 0.
+/// Returns the colour of a peer, by its zero-based index.
 pub(crate) fn peer_colour(number: usize) -> &'static str {
     PEERS[number % PEERS.len()]
 }
 
-/// One of several hues that follow each other: line `index` of `count`.
+/// Returns the colour of line `index` out of `count`, from a continuous range of hues.
 pub(crate) fn hue(index: usize, count: usize) -> String {
     let hue = 205 + 150 * index / count.saturating_sub(1).max(1);
     format!("light-dark(hsl({hue} 75% 38%), hsl({hue} 75% 70%))")
@@ -30,20 +30,20 @@ pub(crate) struct Figure {
     pub(crate) when: When,
 }
 
-/// What all charts have in common.
+/// Settings shared by all charts.
 pub(crate) struct Multiples {
-    /// Beginning of their ids, and their common scale.
+    /// Prefix of the charts' ids, and name of their common scale.
     pub(crate) name: &'static str,
     pub(crate) unit: Unit,
     pub(crate) ways: Vec<Way>,
     pub(crate) x: XAxis,
-    /// Figures, of which the reader chooses one.
+    /// Figures that the reader can switch between.
     pub(crate) figures: Vec<Figure>,
-    /// Text behind a way's name.
+    /// Text shown after a way's name.
     pub(crate) note: Option<fn(&Windows<'_>) -> String>,
 }
 
-/// A line: its way, and a cell or none for each position.
+/// A line of a chart: the index of its way, and a cell or `None` for each position.
 pub(crate) type ChartLine<'c> = (usize, Vec<Option<&'c Windows<'c>>>);
 
 impl Multiples {
@@ -72,7 +72,7 @@ impl Multiples {
 }
 
 impl Figure {
-    /// A figure without an interval.
+    /// Creates a figure without an interval.
     pub(crate) fn of(of: impl Fn(&Windows<'_>) -> Option<f64> + 'static) -> Self {
         Self { of: Box::new(of), ends: |_| None, windows: |_| Vec::new(), when: When::new() }
     }
@@ -86,7 +86,7 @@ impl Figure {
         }
     }
 
-    /// Latencies of these names, one for each option of the choice.
+    /// Returns a figure for each named latency, selected by the reader's choice.
     pub(crate) fn latencies(statistics: &[(&'static str, &str)]) -> Vec<Self> {
         let figure = |&(name, _): &(&'static str, &str)| Self {
             ends: if name == "p50" { |cell| cell.p50_interval() } else { |_| None },
@@ -96,7 +96,7 @@ impl Figure {
         statistics.iter().map(figure).collect()
     }
 
-    /// Values, intervals and windows of these cells, of no way.
+    /// Returns values, intervals and windows of these cells, without a way.
     pub(crate) fn series(&self, cells: &[Option<&Windows<'_>>]) -> Series {
         let windows: Vec<Vec<f64>> =
             cells.iter().map(|cell| cell.map(self.windows).unwrap_or_default()).collect();
@@ -109,11 +109,12 @@ impl Figure {
     }
 }
 
-/// Latencies to choose from: the name of [`Latency::named`](thalweg_measure::distribution::Latency::named), and text.
+/// Selectable latencies: the name for [`Latency::named`](thalweg_measure::distribution::Latency::named), and its
+/// label.
 pub(crate) const STATISTICS: [(&str, &str); 6] =
     [("p50", "median"), ("p90", "p90"), ("p95", "p95"), ("p99", "p99"), ("p99.9", "p99.9"), ("max", "max")];
 
-/// The choice between figures of [latencies](Figure::latencies).
+/// Returns the choice between figures of [latencies](Figure::latencies).
 pub(crate) fn statistic(statistics: &[(&'static str, &str)]) -> Choice {
     Choice::buttons("statistic", "Latency shown", statistics.iter().copied())
 }

@@ -1,4 +1,4 @@
-//! How small a difference a study can see: ours against ours.
+//! Noise floor: the smallest difference a study can detect, measured as ours against ours.
 
 use std::collections::BTreeMap;
 
@@ -12,31 +12,31 @@ use super::results::AaResult;
 use super::window::Label;
 use crate::record::CallType;
 
-/// What the same stack measured against itself came to.
+/// Noise floors of a study.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Noise {
-    /// One for each kind of work that was measured so.
+    /// One floor per measured kind of work.
     pub(crate) floors: Vec<Floor>,
 }
 
-/// Of one kind of work.
+/// Noise floor of one kind of work.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Floor {
-    /// Which kind.
+    /// Kind of work.
     pub(crate) kind: Kind,
-    /// A log ratio of rates that is not farther from 0 than this is no difference: the largest
+    /// Largest log ratio of rates, in either direction, that counts as no difference. It is the largest
     /// [spread](Ratio::spread) of the cells.
     pub(crate) rate: f64,
-    /// The same of median latencies; 0 for all kinds but [`Kind::LONE_CALL`].
+    /// The same for median latencies; 0 for all kinds but [`Kind::LONE_CALL`].
     pub(crate) median: f64,
-    /// Where it was measured.
+    /// A/A measurements behind the floor.
     pub(crate) cells: Vec<AaCell>,
 }
 
-/// Ours against ours, at one size over one transport.
+/// Ours against ours at one size over one transport.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AaCell {
-    /// What carried it.
+    /// Transport.
     pub(crate) transport: Transport,
     /// Payload bytes of a message.
     pub(crate) size: ByteSize,
@@ -44,18 +44,18 @@ pub(crate) struct AaCell {
     pub(crate) rate: Option<Ratio>,
     /// Median latencies, A ÷ B.
     pub(crate) median: Option<Ratio>,
-    /// Windows that are in no ratio.
+    /// Number of windows excluded from ratios.
     pub(crate) excluded: usize,
 }
 
-/// Kinds that are disturbed alike: lone calls, calls in flight, streams.
+/// Returns the family of kinds with similar noise: lone calls, calls in flight, or streams.
 fn family(kind: Kind) -> (bool, bool) {
     let is_unary = kind.work == Work::Call(CallType::Unary);
     (is_unary, is_unary && kind.in_flight > 1)
 }
 
 impl Noise {
-    /// The floors of what ours did against ours.
+    /// Computes the floors from A/A windows.
     pub(crate) fn of(windows: &[AaResult]) -> Self {
         let mut cells: BTreeMap<CellKey, [Vec<PairedWindow>; 2]> = BTreeMap::new();
         for AaResult { label, window } in windows {
@@ -81,20 +81,20 @@ impl Noise {
         Self { floors }
     }
 
-    /// The floor of this kind's rates, as a log ratio. A kind that was not measured against itself has the largest
-    /// floor of those of its family (lone calls, calls in flight, streams), and where there is none of all. 0 when
-    /// none was.
+    /// Returns the floor of this kind's rates, as a log ratio. A kind not measured against itself uses the largest
+    /// floor of its family (lone calls, calls in flight, streams). If there is none, it uses the largest of all kinds.
+    /// 0 if nothing was measured.
     pub(crate) fn rate(&self, kind: Kind) -> f64 {
         self.floor(kind, |floor| floor.rate)
     }
 
-    /// The floor of this kind's median latencies, as a log ratio; that of rates where there is none.
+    /// Returns the floor of this kind's median latencies, as a log ratio, or else that of its rates.
     pub(crate) fn median(&self, kind: Kind) -> f64 {
         let median = self.floor(kind, |floor| floor.median);
         if median > 0.0 { median } else { self.rate(kind) }
     }
 
-    /// This kind was measured against itself.
+    /// Returns whether this kind was measured against itself.
     pub(crate) fn is_measured(&self, kind: Kind) -> bool {
         self.floors.iter().any(|floor| floor.kind == kind && floor.rate > 0.0)
     }
@@ -106,8 +106,8 @@ impl Noise {
     }
 }
 
-/// The largest floor, as a log ratio, of those that are most alike. `alike` goes from what is most like that which is
-/// looked for to what is least like it; 0 where nothing was measured against itself.
+/// Returns the largest floor, as a log ratio, among the most similar entries that have one. `alike` lists filters from
+/// the most to the least similar. 0 if nothing was measured against itself.
 pub(crate) fn nearest<T>(
     floors: &[T],
     figure: impl Fn(&T) -> Option<f64>,

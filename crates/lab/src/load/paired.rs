@@ -1,4 +1,4 @@
-//! Windows of the same round, side by side.
+//! Pairs of windows from the same round.
 
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::statistics::{Interval, Ratio};
@@ -9,28 +9,28 @@ use super::point::{Point, Transport, Work};
 use super::results::PointResult;
 use crate::record::LoadResult;
 
-/// A cell of a grid, whoever measured it.
+/// Key of a cell in a grid, the same for every pair.
 pub(crate) type CellKey = (Kind, Transport, ByteSize);
 
 /// One window of one pair.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PairedWindow {
-    /// Which turn of the cell.
+    /// Round of the cell.
     pub(crate) round: u32,
-    /// What it measured, or why it is in no ratio.
+    /// Figures, or the reason for excluding the window from ratios.
     pub(crate) outcome: Result<PairedFigures, String>,
-    /// Its client was the limit. It is in the ratio all the same, because a pair is compared as a whole.
+    /// Whether its client was the bottleneck. The window still counts, because a pair is compared as a whole.
     pub(crate) is_limited: bool,
 }
 
-/// The figures of one window that ratios are made of.
+/// The figures of one window that ratios use.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct PairedFigures {
     /// Operations per second.
     pub(crate) rate_per_s: f64,
     /// Median latency, ns.
     pub(crate) p50_ns: f64,
-    /// Processor time of an operation, of either side, ns; 0 where it is not known.
+    /// Processor time per operation of each side, in ns; 0 if unknown.
     pub(crate) client_ns: f64,
     pub(crate) server_ns: f64,
 }
@@ -51,14 +51,14 @@ impl PairedWindow {
     }
 }
 
-/// Processor time of an operation of one side, ns; 0 where it is not known.
+/// Returns one side's processor time per operation in ns; 0 if unknown.
 fn of_operation(window: &PointResult, side: fn(&Usage) -> &ProcessUsage) -> f64 {
     let operations = window.measured().map_or(0, |load| load.messages);
     let used_ns = window.usage.as_ref().map_or(0, |usage| side(usage).cpu_ns());
     if operations == 0 { 0.0 } else { used_ns as f64 / operations as f64 }
 }
 
-/// How many windows are in no ratio.
+/// Returns the number of windows excluded from ratios.
 pub(crate) fn excluded(windows: &[PairedWindow]) -> usize {
     windows.iter().filter(|window| window.outcome.is_err()).count()
 }
@@ -67,7 +67,7 @@ pub(crate) fn at(point: &Point) -> CellKey {
     (Kind::of(point), point.transport, point.size_bytes)
 }
 
-/// The ratio of a figure over the rounds that have a good window of both.
+/// Returns the ratio of a figure over the rounds in which both have a valid window.
 pub(crate) fn ratio(
     ours: &[PairedWindow],
     theirs: &[PairedWindow],
@@ -80,20 +80,20 @@ pub(crate) fn ratio(
     ratio_by_round(&good(ours), &good(theirs))
 }
 
-/// The ratio of figures, each with its round: those of the same round make a pair.
+/// Returns the ratio of figures paired by their round.
 pub(crate) fn ratio_by_round(ones: &[(u32, f64)], others: &[(u32, f64)]) -> Option<Ratio> {
     let pair = |&(round, one): &(u32, f64)| Some((one, others.iter().find(|other| other.0 == round)?.1));
     Ratio::of_pairs(ones.iter().filter_map(pair))
 }
 
-/// Where the geometric mean of a figure lies, told from its windows; none where the figure is 0, as medians of streams
-/// one way are.
+/// Returns the confidence interval of a figure's geometric mean over windows. `None` if the figure is 0, such as the
+/// median of a one-way stream.
 pub(crate) fn interval(windows: &[PairedWindow], figure: fn(PairedFigures) -> f64) -> Option<Interval> {
     let measured = windows.iter().filter_map(|window| window.outcome.as_ref().ok());
     Ratio::of_pairs(measured.map(|&window| (figure(window), 1.0)))?.interval
 }
 
-/// Only calls are compared; sockets are their reference.
+/// Returns whether the kind is compared. Only calls are; sockets serve as their reference.
 pub(crate) fn is_call(kind: Kind) -> bool {
     matches!(kind.work, Work::Call(_))
 }

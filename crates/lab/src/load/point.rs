@@ -1,4 +1,4 @@
-//! One thing to measure: what moves which messages, over what, and for how long.
+//! One point to measure: work, message size, transport, concurrency and duration.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,58 +10,58 @@ use thalweg_measure::size::ByteSize;
 
 use crate::record::CallType;
 
-/// One thing to measure: one cell of a study's grid.
+/// One cell of a study's grid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Point {
-    /// What moves the messages.
+    /// Kind of work.
     pub(crate) work: Work,
     /// Payload bytes of a message.
     pub(crate) size_bytes: ByteSize,
-    /// What carries them.
+    /// Transport.
     pub(crate) transport: Transport,
-    /// Unary calls, or streams, in flight over all connections; messages on a bare socket.
+    /// Unary calls or streams in flight over all connections; messages in flight on a bare socket.
     pub(crate) in_flight: u32,
-    /// Connections to open.
+    /// Number of connections to open.
     pub(crate) connections: u32,
-    /// So many of them have calls, and the others are idle; `None`: all have, as the client spreads them.
+    /// Number of connections with calls, while the others stay idle; `None` if the client spreads calls over all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) active: Option<u32>,
-    /// Connections are TLS's.
+    /// Whether connections use TLS.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) tls: bool,
-    /// What a network between client and server adds to a round trip; none where they talk directly.
+    /// Round-trip time added by a network between client and server; 0 if they talk directly.
     #[serde(rename = "round_trip_ns", with = "nanoseconds", default)]
     pub(crate) round_trip: Duration,
-    /// Driven first, not counted.
+    /// Warm-up, driven first and not counted.
     #[serde(rename = "warmup_ns", with = "nanoseconds")]
     pub(crate) warmup: Duration,
-    /// Measured.
+    /// Measured time.
     #[serde(rename = "duration_ns", with = "nanoseconds")]
     pub(crate) duration: Duration,
 }
 
-/// What moves the messages of a point.
+/// Work of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) enum Work {
     /// gRPC calls.
     Call(CallType),
-    /// A bare socket moving the same bytes, as their reference.
+    /// A bare socket moving the same bytes, as a reference.
     Socket(Pattern),
 }
 
-/// How messages cross a bare socket.
+/// How messages move over a bare socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Pattern {
-    /// Each comes back, and a fixed number is under way: beside unary calls.
+    /// Each message is echoed, with a fixed number in flight. Reference for unary calls.
     Echo,
-    /// Each comes back, and as many are under way as a bidi stream's driver lets: beside bidi streams.
+    /// Each message is echoed, with as many in flight as a bidi stream's driver allows. Reference for bidi streams.
     Pipelined,
-    /// They go one way: beside client and server streams.
+    /// Messages move one way. Reference for client and server streams.
     OneWay,
 }
 
-/// What carries the bytes between the processes.
+/// Transport between the processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
@@ -72,8 +72,8 @@ pub enum Transport {
 }
 
 impl Point {
-    /// Of a plain connection without a network, not driven yet. Streams have a connection each; `in_flight` calls have
-    /// `connections`.
+    /// Creates a point over plain connections without an added network or duration. Each stream has its own
+    /// connection; `in_flight` calls share `connections`.
     pub(crate) fn new(
         work: Work,
         size_bytes: ByteSize,
@@ -95,8 +95,8 @@ impl Point {
         }
     }
 
-    /// System calls are counted in two runs, one of the point's duration and before it a shorter one. The difference
-    /// is free of what starting and connecting cost.
+    /// Returns the length of the first of two runs that count system calls; the second has the point's duration. Their
+    /// difference excludes the cost of starting and connecting.
     pub(crate) fn counted_first(duration: Duration) -> Duration {
         duration / 4
     }
@@ -118,7 +118,7 @@ impl fmt::Display for Point {
 }
 
 impl Work {
-    /// The name in JSON and in tables.
+    /// Returns the name in JSON and in tables.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Call(call) => call.name(),
@@ -155,7 +155,7 @@ impl TryFrom<String> for Work {
 }
 
 impl Pattern {
-    /// How a bare socket moves the bytes that this kind of call moves.
+    /// Returns the socket pattern that moves the same bytes as this kind of call.
     pub(crate) fn of(call: CallType) -> Self {
         match call {
             CallType::Unary | CallType::PingPong => Self::Echo,
@@ -164,7 +164,7 @@ impl Pattern {
         }
     }
 
-    /// The kind of call whose bytes it moves.
+    /// Returns the kind of call with the same bytes as this pattern.
     pub(crate) fn call(self) -> CallType {
         match self {
             Self::Echo => CallType::Unary,
@@ -175,7 +175,7 @@ impl Pattern {
 }
 
 impl Transport {
-    /// Every transport, in the order of reports.
+    /// All transports, in the order of reports.
     pub(crate) const ALL: [Self; 2] = [Self::Tcp, Self::Uds];
 }
 
@@ -188,7 +188,7 @@ impl fmt::Display for Transport {
     }
 }
 
-/// A name that is no transport's.
+/// Error for an unknown transport name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a transport: use tcp or uds")]
 pub struct UnknownTransport(String);
@@ -205,7 +205,7 @@ impl FromStr for Transport {
     }
 }
 
-/// A `Duration` in JSON: whole nanoseconds.
+/// Serializes a `Duration` as whole nanoseconds.
 mod nanoseconds {
     use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Remarks on windows of calls, and what speaks against the figures of any study: of the machine, and of the build.
+//! Remarks on windows of calls, and doubts about a study's figures from the machine and the build.
 
 use std::fmt;
 
@@ -11,36 +11,36 @@ use super::gathered::without_figures;
 use crate::findings::Doubt;
 use crate::record::{LoadResult, Note};
 
-/// A wait beyond this share of a window, and so many times what is usual in it, is no part of what is usual.
+/// A wait is unusually long beyond this share of the window and this multiple of the typical wait.
 const LONG_SHARE: f64 = 0.25;
 const LONG_FACTOR: f64 = 20.0;
-/// With more load than this on each processor before the study, something else was at work.
+/// Highest load per processor before the study at which the machine counts as idle.
 const LOAD_PER_CORE_MAX: f64 = 0.5;
 
-/// Remarks on windows. Those that differ in their figures only are one, so that what is wrong with a hundred windows
-/// is said once.
+/// Remarks on windows. Those that differ only in their figures are merged, so one problem of a hundred windows is
+/// reported once.
 pub(crate) struct Remarks {
     all: Vec<Remark>,
     of: usize,
 }
 
 struct Remark {
-    /// Whether there are figures, and whether they may be used.
+    /// Severity: whether there are figures, and whether they may be used.
     weight: &'static str,
-    /// The first window that it was made of.
+    /// The first affected window.
     window: String,
     text: String,
-    /// The number of windows.
+    /// Number of affected windows.
     count: usize,
 }
 
 impl Remarks {
-    /// On so many windows.
+    /// Creates remarks on a study of `of` windows.
     pub(crate) fn new(of: usize) -> Self {
         Self { all: Vec::new(), of }
     }
 
-    /// On a window, with what was measured, if anything was.
+    /// Adds a remark on a window, with its result if there is one.
     pub(crate) fn window(
         &mut self,
         window: &dyn fmt::Display,
@@ -83,14 +83,14 @@ impl Remarks {
     }
 }
 
-/// Of the build, and of other programs when the study started.
+/// Returns doubts about the build and about other programs that ran when the study started.
 pub(crate) fn of_machine(machine: &Machine, versions: &Versions) -> Vec<Doubt> {
     let build = (versions.build != "release").then(|| Doubt::build(&versions.build));
     let is_busy = machine.load_average > LOAD_PER_CORE_MAX * machine.cores as f64;
     build.into_iter().chain(is_busy.then(|| Doubt::busy(machine.load_average, machine.cores))).collect()
 }
 
-/// Of a study of so many windows, so many of which were tried; `apart`: both sides had processors of their own.
+/// Returns doubts about a study, given its tried and planned windows. `apart`: both sides had their own processors.
 pub(crate) fn of_study(
     windows: (usize, usize),
     machine: &Machine,
@@ -123,7 +123,7 @@ pub(crate) fn of_study(
     doubts
 }
 
-/// What stopped calls for a large part of a window, within it or at its end: a server that was stopped, or a machine.
+/// Describes stalls that took a large part of a window or delayed its end, for example of a paused server or machine.
 fn interruptions(measured: &LoadResult) -> Vec<String> {
     let window_ns = measured.duration_ns as f64;
     let (typical_ns, longest_ns) = match (measured.latency_ns, measured.pace_ns) {

@@ -1,4 +1,4 @@
-//! What is written of any study of calls.
+//! Report parts common to all studies of calls.
 
 use maud::html;
 
@@ -7,7 +7,7 @@ use super::facts::lede;
 use super::results::LabResults;
 use crate::report::page::StudyReport;
 
-/// What all studies of calls say, without what each says for itself.
+/// Returns the report of any study of calls, without the study's own sections.
 pub(crate) fn of_calls<'r>(results: &'r LabResults, title: &'static str) -> StudyReport<'r> {
     StudyReport {
         origin: results.origin(&results.settings.arguments),

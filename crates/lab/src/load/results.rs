@@ -1,4 +1,4 @@
-//! The tables of studies of calls.
+//! Result tables of studies of calls.
 
 use serde::{Deserialize, Serialize};
 use thalweg_measure::cpus::CpuList;
@@ -11,53 +11,51 @@ use crate::record::LoadResult;
 use crate::stack::{Pair, Setting, Stack};
 use crate::study::{LeftOut, Plan, StudyKind, StudyResults, StudyTables, WindowOutcome};
 
-/// What a study of calls found.
+/// Results of a study of calls.
 pub type LabResults = StudyResults<CallsSettings, CallsTables>;
-/// One window of figures.
+/// One window with figures.
 pub(crate) type PointResult = WindowResult<Asked>;
 
 /// The tables of a study of calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallsTables {
-    /// The stacks that were measured, in the order in which they were named, ours first. More than one: the study
-    /// compares them.
+    /// Measured stacks in the order named, ours first. With more than one, the study compares them.
     pub(crate) stacks: Vec<StackInfo>,
-    /// Ours against ours, measured before everything else, as stacks are compared: the noise floor.
+    /// Noise floor: ours against ours, measured before everything else with the method that compares stacks.
     pub(crate) aa: Vec<AaResult>,
-    /// What was found, in the order of measuring.
+    /// Windows in the order of measuring.
     ///
-    /// A *cell* is all of these with an equal [`Point`](super::Point): in each round a window of our own pair or of the
-    /// bare socket, or, where stacks are compared, of each pair (and of the bare socket, if it was asked for). Round 0
-    /// goes through all that takes turns in order, round 1 back, and so on, so windows of one round stand next to each
-    /// other in time.
+    /// A *cell* is all windows with an equal [`Point`](super::Point). Each round has one window of our own pair or of
+    /// the bare socket. When stacks are compared, it has one of each pair, and of the bare socket if requested. Round
+    /// 0 takes them in order, round 1 in reverse, and so on, so windows of one round are close in time.
     pub(crate) points: Vec<PointResult>,
-    /// System calls, counted in runs of their own in which counting slowed everything. Empty where nothing is compared.
+    /// System calls, counted in separate runs because counting slows everything. Empty if nothing is compared.
     pub(crate) system_calls: Vec<WindowResult<Asked, SystemCalls>>,
-    /// When bytes moved between a client and its server and when none did, watched by a hop in between in windows of
-    /// their own. The hop takes time, so rates and latencies are not kept. Of the channels study alone.
+    /// Traffic between client and server, watched by a hop in windows of their own. The hop takes time, so their rates
+    /// and latencies are not kept. Used only by the channels study.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) wire: Vec<WindowResult<Asked, Wire>>,
 }
 
-/// How a study of calls was measured.
+/// Settings of a study of calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallsSettings {
-    /// The arguments that repeat the study.
+    /// Arguments that repeat the study.
     pub arguments: Vec<String>,
-    /// Processors the clients were kept on; `null` where there is one processor only.
+    /// Processors that clients were pinned to; `null` on a machine with one processor.
     pub client_cpus: Option<CpuList>,
-    /// Processors the server was kept on.
+    /// Processors that the server was pinned to.
     pub server_cpus: Option<CpuList>,
-    /// Threads of each client, where it was told how many.
+    /// Threads of each client, if set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_threads: Option<u32>,
-    /// Threads of each server, where it was told how many.
+    /// Threads of each server, if set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_threads: Option<u32>,
-    /// The server that was driven, where it is none that the lab started.
+    /// Address of the driven server, if the lab did not start it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// What was left out of the grid because this machine does not allow it, in a sentence.
+    /// A sentence on what this machine does not allow and was therefore left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
 }
@@ -65,11 +63,11 @@ pub struct CallsSettings {
 /// A stack that was measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StackInfo {
-    /// Its name, with the variant that was asked for.
+    /// Its name, with the requested variant.
     pub stack: Stack,
-    /// What it calls itself: `gRPC C++ 1.51.1`.
+    /// The version that it reports: `gRPC C++ 1.51.1`.
     pub version: String,
-    /// How it is set up, as it says itself.
+    /// The settings that it reports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Setting>,
 }
@@ -77,17 +75,17 @@ pub struct StackInfo {
 /// A window of ours against ours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AaResult {
-    /// Which of the two it stands for. A and B are the same program, each with a server process of its own, as the
-    /// stacks that are compared have.
+    /// Side of the A/A comparison. A and B are the same program, each with its own server process, like compared
+    /// stacks.
     pub(crate) label: Label,
-    /// The window. Its pair is ours, and rounds interleave A and B as they do pairs.
+    /// The window. Its pair is ours; rounds interleave A and B in the same way as pairs.
     #[serde(flatten)]
     pub(crate) window: PointResult,
 }
 
 #[cfg(test)]
 impl PointResult {
-    /// The same in another round.
+    /// Returns the same window in another round.
     pub(crate) fn in_round(mut self, round: u32) -> Self {
         self.round = round;
         self
@@ -95,7 +93,7 @@ impl PointResult {
 }
 
 impl LabResults {
-    /// Of a study that begins now: without a figure yet. `stacks`: what is measured, ours first.
+    /// Returns results without figures for a study that starts now. `stacks`: measured stacks, ours first.
     pub fn begun(
         study: StudyKind,
         plan: &Plan<Window>,
@@ -108,31 +106,31 @@ impl LabResults {
         Self::start(study, planned, settings, left_out, CallsTables { stacks, ..CallsTables::default() })
     }
 
-    /// The pair with which all others are compared: our client at our server, or, where that is not measured, the first
-    /// of those with which each round begins, such as our client at the server that all clients meet.
+    /// Returns the pair that all others are compared with. This is our client and our server, or else the first pair
+    /// measured, such as our client with the server that all clients share.
     pub(crate) fn reference(&self) -> Pair {
         let ours = Pair::ours();
         let mut pairs = self.points.iter().filter_map(|window| window.pair.as_ref());
         if pairs.clone().any(|pair| *pair == ours) { ours } else { pairs.next().cloned().unwrap_or(ours) }
     }
 
-    /// It is a study of channels.
+    /// Returns whether this is a channels study.
     pub(crate) fn is_channels(&self) -> bool {
         self.study == StudyKind::Channels
     }
 
-    /// More than one stack was asked for: a study of sizes compares them.
+    /// Returns whether a sizes study compares stacks: more than one was requested.
     pub(crate) fn is_comparison(&self) -> bool {
         self.study == StudyKind::Sizes && self.stacks.len() + self.left_out.len() > 1
     }
 
-    /// Every planned point was tried.
+    /// Returns whether every planned point was tried.
     pub(crate) fn is_complete(&self) -> bool {
         self.points.len() >= self.planned
     }
 }
 
-/// Why a window has not told what it was measured for.
+/// Error text for a result that does not match its window's purpose.
 const SOMETHING_ELSE: &str = "the window found something else";
 
 impl StudyTables for CallsTables {
@@ -167,7 +165,7 @@ impl StudyTables for CallsTables {
         }
     }
 
-    /// Nobody looks at the threads of a bare socket.
+    /// Judges windows of calls only: threads of a bare socket are not monitored.
     fn validities(&self) -> Vec<Validity> {
         let calls = self.points.iter().filter(|window| window.pair.is_some());
         calls.map(PointResult::validity).collect()

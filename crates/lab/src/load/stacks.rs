@@ -1,4 +1,4 @@
-//! The stacks that took part in a study, for its page.
+//! Lists the stacks of a study on its page.
 
 use maud::{Markup, html};
 use thalweg_measure::page::parts::scrolled;
@@ -9,12 +9,12 @@ use super::results::StackInfo;
 use crate::stack::Setting;
 use crate::study::LeftOut;
 
-/// The list in a section of its own.
+/// Returns the list as a section.
 pub(crate) fn section(heading: &str, stacks: &[StackInfo], left_out: &[LeftOut]) -> Section {
     Section::new("stacks", "", heading, vec![Block::Raw(list(stacks, left_out))])
 }
 
-/// Each with its version and its settings, and what could not be had.
+/// Lists each stack with its version and settings, and the unavailable ones.
 pub(crate) fn list(stacks: &[StackInfo], left_out: &[LeftOut]) -> Markup {
     html! {
         dl.stacks {
@@ -30,7 +30,7 @@ pub(crate) fn list(stacks: &[StackInfo], left_out: &[LeftOut]) -> Markup {
     }
 }
 
-/// How a stack is set up, folded away.
+/// Returns a stack's settings in a collapsed element.
 fn settings(info: &StackInfo) -> Markup {
     if info.settings.is_empty() {
         return html! {};

@@ -1,4 +1,4 @@
-//! Ways in which a client comes by its connections.
+//! Connection strategies of a client.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::LaneRule;
 
-/// How many connections a client has, and who decides it. In JSON its name.
+/// How a client chooses its number of connections. Serialized as its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Strategy {
-    /// The channel finds out by itself.
+    /// The channel adapts the number itself.
     Adaptive,
-    /// So many, or as many as there are calls in flight if these are fewer.
+    /// This number, or one per call in flight if that is fewer.
     Fixed(u32),
-    /// One for each call in flight.
+    /// One connection for each call in flight.
     PerWorker,
-    /// A new one for each call.
+    /// A new connection for each call.
     PerCall,
 }
 
 impl Strategy {
-    /// The name in JSON and on the command line: `adaptive`, a number, `per-worker`, `per-call`.
+    /// Returns the name in JSON and on the command line: `adaptive`, a number, `per-worker`, `per-call`.
     pub(crate) fn name(self) -> String {
         match self {
             Self::Adaptive => LaneRule::Adaptive.name().to_owned(),
@@ -32,7 +32,7 @@ impl Strategy {
         }
     }
 
-    /// What a driver is asked for.
+    /// Returns the rule passed to a driver.
     pub(crate) fn rule(self) -> LaneRule {
         match self {
             Self::Adaptive => LaneRule::Adaptive,
@@ -41,7 +41,7 @@ impl Strategy {
         }
     }
 
-    /// The connections to ask for. No driver takes more than it has calls in flight.
+    /// Returns the number of connections to request, at most one for each call in flight.
     pub(crate) fn connections(self, in_flight: u32) -> u32 {
         match self {
             Self::Adaptive | Self::PerCall => 1,
@@ -63,7 +63,7 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// A name that is no strategy's.
+/// Error for an unknown strategy name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a strategy: use adaptive, a number of connections, per-worker or per-call")]
 pub struct UnknownStrategy(String);

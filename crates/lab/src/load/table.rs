@@ -1,4 +1,4 @@
-//! The table of a study of calls: one line for each window.
+//! Table of a study of calls, with one line for each window.
 
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::distribution::Latency;
@@ -11,12 +11,12 @@ use crate::record::LoadResult;
 
 pub(crate) type WindowColumns<'a> = Columns<'a, &'a PointResult>;
 
-/// What all studies of calls have. `most`: the rate of a bare socket with the same bytes.
+/// Returns the columns common to all studies of calls. `most`: rate of a bare socket with the same bytes.
 pub(crate) fn windows<'a>(most: impl Fn(&PointResult) -> Option<f64> + 'a) -> WindowColumns<'a> {
     outcome(used(latencies(operations(asked(), most))))
 }
 
-/// What was asked.
+/// Adds the columns of the request.
 fn asked<'a>() -> WindowColumns<'a> {
     WindowColumns::default()
         .plain("work", |window| Some(window.point.work))
@@ -75,7 +75,7 @@ fn latencies(columns: WindowColumns<'_>) -> WindowColumns<'_> {
         .plain("gap_max_ns", |window| Some(window.measured()?.pace_ns?.gap_max))
 }
 
-/// What both processes used: of an operation, and totals of the window.
+/// Adds the resources used by both processes, per operation and in total for the window.
 fn used(columns: WindowColumns<'_>) -> WindowColumns<'_> {
     type Side = (&'static str, fn(&Usage) -> &ProcessUsage);
     type Figure = (&'static str, fn(&ProcessUsage) -> u64);

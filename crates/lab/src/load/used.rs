@@ -1,39 +1,39 @@
-//! What a process used in windows that measured the same thing.
+//! Resources used by a process over the windows of a cell.
 
 use thalweg_measure::usage::{ProcessUsage, Usage};
 
 use super::gathered::Windows;
 use crate::record::LoadResult;
 
-/// What a process used, counted by the kernel over the valid windows.
+/// Resources used by a process, counted by the kernel over the valid windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Used {
-    /// Processor time of an operation in user space, ns.
+    /// User time per operation, ns.
     pub(crate) user_ns: f64,
-    /// Processor time of an operation in the kernel, ns.
+    /// System time per operation, ns.
     pub(crate) system_ns: f64,
-    /// Context switches of an operation, voluntary or not.
+    /// Voluntary and involuntary context switches per operation.
     pub(crate) switches: f64,
-    /// Processors that were busy with it on average: 1.0 is one all the time.
+    /// Average number of busy processors: 1.0 is one all the time.
     pub(crate) processors: f64,
-    /// Threads that were ready to run and waited for a processor, on average.
+    /// Average number of threads that were runnable but waited for a processor.
     pub(crate) waiting: f64,
 }
 
 impl Used {
-    /// Processor time of an operation, ns.
+    /// Returns processor time per operation in ns.
     pub(crate) fn ns(self) -> f64 {
         self.user_ns + self.system_ns
     }
 }
 
 impl Windows<'_> {
-    /// What the client used in the valid windows: as the kernel tells it, or as the client says of itself.
+    /// Returns the client's usage in the valid windows, from the kernel or else from the client's own report.
     pub(crate) fn client(&self) -> Option<Used> {
         self.used(|usage| &usage.client).or_else(|| self.own_account())
     }
 
-    /// What the server used in the valid windows; `None` where the kernel did not tell.
+    /// Returns the server's usage in the valid windows; `None` if the kernel did not report it.
     pub(crate) fn server(&self) -> Option<Used> {
         self.used(|usage| &usage.server)
     }
@@ -56,7 +56,7 @@ impl Windows<'_> {
     }
 }
 
-/// What one side used in all of these windows, each with its operations.
+/// Sums one side's usage over windows, each given with its number of operations.
 pub(crate) fn used(
     windows: impl Iterator<Item = (Usage, u64)>,
     side: fn(&Usage) -> &ProcessUsage,

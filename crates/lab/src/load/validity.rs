@@ -1,13 +1,13 @@
-//! Whether the figures of a window of calls may be used.
+//! Validity of a window of calls.
 
 use thalweg_measure::usage::Usage;
 use thalweg_measure::validity::{Cause, Reason, Validity};
 
 use crate::record::LoadResult;
 
-/// Judges a window by what came of it and what both processes used meanwhile.
+/// Judges a window by its outcome and the resources used by both processes.
 ///
-/// A client that was the limit is no reason: a pair is compared as a whole, its client included.
+/// A window stays valid if its client was the bottleneck, because a pair is compared as a whole.
 pub(crate) fn judged(outcome: Result<&LoadResult, &str>, usage: Option<&Usage>) -> Validity {
     let load = match outcome {
         Ok(load) => load,

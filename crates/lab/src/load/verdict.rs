@@ -1,35 +1,35 @@
-//! What a ratio of two windows' figures amounts to.
+//! Verdict on a ratio of two cells.
 
 use thalweg_measure::figures::{interval_figure, ratio_figure, ratio_text};
 use thalweg_measure::statistics::Ratio;
 
-/// A ratio, and what it amounts to.
+/// A ratio and its verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Compared {
-    /// Ours ÷ theirs, or one way ÷ another; `None` without a round in which both were measured.
+    /// Ours ÷ theirs, or one way ÷ another; `None` if no round measured both.
     pub(crate) ratio: Option<Ratio>,
     /// See [`Verdict`].
     pub(crate) verdict: Verdict,
 }
 
-/// What a ratio amounts to.
+/// Verdict on a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Verdict {
-    /// Ours is faster: the interval does not hold 1, and the ratio lies outside the noise floor.
+    /// Ours is faster: the interval excludes 1, and the ratio lies outside the noise floor.
     Faster,
-    /// Neither is faster, and the whole interval lies within [`MARGIN`] of 1: the two are equivalent.
+    /// Neither is faster, and the whole interval lies within [`MARGIN`] of 1.
     NoDifference,
     /// Theirs is faster.
     Slower,
-    /// Neither is faster, and the interval reaches beyond [`MARGIN`], or there are too few pairs of windows for one: a
-    /// difference of that size may be there, or not.
+    /// Neither is faster, and the interval reaches beyond [`MARGIN`] or there are too few pairs of windows for one. A
+    /// difference of that size is possible.
     CannotTell,
-    /// One of the two has no window that can be used.
+    /// One of the two has no usable window.
     NotMeasured,
 }
 
 impl Verdict {
-    /// The name in JSON and in words.
+    /// Returns the name in JSON and in text.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Faster => "faster",
@@ -41,20 +41,20 @@ impl Verdict {
     }
 }
 
-/// What is called no difference: a ratio that is known to lie between 1 ÷ this and this.
+/// Largest ratio, in either direction, that counts as no difference.
 pub(crate) const MARGIN: f64 = 1.1;
 
-/// Which way of a figure is good.
+/// Whether higher or lower values are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
-    /// Rates.
+    /// Higher is better, as for rates.
     More,
-    /// Times.
+    /// Lower is better, as for times.
     Less,
 }
 
 impl Compared {
-    /// `floor`: a log ratio that is no farther from 0 is no difference.
+    /// Judges a ratio. `floor`: largest log ratio, in either direction, that counts as no difference.
     pub(crate) fn new(ratio: Option<Ratio>, floor: f64, better: Better) -> Self {
         let verdict = match ratio {
             None => Verdict::NotMeasured,
@@ -72,13 +72,13 @@ impl Compared {
         Self { ratio, verdict }
     }
 
-    /// One of them is faster.
+    /// Returns whether one of the two is faster.
     pub(crate) fn differs(self) -> bool {
         matches!(self.verdict, Verdict::Faster | Verdict::Slower)
     }
 
-    /// The ratio in a sentence, with what it amounts to where it shows no difference: `1.45 × (1.28–1.66)`,
-    /// `1.27 × (0.98–1.57: no difference is shown)`.
+    /// Returns the ratio as text, with the verdict if it shows no difference: `1.45 × (1.28–1.66)`, `1.27 ×
+    /// (0.98–1.57: no difference is shown)`.
     pub(crate) fn factor(self) -> Option<String> {
         let ratio = self.ratio?;
         let amounts_to = match self.verdict {

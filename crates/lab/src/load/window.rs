@@ -1,4 +1,4 @@
-//! A point measured once, and what for.
+//! One window of calls and its purpose.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -11,54 +11,54 @@ use super::strategy::Strategy;
 use crate::stack::{Pair, Stack};
 use crate::study::{self, ExecuteError};
 
-/// What is spent on a window besides driving: the driver's process starts, connects, and ends what is in flight.
+/// Time per window for starting the driver, connecting, and finishing calls in flight.
 const WINDOW_OVERHEAD: Duration = Duration::from_millis(100);
-/// What a connection takes to come about, with its first call, and what a call takes that is under way at the end.
+/// Time to open a connection and make its first call, and time to finish a call in flight at the end.
 const PER_CONNECTION: Duration = Duration::from_micros(150);
 const PER_CALL: Duration = Duration::from_micros(8);
-/// What a server of its own takes to start and to end, and rests while memory is looked at.
+/// Time for a dedicated server to start, stop, and rest while its memory is read.
 const OWN_SERVER: Duration = Duration::from_millis(250);
-/// What counting system calls takes besides driving: both processes are attached to and let go, twice.
+/// Extra time for counting system calls: both processes are attached and detached twice.
 const COUNTING_OVERHEAD: Duration = Duration::from_millis(700);
 
-/// A point measured once.
+/// One measurement of a point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// What is measured.
+    /// Measured point, pair and strategy.
     pub(crate) asked: Asked,
-    /// What for.
+    /// Purpose of the measurement.
     pub(crate) purpose: Purpose,
 }
 
-/// What is measured in a window.
+/// Request of a window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
-    /// What moves which messages.
+    /// The measured point.
     pub(crate) point: Point,
-    /// Whose client and server; `None` for a bare socket, and only for that.
+    /// Client and server; `None` only for a bare socket.
     pub(crate) pair: Option<Pair>,
-    /// How the client comes by its connections; `None` where the point's number of them says all.
+    /// How the client gets its connections; `None` if the point's connection count determines it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) strategy: Option<Strategy>,
-    /// Which turn of the point, from 0.
+    /// Round of the point, from 0.
     #[serde(default)]
     pub(crate) round: u32,
 }
 
-/// What a window is measured for.
+/// Purpose of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// The study's figures.
+    /// Figures of the study.
     Figures,
-    /// The noise floor: ours against ours.
+    /// Noise floor: ours against ours.
     NoiseFloor(Label),
-    /// System calls per operation. Counting slows what it counts, so nothing else is learnt from it.
+    /// System calls per operation. Counting slows what it counts, so no other figures are kept.
     SystemCalls,
-    /// Gaps between bytes. They are watched by a hop in between, so nothing else is learnt from it.
+    /// Gaps between bytes. A hop in between watches them, so no other figures are kept.
     Wire,
 }
 
-/// The two sides of an A/A comparison, which differ in nothing but their names.
+/// Side of an A/A comparison. The two differ only in name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum Label {
     A,
@@ -66,18 +66,18 @@ pub(crate) enum Label {
 }
 
 impl Window {
-    /// A window of figures, of the first round.
+    /// Creates a window of figures in the first round.
     pub(crate) fn of_figures(point: Point, pair: Option<Pair>, strategy: Option<Strategy>) -> Self {
         Self { asked: Asked { point, pair, strategy, round: 0 }, purpose: Purpose::Figures }
     }
 
-    /// The pair of a window that makes calls.
+    /// Returns the pair of a window that makes calls.
     pub(crate) fn callers(&self) -> Result<Pair, ExecuteError> {
         let nobody = || ExecuteError::Window("nobody is named whose calls these are".to_owned());
         self.pair.clone().ok_or_else(nobody)
     }
 
-    /// The bare client drives.
+    /// Returns whether the bare client drives.
     pub(crate) fn is_bare(&self) -> bool {
         self.pair.as_ref().is_some_and(|pair| pair.client == Stack::bare())
     }

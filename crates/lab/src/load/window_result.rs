@@ -1,4 +1,4 @@
-//! A window of calls, and what came of it.
+//! A window of calls with its outcome.
 
 use std::ops::{Deref, DerefMut};
 
@@ -10,38 +10,38 @@ use super::found::Measured;
 use super::validity::judged;
 use crate::record::LoadResult;
 
-/// One window: what was asked, `A`, and what it found, `F`.
+/// One window: its request `A` and its result `F`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WindowResult<A, F = LoadResult> {
-    /// What was asked.
+    /// The request.
     #[serde(flatten)]
     pub(crate) asked: A,
-    /// What was found.
+    /// The result or the failure.
     #[serde(flatten)]
     pub(crate) outcome: Outcome<F>,
-    /// What both processes used meanwhile, as the kernel accounts it: alike for every stack, unlike
-    /// [`LoadResult::client_cpu`], which is what the driver says of itself. `None` for bare sockets, for windows that
-    /// failed, and where the kernel does not tell.
+    /// Resources used by both processes, as accounted by the kernel. They are comparable across stacks, unlike the
+    /// driver's own [`LoadResult::client_cpu`]. `None` for bare sockets, for failed windows, and if the kernel does
+    /// not report them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) usage: Option<Usage>,
-    /// Why the figures must not be used, decided when the window was made. `None` in results of earlier versions.
+    /// Why the figures must not be used, judged when the window ended. `None` in results of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) not_valid: Option<Validity>,
 }
 
-/// What came of a window. The aliases are those of earlier schemas.
+/// Outcome of a window. The aliases are from earlier schemas.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Outcome<F = LoadResult> {
-    /// What it found.
+    /// The result.
     #[serde(alias = "load", alias = "counted", alias = "watched")]
     Measured(Box<F>),
-    /// Why it found nothing.
+    /// The reason for the failure.
     Failed(String),
 }
 
 impl<A> WindowResult<A> {
-    /// Of a window of calls.
+    /// Creates the result of a window of calls.
     pub(crate) fn of_calls(asked: A, outcome: Result<Measured, String>) -> Self {
         let (outcome, usage) = match outcome {
             Ok(Measured { load, usage }) => (Outcome::Measured(Box::new(load)), usage),
@@ -51,7 +51,7 @@ impl<A> WindowResult<A> {
         Self { not_valid: Some(result.validity()), ..result }
     }
 
-    /// Whether the figures may be used.
+    /// Returns whether the figures may be used.
     pub(crate) fn validity(&self) -> Validity {
         let outcome = match &self.outcome {
             Outcome::Measured(result) => Ok(&**result),
@@ -60,25 +60,25 @@ impl<A> WindowResult<A> {
         self.not_valid.clone().unwrap_or_else(|| judged(outcome, self.usage.as_ref()))
     }
 
-    /// Why the figures must not be used; `None` for a valid window.
+    /// Returns why the figures must not be used; `None` for a valid window.
     pub(crate) fn why_not(&self) -> Option<String> {
         self.validity().why_not()
     }
 
-    /// The driver's result, where its figures may be used.
+    /// Returns the driver's result if its figures may be used.
     pub(crate) fn valid(&self) -> Option<&LoadResult> {
         self.measured().filter(|_| self.validity().is_valid())
     }
 }
 
 impl<A, F> WindowResult<A, F> {
-    /// Of a window that found something else than figures of calls.
+    /// Creates the result of a window that measured something other than figures of calls.
     pub(crate) fn apart(asked: A, outcome: Result<F, String>) -> Self {
         let outcome = outcome.map_or_else(Outcome::Failed, |found| Outcome::Measured(Box::new(found)));
         Self { asked, outcome, usage: None, not_valid: None }
     }
 
-    /// What was found, where anything was.
+    /// Returns the result, if there is one.
     pub(crate) fn measured(&self) -> Option<&F> {
         match &self.outcome {
             Outcome::Measured(found) => Some(found),

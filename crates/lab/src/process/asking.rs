@@ -1,4 +1,4 @@
-//! What programs say of themselves.
+//! Queries programs for their versions and settings.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,11 +12,11 @@ use super::program::Program;
 use crate::load::StackInfo;
 use crate::stack::{Setting, Stack};
 
-/// How long a program may take to answer.
+/// How long a program may take to respond.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The command that lists settings.
 const SETTINGS: &str = "settings";
-/// The setting that options of the lab change.
+/// The setting that the lab's options change.
 const THREADS: &str = "threads";
 
 impl Program {
@@ -24,14 +24,14 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// Returns an error if the program does not answer as `peers/README.md` says.
+    /// Returns an error if the program's output does not follow `peers/README.md`.
     pub fn info(&self, stack: Stack, cpus: &CpuAssignment) -> Result<StackInfo, String> {
         let settings = self.settings(stack.variant(), cpus)?;
         Ok(StackInfo { stack, version: self.version.clone(), settings })
     }
 
-    /// Asks how its client and its server of this variant are set up, each on the CPUs that it is pinned to: defaults
-    /// depend on their number.
+    /// Queries the settings of client and server of this variant, each on its CPUs, since defaults depend on their
+    /// number.
     pub(super) fn settings(
         &self,
         variant: Option<&str>,
@@ -53,7 +53,7 @@ impl Program {
     }
 }
 
-/// Returns the settings of a variant. Its own lines take the place of those of all variants.
+/// Returns the settings of a variant. Its own lines override those of all variants.
 fn of_variant(lines: &[String], variant: Option<&str>) -> Option<Vec<Setting>> {
     let lines = lines.iter().map(|line| Setting::in_line(line)).collect::<Option<Vec<_>>>()?;
     let (of_all, of_some): (Vec<_>, Vec<_>) = lines.into_iter().partition(|(_, of)| of.is_none());
@@ -70,8 +70,7 @@ fn of_variant(lines: &[String], variant: Option<&str>) -> Option<Vec<Setting>> {
     Some(settings)
 }
 
-/// Returns the settings of the client as it sees them and those of the server as it does. A setting of both with two
-/// values becomes two.
+/// Merges the settings as reported by client and server. A shared setting with two values becomes two.
 fn of_sides(client: &[Setting], server: &[Setting]) -> Vec<Setting> {
     let mut settings = Vec::new();
     for of_client in client {
@@ -90,7 +89,7 @@ fn of_sides(client: &[Setting], server: &[Setting]) -> Vec<Setting> {
     settings
 }
 
-/// Returns the lines that the command prints, on these CPUs.
+/// Runs the command on these CPUs and returns the lines it prints.
 pub(crate) fn ask(command: &mut Command, cpus: Option<&CpuList>) -> Result<Vec<String>, String> {
     let words = command.get_args().map(|word| word.to_string_lossy());
     let words =

@@ -21,51 +21,52 @@ use crate::record::{BareWire, LOAD_SCHEMA, LaneRule, LoadResult, MethodCall, Not
 use crate::study::ExecuteError;
 use thalweg_load::peer::{Announcement, ConductError, Watch, conduct};
 
-/// How long a call, and a stream's next message or answer, may take: what a window has under way at its end is waited
-/// for no longer.
+/// Deadline of a call, and of a stream's next message or response. It limits the wait for operations in flight at a
+/// window's end.
 const CALL_PATIENCE: Duration = Duration::from_secs(5);
-/// How long a driver may take beyond its plan before it is ended.
+/// How long a driver may exceed its plan before it is killed.
 const DRIVER_PATIENCE: Duration = Duration::from_secs(20);
-/// What a run by number may take for each of its calls: several times what the slowest server takes for 5,000 strings.
+/// Time limit per call of a run with a fixed number of calls, several times what the slowest server takes for 5,000
+/// strings.
 const PATIENCE_PER_CALL: Duration = Duration::from_millis(50);
-/// So many connections are counted in the kernel's tables while they are measured: of a thousand it takes 10 ms.
+/// Most connections that are counted in the kernel's tables while measuring. Counting a thousand takes 10 ms.
 const COUNTED_MAX: u32 = 1024;
-/// How often an interrupt is looked for.
+/// Interval for checking interrupts.
 pub(super) const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
-/// What notes on the number of connections begin with.
+/// Prefix of notes on the number of connections.
 const CONNECTIONS: &str = "connections:";
 
-/// A driver that is ready to be started.
+/// A driver ready to start.
 #[derive(Clone, Debug)]
 pub(super) struct Driver {
     pub(super) program: Program,
     pub(super) variant: Option<String>,
-    /// What is driven: calls, and no bare socket.
+    /// The driven point; calls only, no bare socket.
     pub(super) point: Point,
     pub(super) lanes: LaneRule,
-    /// How many threads it is to have, if it is told.
+    /// Number of threads, if set.
     pub(super) threads: Option<u32>,
     /// Where the server listens.
     pub(super) target: String,
-    /// What it talks through, if not to the server directly.
+    /// The network in between, if there is one.
     pub(super) hop: Option<Hop>,
-    /// The server's process; `None` where it is somebody else's.
+    /// The server's process; `None` if the lab did not start it.
     pub(super) server_pid: Option<u32>,
-    /// What is called, if it is not the work of the lab.
+    /// The method to call, if not the lab's own work.
     pub(super) method: Option<MethodCall>,
-    /// What is called in place of the point's kind of call, in the study of gRPC against a JSON API.
+    /// Echo calls that replace the point's calls in the JSON study.
     pub(super) echo: Option<Echo>,
-    /// What the bare client speaks, where that drives.
+    /// Wire protocol of the bare client, if that drives.
     pub(super) bare: Option<BareWire>,
-    /// The authority that it trusts, where it is to connect over TLS.
+    /// Certificate authority to trust for TLS connections.
     pub(super) authority: Option<PathBuf>,
     pub(super) cpus: Option<CpuList>,
-    /// Processors that the server is kept on.
+    /// Processors that the server is pinned to.
     pub(super) server_cpus: Option<CpuList>,
     pub(super) interrupt: Interrupt,
 }
 
-/// Where one's own messages are.
+/// Files of user-supplied messages.
 #[derive(Clone, Debug)]
 pub struct OwnFiles {
     /// The file that has their type.
@@ -77,44 +78,44 @@ pub struct OwnFiles {
 }
 
 impl OwnFiles {
-    /// What `serve` and `load` are told of the type.
+    /// Returns the arguments of `serve` and `load` that name the type.
     pub(super) fn of_type(&self) -> [&OsStr; 4] {
         ["--proto".as_ref(), self.proto.as_ref(), "--type".as_ref(), self.type_name.as_ref()]
     }
 }
 
-/// What is echoed, and how often.
+/// Echo work and its number of calls.
 #[derive(Clone, Debug)]
 pub(super) struct Echo {
     pub(super) work: EchoWork,
-    /// What is echoed, where it is one's own.
+    /// User-supplied messages to echo.
     pub(super) own: Option<OwnFiles>,
-    /// So many calls end the run, and not the point's time.
+    /// Number of calls that ends the run, instead of the point's time.
     pub(super) calls: Option<u64>,
 }
 
-/// Looks at the processes of a window when its driver says where it stands.
+/// Observes a window's processes when its driver reports progress.
 struct Seen {
     sides: Sides,
-    /// The server's process; what the kernel does not tell of it stays unknown.
+    /// The server's process; figures the kernel does not report stay unknown.
     server: Option<u32>,
     listens_at: String,
     hop: Option<Hop>,
-    /// Connections are counted in the kernel's tables.
+    /// Whether connections are counted in the kernel's tables.
     counts: bool,
-    /// Other programs may be the server.
+    /// Whether other programs may be the server.
     is_hidden: bool,
     begin: Option<Sample>,
     memory: Option<ServerMemory>,
     usage: Option<Usage>,
-    /// That the client waited for a CPU, where the server is somebody else's.
+    /// Note on the client's wait for a CPU, for a server the lab did not start.
     waiting: Option<Note>,
     connections: Option<u32>,
     wire: Option<Wire>,
 }
 
 impl Driver {
-    /// One of a stack's usual client, at a server whose process is not known.
+    /// Creates a driver with a stack's default client, for a server whose process is unknown.
     pub(super) fn new(
         program: &Program,
         target: &str,
@@ -141,7 +142,7 @@ impl Driver {
         }
     }
 
-    /// Runs it to its end.
+    /// Runs the driver to its end.
     pub(super) fn run(&self) -> Result<Measured, ExecuteError> {
         let (load, seen) = self.run_as(self.command())?;
         let mut load = self.completed(load, seen.connections);
@@ -149,7 +150,7 @@ impl Driver {
         Ok(Measured { load, usage: seen.usage })
     }
 
-    /// Runs it to its end; what its hop saw meanwhile.
+    /// Runs the driver to its end and returns what its hop saw.
     pub(super) fn watch_wire(&self) -> Result<Wire, ExecuteError> {
         let (load, seen) = self.run_as(self.command())?;
         let nothing = |what: &str| ExecuteError::Window(what.to_owned());
@@ -159,7 +160,7 @@ impl Driver {
         seen.wire.ok_or_else(|| nothing("the driver did not say when measuring began and ended"))
     }
 
-    /// Runs it behind the words of another program.
+    /// Runs the driver as an argument of another program.
     pub(super) fn run_under(&self, wrapper: &[&str]) -> Result<LoadResult, ExecuteError> {
         let command = self.command();
         let mut wrapped = Command::new(wrapper[0]);
@@ -176,7 +177,8 @@ impl Driver {
             ConductError::Interrupted => ExecuteError::Interrupted,
             error => ExecuteError::Window(error.to_string()),
         })?;
-        // A run whose calls all failed exits with 1 and still says what it saw: its JSON counts, not its code.
+        // A run whose calls all failed exits with 1 but still prints its results, so the JSON counts, not the exit
+        // code.
         match read(&client.text) {
             Ok(load) => Ok((load, client.watch)),
             Err(unreadable) => Err(ExecuteError::Window(match client.process.complaint() {
@@ -193,7 +195,7 @@ impl Driver {
             sides: Sides { client: Side::of(client, self.cpus.clone()), server },
             listens_at: self.target.clone(),
             hop: self.hop.clone(),
-            // The bare client knows its own; of very many the look would take longer than the window.
+            // The bare client counts its own connections. With very many, counting would take longer than the window.
             counts: self.bare.is_none() && self.point.connections <= COUNTED_MAX,
             is_hidden: false,
             begin: None,
@@ -231,7 +233,7 @@ impl Driver {
         if let Some(variant) = &self.variant {
             command.args(["--variant", variant]);
         }
-        // What a peer need not know it is not told.
+        // Peers get only the options they need.
         if self.lanes != LaneRule::Fixed {
             command.args(["--lanes", self.lanes.name()]);
         }
@@ -251,8 +253,7 @@ impl Driver {
         command
     }
 
-    /// The result with what is known better from outside: where the driver was kept, and how many connections there
-    /// were.
+    /// Completes the result with facts observed from outside: the driver's processors and its number of connections.
     fn completed(&self, mut load: LoadResult, connections: Option<u32>) -> LoadResult {
         load.settings.cpus.clone_from(&self.cpus);
         if let Some(connections) = connections {
@@ -269,13 +270,13 @@ impl Driver {
     }
 }
 
-/// How long a run may take. How long one by so many calls does is its server's affair: it has time for slow ones.
+/// Returns the time limit of a run. With a fixed number of calls it allows for slow servers.
 fn patience(point: &Point, calls: Option<u64>) -> Duration {
     let calls = u32::try_from(calls.unwrap_or(0)).unwrap_or(u32::MAX);
     point.warmup + point.duration + PATIENCE_PER_CALL.saturating_mul(calls) + DRIVER_PATIENCE
 }
 
-/// The driver's JSON. Its schema is looked at first: another one may have other fields.
+/// Parses the driver's JSON. The schema is checked first, since another schema may have other fields.
 fn read(text: &str) -> Result<LoadResult, String> {
     #[derive(Deserialize)]
     struct Head {
@@ -291,7 +292,7 @@ fn read(text: &str) -> Result<LoadResult, String> {
     }
     let mut load: LoadResult = serde_json::from_str(text).map_err(unreadable)?;
     if let Some(latency) = &mut load.latency_ns {
-        // Drivers of other stacks report some of the percentiles only.
+        // Drivers of other stacks report only some percentiles.
         let all = || Distribution::restored(&load.histogram, latency).filter(|all| !all.is_empty());
         latency.p95 = latency.p95.or_else(|| Some(all()?.value_at(0.95)));
     }
@@ -299,7 +300,7 @@ fn read(text: &str) -> Result<LoadResult, String> {
 }
 
 impl Seen {
-    /// What the server holds now.
+    /// Returns the server's resident memory.
     fn held(&self) -> Option<u64> {
         resident_bytes(self.server?).ok()
     }
@@ -366,13 +367,13 @@ fn echo_arguments(EchoWork { shape, protocol, looks, gzip }: EchoWork) -> Vec<St
     arguments
 }
 
-/// Two digits for each byte.
+/// Encodes each byte as two hex digits.
 fn hex(bytes: &[u8]) -> String {
     let digit = |value: u8| char::from_digit(u32::from(value), 16).expect("half a byte is a digit");
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// Whole microseconds, as every driver reads them.
+/// Formats whole microseconds, which every driver accepts.
 fn micros(duration: Duration) -> String {
     format!("{}us", duration.as_micros())
 }
@@ -398,7 +399,7 @@ mod tests {
             warmup: Duration::from_millis(200),
             duration: Duration::from_millis(2700),
         };
-        // A gateway takes 7 ms for 5,000 strings, and on a busy machine several times that.
+        // A gateway takes 7 ms for 5,000 strings, and several times that on a busy machine.
         assert!(patience(&point, Some(5000)) > 5 * 5000 * Duration::from_millis(7));
         assert_eq!(patience(&point, None), Duration::from_millis(200 + 2700) + DRIVER_PATIENCE);
     }

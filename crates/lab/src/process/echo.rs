@@ -1,4 +1,4 @@
-//! Servers of one work by several protocols, each driven by our own client.
+//! Measures servers that do the same work over several protocols, each driven by our client.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -19,13 +19,13 @@ use crate::record::{CallType, LaneRule};
 use crate::stack::{OURS, Stack, VIEWS};
 use crate::study::ExecuteError;
 
-/// Runs one server of each stack, and drives one of them at a time, on processors apart where there are two or more.
+/// Runs one server of each stack and drives one at a time, on separate processors if there are two or more.
 #[derive(Debug)]
 pub struct EchoExecutor {
     programs: BTreeMap<String, Program>,
     servers: Servers,
     hops: Hops,
-    /// One's own messages, which our server and our client read.
+    /// User-supplied messages, read by our server and our client.
     own: Option<OwnFiles>,
     cpus: CpuAssignment,
     interrupt: Interrupt,
@@ -36,18 +36,18 @@ pub struct EchoExecutor {
 pub(crate) struct EchoRun {
     pub(crate) work: EchoWork,
     pub(crate) in_flight: u32,
-    /// Each call has a connection of its own.
+    /// Whether each call uses a new connection.
     pub(crate) afresh: bool,
     pub(crate) warmup: Duration,
-    /// How long it drives, as far as one knows before.
+    /// Expected duration.
     pub(crate) duration: Duration,
-    /// So many calls end it, and not the time.
+    /// Number of calls that ends the run, instead of the duration.
     pub(crate) calls: Option<u64>,
     pub(crate) network: Network,
 }
 
 impl EchoExecutor {
-    /// For stacks of these names, ours among them, and one's own messages. Nothing is started yet.
+    /// Creates an executor for these stacks, ours among them, and user-supplied messages. It starts nothing yet.
     pub fn new(
         programs: BTreeMap<String, Program>,
         own: Option<OwnFiles>,
@@ -57,8 +57,8 @@ impl EchoExecutor {
         Self { programs, servers: Servers::default(), hops: Hops::default(), own, cpus, interrupt }
     }
 
-    /// Drives the stack's server, which serves as long as this is there, or which is started `anew` for this run and
-    /// ended behind it; `with_json`: it serves JSON at all.
+    /// Drives the stack's server. The server is kept for later runs, or with `anew` started for this run and stopped
+    /// after it. `with_json`: whether it serves JSON at all.
     pub(crate) fn drive(
         &mut self,
         stack: &Stack,
@@ -105,7 +105,7 @@ impl EchoExecutor {
     }
 }
 
-/// Starts the stack's server; `own`: one's own messages, which ours has.
+/// Starts the stack's server; `own`: user-supplied messages for our server.
 fn start(
     programs: &BTreeMap<String, Program>,
     own: Option<&OwnFiles>,
@@ -123,7 +123,7 @@ fn start(
     Server::start(program, stack, addresses, &flags, cpus.server_cpus.as_ref())
 }
 
-/// The server's process, and where it speaks the protocol.
+/// Returns the server's process and its address for the protocol.
 fn reached(stack: &Stack, server: &Server, protocol: Protocol) -> Result<(u32, String), ExecuteError> {
     let target = match (protocol, server.tcp()) {
         (Protocol::Grpc, (grpc, _)) => grpc,
@@ -133,7 +133,7 @@ fn reached(stack: &Stack, server: &Server, protocol: Protocol) -> Result<(u32, S
     Ok((server.pid(), target.to_owned()))
 }
 
-/// The end of ours is the end of the study.
+/// Maps a failure to an error. If our own server fails, the study ends.
 fn failure(stack: &Stack, why: String) -> ExecuteError {
     if stack.is_ours() { ExecuteError::Study(why) } else { ExecuteError::Window(why) }
 }

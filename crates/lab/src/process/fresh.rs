@@ -1,4 +1,4 @@
-//! A server of its own for each window: what a server holds and has cached is of that window alone.
+//! Starts a new server for each window, so that its memory and caches belong to that window alone.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,28 +17,28 @@ use crate::record::{BareWire, LaneRule};
 use crate::stack::{OURS, SOCKET, Stack};
 use crate::study::{Execute, ExecuteError};
 
-/// Starts a server for each window, drives it once, and ends it.
+/// Starts a server for each window, drives it once, and stops it.
 #[derive(Debug)]
 pub struct FreshExecutor {
     programs: BTreeMap<String, Program>,
     cpus: CpuAssignment,
     interrupt: Interrupt,
-    /// Made when it is needed.
+    /// Certificates, created on first use.
     certificates: Option<TempDir>,
 }
 
 impl FreshExecutor {
-    /// For stacks of these names, ours among them.
+    /// Creates an executor for these stacks, ours among them.
     pub fn new(programs: BTreeMap<String, Program>, cpus: CpuAssignment, interrupt: Interrupt) -> Self {
         Self { programs, cpus, interrupt, certificates: None }
     }
 
-    /// The stack's server starts with a certificate.
+    /// Returns whether the stack's server starts with a certificate.
     pub fn serves_tls(&mut self, stack: &Stack) -> bool {
         self.start(stack, true).is_ok()
     }
 
-    /// The bare echo is a part of our program.
+    /// Returns the stack's program. The bare echo is part of ours.
     fn program(&self, stack: &Stack) -> Result<&Program, String> {
         let name = if stack.name() == SOCKET { OURS } else { stack.name() };
         self.programs.get(name).ok_or_else(|| format!("there is no program of the stack {stack}"))
@@ -60,7 +60,7 @@ impl FreshExecutor {
         Server::start(program, stack, Addresses::Tcp, &flags, cpus)
     }
 
-    /// A file of what `thalweg certs` makes.
+    /// Returns the path of a file created by `thalweg certs`.
     fn certificate(&mut self, name: &str) -> Result<PathBuf, String> {
         if self.certificates.is_none() {
             let scratch =

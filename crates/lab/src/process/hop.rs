@@ -1,4 +1,4 @@
-//! What stands between a driver and a server: a network with a delay, or somebody who watches the bytes.
+//! Hop between a driver and a server: adds delay and limits the rate, or watches the bytes.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -11,28 +11,28 @@ use thalweg_measure::cpus::{CpuAssignment, CpuList};
 use crate::load::{Idle, Wire};
 use crate::study::ExecuteError;
 
-/// What is between both ends.
+/// Network between client and server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Network {
-    /// Added to a round trip.
+    /// Delay added to a round trip.
     pub(crate) round_trip: Duration,
-    /// Bits per second that pass.
+    /// Rate limit in bits per second.
     pub(crate) rate: Option<NonZeroU64>,
 }
 
-/// Networks to servers, each started when it is first wanted.
+/// Links to servers, each started on first use.
 #[derive(Debug, Default)]
 pub(super) struct Hops(Vec<(Network, Hop)>);
 
 impl Hops {
-    /// Returns the network to where a server listens.
+    /// Returns the link to a server's address.
     pub(super) fn to(
         &mut self,
         target: &str,
         network: Network,
         cpus: &CpuAssignment,
     ) -> Result<Hop, ExecuteError> {
-        // A server that was started again listens elsewhere.
+        // A restarted server listens elsewhere.
         let known = self.0.iter().find(|(of, hop)| *of == network && hop.to == target);
         if let Some((_, hop)) = known {
             return Ok(hop.clone());
@@ -43,16 +43,16 @@ impl Hops {
     }
 }
 
-/// A link to one server. Ended when the last clone is dropped.
+/// A link to one server, closed when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct Hop {
     link: Arc<Link>,
-    /// Where it leads.
+    /// Address of the server.
     to: String,
 }
 
 impl Hop {
-    /// Starts it on processors that neither side is kept on, if there are any.
+    /// Starts the link on processors that neither side uses, if there are any.
     fn start(to: &str, Network { round_trip, rate }: Network, cpus: &CpuAssignment) -> Result<Self, String> {
         let bytes = rate.and_then(|bits| NonZeroU64::new(bits.get() / 8));
         let rate = bytes.map(Rate::from_bytes_per_second);
@@ -60,11 +60,11 @@ impl Hop {
         let address = to.parse().map_err(|error| said(&error))?;
         let listen = "127.0.0.1:0".parse().map_err(|error| said(&error))?;
         let options = LinkOptions::new(listen, address).delay(round_trip / 2).rate(rate);
-        // Its thread inherits its processors from the one that starts it.
+        // A thread inherits the CPU affinity of the thread that starts it.
         let started = thread::scope(|scope| {
             let start = || {
                 if let Some(cpus) = spare(cpus) {
-                    // On other processors it works as well, if not as undisturbed.
+                    // Failure to pin is harmless, though the link may be disturbed.
                     let _ = cpus.pin_this_thread();
                 }
                 Link::start(options)
@@ -78,23 +78,23 @@ impl Hop {
         }
     }
 
-    /// Where it listens.
+    /// Returns the link's own address.
     pub(super) fn target(&self) -> String {
         self.link.address().to_string()
     }
 
-    /// What is watched begins now.
+    /// Resets the statistics when measuring begins.
     pub(super) fn begin(&self) {
         self.link.reset_stats();
     }
 
-    /// What was seen since.
+    /// Returns the traffic since then.
     pub(super) fn seen(&self) -> Wire {
         wire(&self.link.stats())
     }
 }
 
-/// Processors that neither side is kept on.
+/// Returns processors that neither side is pinned to.
 fn spare(cpus: &CpuAssignment) -> Option<CpuList> {
     let available = CpuList::available().ok()?;
     available.without(cpus.client_cpus.as_ref()?)?.without(cpus.server_cpus.as_ref()?)

@@ -1,4 +1,4 @@
-//! A program of a stack, and its variants.
+//! Programs of stacks and their variants.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,26 +7,26 @@ use std::process::Command;
 use crate::record::Variant;
 use crate::stack::{OURS, Stack};
 
-/// A program that keeps the contract of `peers/README.md`: ours, or a peer's.
+/// A program that follows the contract of `peers/README.md`: ours, or a peer's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// The executable.
     pub(crate) path: PathBuf,
-    /// Its first words: the contract may be a command of several.
+    /// Leading arguments: the contract may be a subcommand.
     pub(crate) words: &'static [&'static str],
-    /// What it calls itself: `gRPC C++ 1.51.1`.
+    /// The version it reports: `gRPC C++ 1.51.1`.
     pub version: String,
-    /// It has a server; a client it has in any case.
+    /// Whether it has a server; it always has a client.
     pub serves: bool,
-    /// Kinds of server it has, the default first. Empty where there is no choice.
+    /// Server variants, the default first. Empty if there is only one.
     pub(crate) server_variants: Vec<String>,
-    /// Kinds of client it has, the default first.
+    /// Client variants, the default first.
     pub client_variants: Vec<String>,
-    /// What its JSON address speaks, `http1`, `h2`, `connect` and `grpc-web`; empty where it has none.
+    /// Protocols of its JSON address: `http1`, `h2`, `connect` and `grpc-web`. Empty if it has no such address.
     pub json: Vec<String>,
 }
 
-/// A variant that no side which takes part has.
+/// Error for a variant that no participating side has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown variant `{}` of {} here: its server has {server}; its client has {client}",
@@ -40,7 +40,7 @@ pub struct UnknownVariant {
 }
 
 impl Program {
-    /// This very program.
+    /// Returns this program.
     pub fn ours(path: PathBuf) -> Self {
         let variants = Variant::ALL.map(|variant| variant.to_string()).to_vec();
         Self {
@@ -54,19 +54,19 @@ impl Program {
         }
     }
 
-    /// That of the stack.
+    /// Returns the program of a stack.
     pub(super) fn of<'p>(programs: &'p BTreeMap<String, Self>, stack: &Stack) -> Result<&'p Self, String> {
         programs.get(stack.name()).ok_or_else(|| format!("there is no program of the stack {stack}"))
     }
 
-    /// The program with a command of the contract, such as `serve`.
+    /// Returns the command line for a command of the contract, such as `serve`.
     pub(crate) fn command(&self, word: &str) -> Command {
         let mut command = Command::new(&self.path);
         command.args(self.words).arg(word);
         command
     }
 
-    /// Whether the stack's variant, if it names one, is known to a side that takes part.
+    /// Checks that a participating side knows the stack's variant, if one is named.
     pub fn check_variant(&self, stack: &Stack, serves: bool, drives: bool) -> Result<(), UnknownVariant> {
         let is_known = |variants: &[String]| known_variant(stack, variants).is_some();
         if stack.variant().is_none()
@@ -86,18 +86,18 @@ impl Program {
         })
     }
 
-    /// The stack's variant, if it is one of the server's.
+    /// Returns the stack's variant if the server knows it.
     pub(super) fn server_variant<'s>(&self, stack: &'s Stack) -> Option<&'s str> {
         known_variant(stack, &self.server_variants)
     }
 
-    /// The stack's variant, if it is one of the client's.
+    /// Returns the stack's variant if the client knows it.
     pub(super) fn client_variant<'s>(&self, stack: &'s Stack) -> Option<&'s str> {
         known_variant(stack, &self.client_variants)
     }
 }
 
-/// A variant goes to the side that knows it.
+/// Returns the stack's variant if it is among the known ones.
 fn known_variant<'s>(stack: &'s Stack, known: &[String]) -> Option<&'s str> {
     stack.variant().filter(|&variant| known.iter().any(|known| known == variant))
 }

@@ -1,4 +1,4 @@
-//! A server that is driven.
+//! Server processes.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -13,40 +13,40 @@ use super::program::Program;
 use crate::load::Transport;
 use crate::stack::Stack;
 
-/// How long a server may take until it listens.
+/// How long a server may take to start listening.
 const LISTEN_PATIENCE: Duration = Duration::from_secs(20);
 
-/// `PROGRAM serve`, and where it listens. Ended when dropped.
+/// A `PROGRAM serve` process and its addresses. Killed on drop.
 #[derive(Debug)]
 pub(super) struct Server {
     process: Process,
     tcp: String,
     uds: String,
-    /// Where it serves JSON, if it was asked to.
+    /// Address for JSON, if requested.
     json: Option<String>,
-    /// Removed after the server has ended.
+    /// Removed after the server has stopped.
     _scratch: TempDir,
 }
 
-/// Where a server listens: for gRPC on TCP, and where else.
+/// Addresses of a server: gRPC on TCP, and optionally another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Addresses {
-    /// Nowhere else.
+    /// gRPC on TCP only.
     Tcp,
-    /// On a Unix domain socket.
+    /// Also a Unix domain socket.
     TcpAndUds,
-    /// For JSON on TCP.
+    /// Also JSON on TCP.
     TcpAndJson,
 }
 
-/// The flags for the number of a server's threads, if it is told how many.
+/// Returns the flags for the number of server threads, if set.
 pub(super) fn threads(cpus: &CpuAssignment) -> Vec<OsString> {
     let flags = |threads: u32| vec!["--threads".into(), threads.to_string().into()];
     cpus.server_threads.map(flags).unwrap_or_default()
 }
 
 impl Server {
-    /// Starts the stack's server, in the variant that it names, and waits until it listens everywhere.
+    /// Starts the stack's server in its variant, and waits until it listens on all addresses.
     pub(super) fn start(
         program: &Program,
         stack: &Stack,
@@ -79,18 +79,18 @@ impl Server {
         }
         command.args(flags);
         let (process, said) = listening(command, cpus, 1 + usize::from(addresses != Addresses::Tcp))?;
-        // gRPC's address is said first.
+        // The gRPC address is printed first.
         let mut on_tcp = said.into_iter().filter(|address| !address.starts_with("unix"));
         let tcp = on_tcp.next().ok_or("it does not say its TCP address")?;
         Ok(Self { process, tcp, uds, json: on_tcp.next(), _scratch: scratch })
     }
 
-    /// Where it serves gRPC over TCP, and where JSON.
+    /// Returns the TCP addresses for gRPC and for JSON.
     pub(super) fn tcp(&self) -> (&str, Option<&str>) {
         (&self.tcp, self.json.as_deref())
     }
 
-    /// Where it listens.
+    /// Returns the address for a transport.
     pub(super) fn target(&self, transport: Transport) -> &str {
         match transport {
             Transport::Tcp => &self.tcp,
@@ -98,24 +98,24 @@ impl Server {
         }
     }
 
-    /// Its process.
+    /// Returns the process id.
     pub(super) fn pid(&self) -> u32 {
         self.process.child.id()
     }
 
-    /// It is no more.
+    /// Returns whether the process has exited.
     pub(super) fn has_ended(&mut self) -> bool {
         matches!(self.process.child.try_wait(), Ok(Some(_)))
     }
 
-    /// Why the server is no more, when it is no more.
+    /// Returns why the server stopped, if it has.
     pub(super) fn ended(&mut self) -> Option<String> {
         let status = self.process.child.try_wait().ok().flatten()?;
         Some(format!("the server ended ({status}): {}", self.process.last_words()))
     }
 }
 
-/// The process, when it has said so many addresses.
+/// Starts the process and waits until it has printed `count` addresses.
 fn listening(
     mut command: Command,
     cpus: Option<&CpuList>,
@@ -137,7 +137,7 @@ fn listening(
     Ok((process, addresses))
 }
 
-/// The address in a line such as `listening on 127.0.0.1:50051`.
+/// Returns the address in a line such as `listening on 127.0.0.1:50051`.
 fn address_in(line: &str) -> Option<String> {
     line.split_whitespace()
         .map(|word| {

@@ -1,4 +1,4 @@
-//! Servers that serve a whole study.
+//! Servers kept for a whole study.
 
 use std::collections::BTreeMap;
 
@@ -6,27 +6,26 @@ use super::server::Server;
 use crate::stack::Stack;
 use crate::study::ExecuteError;
 
-/// Which server.
+/// Key of a server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ServerKey {
     pub(super) stack: Stack,
-    /// Another one of the same, for the noise floor.
+    /// Whether it is the second server of the stack, for the noise floor.
     pub(super) is_twin: bool,
 }
 
-/// Servers by their keys, each started when it is first wanted. One that has ended is started again, once; ours may not
-/// end.
+/// Servers by key, each started on first use. A server that exits is restarted once, but ours must not exit.
 #[derive(Debug, Default)]
 pub(super) struct Servers(BTreeMap<ServerKey, ServerState>);
 
-/// What is known of a server.
+/// State of a server.
 #[derive(Debug)]
 enum ServerState {
     Serving {
         server: Server,
         restarted: bool,
     },
-    /// It ended more than once, or could not be started. Why the last time.
+    /// It exited twice or could not be started, with the last reason.
     Gone(String),
 }
 
@@ -39,12 +38,12 @@ impl Servers {
         })
     }
 
-    /// A server that has just been started.
+    /// Adds a server that was just started.
     pub(super) fn insert(&mut self, key: &ServerKey, server: Server) {
         self.0.insert(key.clone(), ServerState::Serving { server, restarted: false });
     }
 
-    /// The server that a window drives; `start` starts it.
+    /// Returns the server for a window, calling `start` if it is not running.
     pub(super) fn serving(
         &mut self,
         key: &ServerKey,
@@ -75,7 +74,7 @@ impl Servers {
         }
     }
 
-    /// Nothing counts that was found of a server which ended meanwhile. The end of ours ends the study, too.
+    /// Discards results of a server that exited during the window. If ours exited, the study ends.
     pub(super) fn judged<T>(
         &mut self,
         key: &ServerKey,

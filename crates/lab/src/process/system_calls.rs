@@ -1,4 +1,4 @@
-//! System calls per operation, counted by `strace`: in runs of their own, since counting slows what it counts.
+//! Counts system calls per operation with `strace`, in separate runs because counting slows the process.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -15,10 +15,10 @@ use super::driver::{Driver, INTERRUPT_INTERVAL};
 use crate::load::{Point, SystemCalls};
 use crate::study::ExecuteError;
 
-/// How long `strace` may take to attach and to let go.
+/// How long `strace` may take to attach or detach.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What both processes did in one run.
+/// Counts of one run.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     client: u64,
@@ -26,8 +26,8 @@ struct Counted {
     operations: u64,
 }
 
-/// Counts in two runs of unequal length: what starting, connecting and ending cost is the same in both, and falls out
-/// of the difference.
+/// Counts in two runs of unequal length. Their difference excludes the equal cost of starting, connecting and
+/// stopping.
 pub(super) fn count(driver: &Driver) -> Result<SystemCalls, ExecuteError> {
     let shorter = Driver {
         point: Point { duration: Point::counted_first(driver.point.duration), ..driver.point.clone() },
@@ -61,7 +61,7 @@ fn count_run(driver: &Driver) -> Result<Counted, ExecuteError> {
     Ok(Counted { client: read(&client_file)?, server: read(&server_file)?, operations: load.messages })
 }
 
-/// The sum of the column `calls` in strace's table:
+/// Sums the column `calls` of strace's table:
 ///
 /// ```text
 /// % time     seconds  usecs/call     calls    errors syscall
@@ -79,11 +79,11 @@ fn calls_in(table: &str) -> u64 {
     table.lines().filter_map(calls).sum()
 }
 
-/// `strace`, attached to a server.
+/// `strace` attached to a server.
 struct Tracer(Child);
 
 impl Tracer {
-    /// Returns once the server is counted.
+    /// Attaches and returns once the server is traced.
     fn attach(driver: &Driver, file: &Path) -> Result<Self, ExecuteError> {
         let server_pid = driver.server_pid.ok_or_else(|| {
             ExecuteError::Window("system calls of somebody else's server are not counted".to_owned())
@@ -106,7 +106,7 @@ impl Tracer {
         Ok(tracer)
     }
 
-    /// Detaches; the counts are in the file then.
+    /// Detaches; the counts are then in the file.
     fn let_go(mut self) -> Result<(), ExecuteError> {
         self.signal(Signal::SIGINT);
         let deadline = Instant::now() + PATIENCE;
@@ -121,7 +121,7 @@ impl Tracer {
 
     fn signal(&self, signal: Signal) {
         if let Ok(pid) = i32::try_from(self.0.id()) {
-            // It fails on a process that has ended, which is what is wanted.
+            // Fails only if the process has already exited.
             let _ = kill(Pid::from_raw(pid), signal);
         }
     }
@@ -130,14 +130,14 @@ impl Tracer {
 impl Drop for Tracer {
     fn drop(&mut self) {
         if matches!(self.0.try_wait(), Ok(None)) {
-            // Killed, it leaves its tracee running, as the kernel detaches.
+            // When `strace` is killed, the kernel detaches it and the traced process continues.
             let _ = self.0.kill();
         }
         let _ = self.0.wait();
     }
 }
 
-/// Waits for `strace: Process 4711 attached with 3 threads`, and reads on so that a full pipe stops nobody.
+/// Waits for `strace: Process 4711 attached with 3 threads`, then keeps reading so that a full pipe does not block it.
 fn await_attached(stderr: ChildStderr, driver: &Driver) -> Result<(), ExecuteError> {
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
@@ -178,7 +178,7 @@ mod tests {
 100.00    0.000031           0       125         1 total
 ";
         assert_eq!(calls_in(table), 125);
-        // Older ones leave a gap in the sum.
+        // Older versions leave a gap in the total.
         let older = "100.00    0.000031                   125         1 total\n";
         assert_eq!(calls_in(older), 0);
         assert_eq!(calls_in(""), 0);

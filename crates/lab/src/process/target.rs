@@ -1,4 +1,4 @@
-//! Our client at a server that is somebody else's.
+//! Drives a server that the lab did not start, with our client.
 
 use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::interrupt::Interrupt;
@@ -9,7 +9,7 @@ use crate::load::{Found, Purpose, Strategy, Window};
 use crate::record::{BareWire, LaneRule, MethodCall};
 use crate::study::{Execute, ExecuteError};
 
-/// Drives one method of a server that the lab did not start, and of which it sees nothing but the answers.
+/// Drives one method of a server that the lab did not start. Only its responses are visible.
 #[derive(Debug)]
 pub struct TargetExecutor {
     program: Program,
@@ -17,12 +17,13 @@ pub struct TargetExecutor {
     method: MethodCall,
     cpus: CpuAssignment,
     interrupt: Interrupt,
-    /// A window was measured: the target is there, and has the method.
+    /// Whether a window succeeded: the target is reachable and has the method.
     has_answered: bool,
 }
 
 impl TargetExecutor {
-    /// `program` is ours; it runs on the client's processors of `cpus`, and on as many threads.
+    /// Creates an executor for our `program`. It uses the client's processors of `cpus`, with one thread per processor
+    /// by default.
     pub fn new(
         program: Program,
         target: String,
@@ -38,7 +39,7 @@ impl TargetExecutor {
         let processors = processors.and_then(|processors| u32::try_from(processors).ok());
         Driver {
             lanes: window.strategy.map_or(LaneRule::Fixed, Strategy::rule),
-            // The bare client is one thread.
+            // The bare client has one thread.
             threads: self.cpus.client_threads.or(processors).filter(|_| !window.is_bare()),
             method: Some(self.method.clone()),
             bare: window.is_bare().then_some(BareWire::Grpc),
@@ -48,7 +49,7 @@ impl TargetExecutor {
     }
 }
 
-/// The driver's words, without its name before them, and with what to do where it has no such method.
+/// Returns the driver's error without its prefix, with advice if the method is missing.
 fn explained(reason: &str) -> String {
     let reason = reason.strip_prefix("error: ").unwrap_or(reason);
     let is_missing = reason.contains("UNIMPLEMENTED") || reason.contains("brought no message");
@@ -83,7 +84,7 @@ impl TargetExecutor {
                 self.has_answered = true;
                 Ok(Found::Figures(Box::new(measured)))
             }
-            // What fails at first will fail always.
+            // A target that fails the first window is assumed to fail them all.
             Err(ExecuteError::Window(reason)) if !self.has_answered => {
                 Err(ExecuteError::Study(explained(&reason)))
             }

@@ -14,8 +14,8 @@ use crate::record::CallType;
 use crate::record::MethodCall;
 use crate::stack::OURS;
 
-/// A peer that keeps the contract as far as it matters, and moves nothing: its server waits, and its driver claims to
-/// have done something.
+/// A fake peer that follows the contract as far as needed. Its server only waits, and its driver reports made-up
+/// results.
 const FAKE: &str = r#"#!/bin/sh
 answer='{"schema":"thalweg.load/3","settings":{"target":"","call":"unary","size_bytes":0,"in_flight":1,"connections":1,
 "warmup_ns":0,"duration_ns":1000,"total":null,"cpus":null},"started":"","ended":"","duration_ns":1000,"drain_ns":0,
@@ -46,7 +46,7 @@ load)
 esac
 "#;
 
-/// The fake peer in a folder of its own.
+/// The fake peer in its own folder.
 struct Fake(TempDir);
 
 impl Fake {
@@ -54,8 +54,8 @@ impl Fake {
         let fake = Self(tempfile::tempdir().unwrap());
         let folder = fake.0.path().join("fake");
         fs::create_dir(&folder).unwrap();
-        // Another process writes the program: what this one has open for writing, a child of another test's thread has
-        // too for a moment, and then it could not be started.
+        // A separate process writes the program. If this process had it open for writing, a child forked by another
+        // test's thread would inherit that descriptor. Starting the program could then fail.
         let mut writer = Command::new("sh")
             .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
             .arg(folder.join("peer"))
@@ -71,13 +71,13 @@ impl Fake {
         self.0.path()
     }
 
-    /// It is told by a file how to misbehave.
+    /// Creates a file that makes it misbehave.
     fn told_to(self, file: &str) -> Self {
         fs::write(self.folder().join("fake").join(file), "").unwrap();
         self
     }
 
-    /// What it was started with.
+    /// Returns the commands it was started with.
     fn commands(&self) -> String {
         fs::read_to_string(self.folder().join("fake/commands")).unwrap_or_default()
     }
@@ -86,7 +86,7 @@ impl Fake {
         PeersDirectory::at(self.folder()).program("fake").unwrap()
     }
 
-    /// An executor that knows it under this name.
+    /// Returns an executor that knows the fake under this name.
     fn executor(&self, name: &str) -> ProcessExecutor {
         let programs = BTreeMap::from([(name.to_owned(), self.program())]);
         ProcessExecutor::new(programs, CpuAssignment::halves().unwrap(), Interrupt::default())
@@ -150,7 +150,7 @@ fn a_window_is_driven_by_the_contract_and_looked_at_from_outside() {
     let measured = executor.run(&window("fake")).unwrap();
     assert_eq!(measured.load.messages, 7);
     assert_eq!(measured.load.settings.cpus.as_ref(), executor.cpus.client_cpus.as_ref());
-    // Nobody connected, and the kernel knows.
+    // Nothing connected, and the kernel's tables show it.
     assert_eq!(measured.load.connections.established, Some(0));
     assert!(
         measured.load.notes[0].text.starts_with("connections: 1 requested, 0"),
@@ -285,7 +285,7 @@ fn a_server_that_does_not_start_is_named_with_its_complaint() {
     assert!(error.contains("fake/peer serve") && error.contains("no, thank you"), "{error}");
 }
 
-/// Waits until the server of the executor's only stack has ended.
+/// Waits until the server of the executor's only stack has exited.
 fn until_it_ended(executor: &mut ProcessExecutor) {
     for server in executor.servers.all_serving() {
         while !server.has_ended() {
@@ -300,7 +300,7 @@ fn a_server_that_ends_is_started_again_once() {
     let mut executor = fake.executor("fake");
     executor.serve(&"fake".parse().unwrap()).unwrap();
     until_it_ended(&mut executor);
-    // Its driver needs no server, so the window succeeds, or is told that the server is gone.
+    // The fake driver needs no server, so the window either succeeds or fails because the server is gone.
     let _ = executor.run(&window("fake"));
     until_it_ended(&mut executor);
     let reason = failure(executor.run(&window("fake")));
@@ -331,8 +331,8 @@ fn system_calls_are_counted_or_it_is_said_why_not() {
     let fake = Fake::new();
     let found =
         fake.executor("fake").count_system_calls(&Window { purpose: Purpose::SystemCalls, ..window("fake") });
-    // The fake does seven operations however long it is driven, so there is no difference to divide; elsewhere strace
-    // is missing or not permitted.
+    // The fake always reports seven operations, so the difference is zero. Elsewhere strace is missing or not
+    // permitted.
     assert!(matches!(&found, Err(ExecuteError::Window(reason)) if !reason.is_empty()), "{found:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Measures of a study of calls, cell by cell.
+//! Measures of a study of calls, by cell.
 
 use super::cell::CallsCell;
 use super::scope::Scope;
@@ -15,7 +15,7 @@ pub(crate) struct Calls<'r> {
     cells: Vec<Windows<'r>>,
 }
 
-/// Which cell: names of stacks with their variants, and the conditions of the scope.
+/// Conditions that select a cell: client and server with variants, and the scope's conditions.
 #[derive(Clone)]
 struct CellConditions {
     client: String,
@@ -24,13 +24,13 @@ struct CellConditions {
     size: u64,
     transport: Transport,
     in_flight: u32,
-    /// What the network adds, ns.
+    /// Round-trip time added by the network, ns.
     round_trip_ns: u64,
-    /// In a study of sizes there is no way to come by connections.
+    /// Connection strategy; `None` in a study of sizes.
     strategy: Option<Strategy>,
 }
 
-/// A client that comes by its connections in this way, with channels of equal arguments.
+/// Variant of a client that shares one connection between channels with equal arguments.
 const SHARED: &str = ":shared";
 
 impl<'r> Calls<'r> {
@@ -38,7 +38,7 @@ impl<'r> Calls<'r> {
         Self { results, cells: gathered(&results.points) }
     }
 
-    /// What has this name, if this is where it is measured.
+    /// Returns the measure of this name, or `None` if a study of calls does not define it.
     pub(crate) fn measure(&self, name: &str, scope: &Scope<'_>) -> Option<Found> {
         let points = || self.cells.iter().map(|cell| cell.point);
         Some(match name {
@@ -58,7 +58,7 @@ impl<'r> Calls<'r> {
         })
     }
 
-    /// The cell, or why it is not there.
+    /// Returns the cell, or why it is missing.
     fn at(&self, at: &CellConditions) -> Result<CallsCell, String> {
         let name = || {
             let by = at.strategy.map(|by| format!(" over {by}")).unwrap_or_default();
@@ -87,14 +87,14 @@ impl<'r> Calls<'r> {
         })
     }
 
-    /// Why a stack takes no part, if it does not.
+    /// Returns why a stack was left out, if it was.
     fn why(&self, at: &CellConditions) -> Option<String> {
         let of = |name: &str| self.results.left_out.iter().find(|it| it.is_stack(base(name)));
         let left_out = of(&at.client).or_else(|| of(&at.server))?;
         Some(format!("{} was left out: {}", left_out.what, left_out.reason))
     }
 
-    /// Ways in which this client came by its connections.
+    /// Returns the connection strategies measured for this client.
     fn ways(&self, name: &str) -> Vec<(String, Strategy)> {
         let way = |cell: &Windows<'_>| {
             let pair = cell.pair.filter(|pair| pair.client.name() == name)?;
@@ -103,7 +103,8 @@ impl<'r> Calls<'r> {
         distinct(self.cells.iter().filter_map(way))
     }
 
-    /// A stack's one connection, the fastest of its ways with several, and how many times the calls these have.
+    /// Compares a stack's one connection with its fastest strategy of several. A ratio of at least `counts` is a shown
+    /// gain.
     fn gain(&self, at: &CellConditions, counts: f64) -> Found {
         let stack = &at.client;
         let one = self.at(&CellConditions { strategy: Some(Strategy::Fixed(1)), ..at.clone() })?;
@@ -119,7 +120,7 @@ impl<'r> Calls<'r> {
         let measured = ways.filter_map(|(client, way)| {
             self.at(&CellConditions { client, strategy: Some(way), ..at.clone() }).ok()
         });
-        // A channel that found one connection to be enough has none to compare.
+        // An adaptive channel that stayed at one connection does not count as several.
         let measured = measured.filter(|cell| cell.connections.is_none_or(|connections| connections > 1));
         let several = measured.max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
         let several = several.ok_or_else(|| format!("{stack} with several connections was not measured"))?;
@@ -139,7 +140,7 @@ impl<'r> Calls<'r> {
         .into())
     }
 
-    /// System calls of an operation, counted in a run of its own; the smallest size.
+    /// Returns system calls per operation of the smallest size, counted in a separate run.
     fn system_calls(&self, at: &CellConditions) -> Found {
         let counted = self.results.system_calls.iter().find(|it| {
             it.pair.as_ref().is_some_and(|pair| at.is_of_pair(pair))
@@ -151,7 +152,7 @@ impl<'r> Calls<'r> {
         Ok(counted.client_per_operation.into())
     }
 
-    /// What was seen on the wire between this client and its server.
+    /// Returns wire traffic between this client and its server.
     fn wire(&self, at: &CellConditions) -> Found {
         let watched = self.results.wire.iter().find(|it| {
             it.pair.as_ref().is_some_and(|pair| pair.client.to_string() == at.client)
@@ -171,15 +172,15 @@ impl<'r> Calls<'r> {
     }
 }
 
-/// A way to come by connections, by its client's name.
+/// Converts a connection strategy to a record, with its client's name.
 fn way((client, strategy): (String, Strategy)) -> Value {
     let words = |text: String| Value::Words(text);
     [("client", words(client)), ("strategy", words(strategy.name())), ("title", words(strategy.to_string()))]
         .into()
 }
 
-/// Half of the silent time lies in gaps as long as this, or longer, ns. Most gaps are short ones between packets of a
-/// batch, and little of the time.
+/// Returns the gap length in ns at which half of the silent time lies in gaps as long or longer. Most gaps are short
+/// ones between packets of a batch, which make up little of the time.
 fn middle_of_silence_ns(idle: &Idle) -> f64 {
     let time = |&(bound, gaps): &(u64, u64)| bound as f64 * gaps as f64;
     let half = idle.buckets.iter().map(time).sum::<f64>() / 2.0;
@@ -192,7 +193,7 @@ fn middle_of_silence_ns(idle: &Idle) -> f64 {
 }
 
 impl CellConditions {
-    /// Where the scope says; the server of a client's own stack where it names none.
+    /// Reads the conditions from the scope. The server defaults to the client's own stack.
     fn of(scope: &Scope<'_>) -> Result<Self, String> {
         let client = scope.words("client")?;
         let server = match scope.get("server") {
@@ -229,7 +230,7 @@ impl CellConditions {
     }
 }
 
-/// A stack's name without its variant.
+/// Returns a stack's name without its variant.
 fn base(client: &str) -> &str {
     client.split(':').next().unwrap_or(client)
 }

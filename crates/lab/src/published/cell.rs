@@ -1,33 +1,33 @@
-//! What was measured at one cell of a study of calls.
+//! One cell of a study of calls, as expressions see it.
 
 use thalweg_measure::distribution::Latency;
 use thalweg_measure::statistics::Ratio;
 
 use crate::load::paired::{self, PairedWindow};
 
-/// What was measured there.
+/// Figures of a cell.
 pub(crate) struct CallsCell {
-    /// Its name in reasons.
+    /// Name for error texts.
     pub(crate) at: String,
     pub(crate) rate_per_s: f64,
-    /// How many operations its figures are of.
+    /// Number of measured operations.
     pub(crate) operations: u64,
-    /// None of streams one way.
+    /// Latency; `None` for one-way streams.
     pub(crate) latency: Option<Latency>,
-    /// The most that the kernel saw.
+    /// Number of connections in the kernel's tables.
     pub(crate) connections: Option<u32>,
-    /// Processor time of an operation, client's and server's, ns; 0 where it is not known.
+    /// Processor time per operation of client and server, ns; 0 if unknown.
     pub(crate) processor_ns: (f64, f64),
     pub(crate) windows: Vec<PairedWindow>,
 }
 
 impl CallsCell {
-    /// How many times the rate of another cell this one has, by windows of the same round.
+    /// Returns this cell's rate divided by another's, over windows of the same round.
     pub(crate) fn rate_over(&self, other: &Self) -> Option<Ratio> {
         paired::ratio(&self.windows, &other.windows, |window| window.rate_per_s)
     }
 
-    /// A figure by its name: times in ns.
+    /// Returns a figure by name, with times in ns.
     pub(crate) fn figure(&self, name: &str) -> Result<f64, String> {
         let latency = || self.latency.as_ref().ok_or_else(|| format!("{}: no latency", self.at));
         Ok(match name {

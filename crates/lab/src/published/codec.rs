@@ -1,4 +1,4 @@
-//! Measures of a study of codecs.
+//! Measures of a codec study.
 
 use thalweg_measure::statistics::median;
 
@@ -7,7 +7,8 @@ use super::value::{Found, Value};
 use crate::codec::CodecResults;
 use crate::codec::line::{CodecLine, Operation};
 
-/// What has this name, if this is where it is measured: ns of a round trip, or bytes, by the scope's codec and message.
+/// Returns the measure of this name for the scope's codec and message, in ns per round trip or in bytes. `None` if a
+/// codec study does not define it.
 pub(super) fn measure(results: &CodecResults, name: &str, scope: &Scope<'_>) -> Option<Found> {
     let of_scope = |figure: fn(&CodecResults, &str, &str, &Scope<'_>) -> Option<f64>| {
         let (codec, data) = (scope.words("codec")?, scope.words("data")?);
@@ -32,7 +33,7 @@ fn is(line: &CodecLine, codec: &str, data: &str) -> bool {
     line.codec == codec && line.data == data
 }
 
-/// In a plain loop of the scope's number of conversions: the median of the processes.
+/// Returns the time in a plain loop with the scope's number of conversions, as the median over processes.
 fn looped(results: &CodecResults, codec: &str, data: &str, scope: &Scope<'_>) -> Option<f64> {
     let conversions = scope.number("conversions").ok()? as u64;
     let loops = results.peers.iter().flat_map(|peer| &peer.loops);
@@ -46,7 +47,7 @@ fn by_jmh(results: &CodecResults, codec: &str, data: &str, _: &Scope<'_>) -> Opt
     median(line.ns_per_conversion.iter().copied())
 }
 
-/// In the longest step that was measured.
+/// Returns the time in the longest measured step.
 fn in_rust(results: &CodecResults, codec: &str, data: &str, _: &Scope<'_>) -> Option<f64> {
     let of = results.steps.iter().filter(|step| {
         is(&step.line, codec, data) && step.line.operation == Operation::RoundTrip && !step.again

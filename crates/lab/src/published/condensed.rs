@@ -1,4 +1,4 @@
-//! What documents quote: claims with what came of them.
+//! Condensed claims and verdicts, for documents.
 
 use serde_json::{Value, json};
 

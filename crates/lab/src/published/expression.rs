@@ -1,13 +1,14 @@
-//! The language of publications' data: what is measured, which rule judges it, and how it reads.
+//! Expression language of the publications' data: measures, rules and texts.
 //!
-//! An expression is a number (`1.15`, `64KiB`), a text, a list, a record or a name; `a.b` is a field of a record, or
-//! of each record of a list. `cell(size: 0)` measures with this size and otherwise what the names around it say.
-//! `[p50 for size in sizes if size > 0]` goes through lists. In a text, `{p50|time}` is a figure, and what stands in
+//! An expression is a number (`1.15`, `64KiB`), a text, a list, a record or a name. `a.b` is a field of a record, or
+//! of each record in a list. `cell(size: 0)` measures with this size and otherwise with the conditions in scope. `[p50
+//! for size in sizes if size > 0]` iterates over lists. In a text, `{p50|time}` is a figure, and a part in `[…]` is
+//! omitted if one of its figures is missing. Text between single quotes is literal.
 //! `[…]` is left out when a figure of it is missing; between single quotes it is words only.
 
 use serde::Deserialize;
 
-/// What a name of the data stands for.
+/// An expression.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) enum Expression {
@@ -17,20 +18,20 @@ pub(crate) enum Expression {
     List(Vec<Expression>),
     Record(Bindings),
     Field(Box<Expression>, String),
-    /// A function of the language.
+    /// A call of a built-in function.
     Call(String, Vec<Expression>),
-    /// A measure, with other conditions than those around it.
+    /// A measure with conditions that override those in scope.
     Measure(String, Bindings),
     Binary(String, Box<(Expression, Expression)>),
     Each(Box<Each>),
 }
 
-/// Names with their expressions, in the order in which they are evaluated.
+/// Named expressions in evaluation order.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Bindings(pub(crate) Vec<(String, Expression)>);
 
-/// An expression for each element of lists, the last list turning fastest.
+/// A comprehension over lists; the last list varies fastest.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Each {
     pub(crate) item: Expression,
@@ -38,7 +39,7 @@ pub(crate) struct Each {
     pub(crate) condition: Option<Expression>,
 }
 
-/// A text with figures in it.
+/// A text with embedded figures.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Text(pub(crate) Vec<Part>);
@@ -46,7 +47,7 @@ pub(crate) struct Text(pub(crate) Vec<Part>);
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Part {
     Words(String),
-    /// With the name of its format, if it has one.
+    /// A figure with the name of its format, which may be empty.
     Figure(Expression, String),
     Optional(Text),
 }
@@ -84,7 +85,7 @@ fn whole<'t, T>(
     if parser.rest.trim().is_empty() { Ok(parsed) } else { parser.expected("the end") }
 }
 
-/// Operators, the weakest first.
+/// Operators, from lowest to highest precedence.
 const OPERATORS: [&[&str]; 5] =
     [&["or"], &["and"], &["==", "!=", "<=", ">=", "<", ">"], &["+", "-"], &["*", "/"]];
 
@@ -173,7 +174,7 @@ impl<'t> Parser<'t> {
         self.closed("]", Expression::Each(Box::new(Each { item, over, condition })))
     }
 
-    /// Expressions with commas between them.
+    /// Parses comma-separated expressions.
     fn listed(&mut self, end: &str) -> Result<Vec<Expression>, String> {
         let mut items = Vec::new();
         while !self.is_at(end) {
@@ -185,7 +186,7 @@ impl<'t> Parser<'t> {
         Ok(items)
     }
 
-    /// Names with their expressions, with or without commas between them.
+    /// Parses named expressions, optionally separated by commas.
     fn bindings(&mut self, sign: &str, end: &str) -> Result<Bindings, String> {
         let mut all = Vec::new();
         while !self.is_at(end) {
@@ -222,7 +223,7 @@ impl<'t> Parser<'t> {
             let figure = self.binary(0)?;
             let format = if self.eat("|") { self.name()? } else { String::new() };
             parts.push(Part::Figure(figure, format));
-            // What follows the brace is text, with its spaces.
+            // After the brace, spaces are part of the text.
             let Some(rest) = self.rest.strip_prefix('}') else { return self.expected("`}`") };
             self.rest = rest;
         }
@@ -246,7 +247,7 @@ impl<'t> Parser<'t> {
         if token.is_empty() { self.rest.is_empty() } else { self.rest.starts_with(token) }
     }
 
-    /// Takes the token away, if it is next. A word is one only up to its end.
+    /// Consumes the token if it is next. A word token must match a whole word.
     fn eat(&mut self, token: &str) -> bool {
         self.rest = self.rest.trim_start();
         let Some(rest) = self.rest.strip_prefix(token) else { return false };

@@ -1,4 +1,4 @@
-//! Measures of a study of gRPC against a JSON API, and what virtual machines did during its slowest calls.
+//! Measures of a JSON study, with JVM activity during its slowest calls.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,12 +10,12 @@ use crate::json::{
     Case, Cells, Cold, JsonResults, Latencies, Purpose, ServerStart, Way, WayCell, WindowResult,
 };
 
-/// The original’s server on the JVM, and the one that is kept up today.
+/// The publication's JVM server, and its maintained counterpart.
 const ON_JVM: [&str; 2] = ["lognet", "spring"];
-/// Why there is no figure of a way that was measured.
+/// Error text for a measured way without usable figures.
 const UNUSABLE: &str = "none of its windows is valid; the study’s page has why";
 
-/// All servers of a study, and the log of their virtual machines.
+/// All servers of a study, with their JVM log.
 pub(super) struct Servers<'r> {
     results: &'r JsonResults,
     cells: Cells,
@@ -27,7 +27,7 @@ impl<'r> Servers<'r> {
         Self { results, cells: Cells::of(results), log }
     }
 
-    /// What has this name, if this is where it is measured. Times are in ns.
+    /// Returns the measure of this name, or `None` if a JSON study does not define it. Times are in ns.
     pub(super) fn measure(&self, name: &str, scope: &Scope<'_>) -> Option<Found> {
         let both = || self.both(&scope.words("stack")?);
         Some(match name {
@@ -48,12 +48,12 @@ impl<'r> Servers<'r> {
         })
     }
 
-    /// The published message.
+    /// Returns the case of the published message.
     fn published(&self) -> Case {
         Case::plain(self.results.settings.published)
     }
 
-    /// gRPC and JSON of the published message at this stack’s server.
+    /// Returns the gRPC and JSON cells of the published message at this stack's server.
     fn both(&self, stack: &str) -> Result<[&WayCell; 2], String> {
         let at = |protocol| {
             let stack = stack.parse().map_err(|_| format!("{stack} is not a stack"))?;
@@ -67,10 +67,10 @@ impl<'r> Servers<'r> {
         Ok([at(Protocol::Grpc)?, at(Protocol::JsonHttp1)?])
     }
 
-    /// The slowest calls of servers on the JVM, as many first ones as warm ones, the slowest first; with what the
-    /// virtual machine did meanwhile where it left a log.
+    /// Returns the slowest calls of JVM servers, slowest first, with equal numbers of first and warm calls. Each has
+    /// the JVM's activity at the time, if it was logged.
     fn slowest(&self) -> Found {
-        /// So many of each window are listed.
+        /// Most calls listed of each window.
         const OF_WINDOW: usize = 3;
         const OF_KIND: usize = 8;
         let is_of = |it: &&WindowResult| {
@@ -120,7 +120,7 @@ impl<'r> Servers<'r> {
     }
 }
 
-/// How many times gRPC's time JSON's is, of a part of the first calls, by starts.
+/// Returns gRPC's time divided by JSON's for a part of the first calls, paired by server start.
 fn first_calls([grpc, json]: [&WayCell; 2], part: &str) -> Found {
     let part: fn(&ServerStart) -> f64 = match part {
         "request" => |start| start.request,
@@ -131,13 +131,13 @@ fn first_calls([grpc, json]: [&WayCell; 2], part: &str) -> Found {
     ratio.map(Value::Ratio).ok_or_else(|| UNUSABLE.to_owned())
 }
 
-/// The first calls of a way, and warm ones.
+/// Returns the first calls and the warm calls of a way.
 fn measured(cell: &WayCell) -> Result<(&Cold, &Latencies), String> {
     let both = cell.cold.as_ref().zip(cell.latency.as_ref());
     both.ok_or_else(|| format!("{}: {UNUSABLE}", cell.way))
 }
 
-/// Means of a way's first calls and of warm ones.
+/// Returns mean times of a way's first calls and warm calls.
 fn figures(cell: &WayCell) -> Found {
     let (cold, warm) = measured(cell)?;
     let number = |value: f64| Value::Number(value);
@@ -159,12 +159,12 @@ fn figures(cell: &WayCell) -> Found {
     .into())
 }
 
-/// A tenth of the span at least was a pause, or methods were compiled.
+/// Returns whether pauses took at least a tenth of the span, or methods were compiled.
 fn is_at_work(meanwhile: &Meanwhile, span: Duration) -> bool {
     meanwhile.compiled > 0 || meanwhile.paused * 10 >= span
 }
 
-/// In what part of spans as long as this, all over the window, the virtual machine was at work.
+/// Returns the share of equally long spans, spread over the window, in which the JVM was active.
 fn by_chance(log: &JvmLog, began: SystemTime, window: Duration, span: Duration) -> f64 {
     const SPANS: u32 = 200;
     let step = window.saturating_sub(span) / SPANS;

@@ -1,4 +1,4 @@
-//! From what the studies left to what came of each claim.
+//! Judges each claim by the evidence of the runs.
 
 use thalweg_measure::page::table::{Field, Table};
 
@@ -12,7 +12,7 @@ use super::sources::Sources;
 use super::value::{Value, unit};
 use crate::json::JsonAnalysis;
 
-/// What the evidence says of each claim of these publications.
+/// Judges each claim of these publications.
 pub fn judge(publications: &[Publication], evidence: &Evidence) -> Vec<Answered> {
     let sources = Sources::of(evidence);
     let outermost = Scope::new(&sources);
@@ -40,7 +40,7 @@ impl Claim {
         Judged { id, claim, published, verdict, ours, cause, figures }
     }
 
-    /// The verdict, what was found and why it is so; an error is why the evidence says nothing.
+    /// Returns the verdict, the findings and the cause, or why the claim cannot be judged.
     fn judgement(&self, scope: &Scope<'_>) -> Result<(ClaimVerdict, String, String), String> {
         if let Some(needs) = &self.needs
             && !scope.holds(needs)?
@@ -82,7 +82,7 @@ impl Shown {
 }
 
 impl FigureTable {
-    /// The table, if it has a row.
+    /// Returns the table, unless it has no rows.
     fn table(&self, scope: &Scope<'_>) -> Option<TitledTable> {
         let rows = scope.value(&self.rows).and_then(Value::list).ok()?;
         let row = |row: Value| {
@@ -98,7 +98,7 @@ impl FigureTable {
 }
 
 impl FigureColumn {
-    /// A figure, words, or a dash.
+    /// Returns a figure, words or a dash.
     fn field(&self, scope: &Scope<'_>) -> Field {
         let field = || {
             let value = scope.value(&self.value)?;
@@ -113,7 +113,7 @@ impl FigureColumn {
     }
 }
 
-/// What the original left open, as the study of gRPC against a JSON API answers it.
+/// Returns tables for questions that the publication left open, from the JSON study.
 fn questions(questions: &[OpenQuestion], evidence: &Evidence) -> Vec<TitledTable> {
     let Some(results) = evidence.json().filter(|_| !questions.is_empty()) else { return Vec::new() };
     let analysis = JsonAnalysis::of(results);

@@ -1,47 +1,47 @@
-//! What came of a claim: a verdict, and the figures that it was told from.
+//! Judgement of a claim: a verdict with its figures.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A claim with what came of it.
+/// A claim with its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Judged {
     pub(crate) id: String,
     pub(crate) claim: String,
     pub(crate) published: String,
     pub(crate) verdict: ClaimVerdict,
-    /// What was found.
+    /// Findings of the runs.
     pub(crate) ours: String,
-    /// Why it is so; of a claim that cannot be tried, why not.
+    /// Cause of the finding, or why the claim cannot be tried.
     pub(crate) cause: String,
-    /// What the verdict was told from; nothing of a claim that cannot be tried.
+    /// Figures behind the verdict; empty if the claim cannot be tried.
     pub(crate) figures: Vec<ClaimFigure>,
 }
 
-/// What trying again amounts to.
+/// Verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ClaimVerdict {
-    /// The effect is there, and as large as was published.
+    /// The effect exists and is as large as published.
     Confirmed,
-    /// The effect is there, and of another size.
+    /// The effect exists but differs in size.
     InDirection,
-    /// It is not there, or the other way round.
+    /// The effect is absent or reversed.
     NotConfirmed,
-    /// This machine, or this run, cannot show it.
+    /// This machine or run cannot show it.
     CannotBeTried,
 }
 
 impl ClaimVerdict {
     const ALL: [Self; 4] = [Self::Confirmed, Self::InDirection, Self::NotConfirmed, Self::CannotBeTried];
 
-    /// The effect is there.
+    /// Returns whether the effect exists.
     pub(crate) fn is_shown(self) -> bool {
         matches!(self, Self::Confirmed | Self::InDirection)
     }
 
-    /// In words.
+    /// Returns the verdict as text.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Confirmed => "confirmed",
@@ -58,7 +58,7 @@ impl fmt::Display for ClaimVerdict {
     }
 }
 
-/// How many claims came to what: `2 confirmed, 1 not confirmed`.
+/// Returns the number of claims by verdict: `2 confirmed, 1 not confirmed`.
 pub(crate) fn counts<'c>(claims: impl IntoIterator<Item = &'c Judged>) -> String {
     let verdicts: Vec<ClaimVerdict> = claims.into_iter().map(|claim| claim.verdict).collect();
     let count = |verdict: ClaimVerdict| (verdicts.iter().filter(|it| **it == verdict).count(), verdict);
@@ -66,15 +66,15 @@ pub(crate) fn counts<'c>(claims: impl IntoIterator<Item = &'c Judged>) -> String
     counts.map(|(count, verdict)| format!("{count} {verdict}")).collect::<Vec<_>>().join(", ")
 }
 
-/// A figure with its name.
+/// A named figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ClaimFigure {
-    /// Of what.
+    /// Name of the figure.
     pub(crate) name: String,
-    /// In `unit`.
+    /// Value in `unit`.
     pub(crate) value: f64,
     /// `ns`, `1/s`, `B/s`, `B`; empty for ratios and counts.
     pub(crate) unit: String,
-    /// As it is read.
+    /// Formatted text.
     pub(crate) text: String,
 }

@@ -1,14 +1,14 @@
-//! What Java's virtual machines logged while they served: pauses and compilations, joined in time with slow calls.
+//! Parses pauses and compilations from JVM logs, to relate them to slow calls by time.
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// How the files in a run's folder begin.
+/// Prefix of log files in a run's folder.
 const PREFIX: &str = "jvm-";
 
-/// What a virtual machine is told, so that it logs to files in `folder`. Its own name stands in the place of `%p`.
-/// `None` where the options cannot say that name: they end at a space, and what is logged where ends at a colon.
+/// Returns JVM options that log to files in `folder`; the JVM replaces `%p` with its process id. `None` if the
+/// folder's path contains a character that the options cannot express, such as a space or a colon.
 pub(super) fn java_options(folder: &Path) -> Option<String> {
     let file = folder.join(format!("{PREFIX}%p.log"));
     let folder = folder.to_str()?;
@@ -17,42 +17,42 @@ pub(super) fn java_options(folder: &Path) -> Option<String> {
     is_plain.then(|| format!("-Xlog:{options}:file={}:utctime,tags:filecount=0", file.display()))
 }
 
-/// All that was logged, in the order of time.
+/// Logged events in order of time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct JvmLog {
     pauses: Vec<Pause>,
-    /// When methods were compiled.
+    /// Times at which methods were compiled.
     compiled: Vec<SystemTime>,
 }
 
-/// The program stood still.
+/// A pause of the whole program.
 #[derive(Clone, Debug, PartialEq)]
 struct Pause {
-    /// When it ended.
+    /// End of the pause.
     ended: SystemTime,
     took: Duration,
 }
 
 impl Pause {
-    /// How much of it lies in there.
+    /// Returns how much of the pause lies within the span.
     fn within(&self, from: SystemTime, to: SystemTime) -> Duration {
         let began = (self.ended - self.took).max(from);
         self.ended.min(to).duration_since(began).unwrap_or_default()
     }
 }
 
-/// What happened within a span of time.
+/// JVM activity within a span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Meanwhile {
-    /// How much of it the program stood still.
+    /// Total paused time.
     pub(crate) paused: Duration,
     pub(crate) pauses: usize,
-    /// Methods whose compiled code was installed.
+    /// Number of methods whose compiled code was installed.
     pub(crate) compiled: usize,
 }
 
 impl JvmLog {
-    /// The files of a run's folder.
+    /// Reads the log files of a run's folder.
     pub(crate) fn read(folder: &Path) -> Self {
         let mut log = Self::default();
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -67,7 +67,7 @@ impl JvmLog {
         log
     }
 
-    /// One that was read.
+    /// Parses a log.
     #[cfg(test)]
     pub(crate) fn of(text: &str) -> Self {
         let mut log = Self::default();
@@ -98,7 +98,7 @@ impl JvmLog {
         self.pauses.is_empty() && self.compiled.is_empty()
     }
 
-    /// What happened from then to then; the log has times to a millisecond.
+    /// Returns the activity between two times; log times are exact to 1 ms.
     pub(crate) fn within(&self, from: SystemTime, to: SystemTime) -> Meanwhile {
         const GRAIN: Duration = Duration::from_millis(1);
         let (from, to) = (from - GRAIN, to + GRAIN);
@@ -112,7 +112,7 @@ impl JvmLog {
     }
 }
 
-/// `2026-11-26T10:00:00.123+0000`: with `utctime` the offset is always that.
+/// Parses a time such as `2026-11-26T10:00:00.123+0000`. With `utctime` the offset is always `+0000`.
 fn time_of(text: &str) -> Option<SystemTime> {
     humantime::parse_rfc3339(&format!("{}Z", text.strip_suffix("+0000")?)).ok()
 }
@@ -137,7 +137,7 @@ mod tests {
         };
         check(0, 8, 0, 0, 0);
         check(5, 20, 0, 0, 1);
-        // What of it lies in there, and a millisecond at either end.
+        // Counts the part within the span, extended by a millisecond at either end.
         check(40, 45, 7, 1, 0);
         check(0, 60, 13, 1, 1);
         check(52, 60, 0, 0, 0);

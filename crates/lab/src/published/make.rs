@@ -1,4 +1,4 @@
-//! Making the runs: each is this command once more.
+//! Makes the runs by starting this command again.
 
 use std::env;
 use std::fs::{self, File};
@@ -19,15 +19,15 @@ use super::publication::Publication;
 use super::results::RunResult;
 use crate::report::REPORT_FILE;
 
-/// What a run prints lies in this file of its folder.
+/// File in a run's folder that receives its printed output.
 const PRINTED: &str = "report.txt";
-/// How long it may take to end when it is asked to: it writes its report.
+/// How long a run may take to stop when asked to, since it writes its report first.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is looked at.
+/// Polling interval.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Makes a run of `program`, which is this command, into its folder in `directory`. What it says while it works goes
-/// to this process's stderr. Somebody who asks to stop stops it: what it found until then is kept.
+/// Runs `program`, which is this command, with its results in a subfolder of `directory`. Its stderr goes to this
+/// process's stderr. An interrupt stops the run but keeps its results so far.
 pub fn make(
     program: &Path,
     publication: Publication,
@@ -55,7 +55,7 @@ pub fn make(
 }
 
 fn begin(program: &Path, run: &Run, folder: &Path) -> io::Result<Child> {
-    // What an earlier run left is not this one's; a folder of this name that no run made is somebody's.
+    // Results of an earlier run are removed. A folder of this name without a run's output is left alone.
     if folder.join(PRINTED).is_file() {
         fs::remove_dir_all(folder)?;
     }
@@ -68,13 +68,13 @@ fn begin(program: &Path, run: &Run, folder: &Path) -> io::Result<Child> {
     let mut command = Command::new(program);
     command.args(&run.arguments).arg("--out").arg(folder);
     if run.keeps_jvm_logs {
-        // A log that cannot be named is not kept, and the claims that want it say so.
+        // If the log's path cannot be passed, no log is kept and claims that need it report that.
         let ours = java_options(&fs::canonicalize(folder)?);
         let theirs = env::var("JAVA_TOOL_OPTIONS").ok();
         let options: Vec<String> = theirs.into_iter().chain(ours).collect();
         command.env("JAVA_TOOL_OPTIONS", options.join(" "));
     }
-    // In a group of its own it is asked to stop once, by this process, whoever asks this one.
+    // In its own process group the run gets the interrupt only once, from this process.
     command.process_group(0).stdin(Stdio::null()).stdout(File::create(folder.join(PRINTED))?).spawn()
 }
 
@@ -86,7 +86,7 @@ fn wait(mut child: Child, interrupt: &Interrupt) -> io::Result<ExitStatus> {
             return Ok(status);
         }
         match told {
-            // What it starts besides servers, such as a build of peers, is in its group.
+            // Its other children, such as a build of peers, belong to the same group.
             None if interrupt.is_asked() => {
                 told = Some(Instant::now());
                 killpg(group, Signal::SIGTERM)?;
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::tests::scratch;
 
-    /// A shell in the place of this command.
+    /// Runs a shell script in place of this command.
     fn run(script: &str, interrupt: &Interrupt) -> (RunResult, std::path::PathBuf) {
         let directory = scratch(&format!("published-make-{}", script.len()));
         let run = Run {

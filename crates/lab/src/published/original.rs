@@ -1,4 +1,4 @@
-//! What was published, and how it is tried again and judged: data, in a file for each publication.
+//! Published claims, and how they are reproduced and judged, as data in a file per publication.
 
 use std::sync::LazyLock;
 
@@ -8,64 +8,64 @@ use thalweg_measure::cpus::CpuList;
 use super::expression::{Bindings, Expression, Text};
 use super::publication::Publication;
 
-/// What was published.
+/// A publication.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Original {
     pub(crate) title: String,
-    /// Its name in the page's bar.
+    /// Short name in the page's navigation bar.
     pub(crate) short: String,
-    /// Whose it is, where and when.
+    /// Authors, place and date.
     pub(crate) source: String,
-    /// What was measured, with what, and how.
+    /// Measured systems and method.
     pub(crate) method: Vec<String>,
-    /// What all claims and tables know.
+    /// Values shared by all claims and tables.
     pub(crate) values: Bindings,
-    /// The studies that try it again.
+    /// Studies that reproduce it.
     runs: Vec<Study>,
     pub(crate) claims: Vec<Claim>,
-    /// What else the figures say, beside which the claims were judged.
+    /// Further tables of figures shown with the claims.
     pub(crate) tables: Vec<FigureTable>,
-    /// Questions that the study answers, whose tables are shown, too.
+    /// Questions answered by the study, whose tables are shown as well.
     #[serde(default)]
     pub(crate) questions: Vec<OpenQuestion>,
-    /// What went wrong in it, or is left open by it, and what is done here instead.
+    /// Flaws and gaps of the publication, and what is done instead.
     pub(crate) flaws: Vec<Flaw>,
 }
 
-/// One thing that was claimed.
+/// One published claim.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Claim {
-    /// Its name in the results.
+    /// Id in the results.
     pub(crate) id: String,
-    /// What was claimed, in a sentence.
+    /// The claim in a sentence.
     pub(crate) text: String,
-    /// The figure that was published with it.
+    /// The published figure.
     pub(crate) published: String,
     #[serde(default)]
     pub(crate) values: Bindings,
-    /// Where this does not hold, the claim cannot be tried.
+    /// Condition without which the claim cannot be tried.
     pub(crate) needs: Option<Expression>,
-    /// Why not.
+    /// Text explaining why the claim cannot be tried.
     #[serde(default)]
     pub(crate) without: Text,
-    /// The rule: whether the effect is there, and whether it is as large as was published.
+    /// Rules: whether the effect exists, and whether it is as large as published.
     pub(crate) there: Expression,
     pub(crate) as_large: Expression,
-    /// What was found, in a few words with their figures.
+    /// Text of the findings, with their figures.
     pub(crate) ours: Text,
-    /// Why it is so.
+    /// Text of the cause.
     pub(crate) cause: Text,
-    /// What the verdict rests on.
+    /// Figures behind the verdict.
     pub(crate) figures: Vec<Shown>,
 }
 
-/// A figure of a claim; it is left out where it is missing.
+/// A figure of a claim, omitted if missing.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Shown {
-    /// For each record of this list.
+    /// List of records; the figure is repeated for each.
     pub(crate) of: Option<Expression>,
     pub(crate) name: Text,
     pub(crate) value: Expression,
@@ -77,9 +77,9 @@ pub(crate) struct Shown {
 #[serde(deny_unknown_fields)]
 pub(crate) struct FigureTable {
     pub(crate) title: String,
-    /// What it says, and of what.
+    /// Description of the table.
     pub(crate) about: Text,
-    /// A list of records.
+    /// Expression for a list of records.
     pub(crate) rows: Expression,
     pub(crate) columns: Vec<FigureColumn>,
 }
@@ -89,85 +89,85 @@ pub(crate) struct FigureTable {
 pub(crate) struct FigureColumn {
     pub(crate) name: String,
     pub(crate) value: Expression,
-    /// Without it a column has words.
+    /// Format of a figure. Empty for a column of words.
     #[serde(default)]
     pub(crate) format: String,
-    /// In the place of a format.
+    /// Text used instead of a format.
     pub(crate) text: Option<Text>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OpenQuestion {
-    /// Its name in the study.
+    /// Id in the study.
     pub(crate) id: String,
     pub(crate) title: String,
 }
 
-/// Something that a measurement does not show, or shows wrongly.
+/// A flaw of a measurement.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Flaw {
     pub(crate) what: String,
-    /// What it does to the figures, and what is done here.
+    /// Effect on the figures, and what is done instead.
     pub(crate) instead: String,
 }
 
-/// A study that this laboratory makes.
+/// A study run by this lab.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Study {
     name: String,
     about: String,
-    /// What `thalweg` is given, and what more by its extent.
+    /// Arguments of `thalweg`, and additional ones by extent.
     words: String,
     quick: String,
     whole: String,
     #[serde(default)]
     keeps_jvm_logs: bool,
-    /// Client and server may run on all processors.
+    /// Whether client and server may use all processors.
     #[serde(default)]
     is_unpinned: bool,
 }
 
-/// Advice by situation.
+/// Advice for a situation.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Situation {
-    /// The claim that shows it.
+    /// The claim that supports it.
     pub(crate) claim: String,
-    /// It is good advice whatever came of the claim.
+    /// Whether the advice applies regardless of the verdict.
     #[serde(default)]
     pub(crate) always: bool,
-    /// Where a reader stands.
+    /// The reader's situation.
     pub(crate) reader: String,
-    /// What to do there.
+    /// The advice.
     pub(crate) advice: String,
 }
 
-/// How much is measured.
+/// Extent of the measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// A look: all four within a quarter of an hour.
+    /// A quick overview: all four within 15 minutes.
     Quick,
-    /// All that the claims are about.
+    /// Everything that the claims cover.
     Whole,
 }
 
 /// One run of a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The name of its folder.
+    /// Name of its folder.
     pub name: &'static str,
-    /// What it is for, in a few words.
+    /// Short description of its purpose.
     pub about: &'static str,
-    /// The arguments of `thalweg`.
+    /// Arguments of `thalweg`.
     pub arguments: Vec<String>,
-    /// The log of its virtual machines is kept beside its results, and read.
+    /// Whether its JVM log is kept with the results and read.
     pub keeps_jvm_logs: bool,
 }
 
-/// What was published there.
+/// Returns the data of a publication.
 pub(crate) fn original(publication: Publication) -> &'static Original {
     static ORIGINALS: LazyLock<[Original; 4]> = LazyLock::new(|| {
         [
@@ -181,7 +181,7 @@ pub(crate) fn original(publication: Publication) -> &'static Original {
     &ORIGINALS[publication as usize]
 }
 
-/// In the order of the page.
+/// Returns all situations, in the order of the page.
 pub(crate) fn situations() -> &'static [Situation] {
     #[derive(Deserialize)]
     struct Situations {
@@ -193,7 +193,7 @@ pub(crate) fn situations() -> &'static [Situation] {
     &SITUATIONS.situations
 }
 
-/// The studies that try a publication again.
+/// Returns the studies that reproduce a publication.
 pub fn runs(publication: Publication, extent: Extent) -> Vec<Run> {
     original(publication).runs.iter().map(|study| study.run(extent)).collect()
 }

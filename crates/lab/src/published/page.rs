@@ -1,4 +1,4 @@
-//! The page of published measurements that were tried again: claim by claim, then what its figures say besides.
+//! The page of reproduced measurements: claims first, then further tables.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ fn section(answered: &Answered, runs: &[RunResult]) -> Section {
     Section::new(answered.publication.name(), short, title, blocks)
 }
 
-/// What was said, what came of it, the figures and why.
+/// Returns the claim, its verdict, the figures and the cause.
 fn statement(claim: &Judged) -> Statement {
     let class = match claim.verdict {
         ClaimVerdict::Confirmed => "confirmed",
@@ -84,7 +84,7 @@ fn statement(claim: &Judged) -> Statement {
     }
 }
 
-/// A study that it was judged by, with a link to its own page.
+/// Returns a study with a link to its own page.
 fn study(run: &RunResult) -> (String, String) {
     let RunResult { name, about, arguments, has_page, .. } = run;
     let about = if *has_page { format!("[{about}]({name}/report.html)") } else { about.clone() };
@@ -93,7 +93,7 @@ fn study(run: &RunResult) -> (String, String) {
     (about, format!("In {took}{}. `thalweg {}`", failed.collect::<String>(), arguments.join(" ")))
 }
 
-/// What to do, by situation: those whose claim was tried. Advice that rests on a claim which did not hold here is none.
+/// Returns advice by situation, for claims that were tried. Advice is omitted if its claim was not confirmed.
 fn what_to_change(results: &PublishedResults) -> Section {
     let advice = |Situation { claim: id, always, reader, advice }: &Situation| {
         let is_of = |it: &&Publication| original(**it).claims.iter().any(|it| it.id == *id);

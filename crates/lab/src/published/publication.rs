@@ -1,29 +1,29 @@
-//! Which measurements were published.
+//! Publications that the lab can reproduce.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A measurement that was published.
+/// A published measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Publication {
-    /// Qt GRPC beside gRPC C++, over message sizes.
+    /// Qt GRPC against gRPC C++, over message sizes.
     Qt,
     /// gRPC against a JSON API on the JVM.
     Json,
-    /// Protobuf against JSON, conversions.
+    /// Protobuf against JSON conversions.
     Codec,
-    /// One channel is a bottleneck.
+    /// Whether one channel is a bottleneck.
     Channels,
 }
 
 impl Publication {
-    /// In the order of the page.
+    /// All publications, in the order of the page.
     pub const ALL: [Self; 4] = [Self::Qt, Self::Json, Self::Codec, Self::Channels];
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Qt => "qt",
@@ -40,7 +40,7 @@ impl fmt::Display for Publication {
     }
 }
 
-/// A name that is no publication's.
+/// Error for an unknown publication name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown measurement `{0}`; use one of qt, json, codec and channels")]
 pub struct UnknownPublication(String);

@@ -1,4 +1,4 @@
-//! Published measurements that were tried again, for every exporter.
+//! Report of reproduced measurements, for all exporters.
 
 use thalweg_measure::page::table::Columns;
 
@@ -12,7 +12,7 @@ use crate::report::Report;
 use crate::report::page::StudyReport;
 
 impl PublishedResults {
-    /// What is written down of it.
+    /// Returns the report.
     pub fn report(&self) -> Report {
         let mut doubts = of_machine(&self.machine, &self.versions);
         let failed = self.runs.iter().filter_map(|run| Some((run, run.failed.as_deref()?)));

@@ -1,4 +1,4 @@
-//! The `thalweg.published/1` schema: what came of each claim, and of which runs.
+//! The `thalweg.published/1` schema: verdicts and runs.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -12,61 +12,61 @@ use super::publication::Publication;
 use crate::study::directory::RESULTS_FILE;
 use crate::study::{NotWritable, ReadError, ResultsDirectory, ResultsText, timestamp};
 
-/// The schema's name and version: a field that changes its meaning raises the number.
+/// The schema's name and version. A field that changes its meaning increases the version.
 pub(crate) const PUBLISHED_SCHEMA: &str = "thalweg.published/1";
 
-/// What came of trying published measurements again. Serialised, it is the schema `thalweg.published/1`.
+/// Results of reproducing published measurements, serialized as the schema `thalweg.published/1`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PublishedResults {
     /// [`PUBLISHED_SCHEMA`].
     pub(crate) schema: String,
-    /// When it began: RFC 3339, UTC.
+    /// Start time: RFC 3339, UTC.
     pub(crate) started: String,
-    /// When the last run ended: RFC 3339, UTC.
+    /// End time of the last run: RFC 3339, UTC.
     pub(crate) ended: String,
-    /// Where it was measured.
+    /// The measuring machine.
     pub machine: Machine,
-    /// With what.
+    /// Program versions.
     pub versions: Versions,
-    /// How.
+    /// Settings.
     pub settings: PublishedSettings,
-    /// The studies, in the order in which they were made. Their results lie in folders of their names beside this.
+    /// Runs in the order made. Their results are in subfolders of the same names.
     pub runs: Vec<RunResult>,
-    /// What they say.
+    /// Judged claims.
     pub(crate) answered: Vec<Answered>,
 }
 
-/// How it was asked for.
+/// Settings of a reproduction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublishedSettings {
-    /// The arguments that repeat it.
+    /// Arguments that repeat it.
     pub arguments: Vec<String>,
-    /// Which were tried, in the order of the page.
+    /// Selected publications, in the order of the page.
     pub publications: Vec<Publication>,
-    /// As short as makes sense.
+    /// Whether only a quick overview was measured.
     pub quick: bool,
-    /// On so many processors, where it was told how many.
+    /// Number of processors, if limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<usize>,
 }
 
-/// A study that was made.
+/// One completed or failed study.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunResult {
-    /// Its folder.
+    /// Name of its folder.
     pub name: String,
-    /// Which publication it is for.
+    /// The publication it reproduces.
     pub publication: Publication,
-    /// What it is for.
+    /// Short description of its purpose.
     pub about: String,
-    /// What `thalweg` was told; `--out` is its folder.
+    /// Arguments of `thalweg`; `--out` is its folder.
     pub arguments: Vec<String>,
-    /// How long it took.
+    /// Duration.
     pub took_ns: u64,
-    /// It left a page: one that failed early did not.
+    /// Whether it left a page. A run that failed early did not.
     #[serde(default = "yes")]
     pub has_page: bool,
-    /// Why it did not come to its end, if it did not.
+    /// Reason for the failure, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
@@ -75,7 +75,7 @@ fn yes() -> bool {
     true
 }
 
-/// What came of a publication.
+/// Judged claims and tables of a publication.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answered {
     pub(crate) publication: Publication,
@@ -87,14 +87,14 @@ pub struct Answered {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TitledTable {
     pub(crate) title: String,
-    /// What it says, and of what.
+    /// Description of the table.
     pub(crate) about: String,
     #[serde(flatten)]
     pub(crate) table: Table,
 }
 
 impl PublishedResults {
-    /// Of an answer that begins now.
+    /// Returns empty results that start now.
     pub fn begun(settings: PublishedSettings) -> Self {
         let now = timestamp(SystemTime::now());
         Self {
@@ -109,17 +109,17 @@ impl PublishedResults {
         }
     }
 
-    /// Reads what an earlier one saved.
+    /// Reads saved results.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         ResultsText::read(path, &[PUBLISHED_SCHEMA])?.parse()
     }
 
-    /// Saves it as it is.
+    /// Saves the current state.
     pub fn save(&self, directory: &ResultsDirectory) -> Result<(), NotWritable> {
         directory.save(self)
     }
 
-    /// A run came to its end, or did not: in the place of one of its name that did not.
+    /// Adds the result of a run, replacing one of the same name.
     pub fn ran(&mut self, run: RunResult) {
         self.ended = timestamp(SystemTime::now());
         match self.runs.iter_mut().find(|made| made.name == run.name) {
@@ -128,18 +128,18 @@ impl PublishedResults {
         }
     }
 
-    /// A run of this name came to its end, and what it found lies in its folder of this one.
+    /// Returns whether the run succeeded and its results are in its subfolder of `folder`.
     pub fn is_made(&self, name: &str, folder: &Path) -> bool {
         let ended = self.runs.iter().any(|run| run.name == name && run.failed.is_none());
         ended && folder.join(name).join(RESULTS_FILE).is_file()
     }
 
-    /// What all runs say.
+    /// Sets the judged claims.
     pub fn answer(&mut self, answered: Vec<Answered>) {
         self.answered = answered;
     }
 
-    /// Every claim.
+    /// Returns all claims.
     pub(crate) fn claims(&self) -> impl Iterator<Item = &Judged> {
         self.answered.iter().flat_map(|answered| &answered.claims)
     }

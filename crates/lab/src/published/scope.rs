@@ -1,4 +1,4 @@
-//! Evaluates the data's expressions.
+//! Evaluates expressions of the publications' data.
 
 use std::rc::Rc;
 
@@ -7,16 +7,16 @@ use thalweg_measure::statistics::median;
 use super::expression::{Bindings, Each, Expression, Part, Text};
 use super::value::{Found, Record, Value};
 
-/// A figure beside a published one is as large where neither is more than so many times the other: machines differ.
+/// Largest factor between our figure and the published one that counts as equally large, since machines differ.
 const NEAR: f64 = 1.5;
 
-/// Measures what names without a value stand for.
+/// Source of values for names that no scope defines.
 pub(crate) trait Measure {
-    /// Measures what has this name in the run that the scope says, under the scope's conditions.
+    /// Measures a name in the scope's run, under the scope's conditions.
     fn measure(&self, name: &str, scope: &Scope<'_>) -> Found;
 }
 
-/// Names that expressions see: conditions of measures, and what came of expressions before.
+/// Names visible to expressions: conditions of measures, and earlier values.
 pub(crate) struct Scope<'s> {
     sources: &'s dyn Measure,
     around: Option<&'s Scope<'s>>,
@@ -28,12 +28,12 @@ impl<'s> Scope<'s> {
         Self { sources, around: None, names: Vec::new() }
     }
 
-    /// A scope in this one, with these names more.
+    /// Returns an inner scope with additional names.
     pub(crate) fn with(&'s self, names: Record) -> Self {
         Self { sources: self.sources, around: Some(self), names }
     }
 
-    /// The same with what comes of these, one after the other.
+    /// Returns an inner scope with these bindings, evaluated in order.
     pub(crate) fn binding(&'s self, bindings: &Bindings) -> Self {
         let mut inner = self.with(Vec::new());
         for (name, expression) in &bindings.0 {
@@ -43,7 +43,7 @@ impl<'s> Scope<'s> {
         inner
     }
 
-    /// The same with the fields of a record.
+    /// Returns an inner scope with the fields of a record.
     pub(crate) fn of(&'s self, record: &Value) -> Self {
         let Value::Record(fields) = record else { return self.with(Vec::new()) };
         self.with(fields.as_ref().clone())
@@ -54,12 +54,12 @@ impl<'s> Scope<'s> {
         own.map(|(_, found)| found).or_else(|| self.around?.get(name))
     }
 
-    /// A number that a measure needs to know.
+    /// Returns a number that a measure needs.
     pub(crate) fn number(&self, name: &str) -> Result<f64, String> {
         self.value(&Expression::Name(name.to_owned()))?.number()
     }
 
-    /// A word that a measure needs to know.
+    /// Returns a text that a measure needs.
     pub(crate) fn words(&self, name: &str) -> Result<String, String> {
         self.value(&Expression::Name(name.to_owned()))?.shown("")
     }
@@ -112,7 +112,7 @@ impl<'s> Scope<'s> {
         for element in self.value(list)?.list()? {
             let mark = items.len();
             self.with(vec![(name.clone(), element.clone())]).each(each, inner, items)?;
-            // A record says of what it is.
+            // A resulting record gets the element as its first field.
             for item in &mut items[mark..] {
                 if let Ok(Value::Record(fields)) = item {
                     Rc::make_mut(fields).insert(0, (name.clone(), element.clone()));
@@ -217,12 +217,12 @@ impl<'s> Scope<'s> {
     }
 }
 
-/// Whether neither is more than `factor` times the other.
+/// Returns whether the two differ by at most `factor`.
 fn is_near(ours: f64, published: f64, factor: f64) -> bool {
     ours > 0.0 && published > 0.0 && (ours / published).ln().abs() <= factor.ln()
 }
 
-/// It holds of the ratio and of both ends of its interval.
+/// Returns whether the condition holds for the ratio and both ends of its interval.
 fn is_sure(ratio: &Found, bound: f64, holds: fn(&f64, &f64) -> bool) -> Value {
     let ratio = ratio.as_ref().ok().and_then(|ratio| ratio.ratio().ok());
     let ends = ratio.and_then(|ratio| Some([ratio.ratio, ratio.interval?.low, ratio.interval?.high]));
@@ -233,7 +233,7 @@ fn is_sure(ratio: &Found, bound: f64, holds: fn(&f64, &f64) -> bool) -> Value {
 mod tests {
     use super::*;
 
-    /// Nothing is measured.
+    /// A source without measures.
     struct Nothing;
 
     impl Measure for Nothing {
@@ -249,7 +249,7 @@ mod tests {
             let shown = found.and_then(|value| value.shown("tenths"));
             assert_eq!(shown, expected.map(str::to_owned).map_err(str::to_owned), "{text}");
         };
-        // As large is within a factor.
+        // Equally large means within a factor.
         check("near(7, 7) + near(4.7, 7) + near(10.4, 7)", Ok("3.0"));
         check("near(4.6, 7) + near(0, 7)", Ok("0.0"));
         check("max([n * 2 for n in [1, 2, 3] if n < 3]) - 1", Ok("3.0"));

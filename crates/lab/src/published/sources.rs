@@ -1,4 +1,4 @@
-//! What expressions measure: the results of the runs, read once.
+//! Measures of expressions: the runs' results, read once.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::value::Found;
 use crate::AnyResults;
 use crate::codec::CodecResults;
 
-/// The results of each run, with their cells.
+/// Results of each run, with their cells.
 pub(crate) struct Sources<'e> {
     evidence: &'e Evidence,
     runs: BTreeMap<&'e str, Measured<'e>>,
@@ -38,7 +38,7 @@ impl<'e> Sources<'e> {
 }
 
 impl Measure for Sources<'_> {
-    /// Measures what has this name in the run that the scope says, under the scope's conditions.
+    /// Measures a name in the scope's run, under the scope's conditions.
     fn measure(&self, name: &str, scope: &Scope<'_>) -> Found {
         let run = scope.get("run").ok_or("the data has no `run`")?.clone()?.shown("")?;
         self.evidence.run(&run)?;

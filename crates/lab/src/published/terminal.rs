@@ -1,4 +1,4 @@
-//! What a terminal shows of published measurements that were tried again.
+//! Terminal output for reproduced measurements.
 
 use thalweg_measure::text::wrapped;
 use thalweg_measure::wording::counted;
@@ -23,7 +23,7 @@ pub(super) fn text(results: &PublishedResults) -> String {
     text + "\n" + &wrapped(&summary(results))
 }
 
-/// How many claims came to what.
+/// Returns the number of claims by verdict.
 pub(super) fn summary(results: &PublishedResults) -> String {
     format!("Of {}: {}.", counted(results.claims().count() as u64, "claim"), counts(results.claims()))
 }

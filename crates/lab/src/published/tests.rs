@@ -1,4 +1,4 @@
-//! What is said of published measurements, of figures that are made up.
+//! Tests of the judgements, with made-up figures.
 
 use std::collections::BTreeSet;
 
@@ -99,7 +99,7 @@ fn a_run_that_failed_is_replaced_by_one_that_did_not() {
     results.ran(run(None));
     assert!(results.is_made("qt-at-cpp", &folder));
     assert_eq!(results.runs.len(), before + 1);
-    // Who takes away what it found wants it to be made again.
+    // Deleting a run's results makes it run again.
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(!results.is_made("qt-at-cpp", &folder));
 }
@@ -109,14 +109,14 @@ fn what_is_saved_is_read_again() {
     let results = results();
     let text = serde_json::to_string(&results).unwrap();
     let read: PublishedResults = serde_json::from_str(&text).unwrap();
-    // Figures may differ in their last digit.
+    // Figures may differ in the last digit.
     let told = |results: &PublishedResults| -> Vec<_> {
         results.claims().map(|claim| (claim.id.clone(), claim.verdict, claim.ours.clone())).collect()
     };
     assert_eq!((told(&read), &read.settings), (told(&results), &results.settings));
 }
 
-/// What was published of the channel of gRPC C++ is what the made-up channels have.
+/// The sample channels have the published behaviour of the gRPC C++ channel.
 #[test]
 fn made_up_figures_as_published_confirm_them() {
     let results = results();
@@ -126,7 +126,7 @@ fn made_up_figures_as_published_confirm_them() {
     }
 }
 
-/// A stack that was left out is the reason.
+/// A stack that was left out is the reason given.
 #[test]
 fn a_peer_that_is_not_there_is_named() {
     let mut calls = crate::tests::sample::channels::quick();

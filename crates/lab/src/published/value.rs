@@ -1,4 +1,4 @@
-//! Values of the data's expressions, and how they read.
+//! Values of expressions and their formatting.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use thalweg_measure::statistics::Ratio;
 
 use super::cell::CallsCell;
 
-/// What an expression comes to. Conditions are 1 and 0.
+/// Value of an expression. Conditions are 1 and 0.
 #[derive(Clone)]
 pub(crate) enum Value {
     Number(f64),
@@ -20,14 +20,14 @@ pub(crate) enum Value {
     Cell(Rc<CallsCell>),
 }
 
-/// A value, or why there is none.
+/// A value, or why it is missing.
 pub(crate) type Found = Result<Value, String>;
 
-/// Named values, the last of a name counts.
+/// Named values; the last of a name counts.
 pub(crate) type Record = Vec<(String, Found)>;
 
 impl Value {
-    /// All values there are, ascending, each once.
+    /// Returns the distinct values in ascending order.
     pub(crate) fn ascending(values: impl Iterator<Item = u64>) -> Self {
         let values: BTreeSet<u64> = values.collect();
         values.into_iter().map(|value| value as f64).collect()
@@ -53,7 +53,7 @@ impl Value {
         if let Self::List(list) = self { Ok(list) } else { Err("not a list".to_owned()) }
     }
 
-    /// A field of a record or a cell; of a list, that of each element.
+    /// Returns a field of a record or cell, or of each element of a list.
     pub(crate) fn field(&self, name: &str) -> Found {
         let unknown = || format!("no field `{name}`");
         match self {
@@ -69,7 +69,7 @@ impl Value {
         }
     }
 
-    /// As it reads in this format; without a name whole numbers, and words as they are.
+    /// Formats the value. Without a format, numbers are rounded to integers and words stay unchanged.
     pub(crate) fn shown(&self, format: &str) -> Result<String, String> {
         if let Self::Words(words) = self {
             return Ok(words.clone());
@@ -94,7 +94,7 @@ impl Value {
     }
 }
 
-/// The unit of figures of this format, as results have it; nothing of ratios and counts.
+/// Returns the unit that results use for figures of this format; empty for ratios and counts.
 pub(crate) fn unit(format: &str) -> &'static str {
     match format {
         "time" => "ns",
@@ -141,7 +141,7 @@ impl<V: Into<Value>> FromIterator<V> for Value {
     }
 }
 
-/// A record of values that are there.
+/// Creates a record from present values.
 impl<const N: usize> From<[(&str, Value); N]> for Value {
     fn from(fields: [(&str, Value); N]) -> Self {
         Vec::from(fields).into()

@@ -1,4 +1,4 @@
-//! When, where and with what something was measured, as pages say it.
+//! Origin of a measurement, as pages show it.
 
 use thalweg_measure::figures::span;
 use thalweg_measure::machine::{Machine, Versions};
@@ -7,10 +7,10 @@ use thalweg_measure::wording::counted;
 
 use crate::study::StudyResults;
 
-/// The name of the fact that is the command.
+/// Name of the fact that gives the command.
 pub(crate) const COMMAND: &str = "Command";
 
-/// When, where and with what something was measured.
+/// When, where and with which versions a study was measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'r> {
     /// RFC 3339 timestamps.
@@ -19,15 +19,15 @@ pub(crate) struct Origin<'r> {
     pub(crate) machine: &'r Machine,
     pub(crate) versions: &'r Versions,
     pub(crate) schema: &'r str,
-    /// The arguments that repeat it.
+    /// Arguments that repeat it.
     pub(crate) arguments: &'r [String],
 }
 
-/// Names, and what they are.
+/// Names and their values.
 pub(crate) type Facts = Vec<(&'static str, String)>;
 
 impl<S, T> StudyResults<S, T> {
-    /// `arguments`: those that repeat the study.
+    /// Returns the study's origin. `arguments` repeat the study.
     pub(crate) fn origin<'r>(&'r self, arguments: &'r [String]) -> Origin<'r> {
         let Self { started, ended, machine, versions, schema, .. } = self;
         Origin { started, ended, machine, versions, schema, arguments }
@@ -35,13 +35,13 @@ impl<S, T> StudyResults<S, T> {
 }
 
 impl Origin<'_> {
-    /// `Xeon with 2 cores, Linux 6.1`.
+    /// Returns the machine, such as `Xeon with 2 cores, Linux 6.1`.
     pub(crate) fn place(&self) -> String {
         let Machine { cpu, cores, kernel, .. } = self.machine;
         format!("{cpu} with {}, {kernel}", counted(*cores as u64, "core"))
     }
 
-    /// What every page says of it; `own`: what one says besides.
+    /// Returns the facts on every page, with a page's `own` facts added.
     pub(crate) fn facts(&self, own: Facts) -> Facts {
         let Self { started, ended, machine, versions, schema, arguments } = self;
         let memory = match machine.memory_bytes {
@@ -68,7 +68,7 @@ impl Origin<'_> {
     }
 }
 
-/// `16: 8 cores of 2 threads, 1 socket, 3.0 GHz, governor performance`, as far as it is known.
+/// Describes the processors as far as known: `16: 8 cores of 2 threads, 1 socket, 3.0 GHz, governor performance`.
 fn processors(machine: &Machine) -> String {
     let Machine { cores: processors, physical_cores, sockets, mhz, governor, .. } = machine;
     let mut parts = Vec::new();

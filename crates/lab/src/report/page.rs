@@ -1,4 +1,4 @@
-//! What the pages of all studies have in common: the answer, the doubts, the method, and how it is all put together.
+//! Frame of all studies' pages: answer, doubts and method.
 
 use maud::{Markup, html};
 
@@ -13,36 +13,36 @@ use super::origin::{COMMAND, Facts, Origin};
 use crate::findings::Doubt;
 use crate::study::directory::{CSV_FILE, RESULTS_FILE};
 
-/// Doubts beyond this many are folded away.
+/// Number of doubts shown before the rest are collapsed.
 const DOUBTS_OPEN: usize = 3;
 
-/// What a study says: the parts of its page, and its other formats.
+/// A study's report: the parts of its page, and its other formats.
 pub(crate) struct StudyReport<'r> {
     pub(crate) origin: Origin<'r>,
-    /// Title. The page adds “, thalweg lab”.
+    /// Title; the page appends “, thalweg lab”.
     pub(crate) title: &'static str,
     /// Name above the answer.
     pub(crate) name: &'static str,
-    /// The study in a sentence. `None` if nothing was measured, or nothing can be claimed.
+    /// Answer in a sentence. `None` if nothing was measured or can be claimed.
     pub(crate) answer: Option<String>,
     /// Why there is no answer, if too many windows are not valid.
     pub(crate) unanswered: Option<String>,
-    /// What was measured, and on which machine.
+    /// A sentence on what was measured and on which machine.
     pub(crate) lede: String,
-    /// Cards of the main figures.
+    /// Cards with the main figures.
     pub(crate) cards: Markup,
-    /// What a reader must know before using the figures.
+    /// Doubts about the figures.
     pub(crate) doubts: Vec<Doubt>,
     pub(crate) sections: Vec<Section>,
-    /// How it was measured, in sentences.
+    /// Method in sentences.
     pub(crate) method: Vec<String>,
-    /// Names and values, besides those of the origin.
+    /// Names and values in addition to the origin's.
     pub(crate) facts: Facts,
     /// The figures as a table.
     pub(crate) csv: String,
     /// Tables and findings for a terminal.
     pub(crate) text: String,
-    /// What documents quote, as small JSON.
+    /// Figures that documents quote, as JSON.
     pub(crate) condensed: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl StudyReport<'_> {
     }
 }
 
-/// The command that repeats the study, to copy, and the files beside the page.
+/// Returns the command that repeats the study, with a copy button, and links to the files next to the page.
 fn command(command: &str) -> Markup {
     html! {
         p.command {

@@ -1,18 +1,18 @@
-//! Findings and doubts, for a terminal.
+//! Findings and doubts as terminal text.
 
 use thalweg_measure::text::wrapped;
 
 use crate::findings::{Doubt, Finding};
 
-/// Doubts beyond this many are left to the page.
+/// Number of doubts shown; the page has the rest.
 const DOUBTS_MAX: usize = 8;
 
-/// A line for each.
+/// Returns a line for each finding.
 pub(crate) fn findings(findings: &[Finding]) -> String {
     findings.iter().map(|it| wrapped(&format!("{}: {}", it.topic, it.text))).collect()
 }
 
-/// A line for each of the first doubts, and how many more there are.
+/// Returns a line for each of the first doubts, and the number of the rest.
 pub(crate) fn doubts(doubts: &[Doubt]) -> String {
     let mut text: String =
         doubts.iter().take(DOUBTS_MAX).map(|doubt| wrapped(&format!("! {doubt}"))).collect();

@@ -4,7 +4,7 @@ use thalweg_measure::page::section::Block;
 
 use crate::findings::Finding;
 
-/// Topics, and a few sentences on each.
+/// Returns a block with each topic and its text.
 pub(crate) fn findings(findings: &[Finding]) -> Block {
     Block::Findings(findings.iter().map(|it| (it.topic.to_string(), it.text.clone())).collect())
 }

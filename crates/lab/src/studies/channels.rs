@@ -1,4 +1,4 @@
-//! The study of channels: what a client moves over one connection and over several, by calls in flight and by delay.
+//! Channels study: throughput over one connection and over several, by calls in flight and by delay.
 
 mod analyse;
 mod analysis;
@@ -23,7 +23,7 @@ pub(crate) use analysis::ChannelsAnalysis;
 pub use contenders::{Contender, contenders};
 pub use plan::{ChannelsOptions, Grid, plan};
 
-/// What the study says, in all formats.
+/// Returns the study's report in all formats.
 pub(crate) fn report(study: &ChannelsAnalysis<'_>) -> Report {
     let ChannelsAnalysis { results, channels, verdicts, unanswered } = study;
     let report = StudyReport {

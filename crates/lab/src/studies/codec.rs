@@ -1,7 +1,7 @@
-//! The codec study: what it costs to turn objects into bytes and back, in time and in bytes, by codec and message.
+//! Codec study: time and bytes of converting objects to bytes and back, by codec and message.
 //!
-//! Here is everything but the codecs: which windows there are, what was found, and how it is shown. What converts is
-//! the [program](CodecProgram) that has the codecs.
+//! This module plans windows, collects results and reports them. A separate [program](CodecProgram) has the codecs and
+//! converts.
 
 mod analyse;
 mod analysis;
@@ -32,7 +32,7 @@ pub use plan::{Besides, CodecOptions, conversions, plan};
 pub use program::{CodecProgram, NoCodecs, Origin, Selection};
 pub use results::{CodecResults, CodecSettings, CodecTables};
 
-/// What the study says, in all formats.
+/// Returns the study's report in all formats.
 pub(crate) fn report(study: &CodecAnalysis<'_>) -> Report {
     let CodecAnalysis { results, figures, answer, doubts, unanswered, .. } = study;
     let report = StudyReport {

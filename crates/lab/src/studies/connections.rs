@@ -1,8 +1,8 @@
-//! The study of connections: what a server and a client cost as the number of connections grows, beside the bare echo
-//! of as many.
+//! Connections study: cost of server and client as the number of connections grows, compared with a bare echo of as
+//! many.
 //!
-//! Every server has the same load, by [the bare client](thalweg_load::bare); each window has a server process of its
-//! own, so that what it holds is of that window's connections.
+//! [The bare client](thalweg_load::bare) puts the same load on every server. Each window has its own server process,
+//! so its memory belongs to that window's connections.
 
 mod analyse;
 mod analysis;
@@ -26,7 +26,7 @@ pub use plan::{ConnectionsOptions, plan};
 pub use reach::{Many, Reach};
 pub use share::Share;
 
-/// What the study says, in all formats.
+/// Returns the study's report in all formats.
 pub(crate) fn report(study: &ConnectionsAnalysis<'_>) -> Report {
     let ConnectionsAnalysis { results, cells, answer, unanswered, .. } = study;
     let report = StudyReport {

@@ -1,8 +1,7 @@
-//! The study of gRPC against a JSON API: the same work by either, at several servers, each call divided into its
-//! stages.
+//! JSON study: gRPC against a JSON API doing the same work at several servers, with each call divided into stages.
 //!
-//! A [`Way`] is a server and a protocol, a case a message and what its calls go through. The client is ours throughout:
-//! what differs is the server, or the protocol.
+//! A [`Way`] is a server and a protocol. A case is a message and the conditions of its calls. The client is always
+//! ours, so only server and protocol differ.
 
 mod analysis;
 mod answer;
@@ -34,7 +33,7 @@ pub use results::{JsonResults, JsonSettings, OwnInfo};
 pub use way::{Way, our_ways, ways_of};
 pub(crate) use window::{Purpose, WindowResult};
 
-/// What the study says, in all formats.
+/// Returns the study's report in all formats.
 pub(crate) fn report(study: &JsonAnalysis<'_>) -> Report {
     let JsonAnalysis { results, answer, doubts, unanswered, .. } = study;
     let report = StudyReport {

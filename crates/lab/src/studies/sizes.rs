@@ -1,4 +1,4 @@
-//! The study of sizes: all kinds of call over message sizes and transports, alone or against other stacks.
+//! Sizes study: all kinds of call over message sizes and transports, alone or against other stacks.
 
 mod analysis;
 mod choice;
@@ -20,7 +20,7 @@ pub(crate) use analysis::SizesAnalysis;
 
 pub use plan::{SizesOptions, plan};
 
-/// What the study says, in all formats.
+/// Returns the study's report in all formats.
 pub(crate) fn report(study: &SizesAnalysis<'_>) -> Report {
     let results = study.results;
     let socket = |window: &PointResult| study.lines.socket_beside(&window.point).map(Windows::rate_per_s);

@@ -1,4 +1,4 @@
-//! Conducts a study: measures its windows in turn and keeps what was found as it comes.
+//! Conducts a study: measures its windows in turn and saves results along the way.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -9,16 +9,16 @@ use super::directory::{NotWritable, ResultsDirectory};
 use super::plan::{Plan, Window};
 use super::results::{StudyResults, StudyTables, WindowOutcome};
 
-/// How long results may lie unsaved while windows are short; and saving, which takes longer the more there is, may
-/// take one part in so many of the time.
+/// Longest time between saves while windows are short. Saving takes longer with more results and may use at most 1 ÷
+/// `SAVING_PARTS` of the time.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
 const SAVING_PARTS: u32 = 50;
 
-/// Measures windows. It prints nothing.
+/// Executor that measures windows. It prints nothing.
 pub trait Execute {
-    /// What it measures.
+    /// Window type.
     type Window;
-    /// What it finds.
+    /// Result type.
     type Found;
 
     /// Measures one window.
@@ -34,10 +34,10 @@ impl<E: Execute + ?Sized> Execute for Box<E> {
     }
 }
 
-/// Why a window was not measured.
+/// Error that prevented a window from being measured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExecuteError {
-    /// This window failed; others may not.
+    /// This window failed; others may succeed.
     #[error("{0}")]
     Window(String),
     /// No further window can be measured.
@@ -48,24 +48,24 @@ pub enum ExecuteError {
     Interrupted,
 }
 
-/// Told how a study goes on.
+/// Observer of a study's progress.
 pub trait Observe<W, F> {
-    /// The window is measured next; `left` is what it and those after it will take.
+    /// Called before a window is measured; `left` is the expected time of it and all later windows.
     fn begins(&mut self, window: &W, left: Duration);
-    /// The window is done.
+    /// Called after a window.
     fn ended(&mut self, window: &W, outcome: &WindowOutcome<F>);
 }
 
-/// What ended a study.
+/// Outcome of a study.
 #[derive(Debug)]
 pub struct Conducted<R> {
-    /// What was found, also when the study was cut short.
+    /// Results, which are partial if the study was cut short.
     pub results: R,
-    /// Why not every window was tried.
+    /// Reason why not every window was tried.
     pub cut_short: Option<CutShort>,
 }
 
-/// Why a study did not come to its end.
+/// Reason for an early end of a study.
 #[derive(Debug, thiserror::Error)]
 pub enum CutShort {
     /// The user asked to stop.
@@ -74,12 +74,12 @@ pub enum CutShort {
     /// Nothing more can be measured.
     #[error("{0}")]
     Failed(String),
-    /// What was found cannot be kept.
+    /// The results cannot be saved.
     #[error(transparent)]
     NotWritable(#[from] NotWritable),
 }
 
-/// Measures every window of the plan with `executor`, and saves what was found now and then, and at the end.
+/// Measures every window of the plan with `executor`. Saves the results periodically and at the end.
 pub fn conduct<S: Serialize, T: StudyTables>(
     plan: &Plan<T::Window>,
     mut results: StudyResults<S, T>,
@@ -120,7 +120,7 @@ fn measure_all<S: Serialize, T: StudyTables>(
     Ok(())
 }
 
-/// When to save.
+/// Schedule of saves.
 struct Saving {
     due: Instant,
 }
@@ -144,9 +144,9 @@ impl Saving {
     }
 }
 
-/// How long the rest takes: the plan's figure, and for each window what those so far took beyond theirs on average.
-/// What is beyond is the window's start and end, however long it lasts: a thousand windows of microseconds say nothing
-/// of one that lasts seconds.
+/// Estimate of the remaining time: the planned time, plus each window's average overrun so far. The overrun comes from
+/// starting and ending a window, independent of its length. A thousand windows of microseconds thus do not affect the
+/// estimate for one of seconds.
 struct Estimate {
     started: Instant,
     windows_done: u32,
@@ -206,9 +206,9 @@ mod tests {
         check((0, 10), (0, 100), 0, 100);
         check((5, 5), (50, 50), 60, 60);
         check((5, 5), (50, 50), 40, 40);
-        // A thousand windows of almost no time, and one that takes long.
+        // A thousand very short windows, and one long one.
         check((1000, 1), (0, 600), 10, 600);
-        // What is left is never less than nothing.
+        // The remaining time is never negative.
         check((1, 9), (60, 9), 10, 0);
     }
 }

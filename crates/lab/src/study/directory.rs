@@ -1,4 +1,4 @@
-//! The files of a study, and reading its results again.
+//! Files of a study, and reading of its results.
 
 use std::fs;
 use std::io;
@@ -10,19 +10,19 @@ use thalweg_protobuf::printable;
 
 use thalweg_measure::replacement::replace;
 
-/// The name of the results in the study's directory.
+/// Name of the results file in the study's directory.
 pub(crate) const RESULTS_FILE: &str = "results.json";
-/// The name of the table in it.
+/// Name of the table file in the study's directory.
 pub(crate) const CSV_FILE: &str = "results.csv";
 
-/// The directory of a study, and the results in it. Results are replaced as a whole: whoever reads them, or whatever
-/// kills the study, sees either the old ones or the new ones.
+/// Directory of a study. Results are replaced atomically, so a reader or an interruption finds either the old or the
+/// new ones.
 #[derive(Debug)]
 pub struct ResultsDirectory {
     path: PathBuf,
 }
 
-/// A directory that does not take the results.
+/// Error for a directory that is not writable.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write to {path}: {error}; name another directory with --out")]
 pub struct NotWritable {
@@ -31,7 +31,7 @@ pub struct NotWritable {
 }
 
 impl ResultsDirectory {
-    /// Makes the directory if need be and proves that files can be written there, before anything is measured.
+    /// Creates the directory if needed and checks that it is writable before anything is measured.
     pub fn create(path: impl Into<PathBuf>) -> Result<Self, NotWritable> {
         let directory = Self { path: path.into() };
         let probe = directory.path.join(".writable");
@@ -53,7 +53,7 @@ impl ResultsDirectory {
         replace(&self.path.join(name), text.as_bytes()).map_err(|error| self.not_writable(error))
     }
 
-    /// Where it is.
+    /// Returns the directory's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -63,30 +63,30 @@ impl ResultsDirectory {
     }
 }
 
-/// Results that cannot be read.
+/// Error for results that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The file is not there, or not for us.
+    /// The file is missing or not readable.
     #[error("cannot read {path}: {error}")]
     Io {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         error: io::Error,
     },
-    /// It is not the JSON of a study.
+    /// The file is not the JSON of a study.
     #[error("{path} is not a study's results ({expected}): {reason}")]
     Schema {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// The schemas, one of which it should have.
+        /// The accepted schemas.
         expected: String,
-        /// What is wrong with it, and where.
+        /// The problem and its position.
         reason: String,
     },
 }
 
-/// The JSON of results whose schema is known.
+/// JSON text of results with a known schema.
 pub(crate) struct ResultsText<'p> {
     path: &'p Path,
     text: String,
@@ -94,7 +94,7 @@ pub(crate) struct ResultsText<'p> {
 }
 
 impl<'p> ResultsText<'p> {
-    /// Reads a file of one of these schemas.
+    /// Reads a file with one of these schemas.
     pub(crate) fn read(path: &'p Path, expected: &[&'static str]) -> Result<Self, ReadError> {
         #[derive(Deserialize)]
         struct Head {
@@ -102,7 +102,7 @@ impl<'p> ResultsText<'p> {
         }
         let text =
             fs::read_to_string(path).map_err(|error| ReadError::Io { path: path.to_owned(), error })?;
-        // Some editors begin a file with a byte order mark.
+        // Some editors start a file with a byte order mark.
         let text = text.trim_start_matches('\u{feff}').to_owned();
         let schema_error = |reason| {
             let expected = expected.join(" or ");
@@ -115,12 +115,12 @@ impl<'p> ResultsText<'p> {
         }
     }
 
-    /// Which of the schemas it has.
+    /// Returns the schema of the text.
     pub(crate) fn schema(&self) -> &'static str {
         self.schema
     }
 
-    /// The results of this schema.
+    /// Parses the results.
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, ReadError> {
         serde_json::from_str(&self.text).map_err(|error| ReadError::Schema {
             path: self.path.to_owned(),

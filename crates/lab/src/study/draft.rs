@@ -1,29 +1,29 @@
-//! Windows whose length is still to be found, and the plan that they fit together.
+//! Draft windows without a final length, and their fitting into a plan.
 
 use std::time::Duration;
 
 use super::plan::{Plan, PlanError, Window};
 use super::rounds::{Length, interleaved};
 
-/// A window that takes its time, and so many times as long as others besides.
+/// A window with a fixed time and a weight for its share of the remaining time.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft<W> {
-    /// With the time that it takes in any case.
+    /// The window, with its fixed time.
     pub(crate) window: W,
-    /// 0: it does not stretch.
+    /// Weight; 0 for a window that does not stretch.
     pub(crate) weight: u32,
 }
 
-/// A window whose round and length a plan finds.
+/// A window whose round and length are set by a plan.
 pub(crate) trait Planned: Window + Clone {
-    /// It comes so many rounds later.
+    /// Moves the window to a later round.
     fn later(&mut self, rounds: u32);
 
-    /// It is driven for so long before it is measured, and measured for so long, besides what it has.
+    /// Extends warm-up and measured time.
     fn stretch(&mut self, warmup: Duration, measured: Duration);
 }
 
-/// In each round a window of each, there and back.
+/// Returns a window of each draft per round, in alternating order.
 pub(crate) fn in_rounds<W: Planned>(compared: &[Draft<W>], rounds: u32) -> Vec<Draft<W>> {
     let in_round = |(round, mut draft): (u32, Draft<W>)| {
         draft.window.later(round);
@@ -32,8 +32,8 @@ pub(crate) fn in_rounds<W: Planned>(compared: &[Draft<W>], rounds: u32) -> Vec<D
     interleaved(compared, rounds).into_iter().map(in_round).collect()
 }
 
-/// The windows with the time that the budget allows. `length`: of a window of weight 1. `overhead` is spent once;
-/// `budget` is told of what the windows take that does not stretch, and of the sum of weights.
+/// Returns the windows with the time that the budget allows. `length` is for weight 1, and `overhead` is spent once.
+/// `budget` is called with the fixed time of all windows and the sum of weights.
 pub(crate) fn fitted<W: Planned>(
     drafts: Vec<Draft<W>>,
     length: Length,

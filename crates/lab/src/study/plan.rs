@@ -1,58 +1,58 @@
-//! Windows, and a plan of them.
+//! Windows and plans.
 
 use std::fmt;
 use std::time::Duration;
 
-/// What is measured at once. Shown, it says what.
+/// One measurement. `Display` describes it.
 pub trait Window: fmt::Display {
-    /// How long it takes, starts and ends of processes included.
+    /// Returns the total time, including starting and stopping processes.
     fn total(&self) -> Duration;
 
-    /// What the windows that take turns with it have in common.
+    /// Returns the name of the group of windows that take turns with it.
     fn group(&self) -> String;
 
-    /// It stands among those of a group without being one of those that are compared there.
+    /// Returns whether the window runs within its group without being compared there.
     fn is_beside(&self) -> bool {
         false
     }
 }
 
-/// Windows to measure, in the order of measuring.
+/// Windows in the order of measuring.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan<W> {
-    /// What to measure.
+    /// The windows.
     pub windows: Vec<W>,
-    /// What is spent once: servers start, the report is written.
+    /// Time spent once, for starting servers and writing the report.
     pub(crate) overhead: Duration,
 }
 
 impl<W: Window> Plan<W> {
-    /// How long the whole takes, starts and ends of processes included.
+    /// Returns the total time, including starting and stopping processes.
     pub fn total(&self) -> Duration {
         self.overhead + self.windows.iter().map(Window::total).sum::<Duration>()
     }
 }
 
-/// Why there is no plan.
+/// Error that prevents a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// A list that the study multiplies is empty.
+    /// One of the lists of values is empty.
     #[error("nothing to measure; give at least one value for each list")]
     NothingToMeasure,
-    /// Zero in flight or zero connections.
+    /// Zero calls in flight or zero connections.
     #[error("-c and --connections must be at least 1; for `lab sizes`, -c must be at least --connections")]
     NoLoad,
-    /// More windows than the time allows.
+    /// The windows do not fit the budget.
     #[error(
         "{windows} windows take at least {least_s} s, but --budget is {budget_s} s; use a longer --budget, or fewer \
          sizes, call types, transports or stacks"
     )]
     BudgetTooSmall {
-        /// How many there are.
+        /// Number of windows.
         windows: usize,
-        /// How long they may take, s.
+        /// Budget, s.
         budget_s: u64,
-        /// How long they take, s.
+        /// Least time they need, s.
         least_s: u64,
     },
 }

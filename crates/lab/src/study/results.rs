@@ -1,4 +1,4 @@
-//! What a study found, and where and how it was found: the schema of `results.json`.
+//! Results of a study with their origin: the schema of `results.json`.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -14,12 +14,12 @@ use thalweg_measure::validity::{Disturbance, Validity};
 use super::directory::{ReadError, ResultsText};
 use super::plan::Window;
 
-/// The schema's name and version: a field that changes its meaning raises the number.
+/// The schema's name and version. A field that changes its meaning increases the version.
 pub(crate) const SCHEMA: &str = "thalweg.lab/5";
-/// What earlier versions of two studies called their results, which do not name the study.
+/// Schemas of two studies in earlier versions, which do not name the study.
 const CODEC_SCHEMA: &str = "thalweg.codec/1";
 const JSON_SCHEMA: &str = "thalweg.json/1";
-/// All that are read. Earlier versions differ in names that have an alias.
+/// All supported schemas. Fields renamed since earlier versions have an alias.
 const SCHEMAS: [&str; 4] = [SCHEMA, "thalweg.lab/4", CODEC_SCHEMA, JSON_SCHEMA];
 
 /// The studies.
@@ -51,72 +51,71 @@ impl fmt::Display for StudyKind {
     }
 }
 
-/// Everything a study found. Serialised, it is the schema `thalweg.lab/5`, in which the tables are members like all
-/// others.
+/// Results of a study, serialized as the schema `thalweg.lab/5`. The tables are flattened into it.
 ///
-/// `S` is how the study was measured, and `T` its [tables](StudyTables).
+/// `S` is the type of the settings, and `T` the type of the [tables](StudyTables).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StudyResults<S, T> {
-    /// [`SCHEMA`], or that of the file that they were read from.
+    /// [`SCHEMA`], or the schema of the file that was read.
     pub(crate) schema: String,
-    /// Which study.
+    /// Kind of study.
     #[serde(default)]
     pub(crate) study: StudyKind,
-    /// When it began: RFC 3339, UTC.
+    /// Start time: RFC 3339, UTC.
     pub(crate) started: String,
-    /// When the last window that is here ended: RFC 3339, UTC.
+    /// End time of the last recorded window: RFC 3339, UTC.
     pub(crate) ended: String,
-    /// How many windows of figures the plan has; fewer in the tables mean that the study was cut short.
+    /// Number of planned windows with figures. Fewer in the tables mean that the study was cut short.
     pub(crate) planned: usize,
-    /// Where it was measured.
+    /// The measuring machine.
     pub machine: Machine,
-    /// With what.
+    /// Program versions.
     pub versions: Versions,
-    /// How.
+    /// Settings.
     pub(crate) settings: S,
-    /// What was asked for and could not be had.
+    /// Requested items that were not available.
     pub(crate) left_out: Vec<LeftOut>,
-    /// Other programs that were busy meanwhile.
+    /// Other programs that were busy during the study.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) others: Vec<BusyProgram>,
-    /// What was found.
+    /// Result tables.
     #[serde(flatten)]
     pub(crate) tables: T,
 }
 
-/// What came of a window: what it found, or why it failed.
+/// Result of a window, or why it failed.
 pub type WindowOutcome<F> = Result<F, String>;
 
-/// What was asked for, and is not among the results.
+/// A requested item that is missing from the results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// What: a stack, or any words.
+    /// Name of the item: a stack, or a description.
     #[serde(alias = "stack")]
     pub what: String,
-    /// Why it could not be had.
+    /// Reason.
     pub reason: String,
 }
 
 impl LeftOut {
-    /// Returns what was left out, and why.
+    /// Creates an entry.
     pub fn new(what: impl fmt::Display, reason: impl Into<String>) -> Self {
         Self { what: what.to_string(), reason: reason.into() }
     }
 
-    /// It is the stack of this name, in whatever variant.
+    /// Returns whether it is the stack of this name, in any variant.
     pub(crate) fn is_stack(&self, name: &str) -> bool {
         self.what.split(':').next() == Some(name)
     }
 }
 
-/// The tables of a study: what its windows found.
+/// Result tables of a study.
 pub trait StudyTables: Serialize {
-    /// What is measured at once.
+    /// Window type.
     type Window: Window;
-    /// What a window finds.
+    /// Result type.
     type Found;
 
-    /// Keeps what came of a window. What it could not have goes to `left_out`, if the study has no table for that.
+    /// Records the outcome of a window. Unavailable items are added to `left_out` if the study has no table for them.
     fn record(
         &mut self,
         window: &Self::Window,
@@ -124,18 +123,18 @@ pub trait StudyTables: Serialize {
         left_out: &mut Vec<LeftOut>,
     );
 
-    /// Whether the windows of which figures are made are valid.
+    /// Returns the validity of each window with figures.
     fn validities(&self) -> Vec<Validity>;
 
-    /// No window has told anything.
+    /// Returns whether no window has a result.
     fn is_empty(&self) -> bool;
 
-    /// Something that was to be measured could not be, in a way that makes the command fail.
+    /// Returns whether a failure should make the command fail.
     fn has_failures(&self) -> bool;
 }
 
 impl<S, T> StudyResults<S, T> {
-    /// Returns the results of a study that starts now, without a figure yet.
+    /// Returns the results of a study that starts now, without figures.
     pub(crate) fn start(
         study: StudyKind,
         planned: usize,
@@ -161,25 +160,25 @@ impl<S, T> StudyResults<S, T> {
 }
 
 impl<S: DeserializeOwned, T: DeserializeOwned> StudyResults<S, T> {
-    /// Reads what a study saved.
+    /// Reads saved results.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         SavedResults::read(path)?.parse()
     }
 }
 
 impl<S, T: StudyTables> StudyResults<S, T> {
-    /// Keeps what came of a window, which ended now.
+    /// Records the outcome of a window that ended at `now`.
     pub(crate) fn record(&mut self, window: &T::Window, outcome: WindowOutcome<T::Found>, now: SystemTime) {
         self.ended = timestamp(now);
         self.tables.record(window, outcome, &mut self.left_out);
     }
 
-    /// The windows that are not valid; `None` if all are.
+    /// Returns a summary of windows that are not valid; `None` if all are.
     pub(crate) fn disturbance(&self) -> Option<Disturbance> {
         Disturbance::of(&self.tables.validities(), &self.others)
     }
 
-    /// Why a study has no answer, if it has none and many windows are not valid.
+    /// Returns why a study has no answer, if many windows are not valid.
     pub(crate) fn unanswered(&self, is_answered: bool) -> Option<String> {
         let disturbance = self.disturbance().filter(|it| !is_answered && it.is_widespread());
         disturbance.map(|disturbance| disturbance.to_string())
@@ -200,15 +199,15 @@ impl<S, T> DerefMut for StudyResults<S, T> {
     }
 }
 
-/// The JSON of a study's results.
+/// JSON text of a study's results.
 pub(crate) struct SavedResults<'p> {
     text: ResultsText<'p>,
-    /// Whose they are.
+    /// Kind of study.
     pub(crate) study: StudyKind,
 }
 
 impl<'p> SavedResults<'p> {
-    /// Reads a file of this version's schema or an earlier one.
+    /// Reads a file with the current schema or an earlier one.
     pub(crate) fn read(path: &'p Path) -> Result<Self, ReadError> {
         #[derive(Deserialize)]
         struct Head {
@@ -223,7 +222,7 @@ impl<'p> SavedResults<'p> {
         Ok(Self { text, study })
     }
 
-    /// The results, of this study.
+    /// Parses the results as this kind of study.
     pub(crate) fn parse<S: DeserializeOwned, T: DeserializeOwned>(
         &self,
     ) -> Result<StudyResults<S, T>, ReadError> {
@@ -231,7 +230,7 @@ impl<'p> SavedResults<'p> {
     }
 }
 
-/// As results have it: RFC 3339, UTC, to the second.
+/// Formats a time for results: RFC 3339, UTC, to the second.
 pub(crate) fn timestamp(time: SystemTime) -> String {
     humantime::format_rfc3339_seconds(time).to_string()
 }

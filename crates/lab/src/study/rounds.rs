@@ -1,25 +1,25 @@
-//! How a study's time is divided among its windows, and in which order they come.
+//! Division of a study's time among its windows, and their order.
 
 use std::time::Duration;
 
 use super::plan::PlanError;
 
-/// How long a window of weight 1 may be, warm-up included.
+/// Bounds for a window of weight 1, warm-up included.
 #[derive(Clone, Copy)]
 pub(crate) struct Length {
-    /// At least this much of it is warm-up.
+    /// Least warm-up.
     pub(crate) warmup_min: Duration,
-    /// One part in so many of it is warm-up, if that is more.
+    /// Warm-up is at least 1 ÷ this of the window.
     pub(crate) warmup_share: u32,
-    /// Shorter than this it says nothing.
+    /// Least useful length.
     pub(crate) min: Duration,
-    /// Longer than this it says nothing new.
+    /// Length above which nothing is gained.
     pub(crate) max: Duration,
 }
 
 impl Length {
-    /// What a window of weight 1 may take of the budget. `fixed` is what the study takes besides, overheads and
-    /// whatever does not stretch; `weights` the sum of what does.
+    /// Returns the time of a window of weight 1 within the budget. `fixed` is the study's time that does not stretch,
+    /// with overheads. `weights` is the sum of weights.
     pub(crate) fn fit(
         self,
         budget: Duration,
@@ -41,8 +41,8 @@ impl Length {
     }
 }
 
-/// There, back, there, back, each with the number of its round. So each is measured as early, on average, as any other,
-/// and a machine that gets slower or faster meanwhile does it to all of them.
+/// Returns windows in alternating order, each with its round. Every window is equally early on average, so a machine
+/// that changes speed affects all alike.
 pub(crate) fn interleaved<T: Clone>(compared: &[T], rounds: u32) -> Vec<(u32, T)> {
     let mut windows = Vec::with_capacity(compared.len() * rounds as usize);
     for round in 0..rounds {

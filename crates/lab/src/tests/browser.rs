@@ -1,4 +1,4 @@
-//! Pages as a browser shows them. Tests of other crates have this file, too.
+//! Renders pages in a browser. Tests of other crates also include this file.
 
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
@@ -7,7 +7,7 @@ use std::{env, fs, thread};
 
 const BROWSER_PATIENCE: Duration = Duration::from_secs(120);
 
-/// Appended to the page by the tests: says how far anything sticks out of the window, and what the page asked for.
+/// Script that tests append to a page: records how far content overflows the window, and what the page loaded.
 pub(crate) const PROBE: &str = "<script>addEventListener('load', () => setTimeout(() => {
     const root = document.documentElement;
     root.dataset.sticksOut = root.scrollWidth - root.clientWidth;
@@ -15,12 +15,11 @@ pub(crate) const PROBE: &str = "<script>addEventListener('load', () => setTimeou
     root.dataset.loaded = performance.getEntriesByType('resource').length;
 }, 50))</script>";
 
-/// Without it the browser guesses the encoding from the bytes that it has read so far, and has been seen to guess
-/// wrong.
+/// Without a charset the browser guesses the encoding from the bytes read so far, and has guessed wrong.
 const FRAME_HEAD: &str = "<meta charset=\"utf-8\">";
 
-/// Shows the framed page's elements, as they are after its scripts have run, to whoever prints the frame's page, and
-/// how many UTF-16 units of text they make.
+/// Replaces the frame's page with the framed page's elements after its scripts have run. Also records the number of
+/// UTF-16 units of their text.
 const UNFRAME: &str =
     "<style>iframe { border: 0 }</style><script>addEventListener('load', () => setTimeout(() => {
     const framed = document.querySelector('iframe').contentDocument.documentElement;
@@ -30,17 +29,17 @@ const UNFRAME: &str =
     root.dataset.units = String(root.outerHTML.length).padStart(8, '0');
 }, 1000))</script>";
 
-/// The page's elements after its scripts have run, in a window of this width.
+/// Returns the page's elements after its scripts have run, in a window of this width.
 pub(crate) fn shown_page(name: &str, width: u32, page: &str) -> String {
     let directory = env::temp_dir().join(format!("thalweg-page-{name}-{}", process::id()));
     fs::create_dir_all(&directory).unwrap();
-    // Browsers have a smallest window, wider than a telephone's: the page is shown in a frame, and its elements are
-    // then put in the place of the frame's page, whose elements the browser prints.
+    // A browser's smallest window is wider than a telephone's, so the page is shown in a frame. Its elements then
+    // replace the frame's page, which the browser prints.
     let frame = directory.join("frame.html");
     let page = page.replace('&', "&amp;").replace('"', "&quot;");
     let framed = format!("{FRAME_HEAD}<iframe width={width} height=900 srcdoc=\"{page}\"></iframe>{UNFRAME}");
     fs::write(&frame, framed).unwrap();
-    // A browser under load has been seen to print a page with a part missing.
+    // A browser under load has been seen to print an incomplete page.
     let mut doms = (0..3).map(|_| dump_dom(&frame, &directory));
     let dom = doms.find(|dom| is_whole(dom)).expect("a whole page of three");
     fs::remove_dir_all(&directory).unwrap();
@@ -53,7 +52,7 @@ fn is_whole(dom: &str) -> bool {
 }
 
 fn dump_dom(page: &Path, directory: &Path) -> String {
-    // Into a file, which takes all in one write: a pipe has been seen to miss a part.
+    // Writes to a file in one write, because output through a pipe was sometimes incomplete.
     let dom = directory.join("dom.html");
     let mut browser = Command::new(chromium())
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
@@ -87,7 +86,7 @@ fn chromium() -> PathBuf {
     )
 }
 
-/// The value of an attribute of the first tag that begins or goes on with `tag`.
+/// Returns an attribute's value in the first tag that contains `tag`.
 pub(crate) fn attribute(dom: &str, tag: &str, name: &str) -> Option<String> {
     let rest = &dom[dom.find(tag)?..];
     let rest = &rest[..rest.find('>')?];

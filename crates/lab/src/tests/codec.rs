@@ -1,4 +1,4 @@
-//! What a codec study says of figures that are made up.
+//! Tests of codec studies with made-up figures.
 
 use super::sample::codec as sample;
 use crate::codec::line::{Decodes, Operation};
@@ -15,7 +15,7 @@ fn said(results: &CodecResults, topic: &str) -> Option<String> {
     findings.into_iter().find(|it| it.topic == topic).map(|it| it.text)
 }
 
-/// What is to be known before the figures are used, a line each.
+/// Returns the doubts, one per line.
 fn doubted(results: &CodecResults) -> String {
     analyse(results).doubts.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
@@ -39,7 +39,7 @@ fn figures_are_medians_of_the_largest_step() {
     let noise = analysis.noise.unwrap();
     assert_eq!(noise.doubles, 6);
     assert!((noise.floor - 1.04).abs() < 0.001, "{noise:?}");
-    // Two conversions on either side of 100 ns beside a call of 50 µs.
+    // Two conversions of 100 ns on each side, in addition to a call of 50 µs.
     let share = analysis.shares.iter().find(|it| it.data == "small" && it.in_flight == 1).unwrap();
     assert!((share.share() - 400.0 / 50_400.0).abs() < 1e-6);
 }
@@ -122,7 +122,7 @@ fn a_fast_codec_that_borrows_hides_no_loss_of_those_that_own() {
         text.contains("owned is compared with what is owned") && !text.contains("with dynamic"),
         "{text}"
     );
-    // Beside another that borrows it is compared.
+    // It is compared with another codec that borrows.
     let mut results = sample::quick();
     let serde_json = results.codecs.iter_mut().find(|codec| codec.name == "serde_json").unwrap();
     serde_json.decodes = Some(Decodes::Borrowed);
@@ -152,7 +152,7 @@ fn rows_of_decoders_say_whether_they_borrow() {
     let results = sample::quick();
     let report = report(&analyse(&results));
     let text = terminal(&report);
-    // Two tables of three: what is encoded borrows from nobody.
+    // Two tables of three, since encoding does not borrow.
     assert_eq!(text.matches("&dynamic").count(), 2, "{text}");
     assert!(!text.contains("&prost"), "{text}");
     let page = report.page;

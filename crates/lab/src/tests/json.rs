@@ -1,4 +1,4 @@
-//! What a study of gRPC against a JSON API says of figures that are known.
+//! Tests of JSON studies with known figures.
 
 use super::sample::json;
 use crate::AnyResults;
@@ -12,7 +12,7 @@ fn analyse(results: &JsonResults) -> Report {
     report(&JsonAnalysis::of(results))
 }
 
-/// The text in a line, whatever was bound.
+/// Returns the text in one line, with plain spaces.
 fn text(results: &JsonResults) -> String {
     let text = analyse(results).text.replace('\u{a0}', " ");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -46,7 +46,7 @@ fn the_difference_is_told_step_by_step() {
 fn each_question_has_its_answer() {
     check(&[
         "JSON is within 10 % of gRPC in 1 case: JSON over HTTP/1.1 with a small person.",
-        // One of a hundred in three windows of 21 ways.
+        // One in a hundred, in three windows of 21 ways.
         "63 of 6 300 calls took more than 10 times the median of their variant.",
         "MessagePack takes 0.80 × (0.80–0.80) as long as JSON over the same protocol",
         "the time of a JSON call relative to our server, which transcodes itself, is 5.0 × (5.0–5.0) through \
@@ -73,7 +73,7 @@ fn all_spikes_count_not_only_those_that_are_kept() {
     );
 }
 
-/// One call at a time, the round alone says how JSON over HTTP/1.1 compares.
+/// Returns results in which the round determines how lone calls of JSON over HTTP/1.1 compare.
 fn with_noise() -> JsonResults {
     let mut results = json::quick();
     for result in &mut results.windows {
@@ -114,7 +114,7 @@ fn what_a_slow_network_makes_alike_is_as_good() {
         if let Some(latency) =
             result.measured_mut().and_then(|load| load.latency_ns.as_mut()).filter(|_| is_meant)
         {
-            // Nobody is always before the other.
+            // Neither is always faster.
             let is_first = (window.way.protocol == Protocol::Grpc) == (window.round % 2 == 0);
             latency.p50 = if is_first { 5_500_000 } else { 5_510_000 };
         }
@@ -159,7 +159,7 @@ fn what_failed_is_no_figure_and_is_said() {
 #[test]
 fn a_bad_cell_judges_its_own_figures_alone() {
     let mut results = json::quick();
-    // At every other window of rates of the person our server is beside itself.
+    // Every other duplicate window of the person's rates differs from the original.
     for result in &mut results.windows {
         let window = result.window.clone();
         let is_bad = window.again && window.purpose == Purpose::Rate && window.case.shape == Shape::Person;
@@ -202,7 +202,7 @@ fn nothing_measured_is_said_and_breaks_nothing() {
 fn results_survive_their_json_and_become_rows() {
     let results = json::quick();
     let again: JsonResults = serde_json::from_str(&serde_json::to_string(&results).unwrap()).unwrap();
-    // Figures lose their last digits on the way.
+    // Figures lose their last digits in JSON.
     assert_eq!(again.windows.len(), results.windows.len());
     assert!(again.windows.iter().zip(&results.windows).all(|(one, other)| one.window == other.window));
     assert_eq!(text(&again), text(&results));

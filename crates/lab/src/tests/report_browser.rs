@@ -1,4 +1,4 @@
-//! The page as a browser shows it: its plots draw, at the widths of a desk and of a hand, and it loads nothing.
+//! Browser tests of pages: plots draw at desktop and phone widths, and nothing is loaded.
 
 use super::browser::{PROBE, attribute, shown_page};
 use super::sample::{self, alone, channels, codec, comparison, connections, json, published};
@@ -7,19 +7,19 @@ use crate::load::LabResults;
 use crate::load::Outcome;
 use crate::record::Note;
 
-/// Each with the lines that it shows: five lines of calls, and two of the four of the bare socket. Of these, client
-/// stream, server stream and the socket one way have a pace in place of a latency.
+/// Plots with the number of lines shown: five of calls, and two of the bare socket's four. Client streams, server
+/// streams and the one-way socket have a pace instead of a latency.
 const PLOTS: [(&str, usize); 5] = [("latency", 4), ("pace", 3), ("gap", 3), ("rate", 7), ("throughput", 7)];
-/// What a comparison draws besides: four stacks and the bare socket, three ratios.
+/// Additional plots of a comparison: four stacks and the bare socket, three ratios.
 const COMPARING_PLOTS: [(&str, usize); 2] = [("against-rate", 5), ("against-ratio", 3)];
-/// Bytes of a page that compares four stacks in a whole study, of which the windows of our own pair and of the bare
-/// socket are some 300,000, and what is told of fields as much.
+/// Size limit of a whole comparison's page with four stacks. The windows of our own pair and of the bare socket take
+/// about 300,000 bytes, and the details of fields as much.
 const PAGE_BYTES_MAX: usize = 1_700_000;
-/// Bytes of the page of a whole study of ours alone: a third are the windows, an eighth the percentile curves, a tenth
-/// the rate through time.
+/// Size limit of the page of a whole study of ours alone. A third are the windows, an eighth the percentile curves,
+/// and a tenth the rate over time.
 const PAGE_ALONE_BYTES_MAX: usize = 960_000;
 
-/// Walks from field to field of a comparison's table by keys, and notes where it came and what it is told there.
+/// Walks through a comparison's table by keyboard, and records the final field and its details.
 const WALK: &str = "<script>addEventListener('load', () => setTimeout(() => {
     const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
     document.querySelector('.peer td[tabindex=\"0\"]').focus();
@@ -31,8 +31,8 @@ const WALK: &str = "<script>addEventListener('load', () => setTimeout(() => {
     root.dataset.looked = document.querySelector('[data-choice=\"line\"]').selectedOptions[0].textContent;
 }, 40))</script>";
 
-/// Looks at the names at the ends of the lines: how many pairs of names of one plot lie on one another, and how many
-/// stick out of their figure. Then hides a line by its button, and notes how many names its plot has before and after.
+/// Records how many names at line ends overlap within a plot, and how many leave their figure. Then hides a line and
+/// records its plot's number of names before and after.
 const ENDS: &str = "<script>addEventListener('load', () => setTimeout(() => {
     const root = document.documentElement;
     const figures = [...document.querySelectorAll('figure')];
@@ -57,7 +57,7 @@ const ENDS: &str = "<script>addEventListener('load', () => setTimeout(() => {
     }, 20);
 }, 40))</script>";
 
-/// Follows the first link of the table of choices, and notes whether it came to windows that can be seen.
+/// Follows the first link of the table of choices, and records whether it leads to visible windows.
 const FOLLOW: &str = "<script>addEventListener('load', () => setTimeout(() => {
     const root = document.documentElement;
     const links = [...document.querySelectorAll('#choice td a, #figures th a, #spikes th a')];
@@ -71,7 +71,7 @@ const FOLLOW: &str = "<script>addEventListener('load', () => setTimeout(() => {
     }, 30);
 }, 40))</script>";
 
-/// Points at the middle of the first chart, and notes what it tells there.
+/// Points at the middle of the first chart, and records the text shown.
 const POINT: &str = "<script>addEventListener('load', () => setTimeout(() => {
     const over = document.querySelector('figure[data-chart] .u-over');
     const { left, top, width, height } = over.getBoundingClientRect();
@@ -262,7 +262,7 @@ fn published_measurements_draw_on_a_narrow_page() {
     check_published("published-narrow", 390);
 }
 
-/// Opens the figures of the first claim, sorts the first table, and looks at where links to claims lead.
+/// Opens the figures of the first claim, sorts the first table, and checks the links to claims.
 const CLAIMS: &str = "<script>addEventListener('load', () => setTimeout(() => {
     const root = document.documentElement;
     const claims = [...document.querySelectorAll('.claim')];
@@ -306,7 +306,7 @@ fn check_json(name: &str, width: u32) {
     assert_eq!(dom.matches("<div class=\"row\"").count(), 21 * (3 + 2));
     // Median, p99 and the longest calls of each way.
     assert_eq!(lines(&dom, "spikes "), 21 * 3);
-    // Of 1 and of 5,000 strings the times of four ways; rates are of 5,000 alone.
+    // Times of four ways with 1 and 5,000 strings; rates with 5,000 only.
     assert_eq!(lines(&dom, "sizes-"), 4);
     for words in [
         "Where the difference comes from",
@@ -327,7 +327,7 @@ fn check_channels(name: &str, width: u32) {
     assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
     assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
     assert_eq!(attribute(&dom, "<html", "data-hostile"), None);
-    // Rates and latencies of nine ways over two delays; ideal scaling is known without a delay alone.
+    // Rates and latencies of nine ways over two delays; ideal scaling is known only without delay.
     assert_eq!([lines(&dom, "rate-"), lines(&dom, "latency-")], [2 * 9 + 1, 2 * 9]);
     assert!(lines(&dom, "lanes ") > 0);
     for words in [
@@ -348,7 +348,8 @@ fn check_connections(name: &str, width: u32) {
     let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
     assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
     assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
-    // Times, rates and latencies of three servers, with a tenth and with all connections active, 1 and 4 calls on each.
+    // Times, rates and latencies of three servers, with a tenth and with all connections active, 1 and 4 calls on
+    // each.
     assert_eq!(["server-", "rate-", "latency-"].map(|name| lines(&dom, name)), [3 * 4; 3]);
     let told = of_page("data-told");
     assert!(
@@ -378,7 +379,8 @@ fn check_comparison(name: &str, width: u32) {
         assert_eq!(count("data-lines-shown"), lines.to_string(), "{plot}");
         assert_eq!(count("data-lines-drawn"), lines.to_string(), "{plot}");
     }
-    // Both transports of lone calls have a row of rates and one of medians: the fifth row is the third line's.
+    // Both transports of lone calls have a row of rates and one of medians, so the fifth row belongs to the third
+    // line.
     assert_eq!(of_page("data-walked"), "5,2");
     assert_eq!(of_page("data-looked"), "unary, 16 in flight, TCP");
     let told = of_page("data-told");
@@ -404,14 +406,14 @@ fn check_alone(name: &str, width: u32) {
     assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
     assert_eq!(attribute(&dom, "<html", "data-hostile"), None);
     assert_eq!(of_page("data-plots"), "drawn");
-    // Rates over time: nine kinds of calls, their median, and the windows whose client was the limit.
+    // Rates over time: nine kinds of calls, their median, and the windows whose client was the bottleneck.
     for (plot, lines) in [("percentiles", 4), ("time-rate", 11), ("time-waited", 2), ("time-taken", 1)] {
         let figure = format!("data-chart=\"{plot}\"");
         let count = |name| attribute(&dom, &figure, name).unwrap_or_else(|| panic!("{plot} has no {name}"));
         assert_eq!(count("data-lines-shown"), lines.to_string(), "{plot}");
         assert_eq!(count("data-lines-drawn"), lines.to_string(), "{plot}");
     }
-    // Every line of every plot has its name, and those of the percentile curves.
+    // Every line of every plot is named, and every percentile curve.
     let lines: usize = PLOTS.iter().map(|(_, lines)| lines).sum();
     assert_eq!(of_page("data-names"), (lines + 4).to_string());
     assert_eq!(of_page("data-overlaps"), "0", "names lie on one another");
@@ -438,8 +440,8 @@ fn check_drawn(name: &str, width: u32) {
     }
 }
 
-/// How many lines the charts show whose ids begin like this. Each chart has drawn at least a third of its own: lines
-/// may hide each other.
+/// Returns the number of lines shown in charts whose ids start with `name`. Each chart must draw at least a third of
+/// its own, since lines may hide each other.
 fn lines(dom: &str, name: &str) -> usize {
     let mark = format!("<figure data-chart=\"{name}");
     let tags = dom.match_indices(&mark).map(|(at, _)| &dom[at..]);
@@ -456,12 +458,12 @@ fn page(results: &LabResults) -> String {
     AnyResults::Calls(Box::new(results.clone())).analyse().page
 }
 
-/// The page's elements after its scripts have run.
+/// Returns the page's elements after its scripts have run.
 fn shown(name: &str, width: u32, results: &LabResults) -> String {
     shown_with(name, width, results, PROBE)
 }
 
-/// The same, with these scripts at the end of the page.
+/// Does the same with additional scripts at the end of the page.
 fn shown_with(name: &str, width: u32, results: &LabResults, scripts: &str) -> String {
     shown_page(name, width, &(page(results) + scripts))
 }

@@ -1,4 +1,4 @@
-//! Studies whose figures are made up: none was measured.
+//! Sample studies with made-up figures.
 
 pub(crate) mod alone;
 pub(crate) mod channels;
@@ -15,7 +15,7 @@ use thalweg_measure::size::ByteSize;
 use crate::load::{Kind, LabResults, PointResult, Transport};
 use crate::stack::Pair;
 
-/// A quick study of `sizes`.
+/// Returns a quick sizes study.
 pub(crate) fn sizes() -> LabResults {
     static SIZES: LazyLock<LabResults> = LazyLock::new(|| {
         serde_json::from_str(include_str!("sample/results.json")).expect("the sample is what a study saves")
@@ -23,7 +23,7 @@ pub(crate) fn sizes() -> LabResults {
     SIZES.clone()
 }
 
-/// A window of this rate; its median latency is its inverse.
+/// Returns a window with this rate; its median latency is the inverse.
 pub(crate) fn window(
     pair: Option<Pair>,
     (kind, transport, size): (Kind, Transport, ByteSize),

@@ -1,4 +1,4 @@
-//! What the pages look like, without the hours that measuring takes.
+//! Writes sample pages, without the hours of measuring.
 
 use std::{env, fs};
 
@@ -10,8 +10,8 @@ use crate::report::{self, REPORT_FILE};
 use crate::study::ResultsDirectory;
 use crate::study::directory::{CSV_FILE, RESULTS_FILE};
 
-/// Of studies whose figures are made up: to folders of the directory that `THALWEG_SAMPLE_REPORTS` names, to be looked
-/// at; without it to where they are deleted.
+/// Writes reports of the sample studies to subfolders of `THALWEG_SAMPLE_REPORTS`. Without the variable they go to a
+/// temporary folder.
 #[test]
 fn reports_of_the_samples_are_written() {
     let kept = env::var_os("THALWEG_SAMPLE_REPORTS").map(std::path::PathBuf::from);

@@ -1,4 +1,4 @@
-//! A study from plan to files, with an executor that measures nothing.
+//! Tests a study from plan to files, with an executor that measures nothing.
 
 use std::fs;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::study::{
 };
 use crate::{AnyResults, report};
 
-/// Answers each point with the next of its answers, and with a result once they are used up.
+/// Returns scripted outcomes in turn, then successes.
 struct Scripted(Vec<Result<(), ExecuteError>>);
 
 impl Execute for Scripted {
@@ -72,12 +72,12 @@ fn wire() -> Wire {
     }
 }
 
-/// Counts what it is told.
+/// Counts observed windows.
 #[derive(Default)]
 struct Counting {
     begun: usize,
     ended: usize,
-    /// The time left, as it was told first.
+    /// Time left, as first reported.
     left: Duration,
 }
 
@@ -94,8 +94,8 @@ impl Observe<Window, Found> for Counting {
     }
 }
 
-/// Conducts a quick study and returns what came of it, how many points were begun and ended, and what lies in the
-/// directory afterwards. The answers begin with the first window of figures.
+/// Conducts a quick study. Returns its outcome, the observed counts, and the saved results. The scripted outcomes
+/// start with the first window of figures.
 fn check(
     name: &str,
     answers: Vec<Result<(), ExecuteError>>,
@@ -104,7 +104,7 @@ fn check(
     check_study(name, StudyKind::Sizes, &study(), noise.chain(answers).collect())
 }
 
-/// Windows of ours against ours, which come first.
+/// Returns the number of windows of the noise floor, which come first.
 fn noise_windows() -> usize {
     study().windows.iter().filter(|window| window.purpose != Purpose::Figures).count()
 }
@@ -184,7 +184,7 @@ fn a_comparison_keeps_noise_figures_and_system_calls_apart() {
     let pairs = ["thalweg", "tonic"].map(|name| Pair::own(name.parse().unwrap())).to_vec();
     let options = SizesOptions { sizes: vec![ByteSize(0)], ..SizesOptions::quick_comparison(pairs, true) };
     let study = sizes::plan(&options).unwrap();
-    // The first is a window of the noise floor.
+    // The first window belongs to the noise floor.
     let failed = vec![Err(ExecuteError::Window("not today".to_owned()))];
     let (conducted, observer, saved) = check_study("comparison", StudyKind::Sizes, &study, failed);
     let results = conducted.results;
@@ -251,7 +251,7 @@ fn csv(results: LabResults) -> String {
     AnyResults::Calls(Box::new(results)).analyse().csv
 }
 
-/// Results as version 0.1 wrote them: renamed members have their earlier names.
+/// Checks results with the field names of version 0.1.
 #[test]
 fn results_of_earlier_schemas_are_read() {
     let renamed = |rows: &mut serde_json::Value, earlier: &str| {

@@ -1,4 +1,4 @@
-//! Studies whose windows are not valid: one value decides it, and no figure comes of them.
+//! Tests of studies with invalid windows: one value decides validity, and invalid windows give no figures.
 
 use thalweg_measure::usage::{ProcessUsage, Usage};
 use thalweg_measure::validity::Cause;
@@ -9,7 +9,7 @@ use crate::load::LabResults;
 use crate::load::{Outcome, PointResult, Transport};
 use crate::report;
 
-/// Other programs took three quarters of both sides' time.
+/// Returns usage in which other programs took three quarters of both sides' time.
 fn crowded() -> Usage {
     let side = ProcessUsage {
         user_ns: 100_000_000,
@@ -25,7 +25,7 @@ fn disturb(window: &mut PointResult) {
     (window.usage, window.not_valid) = (Some(crowded()), None);
 }
 
-/// The same study, with all of its windows disturbed.
+/// Returns the study with all windows disturbed.
 fn disturbed(mut results: LabResults) -> AnyResults {
     results.points.iter_mut().for_each(disturb);
     AnyResults::Calls(Box::new(results))
@@ -72,7 +72,7 @@ fn study_without_valid_windows_is_one_sentence() {
     check_unanswered("codec", &AnyResults::Codec(Box::new(study)));
 }
 
-/// Lone calls of the largest messages over TCP are left, which are not the fastest there are.
+/// Keeps only lone calls of the largest messages over TCP, which are not the fastest.
 #[test]
 fn study_with_few_valid_windows_has_no_headline_figures() {
     let mut results = alone::quick();
@@ -98,7 +98,7 @@ fn headline_comes_from_valid_windows_only() {
         page.split_once("<h1>").unwrap().1.split_once("</h1>").unwrap().0.to_owned()
     };
     let before = headline(&results);
-    // The windows of a round are disturbed, and say something else.
+    // All windows of one round are disturbed and have other figures.
     let mut some = results.clone();
     for window in some.points.iter_mut().filter(|window| window.round == 1) {
         disturb(window);
@@ -128,7 +128,7 @@ fn csv_and_json_have_the_value_of_the_window() {
     assert_eq!(results.points[0].validity().reasons[0].cause, Cause::OtherPrograms);
 }
 
-/// What an earlier version decided otherwise stays as it was decided.
+/// Keeps the decision of an earlier version, even if it would differ today.
 #[test]
 fn saved_value_counts_and_a_missing_one_is_judged() {
     let mut window = sample::sizes().points.swap_remove(0);

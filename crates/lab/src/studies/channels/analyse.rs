@@ -1,5 +1,4 @@
-//! What a channels study found: rate and latency over calls in flight, a line for each way to come by connections.
-//! Pure.
+//! Analysis of a channels study: rate and latency over calls in flight, one line per connection strategy. Pure.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,39 +9,39 @@ use crate::load::{Kind, LabResults, PointResult, Strategy, Work};
 use crate::record::CallType;
 use crate::stack::{OURS, Pair, Stack};
 
-/// Everything that was found, by kind of call, delay, and line.
+/// Results by kind of call, delay and line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Channels<'r> {
-    /// In the order of measuring: kinds of call, and of each the delays ascending.
+    /// Panels in the order of measuring: kinds of call, with ascending delays.
     pub(crate) panels: Vec<Panel<'r>>,
-    /// A log ratio of rates that is no farther from 0 is no difference: ours against ours.
+    /// Noise floor, from ours against ours: largest log ratio of rates that counts as no difference.
     pub(crate) noise: f64,
 }
 
-/// One kind of call over one delay.
+/// One kind of call with one delay.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Panel<'r> {
-    /// Which kind.
+    /// Kind of call.
     pub(crate) call: CallType,
-    /// What the network adds to a round trip.
+    /// Round-trip time added by the network.
     pub(crate) round_trip: Duration,
-    /// In the order of measuring.
+    /// Lines in the order of measuring.
     pub(crate) lines: Vec<ChannelsLine<'r>>,
 }
 
-/// One way to come by connections.
+/// Line of one connection strategy.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ChannelsLine<'r> {
-    /// Whose client and server.
+    /// Client and server.
     pub(crate) pair: &'r Pair,
-    /// Which way.
+    /// Connection strategy.
     pub(crate) strategy: Strategy,
-    /// By calls in flight, ascending. Those at which nothing succeeded are missing.
+    /// Cells by ascending calls in flight. Cells without a success are missing.
     pub(crate) cells: Vec<Windows<'r>>,
 }
 
 impl<'r> Channels<'r> {
-    /// Every point, by panel and line.
+    /// Returns every cell, by panel and line.
     pub(crate) fn points(&self) -> impl Iterator<Item = &Windows<'r>> {
         self.panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.cells)
     }
@@ -67,45 +66,45 @@ impl<'r> Channels<'r> {
         Self { panels: panels.collect(), noise: Noise::of(&results.aa).rate(Kind::LONE_CALL) }
     }
 
-    /// Every number in flight that some line of this kind of call has, ascending.
+    /// Returns all numbers of calls in flight of this kind of call, ascending.
     pub(crate) fn in_flight(&self, call: CallType) -> Vec<u32> {
         let cells = self.points().filter(|cell| cell.point.work == Work::Call(call));
         let in_flight: BTreeSet<u32> = cells.map(|cell| cell.point.in_flight).collect();
         in_flight.into_iter().collect()
     }
 
-    /// Where a window's figures are.
+    /// Returns the cell of a window.
     pub(crate) fn cell(&self, window: &PointResult) -> Option<&Windows<'r>> {
         let is_here = |cell: &Windows<'_>| cell.all.iter().any(|it| std::ptr::eq(*it, window));
         self.points().find(|cell| is_here(cell))
     }
 
-    /// The kinds of call, in the order of measuring.
+    /// Returns the kinds of call in the order of measuring.
     pub(crate) fn calls(&self) -> Vec<CallType> {
         distinct(self.panels.iter().map(|panel| panel.call))
     }
 
-    /// The pairs and ways of all panels, each once.
+    /// Returns the distinct pairs and strategies of all panels.
     pub(crate) fn ways(&self) -> Vec<(&'r Pair, Strategy)> {
         distinct(self.panels.iter().flat_map(|panel| &panel.lines).map(|line| (line.pair, line.strategy)))
     }
 }
 
 impl Panel<'_> {
-    /// Operations per second if each call in flight were as fast as the lone call of the fastest line here. `None`
-    /// where none was measured alone.
+    /// Returns operations per second for ideal scaling of the fastest lone call in this panel. `None` if no lone call
+    /// was measured.
     pub(crate) fn ideal(&self, in_flight: u32) -> Option<f64> {
         let lone = self.lines.iter().filter_map(|line| line.at(1)).filter_map(Windows::rate);
         lone.reduce(f64::max).map(|rate| rate * f64::from(in_flight))
     }
 
-    /// What its network adds: `5 ms added round trip`.
+    /// Returns the panel's added delay: `5 ms added round trip`.
     pub(crate) fn network(&self) -> String {
         network(self.round_trip)
     }
 }
 
-/// What a network adds to a round trip: `no added delay`, `5 ms added round trip`.
+/// Returns a network's added delay: `no added delay`, `5 ms added round trip`.
 pub(crate) fn network(round_trip: Duration) -> String {
     if round_trip.is_zero() {
         "no added delay".to_owned()
@@ -115,25 +114,25 @@ pub(crate) fn network(round_trip: Duration) -> String {
 }
 
 impl Windows<'_> {
-    /// The way's name in tables and legends.
+    /// Returns the line's name in tables and legends.
     pub(crate) fn way(&self) -> String {
         self.pair.zip(self.strategy).map(|(pair, strategy)| label(pair, strategy)).unwrap_or_default()
     }
 }
 
 impl<'r> ChannelsLine<'r> {
-    /// At so many calls in flight.
+    /// Returns the cell at this number of calls in flight.
     pub(crate) fn at(&self, in_flight: u32) -> Option<&Windows<'r>> {
         self.cells.iter().find(|cell| cell.point.in_flight == in_flight)
     }
 
-    /// The way's name in tables and legends: `thalweg, adaptive`.
+    /// Returns the line's name in tables and legends: `thalweg, adaptive`.
     pub(crate) fn label(&self) -> String {
         label(self.pair, self.strategy)
     }
 }
 
-/// The way's name in tables and legends: `thalweg, adaptive`, `grpc-cpp:own, 4 channels`.
+/// Returns a line's name in tables and legends: `thalweg, adaptive`, `grpc-cpp:own, 4 channels`.
 pub(crate) fn label(pair: &Pair, strategy: Strategy) -> String {
     match strategy {
         Strategy::Fixed(channels @ 2..) if pair.client.name() != OURS => {
@@ -144,7 +143,7 @@ pub(crate) fn label(pair: &Pair, strategy: Strategy) -> String {
     }
 }
 
-/// The client's name, and the server's where that is another stack's.
+/// Returns the client's name, with the server's if that is another stack's.
 fn shown(pair: &Pair) -> String {
     let is_told = pair.client.name() == pair.server.name() || pair.server == Stack::target();
     if is_told { pair.client.to_string() } else { pair.to_string() }

@@ -1,16 +1,16 @@
-//! A channels study, analysed: what every exporter writes down.
+//! Analysis of a channels study, for all exporters.
 
 use super::analyse::Channels;
 use super::findings::{StackVerdict, verdicts};
 use super::numbers::LoadsTally;
 use crate::load::LabResults;
 
-/// What its results say.
+/// A channels study with everything derived from its results.
 #[derive(Debug)]
 pub(crate) struct ChannelsAnalysis<'r> {
     pub(super) results: &'r LabResults,
     pub(super) channels: Channels<'r>,
-    /// Which number is best for each stack at each load, and what limits it.
+    /// The best connection count of each stack at each load, and the limiting factor.
     pub(super) verdicts: Vec<StackVerdict>,
     /// Why there is no answer, if too many windows are not valid.
     pub(super) unanswered: Option<String>,

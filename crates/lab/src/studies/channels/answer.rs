@@ -1,4 +1,4 @@
-//! The first thing to know of a channels study, told from all rows of all its tables of best numbers.
+//! Headline of a channels study, derived from all rows of all tables of best numbers.
 
 use thalweg_measure::figures::ratio_text;
 use thalweg_measure::wording::counted;
@@ -7,7 +7,7 @@ use super::findings::{StackVerdict, by_load, is_behind};
 use super::numbers::{LoadRow, LoadsTally, Several, most};
 use crate::load::CallsSettings;
 
-/// The headline; `None` when nothing was measured.
+/// Returns the headline; `None` if nothing was measured.
 pub(crate) fn answer(verdicts: &[StackVerdict], settings: &CallsSettings) -> Option<String> {
     if settings.target.is_some() {
         return advised(verdicts, settings);
@@ -42,7 +42,7 @@ pub(crate) fn answer(verdicts: &[StackVerdict], settings: &CallsSettings) -> Opt
     })
 }
 
-/// Where no load shows a gain.
+/// Returns the text for a study in which no load shows a gain.
 fn no_gain(tally: LoadsTally, loads: &str) -> String {
     match (tally.nothing, tally.cannot_tell) {
         (_, 0) => format!("Several connections gain nothing at any of {loads}"),
@@ -53,7 +53,7 @@ fn no_gain(tally: LoadsTally, loads: &str) -> String {
     }
 }
 
-/// The gain that is largest for sure, and where it is.
+/// Returns the largest certain gain, with its load.
 fn largest(verdicts: &[StackVerdict]) -> Option<String> {
     let all = verdicts.iter().filter_map(|verdict| {
         let (row, several) = most(verdict.numbers.rows.iter())?;
@@ -70,7 +70,7 @@ fn largest(verdicts: &[StackVerdict]) -> Option<String> {
     ))
 }
 
-/// Whether more connections to somebody else's server would help, and how many; `None` when nothing was measured.
+/// Returns whether more connections to an external server would help, and how many; `None` if nothing was measured.
 pub(crate) fn advised(verdicts: &[StackVerdict], settings: &CallsSettings) -> Option<String> {
     let target = settings.target.as_deref()?;
     let rows = &verdicts.first()?.numbers.rows;

@@ -1,4 +1,4 @@
-//! The tables of a channels study, for its page and for a terminal.
+//! Tables of a channels study, for its page and for a terminal.
 
 use thalweg_measure::figures::{NO_BREAK_SPACE, count, percent, ratio_text, time};
 use thalweg_measure::page::table::{Columns, Field, Table};
@@ -10,10 +10,10 @@ use crate::load::gathered::Windows;
 use crate::load::verdict::{Compared, Verdict};
 use crate::load::{Idle, Wire};
 
-/// A hop that was awake for more of the time than this may have been the limit of what it watched.
+/// Busy share above which the hop may have been the bottleneck of what it watched.
 const HOP_BUSY_SHARE: f64 = 0.8;
 
-/// All figures, with a row for each of these points.
+/// Returns the table of all figures, with a row per point.
 pub(super) fn figures<'c>(verdicts: &[StackVerdict], points: impl Iterator<Item = &'c Windows<'c>>) -> Table {
     let over_one = |cell: &Windows<'_>| several(verdicts, cell)?.over_one.ratio;
     let direct = |ns: f64| if ns > 0.0 { time(ns) } else { "direct".to_owned() };
@@ -43,7 +43,7 @@ pub(super) fn figures<'c>(verdicts: &[StackVerdict], points: impl Iterator<Item 
         .table(points)
 }
 
-/// The gaps between bytes, with a row for each point that was watched.
+/// Returns the table of gaps between bytes, with a row per watched point.
 pub(super) fn gaps(channels: &Channels<'_>) -> Table {
     let busy = |it: &Wire| {
         let field = Field::figure(Some(it.hop_busy_share), percent);
@@ -69,7 +69,7 @@ fn gap(idle: &Idle, ns: fn(&Idle) -> u64) -> Option<f64> {
     (idle.gaps > 0).then_some(ns(idle) as f64)
 }
 
-/// Where a bucket stands follows from its bound: they grow by a quarter from 1 µs on.
+/// Returns the gap histogram. A bucket's position follows from its bound: bounds start at 1 µs and grow by a quarter.
 fn distribution(idle: &Idle) -> Field {
     let index = |bound: u64| ((bound as f64 / 1000.0).max(1.0).ln() / 1.25_f64.ln()).round();
     let bar = |&(bound, gaps): &(u64, u64)| {
@@ -78,7 +78,7 @@ fn distribution(idle: &Idle) -> Field {
     Field { bars: idle.buckets.iter().map(bar).collect(), ..Field::words("Gaps by length") }
 }
 
-/// Loads of a stack, the best number at each, and what it gains.
+/// Returns the table of a stack's loads, with the best number of connections and its gain.
 pub(super) fn numbers(verdict: &StackVerdict) -> Table {
     let rows = &verdict.numbers.rows;
     let mut columns = Columns::<&LoadRow>::default()
@@ -103,7 +103,7 @@ fn best(row: &LoadRow) -> Field {
     }
 }
 
-/// `1.83 × (1.6–2.1) with 4`; a question mark where a difference may be there or not.
+/// Formats `1.83 × (1.6–2.1) with 4`, with a question mark if a difference is possible but not shown.
 fn ratio(compared: Option<(&Compared, u32)>, word: &str) -> Field {
     let Some((compared, connections)) = compared else { return Field::figure(None, whole) };
     let mark = if compared.verdict == Verdict::CannotTell { "? " } else { "" };

@@ -1,4 +1,4 @@
-//! What a study of channels came to, as small JSON: the figures that documents quote, without the windows behind them.
+//! Condensed results of a channels study.
 
 use serde_json::{Value, json};
 use thalweg_measure::figures::short;
@@ -10,8 +10,8 @@ use crate::load::gathered::Windows;
 use crate::load::verdict::Compared;
 use crate::load::{LabResults, condensed};
 
-/// Rates of all points with their intervals, and of each load its best number, what that gains over one, and what the
-/// adaptive channel reaches of it.
+/// Returns rates of all points with intervals. For each load it adds the best number, its gain over one connection,
+/// and the adaptive channel's share of its rate.
 pub(super) fn condensed(results: &LabResults, channels: &Channels<'_>, verdicts: &[StackVerdict]) -> String {
     let loads = |verdict: &StackVerdict| {
         let Numbers { rows, .. } = &verdict.numbers;
@@ -62,7 +62,7 @@ fn load(verdict: &StackVerdict, row: &LoadRow) -> Value {
     })
 }
 
-/// `connections`: of the fixed number that takes part.
+/// Returns a comparison with the fixed number of `connections`.
 fn compared(compared: &Compared, connections: u32) -> Value {
     let mut value = condensed::compared(*compared);
     value["connections"] = json!(connections);

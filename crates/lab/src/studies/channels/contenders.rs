@@ -1,23 +1,23 @@
-//! Who takes part in a channels study: clients, and their ways to come by connections.
+//! Participants of a channels study: clients and their connection strategies.
 
 use crate::load::Strategy;
 use crate::stack::{Pair, Stack};
 
-/// A client that comes by its connections in one way, and the server that it calls.
+/// A client with a connection strategy, and the server that it calls.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Contender {
-    /// Whose client and server. A variant of the client is a part of the way.
+    /// Client and server. The client's variant is part of the strategy.
     pub pair: Pair,
-    /// The way.
+    /// Connection strategy.
     pub strategy: Strategy,
 }
 
-/// The ways of this pair's client. `connections` is how many the ways with several have; `client_variants` are the
-/// kinds of client that the stack offers, the default first.
+/// Returns the contenders of this pair. `connections` is the number that strategies with several use.
+/// `client_variants` are the stack's client variants, the default first.
 ///
-/// Of a peer these are one connection, and several by each kind of client: gRPC C++ has channels of equal arguments,
-/// which share a connection, those of different arguments, and those with a subchannel pool of their own. A variant
-/// that the pair names is the only one.
+/// A peer has one connection, and several with each client variant. For gRPC C++ these are channels with equal
+/// arguments, which share a connection, with different arguments, and with their own subchannel pool. If the pair
+/// names a variant, only that is used.
 pub fn contenders(pair: &Pair, client_variants: &[String], connections: u32) -> Vec<Contender> {
     let with = |pair: &Pair, strategy| Contender { pair: pair.clone(), strategy };
     let several = Strategy::Fixed(connections);
@@ -40,7 +40,7 @@ pub fn contenders(pair: &Pair, client_variants: &[String], connections: u32) -> 
     all
 }
 
-/// The kind of client that has one channel whatever it is asked for.
+/// Client variant that always has one channel.
 const ONE: &str = "one";
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
             &["grpc-cpp 1", "grpc-cpp:own 4", "grpc-cpp:distinct 4", "grpc-cpp:shared 4"],
         );
         check("grpc-cpp:shared", &cpp, &["grpc-cpp:shared 1", "grpc-cpp:shared 4"]);
-        // A kind of server.
+        // A server variant.
         check(
             "grpc-cpp:cq",
             &cpp,

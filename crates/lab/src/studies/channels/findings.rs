@@ -1,4 +1,4 @@
-//! What limits each stack, in words, and what to change.
+//! Text on what limits each stack, and what to change.
 
 use thalweg_measure::figures::{count, percent, ratio_text, time};
 use thalweg_measure::statistics::Ratio;
@@ -11,45 +11,45 @@ use crate::load::gathered::{Windows, grouped};
 use crate::load::verdict::{MARGIN, Verdict};
 use crate::load::{CallsSettings, Strategy};
 
-/// A wire that is silent for less than this share of the time is not worth a word.
+/// Silent share below which the wire is not mentioned.
 const IDLE_SHARE: f64 = 0.1;
-/// So many threads of a side that wait for a processor on average are worth a word.
+/// Average number of one side's threads waiting for a processor above which they are mentioned.
 const CROWDED: f64 = 0.2;
 
-/// What limits one stack at one kind of call and delay.
+/// Verdict on one stack, for one kind of call and delay.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StackVerdict {
-    /// Whose client, and whose server where that is another stack's.
+    /// The client, and the server if that is another stack's.
     pub(crate) stack: String,
-    /// Which number of connections is best, load by load.
+    /// Best number of connections for each load.
     pub(crate) numbers: Numbers,
-    /// The figures it was told from.
+    /// Limiting factor, with the figures behind it.
     pub(crate) judgement: Judgement,
-    /// What was seen, in sentences.
+    /// Observations in sentences.
     pub(crate) text: String,
-    /// What to change, in a sentence.
+    /// Advice in a sentence.
     pub(crate) advice: String,
 }
 
 impl StackVerdict {
-    /// Of what it tells: `unary, 5 ms added round trip`.
+    /// Returns the kind of call and delay: `unary, 5 ms added round trip`.
     pub(crate) fn place(&self) -> String {
         place(&self.numbers)
     }
 }
 
-/// One for each stack, kind of call and delay that was measured over one connection; a stack's stand together.
+/// Returns a verdict for each stack, kind of call and delay measured over one connection, grouped by stack.
 pub(crate) fn verdicts(channels: &Channels<'_>, settings: &CallsSettings) -> Vec<StackVerdict> {
     let of = |numbers| verdict(channels, numbers, settings);
     numbers(channels).into_iter().filter_map(of).collect()
 }
 
-/// What this point did beside one connection.
+/// Returns how this cell compares with one connection.
 pub(crate) fn several<'v>(verdicts: &'v [StackVerdict], cell: &Windows<'_>) -> Option<&'v Several> {
     verdicts.iter().find_map(|verdict| verdict.numbers.several(cell))
 }
 
-/// It is shown to move less than the number it stands beside.
+/// Returns whether the adaptive channel is shown to be slower than the fixed number it is compared with.
 pub(crate) fn is_behind(adaptive: &Adaptive) -> bool {
     adaptive.share.verdict == Verdict::Slower
 }
@@ -100,8 +100,8 @@ fn reached(line: &ChannelsLine<'_>) -> Vec<Reached> {
     reached.collect()
 }
 
-/// The rate of the fastest way with as few calls in flight as one connection had at least. A channel for each call is
-/// no such way: its connecting is a part of the call.
+/// Returns the highest rate of any strategy at the lowest load measured over one connection. A connection per call is
+/// excluded, because connecting is part of its calls.
 fn lone(lines: &[&ChannelsLine<'_>], one: &ChannelsLine<'_>) -> f64 {
     let Some(first) = one.cells.first() else { return 0.0 };
     let ways = lines.iter().filter(|line| line.strategy != Strategy::PerCall);
@@ -109,7 +109,7 @@ fn lone(lines: &[&ChannelsLine<'_>], one: &ChannelsLine<'_>) -> f64 {
     rates.fold(first.rate_per_s(), f64::max)
 }
 
-/// What was seen over one connection.
+/// Describes observations over one connection.
 fn seen(judgement: &Judgement, scene: &Scene) -> String {
     let Judgement { limit, knee, gain, last, streams, tally } = judgement;
     let reached =
@@ -141,7 +141,7 @@ fn seen(judgement: &Judgement, scene: &Scene) -> String {
     format!("{what} {reached}{behind}.{gained}{busy}")
 }
 
-/// What more connections do, as far as all loads tell; `None` where they were not compared with one.
+/// Describes the effect of more connections over all loads; `None` if they were not compared with one.
 fn more(tally: LoadsTally) -> Option<String> {
     match tally {
         LoadsTally { gains: 1.., .. } => Some("more connections gain little".to_owned()),
@@ -163,7 +163,7 @@ fn gained(gain: &Gain) -> String {
     )
 }
 
-/// How busy both sides were.
+/// Describes how busy both sides were.
 fn busy(last: &Reached, scene: &Scene) -> Option<String> {
     let side = |name: &str, used: Option<f64>, of: Option<f64>| {
         let of = of.filter(|of| *of > 0.0)?;
@@ -177,7 +177,7 @@ fn busy(last: &Reached, scene: &Scene) -> Option<String> {
     (!known.is_empty()).then(|| capitalised(&known.join(", ")))
 }
 
-/// That threads waited for processors which were not all busy with them: others ran there.
+/// Describes threads that waited although their processors were not fully used by them, so other programs ran there.
 fn crowded(one: &ChannelsLine<'_>) -> Option<String> {
     let last = one.cells.last()?;
     let sides = [("client", last.client()?), ("server", last.server()?)];
@@ -190,7 +190,7 @@ fn crowded(one: &ChannelsLine<'_>) -> Option<String> {
     (!crowded.is_empty()).then(|| format!("On average {}.", crowded.join(", ")))
 }
 
-/// How silent the wire of one connection was while calls were outstanding.
+/// Describes how silent the wire of one connection was while calls were outstanding.
 fn silence(one: &ChannelsLine<'_>) -> Option<String> {
     let watched = |cell: &Windows<'_>| Some((cell.point.in_flight, cell.wire?.all.clone()));
     let (in_flight, idle) = one.cells.iter().rev().find_map(watched)?;
@@ -204,7 +204,7 @@ fn silence(one: &ChannelsLine<'_>) -> Option<String> {
     })
 }
 
-/// Channels that are fewer connections than channels.
+/// Describes channels that share connections.
 fn shared(line: &ChannelsLine<'_>) -> Option<String> {
     let Strategy::Fixed(asked @ 2..) = line.strategy else { return None };
     let cell = line.cells.iter().rev().find(|cell| cell.point.in_flight >= asked)?;
@@ -216,7 +216,7 @@ fn shared(line: &ChannelsLine<'_>) -> Option<String> {
     ))
 }
 
-/// How the channel that finds its own number did beside the best number.
+/// Describes how the adaptive channel compares with the best number.
 fn adaptive(rows: &[LoadRow], lines: &[&ChannelsLine<'_>]) -> Option<String> {
     let beside: Vec<(&LoadRow, &Adaptive)> =
         rows.iter().filter_map(|row| Some((row, row.adaptive.as_ref()?))).collect();
@@ -256,8 +256,8 @@ fn adaptive(rows: &[LoadRow], lines: &[&ChannelsLine<'_>]) -> Option<String> {
     })
 }
 
-/// The best number by load, fewest first: `Best: 1 connection with 4 or 16 in flight, 4 with 64.` Loads of which it
-/// cannot be told are left out.
+/// Returns the best number by load, fewest first: `Best: 1 connection with 4 or 16 in flight, 4 with 64.` Undecided
+/// loads are left out.
 pub(crate) fn by_load(rows: &[LoadRow]) -> String {
     let best = |row: &&LoadRow| match &row.best {
         Best::Only | Best::CannotTell => None,

@@ -1,61 +1,61 @@
-//! What keeps a client from moving more calls, told from figures alone.
+//! Determines what limits a client, from figures alone.
 
 use super::numbers::{LoadRow, LoadsTally, Several, most};
 
-/// Below this share of ideal scaling a line does not scale any more.
+/// Share of ideal scaling below which a line no longer scales.
 const SCALES_SHARE: f64 = 0.5;
-/// A gain by more connections that is smaller than this is not what limits, however sure it is.
+/// Smallest gain by more connections for which one connection counts as the limit, however certain.
 const GAIN_MIN: f64 = 1.15;
-/// A side that uses more than this share of its processors is what limits.
+/// Share of its processors above which a side is the limit.
 const BUSY_SHARE: f64 = 0.88;
-/// One that uses less than this share of them is not.
+/// Share of its processors below which a side is certainly not the limit.
 const SPARE_SHARE: f64 = 0.7;
-/// Calls that are under way at once vary by no more than this factor where their number is limited.
+/// Largest factor by which concurrent calls vary if their number is limited.
 const SAME_FACTOR: f64 = 1.15;
-/// A call spends at least this share of its time on the network, where that is what it waits for.
+/// Smallest share of a call's time on the network if the network is the limit.
 const NETWORK_SHARE: f64 = 0.5;
 
-/// What a client reached with so many calls in flight.
+/// Rate of a client at one number of calls in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Reached {
     /// Calls in flight.
     pub(crate) in_flight: u32,
     /// Operations per second.
     pub(crate) rate_per_s: f64,
-    /// Processors that the client's process used.
+    /// Processors used by the client.
     pub(crate) client_processors: Option<f64>,
-    /// Processors that the server's process used.
+    /// Processors used by the server.
     pub(crate) server_processors: Option<f64>,
 }
 
-/// One client at one server, as it is judged.
+/// Figures of one client and server to judge.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Scene {
-    /// What the network adds to a round trip, ns.
+    /// Round-trip time added by the network, ns.
     pub(crate) round_trip_ns: f64,
-    /// Over one connection, by calls in flight, ascending.
+    /// Rates over one connection, by ascending calls in flight.
     pub(crate) one: Vec<Reached>,
-    /// Operations per second with the fewest calls in flight, of the fastest way: over one call in flight all ways have
+    /// Operations per second at the lowest load, of the fastest strategy. With one call in flight every strategy has
     /// one connection.
     pub(crate) lone_per_s: f64,
-    /// What more connections gain, by calls in flight.
+    /// Gains of more connections, by calls in flight.
     pub(crate) rows: Vec<LoadRow>,
-    /// Processors that the client may use, as far as that is known.
+    /// Processors available to the client, if known.
     pub(crate) client_processors: Option<f64>,
-    /// Processors that the server may use.
+    /// Processors available to the server, if known.
     pub(crate) server_processors: Option<f64>,
 }
 
-/// What limits a client over one connection.
+/// Limiting factor of a client over one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Limit {
-    /// Nothing that was reached: the rate grows with the calls in flight.
+    /// No limit was reached: the rate grows with the calls in flight.
     Nothing,
-    /// The same, and what each call waits for is the network.
+    /// No limit was reached, and calls mostly wait for the network.
     Network,
-    /// The client's one connection: over several it moves more.
+    /// The client's single connection: several move more.
     Channel,
-    /// How many calls one connection may have under way: the server's limit of streams, or flow control.
+    /// The number of concurrent calls on one connection: the server's stream limit, or flow control.
     Streams,
     /// The client's processors.
     ClientCpu,
@@ -63,41 +63,41 @@ pub(crate) enum Limit {
     Server,
     /// Both sides' processors.
     Both,
-    /// None of these: whatever limits was not looked at.
+    /// None of these; the limit was not measured.
     Unknown,
-    /// No side's processors, and of more connections it cannot be told whether they gain.
+    /// No side's processors, and a gain of more connections is uncertain.
     CannotTell,
 }
 
-/// A limit, and the figures that it was told from.
+/// A limit with the figures behind it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Judgement {
-    /// What limits.
+    /// Limiting factor.
     pub(crate) limit: Limit,
-    /// From so many calls in flight on the rate over one connection falls behind ideal scaling; `None`: it does not.
+    /// Calls in flight from which the rate over one connection falls behind ideal scaling; `None` if it never does.
     pub(crate) knee: Option<u32>,
-    /// Where more connections gain most.
+    /// Load with the largest gain of more connections.
     pub(crate) gain: Option<Gain>,
-    /// At how many loads they gain, gain nothing, or may do either.
+    /// Number of loads with a gain, without one, and undecided.
     pub(crate) tally: LoadsTally,
-    /// The most calls in flight over one connection, and what was reached with them.
+    /// Rate over one connection at the most calls in flight.
     pub(crate) last: Reached,
-    /// How many calls one connection has under way at most, where that is what limits.
+    /// Number of concurrent calls on one connection, if that is the limit.
     pub(crate) streams: Option<f64>,
 }
 
-/// More operations per second over more connections.
+/// Gain of more connections.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Gain {
-    /// With so many calls in flight.
+    /// Calls in flight of the largest gain.
     pub(crate) in_flight: u32,
-    /// From so many calls in flight on more connections gain.
+    /// Smallest number of calls in flight with a gain.
     pub(crate) from: u32,
-    /// The way that is best there.
+    /// Best strategy at the largest gain.
     pub(crate) several: Several,
 }
 
-/// Tells what limits the client. `None` when it was not measured over one connection.
+/// Determines the client's limit. `None` if it was not measured over one connection.
 pub(crate) fn judge(scene: &Scene) -> Option<Judgement> {
     let one = &scene.one;
     let (first, last) = (one.first()?, *one.last()?);
@@ -127,34 +127,36 @@ pub(crate) fn judge(scene: &Scene) -> Option<Judgement> {
     Some(Judgement { limit, knee, gain: gain(&scene.rows), tally, last, streams })
 }
 
-/// The share of its processors that a side used; 0 where it is not known, so that nobody is blamed for it.
+/// Returns the share of its processors that a side used; 0 if unknown, so that it is not considered the limit.
 fn share(used: Option<f64>, of: Option<f64>) -> f64 {
     used.zip(of).filter(|(_, of)| *of > 0.0).map_or(0.0, |(used, of)| used / of)
 }
 
-/// A lone call's time is mostly the network's.
+/// Returns whether a lone call spends most of its time on the network.
 fn waits_for_network(scene: &Scene, first: &Reached) -> bool {
     let lone_ns = 1e9 * f64::from(first.in_flight) / first.rate_per_s;
     scene.round_trip_ns >= NETWORK_SHARE * lone_ns
 }
 
-/// A gain that is shown, and so large that one connection is what limits.
+/// Returns whether the gain is large enough to consider one connection the limit.
 fn is_worth_it(several: &Several) -> bool {
     several.over_one.ratio.is_some_and(|ratio| ratio.ratio >= GAIN_MIN)
 }
 
-/// Where more connections gain most, and from where on they do.
+/// Returns the largest gain of more connections, and the load from which they gain.
 fn gain(rows: &[LoadRow]) -> Option<Gain> {
     let (row, several) = most(rows.iter())?;
     let from = rows.iter().find(|row| row.gain().is_some())?.in_flight;
     Some(Gain { in_flight: row.in_flight, from, several: several.clone() })
 }
 
-/// How many calls a connection has under way at most. By Little's law a connection that moves `rate` calls a second,
-/// each of which takes as long as a lone one, has `rate × time` of them under way. Where that number stays the same
-/// whatever is in flight, while both sides have processors to spare, something counts it.
+/// Returns the number of concurrent calls on one connection, if that is limited.
 ///
-/// Worked: a lone call takes 5 ms; 256 and 1024 in flight both move 20,000 calls/s. 100 of them are under way.
+/// If each call takes as long as a lone one, a connection with `rate` calls per second has `rate × time` under way
+/// (Little's law). That number is limited if it stays the same at different loads while both sides have spare
+/// processors.
+///
+/// Example: a lone call takes 5 ms, and 256 and 1024 in flight both move 20,000 calls/s. So 100 calls are under way.
 fn streams(scene: &Scene, first: &Reached) -> Option<f64> {
     let [.., before, last] = scene.one.as_slice() else { return None };
     let spare = |used, of| share(used, of) < SPARE_SHARE;
@@ -165,7 +167,7 @@ fn streams(scene: &Scene, first: &Reached) -> Option<f64> {
     let (a, b) = (under_way(before), under_way(last));
     let is_same = a.max(b) <= SAME_FACTOR * a.min(b);
     let is_fewer = b < SCALES_SHARE * f64::from(last.in_flight) && a < f64::from(before.in_flight);
-    // On a short way latency grows by queueing, and the number means nothing.
+    // Over a short path latency grows by queueing, so the number means nothing.
     (is_spare && is_same && is_fewer && waits_for_network(scene, first)).then_some(b)
 }
 
@@ -179,7 +181,7 @@ mod tests {
     use crate::stack::Pair;
     use crate::studies::channels::numbers::Best;
 
-    /// (in flight, rate, client's processors, server's processors)
+    /// In flight, rate, client's processors, server's processors.
     type Figures = (u32, f64, f64, f64);
 
     fn reached(figures: &[Figures]) -> Vec<Reached> {
@@ -192,8 +194,8 @@ mod tests {
         figures.iter().map(reached).collect()
     }
 
-    /// What four connections gain over one: their rate, divided by that over one, by calls in flight. An interval
-    /// reaches so far to each side as `spread` says, as a factor.
+    /// Returns rows in which four connections have these gains over one, by calls in flight. Intervals reach from gain
+    /// ÷ `spread` to gain × `spread`.
     fn rows(gains: &[(u32, f64)], spread: f64) -> Vec<LoadRow> {
         let row = |&(in_flight, gain): &(u32, f64)| {
             let interval = Some(Interval { low: gain / spread, high: gain * spread });
@@ -235,7 +237,7 @@ mod tests {
 
     #[test]
     fn one_connection_that_several_beat_is_the_limit() {
-        // As published: some 6 times with 64 in flight, long before any processor is busy.
+        // Published figures: about 6 times the rate with 64 in flight, long before any processor is busy.
         let one = [(1, 20e3, 0.4, 0.4), (8, 100e3, 0.9, 0.8), (64, 150e3, 1.2, 1.0)];
         let judgement = check(&scene(0.0, &one, &[(8, 1.0), (64, 6.0)]), Limit::Channel, Some(64));
         let gain = judgement.gain.unwrap();
@@ -306,10 +308,10 @@ mod tests {
         let four = [(256, 2.5), (1024, 3.9)];
         let judgement = check(&scene(5e6, &one, &four), Limit::Streams, Some(256));
         assert!((judgement.streams.unwrap() - 102.0).abs() < 0.5, "{judgement:?}");
-        // On processors that are busy the number means nothing.
+        // With busy processors the number means nothing.
         let busy = one.map(|(in_flight, rate, client, _)| (in_flight, rate, client * 9.0, 3.9));
         check(&scene(5e6, &busy, &four), Limit::Channel, Some(256));
-        // Nor where calls wait for one another and not for the network.
+        // The same if calls wait for each other instead of the network.
         check(&scene(0.0, &one, &four), Limit::Channel, Some(256));
     }
 

@@ -1,8 +1,8 @@
-//! Which number of connections is best at each load, and what it gains over one. Pure.
+//! Best number of connections at each load, and its gain over one. Pure.
 //!
-//! Every way with several connections is compared with one connection by windows of the same round. The intervals of a
-//! load are corrected for [as many comparisons](thalweg_measure::statistics::Ratio::among) as there are ways, so they
-//! also hold for the way with the largest rate.
+//! Every strategy with several connections is compared with one connection over windows of the same round. Intervals
+//! of a load are corrected for [multiple comparisons](thalweg_measure::statistics::Ratio::among), so they also hold
+//! for the strategy with the largest rate.
 
 use std::time::Duration;
 
@@ -13,76 +13,76 @@ use crate::load::{Strategy, Work};
 use crate::record::CallType;
 use crate::stack::Pair;
 
-/// Whose client and server, without variants.
+/// Client and server, without variants.
 pub(crate) type Names = (String, String);
 
-/// The best numbers of one stack at one kind of call and delay.
+/// Best numbers of one stack for one kind of call and delay.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Numbers {
-    /// Whose client and server.
+    /// Client and server.
     pub(crate) stack: Names,
-    /// Which kind of call.
+    /// Kind of call.
     pub(crate) call: CallType,
-    /// What the network adds to a round trip.
+    /// Round-trip time added by the network.
     pub(crate) round_trip: Duration,
-    /// By calls in flight, ascending: each load that was measured over one connection.
+    /// Loads measured over one connection, by ascending calls in flight.
     pub(crate) rows: Vec<LoadRow>,
 }
 
-/// So many calls in flight.
+/// Best number at one load.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LoadRow {
-    /// How many.
+    /// Calls in flight.
     pub(crate) in_flight: u32,
-    /// The ways with a fixed number of several connections, fewest first.
+    /// Strategies with a fixed number of several connections, fewest first.
     pub(crate) several: Vec<Several>,
-    /// The best number.
+    /// Best number of connections.
     pub(crate) best: Best,
-    /// How the channel that finds its own number does beside that number.
+    /// Comparison of the adaptive channel with that number.
     pub(crate) adaptive: Option<Adaptive>,
 }
 
-/// A way with several connections beside one connection.
+/// A strategy with several connections, compared with one connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Several {
-    /// The client that has them, with its variant.
+    /// Client with its variant, and server.
     pub(crate) pair: Pair,
-    /// The way.
+    /// Connection strategy.
     pub(crate) strategy: Strategy,
-    /// Its name.
+    /// Name of the line.
     pub(crate) name: String,
-    /// Its connections.
+    /// Number of connections.
     pub(crate) connections: u32,
     /// Operations per second.
     pub(crate) rate_per_s: f64,
-    /// Its rate ÷ that over one connection.
+    /// Its rate ÷ the rate over one connection.
     pub(crate) over_one: Compared,
 }
 
-/// The fewest connections that are not shown to be worse than the best.
+/// The fewest connections not shown to be worse than the best.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Best {
-    /// One, as there is nothing to compare it with: a lone call has no use for more.
+    /// One connection, with nothing to compare it with: a lone call cannot use more.
     Only,
-    /// One: of every way with several it is shown that it gains no more than [`MARGIN`].
+    /// One connection: every strategy with several is shown to gain no more than [`MARGIN`].
     One,
-    /// Several: that they gain is shown.
+    /// Several connections, with a shown gain.
     Several(Several),
-    /// No way is shown to gain, and one at least may gain more than [`MARGIN`].
+    /// No strategy is shown to gain, and at least one may gain more than [`MARGIN`].
     CannotTell,
 }
 
-/// A channel that finds its own number of connections, beside a fixed number.
+/// Comparison of an adaptive channel with a fixed number of connections.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Adaptive {
-    /// The fixed number: the best one, or where that cannot be told the one whose rate is largest.
+    /// The fixed number: the best one, or the one with the largest rate if undecided.
     pub(crate) of: u32,
-    /// Its rate ÷ that over the fixed number.
+    /// Its rate ÷ the rate over the fixed number.
     pub(crate) share: Compared,
 }
 
 impl Numbers {
-    /// What this point did beside one connection.
+    /// Returns how this cell compares with one connection.
     pub(crate) fn several(&self, cell: &Windows<'_>) -> Option<&Several> {
         let point = cell.point;
         let is_here = (Work::Call(self.call), self.round_trip) == (point.work, point.round_trip);
@@ -92,7 +92,7 @@ impl Numbers {
 }
 
 impl LoadRow {
-    /// What more connections gain, if that is shown.
+    /// Returns the best strategy with several connections if its gain is shown.
     pub(crate) fn gain(&self) -> Option<&Several> {
         match &self.best {
             Best::Several(gain) => Some(gain),
@@ -100,38 +100,38 @@ impl LoadRow {
         }
     }
 
-    /// The way whose ratio says most of this load: the best number's, or that with the largest rate.
+    /// Returns the most informative strategy at this load: the best one, or the one with the largest rate.
     pub(crate) fn told(&self) -> Option<&Several> {
         self.gain().or_else(|| fastest(self.several.iter()))
     }
 }
 
 impl Several {
-    /// The lower end of the ratio's interval; 0 without one.
+    /// Returns the lower end of the ratio's interval; 0 without one.
     pub(crate) fn least(&self) -> f64 {
         self.over_one.ratio.and_then(|ratio| ratio.interval).map_or(0.0, |interval| interval.low)
     }
 
-    /// Nothing that is worth more connections: the whole interval lies below [`MARGIN`].
+    /// Returns whether the whole interval lies below [`MARGIN`], so more connections gain too little.
     fn gains_nothing(&self) -> bool {
         let interval = self.over_one.ratio.and_then(|ratio| ratio.interval);
         self.over_one.verdict != Verdict::Faster && interval.is_some_and(|interval| interval.high <= MARGIN)
     }
 }
 
-/// How many loads have which answer; those with nothing to compare are none.
+/// Number of loads by result, without loads that have nothing to compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LoadsTally {
-    /// Several connections gain.
+    /// Loads at which several connections gain.
     pub(crate) gains: usize,
-    /// They gain no more than [`MARGIN`].
+    /// Loads at which they gain no more than [`MARGIN`].
     pub(crate) nothing: usize,
-    /// It cannot be told.
+    /// Undecided loads.
     pub(crate) cannot_tell: usize,
 }
 
 impl LoadsTally {
-    /// Loads at which several connections were compared with one.
+    /// Returns the number of loads at which several connections were compared with one.
     pub(crate) fn loads(self) -> usize {
         self.gains + self.nothing + self.cannot_tell
     }
@@ -152,13 +152,13 @@ impl<'r> FromIterator<&'r LoadRow> for LoadsTally {
     }
 }
 
-/// The row that gains most: the one whose gain is largest at the lower end of its interval. The largest ratio of many
-/// loads would be large by chance too.
+/// Returns the row with the largest gain at the lower end of its interval. The largest of many ratios could be large
+/// by chance.
 pub(crate) fn most<'n>(rows: impl Iterator<Item = &'n LoadRow>) -> Option<(&'n LoadRow, &'n Several)> {
     rows.filter_map(|row| Some((row, row.gain()?))).max_by(|(_, a), (_, b)| a.least().total_cmp(&b.least()))
 }
 
-/// For each stack, kind of call and delay that was measured over one connection; a stack's stand together.
+/// Returns the numbers of each stack, kind of call and delay measured over one connection, grouped by stack.
 pub(crate) fn numbers(channels: &Channels<'_>) -> Vec<Numbers> {
     let mut numbers = Vec::new();
     for stack in stacks(channels) {
@@ -173,12 +173,12 @@ pub(crate) fn numbers(channels: &Channels<'_>) -> Vec<Numbers> {
     numbers
 }
 
-/// The lines of this stack, its client's and server's variants all.
+/// Returns the lines of this stack, with all variants of client and server.
 pub(crate) fn lines_of<'p, 'r>(panel: &'p Panel<'r>, stack: &Names) -> Vec<&'p ChannelsLine<'r>> {
     panel.lines.iter().filter(|line| names(line.pair) == *stack).collect()
 }
 
-/// Clients and servers without their variants, in the order of measuring.
+/// Returns clients and servers without variants, in the order of measuring.
 fn stacks(channels: &Channels<'_>) -> Vec<Names> {
     distinct(channels.ways().into_iter().map(|(pair, _)| names(pair)))
 }
@@ -226,15 +226,15 @@ fn row(one: &Windows<'_>, lines: &[&ChannelsLine<'_>], floor: f64) -> LoadRow {
     LoadRow { in_flight, several, best, adaptive }
 }
 
-/// The point, if it has a fixed number of several connections, and that number. More channels that share a connection
-/// are not more connections.
+/// Returns the cell and its number of connections if that is fixed and more than one. Channels that share a connection
+/// do not count as several.
 fn with_several<'c, 'r>(cell: &'c Windows<'r>) -> Option<(&'c Windows<'r>, u32)> {
     let strategy = cell.strategy.filter(|it| matches!(it, Strategy::Fixed(_) | Strategy::PerWorker))?;
     let connections = cell.connections().unwrap_or_else(|| strategy.connections(cell.point.in_flight));
     (connections > 1).then_some((cell, connections))
 }
 
-/// `compared`: the rate of one way ÷ that of another.
+/// Returns the best number of connections. `compared` returns the rate of one strategy ÷ that of another.
 fn best(several: &[Several], compared: impl Fn(&Several, &Several) -> Option<Compared>) -> Best {
     if several.is_empty() {
         return Best::Only;

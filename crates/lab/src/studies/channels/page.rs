@@ -1,4 +1,4 @@
-//! A channels study as a page of its own.
+//! Page of a channels study.
 
 mod plots;
 mod settable;
@@ -18,7 +18,7 @@ use super::limit::{Judgement, Limit};
 use super::numbers::LoadsTally;
 use crate::load::{LabResults, facts, stacks};
 
-/// What one connection moved, and what several did.
+/// Returns cards with the throughput of one connection and of several.
 pub(super) fn cards(verdicts: &[StackVerdict]) -> Markup {
     let of_verdict = |verdict: &StackVerdict| {
         let Judgement { gain, last, tally, .. } = &verdict.judgement;
@@ -48,7 +48,7 @@ pub(super) fn cards(verdicts: &[StackVerdict]) -> Markup {
     }
 }
 
-/// What several connections did where no gain is shown.
+/// Returns the text on several connections if no gain is shown.
 fn beside(tally: LoadsTally) -> String {
     let loads = tally.loads();
     match tally {
@@ -99,7 +99,7 @@ pub(super) fn sections(study: &ChannelsAnalysis<'_>) -> Vec<Section> {
     sections
 }
 
-/// What the tables of best numbers mean.
+/// Explains the tables of best numbers.
 fn about_numbers(verdicts: &[StackVerdict]) -> String {
     let ways =
         verdicts.iter().flat_map(|it| &it.numbers.rows).map(|row| row.several.len()).max().unwrap_or(0);
@@ -149,7 +149,7 @@ fn verdict(verdict: &StackVerdict) -> Markup {
     }
 }
 
-/// Its class, and what it says.
+/// Returns the badge's class and text.
 fn badge(limit: Limit) -> (&'static str, &'static str) {
     match limit {
         Limit::Nothing => ("free", "scales"),

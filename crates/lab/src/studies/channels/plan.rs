@@ -1,4 +1,4 @@
-//! The channels study: what a client moves over one connection and over several, by calls in flight and by delay.
+//! Plan of the channels study: one connection and several, by calls in flight and by delay.
 
 use std::time::Duration;
 
@@ -13,65 +13,65 @@ use crate::study::draft::in_rounds;
 use crate::study::rounds::Length;
 use crate::study::{Plan, PlanError};
 
-/// How long a window is, warm-up included, without what a channel takes to settle.
+/// Window length with warm-up, without the time an adaptive channel takes to settle.
 const LENGTH: Length = Length {
     warmup_min: Duration::from_millis(100),
     warmup_share: 5,
     min: Duration::from_millis(300),
     max: Duration::from_secs(1),
 };
-/// How long the wire is watched, and driven before.
+/// Time for which the wire is watched, and warm-up before it.
 const WATCHED: Duration = Duration::from_millis(400);
 const WATCHED_WARMUP: Duration = Duration::from_millis(100);
-/// Rounds of ours against ours.
+/// Rounds of the noise floor.
 const NOISE_ROUNDS: u32 = 6;
-/// The noise floor is measured where few calls are in flight and where many are: with few of them a call waits for
-/// wake-ups, whose time varies more.
+/// Loads at which the noise floor is measured. With few calls in flight, each waits for wake-ups, whose time varies
+/// more.
 const NOISE_IN_FLIGHT: [u32; 2] = [4, IN_FLIGHT_TYPICAL];
-/// Where a single figure stands for a whole line it is the one nearest to this.
+/// Calls in flight that represent a whole line; the nearest measured number is used.
 const IN_FLIGHT_TYPICAL: u32 = 64;
 
-/// Numbers of connections that a service may be advised to use.
+/// Connection counts that the study may recommend for a service.
 const ADVISED: [u32; 5] = [1, 2, 4, 8, 16];
 
-/// What the channels study varies, and how long it may take.
+/// Parameters of the channels study, and its time limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChannelsOptions {
-    /// Clients, their servers, and their ways to come by connections, in the order of measuring.
+    /// Clients with their servers and connection strategies, in the order of measuring.
     pub(crate) contenders: Vec<Contender>,
-    /// Kinds of call, what they are measured over.
+    /// Kinds of call with their points.
     pub grids: Vec<Grid>,
     /// Payload bytes of a message.
     pub size: ByteSize,
-    /// How many windows each contender gets at a point.
+    /// Windows per contender and point.
     pub rounds: u32,
-    /// How long a channel that finds its own number of connections is driven before it is measured.
+    /// Time for which an adaptive channel is driven before it is measured.
     pub(crate) settle: Duration,
-    /// At how many calls in flight the wire is watched.
+    /// Calls in flight at which the wire is watched.
     pub(crate) watched: Vec<u32>,
-    /// At how many calls in flight system calls are counted.
+    /// Calls in flight at which system calls are counted.
     pub(crate) counted: Vec<u32>,
-    /// The plan's total stays within it.
+    /// Limit of the plan's total time.
     pub budget: Duration,
 }
 
-/// The points of one kind of call: every number in flight at every delay.
+/// Points of one kind of call: all combinations of load and delay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grid {
-    /// The kind.
+    /// Kind of call.
     pub call: CallType,
     /// Calls in flight.
     pub in_flight: Vec<u32>,
-    /// What the network adds to a round trip.
+    /// Round-trip times added by the network.
     pub round_trips: Vec<Duration>,
 }
 
 impl ChannelsOptions {
-    /// From 1 to 1024 calls in flight, directly and over 0.2, 1 and 5 ms.
+    /// Plans 1 to 1024 calls in flight, directly and over 0.2, 1 and 5 ms.
     ///
-    /// Six rounds: of fewer pairs of windows an interval is so wide that most loads could not be told. A window takes
-    /// a process of its own, and an adaptive channel has to settle in each, so what is short of time is the number of
-    /// points.
+    /// Six rounds are needed: with fewer pairs of windows, intervals are so wide that most loads stay undecided. Each
+    /// window takes its own process, and an adaptive channel has to settle in each. Time therefore limits the number
+    /// of points.
     pub fn whole(contenders: Vec<Contender>) -> Self {
         let micros = |round_trips: &[u64]| round_trips.iter().copied().map(Duration::from_micros).collect();
         Self {
@@ -97,7 +97,7 @@ impl ChannelsOptions {
         }
     }
 
-    /// Our client at somebody else's server: which number of connections moves most.
+    /// Plans our client with an external server, to find the number of connections that moves most.
     pub fn advice(in_flight: Vec<u32>) -> Self {
         let pair = Pair { client: Stack::ours(), server: Stack::target() };
         let with = |strategy| Contender { pair: pair.clone(), strategy };
@@ -114,7 +114,7 @@ impl ChannelsOptions {
         }
     }
 
-    /// A look at the same range: six rounds of ours alone, four where others take part.
+    /// Plans a quick overview of the same range: six rounds of ours alone, four with other stacks.
     pub fn quick(contenders: Vec<Contender>) -> Self {
         let micros = |round_trips: &[u64]| round_trips.iter().copied().map(Duration::from_micros).collect();
         let grid = |call, in_flight: &[u32], round_trips: &[u64]| Grid {
@@ -139,10 +139,11 @@ impl ChannelsOptions {
     }
 }
 
-/// Plans the study of channels: ours against ours for the noise floor, then the grid, then system calls and the wire.
+/// Plans the channels study: the noise floor, then the grid, then system calls and the wire.
 ///
-/// At each point the contenders take turns in short windows, there and back, as the stacks of the sizes study do.
-/// Delays are the outer loop and calls in flight the inner one: an interrupted study has whole lines of some delays.
+/// At each point the contenders take turns in short windows, in alternating order like the stacks of the sizes study.
+/// Delays are the outer loop and calls in flight the inner one, so an interrupted study has whole lines of some
+/// delays.
 pub fn plan(options: &ChannelsOptions) -> Result<Plan<Window>, PlanError> {
     let grids = options.grids.iter().map(Grid::sorted).collect::<Vec<_>>();
     if grids.iter().flat_map(|grid| &grid.in_flight).any(|&in_flight| in_flight == 0) {
@@ -168,7 +169,7 @@ impl Grid {
         sorted
     }
 
-    /// Those of `wanted` that are in the grid, or the nearest to them.
+    /// Returns the grid's loads nearest to the `wanted` ones.
     fn nearest(&self, wanted: &[u32]) -> Vec<u32> {
         let nearest =
             |wanted: &u32| self.in_flight.iter().copied().min_by_key(|in_flight| in_flight.abs_diff(*wanted));
@@ -178,7 +179,7 @@ impl Grid {
     }
 }
 
-/// A window of figures, of the first round. An adaptive channel is driven until it has settled.
+/// Drafts a window of figures in the first round. An adaptive channel is driven until it has settled.
 fn draft(
     options: &ChannelsOptions,
     (call, in_flight, round_trip): (CallType, u32, Duration),
@@ -188,7 +189,7 @@ fn draft(
     let connections = strategy.connections(in_flight);
     let point = Point {
         round_trip,
-        // A lone call has no use for more connections, and a channel nothing to find.
+        // A lone call cannot use more connections, so the channel need not settle.
         warmup: if strategy == Strategy::Adaptive && in_flight > 1 { options.settle } else { Duration::ZERO },
         ..Point::new(Work::Call(call), options.size, Transport::Tcp, in_flight, connections)
     };
@@ -202,18 +203,18 @@ fn figures(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
         grid.round_trips.iter().flat_map(at).collect::<Vec<_>>()
     };
     let turns = |at| in_rounds(&compared(options, at), options.rounds);
-    // A point of two grids is measured once.
+    // A point that two grids share is measured once.
     distinct(grids.iter().flat_map(of_grid)).into_iter().flat_map(turns).collect()
 }
 
-/// Those that take turns at a point.
+/// Returns the contenders that take turns at a point.
 fn compared(options: &ChannelsOptions, at: (CallType, u32, Duration)) -> Vec<Draft> {
     let taking_part = differing(&options.contenders, at.1).into_iter();
     taking_part.map(|contender| draft(options, at, contender)).collect()
 }
 
-/// The contenders without those that do what another one does: no client has more connections than calls in flight, so
-/// with one in flight four are one. Of such the one stays that is named for the number.
+/// Returns the contenders without duplicates. No client has more connections than calls in flight, so with one in
+/// flight, four are the same as one. Of equal ones the one named for the number is kept.
 fn differing(contenders: &[Contender], in_flight: u32) -> Vec<&Contender> {
     let does_as = |it: &Contender, other: &Contender| {
         let connections = |it: &Contender| {
@@ -221,7 +222,7 @@ fn differing(contenders: &[Contender], in_flight: u32) -> Vec<&Contender> {
             is_fixed.then(|| it.strategy.connections(in_flight))
         };
         let alike = connections(it).filter(|&many| connections(other) == Some(many));
-        // Clients differ by what they do with several channels.
+        // Variants of a client differ only if they have several channels.
         let same =
             |many| it.pair == other.pair || many == 1 && it.pair.client.name() == other.pair.client.name();
         it.pair.server == other.pair.server && alike.is_some_and(same)
@@ -234,7 +235,7 @@ fn differing(contenders: &[Contender], in_flight: u32) -> Vec<&Contender> {
     contenders.iter().enumerate().filter(stays).map(|(_, contender)| contender).collect()
 }
 
-/// Our one connection against our one connection, without a delay.
+/// Drafts the noise floor: our one connection against itself, without delay.
 fn noise_floor(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
     let Some(grid) = grids.first() else { return Vec::new() };
     let Some(ours) = options.contenders.iter().find(|it| it.pair.client.is_ours()) else { return Vec::new() };
@@ -246,7 +247,7 @@ fn noise_floor(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
     floors.collect()
 }
 
-/// What would disturb the figures is found in windows of its own: of the first kind of call, without a delay.
+/// Drafts separate windows for measurements that disturb the figures, of the first kind of call without delay.
 fn apart(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
     let Some(grid) = grids.first() else { return Vec::new() };
     let drafts = |wanted: &[u32]| {
@@ -258,7 +259,7 @@ fn apart(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
     watched.chain(counted).collect()
 }
 
-/// The same to watch the wire, for a fixed time.
+/// Returns the same draft for watching the wire, with a fixed length.
 fn watched(mut draft: Draft) -> Draft {
     draft.window.purpose = Purpose::Wire;
     draft.window.point.warmup += WATCHED_WARMUP;
@@ -272,7 +273,7 @@ mod tests {
     use crate::channels::contenders;
     use crate::load::Label;
 
-    /// Ours, and peers with as many ways as tonic, gRPC C++ and grpc-go have.
+    /// Returns ours, and peers with as many strategies as tonic, gRPC C++ and grpc-go have.
     fn everybody() -> Vec<Contender> {
         let cpp = ["own", "distinct", "shared", "one"].map(str::to_owned);
         let all: [(&str, &[String]); 4] =
@@ -324,8 +325,8 @@ mod tests {
                     let of_round = of_point.iter().filter(move |window| window.round == round);
                     of_round.map(|it| (it.pair.clone(), it.strategy)).collect::<Vec<_>>()
                 };
-                // With one call in flight each has one connection, and ours the channels that are not fixed besides;
-                // with four, a connection for each call is four.
+                // With one call in flight each client has one connection, and ours also its non-fixed strategies. With
+                // four in flight, a connection for each call is the same as four.
                 let expected = [(1, 4 + 2), (4, everybody().len() - 1)];
                 let expected = expected.iter().find(|(n, _)| *n == in_flight);
                 assert_eq!(

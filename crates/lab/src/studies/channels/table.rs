@@ -1,14 +1,14 @@
-//! The table of a channels study: what every study of calls has, and what was counted and watched apart.
+//! Table of a channels study: the common columns and its own.
 
 use super::analyse::Channels;
 use super::findings::{StackVerdict, several};
 use crate::load::table::{WindowColumns, windows};
 use crate::load::{Idle, Strategy, SystemCalls};
 
-/// What a channels study has besides: ratios of a load, and what was counted and watched apart, stand with every window
+/// Adds the study's own columns. Ratios of a load, and separate counts and observations, are repeated for each window
 /// of their point.
 pub(super) fn table<'a>(channels: &'a Channels<'_>, verdicts: &'a [StackVerdict]) -> WindowColumns<'a> {
-    // Bare sockets take no part: there is nothing to that a rate could stand beside.
+    // Bare sockets take no part, so there is no reference rate.
     windows(|_| None)
         .plain("strategy", |window| window.strategy.map(Strategy::name))
         .plain("round_trip_ns", |window| Some(window.point.round_trip.as_nanos()))

@@ -1,4 +1,4 @@
-//! A channels study in a terminal: best numbers, rates over calls in flight, what a point costs, and the verdicts.
+//! Terminal output of a channels study: best numbers, rates, costs and verdicts.
 
 use thalweg_measure::figures::{count, percent};
 use thalweg_measure::text::{aligned, wrapped};
@@ -11,10 +11,10 @@ use super::findings::StackVerdict;
 use crate::load::gathered::Windows;
 use crate::record::CallType;
 
-/// The table of what a point costs is of the point nearest to so many calls in flight.
+/// The table of costs uses the load nearest to this number of calls in flight.
 const IN_FLIGHT_TYPICAL: u32 = 64;
 
-/// The headline, the tables of best numbers, rates and costs, and what limits whom.
+/// Returns the headline, the tables of best numbers, rates and costs, and the verdicts.
 pub(super) fn text(study: &ChannelsAnalysis<'_>) -> String {
     let ChannelsAnalysis { results, channels, verdicts, .. } = study;
     let mut text = answer(verdicts, &results.settings).map(|answer| wrapped(&answer)).unwrap_or_default();
@@ -36,7 +36,7 @@ pub(super) fn text(study: &ChannelsAnalysis<'_>) -> String {
     text
 }
 
-/// Loads, the best number at each, and what it gains.
+/// Returns the table of loads, with the best number of connections and its gain.
 fn best_numbers(verdict: &StackVerdict) -> String {
     let table = numbers(verdict).text();
     format!("{}, {}: best number of connections\n{table}\n", verdict.stack, verdict.place())
@@ -58,14 +58,14 @@ fn rates(panel: &Panel<'_>, in_flight: &[u32]) -> String {
     format!("{call}, {network}: calls per second by calls in flight\n{}\n", aligned(&rows))
 }
 
-/// A rate, and how far its interval reaches to each side: `40.1 k ±12 %`.
+/// Returns a rate with half its interval: `40.1 k ±12 %`.
 fn rate(cell: &Windows<'_>) -> String {
     let reach = cell.rate_interval().map(|interval| interval.half_width().exp() - 1.0);
     let reach = reach.map(|reach| format!(" ±{}", percent(reach))).unwrap_or_default();
     format!("{}{reach}", count(cell.rate_per_s()))
 }
 
-/// The figures of one number of calls in flight.
+/// Returns the table of costs at one typical load.
 fn costs(panel: &Panel<'_>, verdicts: &[StackVerdict], in_flight: &[u32]) -> String {
     const LEFT_OUT: [&str; 8] =
         ["Call", "Round trip", "In flight", "Rate", "÷ one", "Client busy", "Server busy", "Errors"];

@@ -1,4 +1,4 @@
-//! Small made-up results, and what is said of them.
+//! Tests of the texts on small made-up results.
 
 mod agreement;
 
@@ -17,12 +17,12 @@ use crate::record::CallType;
 use crate::stack::{Pair, Stack};
 use crate::study::StudyKind;
 
-/// A study that is empty but for what both sides run on.
+/// Returns an empty study with machine and versions.
 fn empty() -> LabResults {
     LabResults { study: StudyKind::Channels, ..crate::tests::sample::sizes() }
 }
 
-/// A window of this rate, over so many connections.
+/// Returns a window with this rate and number of connections.
 fn window(
     (client, strategy): (&str, Strategy),
     round_trip: Duration,
@@ -50,7 +50,7 @@ fn window(
     window
 }
 
-/// Windows of so many rounds, whose rates are off by up to a part of `spread` each.
+/// Returns windows of several rounds, whose rates differ by up to `spread`.
 fn rounds(
     way: (&str, Strategy),
     round_trip: Duration,
@@ -66,7 +66,7 @@ fn rounds(
     (0..rounds).map(of_round).collect()
 }
 
-/// Windows that leave no doubt.
+/// Returns windows that leave no doubt.
 fn sure(
     way: (&str, Strategy),
     round_trip: Duration,
@@ -79,7 +79,7 @@ fn sure(
 const ONE: Strategy = Strategy::Fixed(1);
 const FOUR: Strategy = Strategy::Fixed(4);
 
-/// gRPC C++, as was published: channels with equal arguments share a connection, those with their own pool do not.
+/// Returns gRPC C++ as published: channels with equal arguments share a connection, those with their own pool do not.
 fn published() -> LabResults {
     let mut results = empty();
     results.points = Vec::new();
@@ -202,14 +202,14 @@ fn who_asks_of_a_server_is_told_how_many_connections_are_enough() {
             for mut window in rounds(way, Duration::ZERO, 64, (rate, connections), (4, spread)) {
                 window.pair.as_mut().unwrap().server = Stack::target();
                 window.usage = None;
-                // Each way is off in a round of its own.
+                // Each strategy is off in a different round.
                 window.round = (window.round + connections.ilog2()) % 4;
                 results.points.push(window);
             }
         }
         let channels = Channels::of(&results);
         assert_eq!(channels.panels[0].lines[1].label(), "thalweg, 2 connections");
-        // Nobody looked at the client from outside: it says itself what it used.
+        // The client was not observed from outside, so its own report is used.
         assert!(channels.panels[0].lines[0].at(64).unwrap().client().unwrap().processors > 0.0);
         advised(&verdicts(&channels, &results.settings), &results.settings).unwrap()
     };
@@ -250,7 +250,7 @@ fn the_best_number_is_the_fewest_that_are_not_shown_to_be_worse_than_the_best() 
     check(&[(1, 100.0), (2, 101.0), (3, 60.0)], (6, 0.01), Some(1));
     check(&[(1, 100.0), (2, 60.0), (3, 50.0)], (6, 0.02), Some(1));
     check(&[(1, 100.0), (2, 120.0)], (6, 0.2), None);
-    // Two windows have no interval, whatever they say.
+    // Two windows never give an interval.
     check(&[(1, 100.0), (2, 500.0)], (2, 0.0), None);
     check(&[(1, 100.0)], (6, 0.02), Some(1));
 }

@@ -1,4 +1,4 @@
-//! What a codec study's figures say: pure functions of its results.
+//! Analysis of a codec study, as pure functions of its results.
 
 use thalweg_measure::statistics::median;
 
@@ -7,128 +7,130 @@ use super::results::CodecResults;
 use super::tables::{Allocations, CallsOf, CodecStep};
 use crate::load::gathered::distinct;
 
-/// Everything that reports show, of all lines, peers' lines behind ours.
+/// Figures of all lines, for reports.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CodecFigures {
-    /// Each line of the study, in its order.
+    /// Lines in the study's order, then those of peers.
     pub(crate) lines: Vec<LineFigures>,
-    /// How much a line differs from itself.
+    /// Noise floor.
     pub(crate) noise: Option<CodecNoise>,
-    /// What conversions are of a call.
+    /// Conversions as shares of calls.
     pub(crate) shares: Vec<CallShare>,
 }
 
-/// What was found of one line.
+/// Figures of one line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LineFigures {
-    /// Which.
+    /// The line.
     pub(crate) line: CodecLine,
-    /// What its codec makes.
+    /// The codec's format.
     pub(crate) format: Format,
-    /// The message's type is known at run time only.
+    /// Whether the message's type is known only at run time.
     pub(crate) dynamic: bool,
-    /// Whose memory holds what is decoded, where anything is and it is known.
+    /// Whether decoded messages own their memory; `None` if unknown or nothing is decoded.
     pub(crate) decodes: Option<Decodes>,
-    /// Measured by a peer, in a way of its own.
+    /// Whether a peer measured it, with its own method.
     pub(crate) of_peer: bool,
-    /// By numbers of conversions, smallest first. A peer has none.
+    /// Steps by ascending number of conversions. Empty for a peer.
     pub(crate) steps: Vec<StepFigure>,
-    /// Time of a conversion, ns: the median of the rounds at the largest number of conversions.
+    /// Time per conversion, ns: the median of the rounds at the largest number of conversions.
     pub(crate) ns: f64,
-    /// How much the rounds differ there: half of them lie within so much of each other, as a share of the median.
+    /// Interquartile range of the rounds there, as a share of the median.
     pub(crate) spread: f64,
-    /// By how much the slowest round is above the fastest, as a share of the median.
+    /// Difference between slowest and fastest round, as a share of the median.
     pub(crate) range: f64,
     /// Bytes of a message.
     pub(crate) bytes: f64,
-    /// What was asked of the allocator.
+    /// Allocations per conversion.
     pub(crate) allocations: Option<Allocations>,
-    /// Instructions of a conversion.
+    /// Instructions per conversion.
     pub(crate) instructions: Option<f64>,
 }
 
-/// One number of conversions.
+/// Figures at one number of conversions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct StepFigure {
-    /// How many.
+    /// Number of conversions.
     pub(crate) conversions: u64,
-    /// Time of a conversion, ns: the median of the rounds.
+    /// Time per conversion, ns: the median of the rounds.
     pub(crate) ns: f64,
-    /// The fastest round.
+    /// Time per conversion of the fastest round, ns.
     pub(crate) min: f64,
-    /// The slowest round.
+    /// Time per conversion of the slowest round, ns.
     pub(crate) max: f64,
 }
 
-/// How much the same work differs from itself.
+/// Noise floor: difference between two measurements of the same work.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CodecNoise {
-    /// The largest factor between a line and its double, both medians at the largest number of conversions: 1.03.
+    /// Largest factor between a line and its duplicate, such as 1.03, from medians at the largest number of
+    /// conversions.
     pub(crate) floor: f64,
-    /// The median of these factors.
+    /// Median of these factors.
     pub(crate) typical: f64,
-    /// How many lines were measured twice.
+    /// Number of duplicated lines.
     pub(crate) doubles: usize,
-    /// The median of all lines' spreads.
+    /// Median of all lines' spreads.
     pub(crate) spread: f64,
 }
 
-/// What conversions are of a call over a UNIX socket in which a message is echoed: the client encodes and the server
-/// decodes the request, the server encodes and the client decodes the answer.
+/// Share of conversions in an echo call over a Unix socket. The client encodes the request and decodes the response,
+/// and the server does the reverse.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CallShare {
     /// The message.
     pub(crate) data: String,
     /// The codec.
     pub(crate) codec: String,
-    /// What it makes.
+    /// The codec's format.
     pub(crate) format: Format,
     /// Calls in flight.
     pub(crate) in_flight: u32,
     /// Bytes of a message.
     pub(crate) bytes: f64,
-    /// Both conversions of both messages, ns.
+    /// Encoding and decoding of both messages, ns.
     pub(crate) conversions_ns: f64,
-    /// The call without them, ns: its median time where it is alone, both sides' processor time where many are in
+    /// The call without conversions, ns: its median time if it is alone, or both sides' processor time if many are in
     /// flight.
     pub(crate) call_ns: f64,
 }
 
 impl CallShare {
-    /// Of the whole.
+    /// Returns the conversions' share of the whole.
     pub(crate) fn share(&self) -> f64 {
         self.conversions_ns / self.whole_ns()
     }
 
-    /// Call and conversions.
+    /// Returns the time of call and conversions, ns.
     pub(crate) fn whole_ns(&self) -> f64 {
         self.conversions_ns + self.call_ns
     }
 }
 
 impl LineFigures {
-    /// Bytes of messages per second.
+    /// Returns bytes of messages per second.
     pub(crate) fn bytes_per_s(&self) -> f64 {
         self.bytes * 1e9 / self.ns
     }
 
-    /// The largest number of conversions.
+    /// Returns the largest number of conversions.
     pub(crate) fn conversions(&self) -> u64 {
         self.steps.last().map_or(0, |step| step.conversions)
     }
 }
 
 impl CodecFigures {
-    /// The line of this message, codec and operation.
+    /// Returns the line of this message, codec and operation.
     pub(crate) fn line(&self, data: &str, codec: &str, operation: Operation) -> Option<&LineFigures> {
         self.lines
             .iter()
             .find(|it| it.line.data == data && it.line.codec == codec && it.line.operation == operation)
     }
 
-    /// Of Protobuf and of the other formats the fastest lines that take part, of those that this process measured.
+    /// Returns the fastest eligible lines of Protobuf and of the other formats, among those measured by our own
+    /// program.
     ///
-    /// What is owned is beside what is owned, and what is borrowed beside what is borrowed, in this order.
+    /// Owned results are paired with owned ones, then borrowed with borrowed ones.
     pub(super) fn fastest_alike(
         &self,
         data: &str,
@@ -149,7 +151,7 @@ impl CodecFigures {
     }
 }
 
-/// Tells what the figures say.
+/// Analyses the results.
 pub(crate) fn analyse(results: &CodecResults) -> CodecFigures {
     let lines: Vec<LineFigures> = own_lines(results).chain(peers_lines(results)).collect();
     let shares = shares(results, &lines);
@@ -179,7 +181,7 @@ fn peers_lines(results: &CodecResults) -> impl Iterator<Item = LineFigures> + '_
     lines.filter_map(|it| figures(results, &it.line, &it.ns_per_conversion, it.bytes))
 }
 
-/// Of a line whose conversions took these times, ns; of a peer, unless more is known.
+/// Returns the figures of a line from its times per conversion in ns. They are a peer's unless extended.
 fn figures(results: &CodecResults, line: &CodecLine, times: &[f64], bytes: f64) -> Option<LineFigures> {
     let codec = results.codec(&line.codec)?;
     let StepFigure { ns, min, max, .. } = StepFigure::of(0, times)?;
@@ -199,7 +201,7 @@ fn figures(results: &CodecResults, line: &CodecLine, times: &[f64], bytes: f64) 
     })
 }
 
-/// Steps of a line that have a valid window.
+/// Returns the steps of a line that have a valid window.
 fn steps_of<'a>(
     results: &'a CodecResults,
     line: &'a CodecLine,
@@ -214,7 +216,7 @@ fn per_conversion(step: &CodecStep) -> Vec<f64> {
 }
 
 impl StepFigure {
-    /// Of so many conversions, each of which took these times, ns, by round.
+    /// Summarizes the times per conversion, in ns by round.
     fn of(conversions: u64, times: &[f64]) -> Option<Self> {
         let end = |pick: fn(f64, f64) -> f64| times.iter().copied().reduce(pick);
         let ns = median(times.iter().copied())?;
@@ -263,7 +265,7 @@ fn shares(results: &CodecResults, lines: &[LineFigures]) -> Vec<CallShare> {
     results.calls.iter().filter_map(of).collect()
 }
 
-/// How far the middle half of the values reaches.
+/// Returns the interquartile range.
 fn middle_half(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! A codec study, analysed: what every exporter writes down.
+//! Analysis of a codec study, for all exporters.
 
 use super::analyse::{CodecFigures, analyse};
 use super::doubts::doubts;
@@ -6,17 +6,17 @@ use super::findings::Findings;
 use super::results::CodecResults;
 use crate::findings::{Doubt, Finding};
 
-/// What its results say.
+/// A codec study with everything derived from its results.
 #[derive(Debug)]
 pub(crate) struct CodecAnalysis<'r> {
     pub(super) results: &'r CodecResults,
     /// The figures of all lines.
     pub(crate) figures: CodecFigures,
-    /// The study in a sentence.
+    /// Answer in a sentence.
     pub(crate) answer: Option<String>,
-    /// What was found, most wanted first.
+    /// Findings, most important first.
     pub(crate) findings: Vec<Finding>,
-    /// What to know before the figures are used.
+    /// Doubts about the figures.
     pub(crate) doubts: Vec<Doubt>,
     /// Why there is no answer, if too many windows are not valid.
     pub(super) unanswered: Option<String>,

@@ -1,4 +1,4 @@
-//! What a study of codecs came to, as small JSON: the figures that documents quote, without the windows behind them.
+//! Condensed results of a codec study.
 
 use serde_json::{Value, json};
 use thalweg_measure::figures::short;
@@ -8,8 +8,7 @@ use super::analysis::CodecAnalysis;
 use super::tables::MessageSize;
 use crate::load::condensed;
 
-/// The machine, the codecs, the median time of each line, bytes of messages, shares of calls, and what the study itself
-/// says of them.
+/// Returns the machine, codecs, median times of lines, message sizes, shares of calls, and findings.
 pub(super) fn condensed(analysis: &CodecAnalysis<'_>) -> String {
     let CodecAnalysis { results, figures: CodecFigures { lines, noise, shares }, .. } = analysis;
     let body = json!({

@@ -1,4 +1,4 @@
-//! The table of a codec study: a line for each step of each line.
+//! Table of a codec study, with one row for each step of each line.
 
 use thalweg_measure::page::table::Columns;
 
@@ -7,14 +7,14 @@ use super::line::Decodes;
 use super::results::CodecResults;
 use super::tables::MessageSize;
 
-/// A line of the study at one number of conversions.
+/// A line at one number of conversions.
 struct Row<'a> {
     figures: &'a LineFigures,
     step: StepFigure,
     size: Option<&'a MessageSize>,
 }
 
-/// The figures as a table. What is not known is empty.
+/// Returns the table. Unknown values are empty.
 pub(super) fn csv(results: &CodecResults, analysis: &CodecFigures) -> String {
     let rows = analysis.lines.iter().flat_map(|figures| {
         let size = results.size(&figures.line.data, &figures.line.codec);
@@ -44,7 +44,7 @@ pub(super) fn csv(results: &CodecResults, analysis: &CodecFigures) -> String {
         .csv()
 }
 
-/// A peer has no steps: its figure stands alone, of an unknown number of conversions.
+/// Returns a line's steps. A peer has one figure, for an unknown number of conversions.
 fn steps(figures: &LineFigures) -> Vec<StepFigure> {
     if figures.steps.is_empty() {
         let ns = figures.ns;

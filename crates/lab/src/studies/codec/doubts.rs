@@ -1,4 +1,4 @@
-//! What speaks against the figures of a codec study.
+//! Doubts about the figures of a codec study.
 
 use thalweg_measure::figures::percent;
 
@@ -7,12 +7,12 @@ use super::results::CodecResults;
 use crate::findings::Doubt;
 use crate::load::remarks::of_machine;
 
-/// Doubles that differ by more than this say that the machine was busy.
+/// Noise floor above which the machine was probably busy.
 const FLOOR_HIGH: f64 = 1.25;
-/// Iterations of a peer that differ by more than this share of their median are not of one speed.
+/// Spread of a peer's iterations, as a share of their median, above which they count as unsteady.
 const UNSTEADY: f64 = 0.3;
 
-/// What to know before the figures are used.
+/// Returns the doubts about the figures.
 pub(super) fn doubts(results: &CodecResults, analysis: &CodecFigures) -> Vec<Doubt> {
     let mut doubts = of_machine(&results.machine, &results.versions);
     if let Some(noise) = analysis.noise.as_ref().filter(|noise| noise.floor > FLOOR_HIGH) {

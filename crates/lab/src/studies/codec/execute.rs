@@ -1,4 +1,4 @@
-//! Measures the windows of a codec study.
+//! Executes the windows of a codec study.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,17 +22,17 @@ use crate::process::{ProcessExecutor, Program};
 use crate::stack::{OURS, Stack};
 use crate::study::{Execute, ExecuteError, LeftOut};
 
-/// The first look at a line ends when its conversions took so long.
+/// Time after which the first estimate of a line ends.
 const LOOK: Duration = Duration::from_millis(1);
-/// Where messages lie for programs that are not this one, and callgrind's files.
+/// Prefix of the folder for messages that other programs read, and for callgrind's files.
 const FILES: &str = "codec-files-";
 
-/// Lets the program convert, our own stack make calls, and other programs convert the same messages.
+/// Runs the codec program, calls of our own stack, and other programs that convert the same messages.
 pub struct CodecExecutor<'b> {
     program: &'b mut CodecProgram,
     calls: Calls,
     peers: Option<PeersDirectory>,
-    /// Peers measure for as short as makes sense.
+    /// Whether peers measure as briefly as possible.
     quick: bool,
     /// The study's folder.
     directory: PathBuf,
@@ -41,8 +41,8 @@ pub struct CodecExecutor<'b> {
 }
 
 impl<'b> CodecExecutor<'b> {
-    /// `ours` makes the calls, its client and its server on the processors assigned to them. Files for other programs
-    /// lie in `directory` as long as they are needed.
+    /// Creates an executor. `ours` makes the calls, with client and server on their assigned processors. Temporary
+    /// files for other programs are in `directory`.
     pub fn new(
         program: &'b mut CodecProgram,
         ours: Program,
@@ -61,14 +61,14 @@ impl<'b> CodecExecutor<'b> {
         }
     }
 
-    /// Where peers are, and whether they measure for as short as makes sense.
+    /// Sets the folder of peers, and whether they measure as briefly as possible.
     #[must_use]
     pub fn with_peers(self, peers: Option<PeersDirectory>, quick: bool) -> Self {
         Self { peers, quick, ..self }
     }
 
-    /// Finds out about how long a conversion of each line takes. Of each message and operation the first codec is
-    /// looked at twice: it is measured beside itself. A line that fails is left out, with the reason.
+    /// Estimates the time of a conversion for each line. The first codec of each message and operation gets a
+    /// duplicate, for the noise floor. A line that fails is left out, with the reason.
     pub fn look(&mut self, lines: &[CodecLine], left_out: &mut Vec<LeftOut>) -> Vec<LineEstimate> {
         let mut estimates: Vec<LineEstimate> = Vec::new();
         for line in lines {
@@ -89,7 +89,7 @@ impl<'b> CodecExecutor<'b> {
         estimates
     }
 
-    /// Converts, and sees whether others kept the program waiting meanwhile.
+    /// Converts, and observes whether other programs kept the codec program waiting.
     fn convert(&mut self, line: &CodecLine, conversions: u64) -> Result<CodecFound, String> {
         let sides = Sides { client: Side::of(self.program.process(), None), server: None };
         let sample = || sides.sample().ok();
@@ -112,7 +112,7 @@ impl<'b> CodecExecutor<'b> {
         peers::convert(peers, name, &folder, self.quick)
     }
 
-    /// A folder that is there from when it is needed to the end of the study.
+    /// Returns a temporary folder, created on first use and kept until the end of the study.
     fn folder(&mut self) -> Result<PathBuf, String> {
         if self.files.is_none() {
             let made = tempfile::Builder::new().prefix(FILES).tempdir_in(&self.directory);
@@ -156,11 +156,11 @@ fn first_look(program: &mut CodecProgram, line: &CodecLine) -> Result<f64, Strin
     }
 }
 
-/// Calls between this program and this program, whose server starts with the first of them.
+/// Calls between client and server of this program. The server starts with the first call.
 struct Calls {
     ours: Program,
     cpus: CpuAssignment,
-    /// Or why there are no more calls.
+    /// The executor, or why calls are no longer possible.
     executor: Option<Result<ProcessExecutor, String>>,
 }
 
@@ -179,7 +179,7 @@ impl Calls {
         let executor = started.as_mut().map_err(|reason| ExecuteError::Window(reason.clone()))?;
         match executor.measure(&calls_window(calls, round)) {
             Ok(found) => figures(&found).map_err(ExecuteError::Window),
-            // Conversions need no server.
+            // Conversions need no server, so the study continues.
             Err(ExecuteError::Study(reason)) => {
                 *started = Err(reason.clone());
                 Err(ExecuteError::Window(reason))
@@ -189,7 +189,7 @@ impl Calls {
     }
 }
 
-/// The figures of a valid window, or why there are none.
+/// Returns the figures of a valid window, or why there are none.
 fn figures(found: &load::Found) -> Result<CallFigures, String> {
     let load::Found::Figures(measured) = found else { return Err("the window found no figures".to_owned()) };
     let (load, usage) = (&measured.load, measured.usage.as_ref());

@@ -1,4 +1,4 @@
-//! What a codec study found.
+//! Findings of a codec study.
 
 use std::fmt;
 
@@ -12,19 +12,19 @@ use super::span::{ComparedFigure, Span};
 use super::tables::CodecInfo;
 use crate::findings::{Finding, found};
 
-/// What protobuf-java was once said to be faster than Jackson by.
+/// Published factor by which protobuf-java was faster than Jackson.
 const PUBLISHED_RATIO: f64 = 7.0;
-/// Formats that are read as JSON.
+/// Formats that count as JSON.
 pub(super) const JSON: [Format; 2] = [Format::Json, Format::ProtoJson];
 const ROUND_TRIP: ComparedFigure = ComparedFigure::Time(Operation::RoundTrip);
 const RAW: ComparedFigure = ComparedFigure::Bytes(|size| size.raw);
 
-/// Results and their figures, of which findings are told.
+/// Results and figures, from which findings are derived.
 #[derive(Clone, Copy)]
 pub(super) struct Findings<'a> {
     results: &'a CodecResults,
     analysis: &'a CodecFigures,
-    /// The first codec of Protobuf and the first of JSON: those that stand for their formats.
+    /// First codecs of Protobuf and of JSON, which represent their formats.
     pair: Option<(&'a str, &'a str)>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Findings<'a> {
         Self { results, analysis, pair: first(&[Format::Protobuf]).zip(json()) }
     }
 
-    /// The study in a sentence.
+    /// Returns the answer in a sentence.
     pub(super) fn answer(self) -> Option<String> {
         let (protobuf, json) = self.pair?;
         let (time, bytes) = (self.span(ROUND_TRIP, json, protobuf)?, self.span(RAW, json, protobuf)?);
@@ -47,7 +47,7 @@ impl<'a> Findings<'a> {
         Some(format!("As JSON, {messages} {time} the time of Protobuf, and {bytes} the bytes"))
     }
 
-    /// What was found, most wanted first.
+    /// Returns the findings, most important first.
     pub(super) fn all(self) -> Vec<Finding> {
         found([
             ("Where Protobuf wins", self.where_it_wins()),
@@ -64,12 +64,12 @@ impl<'a> Findings<'a> {
         ])
     }
 
-    /// How many times that of `other` a figure of codec `one` is.
+    /// Returns the range of ratios between codec `one` and codec `other`.
     fn span(self, figure: ComparedFigure, one: &str, other: &str) -> Option<Span<'a>> {
         Span::of(figure.ratios((self.results, self.analysis), one, other))
     }
 
-    /// What to know where one of two codecs owns what it decodes, and the other borrows it.
+    /// Returns a note if one codec owns what it decodes and the other borrows it.
     fn unlike(self, one: &str, other: &str) -> Option<String> {
         let decodes = |name: &str| self.results.codec(name)?.decodes;
         let (borrows, owns) = match (decodes(one)?, decodes(other)?) {
@@ -80,7 +80,7 @@ impl<'a> Findings<'a> {
         Some(format!("{borrows} borrows what it decodes, and each field is read; {owns} owns it"))
     }
 
-    /// The same as a sentence behind others, or nothing.
+    /// Returns that note as a sentence to append, or nothing.
     fn unlike_sentence(self, one: &str, other: &str) -> String {
         self.unlike(one, other).map(|it| format!(" Unlike each other, {it}.")).unwrap_or_default()
     }
@@ -105,10 +105,10 @@ impl<'a> Findings<'a> {
         Some(text + &self.unlike_sentence(protobuf, json))
     }
 
-    /// Message by message and operation by operation, beginning where Protobuf does worst. Where bytes are decoded,
-    /// owned messages are matched with owned ones, and borrowed with borrowed.
+    /// Matches formats by message and operation, starting with Protobuf's worst. Owned decoding is matched with owned,
+    /// and borrowed with borrowed.
     ///
-    /// All codecs take part, or those alone that know the type when they are compiled.
+    /// `only_static` restricts it to codecs that know the type at compile time.
     fn matches(self, others: &[Format], only_static: bool) -> Vec<FormatMatch<'a>> {
         let takes_part = |line: &LineFigures| !(only_static && line.dynamic);
         let at = |(data, operation): (&str, Operation)| {
@@ -122,7 +122,7 @@ impl<'a> Findings<'a> {
         matches
     }
 
-    /// The fastest codec of each format, and beyond the noise or not.
+    /// Describes where Protobuf is not the fastest, beyond the noise or not.
     fn where_it_does_not(self) -> Option<String> {
         let floor = self.analysis.noise.as_ref().map_or(1.0, |noise| noise.floor);
         let faster = |it: &&FormatMatch<'_>| it.ratio * floor < 1.0;
@@ -211,7 +211,7 @@ impl<'a> Findings<'a> {
         ))
     }
 
-    /// Codecs of ProtoJSON beside the first of them, and that one beside JSON of plain structs.
+    /// Compares ProtoJSON codecs with the first of them, and that one with JSON of plain structs.
     fn proto_json(self) -> Option<String> {
         let first = self.results.first_of(&[Format::ProtoJson])?;
         let beside = |name: &str, other: &str| {
@@ -227,8 +227,8 @@ impl<'a> Findings<'a> {
         (!compared.is_empty()).then(|| format!("For a round trip, {compared}."))
     }
 
-    /// Dynamic codecs of Protobuf beside each other, and beside those that know the type: the first, and the first that
-    /// decodes as the dynamic one does.
+    /// Compares dynamic Protobuf codecs with each other, and with static ones: the first, and the first that decodes
+    /// as the dynamic one does.
     fn at_run_time(self) -> Option<String> {
         let protobuf = |dynamic: bool| {
             let is_it = move |it: &&CodecInfo| it.format == Format::Protobuf && it.dynamic == dynamic;
@@ -267,7 +267,7 @@ impl<'a> Findings<'a> {
         ))
     }
 
-    /// Ten conversions beside the largest number of them.
+    /// Compares ten conversions with the largest number of them.
     fn first_conversions(self) -> Option<String> {
         let lines = &self.analysis.lines;
         let slower = |line: &LineFigures| {
@@ -323,9 +323,9 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// The fastest of Protobuf at a message and an operation, and the fastest of another format.
+/// The fastest Protobuf codec for a message and operation, and the fastest of another format.
 struct FormatMatch<'a> {
-    /// The other's time ÷ Protobuf's.
+    /// Time of the other ÷ time of Protobuf.
     ratio: f64,
     protobuf: &'a LineFigures,
     other: &'a LineFigures,
@@ -341,7 +341,7 @@ impl fmt::Display for FormatMatch<'_> {
     }
 }
 
-/// A sentence that ends with the first ones in a row, and how many more there are.
+/// Returns a sentence that lists the first items and the number of the others.
 fn listed(said: &str, items: impl Iterator<Item = impl ToString>) -> Option<String> {
     const LISTED_MAX: usize = 3;
     let items: Vec<String> = items.map(|item| item.to_string()).collect();

@@ -1,29 +1,29 @@
-//! What is measured as one line, and the words for it.
+//! A measured line and its names.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How many conversions come before each window, without being counted.
+/// Uncounted conversions before each window.
 pub const WARM_UPS: u64 = 50;
 
-/// What is done to a message.
+/// Operation on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Operation {
-    /// An object becomes bytes.
+    /// Encodes an object as bytes.
     Encode,
-    /// Bytes become an object, which is dropped.
+    /// Decodes bytes to an object, which is dropped.
     Decode,
-    /// An object becomes bytes, and these become another object, which is dropped.
+    /// Encodes an object and decodes the bytes to another object, which is dropped.
     RoundTrip,
 }
 
 impl Operation {
-    /// All of them, in the order in which they are measured.
+    /// All operations, in the order of measuring.
     pub(crate) const ALL: [Self; 3] = [Self::Encode, Self::Decode, Self::RoundTrip];
 
-    /// Bytes become an object in it.
+    /// Returns whether the operation decodes.
     pub(crate) fn decodes(self) -> bool {
         self != Self::Encode
     }
@@ -39,17 +39,17 @@ impl fmt::Display for Operation {
     }
 }
 
-/// What bytes a codec makes.
+/// Format of a codec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Format {
     /// Protobuf's binary format.
     Protobuf,
-    /// JSON, as the program's own types are written.
+    /// JSON in the natural form of the program's own types.
     Json,
-    /// JSON as Protobuf maps it: 64-bit integers are strings, names are in camel case, defaults are left out.
+    /// Protobuf's JSON mapping: 64-bit integers are strings, names are in camel case, defaults are omitted.
     ProtoJson,
-    /// MessagePack, structs as maps with names.
+    /// MessagePack, with structs as maps of field names.
     MessagePack,
 }
 
@@ -64,13 +64,13 @@ impl fmt::Display for Format {
     }
 }
 
-/// Whose memory holds what a codec decodes.
+/// Ownership of decoded messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Decodes {
-    /// The message's own: nothing of it is in the bytes any more.
+    /// The message owns its memory, and needs the bytes no longer.
     Owned,
-    /// Strings stay in the bytes. Each field is read within the time, as its user still has to.
+    /// Strings borrow from the bytes. Each field is read within the measured time, as a user would have to.
     Borrowed,
 }
 
@@ -83,14 +83,14 @@ impl fmt::Display for Decodes {
     }
 }
 
-/// What is measured as one line: a codec doing something to a kind of message.
+/// A line: a codec's operation on a kind of message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CodecLine {
-    /// The message's name, see `DataInfo`.
+    /// Name of the message, see `DataInfo`.
     pub(crate) data: String,
-    /// The codec's name, see `CodecInfo`.
+    /// Name of the codec, see `CodecInfo`.
     pub(crate) codec: String,
-    /// What is done.
+    /// Operation.
     pub(crate) operation: Operation,
 }
 

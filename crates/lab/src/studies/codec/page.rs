@@ -1,4 +1,4 @@
-//! The page of a codec study.
+//! Page of a codec study.
 
 mod charts;
 
@@ -18,10 +18,10 @@ use super::tables::{CodecInfo, DataInfo};
 use crate::report::origin::Facts;
 use crate::report::topics::findings;
 
-/// A card for each message up to this many.
+/// Highest number of messages with a card.
 const CARDS_MAX: usize = 4;
 
-/// What was measured on which machine.
+/// Returns a sentence on what was measured and on which machine.
 pub(super) fn lede(results: &CodecResults) -> String {
     format!(
         "{}, {} of message, on {}.",
@@ -31,7 +31,7 @@ pub(super) fn lede(results: &CodecResults) -> String {
     )
 }
 
-/// A card for each message of the first few: the fastest round trip of each format, owned if any codec's is.
+/// Returns a card for each of the first messages: the fastest round trip of each format, owned if possible.
 pub(super) fn cards(results: &CodecResults, analysis: &CodecFigures) -> Markup {
     let of_data = |data: &DataInfo| {
         let alike = analysis.fastest_alike(&data.name, Operation::RoundTrip, &JSON, |_| true);
@@ -84,7 +84,7 @@ pub(super) fn sections(study: &CodecAnalysis<'_>) -> Vec<Section> {
     ]
 }
 
-/// All figures.
+/// Returns the table of all figures.
 fn table(results: &CodecResults, analysis: &CodecFigures) -> Table {
     let whole = |bytes: f64| format!("{bytes:.0}");
     let size = |line: &LineFigures| results.size(&line.line.data, &line.line.codec);
@@ -141,7 +141,7 @@ pub(super) fn method(results: &CodecResults) -> Vec<String> {
     method
 }
 
-/// What is the same for all codecs.
+/// Method common to all codecs.
 const ALIKE: [&str; 3] = [
     "Everybody encodes into a buffer that is cleared and used again, and decodes from bytes in memory. What is \
      decoded is dropped within the time. Before anything is timed, each codec has read back what it wrote.",
@@ -151,7 +151,7 @@ const ALIKE: [&str; 3] = [
     "serde’s codecs convert plain structs, Protobuf’s the messages that they generate. JSON writes what is absent as \
      null.",
 ];
-/// How the noise, allocations and instructions are told.
+/// How noise, allocations and instructions are determined.
 const COUNTED: [&str; 2] = [
     "Of each message and operation the first codec is measured a second time in the same rounds: what the two differ \
      by is the noise floor.",
@@ -159,7 +159,7 @@ const COUNTED: [&str; 2] = [
      callgrind, in a run of its own, from the program’s user space alone.",
 ];
 
-/// `thalweg: dynamic messages (borrowed, read)`.
+/// Describes a codec: `thalweg: dynamic messages (borrowed, read)`.
 fn used(codec: &CodecInfo) -> String {
     let decodes = codec.decodes.map(|decodes| format!(" ({decodes})")).unwrap_or_default();
     format!("{}: {}{decodes}", codec.name, codec.about)

@@ -1,4 +1,4 @@
-//! Programs of other languages that convert the same messages: `peer convert`, see `peers/README.md`.
+//! Peers in other languages that convert the same messages with `peer convert`, see `peers/README.md`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,10 +8,10 @@ use serde::Deserialize;
 use super::tables::{CodecInfo, PeerLine, PeerLoop, PeerResult};
 use crate::peers::{CONVERTERS, PeersDirectory};
 
-/// The schema of what a peer prints.
+/// Schema of a peer's output.
 const PEER_SCHEMA: &str = "thalweg.codec-peer/1";
 
-/// What `peer convert` prints.
+/// Output of `peer convert`.
 #[derive(Deserialize)]
 struct Printed {
     schema: String,
@@ -23,7 +23,7 @@ struct Printed {
     loops: Vec<PeerLoop>,
 }
 
-/// Lets the peer convert the messages in `folder`, as [`PEER_SCHEMA`] says; `quick`: for as short as makes sense.
+/// Runs a peer on the messages in `folder` and reads its [`PEER_SCHEMA`] output. `quick`: as briefly as possible.
 pub(super) fn convert(
     peers: &PeersDirectory,
     name: &str,

@@ -1,4 +1,4 @@
-//! Which windows a codec study has, and how long they will take.
+//! Plan of a codec study: windows and their expected time.
 
 use std::time::Duration;
 
@@ -9,78 +9,79 @@ use crate::load::gathered::grouped;
 use crate::study::rounds::interleaved;
 use crate::study::{Plan, PlanError};
 
-/// What starting a window takes besides its conversions.
+/// Time per window in addition to its conversions.
 const WINDOW_OVERHEAD: Duration = Duration::from_micros(20);
-/// Calls by themselves, and enough of them to keep both sides busy.
+/// Loads of calls: one alone, and enough to keep both sides busy.
 pub(super) const CALLS_IN_FLIGHT: [u32; 2] = [1, 64];
 const CALL_ROUNDS: u32 = 3;
-/// What a peer takes, quick and whole.
+/// Time that a peer takes: quick, and whole.
 const PEER_TAKES: [Duration; 2] = [Duration::from_secs(115), Duration::from_secs(10 * 60)];
 
-/// How far a study goes.
+/// Extent of a study.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodecOptions {
-    /// Numbers of conversions, each a window of its own.
+    /// Numbers of conversions, each measured in its own windows.
     pub steps: Vec<u64>,
-    /// How many windows each line has at each step.
+    /// Windows of each line at each step.
     pub rounds: u32,
-    /// All windows together take no longer. Steps that would are left out, the longest first.
+    /// Total time limit of the windows. Steps that exceed it are left out, the longest first.
     pub budget: Duration,
 }
 
 impl CodecOptions {
-    /// 10 to 10⁷ conversions, within half an hour.
+    /// Measures 10 to 10⁷ conversions, within half an hour.
     pub fn whole() -> Self {
         Self { steps: steps(7), rounds: 7, budget: Duration::from_secs(25 * 60) }
     }
 
-    /// 10 to 10⁶ conversions, within some minutes.
+    /// Measures 10 to 10⁶ conversions, within a few minutes.
     pub fn quick() -> Self {
         Self { steps: steps(6), rounds: 5, budget: Duration::from_secs(150) }
     }
 }
 
-/// 10, 10², … 10ⁿ.
+/// Returns 10, 10², … 10ⁿ.
 fn steps(last: u32) -> Vec<u64> {
     (1..=last).map(|power| 10_u64.pow(power)).collect()
 }
 
-/// A line, and how long one conversion takes according to a first look.
+/// A line with an estimate of the time per conversion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineEstimate {
-    /// Which.
+    /// The line.
     pub(crate) line: CodecLine,
-    /// It is measured a second time beside itself, for the noise floor.
+    /// Whether a duplicate is measured, for the noise floor.
     pub(crate) again: bool,
-    /// ns.
+    /// Estimated time per conversion, ns.
     pub(crate) ns_per_conversion: f64,
 }
 
-/// What is measured besides conversions and their allocations.
+/// Measurements in addition to conversions and allocations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Besides {
-    /// Calls whose payloads are as large as the messages.
+    /// Whether to measure calls with payloads as large as the messages.
     pub calls: bool,
-    /// Instructions, under callgrind.
+    /// Whether to count instructions under callgrind.
     pub instructions: bool,
     /// Peers that convert the same messages.
     pub peers: Vec<String>,
-    /// Peers measure for as short as makes sense.
+    /// Whether peers measure as briefly as possible.
     pub quick: bool,
 }
 
-/// The windows of conversions in their order, and what there was no time for.
+/// Windows of conversions, and steps left out for lack of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedConversions {
-    /// In the order of measuring.
+    /// Windows in the order of measuring.
     pub windows: Vec<Conversions>,
-    /// Of lines, and not of their doubles.
+    /// Steps left out, without those of duplicates.
     pub left_out: Vec<StepLeftOut>,
 }
 
-/// Plans the conversions: message after message, and for each step and operation all codecs in turn, there and back.
+/// Plans the conversions, message after message. For each step and operation all codecs take turns, in alternating
+/// order.
 ///
-/// What takes longest is left out until the rest fits the budget. A step is left out of all rounds or of none.
+/// The longest steps are left out until the rest fits the budget. A step is left out of all rounds or of none.
 pub fn conversions(lines: &[LineEstimate], options: &CodecOptions) -> Result<PlannedConversions, PlanError> {
     if lines.is_empty() || options.steps.is_empty() || options.rounds == 0 {
         return Err(PlanError::NothingToMeasure);
@@ -110,7 +111,7 @@ pub fn conversions(lines: &[LineEstimate], options: &CodecOptions) -> Result<Pla
     if planned.windows.is_empty() { Err(PlanError::NothingToMeasure) } else { Ok(planned) }
 }
 
-/// The whole study: the conversions, their allocations, calls in rounds, and what programs of their own find.
+/// Plans the whole study: conversions, allocations, rounds of calls, and separate programs.
 pub fn plan(
     conversions: &[Conversions],
     lines: &[LineEstimate],
@@ -131,7 +132,7 @@ pub fn plan(
     Plan { windows, overhead: Duration::ZERO }
 }
 
-/// Lines that take turns: those of one message and one operation.
+/// Groups lines that take turns: those with the same message and operation.
 fn compared(lines: &[LineEstimate]) -> Vec<Vec<&LineEstimate>> {
     let key = |estimate: &&LineEstimate| (estimate.line.data.clone(), estimate.line.operation);
     grouped(lines, key).into_iter().map(|(_, compared)| compared).collect()
@@ -142,8 +143,8 @@ fn window_time(line: &LineEstimate, conversions: u64) -> Duration {
     WINDOW_OVERHEAD + Duration::from_nanos((line.ns_per_conversion * conversions as f64) as u64)
 }
 
-/// How long a window may take at most, so that all that take no longer fit the budget together. The shortest step of
-/// every line is measured in any case.
+/// Returns the longest window time for which all windows within it fit the budget. The shortest step of every line is
+/// always measured.
 fn longest_window(lines: &[LineEstimate], options: &CodecOptions) -> Duration {
     let first = options.steps.iter().copied().min().unwrap_or(0);
     let mut times: Vec<Duration> =
@@ -192,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_takes_longest_is_left_out_until_the_rest_fits() {
-        // 10⁶ of x take 0.1 s, of y 1 s, of z 10 s; in two rounds.
+        // 10⁶ conversions take 0.1 s with x, 1 s with y and 10 s with z, in two rounds.
         let lines = lines(&[("a", "x", 100.0), ("a", "y", 1000.0), ("a", "z", 10_000.0)]);
         let check = |budget_ms: u64, expected: &[(usize, u64)]| {
             let budget = Duration::from_millis(budget_ms);
@@ -207,7 +208,7 @@ mod tests {
         check(23_000, &[]);
         check(3_000, &[(2, 1_000_000)]);
         check(500, &[(1, 1_000_000), (2, 1_000_000)]);
-        // The first step stays, however little time there is.
+        // The first step is always kept.
         check(1, &[(0, 1_000_000), (1, 1_000_000), (2, 1_000_000)]);
     }
 

@@ -1,5 +1,5 @@
-//! The program that has the codecs, driven by the contract of `peers/README.md`: a request and an answer, a line of
-//! JSON each. It times what it converts, so that its figures are those of one process.
+//! Client of the codec program, which follows the contract of `peers/README.md`: each request and response is a line
+//! of JSON. The program times its own conversions, so that all figures come from one process.
 
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -17,68 +17,68 @@ use thalweg_measure::process::Process;
 use super::line::{CodecLine, WARM_UPS};
 use super::tables::{Allocations, CodecInfo, DataInfo, InstructionsOf, MessageSize};
 
-/// The contract's name and version.
+/// Name and version of the contract.
 const SCHEMA: &str = "thalweg.codec-bench/1";
-/// The exit code of a program that does not understand what it is asked for.
+/// Exit code of a program that does not understand the request.
 const BAD_ARGUMENTS: i32 = 2;
 
-/// Which messages and which codecs.
+/// Selection of messages and codecs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Selection {
-    /// Where messages come from.
+    /// Source of the messages.
     pub from: Origin,
-    /// These kinds only.
+    /// Kinds of message to use; `None` for all.
     pub messages: Option<Vec<String>>,
-    /// These codecs only.
+    /// Codecs to use; `None` for all.
     pub codecs: Option<Vec<String>>,
 }
 
-/// Where messages come from.
+/// Source of messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// Made from this number.
+    /// Generated from this seed.
     Seed(u64),
-    /// The user's own.
+    /// Supplied by the user.
     Own {
-        /// The file that declares their type.
+        /// File that declares their type.
         proto: PathBuf,
-        /// Their type's full name.
+        /// Full name of their type.
         #[serde(rename = "type")]
         type_name: String,
-        /// The file of messages.
+        /// File with the messages.
         data: PathBuf,
     },
 }
 
-/// Why there are no codecs.
+/// Error that leaves a study without codecs.
 #[derive(Debug, thiserror::Error)]
 pub enum NoCodecs {
-    /// There is none of what was asked for.
+    /// The selection matches nothing.
     #[error("{0}")]
     Refused(String),
-    /// The program cannot be had, or fails.
+    /// The program is not available, or failed.
     #[error("{0}")]
     Failed(String),
 }
 
-/// The program, which waits for requests. It ends when this is dropped.
+/// The running codec program, which waits for requests. Stopped on drop.
 #[derive(Debug)]
 pub struct CodecProgram {
     program: PathBuf,
     process: Process,
     answers: Receiver<String>,
-    /// The codecs that take part, in the order of the tables.
+    /// Participating codecs, in the order of the tables.
     pub codecs: Vec<CodecInfo>,
     /// Kinds of message.
     pub data: Vec<DataInfo>,
-    /// How large each codec makes each message.
+    /// Size of each message with each codec.
     pub sizes: Vec<MessageSize>,
-    /// Every codec at every message, for each operation; those that take turns are beside each other.
+    /// Every codec, message and operation. Lines that take turns are adjacent.
     pub lines: Vec<CodecLine>,
 }
 
-/// The program's first line.
+/// First line printed by the program.
 #[derive(Deserialize)]
 struct Begun {
     schema: String,
@@ -88,7 +88,7 @@ struct Begun {
     lines: Vec<CodecLine>,
 }
 
-/// A line to the program.
+/// Request to the program.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Request<'a> {
@@ -99,7 +99,7 @@ enum Request<'a> {
 }
 
 impl CodecProgram {
-    /// Starts the program, on this processor if the kernel allows it.
+    /// Starts the program, pinned to this processor if the kernel allows it.
     pub fn start(program: &Path, selection: &Selection, cpu: Option<&CpuList>) -> Result<Self, NoCodecs> {
         let selection = serde_json::to_string(selection)
             .map_err(|error| NoCodecs::Failed(format!("a path is not UTF-8: {error}")))?;
@@ -109,7 +109,7 @@ impl CodecProgram {
     }
 
     fn begin(mut command: Command, program: &Path, cpu: Option<&CpuList>) -> Result<Self, NoCodecs> {
-        // Where it may not be kept on a processor, figures are noisier, and the report shows how much.
+        // Without pinning, figures are noisier, and the report shows by how much.
         let mut process = Process::spawn_told(&mut command, cpu)
             .or_else(|_| Process::spawn_told(&mut command, None))
             .map_err(|error| NoCodecs::Failed(said(program, &format!("cannot be started: {error}"))))?;
@@ -123,11 +123,11 @@ impl CodecProgram {
         Ok(Self { program: program.to_owned(), process, answers, codecs, data, sizes, lines })
     }
 
-    /// What the program answers by this name.
+    /// Sends a request and returns the field `name` of the response.
     fn ask<T: DeserializeOwned>(&mut self, request: &Request<'_>, name: &str) -> Result<T, String> {
         let request = serde_json::to_string(request).map_err(|error| error.to_string())?;
         let stdin = self.process.child.stdin.as_mut().expect("it was started to be told");
-        // That it does not listen is found when it does not answer.
+        // A closed pipe is detected by the missing response.
         let _ = writeln!(stdin, "{request}");
         let answer = self.answers.recv().map_err(|_| said(&self.program, "ended before it answered"))?;
         let mut answer: Map<String, Value> = read(&answer).unwrap_or_default();
@@ -138,34 +138,34 @@ impl CodecProgram {
         found.ok_or_else(|| said(&self.program, "does not answer as peers/README.md says"))
     }
 
-    /// [`WARM_UPS`] conversions, then so many that are timed.
+    /// Makes [`WARM_UPS`] conversions, then times `conversions`.
     pub(super) fn convert(&mut self, line: &CodecLine, conversions: u64) -> Result<Duration, String> {
         let request = Request::Convert { line, warm_ups: WARM_UPS, conversions };
         self.ask(&request, "elapsed_ns").map(Duration::from_nanos)
     }
 
-    /// The process that converts.
+    /// Returns the process that converts.
     pub(super) fn process(&self) -> u32 {
         self.process.id()
     }
 
-    /// What the line asks of the allocator, for each conversion.
+    /// Returns the line's allocations per conversion.
     pub(super) fn allocations(&mut self, line: &CodecLine) -> Result<Allocations, String> {
         self.ask(&Request::Allocations { line }, "allocations")
     }
 
-    /// Instructions of all lines, counted in a run of its own; whatever it needs for that lies in `folder`.
+    /// Returns the instructions of all lines, counted in a separate run. Its temporary files are in `folder`.
     pub(super) fn instructions(&mut self, folder: &Path) -> Result<Vec<InstructionsOf>, String> {
         self.ask(&Request::Instructions { folder }, "instructions")
     }
 
-    /// Writes the messages for programs that are not this one, and tells how many they are.
+    /// Writes the messages for other programs and returns their number.
     pub(super) fn write_messages(&mut self, folder: &Path) -> Result<NonZeroUsize, String> {
         self.ask(&Request::Messages { folder }, "messages")
     }
 }
 
-/// Of a program that ended without a word of what it has.
+/// Returns the error for a program that exited before its first line.
 fn ended(program: &Path, mut process: Process) -> NoCodecs {
     let status = process.child.wait();
     let last_words = process.last_words();
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
     use crate::studies::codec::line::Operation;
 
-    /// Of a program that prints what this script prints.
+    /// Starts a shell script in place of the program.
     fn started(script: &str) -> Result<CodecProgram, NoCodecs> {
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(script);

@@ -1,4 +1,4 @@
-//! The tables of a codec study.
+//! Result tables of a codec study.
 
 use std::time::Duration;
 
@@ -16,49 +16,49 @@ use super::tables::{
 use super::window::{CodecFound, CodecWindow, Conversions};
 use crate::study::{LeftOut, StudyKind, StudyResults, StudyTables, WindowOutcome};
 
-/// What a codec study found.
+/// Results of a codec study.
 pub type CodecResults = StudyResults<CodecSettings, CodecTables>;
 
 /// The tables of a codec study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CodecTables {
-    /// What is compared, in the order of reports.
+    /// Codecs in the order of reports.
     pub(crate) codecs: Vec<CodecInfo>,
-    /// What is converted, in the order of reports.
+    /// Kinds of message in the order of reports.
     pub(crate) data: Vec<DataInfo>,
-    /// How large the messages are as bytes.
+    /// Sizes of encoded messages.
     pub(crate) sizes: Vec<MessageSize>,
-    /// How long conversions took.
+    /// Times of conversions.
     pub(crate) steps: Vec<CodecStep>,
-    /// Steps for which there was no time.
+    /// Steps left out for lack of time.
     pub(crate) steps_left_out: Vec<StepLeftOut>,
-    /// What conversions ask of the allocator.
+    /// Allocations of conversions.
     pub(crate) allocations: Vec<AllocationsOf>,
-    /// Instructions of conversions, counted by callgrind in a run of its own.
+    /// Instructions per conversion, counted by callgrind in a separate run.
     pub(crate) instructions: Vec<InstructionsOf>,
-    /// Calls over a UNIX socket, whose payloads are as large as the messages.
+    /// Calls over a Unix socket with payloads as large as the messages.
     pub(crate) calls: Vec<CallsOf>,
-    /// Programs of other languages.
+    /// Results of peers in other languages.
     pub(crate) peers: Vec<PeerResult>,
 }
 
-/// How a study was made.
+/// Settings of a codec study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CodecSettings {
     /// The arguments that repeat the study.
     pub arguments: Vec<String>,
     /// Windows of each line at each step.
     pub rounds: u32,
-    /// Conversions before each window that were not counted.
+    /// Uncounted conversions before each window.
     pub warm_ups: u64,
-    /// What messages were generated from; `null` where they are the user's own.
+    /// Seed of generated messages; `null` for the user's own.
     pub seed: Option<u64>,
-    /// The processor that conversions were kept on.
+    /// Processor that conversions were pinned to.
     pub cpu: Option<usize>,
 }
 
 impl CodecResults {
-    /// Of a study that begins now: without a figure yet. `tables`: what is compared.
+    /// Returns results without figures for a study that starts now. `tables`: codecs, messages and sizes.
     pub fn begun(
         settings: CodecSettings,
         left_out: Vec<LeftOut>,
@@ -71,7 +71,7 @@ impl CodecResults {
 }
 
 impl CodecTables {
-    /// Calls whose payloads are as large as each message is as Protobuf and as JSON.
+    /// Returns calls with payloads as large as each message in Protobuf and in JSON.
     pub fn calls(&self) -> Vec<CallsOf> {
         let Self { data, codecs, sizes, .. } = self;
         let mut calls = Vec::new();
@@ -94,24 +94,23 @@ impl CodecTables {
         calls
     }
 
-    /// What this program has to compare.
+    /// Returns tables with the program's codecs and messages.
     pub fn of(bench: &CodecProgram) -> Self {
         let (codecs, data, sizes) = (bench.codecs.clone(), bench.data.clone(), bench.sizes.clone());
         Self { codecs, data, sizes, ..Self::default() }
     }
 
-    /// The codec of this name, of a peer as well.
+    /// Returns the codec of this name, which may be a peer's.
     pub(crate) fn codec(&self, name: &str) -> Option<&CodecInfo> {
         self.all_codecs().find(|codec| codec.name == name)
     }
 
-    /// Those of peers behind ours.
+    /// Returns all codecs, ours before those of peers.
     pub(crate) fn all_codecs(&self) -> impl Iterator<Item = &CodecInfo> {
         self.codecs.iter().chain(self.peers.iter().flat_map(|peer| &peer.codecs))
     }
 
-    /// The codec that stands for these formats: the first that was measured, of those that own what they decode if
-    /// there are any.
+    /// Returns the codec that represents these formats: the first measured one, preferably with owned decoding.
     pub(crate) fn first_of(&self, formats: &[Format]) -> Option<&CodecInfo> {
         let is_measured = |codec: &&CodecInfo| self.steps.iter().any(|step| step.line.codec == codec.name);
         let measured = self.codecs.iter().filter(|codec| formats.contains(&codec.format)).filter(is_measured);
@@ -121,17 +120,17 @@ impl CodecTables {
             .or_else(|| measured.clone().next())
     }
 
-    /// How large the codec makes the message.
+    /// Returns the size of a message with a codec.
     pub(crate) fn size(&self, data: &str, codec: &str) -> Option<&MessageSize> {
         self.sizes.iter().find(|size| size.data == data && size.codec == codec)
     }
 
-    /// Windows that were measured.
+    /// Returns the number of measured windows.
     pub(crate) fn measured(&self) -> usize {
         self.steps.iter().map(|step| step.elapsed_ns.len() + step.not_valid.len()).sum()
     }
 
-    /// The operations that were measured.
+    /// Returns the measured operations.
     pub(crate) fn operations(&self) -> Vec<Operation> {
         let has = |operation: &Operation| self.steps.iter().any(|step| step.line.operation == *operation);
         Operation::ALL.into_iter().filter(has).collect()
@@ -142,7 +141,7 @@ impl StudyTables for CodecTables {
     type Window = CodecWindow;
     type Found = CodecFound;
 
-    /// What could not be had is among the doubts.
+    /// Records a window. Unavailable measurements are listed among the doubts.
     fn record(
         &mut self,
         window: &CodecWindow,
@@ -190,7 +189,7 @@ impl CodecTables {
         let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         let is_same =
             |step: &CodecStep| (&step.line, step.again, step.conversions) == (line, *again, *conversions);
-        // The step of a window is among the last: those of its rounds.
+        // The step is among the last, since windows of its rounds follow each other.
         let index = self.steps.iter().rposition(is_same).unwrap_or_else(|| {
             let (line, again, conversions) = (line.clone(), *again, *conversions);
             self.steps.push(CodecStep {
@@ -219,7 +218,7 @@ impl CodecTables {
     }
 }
 
-/// Each thing is said once, and what keeps all calls from being made, too.
+/// Lists each failed measurement once, and a failure of all calls once as well.
 fn leave_out(left_out: &mut Vec<LeftOut>, window: &CodecWindow, reason: String) {
     let (what, is_of_all) = match window {
         CodecWindow::Conversions(Conversions { line, .. }) => (line.to_string(), false),

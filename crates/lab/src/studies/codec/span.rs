@@ -1,4 +1,4 @@
-//! Figures of two codecs side by side, message by message.
+//! Ratios between two codecs over messages.
 
 use std::fmt;
 
@@ -9,19 +9,19 @@ use super::line::Operation;
 use super::results::CodecResults;
 use super::tables::MessageSize;
 
-/// What is compared of two codecs.
+/// Figure that is compared between two codecs.
 #[derive(Clone, Copy)]
 pub(super) enum ComparedFigure {
-    /// Time of a conversion.
+    /// Time per conversion.
     Time(Operation),
     /// Bytes of a message.
     Bytes(fn(&MessageSize) -> f64),
 }
 
-/// A figure of a message.
+/// A figure with the name of its message.
 pub(super) type OfMessage<'a> = (f64, &'a str);
 
-/// The smallest and the largest of a figure.
+/// Smallest and largest value of a figure.
 #[derive(Clone, Copy)]
 pub(super) struct Span<'a> {
     pub(super) least: OfMessage<'a>,
@@ -29,7 +29,7 @@ pub(super) struct Span<'a> {
 }
 
 impl ComparedFigure {
-    /// How many times that of `other` the figure of codec `one` is, for each message that both have.
+    /// Returns the figure of codec `one` divided by that of `other`, for each message that both have.
     pub(super) fn ratios<'a>(
         self,
         (results, analysis): (&'a CodecResults, &CodecFigures),
@@ -51,13 +51,13 @@ impl<'a> Span<'a> {
         Some(Self { least: *figures.first()?, most: *figures.last()? })
     }
 
-    /// `0.95 to 2.1 times`, and of one message `2.1 times`.
+    /// Formats `0.95 to 2.1 times`, or `2.1 times` for one message.
     pub(super) fn plain(&self) -> String {
         let most = times(self.most.0);
         if self.is_of_one() { most } else { format!("{} to {most}", ratio(self.least.0)) }
     }
 
-    /// `0.79 % (small) to 12 % (order)`, and of one message `12 %`.
+    /// Formats `0.79 % (small) to 12 % (order)`, or `12 %` for one message.
     pub(super) fn named(&self, least: fn(f64) -> String, most: fn(f64) -> String) -> String {
         let ((low, first), (high, last)) = (self.least, self.most);
         if self.is_of_one() {
@@ -72,7 +72,7 @@ impl<'a> Span<'a> {
     }
 }
 
-/// `0.95 (samples) to 2.1 times (order)`.
+/// Formats `0.95 (samples) to 2.1 times (order)`.
 impl fmt::Display for Span<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.named(ratio, times))

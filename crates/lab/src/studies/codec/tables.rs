@@ -1,4 +1,4 @@
-//! The tables of the `thalweg.codec/1` schema.
+//! Tables of the `thalweg.codec/1` schema.
 
 use serde::{Deserialize, Serialize};
 use thalweg_measure::validity::Reason;
@@ -8,104 +8,104 @@ use super::line::{CodecLine, Decodes, Format};
 /// A codec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodecInfo {
-    /// What it is called in all other tables.
+    /// Name used in all other tables.
     pub(crate) name: String,
-    /// Of the crate.
+    /// Version of the crate.
     pub(crate) version: String,
-    /// What it makes.
+    /// Format that it writes.
     pub(crate) format: Format,
-    /// The message's type is known at run time only.
+    /// Whether the message's type is known only at run time.
     pub(crate) dynamic: bool,
-    /// Whose memory holds what it decodes; none where a program does not say.
+    /// Ownership of decoded messages; `None` if the program does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) decodes: Option<Decodes>,
-    /// In a few words, how it is used.
+    /// Short description of its usage.
     pub(crate) about: String,
 }
 
 /// A kind of message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataInfo {
-    /// What it is called in all other tables.
+    /// Name used in all other tables.
     pub(crate) name: String,
-    /// In a few words.
+    /// Short description.
     pub(crate) about: String,
-    /// How many different messages of it are converted in turn.
+    /// Number of different messages converted in turn.
     pub(crate) messages: usize,
 }
 
-/// Bytes of a message, on average over the messages of its kind.
+/// Mean size of the messages of a kind, in bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MessageSize {
     /// The message.
     pub(crate) data: String,
-    /// Whose bytes.
+    /// Name of the codec.
     pub(crate) codec: String,
-    /// As the codec makes them.
+    /// Size as written by the codec.
     pub(crate) raw: f64,
-    /// Each message compressed by itself with gzip, level 6.
+    /// Size with each message compressed alone with gzip, level 6.
     pub(crate) gzip: f64,
-    /// Each message compressed by itself with zstd, level 3.
+    /// Size with each message compressed alone with zstd, level 3.
     pub(crate) zstd: f64,
 }
 
 /// A line at one number of conversions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CodecStep {
-    /// Which.
+    /// The line.
     #[serde(flatten)]
     pub(crate) line: CodecLine,
-    /// The line's double, for the noise floor.
+    /// Whether it is the line's duplicate, for the noise floor.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) again: bool,
-    /// How many conversions each window had.
+    /// Conversions per window.
     pub(crate) conversions: u64,
-    /// How long each valid window took, by round.
+    /// Duration of each valid window, by round.
     pub(crate) elapsed_ns: Vec<u64>,
-    /// Why the others are not valid.
+    /// Why the other windows are not valid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) not_valid: Vec<Reason>,
 }
 
-/// A step that would have taken too long.
+/// A step left out for lack of time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepLeftOut {
-    /// Which.
+    /// The line.
     #[serde(flatten)]
     pub(crate) line: CodecLine,
-    /// How many conversions.
+    /// Number of conversions.
     pub(crate) conversions: u64,
-    /// How long a window would take, ns, as estimated.
+    /// Estimated duration of a window, ns.
     pub(crate) would_take_ns: u64,
 }
 
-/// What one conversion asks of the allocator, on average.
+/// Mean allocations per conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Allocations {
-    /// Blocks; one that grows counts once more each time.
+    /// Blocks; each growth counts as another block.
     pub(crate) blocks: f64,
-    /// Bytes of them.
+    /// Bytes of these blocks.
     pub(crate) bytes: f64,
 }
 
 /// [`Allocations`] of a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AllocationsOf {
-    /// Which.
+    /// The line.
     #[serde(flatten)]
     pub(crate) line: CodecLine,
-    /// How many.
+    /// Its allocations.
     #[serde(flatten)]
     pub(crate) allocations: Allocations,
 }
 
-/// Instructions of a line.
+/// Instructions per conversion of a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InstructionsOf {
-    /// Which.
+    /// The line.
     #[serde(flatten)]
     pub(crate) line: CodecLine,
-    /// For one conversion.
+    /// Instructions per conversion.
     pub(crate) instructions: f64,
 }
 
@@ -114,66 +114,66 @@ pub struct InstructionsOf {
 pub struct CallsOf {
     /// The message.
     pub(crate) data: String,
-    /// As which bytes.
+    /// Format of the message.
     pub(crate) format: Format,
-    /// Payload bytes, each way.
+    /// Payload bytes each way.
     pub(crate) size_bytes: u64,
     /// Calls in flight.
     pub(crate) in_flight: u32,
-    /// What was found, by round.
+    /// Results by round.
     pub(crate) rounds: Vec<CallFigures>,
 }
 
-/// What one window of calls found.
+/// Results of one window of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallFigures {
     /// Median time of a call.
     pub(crate) p50_ns: f64,
-    /// Processor time of the client and the server together, for a call.
+    /// Processor time of client and server per call.
     pub(crate) cpu_ns: f64,
     /// Calls per second.
     pub(crate) rate_per_s: f64,
 }
 
-/// What a program of another language found.
+/// Results of a peer in another language.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PeerResult {
-    /// The folder's name.
+    /// Name of the folder.
     pub(crate) name: String,
-    /// What it calls itself.
+    /// Version that it reports.
     pub(crate) version: String,
-    /// How it measured, in a sentence.
+    /// Its method in a sentence.
     pub(crate) method: String,
     /// Its codecs.
     pub(crate) codecs: Vec<CodecInfo>,
     /// Its figures.
     pub(crate) lines: Vec<PeerLine>,
-    /// The same in plain loops, as they are often published.
+    /// Results of plain loops, which many publications use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) loops: Vec<PeerLoop>,
 }
 
-/// One loop of a peer: it came after a few conversions and shorter loops, in a process of the codec's own.
+/// One plain loop of a peer. It follows a few conversions and shorter loops, in a separate process for the codec.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PeerLoop {
-    /// Which.
+    /// The line.
     #[serde(flatten)]
     pub(crate) line: CodecLine,
-    /// Which process, from 0.
+    /// Index of the process, from 0.
     pub(crate) round: u32,
-    /// How many conversions.
+    /// Number of conversions.
     pub(crate) conversions: u64,
-    /// How long all of them took.
+    /// Total time.
     pub(crate) elapsed_ns: u64,
 }
 
 /// A line of a peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PeerLine {
-    /// Which.
+    /// The line.
     #[serde(flatten)]
     pub(crate) line: CodecLine,
-    /// Time of a conversion, by iteration.
+    /// Time per conversion, by iteration.
     pub(crate) ns_per_conversion: Vec<f64>,
     /// Bytes of a message.
     pub(crate) bytes: f64,

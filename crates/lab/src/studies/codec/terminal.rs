@@ -1,4 +1,4 @@
-//! A table for each operation, one of bytes, the findings, and the doubts.
+//! Terminal output of a codec study: a table for each operation, one of bytes, and the findings.
 
 use thalweg_measure::figures::{count, time};
 use thalweg_measure::page::table::{Columns, Field, NONE};
@@ -9,10 +9,10 @@ use super::results::CodecResults;
 use super::tables::CodecInfo;
 use crate::report::terminal;
 
-/// Below the tables of times.
+/// Note below the tables of times.
 const BORROWED: &str = "&: borrowed; strings stay in the bytes, and each field is read within the time\n\n";
 
-/// Tables of the time of a conversion and of bytes, and what was found.
+/// Returns the tables of conversion times and bytes, and the findings.
 pub(super) fn text(study: &CodecAnalysis<'_>) -> String {
     let CodecAnalysis { results, figures, findings, .. } = study;
     let times = |operation: Operation| {
@@ -40,7 +40,7 @@ pub(super) fn text(study: &CodecAnalysis<'_>) -> String {
     format!("{times}{BORROWED}{sizes}\n{}", terminal::findings(findings))
 }
 
-/// Codecs down, messages across. A codec without a figure is left out.
+/// Returns a table with codecs as rows and messages as columns. A codec without a figure is left out.
 fn by_message(
     results: &CodecResults,
     head: &str,

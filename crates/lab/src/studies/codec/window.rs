@@ -1,4 +1,4 @@
-//! What a codec study measures at once, and what that finds.
+//! Windows of a codec study and their results.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,65 +14,65 @@ use crate::record::CallType;
 use crate::stack::Pair;
 use crate::study;
 
-/// What counting instructions takes, about.
+/// Approximate time for counting instructions.
 const COUNTING: Duration = Duration::from_secs(15);
-/// How long calls are driven, and before that.
+/// Measured time of calls, and their warm-up.
 const CALLS_MEASURED: Duration = Duration::from_millis(200);
 const CALLS_WARMUP: Duration = Duration::from_millis(50);
 
-/// What is measured at once.
+/// One measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CodecWindow {
-    /// Conversions of a line, timed.
+    /// Times conversions of a line.
     Conversions(Conversions),
-    /// What a line asks of the allocator.
+    /// Counts allocations of a line.
     Allocations(CodecLine),
-    /// Calls over a UNIX socket.
+    /// Measures calls over a Unix socket.
     Calls {
-        /// Which, without a figure.
+        /// The calls, without figures.
         calls: CallsOf,
-        /// Which round of them, from 0.
+        /// Round, from 0.
         round: u32,
     },
-    /// Instructions of all lines.
+    /// Counts instructions of all lines.
     Instructions,
-    /// All lines of a program of another language.
+    /// Measures all lines of a peer in another language.
     Peer {
-        /// Its short name.
+        /// The peer's short name.
         name: String,
-        /// How long, about.
+        /// Approximate time.
         takes: Duration,
     },
 }
 
-/// So many conversions of a line.
+/// A number of conversions of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversions {
-    /// Which line.
+    /// The line.
     pub(crate) line: CodecLine,
-    /// It is the line's double, for the noise floor.
+    /// Whether it is the line's duplicate, for the noise floor.
     pub(crate) again: bool,
-    /// How many conversions.
+    /// Number of conversions.
     #[expect(clippy::struct_field_names, reason = "results and plans call it so")]
     pub(crate) conversions: u64,
-    /// Which round of the step, from 0.
+    /// Round of the step, from 0.
     pub(crate) round: u32,
-    /// How long, by a first look.
+    /// Estimated time.
     pub(crate) takes: Duration,
 }
 
-/// What a window finds.
+/// Result of a window.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CodecFound {
-    /// How long the conversions took, and why that must not be used.
+    /// Time of the conversions, and why it must not be used.
     Elapsed(Duration, Option<Reason>),
-    /// What one of them asks of the allocator.
+    /// Allocations per conversion.
     Allocations(Allocations),
-    /// What calls took.
+    /// Figures of calls.
     Calls(CallFigures),
-    /// Of all lines.
+    /// Instructions of all lines.
     Instructions(Vec<InstructionsOf>),
-    /// Everything that the peer found.
+    /// All results of the peer.
     Peer(Box<PeerResult>),
 }
 
@@ -116,7 +116,7 @@ impl fmt::Display for CodecWindow {
     }
 }
 
-/// The window of calls that is measured as any study of calls measures its own.
+/// Returns the window for measuring these calls like any study of calls.
 pub(super) fn calls_window(calls: &CallsOf, round: u32) -> load::Window {
     let (unary, size) = (Work::Call(CallType::Unary), ByteSize(calls.size_bytes));
     let point = Point {

@@ -1,4 +1,4 @@
-//! What a connections study found: a cell for each load, in which every server stands beside the bare echo. Pure.
+//! Analysis of a connections study: a cell per load, which compares every server with the bare echo. Pure.
 
 use thalweg_measure::statistics::{Ratio, median};
 use thalweg_measure::usage::ServerMemory;
@@ -9,65 +9,65 @@ use crate::load::{LabResults, Point, PointResult, Strategy};
 use crate::record::{Fairness, LoadResult};
 use crate::stack::{SOCKET, Stack};
 
-/// With fewer connections what one of them holds is lost in what the server takes besides.
+/// Fewest connections for memory figures. With fewer, a connection's memory is lost in the server's other memory.
 const MEMORY_CONNECTIONS_MIN: u32 = 100;
 
-/// Everything that was found.
+/// Results of a connections study.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ConnectionsCells<'r> {
-    /// In the order of measuring: by ascending connections.
+    /// Loads in the order of measuring, by ascending connections.
     pub(crate) loads: Vec<LoadCell<'r>>,
     /// New connections, plain and over TLS.
     pub(crate) arrivals: Vec<ServerCell<'r>>,
 }
 
-/// What a server has at a point of the grid.
+/// Load of a server at a point of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Load {
     pub(crate) connections: u32,
     pub(crate) active: u32,
-    /// On each active connection.
+    /// Calls in flight on each active connection.
     pub(crate) in_flight: u32,
 }
 
-/// All that was measured at one load.
+/// Results at one load.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LoadCell<'r> {
     pub(crate) load: Load,
-    /// The bare echo, and the servers with the same load.
+    /// The bare echo, and the servers under the same load.
     pub(crate) servers: Vec<ServerCell<'r>>,
-    /// Stacks' own clients at their own servers.
+    /// Stacks' own clients with their own servers.
     pub(crate) clients: Vec<Windows<'r>>,
 }
 
-/// A server under a load, or one to which new connections come.
+/// A server under load, or with new connections.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ServerCell<'r> {
     pub(crate) stack: &'r Stack,
     pub(crate) cell: Windows<'r>,
-    /// Its processor time of a call ÷ the bare echo's of a message.
+    /// Its processor time per call ÷ the bare echo's per message.
     pub(crate) over_floor: Option<Ratio>,
-    /// Processor time of a call, or of a new connection: ours ÷ its. `None` of ours, and of the bare echo.
+    /// Processor time per call or new connection: ours ÷ its. `None` for ours and for the bare echo.
     pub(crate) ours_over: Option<Compared>,
 }
 
-/// Bytes that a connection holds at the server: what it grew by since the first, ÷ the others.
+/// Server memory per connection, in bytes: growth since the first connection ÷ the number of others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Memory {
-    /// All of them idle, after a call.
+    /// All connections idle, after a call each.
     pub(crate) idle: f64,
-    /// Under the load.
+    /// Under load.
     pub(crate) loaded: f64,
 }
 
-/// How evenly the active connections were served; medians of the windows, of several connections alone.
+/// How evenly active connections were served, as medians over windows. Only for several connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Evenness {
-    /// Jain's index: 1 is even.
+    /// Jain's index; 1 is perfectly even.
     pub(crate) jain: f64,
-    /// Calls of the connection that had fewest, ÷ the mean.
+    /// Fewest calls of a connection ÷ the mean.
     pub(crate) least: f64,
-    /// Of the one that had most.
+    /// Most calls of a connection ÷ the mean.
     pub(crate) most: f64,
 }
 
@@ -76,25 +76,24 @@ impl<'r> ServerCell<'r> {
         Self { stack, cell, over_floor: None, ours_over: None }
     }
 
-    /// It is the bare echo.
+    /// Returns whether it is the bare echo.
     pub(crate) fn is_floor(&self) -> bool {
         self.stack.name() == SOCKET
     }
 
-    /// Processor time of a call, ns.
+    /// Returns processor time per call in ns.
     pub(crate) fn ns(&self) -> Option<f64> {
         Some(self.cell.server()?.ns())
     }
 
-    /// Whatever is not the bare echo, beside that.
+    /// Returns the ratio to the bare echo; `None` for the bare echo.
     pub(crate) fn over_echo(&self) -> Option<Ratio> {
         self.over_floor.filter(|_| !self.is_floor())
     }
 }
 
-/// Compares the servers' processor time with that of the bare echo, and ours with the others'. Each window has
-/// processes of its own, so what differs from process to process is in the interval, and there is no noise floor
-/// besides.
+/// Compares the servers' processor time with the bare echo's, and ours with the others'. Each window has its own
+/// processes, so the interval includes their variation and no noise floor is needed.
 fn compare(servers: &mut [ServerCell<'_>]) {
     let of = |stack: &Stack| servers.iter().find(|it| it.stack == stack).map(|it| it.cell.clone());
     let (floor, ours) = (of(&Stack::socket()), of(&Stack::ours()));
@@ -131,8 +130,7 @@ impl<'r> ConnectionsCells<'r> {
         Self { loads, arrivals: arrivals.flat_map(|(_, cells)| servers(cells)).collect() }
     }
 
-    /// The same without figures of which too few windows are valid for a claim: fewer than an interval needs, and not
-    /// all.
+    /// Returns only the cells with enough valid windows for a claim: as many as an interval needs, or all.
     pub(crate) fn sure(&self) -> Self {
         let mut sure = self.clone();
         for cell in &mut sure.loads {
@@ -144,18 +142,18 @@ impl<'r> ConnectionsCells<'r> {
         sure
     }
 
-    /// What stands beside a window: the server's cell.
+    /// Returns the server cell of a window.
     pub(crate) fn server(&self, window: &PointResult) -> Option<&ServerCell<'r>> {
         let pair = window.pair.as_ref().filter(|pair| pair.client == Stack::bare())?;
         self.at(load_of(&window.point)?)?.server(&pair.server)
     }
 
-    /// At a load.
+    /// Returns the cell of a load.
     pub(crate) fn at(&self, load: Load) -> Option<&LoadCell<'r>> {
         self.loads.iter().find(|cell| cell.load == load)
     }
 
-    /// Servers, the bare echo last, each once.
+    /// Returns the distinct servers, with the bare echo last.
     pub(crate) fn stacks(&self) -> Vec<&'r Stack> {
         let mut stacks =
             distinct(self.loads.iter().flat_map(|cell| &cell.servers).map(|server| server.stack));
@@ -163,7 +161,8 @@ impl<'r> ConnectionsCells<'r> {
         stacks
     }
 
-    /// Loads of all connections, with the fewest calls on each, by ascending connections: the curve that says most.
+    /// Returns the most informative curve: loads with all connections active and the fewest calls on each, by
+    /// ascending connections.
     pub(crate) fn all_active(&self) -> Vec<&LoadCell<'r>> {
         let whole = || self.loads.iter().filter(|cell| cell.load.active == cell.load.connections);
         let fewest = whole().map(|cell| cell.load.in_flight).min();
@@ -171,25 +170,25 @@ impl<'r> ConnectionsCells<'r> {
     }
 }
 
-/// What the server had; `None` of new connections.
+/// Returns a point's load; `None` for new connections.
 pub(crate) fn load_of(point: &Point) -> Option<Load> {
     let active = point.active?;
     Some(Load { connections: point.connections, active, in_flight: point.in_flight / active.max(1) })
 }
 
 impl<'r> LoadCell<'r> {
-    /// Of this stack, under the bare client.
+    /// Returns the cell of a stack's server under the bare client.
     pub(crate) fn server(&self, stack: &Stack) -> Option<&ServerCell<'r>> {
         self.servers.iter().find(|server| server.stack == stack)
     }
 
-    /// Ours, or, at somebody else's server, that.
+    /// Returns our cell, or the external server's.
     pub(crate) fn ours(&self) -> Option<&ServerCell<'r>> {
         self.server(&Stack::ours()).or_else(|| self.server(&Stack::target()))
     }
 }
 
-/// What a connection holds. Memory does not depend on who else ran: all windows count that were measured.
+/// Returns the memory per connection. All measured windows count, because memory does not depend on other programs.
 pub(crate) fn memory(windows: &Windows<'_>) -> Option<Memory> {
     let others = windows.point.connections.saturating_sub(1);
     if windows.point.connections < MEMORY_CONNECTIONS_MIN {
@@ -203,7 +202,7 @@ pub(crate) fn memory(windows: &Windows<'_>) -> Option<Memory> {
     Some(Memory { idle: of_each(|memory| memory.connected)?, loaded: of_each(|memory| memory.measuring)? })
 }
 
-/// Of the valid windows.
+/// Returns the evenness over the valid windows.
 pub(crate) fn evenness(windows: &Windows<'_>) -> Option<Evenness> {
     let several = |(_, load): (&PointResult, &LoadResult)| {
         let fairness = load.fairness.filter(|it| it.connections > 1)?;

@@ -1,16 +1,16 @@
-//! A connections study, analysed: what every exporter writes down.
+//! Analysis of a connections study, for all exporters.
 
 use super::analyse::ConnectionsCells;
 use super::findings::{answer, findings};
 use crate::findings::Finding;
 use crate::load::LabResults;
 
-/// What its results say.
+/// A connections study with everything derived from its results.
 #[derive(Debug)]
 pub(crate) struct ConnectionsAnalysis<'r> {
     pub(super) results: &'r LabResults,
     pub(super) cells: ConnectionsCells<'r>,
-    /// The study in a sentence; `None` when nothing was measured.
+    /// Answer in a sentence; `None` if nothing was measured.
     pub(super) answer: Option<String>,
     pub(super) findings: Vec<Finding>,
     /// Why there is no answer, if too many windows are not valid.

@@ -1,4 +1,4 @@
-//! The tables of a connections study, for its page and for a terminal.
+//! Tables of a connections study, for its page and for a terminal.
 
 use thalweg_measure::figures::{count, percent, time};
 use thalweg_measure::page::table::{Columns, Field, Table};
@@ -10,7 +10,7 @@ use crate::load::used::Used;
 
 type Row<'c> = (Option<&'c ServerCell<'c>>, &'c Windows<'c>);
 
-/// Servers under the bare client, with a row for each load.
+/// Returns the table of servers under the bare client, with a row per load.
 pub(super) fn servers(cells: &ConnectionsCells<'_>) -> Table {
     let columns = Columns::<Row<'_>>::default().words("Server", server);
     let columns = server_time(loads(columns))
@@ -31,7 +31,7 @@ pub(super) fn servers(cells: &ConnectionsCells<'_>) -> Table {
         .table(cells.loads.iter().flat_map(|cell| &cell.servers).map(row))
 }
 
-/// Stacks’ own clients at their own servers.
+/// Returns the table of stacks’ own clients with their own servers.
 pub(super) fn clients(cells: &ConnectionsCells<'_>) -> Table {
     let client = |(_, cell): &Row<'_>| cell.pair.map(|pair| pair.client.to_string()).unwrap_or_default();
     let columns = loads(Columns::<Row<'_>>::default().words("Client", client))
@@ -45,7 +45,7 @@ pub(super) fn clients(cells: &ConnectionsCells<'_>) -> Table {
         .table(cells.loads.iter().flat_map(|cell| &cell.clients).map(|cell| (None, cell)))
 }
 
-/// New connections.
+/// Returns the table of new connections.
 pub(super) fn arrivals(cells: &ConnectionsCells<'_>) -> Table {
     let over = |row: &Row<'_>| format!("{}{}", server(row), if row.1.point.tls { ", TLS" } else { "" });
     let columns = Columns::<Row<'_>>::default().words("Server", over).field("Connections", rate);
@@ -84,7 +84,7 @@ fn loads<'c>(columns: Columns<'c, Row<'c>>) -> Columns<'c, Row<'c>> {
         .figure("Calls on each", whole, |(_, cell)| Some(load_of(cell.point)?.in_flight.into()))
 }
 
-/// The server's processor time with its interval, and its two parts.
+/// Adds the server's processor time with its interval, and its user and system parts.
 fn server_time<'c>(columns: Columns<'c, Row<'c>>) -> Columns<'c, Row<'c>> {
     columns
         .field("Server time", |(_, cell)| {

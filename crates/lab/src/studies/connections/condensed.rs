@@ -1,5 +1,4 @@
-//! What a study of connections came to, as small JSON: the figures that documents quote, without the windows behind
-//! them.
+//! Condensed results of a connections study.
 
 use serde_json::{Value, json};
 use thalweg_measure::figures::short;

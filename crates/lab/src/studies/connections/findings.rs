@@ -1,4 +1,4 @@
-//! What a connections study says, in sentences. Every figure is one of the tables'.
+//! Findings of a connections study in sentences. Every figure is also in a table.
 
 use thalweg_measure::figures::{count, grouped, percent, ratio_figure, ratio_text, time};
 use thalweg_measure::wording::{capitalised, counted, enumerated};
@@ -8,10 +8,10 @@ use crate::findings::{Finding, found};
 use crate::load::verdict::{Compared, Verdict};
 use crate::stack::Stack;
 
-/// Connections are served evenly while the one that has fewest calls has this share of the mean.
+/// Share of the mean that the connection with the fewest calls must have for even service.
 const EVEN_SHARE: f64 = 0.8;
 
-/// The study in a sentence, of our server: what a call costs with most connections, ÷ with one, and beside the echo.
+/// Returns the answer for our server: cost per call with most connections, relative to one connection and to the echo.
 pub(super) fn answer(cells: &ConnectionsCells<'_>) -> Option<String> {
     let curve = cells.all_active();
     let (first, last) = (curve.first()?, curve.last()?);
@@ -36,7 +36,7 @@ pub(super) fn answer(cells: &ConnectionsCells<'_>) -> Option<String> {
     ))
 }
 
-/// `10 000 connections`
+/// Formats a cell's number of connections, such as `10 000 connections`.
 fn many(cell: &LoadCell<'_>) -> String {
     connections(cell.load.connections)
 }
@@ -48,7 +48,7 @@ pub(super) fn connections(number: u32) -> String {
     }
 }
 
-/// By topic; topics without a figure are left out.
+/// Returns findings by topic, without topics that have no figure.
 pub(super) fn findings(cells: &ConnectionsCells<'_>) -> Vec<Finding> {
     found([
         ("As connections grow", growth(cells)),
@@ -61,12 +61,12 @@ pub(super) fn findings(cells: &ConnectionsCells<'_>) -> Vec<Finding> {
     ])
 }
 
-/// `None` without items, as a topic without a figure is left out.
+/// Returns `None` without items, so that a topic without figures is left out.
 fn some<T>(items: Vec<T>) -> Option<Vec<T>> {
     Some(items).filter(|items| !items.is_empty())
 }
 
-/// From one connection to most, all of them active.
+/// Describes the growth from one connection to the most, with all active.
 fn growth(cells: &ConnectionsCells<'_>) -> Option<String> {
     let curve = cells.all_active();
     let (first, last) = (curve.first()?, curve.last()?);
@@ -88,7 +88,7 @@ fn growth(cells: &ConnectionsCells<'_>) -> Option<String> {
     })
 }
 
-/// The stack's name, and what the bare socket is here.
+/// Returns the stack's display name.
 pub(super) fn shown(stack: &Stack) -> String {
     if *stack == Stack::socket() { "the bare echo".to_owned() } else { stack.to_string() }
 }
@@ -130,7 +130,7 @@ fn servers(cells: &ConnectionsCells<'_>) -> Option<String> {
     Some(format!("Our server takes less processor time for a call {}.", enumerated(&some(told)?)))
 }
 
-/// The same active connections alone and among idle ones.
+/// Compares active connections alone with the same among idle ones.
 fn idle(cells: &ConnectionsCells<'_>) -> Option<String> {
     let among = cells.loads.iter().rev().find_map(|cell| {
         let alone = Load { connections: cell.load.active, ..cell.load };
@@ -169,7 +169,7 @@ fn memory(cells: &ConnectionsCells<'_>) -> Option<String> {
     Some(format!("A connection of {} takes of the server’s memory: {}.", many(last), told.join(", ")))
 }
 
-/// `5.7 KB`; in powers of 1000, as documents have it.
+/// Formats bytes in powers of 1000, as documents do: `5.7 KB`.
 pub(super) fn bytes(bytes: f64) -> String {
     if bytes < 1000.0 { format!("{bytes:.0} B") } else { format!("{:.1} KB", bytes / 1e3) }
 }

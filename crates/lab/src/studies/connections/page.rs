@@ -1,4 +1,4 @@
-//! The page of a connections study.
+//! Page of a connections study.
 
 use maud::{Markup, html};
 use thalweg_measure::figures::{count, ratio_text, short, time};
@@ -58,7 +58,7 @@ pub(super) fn sections(study: &ConnectionsAnalysis<'_>) -> Vec<Section> {
     ]
 }
 
-/// What a call costs each server with most connections, all of them active.
+/// Returns cards with the cost per call for each server, with the most connections and all active.
 pub(super) fn cards(cells: &ConnectionsCells<'_>, is_unanswered: bool) -> Markup {
     let curve = cells.all_active();
     let detail = |server: &ServerCell<'_>, many: u32| {
@@ -122,8 +122,8 @@ fn way(id: usize, stack: &Stack) -> Way {
     Way { dash, width, ..Way::new(stack.to_string(), colour) }
 }
 
-/// A chart for each share of active connections and each number of calls on them. Shares are told from the largest
-/// number of connections: of few, different shares are the same.
+/// Returns a chart for each share of active connections and each number of calls on them. Shares are identified at the
+/// largest number of connections; with few connections, different shares can be equal.
 fn panels(
     cells: &ConnectionsCells<'_>,
     stacks: &[&Stack],

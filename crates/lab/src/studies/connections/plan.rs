@@ -1,4 +1,4 @@
-//! The connections study: what a call costs as connections grow, and what new connections cost.
+//! Plan of the connections study: cost per call as connections grow, and cost of new connections.
 
 use std::time::Duration;
 
@@ -15,53 +15,54 @@ use crate::study::draft::in_rounds;
 use crate::study::rounds::Length;
 use crate::study::{Plan, PlanError};
 
-/// How long a window is, warm-up included, without what many calls in flight take besides.
+/// Window length with warm-up, without extra time for many calls in flight.
 const LENGTH: Length = Length {
     warmup_min: Duration::from_millis(100),
     warmup_share: 5,
     min: Duration::from_millis(350),
     max: Duration::from_secs(1),
 };
-/// All calls in flight have been answered once before any counts, by a server of 40,000 calls per second: so long for
-/// each.
+/// Warm-up per call in flight. Each call in flight completes once before measuring, even with a server of only 40,000
+/// calls per second.
 const TURN_PER_CALL: Duration = Duration::from_micros(25);
-/// With more calls in flight a window is as many times as long, up to this: each connection is to have several.
+/// Number of calls in flight from which windows grow in proportion, up to a factor of `WEIGHT_MAX`, so that each
+/// connection has several calls.
 const IN_FLIGHT_OF_A_LENGTH: u32 = 10_000;
 const WEIGHT_MAX: u32 = 4;
-/// Connections that arrive at a time.
+/// Number of new connections under way at once.
 const ARRIVING: u32 = 16;
 
-/// What the connections study varies, and how long it may take.
+/// Parameters of the connections study, and its time limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConnectionsOptions {
-    /// Servers in the order of measuring, ours first. The bare echo is measured beside them.
+    /// Servers in the order of measuring, ours first, without the bare echo.
     pub servers: Vec<Stack>,
-    /// Stacks whose own client is measured, too, at its own server.
+    /// Stacks whose own client is also measured, with its own server.
     pub clients: Vec<Stack>,
-    /// Servers whose new connections are measured over TLS, too.
+    /// Servers whose new connections are also measured over TLS.
     pub tls: Vec<Stack>,
-    /// How many there are.
+    /// Numbers of connections.
     pub connections: Vec<u32>,
     /// Calls in flight on each active connection.
     pub in_flight: Vec<u32>,
-    /// Which share of the connections is active.
+    /// Shares of active connections.
     pub active: Vec<Share>,
     /// Payload bytes of a message.
     pub size: ByteSize,
-    /// How many windows each server gets at a point.
+    /// Windows per server and point.
     pub rounds: u32,
-    /// The bare echo takes part.
+    /// Whether the bare echo takes part.
     pub with_floor: bool,
-    /// The plan's total stays within it.
+    /// Limit of the plan's total time.
     pub budget: Duration,
 }
 
 impl ConnectionsOptions {
-    /// Numbers of connections without others.
+    /// Default numbers of connections.
     pub const CONNECTIONS: [Many; 5] =
         [Many::Number(1), Many::Number(10), Many::Number(100), Many::Number(1000), Many::Number(10_000)];
 
-    /// 1, 4 and 16 calls in flight on 1, 10 and 100 % of the connections.
+    /// Plans 1, 4 and 16 calls in flight on 1, 10 and 100 % of the connections.
     pub fn whole(stacks: Vec<Stack>) -> Self {
         Self {
             in_flight: vec![1, 4, 16],
@@ -72,7 +73,7 @@ impl ConnectionsOptions {
         }
     }
 
-    /// 1 and 4 calls in flight on 10 and 100 % of them.
+    /// Plans 1 and 4 calls in flight on 10 and 100 % of the connections.
     pub fn quick(stacks: Vec<Stack>) -> Self {
         Self {
             clients: stacks.clone(),
@@ -88,7 +89,7 @@ impl ConnectionsOptions {
         }
     }
 
-    /// Our bare client at somebody else's server.
+    /// Plans our bare client with an external server.
     pub fn aimed(is_quick: bool) -> Self {
         let target = vec![Stack::target()];
         let options = if is_quick { Self::quick(target) } else { Self::whole(target) };
@@ -96,13 +97,13 @@ impl ConnectionsOptions {
     }
 }
 
-/// How many stacks there are beside the first.
+/// Returns the number of stacks after the first.
 fn others(stacks: &[Stack]) -> u32 {
     u32::try_from(stacks.len().saturating_sub(1)).unwrap_or(u32::MAX)
 }
 
-/// Plans the study: the grid, by ascending connections, and then new connections. At each point the servers and the
-/// bare echo take turns in short windows, there and back.
+/// Plans the study: the grid by ascending connections, then new connections. At each point the servers and the bare
+/// echo take turns in short windows, in alternating order.
 pub fn plan(options: &ConnectionsOptions) -> Result<Plan<Window>, PlanError> {
     if options.in_flight.contains(&0) || options.connections.contains(&0) {
         return Err(PlanError::NoLoad);
@@ -119,7 +120,7 @@ pub fn plan(options: &ConnectionsOptions) -> Result<Plan<Window>, PlanError> {
     planned(drafts, LENGTH, options.budget)
 }
 
-/// Each load once: of few connections different shares are the same.
+/// Returns the distinct loads. With few connections, different shares can be equal.
 fn loads(options: &ConnectionsOptions) -> Vec<Load> {
     let ConnectionsOptions { connections, active, in_flight, .. } = options;
     let actives = connections.iter().flat_map(|&all| active.iter().map(move |share| (all, share.of(all))));
@@ -129,8 +130,8 @@ fn loads(options: &ConnectionsOptions) -> Vec<Load> {
     distinct(actives.flat_map(load))
 }
 
-/// Those that take turns at a load: the bare echo and the servers, each driven by the bare client, and, where all
-/// connections have the fewest calls, the stacks' own clients.
+/// Returns the drafts that take turns at a load: the bare echo and the servers, driven by the bare client. With all
+/// connections active and the fewest calls, the stacks' own clients follow.
 fn compared(options: &ConnectionsOptions, load: Load) -> Vec<Draft> {
     let echo = options.with_floor.then(Stack::socket);
     let servers = echo.into_iter().chain(options.servers.iter().cloned());
@@ -153,7 +154,7 @@ fn draft(options: &ConnectionsOptions, load: Load, pair: Pair) -> Draft {
     Draft { window: Window::of_figures(point, Some(pair), None), weight }
 }
 
-/// New connections: each connects, makes a call, and ends. They come from our client.
+/// Returns drafts of new connections from our client: each connects, makes one call and closes.
 fn arrivals(options: &ConnectionsOptions, tls: bool) -> Vec<Draft> {
     let servers = if tls { &options.tls } else { &options.servers };
     let of_server = |server: &Stack| {

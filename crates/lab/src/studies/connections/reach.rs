@@ -1,4 +1,4 @@
-//! How many connections this machine allows.
+//! Number of connections that this machine allows.
 
 use std::fs;
 use std::io;
@@ -7,32 +7,32 @@ use std::str::FromStr;
 use thalweg_measure::descriptors;
 use thalweg_measure::wording::enumerated;
 
-/// Descriptors that a process has besides its connections: files, listeners, its runtime's own.
+/// Reserve of file descriptors for files, listeners and the runtime.
 const OTHER_DESCRIPTORS: u64 = 200;
-/// Ports that others of the machine may have.
+/// Reserve of ports for other programs.
 const OTHER_PORTS: u64 = 1000;
 
-/// How many connections a client and a server can have between them over loopback.
+/// Limits on loopback connections between a client and a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// The hard limit of a process's descriptors.
+    /// Hard limit of a process's file descriptors.
     descriptors: u64,
-    /// Ports that the kernel gives to clients, each connection one; 0: unknown.
+    /// Ephemeral ports for clients, one for each connection; 0 if unknown.
     ports: u64,
 }
 
-/// A number of connections, or as many as there can be.
+/// A number of connections, or the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Many {
-    /// So many.
+    /// This number.
     Number(u32),
-    /// As many as [`Reach`] allows.
+    /// The maximum that [`Reach`] allows.
     Max,
 }
 
 impl Reach {
-    /// Of this machine, with the soft limit of descriptors raised to the hard one, for this process and for those that
-    /// it starts.
+    /// Returns this machine's limits. Raises the soft limit of descriptors to the hard limit, for this process and its
+    /// children.
     pub fn raised() -> io::Result<Self> {
         let descriptors = descriptors::raise()?;
         let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
@@ -44,13 +44,13 @@ impl Reach {
         Ok(Self { descriptors, ports })
     }
 
-    /// The most connections.
+    /// Returns the highest number of connections.
     pub(crate) fn most(self) -> u32 {
         let by_ports = if self.ports == 0 { u64::MAX } else { self.ports.saturating_sub(OTHER_PORTS) };
         u32::try_from(self.descriptors.saturating_sub(OTHER_DESCRIPTORS).min(by_ports)).unwrap_or(u32::MAX)
     }
 
-    /// Those of the numbers that there can be, ascending, each once; and what is said of the others.
+    /// Returns the possible numbers without duplicates, ascending, and a text about the others.
     pub fn allowed(self, asked: &[Many]) -> (Vec<u32>, Option<String>) {
         let most = self.most();
         let number = |many: &Many| match many {
@@ -78,7 +78,7 @@ impl Reach {
     }
 }
 
-/// A text that is no number of connections.
+/// Error for a text that is not a number of connections.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a number of connections: write a number from 1 on, or max")]
 pub struct NotMany(String);

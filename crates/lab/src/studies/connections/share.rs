@@ -1,27 +1,27 @@
-//! A share of the connections.
+//! Share of active connections.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A share in percent, above 0 and up to 100: `1%`, `12.5%`.
+/// A percentage above 0 and up to 100: `1%`, `12.5%`.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Share(f64);
 
-/// A text that is no share.
+/// Error for a text that is not a share.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a share of the connections: write a percentage above 0 and up to 100, such as 10%")]
 pub struct NotAShare(String);
 
 impl Share {
-    /// All of them.
+    /// All connections.
     pub const ALL: Self = Self(100.0);
 
-    /// So many percent.
+    /// Creates a share from a percentage.
     pub(crate) const fn percent(percent: f64) -> Self {
         Self(percent)
     }
 
-    /// Of so many connections, at least one.
+    /// Returns this share of `connections`, at least one.
     pub(crate) fn of(self, connections: u32) -> u32 {
         let active = (f64::from(connections) * self.0 / 100.0).ceil() as u32;
         active.clamp(1, connections.max(1))

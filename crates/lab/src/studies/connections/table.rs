@@ -1,4 +1,4 @@
-//! The table of a connections study: what every study of calls has, and what is of connections.
+//! Table of a connections study: the common columns and its own.
 
 use thalweg_measure::usage::ServerMemory;
 
@@ -7,7 +7,7 @@ use crate::load::Strategy;
 use crate::load::table::{WindowColumns, windows};
 use crate::record::Fairness;
 
-/// Ratios stand with every window of their cell.
+/// Returns the table. Ratios are repeated for each window of their cell.
 pub(super) fn table<'a>(cells: &'a ConnectionsCells<'_>) -> WindowColumns<'a> {
     windows(|_| None)
         .plain("strategy", |window| window.strategy.map(Strategy::name))

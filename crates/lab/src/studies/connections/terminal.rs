@@ -1,4 +1,4 @@
-//! A connections study in a terminal: what a call costs by connections, and what new connections cost.
+//! Terminal output of a connections study: cost per call by connections, and cost of new connections.
 
 use thalweg_measure::page::table::Table;
 use thalweg_measure::text::wrapped;
@@ -7,7 +7,7 @@ use super::analysis::ConnectionsAnalysis;
 use super::columns::{arrivals, clients, servers};
 use crate::report::terminal::findings;
 
-/// The answer, the tables, and what they say.
+/// Returns the answer, the tables and the findings.
 pub(super) fn text(study: &ConnectionsAnalysis<'_>) -> String {
     let cells = &study.cells;
     let mut text = study.answer.as_deref().map(wrapped).unwrap_or_default();
@@ -25,7 +25,7 @@ pub(super) fn text(study: &ConnectionsAnalysis<'_>) -> String {
     text + &findings(&study.findings)
 }
 
-/// Nothing of a table without a row. `left_out`: columns that would make lines too long.
+/// Returns a titled table, or nothing without rows. `left_out`: columns that would make lines too long.
 fn titled(title: &str, table: &Table, left_out: &[&str]) -> String {
     let text = table.text_of(|_, head| !left_out.contains(&head));
     if text.is_empty() { text } else { format!("{title}\n{text}\n") }

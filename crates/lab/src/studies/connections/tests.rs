@@ -1,4 +1,4 @@
-//! What is told of a connections study.
+//! Tests of the texts of a connections study.
 
 use super::analyse::{ConnectionsCells, Load, evenness, memory};
 use super::analysis::ConnectionsAnalysis;
@@ -24,7 +24,7 @@ fn check_near(value: f64, expected: f64) {
 fn servers_stand_beside_the_echo_and_beside_ours_at_each_load() {
     let results = quick();
     let cells = ConnectionsCells::of(&results);
-    // 1; 10 with 1 and 10 active; the others with a tenth and all; each with 1 and 4 calls.
+    // 1 connection; 10 with 1 and 10 active; the others with a tenth and all active; each with 1 and 4 calls.
     assert_eq!(cells.loads.len(), 2 * (1 + 2 + 2 + 2 + 2));
     let cell = cells.at(ALL).unwrap();
     let names: Vec<String> = cell.servers.iter().map(|server| server.stack.to_string()).collect();
@@ -53,11 +53,11 @@ fn memory_and_evenness_are_of_the_connections() {
     let held = memory(&of(ALL)).unwrap();
     check_near(held.idle, 5_700.0);
     check_near(held.loaded, 9_100.0);
-    // Of so few that each has many calls.
+    // With few active connections, each makes many calls.
     let even = evenness(&of(Load { connections: 100, active: 10, in_flight: 1 })).unwrap();
     check_near(even.jain, 0.997);
     check_near(even.most - even.least, 0.2);
-    // Of few connections memory is not told, and a single one is always served evenly.
+    // With few connections memory is not reported, and a single one is always served evenly.
     let one = of(Load { connections: 1, active: 1, in_flight: 1 });
     assert_eq!(memory(&one), None);
     let ten = Load { connections: 10, active: 10, in_flight: 1 };

@@ -1,4 +1,4 @@
-//! A study of gRPC against a JSON API, analysed: what every exporter writes down.
+//! Analysis of a JSON study, for all exporters.
 
 use super::cells::Cells;
 use super::doubts::doubts;
@@ -7,12 +7,12 @@ use super::questions::questions;
 use super::results::JsonResults;
 use crate::findings::Doubt;
 
-/// What its results say.
+/// A JSON study with everything derived from its results.
 #[derive(Debug)]
 pub(crate) struct JsonAnalysis<'r> {
     pub(super) results: &'r JsonResults,
     pub(super) cells: Cells,
-    /// The first thing to know; `None` when nothing was measured.
+    /// Headline; `None` if nothing was measured.
     pub(super) answer: Option<String>,
     pub(super) questions: Vec<Question>,
     pub(super) doubts: Vec<Doubt>,
@@ -21,7 +21,7 @@ pub(crate) struct JsonAnalysis<'r> {
 }
 
 impl<'r> JsonAnalysis<'r> {
-    /// All questions that have an answer, in the order of the page.
+    /// Returns all questions with an answer, in the order of the page.
     pub(crate) fn questions(&self) -> &[Question] {
         &self.questions
     }

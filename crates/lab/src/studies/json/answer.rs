@@ -1,4 +1,4 @@
-//! The first thing to know of a study of gRPC against a JSON API.
+//! Headline of a JSON study.
 
 use thalweg_measure::figures::{ratio_text, time};
 
@@ -9,14 +9,14 @@ use super::way::Way;
 use crate::echo::{Protocol, Shape};
 use crate::load::verdict::Verdict;
 
-/// An answer, and whether it tells anything.
+/// An answer, and whether it is conclusive.
 pub(super) struct Answer {
     pub(super) text: String,
-    /// It is known of some message whether both differ.
+    /// Whether the comparison is conclusive for some message.
     pub(super) is_told: bool,
 }
 
-/// How much longer a JSON API takes than gRPC, both ours: with the published message, and with a small one.
+/// Compares our JSON API with our gRPC server by time, for the published message and for a small one.
 pub(super) fn answer(results: &JsonResults, cells: &Cells) -> Option<Answer> {
     let featured = results.settings.featured();
     let factors: Vec<Answer> = featured.into_iter().filter_map(|shape| factor(cells, shape)).collect();

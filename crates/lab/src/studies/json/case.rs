@@ -1,4 +1,4 @@
-//! What is asked of each way.
+//! Conditions of a measured call.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,23 +9,23 @@ use thalweg_messages::Kind;
 
 use crate::echo::Shape;
 
-/// A message, and what its calls go through.
+/// A message and the conditions of its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Case {
-    /// What is echoed.
+    /// Echoed message.
     pub(crate) shape: Shape,
-    /// What the network adds to a round trip, ns.
+    /// Round-trip time added by the network, ns.
     pub(crate) round_trip_ns: u64,
-    /// What the network lets through, bit/s; `None`: all that comes.
+    /// Rate limit of the network, bit/s; `None` if unlimited.
     pub(crate) rate_bit_per_s: Option<u64>,
-    /// Each call has a connection, and a channel, of its own.
+    /// Whether each call has its own channel and connection.
     pub(crate) afresh: bool,
-    /// Messages are compressed by gzip both ways.
+    /// Whether messages are gzip-compressed both ways.
     pub(crate) gzip: bool,
 }
 
 impl Case {
-    /// On this machine, over a connection that is kept, as it is.
+    /// Creates a case without network and compression, over a persistent connection.
     pub(crate) fn plain(shape: Shape) -> Self {
         Self { shape, round_trip_ns: 0, rate_bit_per_s: None, afresh: false, gzip: false }
     }
@@ -34,12 +34,12 @@ impl Case {
         Duration::from_nanos(self.round_trip_ns)
     }
 
-    /// There is a network between both ends.
+    /// Returns whether there is a network in between.
     pub(crate) fn is_far(&self) -> bool {
         self.round_trip_ns > 0 || self.rate_bit_per_s.is_some()
     }
 
-    /// What the network is, in words; `None` where there is none.
+    /// Describes the network; `None` if there is none.
     pub(crate) fn network(&self) -> Option<String> {
         let round_trip =
             (self.round_trip_ns > 0).then(|| format!("{} added round trip", time(self.round_trip_ns as f64)));
@@ -67,7 +67,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// A shape in words: `5 000 strings of 20 letters`.
+/// Describes a shape: `5 000 strings of 20 letters`.
 pub(crate) fn title(shape: Shape) -> String {
     match shape {
         Shape::Strings { count: 1, letters } => format!("one string of {letters} letters"),

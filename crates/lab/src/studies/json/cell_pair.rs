@@ -1,4 +1,4 @@
-//! Cells side by side: the rows of tables, and the sentences told from them.
+//! Pairs of cells: rows of tables, and sentences derived from them.
 
 use thalweg_measure::page::table::{Columns, Field};
 use thalweg_measure::size::ByteSize;
@@ -9,12 +9,12 @@ use super::cells::{Cells, WayCell};
 use super::way::Way;
 use crate::load::verdict::{Better, Compared, Verdict};
 
-/// Before a ratio that shows no difference.
+/// Prefix of a ratio that shows no difference.
 const DOUBT: &str = "? ";
-/// What it says.
+/// Legend for the prefix.
 pub(super) const LEGEND: &str = "A question mark means that no difference is shown.";
 
-/// A cell, and what it is compared with, if with anything.
+/// A cell, and optionally the cell it is compared with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CellPair<'c> {
     cells: &'c Cells,
@@ -22,48 +22,48 @@ pub(super) struct CellPair<'c> {
     pub(super) other: Option<&'c WayCell>,
 }
 
-/// The columns of a table of cells.
+/// Columns of a table of cells.
 pub(super) type CellColumns<'c> = Columns<'c, CellPair<'c>>;
 
 impl Cells {
-    /// This cell, compared with another.
+    /// Pairs a cell with another.
     pub(super) fn pair<'c>(&'c self, one: &'c WayCell, other: Option<&'c WayCell>) -> CellPair<'c> {
         CellPair { cells: self, one, other }
     }
 
-    /// A way beside another at the same case, where both were measured.
+    /// Pairs two ways at the same case, if both were measured.
     pub(super) fn pair_at(&self, case: Case, one: &Way, other: &Way) -> Option<CellPair<'_>> {
         Some(self.pair(self.at(one, case)?, Some(self.at(other, case)?)))
     }
 }
 
 impl<'c> CellPair<'c> {
-    /// How much longer it takes, one call at a time.
+    /// Compares the time of one call at a time.
     pub(super) fn latency(&self) -> Compared {
         self.compared(Cells::latency_ratio)
     }
 
-    /// How many more calls its server takes.
+    /// Compares the server's calls per second.
     pub(super) fn rate(&self) -> Compared {
         self.compared(Cells::rate_ratio)
     }
 
-    /// How much longer it takes, where both stand apart in time.
+    /// Returns the time ratio of two cells measured far apart in time.
     pub(super) fn apart(&self) -> Option<String> {
         self.cells.apart(self.one, self.other?)
     }
 
-    /// The same cell beside another one.
+    /// Pairs the same cell with another one.
     pub(super) fn beside(&self, other: Option<&'c WayCell>) -> Self {
         Self { other, ..*self }
     }
 
-    /// A figure of what it is compared with.
+    /// Returns a figure of the other cell.
     pub(super) fn of_other(&self, figure: fn(&WayCell) -> Option<f64>) -> Option<f64> {
         figure(self.other?)
     }
 
-    /// The figure, relative to that of the other.
+    /// Returns the figure divided by the other cell's.
     pub(super) fn quotient(&self, figure: fn(&WayCell) -> Option<f64>) -> Option<f64> {
         Some(figure(self.one)? / self.of_other(figure)?)
     }
@@ -102,19 +102,19 @@ pub(super) fn size(bytes: f64) -> String {
     ByteSize(bytes as u64).to_string()
 }
 
-/// A ratio with its interval, behind a question mark where no difference is shown.
+/// Formats a ratio with its interval, after a question mark if it shows no difference.
 pub(super) fn doubted(compared: Compared) -> Field {
     let field = Field::ratio(compared.ratio);
     let is_doubted = compared.ratio.is_some() && !compared.differs();
     if is_doubted { Field { text: format!("{DOUBT}{}", field.text), ..field } } else { field }
 }
 
-/// A ratio of the table is behind a question mark.
+/// Returns whether a ratio in a table has a question mark.
 pub(super) fn is_doubted(field: &Field) -> bool {
     field.text.starts_with(DOUBT)
 }
 
-/// Two columns: a ratio, and what it amounts to.
+/// Adds two columns: a ratio and its verdict.
 pub(super) fn judged<'c>(
     columns: CellColumns<'c>,
     head: &str,
@@ -127,8 +127,8 @@ pub(super) fn judged<'c>(
     columns.field(head, move |pair| Field::ratio(compared(pair).ratio)).words("", verdict)
 }
 
-/// A sentence for each group of rows that has factors, of the message and the factors. Rows that are the `same` and
-/// follow each other are a group.
+/// Returns a sentence for each group of rows that has factors. A group consists of adjacent rows that are the `same`;
+/// the sentence gets the group's row and factors.
 pub(super) fn sentences<'c>(
     rows: &[CellPair<'c>],
     same: impl Fn(&CellPair<'c>, &CellPair<'c>) -> bool,
@@ -142,7 +142,7 @@ pub(super) fn sentences<'c>(
     rows.chunk_by(same).filter_map(of_group).collect()
 }
 
-/// Both are of one message.
+/// Returns whether both rows are about the same message.
 pub(super) fn same_message(one: &CellPair<'_>, next: &CellPair<'_>) -> bool {
     one.one.case.shape == next.one.case.shape
 }

@@ -1,4 +1,4 @@
-//! What all windows of a way at a case came to.
+//! Merged windows of each way and case.
 
 use thalweg_measure::distribution::{Latency, longer_than, merged};
 use thalweg_measure::figures::ratio_figure;
@@ -15,44 +15,44 @@ use crate::load::used::used;
 use crate::load::verdict::{Better, Compared};
 use crate::record::{LoadResult, Spike};
 
-/// A call that took more than so many times the median is a spike.
+/// Multiple of the median above which a call is a spike.
 pub(crate) const SPIKE_FACTOR: u64 = 10;
 
-/// All cells, in the order of measuring.
+/// Cells in the order of measuring.
 #[derive(Debug)]
 pub(crate) struct Cells {
     pub(crate) all: Vec<WayCell>,
     pub(crate) noise: JsonNoise,
 }
 
-/// A way at a case.
+/// One way at one case.
 #[derive(Clone, Debug)]
 pub(crate) struct WayCell {
     pub(crate) way: Way,
     pub(crate) case: Case,
     /// One call at a time.
     pub(crate) latency: Option<Latencies>,
-    /// As many as the server takes.
+    /// Maximum rate of the server.
     pub(crate) rate: Option<Rates>,
-    /// The first calls of a server.
+    /// First calls of a server.
     pub(crate) cold: Option<Cold>,
 }
 
-/// One call at a time.
+/// Results of one call at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Latencies {
     pub(crate) calls: u64,
-    /// Of all calls of all windows.
+    /// Latency over all calls of all windows.
     pub(crate) all: Latency,
-    /// How many of them took more than [`SPIKE_FACTOR`] times their median.
+    /// Number of calls that took more than [`SPIKE_FACTOR`] times their median.
     pub(crate) spikes: u64,
-    /// In the order of measuring.
+    /// Windows in the order of measuring.
     pub(crate) windows: Vec<LatencyWindow>,
-    /// Of those that the server showed.
+    /// Stages that the server reports.
     pub(crate) stages: Vec<StageMean>,
-    /// Bytes of a request's body and of an answer's.
+    /// Body sizes of a request and a response, in bytes.
     pub(crate) bodies: (u64, u64),
-    /// Processor time of a call, ns: the client's and the server's.
+    /// Processor time per call of client and server, ns.
     pub(crate) cpu_ns: Option<(f64, f64)>,
 }
 
@@ -60,76 +60,76 @@ pub(crate) struct Latencies {
 #[derive(Clone, Debug)]
 pub(crate) struct LatencyWindow {
     pub(crate) round: u32,
-    /// How long it was, ns.
+    /// Length of the window, ns.
     pub(crate) took_ns: u64,
     pub(crate) p50: u64,
     pub(crate) p99: u64,
-    /// Its longest calls, the longest first.
+    /// Its longest calls, longest first.
     pub(crate) longest: Vec<Spike>,
 }
 
-/// What a stage of a call took, ns.
+/// Mean time of a stage, ns.
 #[derive(Clone, Debug)]
 pub(crate) struct StageMean {
     pub(crate) name: String,
     pub(crate) mean: f64,
 }
 
-/// As many calls as the server takes.
+/// Results at the server's maximum rate.
 #[derive(Clone, Debug)]
 pub(crate) struct Rates {
-    /// Calls per second: the geometric mean of the windows.
+    /// Calls per second, the geometric mean of the windows.
     pub(crate) per_s: f64,
-    /// Of each window, and its round.
+    /// Round and rate of each window.
     pub(crate) windows: Vec<(u32, f64)>,
-    /// Processor time of a call, ns: the client's and the server's.
+    /// Processor time per call of client and server, ns.
     pub(crate) cpu_ns: Option<(f64, f64)>,
 }
 
-/// The first calls that a server ever saw, of all its starts.
+/// First calls that a server handles, over all its starts.
 #[derive(Clone, Debug)]
 pub(crate) struct Cold {
-    /// The very first, with its connecting, ns: the median of the starts.
+    /// The very first call, connecting included, ns: the median over the starts.
     pub(crate) first_ns: u64,
-    /// How many are behind it after each start.
+    /// Number of calls after it in each start.
     pub(crate) calls: u64,
-    /// Those after it.
+    /// Latency of the calls after the first.
     pub(crate) next: Latency,
-    /// Of those that the server showed.
+    /// Stages that the server reports.
     stages: Vec<StageMean>,
     pub(crate) starts: Vec<ServerStart>,
 }
 
-/// The calls after the first of one start of a server. Means, ns.
+/// Calls after the first of one server start. Means, ns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServerStart {
     pub(crate) round: u32,
     pub(crate) all: f64,
-    /// What is published as the time of a request.
+    /// Time of a request, as defined by the publication.
     pub(crate) request: f64,
-    /// What is published as the time of a response.
+    /// Time of a response, as defined by the publication.
     pub(crate) response: f64,
 }
 
-/// The stages of what is published as the time of a request: until the handler has it.
+/// Stages of the published request time, until the handler has the message.
 const REQUEST: [&str; 3] = ["client-encode", "request", "decode"];
-/// Of what is published as the time of a response: from the handler on.
+/// Stages of the published response time, from the handler on.
 const RESPONSE: [&str; 3] = ["encode", "response", "client-decode"];
 
 impl Cold {
-    /// What is published as the time of a request. Mean, ns.
+    /// Returns the mean request time as published, ns.
     pub(crate) fn request(&self) -> f64 {
         sum(&self.stages, REQUEST)
     }
 
-    /// What is published as the time of a response. Mean, ns.
+    /// Returns the mean response time as published, ns.
     pub(crate) fn response(&self) -> f64 {
         sum(&self.stages, RESPONSE)
     }
 }
 
 impl Cold {
-    /// How many times another way's figure this one's is, start by start.
+    /// Returns this way's figure divided by another's, paired by start.
     pub(crate) fn ratio(&self, other: &Self, of: fn(&ServerStart) -> f64) -> Option<Ratio> {
         let of_starts = |cold: &Self| -> Vec<(u32, f64)> {
             cold.starts.iter().map(|start| (start.round, of(start))).collect()
@@ -149,17 +149,17 @@ impl Cells {
         Self { noise: JsonNoise::of(results), all }
     }
 
-    /// What a way came to at a case.
+    /// Returns the cell of a way at a case.
     pub(crate) fn at(&self, way: &Way, case: Case) -> Option<&WayCell> {
         self.all.iter().find(|cell| cell.way == *way && cell.case == case)
     }
 
-    /// All ways at a case, in the order of measuring.
+    /// Returns all cells of a case, in the order of measuring.
     pub(crate) fn of_case(&self, case: Case) -> impl Iterator<Item = &WayCell> {
         self.all.iter().filter(move |cell| cell.case == case)
     }
 
-    /// How much longer `one` takes than `other`, one call at a time.
+    /// Compares the time of one call at a time.
     pub(crate) fn latency_ratio(&self, one: &WayCell, other: &WayCell) -> Compared {
         let medians = |cell: &WayCell| cell.latency.as_ref().map(Latencies::medians).unwrap_or_default();
         Compared::new(
@@ -169,8 +169,8 @@ impl Cells {
         )
     }
 
-    /// The same of cells that stand apart in time, so that their ratio has no interval, in words; within the noise
-    /// floor it shows no difference.
+    /// Returns the time ratio of cells measured far apart in time, as text. It has no interval, and shows no
+    /// difference within the noise floor.
     pub(crate) fn apart(&self, one: &WayCell, other: &WayCell) -> Option<String> {
         let ratio = one.p50()? / other.p50()?;
         let is_noise = ratio.ln().abs() <= self.noise.floor(Purpose::Latency, one.case);
@@ -178,7 +178,7 @@ impl Cells {
         Some(format!("{} ×{amounts_to}", ratio_figure(ratio)))
     }
 
-    /// How many more calls `one`'s server takes than `other`'s.
+    /// Compares the servers' calls per second.
     pub(crate) fn rate_ratio(&self, one: &WayCell, other: &WayCell) -> Compared {
         let windows = |cell: &'_ WayCell| cell.rate.as_ref().map(|it| it.windows.clone()).unwrap_or_default();
         Compared::new(
@@ -190,28 +190,28 @@ impl Cells {
 }
 
 impl WayCell {
-    /// The median of one call at a time, ns.
+    /// Returns the median time of one call at a time, ns.
     pub(crate) fn p50(&self) -> Option<f64> {
         self.latency.as_ref().map(|latency| latency.all.p50 as f64)
     }
 
-    /// Calls per second, as many as the server takes.
+    /// Returns the server's maximum calls per second.
     pub(crate) fn per_s(&self) -> Option<f64> {
         self.rate.as_ref().map(|rate| rate.per_s)
     }
 
-    /// Bytes of a request's body and of an answer's.
+    /// Returns the body sizes of a request and a response, in bytes.
     pub(crate) fn bodies(&self) -> Option<(f64, f64)> {
         let (there, back) = self.latency.as_ref()?.bodies;
         Some((there as f64, back as f64))
     }
 
-    /// Bytes of both bodies.
+    /// Returns the bytes of both bodies.
     pub(crate) fn bytes(&self) -> Option<f64> {
         self.bodies().map(|(there, back)| there + back)
     }
 
-    /// The mean of a stage, ns; 0 where the server does not show it apart from the way.
+    /// Returns the mean time of a stage, ns; 0 if the server does not report it separately.
     pub(crate) fn stage(&self, name: &str) -> f64 {
         let stages = self.latency.iter().flat_map(|latency| &latency.stages);
         stages.filter(|stage| stage.name == name).map(|stage| stage.mean).sum()
@@ -219,17 +219,17 @@ impl WayCell {
 }
 
 impl Latencies {
-    /// What is published as the time of a request: until the handler has it. Mean, ns.
+    /// Returns the mean request time as published, until the handler has the message, ns.
     pub(crate) fn request(&self) -> f64 {
         sum(&self.stages, REQUEST)
     }
 
-    /// What is published as the time of a response: from the handler on. Mean, ns.
+    /// Returns the mean response time as published, from the handler on, ns.
     pub(crate) fn response(&self) -> f64 {
         sum(&self.stages, RESPONSE)
     }
 
-    /// The longest calls of all windows, each with its window's number, from 0.
+    /// Returns the longest calls of all windows, each with its zero-based window number.
     pub(crate) fn late_calls(&self) -> impl Iterator<Item = (usize, &Spike)> {
         self.windows
             .iter()
@@ -237,7 +237,7 @@ impl Latencies {
             .flat_map(|(window, number)| window.longest.iter().map(move |call| (number, call)))
     }
 
-    /// The median of each window, ns, and its round.
+    /// Returns the round and median of each window, in ns.
     fn medians(&self) -> Vec<(u32, f64)> {
         self.windows.iter().map(|window| (window.round, window.p50 as f64)).collect()
     }
@@ -294,7 +294,7 @@ fn latencies(windows: &[&WindowResult]) -> Option<Latencies> {
     })
 }
 
-/// In the order in which a call goes through them.
+/// Returns the stages in the order of a call.
 fn stages<'l>(loads: &(impl Iterator<Item = &'l LoadResult> + Clone)) -> Vec<StageMean> {
     let stage = |name: &str| {
         let of_name = loads.clone().flat_map(|load| &load.stages).filter(|stage| stage.name == name);
@@ -316,7 +316,7 @@ fn rates(windows: &[&WindowResult]) -> Option<Rates> {
     })
 }
 
-/// Of a call, both sides.
+/// Returns the processor time per call of both sides.
 fn cpu(good: &[(&WindowResult, &LoadResult)]) -> Option<(f64, f64)> {
     let windows = || good.iter().filter_map(|(window, load)| Some((window.usage?, load.messages)));
     Some((used(windows(), |usage| &usage.client)?.ns(), used(windows(), |usage| &usage.server)?.ns()))

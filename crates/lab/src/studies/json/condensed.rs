@@ -1,4 +1,4 @@
-//! What a study came to, as small JSON, for documents that quote it.
+//! Condensed results of a JSON study.
 
 use serde_json::{Value, json};
 use thalweg_measure::figures::short;
@@ -10,7 +10,7 @@ use super::noise::CaseFloor;
 use super::way::Way;
 use crate::load::condensed;
 
-/// Of each way at each case the times, stages, rates and processor times, and what they are beside ours.
+/// Returns times, stages, rates and processor times of each way and case, with their ratios to ours.
 pub(super) fn condensed(study: &JsonAnalysis<'_>) -> String {
     let results = study.results;
     let body = json!({

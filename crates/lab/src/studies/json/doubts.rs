@@ -1,4 +1,4 @@
-//! What a reader must know before using the figures of a study of gRPC against a JSON API.
+//! Doubts about the figures of a JSON study.
 
 use super::cells::Cells;
 use super::noise::CaseFloor;
@@ -6,10 +6,10 @@ use super::results::JsonResults;
 use crate::findings::Doubt;
 use crate::load::remarks::{Remarks, of_study};
 
-/// A noise floor beyond this is worth a word.
+/// Noise floor above which it is mentioned.
 const FLOOR_MAX: f64 = 1.1;
 
-/// Empty in a good study.
+/// Returns the doubts. Empty for a good study.
 pub(super) fn doubts(results: &JsonResults, cells: &Cells) -> Vec<Doubt> {
     let apart = results.settings.client_cpus.is_some();
     let windows = (results.windows.len(), results.planned);

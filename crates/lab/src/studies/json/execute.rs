@@ -1,4 +1,4 @@
-//! Measures windows by processes: a server of each stack, and our client.
+//! Measures windows with processes: one server for each stack, and our client.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn run(window: &JsonWindow) -> EchoRun {
     let looks = window.looks();
     let (duration, calls) = match window.length {
         WindowLength::Ns(ns) => (Duration::from_nanos(ns), None),
-        // Only who waits for it asks how long that may take.
+        // Only the process's time limit needs the duration.
         WindowLength::Calls(calls) => (window.driven(), Some(calls)),
     };
     EchoRun {

@@ -1,4 +1,4 @@
-//! How small a difference a study can see: gRPC at our server beside itself.
+//! Noise floor of a JSON study: gRPC at our server measured against itself.
 
 use thalweg_measure::statistics::Ratio;
 
@@ -8,19 +8,19 @@ use super::window::{JsonWindow, Purpose, WindowResult};
 use crate::load::noise::nearest;
 use crate::load::paired::ratio_by_round;
 
-/// What a way came to beside itself, at the cases that are so measured.
+/// Noise floors of a way measured against itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct JsonNoise {
     pub(crate) floors: Vec<CaseFloor>,
 }
 
-/// Of one figure at one case.
+/// Noise floor of one figure at one case.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CaseFloor {
-    /// Of medians of one call at a time, or of rates.
+    /// Purpose of the figure: medians of lone calls, or rates.
     pub(crate) of: Purpose,
     pub(crate) case: Case,
-    /// The way ÷ itself, which has an interval.
+    /// Ratio of the way to itself, always with an interval.
     pub(crate) ratio: Ratio,
 }
 
@@ -33,7 +33,7 @@ impl JsonNoise {
                 continue;
             }
             let figures = |is_again: bool| figures(results, &again.window, is_again);
-            // Of too few pairs one does not know how much they differ.
+            // Too few pairs do not show the size of the noise.
             let found =
                 ratio_by_round(&figures(true), &figures(false)).filter(|ratio| ratio.interval.is_some());
             floors.extend(found.map(|ratio| CaseFloor { of, case, ratio }));
@@ -41,30 +41,30 @@ impl JsonNoise {
         Self { floors }
     }
 
-    /// The largest of all, as a log ratio.
+    /// Returns the largest floor, as a log ratio.
     pub(crate) fn largest(&self) -> f64 {
         nearest(&self.floors, |floor| Some(floor.log()), &[&|_| true])
     }
 
-    /// What is no difference of medians or rates at this case, as a log ratio: that of the case; else of the same
-    /// message; else the largest of the same figure; else of all.
+    /// Returns the floor of medians or rates at this case, as a log ratio. Without one it uses the same message's,
+    /// then the largest of the same figure, then the largest of all.
     pub(crate) fn floor(&self, of: Purpose, case: Case) -> f64 {
         let is_case = |floor: &CaseFloor| floor.of == of && floor.case == case;
         let is_message = |floor: &CaseFloor| floor.of == of && floor.case.shape == case.shape;
         let is_figure = |floor: &CaseFloor| floor.of == of;
-        // Each was measured, also where the way was as fast as itself.
+        // Every floor counts, even one of zero.
         nearest(&self.floors, |floor| Some(floor.log()), &[&is_case, &is_message, &is_figure, &|_| true])
     }
 }
 
 impl CaseFloor {
-    /// As a log ratio.
+    /// Returns the floor as a log ratio.
     pub(crate) fn log(&self) -> f64 {
         self.ratio.spread()
     }
 }
 
-/// What the windows of a way at a case came to, each with its round.
+/// Returns the rounds and figures of a way's windows at a case.
 fn figures(results: &JsonResults, of: &JsonWindow, is_again: bool) -> Vec<(u32, f64)> {
     let is_of = |it: &&WindowResult| {
         let window = &it.window;
@@ -106,7 +106,7 @@ mod tests {
         let floors = vec![
             floor(Purpose::Latency, PUBLISHED, 1.05),
             floor(Purpose::Latency, Shape::Person, 1.2),
-            // One bad cell.
+            // One disturbed cell.
             floor(Purpose::Rate, PUBLISHED, 2.4),
             floor(Purpose::Rate, Shape::Person, 1.1),
         ];
@@ -114,10 +114,10 @@ mod tests {
         let published = Case::plain(PUBLISHED);
         check(&noise, published, 1.05, 2.4);
         check(&noise, Case::plain(Shape::Person), 1.2, 1.1);
-        // What is not measured beside itself has the message's, else the largest of the figure.
+        // Cases without a floor use the message's, or else the largest of the figure.
         check(&noise, Case { round_trip_ns: 1_000_000, ..published }, 1.05, 2.4);
         check(&noise, Case::plain(Shape::Own), 1.2, 2.4);
-        // And where there is none of the figure, that of all.
+        // Without a floor of the figure, the largest of all is used.
         let latencies = JsonNoise { floors: vec![floor(Purpose::Latency, Shape::Person, 1.2)] };
         check(&latencies, published, 1.2, 1.2);
         check(&JsonNoise::default(), published, 1.0, 1.0);

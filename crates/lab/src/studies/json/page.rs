@@ -1,4 +1,4 @@
-//! The page of a study of gRPC against a JSON API.
+//! Page of a JSON study.
 
 mod bars;
 mod plots;
@@ -50,7 +50,7 @@ fn question(question: &Question, results: &JsonResults, cells: &Cells) -> Sectio
     Section::new(question.id, link, question.title, blocks)
 }
 
-/// What was measured on which machine.
+/// Returns a sentence on what was measured and on which machine.
 pub(super) fn lede(results: &JsonResults) -> String {
     let versions = distinct(results.stacks.iter().map(|stack| stack.version.as_str()));
     let own = results.settings.own.as_ref().map(|own| {
@@ -68,7 +68,7 @@ pub(super) fn lede(results: &JsonResults) -> String {
     )
 }
 
-/// What a call costs by gRPC and by JSON, of the published message and of a small one.
+/// Returns cards with the cost of a call over gRPC and JSON, for the published message and a small one.
 pub(super) fn cards(study: &JsonAnalysis<'_>) -> Markup {
     let JsonAnalysis { results, cells, unanswered, .. } = study;
     let factor = |shape: Shape| {

@@ -1,4 +1,4 @@
-//! Which windows a study has, in which order, and how long they are.
+//! Plan of a JSON study: windows, their order and length.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,72 +16,71 @@ use crate::study::{Plan, PlanError};
 
 /// The message of the published comparison.
 pub const PUBLISHED: Shape = Shape::Strings { count: 5000, letters: 20 };
-/// What else is echoed of the codec study's messages.
+/// Further messages of the codec study.
 const REALISTIC: [Kind; 4] = [Kind::Order, Kind::LogRecord, Kind::Visit, Kind::Samples];
-/// How many calls the published comparison made, and so many are the first ones of a server.
+/// Number of first calls measured, the same as in the published comparison.
 const COLD_CALLS: u64 = 50;
-/// How long a window is, warm-up included.
+/// Window length, warm-up included.
 const BOUNDS: Bounds = Bounds {
     warmup_min: Duration::from_millis(30),
     warmup_share: 6,
     min: Duration::from_millis(120),
     max: Duration::from_secs(2),
 };
-/// Before windows that are so many calls long.
+/// Warm-up before windows with a fixed number of calls.
 const CALLS_WARMUP: Duration = Duration::from_millis(200);
-/// From so many pairs one learns what noise is: of three Student's t is 4.3, of six 2.6.
+/// Fewest pairs for the noise floor: Student's t is 4.3 for three pairs and 2.6 for six.
 const NOISE_PAIRS_MIN: u32 = 6;
-/// What is spent once, besides starting servers: the report is written.
+/// Time for writing the report, spent once in addition to server starts.
 const OVERHEAD: Duration = Duration::from_secs(3);
 
-/// How far a study goes.
+/// Extent of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonOptions {
-    /// In the order of tables, ours first.
+    /// Ways in the order of tables, ours first.
     pub ways: Vec<Way>,
-    /// What the study is first about.
+    /// Main message of the study.
     pub published: Shape,
-    /// What else is echoed.
+    /// Further echoed messages.
     pub shapes: Vec<Shape>,
-    /// Shapes of which rates are measured, too.
+    /// Shapes whose rates are also measured.
     pub rated: Vec<Shape>,
-    /// Windows of each way at each case.
+    /// Windows per way and case.
     pub rounds: u32,
-    /// One call at a time, each way makes at least so many of the published message, in all rounds together. `None`:
-    /// as many as the time allows.
+    /// Fewest lone calls of the published message per way, over all rounds. `None`: as many as the time allows.
     pub calls: Option<u64>,
-    /// How often a server is started for its first calls.
+    /// Number of times a server is started for its first calls.
     pub cold_starts: u32,
-    /// Networks between both ends: what they add to a round trip, and what they let through, bit/s.
+    /// Networks: added round-trip time, and rate limit in bit/s.
     pub networks: Vec<(Duration, Option<u64>)>,
-    /// What is asked of all stacks over networks, and with a connection for each call.
+    /// Protocols measured with all stacks over networks, and with a new connection per call.
     pub apart: Vec<Protocol>,
-    /// How long a server with a compiler that works while it runs is driven, by each way, before the published message
-    /// is measured: so long with as many calls in flight as rates have, and so long one at a time. Before other
-    /// messages half of it.
+    /// Warm-up by each way for servers with a just-in-time compiler, before the published message. The time applies
+    /// twice: with the calls in flight of rates, and with one at a time. Other messages get half.
     pub warm_up: Duration,
-    /// Names of stacks that have one.
+    /// Names of stacks with a just-in-time compiler.
     pub compiled_late: Vec<String>,
-    /// What all windows together may take.
+    /// Time limit for all windows.
     pub budget: Budget,
 }
 
-/// How long a study may take.
+/// Time limit of a study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
-    /// No longer than this.
+    /// At most this.
     AtMost(Duration),
-    /// As long as this, and longer where so many ways take part that a window would be shorter than it should be.
+    /// This time, or longer if many ways would make windows too short.
     Usual {
-        /// For some servers.
+        /// Usual time for a few servers.
         time: Duration,
-        /// What a window has at least, warm-up included.
+        /// Shortest window, warm-up included.
         window: Duration,
     },
 }
 
 impl Budget {
-    /// `fixed`: what does not stretch takes so long; so many windows do.
+    /// Returns the time available. `fixed` is the time that does not scale, and `stretching` the number of windows
+    /// that do.
     fn of(self, fixed: Duration, stretching: u32) -> Duration {
         match self {
             Self::AtMost(budget) => budget,
@@ -89,7 +88,7 @@ impl Budget {
         }
     }
 
-    /// What is usual, if the study takes longer.
+    /// Returns the usual time, if the study exceeds it.
     pub fn exceeded(self, total: Duration) -> Option<Duration> {
         match self {
             Self::Usual { time, .. } if total > time => Some(time),
@@ -99,8 +98,8 @@ impl Budget {
 }
 
 impl JsonOptions {
-    /// The small person, the realistic messages of the codec study, from 1 to 50,000 strings, and 30,000 calls of the
-    /// published message by each way.
+    /// Measures the small person, the codec study's realistic messages and 1 to 50,000 strings. Each way makes 30,000
+    /// calls of the published message.
     pub fn whole(ways: Vec<Way>, compiled_late: Vec<String>) -> Self {
         let strings = |count| Shape::Strings { count, letters: 20 };
         let shapes: Vec<Shape> = [Shape::Person]
@@ -124,7 +123,7 @@ impl JsonOptions {
         }
     }
 
-    /// The published message, the small person and one string, within five minutes.
+    /// Measures the published message, the small person and one string, within five minutes.
     pub fn quick(ways: Vec<Way>, compiled_late: Vec<String>) -> Self {
         Self {
             shapes: vec![Shape::Person, Shape::Strings { count: 1, letters: 20 }],
@@ -139,7 +138,7 @@ impl JsonOptions {
         }
     }
 
-    /// Of these messages alone, the first of which it is first about.
+    /// Restricts the study to these messages, with `published` as the main one.
     #[must_use]
     pub fn about(self, published: Shape, shapes: Vec<Shape>) -> Self {
         let rated = [published].into_iter().chain(shapes.iter().copied()).collect();
@@ -147,7 +146,7 @@ impl JsonOptions {
     }
 }
 
-/// These round trips in µs with no limit, and the slow line behind the first of them.
+/// Returns networks with these round trips in µs without a rate limit, then the first of them with a slow line.
 fn networks(round_trips: &[u64]) -> Vec<(Duration, Option<u64>)> {
     let round_trips = round_trips.iter().copied().map(Duration::from_micros);
     let slow = round_trips.clone().take(1).map(|round_trip| (round_trip, Some(100_000_000)));
@@ -156,7 +155,7 @@ fn networks(round_trips: &[u64]) -> Vec<(Duration, Option<u64>)> {
 
 type Draft = draft::Draft<JsonWindow>;
 
-/// Plans the study: the first calls of servers, then case after case all ways in turn, there and back.
+/// Plans the study: first calls of servers, then each case with all ways in turn, in alternating order.
 pub fn plan(options: &JsonOptions) -> Result<Plan<JsonWindow>, PlanError> {
     if options.ways.is_empty() || options.rounds == 0 {
         return Err(PlanError::NothingToMeasure);
@@ -176,7 +175,7 @@ pub fn plan(options: &JsonOptions) -> Result<Plan<JsonWindow>, PlanError> {
 }
 
 impl JsonOptions {
-    /// Of all ways that have the case's message, in their order.
+    /// Returns a window for each way that has the case's message, in order.
     fn windows(&self, case: Case, purpose: Purpose) -> Vec<JsonWindow> {
         let ways = self.ways.iter().filter(|way| way.echoes(case.shape));
         let window = |way: &Way| JsonWindow {
@@ -193,7 +192,7 @@ impl JsonOptions {
         ways.map(window).collect()
     }
 
-    /// Everybody's first calls of the published message, each by a server that was started for them.
+    /// Drafts first calls of the published message for all ways, each with a newly started server.
     fn cold(&self) -> Vec<Draft> {
         let mut windows = self.windows(Case::plain(self.published), Purpose::Cold);
         for window in &mut windows {
@@ -202,10 +201,10 @@ impl JsonOptions {
         in_rounds(windows, self.cold_starts, false)
     }
 
-    /// What is compiled while it runs is driven as it is measured: as many calls in flight, and one at a time.
+    /// Drafts warm-up of stacks with a just-in-time compiler, under the measured loads: many calls in flight, and one.
     fn warm_up(&self, shape: Shape) -> Vec<Draft> {
         let takes = if shape == self.published { self.warm_up } else { self.warm_up / 2 };
-        // Many in flight come first: of more calls a compiler learns sooner.
+        // Many in flight come first, because a compiler optimizes sooner with more calls.
         let in_flight: Vec<u32> =
             self.rated.contains(&shape).then(|| shape.saturating()).into_iter().chain([1]).collect();
         let mut windows = self.windows(Case::plain(shape), Purpose::WarmUp);
@@ -238,8 +237,8 @@ impl JsonOptions {
         drafts
     }
 
-    /// Where it is not the messages that are varied: over networks, with a connection for each call, and compressed, on
-    /// this machine and over the line that lets least through.
+    /// Returns the cases with other conditions: over networks, with a new connection per call, and compressed.
+    /// Compression is measured on this machine and over the slowest line.
     fn cases_apart(&self) -> Vec<Case> {
         let published = Case::plain(self.published);
         let over = |&(round_trip, rate_bit_per_s): &(Duration, Option<u64>)| {
@@ -254,7 +253,8 @@ impl JsonOptions {
         far.chain(afresh.map(|shape| Case { afresh: true, ..Case::plain(shape) })).chain(gzip).collect()
     }
 
-    /// Of the ways that are looked at [apart](Self::cases_apart); what is compressed is ours.
+    /// Drafts lone calls of the protocols measured [separately](Self::cases_apart). Compression is measured with our
+    /// server only.
     fn latencies(&self, case: Case) -> Vec<Draft> {
         let mut windows = self.windows(case, Purpose::Latency);
         windows.retain(|JsonWindow { way, .. }| {
@@ -265,8 +265,8 @@ impl JsonOptions {
     }
 }
 
-/// The first of them once more, as far from it as the turn is long: what both differ by is noise. Where rounds are few
-/// there are several of both in each.
+/// Repeats the first window at the end of the turn, for the noise floor. With few rounds, each turn has several of
+/// both.
 fn beside_itself(mut windows: Vec<JsonWindow>, rounds: u32) -> Vec<JsonWindow> {
     let Some(first) = windows.first().cloned() else { return windows };
     let at = |turn: u32, again: bool| {
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(plan(&nobody), Err(PlanError::NothingToMeasure));
     }
 
-    /// Ours, and what four others on a JVM and four of other languages speak.
+    /// Returns our ways, and those of four JVM servers and four in other languages.
     fn many_ways() -> Vec<Way> {
         let speaks = ["http1", "h2"].map(str::to_owned);
         let others = [
@@ -368,7 +368,7 @@ mod tests {
             assert!(total <= Duration::from_secs(minutes_max * 60), "{total:?}");
             let is_short = |it: &&JsonWindow| it.driven() < window && it.purpose != Purpose::Cold;
             assert_eq!(plan.windows.iter().find(is_short), None);
-            // Who asks for less time than there must be is told.
+            // A budget below the minimum is rejected.
             let options = JsonOptions { budget: Budget::AtMost(time), ..options };
             assert!(matches!(super::plan(&options), Err(PlanError::BudgetTooSmall { .. })));
         }
@@ -392,7 +392,7 @@ mod tests {
             };
             plan.windows.iter().find(is_of).unwrap().driven()
         };
-        // 5,000 calls, which were measured to take 5 to 7 ms each by gateways, and 1 to 1.5 ms by ours.
+        // 5,000 calls took 5 to 7 ms each at gateways, and 1 to 1.5 ms at ours.
         assert!(of("grpc-gateway", Protocol::JsonHttp1) > Duration::from_secs(20));
         let ours = of("thalweg", Protocol::JsonHttp1);
         assert!((5..10).contains(&ours.as_secs()), "{ours:?}");
@@ -469,7 +469,7 @@ mod tests {
         let purposes: Vec<Purpose> =
             spring.filter(|it| it.way.protocol == Protocol::JsonHttp1).map(|it| it.purpose).collect();
         assert_eq!(purposes[..4], [Purpose::Cold, Purpose::WarmUp, Purpose::WarmUp, Purpose::Latency]);
-        // In the ways in which it is measured.
+        // Warm-up uses the measured ways.
         let of_person = plan.windows.iter().filter(|it| {
             it.way.stack.name() == "spring"
                 && it.way.protocol == Protocol::Grpc
@@ -499,7 +499,7 @@ mod tests {
         assert!(has(&|case| case.gzip && !case.is_far()));
         assert!(has(&|case| case.afresh && case.shape == Shape::Person));
         assert!(has(&|case| case.afresh && case.shape == PUBLISHED));
-        // Each is measured as early, on average, as any other.
+        // Every way is equally early on average.
         let rounds = |way: &Way| {
             let at = plan.windows.iter().enumerate().filter(|(_, it)| {
                 it.way == *way

@@ -1,11 +1,11 @@
-//! An open question of the study, with its answer in words and its figures: what the page and the terminal show alike.
+//! An open question with its answer and figures, for the page and the terminal.
 
 use thalweg_measure::page::table::Table;
 
 /// A question, its answer, and its figures.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Question {
-    /// Its name on the page.
+    /// Id on the page.
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
     /// The answer.
@@ -14,7 +14,7 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// A ratio in its table shows no difference.
+    /// Returns whether a ratio in its table shows no difference.
     pub(crate) fn has_doubt(&self) -> bool {
         self.table.rows.iter().flatten().any(super::cell_pair::is_doubted)
     }

@@ -1,5 +1,4 @@
-//! The study's questions and their answers, each from the cells that were measured for it. A question for which
-//! nothing was measured is left out.
+//! Questions and answers, derived from the cells. A question without measurements is left out.
 
 mod connections;
 mod formats;
@@ -13,7 +12,7 @@ use super::cells::Cells;
 use super::question::Question;
 use super::results::JsonResults;
 
-/// All that have an answer, in the order of the page.
+/// Returns all answered questions, in the order of the page.
 pub(super) fn questions(results: &JsonResults, cells: &Cells) -> Vec<Question> {
     let all = [
         published::published(results, cells),

@@ -1,4 +1,4 @@
-//! The tables of a study of gRPC against a JSON API.
+//! Result tables of a JSON study.
 
 use serde::{Deserialize, Serialize};
 use thalweg_measure::cpus::CpuList;
@@ -12,47 +12,47 @@ use crate::load::StackInfo;
 use crate::load::gathered::distinct;
 use crate::study::{LeftOut, StudyKind, StudyResults, StudyTables, WindowOutcome};
 
-/// What a study of gRPC against a JSON API found.
+/// Results of a JSON study.
 pub type JsonResults = StudyResults<JsonSettings, JsonTables>;
 
-/// The tables of such a study.
+/// Tables of a JSON study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JsonTables {
-    /// The stacks that were measured, ours first.
+    /// Measured stacks, ours first.
     pub(crate) stacks: Vec<StackInfo>,
-    /// In the order of measuring.
+    /// Windows in the order of measuring.
     pub(crate) windows: Vec<WindowResult>,
 }
 
-/// How a study was made.
+/// Settings of a JSON study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JsonSettings {
     /// The arguments that repeat the study.
     pub arguments: Vec<String>,
-    /// The message that the study is first about.
+    /// Main message of the study.
     pub published: Shape,
-    /// One's own messages, if they are echoed.
+    /// The user's own messages, if used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<OwnInfo>,
     /// The ways, in the order of tables.
     pub ways: Vec<Way>,
-    /// Processors the client was kept on; `null` where there is one processor only.
+    /// Processors that the client was pinned to; `null` on a machine with one processor.
     pub client_cpus: Option<CpuList>,
-    /// Processors the server was kept on.
+    /// Processors that the server was pinned to.
     pub server_cpus: Option<CpuList>,
 }
 
-/// What one's own messages are.
+/// Description of the user's own messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnInfo {
     /// Their type.
     pub type_name: String,
-    /// How many there are.
+    /// Their number.
     pub messages: usize,
 }
 
 impl JsonSettings {
-    /// The messages that most is said of: the published one, and the small person.
+    /// Returns the main messages: the published one and the small person.
     pub(crate) fn featured(&self) -> Vec<Shape> {
         let small = Some(Shape::Person).filter(|small| *small != self.published);
         [self.published].into_iter().chain(small).collect()
@@ -60,7 +60,7 @@ impl JsonSettings {
 }
 
 impl JsonResults {
-    /// Of a study that begins now: without a figure yet. `stacks`: what is measured, ours first.
+    /// Returns results without figures for a study that starts now. `stacks`: measured stacks, ours first.
     pub fn begun(
         settings: JsonSettings,
         stacks: Vec<StackInfo>,
@@ -72,7 +72,8 @@ impl JsonResults {
 }
 
 impl JsonTables {
-    /// Messages without a network: one's own, persons and the codec study's, then strings in the order of their sizes.
+    /// Returns messages measured without a network: the user's own, persons and the codec study's, then strings by
+    /// size.
     pub(super) fn shapes(&self) -> Vec<Shape> {
         let cases = self.windows.iter().map(|result| result.window.case);
         let plain = cases.filter(|case| *case == Case::plain(case.shape));

@@ -1,4 +1,4 @@
-//! The table of a study: a row for each window.
+//! Table of a JSON study, with a row per window.
 
 use thalweg_measure::distribution::Latency;
 use thalweg_measure::page::table::Columns;
@@ -10,7 +10,7 @@ type WindowColumns<'a> = Columns<'a, &'a WindowResult>;
 
 type FigureOf = fn(&WindowResult) -> Option<u64>;
 
-/// A column for each figure of a window, per call.
+/// Columns with per-call figures of a window.
 const PER_CALL: [(&str, FigureOf); 4] = [
     ("sent_bytes_per_call", |it| Some(it.measured()?.bytes_sent)),
     ("received_bytes_per_call", |it| Some(it.measured()?.bytes_received)),

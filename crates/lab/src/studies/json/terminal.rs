@@ -1,4 +1,4 @@
-//! A study of gRPC against a JSON API in a terminal: the answer, and each question with its figures.
+//! Terminal output of a JSON study: the answer, and each question with its figures.
 
 use thalweg_measure::text::wrapped;
 
@@ -6,7 +6,7 @@ use super::analysis::JsonAnalysis;
 use super::cell_pair::LEGEND;
 use super::question::Question;
 
-/// Tables beyond so many columns are left to the page.
+/// Most columns of a table; wider ones are only on the page.
 const COLUMNS_MAX: usize = 9;
 
 pub(super) fn text(study: &JsonAnalysis<'_>) -> String {

@@ -1,4 +1,4 @@
-//! Who does the work, and how it is said.
+//! Ways: servers with protocols, and their names.
 
 use std::fmt;
 
@@ -7,66 +7,66 @@ use serde::{Deserialize, Serialize};
 use crate::echo::{Protocol, Shape};
 use crate::stack::{Stack, VIEWS};
 
-/// The variant of our server that has no JSON on its port.
+/// Variant of our server without JSON on its port.
 pub(super) const GRPC_ALONE: &str = "grpc-alone";
 
-/// A stack's server, called by a protocol. The client is ours, whoever serves.
+/// A stack's server, called over a protocol. The client is always ours.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Way {
-    /// Whose server.
+    /// Stack of the server.
     pub stack: Stack,
-    /// How it is called.
+    /// Protocol of the calls.
     pub protocol: Protocol,
 }
 
 impl Way {
-    /// gRPC at our server, which everything is compared with.
+    /// Returns gRPC at our server, the reference of all comparisons.
     pub(crate) fn reference() -> Self {
         Self { stack: Stack::ours(), protocol: Protocol::Grpc }
     }
 
-    /// Ours, by this protocol.
+    /// Returns our server over this protocol.
     pub(crate) fn ours(protocol: Protocol) -> Self {
         Self { stack: Stack::ours(), protocol }
     }
 
-    /// At our server, which serves nothing else on that port.
+    /// Returns gRPC at our server on a port without JSON.
     pub(crate) fn alone() -> Self {
         let name = format!("{}:{GRPC_ALONE}", Stack::ours());
         Self { stack: name.parse().expect("the name is a constant"), protocol: Protocol::Grpc }
     }
 
-    /// At our server whose handlers take views, by this protocol.
+    /// Returns our server with handlers that take views, over this protocol.
     pub(crate) fn views(protocol: Protocol) -> Self {
         let name = format!("{}:{VIEWS}", Stack::ours());
         Self { stack: name.parse().expect("the name is a constant"), protocol }
     }
 
-    /// At our server whose handlers take views.
+    /// Returns whether it is our server with handlers that take views.
     pub(crate) fn is_views(&self) -> bool {
         self.stack.is_ours() && self.stack.variant() == Some(VIEWS)
     }
 
-    /// Whether it has this message: our server has all, others and our views what the contract has.
+    /// Returns whether the way supports this message. Our server supports all; others and our views support those in
+    /// the contract.
     pub(crate) fn echoes(&self, shape: Shape) -> bool {
         (self.stack.is_ours() && !self.is_views()) || shape.is_in_contract()
     }
 
-    /// By a JSON API: what a server's author writes by hand, or has transcoded.
+    /// Returns whether it is a JSON API, written by hand or transcoded.
     pub(crate) fn is_json_api(&self) -> bool {
         matches!(self.protocol, Protocol::JsonHttp1 | Protocol::JsonH2)
     }
 }
 
-/// The ways of our server: every protocol, gRPC on a port that serves nothing else, and where handlers take views gRPC
-/// and JSON.
+/// Returns the ways of our server: every protocol, gRPC on its own port, and gRPC and JSON with views.
 pub fn our_ways() -> Vec<Way> {
     let views = [Protocol::Grpc, Protocol::JsonHttp1, Protocol::JsonH2].map(Way::views);
     Protocol::ALL.into_iter().map(Way::ours).chain([Way::alone()]).chain(views).collect()
 }
 
-/// The ways of another server: gRPC, and what its JSON address speaks, of which JSON is Connect's where it speaks that.
-/// A variant serves gRPC as the stack itself does, and is looked at for its JSON.
+/// Returns the ways of another server: gRPC and the protocols of its JSON address, with Connect instead of plain JSON
+/// if supported. A variant is measured only for JSON, because it serves gRPC like the stack itself.
 pub fn ways_of(stack: &Stack, speaks: &[String]) -> Vec<Way> {
     let has = |word: &str| speaks.iter().any(|speaks| speaks == word);
     let (over_http1, over_h2) = if has("connect") {

@@ -1,4 +1,4 @@
-//! A case measured once by one way, and what came of it.
+//! One measurement of a case by a way.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,72 +13,72 @@ use crate::peers::COMPILED_LATE;
 use crate::stack::Stack;
 use crate::study;
 
-/// What a window takes besides driving: the client's process starts, connects, and ends what is in flight.
+/// Time per window for starting the client, connecting, and finishing calls in flight.
 const OVERHEAD: Duration = Duration::from_millis(60);
-/// What starting a server takes, and one whose code is compiled while it runs.
+/// Time for starting a server, and for one with a just-in-time compiler.
 const SERVER_STARTS: Duration = Duration::from_millis(500);
 const LATE_SERVER_STARTS: Duration = Duration::from_secs(4);
-/// What a call takes that carries next to nothing, and what 100,000 letters add: at our server and by gRPC, and by what
-/// other servers make of JSON, from axum to a gateway in a process of its own.
+/// Time of a nearly empty call, and the addition for 100,000 letters. The latter is for our server and gRPC, and for
+/// JSON at other servers, from axum to a separate gateway.
 const CALL_NS: u64 = 150_000;
 const LETTERS: u64 = 100_000;
 const OF_LETTERS_NS: u64 = 1_200_000;
 const OF_LETTERS_BY_OTHERS_JSON_NS: u64 = 4_000_000;
 
-/// A case measured once.
+/// One measurement of a case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JsonWindow {
-    /// By which way.
+    /// The way.
     pub(crate) way: Way,
-    /// What.
+    /// The case.
     pub(crate) case: Case,
-    /// What for.
+    /// Purpose of the measurement.
     pub(crate) purpose: Purpose,
-    /// Which turn, from 0.
+    /// Round, from 0.
     pub(crate) round: u32,
-    /// The way is measured beside itself: the noise floor.
+    /// Whether it is the duplicate for the noise floor.
     #[serde(default)]
     pub(crate) again: bool,
-    /// It is what the way beside itself is compared with, and in no other figure: where rounds are few, for the noise
-    /// floor there are more.
+    /// Whether it is used only for comparison with the duplicate. With few rounds, the noise floor needs extra
+    /// windows.
     #[serde(default)]
     pub(crate) for_noise: bool,
-    /// Calls under way at once.
+    /// Calls in flight.
     pub(crate) in_flight: u32,
-    /// Driven before, ns.
+    /// Warm-up, ns.
     pub(crate) warmup_ns: u64,
-    /// So long, or for so many calls.
+    /// Duration or number of calls.
     pub(crate) length: WindowLength,
 }
 
-/// How long a window is.
+/// Length of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum WindowLength {
-    /// ns.
+    /// Duration, ns.
     Ns(u64),
     Calls(u64),
 }
 
-/// What a window is measured for.
+/// Purpose of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Purpose {
-    /// One call at a time, from object to object, divided into its stages.
+    /// One call at a time, from object to object, divided into stages.
     Latency,
-    /// As many calls as the server takes, by a client that encodes nothing.
+    /// Maximum calls of the server, by a client that encodes nothing.
     Rate,
-    /// The first calls that a server ever sees: it is started for them.
+    /// First calls of a newly started server.
     Cold,
-    /// Calls that nothing is learnt from: a server with a compiler that works while it runs gets its time.
+    /// Warm-up of a just-in-time compiler, without figures.
     WarmUp,
 }
 
-/// What a window found.
+/// Result of a window.
 pub(crate) type Found = Measured;
 
 impl JsonWindow {
-    /// How long it drives, warm-up included, as far as one knows before.
+    /// Returns the expected driving time, warm-up included.
     pub(super) fn driven(&self) -> Duration {
         let measured = match self.length {
             WindowLength::Ns(ns) => Duration::from_nanos(ns),
@@ -87,7 +87,7 @@ impl JsonWindow {
         Duration::from_nanos(self.warmup_ns) + measured
     }
 
-    /// How long a call takes, by who serves it, by the message, and by what a network adds.
+    /// Returns the expected time of a call, by server, message and network.
     fn call(&self) -> Duration {
         let of_letters_ns = if self.way.stack.is_ours() || self.way.protocol == Protocol::Grpc {
             OF_LETTERS_NS
@@ -101,7 +101,7 @@ impl JsonWindow {
         Duration::from_nanos(CALL_NS + letters * of_letters_ns / LETTERS) + self.case.round_trip()
     }
 
-    /// What is looked at: calls in flight that warm a server up are those of which rates are made.
+    /// Returns what is measured. Warm-up with several calls in flight uses the same calls as rates.
     pub(super) fn looks(&self) -> Looks {
         match self.purpose {
             Purpose::Rate => Looks::Bytes,
@@ -111,7 +111,7 @@ impl JsonWindow {
     }
 }
 
-/// What starting a server takes, at the most.
+/// Returns the maximum time for starting a server.
 pub(super) fn starts(stack: &Stack) -> Duration {
     if COMPILED_LATE.contains(&stack.name()) { LATE_SERVER_STARTS } else { SERVER_STARTS }
 }
@@ -145,10 +145,10 @@ impl fmt::Display for Purpose {
     }
 }
 
-/// A window, and what came of it.
+/// A window with its outcome.
 pub(crate) type WindowResult = crate::load::WindowResult<AskedOfWay>;
 
-/// What was asked, as it is kept.
+/// The request, as serialized.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AskedOfWay {
     pub(crate) window: JsonWindow,

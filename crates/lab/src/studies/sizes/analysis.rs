@@ -1,4 +1,4 @@
-//! A study of sizes, analysed: what every exporter writes down.
+//! Analysis of a sizes study, for all exporters.
 
 use std::collections::HashSet;
 
@@ -10,27 +10,27 @@ use crate::findings::Finding;
 use crate::load::gathered::Windows;
 use crate::load::{LabResults, Work};
 
-/// What its results say.
+/// A sizes study with everything derived from its results.
 #[derive(Debug)]
 pub(crate) struct SizesAnalysis<'r> {
     pub(super) results: &'r LabResults,
-    /// The cells of our own pair and of the bare sockets, in the order of measuring.
+    /// Cells of our own pair and of bare sockets, in the order of measuring.
     pub(super) own: Vec<Windows<'r>>,
     pub(super) lines: SizesLines<'r>,
-    /// Which call and which transport to use; empty where stacks are compared, because a round of that holds one call.
+    /// Recommended calls and transports. Empty in a comparison, whose rounds hold only one kind of call.
     pub(super) choices: Choices,
-    /// With the other pairs, where there are any.
+    /// Comparison with other pairs, if there are any.
     pub(super) comparison: Option<StacksCompared<'r>>,
-    /// The study in a sentence; `None` where nothing can be claimed.
+    /// Answer in a sentence; `None` if nothing can be claimed.
     pub(super) answer: Option<String>,
-    /// Figures that are worth a glance, of our own pair.
+    /// Headline figures of our own pair.
     pub(super) headlines: Vec<Headline>,
     pub(super) findings: Vec<Finding>,
     /// Why there is no answer, if too many windows are not valid.
     pub(super) unanswered: Option<String>,
 }
 
-/// Whether a study has several calls or transports, also where no window of them is valid.
+/// Returns whether a study has several calls or transports, even without a valid window.
 fn offers_choice(own: &[Windows<'_>]) -> bool {
     let calls = own.iter().filter(|cell| matches!(cell.point.work, Work::Call(_)));
     calls.map(|cell| (cell.kind(), cell.point.transport)).collect::<HashSet<_>>().len() > 1
@@ -50,9 +50,9 @@ impl<'r> SizesAnalysis<'r> {
             None => (answer(&sure), choices.is_told() || !offers_choice(&own)),
         };
         let unanswered = results.unanswered(answer.is_some() && is_told);
-        // What tells nothing because of disturbed windows is said in that sentence.
+        // Choices that are inconclusive because of disturbed windows are covered by the `unanswered` text.
         let choices = if unanswered.is_some() && !is_told { Choices::default() } else { choices };
-        // The best of the windows that are left may be none of the best.
+        // With too few windows left, the best of them may be misleading.
         let (headlines, findings) = match unanswered {
             Some(_) => (Vec::new(), Vec::new()),
             None => (headlines(&sure), findings(&sure, &choices)),
@@ -60,7 +60,7 @@ impl<'r> SizesAnalysis<'r> {
         Self { results, own, lines, choices, comparison, answer, headlines, findings, unanswered }
     }
 
-    /// The comparison, if it tells anything.
+    /// Returns the comparison if it is conclusive.
     pub(super) fn told(&self) -> Option<&StacksCompared<'r>> {
         self.comparison.as_ref().filter(|_| self.unanswered.is_none())
     }

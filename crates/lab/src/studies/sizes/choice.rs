@@ -1,8 +1,8 @@
-//! Which call to use for messages of a size, and over which transport.
+//! Recommends a call and a transport for a message size.
 //!
-//! A call is compared with those that do the same [job](Job), from windows of the same round. The best of several noisy
-//! rates looks better than it is: so the intervals of all pairs of a job's calls hold at once, and what is said of the
-//! best is as sure as if it had been named before measuring.
+//! Calls are compared with those for the same [job](Job), over windows of the same round. The best of several noisy
+//! rates looks better than it is. The intervals of a job's pairs therefore hold together, as if the best had been
+//! named before measuring.
 
 pub(crate) mod words;
 
@@ -14,64 +14,64 @@ use crate::load::verdict::{Better, Compared, Verdict};
 use crate::load::{Kind, Transport, Work};
 use crate::record::CallType;
 
-/// What somebody wants of messages. Calls of one job do the same work, and their figures may be compared.
+/// Purpose of sending messages. Calls of one job do the same work, so their figures can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Job {
-    /// Messages go one way, and most of them per second is best.
+    /// One-way messages; the highest rate is best.
     OneWay,
-    /// Each message is answered with one of its size, and most of them per second is best.
+    /// Each message gets a response of the same size; the highest rate is best.
     Answered,
-    /// One call at a time: the shortest wait is best.
+    /// One call at a time; the shortest time is best.
     Lone,
 }
 
-/// What a study says of all its sizes.
+/// Recommendations over all sizes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Choices {
-    /// By job, transport and size, where there are several calls to choose from.
+    /// Calls by job, transport and size, if there are several.
     pub(crate) calls: Vec<CallChoice>,
-    /// By job and size, where there are two transports.
+    /// Transports by job and size, if there are two.
     pub(crate) transports: Vec<TransportChoice>,
 }
 
-/// Which call does a job best at a size, over one transport.
+/// Best call for a job at one size over one transport.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CallChoice {
     pub(crate) job: Job,
     pub(crate) transport: Transport,
     pub(crate) size: ByteSize,
-    /// That of the largest rate.
+    /// Call with the largest rate.
     pub(crate) best: Kind,
-    /// The job's other calls, each with the ratio of the best one's rate to its own, nearest first.
+    /// The job's other calls, nearest first, each with the best call's rate ÷ its own.
     pub(crate) others: Vec<(Kind, Compared)>,
 }
 
-/// What one call that does a job takes over UDS, beside TCP.
+/// UDS compared with TCP, for one call of a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TransportChoice {
     pub(crate) job: Job,
     pub(crate) size: ByteSize,
-    /// The job's call of the largest rate over either.
+    /// The job's call with the largest rate over either transport.
     pub(crate) kind: Kind,
-    /// UDS ÷ TCP: of rates, and of a lone call of median latencies.
+    /// UDS ÷ TCP: ratio of rates, or of median latencies for a lone call.
     pub(crate) compared: Compared,
 }
 
-/// What follows for somebody who must choose a call.
+/// Recommendation for choosing a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Advice {
-    /// The best one is faster than all others.
+    /// The best call is faster than all others.
     Use,
-    /// The best one is faster than some and equal to the others.
+    /// The best call is faster than some and equal to the others.
     Equal,
-    /// There are some of which it is not known whether the best one is faster.
+    /// It is uncertain whether the best call is faster than some others.
     CannotTell,
 }
 
 impl Job {
     pub(crate) const ALL: [Self; 3] = [Self::OneWay, Self::Answered, Self::Lone];
 
-    /// What is wanted, within a sentence.
+    /// Returns the job's name within a sentence.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::OneWay => "messages one way",
@@ -80,7 +80,7 @@ impl Job {
         }
     }
 
-    /// This kind of call does it.
+    /// Returns whether this kind of call does the job.
     fn is_done_by(self, kind: Kind) -> bool {
         let Work::Call(call) = kind.work else { return false };
         match self {
@@ -92,7 +92,7 @@ impl Job {
 }
 
 impl Choices {
-    /// What can be chosen from the lines of a study whose rounds hold all calls and transports of a size.
+    /// Derives recommendations. Rounds of the study must hold all calls and transports of a size.
     pub(crate) fn of(analysis: &SizesLines<'_>) -> Self {
         let mut choices = Self::default();
         for job in Job::ALL {
@@ -106,7 +106,7 @@ impl Choices {
         choices
     }
 
-    /// It is known of a call or a transport whether it is faster than another.
+    /// Returns whether some call or transport is conclusively compared with another.
     pub(crate) fn is_told(&self) -> bool {
         let is_told =
             |compared: &Compared| !matches!(compared.verdict, Verdict::CannotTell | Verdict::NotMeasured);
@@ -114,20 +114,20 @@ impl Choices {
             || self.transports.iter().any(|choice| is_told(&choice.compared))
     }
 
-    /// The choice of a call at this size.
+    /// Returns the recommended call at this size.
     pub(crate) fn call(&self, job: Job, transport: Transport, size: ByteSize) -> Option<&CallChoice> {
         let place = (job, transport, size);
         self.calls.iter().find(|choice| (choice.job, choice.transport, choice.size) == place)
     }
 
-    /// The choice of a transport at this size.
+    /// Returns the recommended transport at this size.
     pub(crate) fn transport(&self, job: Job, size: ByteSize) -> Option<&TransportChoice> {
         self.transports.iter().find(|choice| (choice.job, choice.size) == (job, size))
     }
 }
 
 impl CallChoice {
-    /// What follows.
+    /// Returns the recommendation.
     pub(crate) fn advice(&self) -> Advice {
         if self.unclear().next().is_some() {
             Advice::CannotTell
@@ -138,18 +138,18 @@ impl CallChoice {
         }
     }
 
-    /// Those that the best one is known to be no more than the margin away from.
+    /// Returns the calls equal to the best one, within the margin.
     pub(crate) fn equal(&self) -> impl Iterator<Item = Kind> {
         self.with(|verdict| verdict == Verdict::NoDifference).map(|(kind, _)| kind)
     }
 
-    /// Those of which it is not known whether the best one is faster.
+    /// Returns the calls for which it is uncertain whether the best one is faster.
     pub(crate) fn unclear(&self) -> impl Iterator<Item = Kind> {
         let is_unclear = |verdict| !matches!(verdict, Verdict::Faster | Verdict::NoDifference);
         self.with(is_unclear).map(|(kind, _)| kind)
     }
 
-    /// The nearest of those that the best one is faster than.
+    /// Returns the nearest of the calls slower than the best one.
     pub(crate) fn next(&self) -> Option<(Kind, Compared)> {
         self.with(|verdict| verdict == Verdict::Faster).next()
     }
@@ -159,7 +159,7 @@ impl CallChoice {
     }
 }
 
-/// The cells of those that do a job, over one transport at one size.
+/// Returns the cells of a job's calls, over one transport at one size.
 fn candidates<'a, 'r>(
     analysis: &'a SizesLines<'r>,
     job: Job,

@@ -1,13 +1,11 @@
-//! Stacks against one another: ratios of what was measured in the same round, how sure they are, and what can be called
-//! a difference. Pure.
+//! Comparison of stacks: ratios of windows from the same round, with intervals and verdicts. Pure.
 //!
-//! **Pairing.** In each round every pair of a cell has a window; round 0 goes through the pairs in order, round 1 back,
-//! and so on (ABBA). Our window and theirs of the same round are a pair of measurements: they are as close in time as
-//! the interleaving makes them, and each comes first as often as the other. A round in which one of the two is missing
-//! or not [valid](crate::load::PointResult::validity) makes no pair, and is counted.
+//! **Pairing.** In each round every pair of a cell has a window. Round 0 takes the pairs in order, round 1 in reverse,
+//! and so on (ABBA). Our window and theirs of the same round are close in time, and each comes first equally often. A
+//! round in which either is missing or not [valid](crate::load::PointResult::validity) is excluded and counted.
 //!
-//! **Direction.** A ratio is always ours ÷ theirs. Of rates more is better, so above 1 ours is faster; of latencies
-//! less is better, so below 1 ours is faster. [`Verdict`] says which it is.
+//! **Direction.** A ratio is always ours ÷ theirs. For rates, above 1 means that ours is faster; for latencies, below
+//! 1 does. [`Verdict`] states which is faster.
 
 pub(crate) mod findings;
 
@@ -24,86 +22,86 @@ use crate::load::verdict::{Better, Compared, Verdict};
 use crate::load::{Kind, Transport};
 use crate::stack::Pair;
 
-/// What a comparing study found.
+/// Results of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StacksCompared<'r> {
-    /// The [reference](LabResults::reference), with which all others are compared: our client at our server, or our
-    /// client at the server that all clients meet, or our server as the client that meets all servers finds it.
+    /// The [reference](LabResults::reference) of all comparisons. This is our client with our server, with the server
+    /// that all clients share, or the client that all servers share with our server.
     pub(crate) ours: Pair,
-    /// Other stacks, each with its own client at its own server, in the order of measuring. Where the reference is a
-    /// pair of two stacks, all other pairs.
+    /// Other stacks with both their own ends, in the order of measuring. If the reference has two stacks, all other
+    /// pairs.
     pub(crate) peers: Vec<Pair>,
-    /// Other pairs of a client and a server of different stacks, in the order of measuring.
+    /// Pairs of client and server from different stacks, in the order of measuring.
     pub(crate) mixed: Vec<Pair>,
-    /// How small a difference the study can see.
+    /// Noise floors.
     pub(crate) noise: Noise,
-    /// By kind, transport and size.
+    /// Cells by kind, transport and size.
     pub(crate) cells: Vec<ComparedCell<'r>>,
 }
 
-/// One kind of work at one size over one transport, of all pairs.
+/// One kind of work at one size over one transport, for all pairs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ComparedCell<'r> {
-    /// What was measured.
+    /// Kind of work.
     pub(crate) kind: Kind,
-    /// What carried it.
+    /// Transport.
     pub(crate) transport: Transport,
     /// Payload bytes of a message.
     pub(crate) size: ByteSize,
-    /// What our pair did.
+    /// Windows of our pair.
     pub(crate) ours: Windows<'r>,
-    /// What a bare socket did with the same bytes.
+    /// Bare socket moving the same bytes.
     pub(crate) reference: Option<Reference>,
-    /// The other pairs: [`StacksCompared::peers`], then [`StacksCompared::mixed`].
+    /// Other pairs: [`StacksCompared::peers`], then [`StacksCompared::mixed`].
     pub(crate) against: Vec<Against<'r>>,
 }
 
-/// Another pair in a cell, beside ours.
+/// Comparison of our pair with another in a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Against<'r> {
-    /// Which.
+    /// The other pair.
     pub(crate) pair: Pair,
-    /// What it did.
+    /// Windows of the other pair.
     pub(crate) theirs: Windows<'r>,
-    /// Operations per second, ours ÷ theirs: more is better.
+    /// Operations per second, ours ÷ theirs; higher is better.
     pub(crate) rate: Compared,
-    /// Median latencies of lone calls, ours ÷ theirs: less is better. `None` for all other kinds: where calls overlap
-    /// or messages are pipelined, latency follows from how much is under way.
+    /// Median latencies of lone calls, ours ÷ theirs; lower is better. `None` for other kinds, where latency depends
+    /// on the number in flight.
     pub(crate) median: Option<Compared>,
-    /// Of a pair with one end ours: its operations per second ÷ those of the other stack's own pair, which is what
-    /// replacing that end by ours gains. `None` of all other pairs.
+    /// Gain from replacing one end with ours: this pair's operations per second ÷ those of the other stack's own pair.
+    /// `None` unless one end is ours.
     pub(crate) replaced: Option<Compared>,
 }
 
-/// What a bare socket did in a cell.
+/// Bare socket in a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reference {
     /// Operations per second.
     pub(crate) rate_per_s: f64,
-    /// Our rate ÷ the socket's, over the rounds that have both, or else from all of both.
+    /// Our rate ÷ the socket's, over rounds that have both, or else over all rounds.
     pub(crate) share: Ratio,
 }
 
-/// A peer, and what became of it with one end ours.
+/// A peer, and its pairs with one end replaced by ours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ends<'a> {
-    /// Its own pair, of which ours replaces both ends.
+    /// The peer's own pair.
     pub(crate) both: &'a Pair,
-    /// Our client at its server.
+    /// Our client with its server.
     pub(crate) client: &'a Pair,
-    /// Its client at our server.
+    /// Its client with our server.
     pub(crate) server: &'a Pair,
 }
 
 impl Ends<'_> {
-    /// What each replacement gains in a cell: both ends, the client, the server.
+    /// Returns the gain of replacing both ends, the client, and the server in a cell.
     pub(crate) fn gains(self, cell: &ComparedCell<'_>) -> [Option<Compared>; 3] {
         let one = |pair| cell.against(pair)?.replaced;
         [cell.against(self.both).map(|against| against.rate), one(self.client), one(self.server)]
     }
 }
 
-/// How many cells have which verdict.
+/// Number of cells by verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) faster: usize,
@@ -113,35 +111,35 @@ pub(crate) struct Tally {
     pub(crate) not_measured: usize,
 }
 
-/// The rates of one pair over sizes, beside ours.
+/// Ratios of one pair to ours, summarized over sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Aggregate {
-    /// Against whom.
+    /// The other pair.
     pub(crate) pair: Pair,
-    /// What was measured.
+    /// Kind of work.
     pub(crate) kind: Kind,
-    /// What carried it.
+    /// Transport.
     pub(crate) transport: Transport,
-    /// Of its sizes.
+    /// Verdicts of its sizes.
     pub(crate) tally: Tally,
-    /// The geometric mean of the sizes' ratios.
+    /// Geometric mean of the sizes' ratios.
     pub(crate) mean: f64,
-    /// How sure the mean is, of these very sizes: it says nothing of others. `None` where a size has no interval, and
-    /// where ours is faster at one size and theirs at another, because such a mean describes neither.
+    /// Confidence interval of the mean for these sizes only. `None` if a size has no interval, or if each stack is
+    /// faster at some size, because such a mean describes neither.
     pub(crate) interval: Option<Interval>,
-    /// The size with the largest ratio.
+    /// Size with the largest ratio.
     pub(crate) most: (ByteSize, Ratio),
-    /// The size with the smallest ratio.
+    /// Size with the smallest ratio.
     pub(crate) least: (ByteSize, Ratio),
 }
 
 impl<'r> StacksCompared<'r> {
-    /// Compares every pair of the study with `ours`. `cells`: all that was measured.
+    /// Compares every pair of the study with `ours`. `cells`: all cells of the study.
     pub(crate) fn of(ours: Pair, cells: &[Windows<'r>], lines: &SizesLines<'r>) -> Self {
         let others = distinct(cells.iter().filter_map(|cell| cell.pair).filter(|pair| **pair != ours));
         let is_peer = |pair: &Pair| pair.client == pair.server || ours.client != ours.server;
         let (peers, mixed): (Vec<Pair>, Vec<Pair>) = others.into_iter().cloned().partition(is_peer);
-        // Where calls were measured, in the order of reports.
+        // Keys of calls, in the order of reports.
         let calls = cells.iter().filter(|cell| cell.pair.is_some());
         let keys: BTreeSet<CellKey> = calls.map(|cell| at(cell.point)).collect();
         let pairs: Vec<&Pair> = peers.iter().chain(&mixed).collect();
@@ -153,13 +151,12 @@ impl<'r> StacksCompared<'r> {
         Self { ours, peers, mixed, noise: lines.noise.clone(), cells }
     }
 
-    /// Cells of this kind and transport, by size.
+    /// Returns cells of this kind and transport, by size.
     pub(crate) fn line(&self, kind: Kind, transport: Transport) -> impl Iterator<Item = &ComparedCell<'r>> {
         self.cells.iter().filter(move |cell| (cell.kind, cell.transport) == (kind, transport))
     }
 
-    /// Each peer beside which one of its ends was replaced by ours, with those pairs: our client at its server, its
-    /// client at our server. Empty where clients and servers met otherwise.
+    /// Returns each peer that also has pairs with one end replaced by ours. Empty for other pairings.
     pub(crate) fn ends(&self) -> Vec<Ends<'_>> {
         let replaced = |peer: &Pair, is_it: fn(&Pair, &Pair) -> bool| {
             let has_ours = |pair: &&Pair| pair.client.is_ours() != pair.server.is_ours();
@@ -173,34 +170,34 @@ impl<'r> StacksCompared<'r> {
         self.peers.iter().filter_map(ends).collect()
     }
 
-    /// Every kind and transport that was measured, in the order of reports.
+    /// Returns every measured kind and transport, in the order of reports.
     pub(crate) fn lines(&self) -> Vec<(Kind, Transport)> {
         distinct(self.cells.iter().map(|cell| (cell.kind, cell.transport)))
     }
 
-    /// Every size that was measured, ascending.
+    /// Returns every measured size, ascending.
     pub(crate) fn sizes(&self) -> Vec<ByteSize> {
         self.cells.iter().map(|cell| cell.size).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// The verdicts on the rates of this pair.
+    /// Returns the verdicts on this pair's rates.
     pub(crate) fn tally(&self, pair: &Pair) -> Tally {
         self.against(pair).map(|(_, against)| against.rate.verdict).collect()
     }
 
-    /// It is known of some cell whether ours differs from another pair.
+    /// Returns whether some cell has a conclusive verdict.
     pub(crate) fn is_told(&self) -> bool {
         let all: Tally =
             self.cells.iter().flat_map(|cell| &cell.against).map(|against| against.rate.verdict).collect();
         all.faster + all.no_difference + all.slower > 0
     }
 
-    /// The ratio of rates in the middle: as many cells have a larger as have a smaller one.
+    /// Returns the median ratio of rates over cells.
     pub(crate) fn middle(&self, pair: &Pair) -> Option<f64> {
         median(self.against(pair).filter_map(|(_, against)| Some(against.rate.ratio?.ratio)))
     }
 
-    /// What was found of this pair, with its cells.
+    /// Returns the results of this pair, with their cells.
     pub(crate) fn against<'a>(
         &'a self,
         pair: &'a Pair,
@@ -208,7 +205,7 @@ impl<'r> StacksCompared<'r> {
         self.cells.iter().filter_map(move |cell| Some((cell, cell.against(pair)?)))
     }
 
-    /// Each pair, kind and transport of which there is a ratio, over its sizes.
+    /// Returns the summary over sizes for each pair, kind and transport with a ratio.
     pub(crate) fn aggregates(&self) -> Vec<Aggregate> {
         let lines = self.lines();
         let pairs = self.peers.iter().chain(&self.mixed);
@@ -245,7 +242,7 @@ impl<'r> StacksCompared<'r> {
 }
 
 impl<'r> ComparedCell<'r> {
-    /// What was found of this pair.
+    /// Returns the comparison with this pair.
     pub(crate) fn against(&self, pair: &Pair) -> Option<&Against<'r>> {
         self.against.iter().find(|against| against.pair == *pair)
     }
@@ -268,24 +265,24 @@ impl FromIterator<Verdict> for Tally {
 }
 
 impl Tally {
-    /// Cells that were measured.
+    /// Returns the number of measured cells.
     pub(crate) fn measured(self) -> usize {
         self.faster + self.no_difference + self.slower + self.cannot_tell
     }
 }
 
-/// A cell's windows of all pairs, to be compared.
+/// A cell's windows of all pairs, before comparison.
 struct CellInput<'a, 'r> {
     key: CellKey,
     here: Vec<&'a Windows<'r>>,
-    /// With the bare sockets.
+    /// Lines with the bare sockets.
     lines: &'a SizesLines<'r>,
 }
 
 impl<'r> CellInput<'_, 'r> {
     fn compared(&self, ours: &Pair, pairs: &[&Pair]) -> ComparedCell<'r> {
         let (kind, transport, size) = self.key;
-        // Of a pair that was not measured here there are no windows.
+        // A pair that was not measured here has no windows.
         let ours =
             self.of(ours).cloned().unwrap_or_else(|| Windows::of(self.here[0].point, None, Vec::new()));
         ComparedCell {
@@ -331,7 +328,7 @@ impl<'r> CellInput<'_, 'r> {
     }
 }
 
-/// The pair that `pair` was made of, by replacing one end with ours.
+/// Returns the stack's own pair that `pair` derives from by replacing one end with ours.
 fn replaced(pair: &Pair) -> Option<Pair> {
     match (pair.client.is_ours(), pair.server.is_ours()) {
         (true, false) => Some(Pair::own(pair.server.clone())),
@@ -340,7 +337,8 @@ fn replaced(pair: &Pair) -> Option<Pair> {
     }
 }
 
-/// Sizes are independent measurements: the half widths of their intervals add up as squares.
+/// Returns the interval of the mean. Sizes are independent measurements, so the half widths of their intervals add as
+/// squares.
 fn interval_of_mean(mean: f64, ratios: &[(ByteSize, Ratio)]) -> Option<Interval> {
     let mut squares = 0.0;
     for (_, ratio) in ratios {

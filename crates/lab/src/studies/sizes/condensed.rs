@@ -1,4 +1,4 @@
-//! What a comparison came to, as small JSON: the figures that documents quote, without the windows behind them.
+//! Condensed results of a comparison.
 
 use serde_json::{Value, json};
 use thalweg_measure::figures::short;
@@ -7,8 +7,8 @@ use super::compare::{Against, ComparedCell, StacksCompared};
 use crate::load::noise::Floor;
 use crate::load::{LabResults, condensed};
 
-/// The study's machine, its stacks, noise floors (as ratios) and cells: our figures, and ratios ours ÷ theirs of rates
-/// with their intervals and verdicts.
+/// Returns the machine, stacks, noise floors as ratios, and cells. Cells have our figures and ratios ours ÷ theirs of
+/// rates, with intervals and verdicts.
 pub(super) fn condensed(results: &LabResults, comparison: &StacksCompared<'_>) -> String {
     let floor = |floor: &Floor| {
         let (kind, ratio) = (floor.kind, short(floor.rate.exp()));

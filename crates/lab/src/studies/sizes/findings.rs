@@ -1,4 +1,4 @@
-//! What a study of sizes found, and what speaks against its figures.
+//! Findings of a sizes study, and doubts about its figures.
 
 use thalweg_measure::distribution::Latency;
 use thalweg_measure::figures::{count, percent, throughput, time, times};
@@ -15,21 +15,21 @@ use crate::load::verdict::{Compared, MARGIN, Verdict};
 use crate::load::{Kind, Transport, Work};
 use crate::record::CallType;
 
-/// With a noise floor above this ratio, real differences are called none.
+/// Noise floor, as a ratio, above which real differences go unnoticed.
 const FLOOR_HIGH: f64 = 1.2;
 
-/// A figure for the top of a report.
+/// A figure at the top of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Headline {
-    /// What the figure is.
+    /// Name of the figure.
     pub(crate) name: &'static str,
-    /// With its unit.
+    /// Value with its unit.
     pub(crate) figure: String,
-    /// Of what, and beside what.
+    /// Details and comparison.
     pub(crate) detail: String,
 }
 
-/// The study in one sentence; `None` when nothing was measured.
+/// Returns the answer in one sentence; `None` if nothing was measured.
 pub(crate) fn answer(analysis: &SizesLines<'_>) -> Option<String> {
     let best = most(analysis.cells(), Windows::bytes_per_s)?;
     let moves = format!("most bytes move in messages of {}, {}", best.size(), throughput(best.bytes_per_s()));
@@ -42,7 +42,7 @@ pub(crate) fn answer(analysis: &SizesLines<'_>) -> Option<String> {
     })
 }
 
-/// The figures that answer first.
+/// Returns the headline figures.
 pub(crate) fn headlines(analysis: &SizesLines<'_>) -> Vec<Headline> {
     let lone = lone_lines(analysis);
     let mut headlines = Vec::new();
@@ -108,7 +108,7 @@ pub(crate) fn headlines(analysis: &SizesLines<'_>) -> Vec<Headline> {
     headlines
 }
 
-/// Everything that the study found, most asked for first.
+/// Returns all findings, most important first.
 pub(crate) fn findings(analysis: &SizesLines<'_>, choices: &Choices) -> Vec<Finding> {
     found([
         ("Latency", latency(analysis)),
@@ -121,7 +121,7 @@ pub(crate) fn findings(analysis: &SizesLines<'_>, choices: &Choices) -> Vec<Find
     ])
 }
 
-/// What was measured against itself differs by so much that the study sees large differences alone.
+/// Returns a doubt if the noise floor is so high that only large differences are visible.
 pub(crate) fn noisy(noise: &Noise) -> Option<Doubt> {
     let floor = noise.floors.iter().map(|floor| floor.rate.exp()).fold(1.0, f64::max);
     (floor > FLOOR_HIGH).then(|| Doubt::noisy(None, floor))
@@ -230,7 +230,7 @@ fn transports(analysis: &SizesLines<'_>) -> Option<String> {
     Some(format!("A lone unary call of {smallest} {of_smallest}{of_largest}."))
 }
 
-/// An interval of a ratio as more or less than the other: `-31 to -18 %`.
+/// Formats a ratio's interval as percentages: `-31 to -18 %`.
 fn percents(Interval { low, high }: Interval) -> String {
     format!("{:+.0} to {:+.0} %", (low - 1.0) * 100.0, (high - 1.0) * 100.0)
 }
@@ -280,7 +280,7 @@ fn spikes(analysis: &SizesLines<'_>) -> Option<String> {
     Some(sentences.join(" "))
 }
 
-/// How sure the rates are; nothing where each point has one window.
+/// Describes the uncertainty of the rates; `None` if each point has one window.
 fn noise(analysis: &SizesLines<'_>) -> Option<String> {
     let half_width = |cell: &Windows<'_>| Some(cell.rate_interval()?.half_width().exp() - 1.0);
     let widths: Vec<(&Windows<'_>, f64)> =
@@ -302,12 +302,12 @@ fn noise(analysis: &SizesLines<'_>) -> Option<String> {
     ))
 }
 
-/// When the longest wait of a cell fell.
+/// Returns the time of a cell's longest wait.
 fn into_its_run(cell: &Windows<'_>) -> String {
     cell.spike().map(|spike| format!(", {} into its run", time(spike.at_ns as f64))).unwrap_or_default()
 }
 
-/// `41.1 µs to 43.0 µs`
+/// Formats an interval such as `41.1 µs to 43.0 µs`.
 fn from_to(Interval { low, high }: Interval, show: fn(f64) -> String) -> String {
     format!("{} to {}", show(low), show(high))
 }
@@ -316,7 +316,7 @@ fn lone_lines<'a, 'r>(analysis: &'a SizesLines<'r>) -> Vec<&'a SizesLine<'r>> {
     analysis.lines.iter().filter(|line| line.kind == Kind::LONE_CALL).collect()
 }
 
-/// The cell of the largest figure.
+/// Returns the cell with the largest figure.
 fn most<'a, 'r: 'a>(
     cells: impl Iterator<Item = &'a Windows<'r>>,
     figure: fn(&Windows<'r>) -> f64,
@@ -324,12 +324,12 @@ fn most<'a, 'r: 'a>(
     cells.filter(|cell| figure(cell) > 0.0).max_by(|a, b| figure(a).total_cmp(&figure(b)))
 }
 
-/// Behind a figure whose client was the limit.
+/// Returns a note if the client was the bottleneck.
 fn caution(cell: &Windows<'_>) -> &'static str {
     if cell.is_client_limit() { " (the client was the limit)" } else { "" }
 }
 
-/// What calls of a cell count.
+/// Returns the name of a cell's operations.
 fn operation(cell: &Windows<'_>) -> &'static str {
     match cell.point.work {
         Work::Call(call) => call.operation(),

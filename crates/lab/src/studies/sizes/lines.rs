@@ -1,4 +1,4 @@
-//! What our own pair and the bare sockets did, as lines over message sizes. Pure: results in, lines out.
+//! Results of our own pair and of bare sockets as lines over message sizes. Pure.
 
 use std::collections::BTreeSet;
 
@@ -10,49 +10,49 @@ use crate::load::paired::is_call;
 use crate::load::{Kind, LabResults, Pattern, Point, Transport, Work};
 use crate::record::CallType;
 
-/// A median latency above this many times the plateau's has left it.
+/// Factor over the plateau's latency above which a size is no longer on the plateau.
 pub(crate) const PLATEAU_FACTOR: f64 = 1.5;
-/// The plateau's height is the median over this many of the smallest sizes.
+/// Number of smallest sizes whose median is the plateau's level.
 const PLATEAU_SIZES: usize = 3;
 
-/// The lines of a study's plots, and what can be said of each.
+/// Lines of a study's plots.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SizesLines<'r> {
-    /// Calls first, then the sockets; of each, one transport after the other.
+    /// Lines of calls, then of sockets; each by transport.
     pub(crate) lines: Vec<SizesLine<'r>>,
-    /// How small a difference the study can see.
+    /// Noise floors.
     pub(crate) noise: Noise,
 }
 
-/// One way of moving messages, over sizes.
+/// One kind of work over message sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SizesLine<'r> {
-    /// What it is.
+    /// Kind of work.
     pub(crate) kind: Kind,
-    /// What carries it.
+    /// Transport.
     pub(crate) transport: Transport,
-    /// What was measured, by size, ascending. Sizes at which nothing succeeded are missing.
+    /// Cells by ascending size. Sizes without a success are missing.
     pub(crate) cells: Vec<Windows<'r>>,
 }
 
-/// Where a line's latency is flat.
+/// Range of sizes with flat latency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Plateau {
-    /// The plateau's median latency, ns.
+    /// Median latency of the plateau, ns.
     pub(crate) level_ns: u64,
     /// The largest size on the plateau.
     pub(crate) last: ByteSize,
-    /// The first size beyond it and its median latency, ns; `None` when every size is on the plateau.
+    /// First size beyond it and its median latency in ns; `None` if every size is on the plateau.
     pub(crate) leaves: Option<(ByteSize, u64)>,
 }
 
 impl<'r> SizesLines<'r> {
-    /// Arranges what the [reference](LabResults::reference) pair and the bare sockets did as lines.
+    /// Arranges the windows of the [reference](LabResults::reference) pair and of bare sockets as lines.
     pub(crate) fn of(results: &LabResults, own: &[Windows<'r>]) -> Self {
         Self { lines: Self::arranged(own), noise: Noise::of(&results.aa) }
     }
 
-    /// Calls first, then the sockets.
+    /// Returns lines of calls, then of sockets.
     pub(super) fn arranged(own: &[Windows<'r>]) -> Vec<SizesLine<'r>> {
         let measured = own.iter().filter(|cell| cell.merged().is_some()).cloned();
         let of_line = |cell: &Windows<'_>| (Kind::of(cell.point), cell.point.transport);
@@ -62,47 +62,47 @@ impl<'r> SizesLines<'r> {
         };
         let mut lines: Vec<SizesLine<'r>> = grouped(measured, of_line).into_iter().map(line).collect();
         lines.sort_by_key(|line| (line.kind, line.transport));
-        // Bare sockets are the calls' reference: without calls they tell nothing.
+        // Bare sockets are a reference for calls, so they mean nothing alone.
         if !lines.iter().any(|line| is_call(line.kind)) {
             lines.clear();
         }
         lines
     }
 
-    /// Lines of gRPC calls.
+    /// Returns the lines of gRPC calls.
     pub(crate) fn calls(&self) -> impl Iterator<Item = &SizesLine<'r>> {
         self.lines.iter().filter(|line| is_call(line.kind))
     }
 
-    /// Every point of every line of calls.
+    /// Returns every cell of a call.
     pub(crate) fn cells(&self) -> impl Iterator<Item = &Windows<'r>> {
         self.calls().flat_map(|line| &line.cells)
     }
 
-    /// Every size that some line has, ascending.
+    /// Returns every size of any line, ascending.
     pub(crate) fn sizes(&self) -> Vec<ByteSize> {
         let sizes: BTreeSet<_> = self.lines.iter().flat_map(|line| &line.cells).map(Windows::size).collect();
         sizes.into_iter().collect()
     }
 
-    /// Every transport that some line has.
+    /// Returns every transport of any line.
     pub(crate) fn transports(&self) -> Vec<Transport> {
         let is_there = |transport: &Transport| self.lines.iter().any(|line| line.transport == *transport);
         Transport::ALL.into_iter().filter(is_there).collect()
     }
 
-    /// The kinds of the lines, each once.
+    /// Returns the distinct kinds of the lines.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
         distinct(self.lines.iter().map(|line| line.kind))
     }
 
-    /// The line of this kind and transport.
+    /// Returns the line of this kind and transport.
     pub(crate) fn line(&self, kind: Kind, transport: Transport) -> Option<&SizesLine<'r>> {
         self.lines.iter().find(|line| (line.kind, line.transport) == (kind, transport))
     }
 
-    /// The bare socket's line beside this kind: of the same pattern, with as many in flight, or else with the
-    /// most.
+    /// Returns the bare socket's line for comparison with this kind. It has the same pattern, and the same number in
+    /// flight or else the largest.
     pub(crate) fn reference_of(&self, kind: Kind, transport: Transport) -> Option<&SizesLine<'r>> {
         let Work::Call(call) = kind.work else { return None };
         let work = Work::Socket(Pattern::of(call));
@@ -113,18 +113,18 @@ impl<'r> SizesLines<'r> {
         same.or_else(|| references().max_by_key(|reference| reference.kind.in_flight))
     }
 
-    /// A cell's rate, divided by the bare socket's at the same size and transport. `None` for the socket itself.
+    /// Returns a cell's rate divided by the bare socket's at the same size and transport. `None` for the socket.
     pub(crate) fn share_of_socket(&self, cell: &Windows<'_>) -> Option<f64> {
         let most = self.socket_beside(cell.point)?.rate_per_s();
         cell.rate().filter(|_| most > 0.0).map(|rate| rate / most)
     }
 
-    /// What the bare socket did at the same size and transport.
+    /// Returns the bare socket's cell at the same size and transport.
     pub(crate) fn socket_beside(&self, point: &Point) -> Option<&Windows<'r>> {
         self.reference_of(Kind::of(point), point.transport)?.at(point.size_bytes)
     }
 
-    /// The same without cells of which too few windows are valid for a claim.
+    /// Returns the lines without cells that have too few valid windows for a claim.
     pub(crate) fn sure(&self) -> Self {
         let mut sure = self.clone();
         for line in &mut sure.lines {
@@ -136,13 +136,13 @@ impl<'r> SizesLines<'r> {
 }
 
 impl<'r> SizesLine<'r> {
-    /// What was measured at this size.
+    /// Returns the cell of this size.
     pub(crate) fn at(&self, size: ByteSize) -> Option<&Windows<'r>> {
         self.cells.iter().find(|cell| cell.size() == size)
     }
 
-    /// Where the median latency is flat, counted from the smallest size. The plateau ends behind the *last* size
-    /// that is on it, so that one disturbed point in its midst does not end it. `None` with fewer than three sizes.
+    /// Returns the plateau of the median latency, which starts at the smallest size. It ends after the *last* size on
+    /// it, so that one disturbed point in between does not end it. `None` with fewer than three sizes.
     pub(crate) fn plateau(&self) -> Option<Plateau> {
         let medians: Vec<u64> = self.cells.iter().map(Windows::p50_ns).collect::<Option<_>>()?;
         let mut smallest = medians.get(..PLATEAU_SIZES)?.to_vec();

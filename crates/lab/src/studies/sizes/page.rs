@@ -1,5 +1,4 @@
-//! The page of a study of message sizes: charts, findings and figures of our own pair, behind a comparison where there
-//! is one.
+//! Page of a sizes study: a comparison if there is one, then charts, findings and figures of our own pair.
 
 mod against;
 mod anchor;
@@ -26,7 +25,7 @@ pub(super) fn title(study: &SizesAnalysis<'_>) -> &'static str {
     if study.comparison.is_some() { "Message sizes comparison" } else { "Message sizes study" }
 }
 
-/// Behind the choices, where there is no comparison.
+/// Returns the comparison's cards, or nothing without one.
 pub(super) fn cards(study: &SizesAnalysis<'_>) -> Markup {
     study.told().map_or_else(|| html! {}, against::cards)
 }
@@ -39,7 +38,7 @@ pub(super) fn sections(study: &SizesAnalysis<'_>) -> Vec<Section> {
         div.cards { @for it in &study.headlines { (card(it.name, &it.figure, &it.detail)) } }
     });
     if let Some(StacksCompared { ours, .. }) = comparison {
-        // Parts the comparison from the study of our own pair.
+        // Separates the comparison from the study of our own pair.
         let about = format!("From here on the page is about {ours}, client and server, and the bare socket.");
         let title = format!("{ours} alone");
         sections.push(Section::new("alone", "", &title, vec![Block::About(about), cards]));

@@ -1,4 +1,4 @@
-//! The sizes study: call types over message sizes and transports.
+//! Plan of the sizes study: call types over message sizes and transports.
 
 use std::time::Duration;
 
@@ -12,23 +12,27 @@ use crate::study::draft::in_rounds;
 use crate::study::rounds::Length;
 use crate::study::{Plan, PlanError};
 
-/// With more bytes than this under way a point is driven so many times as long as others.
+/// Factors by which windows are longer if more bytes than this are in flight.
 const HEAVY: [(u64, u32); 2] = [(32 << 20, 8), (8 << 20, 4)];
-/// With several windows the heavy points are so many times less heavy.
+/// Reduction of these factors when there are several windows.
 const HEAVY_LESS: u32 = 2;
 
-/// Windows are short so that whatever disturbs the machine for a while meets all that is compared alike.
+/// Window length for our stack alone. Short windows make a temporary disturbance affect all that is compared alike.
 ///
-/// A window has a connection and a client process of its own, and both come to speed: after 60 ms of warm-up our bidi
-/// stream of 1 KiB moved 16 % less than after a second and tonic's client stream 15 % less, after 120 ms 8 and 5 %,
-/// after 250 ms 4 and 2 %; grpc-go and gRPC C++ 2 % less or nothing from 120 ms on.
+/// Each window has its own connection and client process, which gain speed during warm-up. Compared with a full
+/// second, rates of 1 KiB streams were lower by:
+///
+/// - after 60 ms: our bidi stream 16 %, tonic's client stream 15 %
+/// - after 120 ms: 8 and 5 %
+/// - after 250 ms: 4 and 2 %
+/// - grpc-go and gRPC C++: at most 2 % from 120 ms on
 const ALONE: Length = Length {
     warmup_min: Duration::from_millis(100),
     warmup_share: 5,
     min: Duration::from_millis(200),
     max: Duration::from_secs(1),
 };
-/// Stacks that come to speed more slowly than ours take part.
+/// Window length for a comparison, because some stacks gain speed more slowly than ours.
 const COMPARED: Length = Length {
     warmup_min: Duration::from_millis(150),
     warmup_share: 5,
@@ -36,44 +40,44 @@ const COMPARED: Length = Length {
     max: Duration::from_millis(700),
 };
 
-/// What a quick study looks at.
+/// Sizes of a quick study.
 const QUICK_SIZES: [ByteSize; 4] = [ByteSize(0), ByteSize(1 << 10), ByteSize(64 << 10), ByteSize(1_500_000)];
 
-/// What the sizes study varies, and how long it may take.
+/// Parameters of the sizes study, and its time limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizesOptions {
-    /// Message sizes; sorted and freed of repeats by the plan.
+    /// Message sizes; the plan sorts them and removes duplicates.
     pub sizes: Vec<ByteSize>,
     /// Kinds of call.
     pub calls: Vec<CallType>,
-    /// What carries them.
+    /// Transports.
     pub transports: Vec<Transport>,
-    /// Operations in flight where calls or messages overlap. Unary calls are measured one at a time as well.
+    /// Operations in flight for overlapping calls or messages. Unary calls are also measured one at a time.
     pub in_flight: u32,
-    /// Over how many connections each kind of call is measured, one number after the other. Lone calls have one.
+    /// Numbers of connections for each kind of call. Lone calls have one.
     pub connections: Vec<u32>,
-    /// The plan's total stays within it.
+    /// Limit of the plan's total time.
     pub budget: Duration,
-    /// How many windows each point gets where nothing is compared. An even number: there and back.
+    /// Windows per point if nothing is compared; an even number, since rounds alternate in direction.
     pub rounds: u32,
-    /// What our own stack is compared with; `None` where it is measured beside the bare socket alone.
+    /// Comparison with other pairs; `None` to measure our own stack and the bare socket only.
     pub comparison: Option<ComparedPairs>,
 }
 
-/// What is compared, and how.
+/// Compared pairs and their rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparedPairs {
     /// Clients and servers, in the order of measuring.
     pub(crate) pairs: Vec<Pair>,
-    /// The bare socket takes part.
+    /// Whether the bare socket takes part.
     pub(crate) with_socket: bool,
-    /// How many windows each pair gets in a cell. An even number: there and back.
+    /// Windows per pair and cell; an even number, since rounds alternate in direction.
     pub(crate) rounds: u32,
 }
 
 impl SizesOptions {
-    /// The whole study: sizes by powers of four from 0 B to 4 MiB, 32 KiB where stacks often bend, and 1.5 MB where
-    /// they often peak.
+    /// Plans the whole study: powers of four from 0 B to 4 MiB. It adds 32 KiB, where curves often bend, and 1.5 MB,
+    /// where they often peak.
     pub fn whole() -> Self {
         let sizes = [
             0,
@@ -102,12 +106,12 @@ impl SizesOptions {
         }
     }
 
-    /// A look at the same range: four sizes, and fewer windows.
+    /// Plans a quick overview of the same range: four sizes, and fewer windows.
     pub fn quick() -> Self {
         Self { sizes: QUICK_SIZES.to_vec(), budget: Duration::from_secs(115), rounds: 4, ..Self::whole() }
     }
 
-    /// The whole study against others: fewer sizes, as each takes so many times as long as there are pairs.
+    /// Plans a whole comparison, with fewer sizes because the time is proportional to the number of pairs.
     pub fn whole_comparison(pairs: Vec<Pair>, with_socket: bool) -> Self {
         let sizes =
             [0, 64, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1_500_000, 4 << 20].map(ByteSize);
@@ -119,7 +123,7 @@ impl SizesOptions {
         }
     }
 
-    /// A look at the same range: four sizes, and TCP alone.
+    /// Plans a quick comparison over the same range: four sizes, and TCP only.
     pub fn quick_comparison(pairs: Vec<Pair>, with_socket: bool) -> Self {
         Self {
             sizes: QUICK_SIZES.to_vec(),
@@ -131,17 +135,16 @@ impl SizesOptions {
     }
 }
 
-/// As long as four pairs take, and in proportion for more.
+/// Returns the budget for four pairs or fewer, increased in proportion for more.
 fn budget_for(four: Duration, pairs: &[Pair]) -> Duration {
     four * u32::try_from(pairs.len()).unwrap_or(u32::MAX).max(4) / 4
 }
 
-/// Plans the study of call types over message sizes and transports, with the bare socket beside them.
+/// Plans the study of call types over message sizes and transports, with the bare socket as a reference.
 ///
-/// What is compared stands together in time: sizes are the outer loop, so that a machine that slows down slows all
-/// lines of a plot alike, and an interrupted study has every line up to some size. What is compared takes turns in
-/// short windows, A B C, C B A, A B C …, so that each has the others' windows before and behind its own: the pairs of a
-/// cell, and where ours is alone all that is measured at a size.
+/// Compared windows are close in time. Sizes are the outer loop, so a machine that slows down affects all lines of a
+/// plot alike. An interrupted study has every line up to some size. Compared windows alternate in direction (A B C, C
+/// B A, A B C …). They are the pairs of a cell, or for ours alone everything measured at a size.
 pub fn plan(options: &SizesOptions) -> Result<Plan<Window>, PlanError> {
     let SizesOptions { calls, transports, in_flight, connections, budget, .. } = options;
     let mut sizes = options.sizes.clone();
@@ -159,7 +162,7 @@ pub fn plan(options: &SizesOptions) -> Result<Plan<Window>, PlanError> {
     planned(drafts, length, *budget)
 }
 
-/// What is measured over one size and transport: the calls first, then their references.
+/// Work measured at one size over one transport: calls first, then their references.
 struct GridCell<'l> {
     size: ByteSize,
     transport: Transport,
@@ -178,7 +181,7 @@ fn cells<'l>(sizes: &[ByteSize], transports: &[Transport], loads: &'l [LineLoad]
 }
 
 impl GridCell<'_> {
-    /// Everything once.
+    /// Returns one draft of each.
     fn alone(&self) -> Vec<Draft> {
         let calls = self.calls.iter().map(|&load| self.draft(load, Some(Pair::ours())));
         calls.chain(self.references.iter().map(|&reference| self.draft(reference, None))).collect()
@@ -190,7 +193,7 @@ impl GridCell<'_> {
         Draft { window: Window::of_figures(point, pair, None), weight: load.weight(self.size) }
     }
 
-    /// Each kind of call with those who take turns at it. A reference stands with the first call that it belongs to.
+    /// Returns for each kind of call the drafts that take turns. A reference joins the first call that it belongs to.
     fn compared(&self, comparison: &ComparedPairs) -> Vec<Vec<Draft>> {
         let mut references = if comparison.with_socket { self.references.clone() } else { Vec::new() };
         let compared = self.calls.iter().map(|&load| {
@@ -205,8 +208,8 @@ impl GridCell<'_> {
     }
 }
 
-/// The noise floor first, so that an interrupted study knows its noise; then all calls and transports of a size, size
-/// by size.
+/// Returns the noise floor first, so that an interrupted study knows its noise, then all calls and transports, size by
+/// size.
 fn alone(rounds: u32, sizes: &[ByteSize], cells: &[GridCell]) -> Vec<Draft> {
     let of_size = |&size: &ByteSize| {
         let same = cells.iter().filter(move |cell| cell.size == size);
@@ -216,7 +219,7 @@ fn alone(rounds: u32, sizes: &[ByteSize], cells: &[GridCell]) -> Vec<Draft> {
     compared.flat_map(|compared| in_rounds(&lightened(compared), rounds)).collect()
 }
 
-/// The noise floor first, then the figures, then the system calls.
+/// Returns the noise floor, then the figures, then the system calls.
 fn compared(comparison: &ComparedPairs, cells: &[GridCell]) -> Vec<Draft> {
     let rounds = |compared: Vec<Draft>| in_rounds(&lightened(compared), comparison.rounds);
     let noise = noise_floor(cells).into_iter().flat_map(rounds);
@@ -226,16 +229,16 @@ fn compared(comparison: &ComparedPairs, cells: &[GridCell]) -> Vec<Draft> {
     noise.chain(figures).chain(counted).collect()
 }
 
-/// With several windows the heavy points are less heavy.
+/// Reduces the weights of heavy points, because they have several windows.
 fn lightened(drafts: Vec<Draft>) -> Vec<Draft> {
     drafts.into_iter().map(|draft| Draft { weight: (draft.weight / HEAVY_LESS).max(1), ..draft }).collect()
 }
 
-/// Ours against ours, over the smallest and the largest size: unary calls, and the last kind of stream there is.
+/// Returns the noise floor over the smallest and the largest size: unary calls, and the last kind of stream.
 fn noise_floor(cells: &[GridCell]) -> Vec<Vec<Draft>> {
     let (Some(first), Some(last)) = (cells.first(), cells.last()) else { return Vec::new() };
     let mut few = vec![first];
-    // The first transport of the largest size, too.
+    // The largest size uses its first transport.
     few.extend(cells.iter().find(|cell| cell.size == last.size && cell.size != first.size));
     let is_unary = |load: &&LineLoad| load.work == Work::Call(CallType::Unary);
     let both = few.into_iter().flat_map(|cell| {
@@ -246,7 +249,7 @@ fn noise_floor(cells: &[GridCell]) -> Vec<Vec<Draft>> {
     both.collect()
 }
 
-/// One line of the plots.
+/// A line of the plots.
 #[derive(Clone, Copy, PartialEq)]
 struct LineLoad {
     work: Work,
@@ -254,8 +257,8 @@ struct LineLoad {
     connections: u32,
 }
 
-/// The lines of the plots. Unary calls are measured alone, which is the latency that a lone caller sees, and with
-/// `in_flight` of them overlapping; streams are one per connection, and the driver pipelines them.
+/// Returns the lines of the plots. Unary calls are measured alone, for the latency of a lone caller, and with
+/// `in_flight` overlapping. Streams are one per connection, pipelined by the driver.
 fn loads(calls: &[CallType], in_flight: u32, connections: &[u32]) -> Vec<LineLoad> {
     let of_call = |call| {
         let (work, is_unary) = (Work::Call(call), call == CallType::Unary);
@@ -270,14 +273,14 @@ fn loads(calls: &[CallType], in_flight: u32, connections: &[u32]) -> Vec<LineLoa
     distinct(CallType::ALL.into_iter().filter(|call| calls.contains(call)).flat_map(of_call))
 }
 
-/// The bare sockets beside them, each once.
+/// Returns the distinct bare sockets for these loads.
 fn references(loads: &[LineLoad]) -> Vec<LineLoad> {
     distinct(loads.iter().map(|load| load.reference()))
 }
 
 impl LineLoad {
-    /// How much longer than others a point is driven: 16 calls of 4 MiB under way take some 0.2 s until the first is
-    /// back, and a point that is to say anything of them lasts several times that.
+    /// Returns the window's length relative to others. With 16 calls of 4 MiB in flight, the first takes about 0.2 s
+    /// to return, and a useful window is several times as long.
     fn weight(self, size: ByteSize) -> u32 {
         let under_way = match self.work {
             Work::Call(CallType::Unary) | Work::Socket(Pattern::Echo) => size.0 * u64::from(self.in_flight),
@@ -286,7 +289,7 @@ impl LineLoad {
         HEAVY.into_iter().find(|&(bytes, _)| under_way > bytes).map_or(1, |(_, weight)| weight)
     }
 
-    /// What the bare socket does beside it, on one connection.
+    /// Returns the bare socket to compare with, on one connection.
     fn reference(self) -> Self {
         match self.work {
             Work::Call(call) => {

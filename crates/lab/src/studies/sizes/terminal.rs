@@ -1,4 +1,4 @@
-//! A study of sizes in a terminal: which call to use, a table of figures for each transport, and the findings.
+//! Terminal output of a sizes study: recommendations, a table of figures for each transport, and the findings.
 
 mod versus;
 
@@ -17,8 +17,8 @@ use crate::load::{Kind, Pattern, Transport, Work};
 use crate::record::CallType;
 use crate::report::terminal;
 
-/// Of a comparison its tables; else which call to use, tables of the median latency of a lone call and of the rates of
-/// all calls, and the findings.
+/// Returns a comparison's tables. Otherwise returns recommendations, tables of lone-call latencies and of all rates,
+/// and the findings.
 pub(super) fn text(study: &SizesAnalysis<'_>) -> String {
     let left_out = versus::left_out(&study.results.left_out);
     match (study.told(), &study.comparison) {
@@ -38,7 +38,8 @@ fn alone(study: &SizesAnalysis<'_>) -> String {
     text + &terminal::findings(findings)
 }
 
-/// A table of calls for each transport, and one of transports; nothing where there is nothing to choose from.
+/// Returns a table of recommended calls for each transport, and one of transports. Empty if there is nothing to choose
+/// from.
 fn chosen(analysis: &SizesLines<'_>, choices: &Choices) -> String {
     let mut text = String::new();
     let calls = |job| choices.calls.iter().any(|choice| choice.job == job);
@@ -78,10 +79,10 @@ fn choice_table(
     columns.table(analysis.sizes()).text() + "\n"
 }
 
-/// Two lines of its head, and a cell's figure.
+/// A column: its two header lines, and its figure.
 type FigureColumn = ([String; 2], fn(&Windows<'_>) -> String);
 
-/// The heads of a line's columns, and their figures.
+/// Returns the columns of a line.
 fn columns(kind: Kind) -> Vec<FigureColumn> {
     let rate: fn(&Windows<'_>) -> String = |cell| format!("{}/s", count(cell.rate_per_s()));
     let bytes: fn(&Windows<'_>) -> String = |cell| throughput(cell.bytes_per_s());

@@ -1,5 +1,5 @@
-//! A study of our own stack whose figures are made up, in the shape that a real one has: rounds of windows of all calls
-//! and transports of a size, histograms, what the kernel told, the noise floor, and a machine that is slow for a while.
+//! Sample study of our own stack with made-up figures, shaped like a real one. It has rounds of all calls and
+//! transports at a size, histograms, kernel figures, a noise floor, and a machine that is temporarily slow.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use crate::sizes::SizesOptions;
 use crate::stack::Pair;
 use crate::study::rounds::interleaved;
 
-/// From the start of one window to that of the next.
+/// Time from the start of one window to the next.
 const STEP: Duration = Duration::from_millis(530);
-/// Operations of a histogram, which need not be as many as a window has.
+/// Operations in a histogram, independent of the window's number.
 const RECORDED: u32 = 2000;
-/// What runs beside the study takes half of the processors in these windows.
+/// Windows in which other programs take half of the processors.
 const DISTURBED: std::ops::Range<u32> = 120..150;
 
-/// Calls, and those whose bare sockets are measured beside them.
+/// Calls, including those compared with bare sockets.
 const CALLS: [(CallType, u32); 5] = [
     (CallType::Unary, 1),
     (CallType::Unary, 16),
@@ -34,12 +34,12 @@ const CALLS: [(CallType, u32); 5] = [
 const LIMITED: [(CallType, u32); 4] =
     [(CallType::Unary, 1), (CallType::Unary, 16), (CallType::ClientStream, 1), (CallType::BidiStream, 1)];
 
-/// Four sizes in four rounds.
+/// Returns four sizes in four rounds.
 pub(crate) fn quick() -> LabResults {
     study(&SizesOptions::quick().sizes, 4)
 }
 
-/// Fourteen sizes in six rounds.
+/// Returns fourteen sizes in six rounds.
 pub(crate) fn whole() -> LabResults {
     study(&SizesOptions::whole().sizes, 6)
 }
@@ -98,7 +98,7 @@ impl Machine {
         window
     }
 
-    /// Latencies with a long tail, and a histogram of them.
+    /// Sets latencies with a long tail, and their histogram.
     fn distribute(&mut self, measured: &mut LoadResult, slower: f64) {
         let Some(latency) = &mut measured.latency_ns else { return };
         let mut all = Distribution::new();

@@ -1,6 +1,6 @@
-//! A channels study whose figures are made up: gRPC C++ as was published (channels of equal arguments share a
-//! connection, which moves a sixth of what several do), ours with an adaptive channel, and a call that waits for its
-//! network.
+//! Sample channels study with made-up figures: gRPC C++ as published, ours with an adaptive channel, and a call that
+//! waits for its network. In gRPC C++, channels with equal arguments share a connection, which moves a sixth of what
+//! several do.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::record::{LanesAt, LoadResult};
 use crate::stack::Pair;
 use crate::study::StudyKind;
 
-/// Operations per second that one connection moves at most.
+/// Maximum operations per second of one connection.
 const ONE_MOST: f64 = 150e3;
-/// The same of as many connections as one likes.
+/// Maximum operations per second of any number of connections.
 const ALL_MOST: f64 = 900e3;
-/// A lone call, without a network.
+/// Time of a lone call without a network.
 const LONE_S: f64 = 50e-6;
 
 pub(crate) fn quick() -> LabResults {
@@ -67,7 +67,7 @@ fn everybody() -> Vec<Contender> {
     all
 }
 
-/// Connections that the kernel would count.
+/// Returns the connections that the kernel would count.
 fn connections(window: &Window) -> u32 {
     let pair = window.pair.as_ref().expect("every window is a pair's");
     match window.strategy.expect("every window has a way") {
@@ -78,7 +78,7 @@ fn connections(window: &Window) -> u32 {
     }
 }
 
-/// By how much a window is off, by chance: a few percent, and more with few calls in flight.
+/// Returns a window's random deviation: a few percent, and more with few calls in flight.
 fn off(window: &Window) -> f64 {
     let name = window.to_string();
     let letters = name.bytes().map(u32::from).sum::<u32>();
@@ -126,7 +126,7 @@ fn usage(window: Duration) -> Usage {
     Usage { window_ns, client: process, server: process, server_memory: None }
 }
 
-/// One connection is silent for most of the time, in gaps of 150 to 200 µs; several are less so.
+/// Returns wire traffic in which one connection is mostly silent, in gaps of 150 to 200 µs, and several are less so.
 fn wire(window: &Window) -> Wire {
     let share = 0.7 / f64::from(connections(window));
     let idle = Idle {

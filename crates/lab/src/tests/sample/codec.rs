@@ -1,4 +1,4 @@
-//! A codec study whose figures are made up: none was measured.
+//! Sample codec study with made-up figures.
 
 use thalweg_measure::machine::{Machine, Versions};
 
@@ -10,9 +10,9 @@ use crate::codec::tables::{
 use crate::codec::{CodecResults, CodecSettings, CodecTables};
 use crate::study::StudyKind;
 
-/// Messages, and what they cost beside the first.
+/// Messages, with their cost relative to the first.
 const DATA: [(&str, f64); 2] = [("small", 1.0), ("strings", 100.0)];
-/// Name, format, type known at run time only, ns and bytes for the first message, and for the second ÷ 100.
+/// Name, format, whether dynamic, ns and bytes of the first message, and of the second ÷ 100.
 type Codec = (&'static str, Format, bool, [f64; 2], [f64; 2]);
 
 const CODECS: [Codec; 4] = [
@@ -22,7 +22,7 @@ const CODECS: [Codec; 4] = [
     ("rmp-serde", Format::MessagePack, false, [150.0, 40.0], [80.0, 105.0]),
 ];
 
-/// Two messages, four codecs, a peer of two more.
+/// Returns two messages, four codecs, and a peer with two more.
 pub(crate) fn quick() -> CodecResults {
     let mut results = CodecResults {
         schema: "thalweg.lab/5".to_owned(),
@@ -129,7 +129,7 @@ fn peer() -> PeerResult {
     }
 }
 
-/// The dynamic codec borrows, as ours does.
+/// Returns a codec. The dynamic one borrows, as ours does.
 fn info(name: &str, format: Format, dynamic: bool) -> CodecInfo {
     CodecInfo {
         name: name.to_owned(),

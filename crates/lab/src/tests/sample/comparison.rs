@@ -1,5 +1,5 @@
-//! A comparing study whose figures are made up, in the shape that a real one has: three peers and the bare socket, with
-//! cells that ours wins, ties and loses, windows that failed, and a peer that could not be had.
+//! Sample comparison with made-up figures, shaped like a real one. It has three peers and the bare socket, cells that
+//! ours wins, ties and loses, failed windows, and an unavailable peer.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,11 +25,11 @@ use crate::stack::{Pair, Stack};
 use crate::study::LeftOut;
 use crate::study::StudyKind;
 
-/// Rounds of each cell.
+/// Rounds per cell.
 const ROUNDS: u32 = 8;
 const WINDOW: Duration = Duration::from_millis(400);
 
-/// What an operation takes of a made-up stack: this long, and so much more for each byte.
+/// Cost of an operation in a made-up stack: a fixed time, and an addition per byte.
 #[derive(Clone, Copy)]
 struct Costs {
     lone_us: f64,
@@ -37,7 +37,7 @@ struct Costs {
     /// Client, server and bidi streams.
     message_us: [f64; 3],
     byte_ns: f64,
-    /// Share of the processors' time that is spent in the kernel.
+    /// Share of processor time spent in the kernel.
     in_kernel: f64,
 }
 
@@ -52,7 +52,7 @@ const GRPC_GO: Costs =
 const SOCKET: Costs =
     Costs { lone_us: 49.0, unary_us: 0.8, message_us: [0.011, 0.011, 0.05], byte_ns: 0.24, in_kernel: 0.95 };
 
-/// Seven sizes over TCP and Unix sockets.
+/// Four sizes over TCP and Unix sockets.
 pub(crate) fn quick() -> LabResults {
     comparison(&SizesOptions::quick().sizes)
 }
@@ -151,7 +151,7 @@ pub(super) fn point(work: Work, in_flight: u32, size_bytes: ByteSize, transport:
     }
 }
 
-/// Every round of a cell, there and back.
+/// Returns every round of a cell, in alternating order.
 fn cell(point: &Point, random: &mut Random) -> Vec<PointResult> {
     let mut windows = Vec::new();
     for round in 0..ROUNDS {
@@ -169,7 +169,7 @@ fn cell(point: &Point, random: &mut Random) -> Vec<PointResult> {
     windows
 }
 
-/// Clients at other stacks' servers, in one kind of call.
+/// Returns pairs of clients with other stacks' servers, for one kind of call.
 fn mixed(point: &Point) -> Vec<Pair> {
     if (point.in_flight, point.transport) != (16, Transport::Tcp) {
         return Vec::new();
@@ -195,7 +195,7 @@ pub(super) fn window(point: &Point, pair: Option<Pair>, round: u32, random: &mut
         };
     }
     let operation_ns = match &pair {
-        // Each end does half of the work; where they overlap, the slower is what is seen.
+        // Each end does half of the work; when they overlap, the slower one determines the time.
         Some(pair) => {
             let (client, server) = (costs(pair.client.name()), costs(pair.server.name()));
             (ns(client, point) + ns(server, point)).max(2.0 * 0.8 * ns(client, point).max(ns(server, point)))
@@ -337,7 +337,7 @@ fn usage(pair: &Pair, result: &LoadResult) -> Usage {
     Usage { window_ns: result.duration_ns, client, server, server_memory: None }
 }
 
-/// Ours against ours, at two sizes of each kind.
+/// Returns the noise floor, at two sizes of each kind.
 fn aa(random: &mut Random) -> Vec<AaResult> {
     let mut windows = Vec::new();
     for (work, in_flight) in WORKS {
@@ -379,7 +379,7 @@ fn stack(name: &str) -> Stack {
     name.parse().expect("it is a stack's name")
 }
 
-/// The same figures each time: a linear congruential generator with Knuth's constants for 64 bits.
+/// A deterministic linear congruential generator with Knuth's 64-bit constants.
 pub(super) struct Random(u64);
 
 impl Random {
@@ -387,7 +387,7 @@ impl Random {
         Self(seed)
     }
 
-    /// Above 0, up to 1.
+    /// Returns a number above 0 and up to 1.
     pub(super) fn unit(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) + 1) as f64 / (1_u64 << 31) as f64

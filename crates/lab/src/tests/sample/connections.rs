@@ -1,5 +1,5 @@
-//! A connections study whose figures are made up: a call costs more as connections grow, ours less than gRPC C++'s, and
-//! TLS costs most where a connection begins.
+//! Sample connections study with made-up figures. A call costs more as connections grow, ours less than gRPC C++'s,
+//! and TLS costs most at the start of a connection.
 
 use thalweg_measure::distribution::Latency;
 use thalweg_measure::usage::{ProcessUsage, ServerMemory, Usage};
@@ -11,11 +11,11 @@ use crate::record::{Fairness, LoadResult};
 use crate::stack::{OURS, SOCKET, Stack};
 use crate::study::StudyKind;
 
-/// What a call costs the server over one connection, ns: the bare echo, ours, others.
+/// Server time per call over one connection, ns: the bare echo, ours, others.
 const ECHO_NS: f64 = 2_500.0;
 const OURS_NS: f64 = 4_000.0;
 const OTHERS_NS: f64 = 14_000.0;
-/// What a new connection costs the server, ns, and what TLS adds.
+/// Server time per new connection, ns, and the addition for TLS.
 const ARRIVAL_NS: f64 = 60_000.0;
 const TLS_NS: f64 = 400_000.0;
 
@@ -51,7 +51,7 @@ pub(crate) fn quick() -> LabResults {
     }
 }
 
-/// Processor time of an operation at the server, ns; by round and load a little off.
+/// Returns the server's processor time per operation in ns, varying slightly by round and load.
 fn server_ns(window: &Window) -> f64 {
     let point = &window.point;
     let server = window.pair.as_ref().map_or(OURS, |pair| pair.server.name());

@@ -1,4 +1,4 @@
-//! A study of gRPC against a JSON API whose figures are made up: what each way takes is said in [`base_ns`].
+//! Sample JSON study with made-up figures; [`base_ns`] defines the time of each way.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -13,7 +13,7 @@ use crate::record::{Around, CallType, Connections, Handing, LaneRule, LoadSettin
 use crate::stack::Stack;
 use crate::study::LeftOut;
 
-/// How long a call takes, by its message and its protocol.
+/// Returns the time of a call, by message and protocol.
 fn base_ns(way: &Way, shape: Shape) -> u64 {
     let of_shape = if shape == PUBLISHED { 500_000 } else { 50_000 };
     let of_protocol = match way.protocol {
@@ -22,7 +22,7 @@ fn base_ns(way: &Way, shape: Shape) -> u64 {
         Protocol::MsgpackH2 | Protocol::MsgpackHttp1 => 12,
         Protocol::ConnectH2 | Protocol::ConnectHttp1 => 15,
         Protocol::JsonH2 => 16,
-        // The person is as good by JSON.
+        // The person is as fast over JSON.
         Protocol::JsonHttp1 if shape == Shape::Person => 10,
         Protocol::JsonHttp1 => 20,
     };
@@ -35,7 +35,7 @@ fn base_ns(way: &Way, shape: Shape) -> u64 {
     if way.is_views() { whole / 2 } else { whole }
 }
 
-/// Ours and three others, one of which cannot be had.
+/// Returns ours and three other servers, one of them unavailable.
 pub(crate) fn quick() -> JsonResults {
     let mut ways = our_ways();
     let speaks = ["http1", "h2"].map(str::to_owned);
@@ -68,7 +68,7 @@ pub(crate) fn quick() -> JsonResults {
     results
 }
 
-/// The same with so many spikes in each window.
+/// Returns the same study with this many spikes in each window.
 pub(crate) fn with_spikes(spikes: u64) -> JsonResults {
     let mut results = quick();
     for result in &mut results.windows {
@@ -85,7 +85,7 @@ fn measured(way: &Way, shape: Shape, took_ns: u64, round: u64, spikes: u64) -> M
     let began = Instant::now();
     let mut recorder = Recorder::new(CallType::Unary, began);
     for call in 0..CALLS {
-        // A window is a little slower than the one before it, and some calls are spikes.
+        // Each window is slightly slower than the one before, and some calls are spikes.
         let is_spike = (50 - spikes / 2..50 + spikes.div_ceil(2)).contains(&call);
         let took = took_ns + took_ns * round / 200 + if is_spike { 12 * took_ns } else { 0 };
         recorder.record(began, began + Duration::from_nanos(took));

@@ -1,4 +1,4 @@
-//! What the studies of published measurements would leave, of figures that are made up: most as they were published.
+//! Sample results of published measurements with made-up figures, mostly as published.
 
 use thalweg_measure::size::ByteSize;
 
@@ -14,7 +14,7 @@ use crate::stack::Pair;
 
 use super::{channels, codec, comparison, json};
 
-/// All publications, and what their runs say.
+/// Returns all publications with their judged claims.
 pub(crate) fn results() -> PublishedResults {
     let mut results = PublishedResults::begun(PublishedSettings {
         publications: Publication::ALL.to_vec(),
@@ -25,7 +25,7 @@ pub(crate) fn results() -> PublishedResults {
     results
 }
 
-/// All runs of all publications.
+/// Returns all runs of all publications.
 pub(crate) fn evidence() -> Evidence {
     let calls = |results: LabResults| AnyResults::Calls(Box::new(results));
     Evidence::default()
@@ -39,7 +39,7 @@ pub(crate) fn evidence() -> Evidence {
         .with("channels-unpinned", calls(channels::quick()))
 }
 
-/// Clients of Qt, gRPC C++ and ours at one server.
+/// Returns clients of Qt, gRPC C++ and ours with one server.
 fn at(server: &str) -> LabResults {
     let mut results = comparison::whole();
     let met = |pair: &Pair| {
@@ -66,7 +66,7 @@ fn at(server: &str) -> LabResults {
         points.push(point);
     }
     results.points = points;
-    // A call has some of its own, and a message of a stream none.
+    // Each call makes some system calls, and a stream's message almost none.
     for client in ["qt", "grpc-cpp", "thalweg"] {
         let pair = Pair { client: client.parse().unwrap(), server: server.parse().unwrap() };
         for (call, client_per_operation) in [(CallType::Unary, 4.0), (CallType::ClientStream, 0.05)] {
@@ -85,7 +85,7 @@ fn on_the_jvm() -> JsonResults {
         .unwrap()
 }
 
-/// Seven times at ten million, and a compiler that comes late.
+/// Returns figures with the published factor of seven at ten million conversions, and a late compiler.
 fn by_the_jvm() -> CodecResults {
     const DATA: &str = "person-sparse";
     let mut results = codec::quick();

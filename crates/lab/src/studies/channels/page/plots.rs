@@ -1,4 +1,4 @@
-//! The charts of a channels study: rates and latencies over calls in flight, and lanes over time.
+//! Charts of a channels study: rates and latencies over calls in flight, and lanes over time.
 
 use thalweg_measure::figures::short;
 use thalweg_measure::page::chart::{Chart, Mark, Series, Unit, Way, XAxis, YAxis};
@@ -11,7 +11,7 @@ use crate::record::LoadResult;
 use crate::stack::{OURS, Pair};
 use crate::studies::channels::analyse::{Channels, ChannelsLine, Panel, label, network};
 
-/// Rates and latencies over calls in flight.
+/// Returns charts of rates and latencies over calls in flight.
 pub(super) fn over_load(channels: &Channels<'_>) -> Vec<Block> {
     let ways = ways(channels);
     let calls = channels.calls().into_iter().map(|call| (call.name(), call.name()));
@@ -84,7 +84,7 @@ fn ways(channels: &Channels<'_>) -> Vec<Way> {
     ways.iter().map(way).collect()
 }
 
-/// How a line is drawn, beside its hue: a dash for each way, and how wide it is.
+/// Returns a line's dash pattern and width.
 fn stroke(strategy: Strategy, variant: Option<&str>) -> (&'static [u8], f64) {
     match (strategy, variant) {
         (Strategy::Adaptive, _) => (&[], 3.2),
@@ -96,7 +96,7 @@ fn stroke(strategy: Strategy, variant: Option<&str>) -> (&'static [u8], f64) {
     }
 }
 
-/// Lanes of each line that has them over time, in the order of measuring.
+/// Returns charts of lanes over time, for each line that has them, in the order of measuring.
 pub(super) fn lanes(channels: &Channels<'_>) -> Vec<Block> {
     let lines = channels.panels.iter().flat_map(|panel| panel.lines.iter().map(move |line| (panel, line)));
     let charts: Vec<Chart> = lines
@@ -119,7 +119,7 @@ pub(super) fn lanes(channels: &Channels<'_>) -> Vec<Block> {
     ]
 }
 
-/// Of the last valid window for each number of calls in flight.
+/// Returns a chart of lanes from the last valid window of each number of calls in flight.
 fn lanes_chart(title: String, cells: &[(u32, &LoadResult)]) -> Chart {
     let way = |(index, (in_flight, _)): (usize, &(u32, &LoadResult))| Way {
         key: format!("{title}, {in_flight}"),

@@ -1,11 +1,11 @@
-//! What a user of each stack sets to have several connections to one server.
+//! How to configure each stack for several connections to one server.
 
 use maud::{Markup, html};
 
 use crate::load::{LabResults, StackInfo};
 use crate::stack::OURS;
 
-/// How it is done with a stack.
+/// Configuration of a stack.
 struct Settable {
     name: &'static str,
     about: &'static str,
@@ -39,7 +39,7 @@ const SETTABLE: &[Settable] = &[
     },
 ];
 
-/// Of the stacks that took part.
+/// Lists the configurations of the stacks that took part.
 pub(super) fn list(results: &LabResults) -> Markup {
     let took_part =
         |it: &&Settable| results.stacks.iter().any(|info: &StackInfo| info.stack.name() == it.name);

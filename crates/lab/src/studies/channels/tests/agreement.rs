@@ -1,5 +1,4 @@
-//! Headline, verdicts, tables, terminal and page are told of the same rows: whatever the figures are, none of them says
-//! what another one denies.
+//! Checks that headline, verdicts, tables, terminal and page agree, on random figures. All derive from the same rows.
 
 use thalweg_measure::figures::bound;
 
@@ -14,7 +13,7 @@ use crate::load::verdict::{MARGIN, Verdict};
 
 const WORLDS: u64 = 40;
 
-/// Numbers that are made up, the same for each seed.
+/// Pseudo-random numbers from a seed.
 struct Random(u64);
 
 impl Random {
@@ -27,13 +26,13 @@ impl Random {
         choices[self.below(choices.len())]
     }
 
-    /// From -1 to 1.
+    /// Returns a number from -1 to 1.
     fn share(&mut self) -> f64 {
         self.below(2001) as f64 / 1000.0 - 1.0
     }
 }
 
-/// Any number of stacks, ways, rounds and failures; rates that differ much or little, with much noise or little.
+/// Returns random stacks, strategies, rounds and failures, with large or small differences and noise.
 fn world(seed: u64) -> LabResults {
     let mut random = Random(seed);
     let mut results = empty();
@@ -80,7 +79,7 @@ fn world(seed: u64) -> LabResults {
     results
 }
 
-/// How many rows have which answer, told from their ratios alone.
+/// Counts rows by result, from their ratios alone.
 fn counted(rows: &[&LoadRow], noise: f64) -> LoadsTally {
     let mut tally = LoadsTally::default();
     for row in rows {
@@ -105,7 +104,7 @@ fn counted(rows: &[&LoadRow], noise: f64) -> LoadsTally {
     tally
 }
 
-/// Of all tables of best numbers in a terminal: how many rows have which answer.
+/// Counts rows by result in all terminal tables of best numbers.
 fn printed(text: &str) -> LoadsTally {
     let mut tally = LoadsTally::default();
     let tables = text.split("best number of connections\n").skip(1);
@@ -126,7 +125,7 @@ fn printed(text: &str) -> LoadsTally {
     tally
 }
 
-/// What a headline says of all loads.
+/// Checks the headline against all loads.
 fn check_headline(headline: &str, LoadsTally { gains, nothing, cannot_tell }: LoadsTally, is_aimed: bool) {
     let says = |words: &str| headline.contains(words);
     assert_eq!(says("gain at") || says("Yes"), gains > 0, "{headline}");
@@ -138,7 +137,7 @@ fn check_headline(headline: &str, LoadsTally { gains, nothing, cannot_tell }: Lo
     let loads = gains + nothing + cannot_tell;
     for (number, words) in [(gains, "gain at "), (nothing, "nothing at ")] {
         let told = headline.split_once(words).and_then(|(_, rest)| rest.split([' ', '.', ',']).next());
-        // All of them are any.
+        // If all loads are meant, the headline says "any".
         let expected =
             if number == loads && number == nothing { "any".to_owned() } else { number.to_string() };
         assert_eq!(told, (number > 0).then_some(expected.as_str()), "{headline}");
@@ -202,7 +201,7 @@ fn headline_verdicts_and_tables_never_contradict_each_other() {
         let headline = answer(&analysis.verdicts, &results.settings).unwrap();
         assert!(page.contains(&bound(&headline)), "{seed}: {headline}");
         let is_aimed = results.settings.target.is_some();
-        // Advice is of the first table: there is one server and one delay.
+        // Advice uses only the first table, since there is one server and one delay.
         let told = if is_aimed {
             counted(&analysis.verdicts[0].numbers.rows.iter().collect::<Vec<_>>(), noise)
         } else {

@@ -1,4 +1,4 @@
-//! Bars and lines of a codec study.
+//! Charts of a codec study.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::studies::codec::line::{Decodes, Format, Operation};
 use crate::studies::codec::results::CodecResults;
 use crate::studies::codec::tables::{DataInfo, MessageSize};
 
-/// A figure to choose: its name, text, value and format.
+/// A selectable figure: its name, text, value and format.
 type Figure = (&'static str, &'static str, fn(&LineFigures) -> Option<f64>, fn(f64) -> String);
 
 const FIGURES: [Figure; 4] = [
@@ -21,15 +21,15 @@ const FIGURES: [Figure; 4] = [
     ("allocations", "allocations", |line| Some(line.allocations?.blocks), plain),
     ("instructions", "instructions", |line| line.instructions, plain),
 ];
-/// How lines of one format are told apart.
+/// Dash patterns that distinguish lines of one format.
 const DASHES: [&[u8]; 5] = [&[], &[6, 3], &[2, 3], &[8, 3, 2, 3], &[1, 4]];
-/// A size of a message: name, colour and value.
+/// A message size: its name, colour and value.
 type SizeOf = (&'static str, &'static str, fn(&MessageSize) -> f64);
 
 const SIZES: [SizeOf; 3] =
     [("raw", "ours", |it| it.raw), ("gzip", "peer-2", |it| it.gzip), ("zstd", "peer-5", |it| it.zstd)];
 
-/// The colour of a format.
+/// Returns the colour of a format.
 fn colour(format: Format) -> &'static str {
     match format {
         Format::Protobuf => "ours",
@@ -43,7 +43,7 @@ fn plain(value: f64) -> String {
     if value < 100.0 && value.fract() != 0.0 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
-/// The cost of a conversion, by operation and figure.
+/// Returns charts of the cost of a conversion, by operation and figure.
 pub(super) fn costs(results: &CodecResults, analysis: &CodecFigures) -> Vec<Block> {
     let operations = results.operations();
     let formats: BTreeSet<Format> = analysis.lines.iter().map(|line| line.format).collect();
@@ -80,7 +80,7 @@ fn shown(operation: Operation, figure: &Figure) -> When {
     When::from([("operation", vec![operation.to_string()]), ("figure", vec![figure.0.to_owned()])])
 }
 
-/// Codecs of one message, from the smallest figure to the largest.
+/// Returns a panel of one message's codecs, in ascending order of the figure.
 fn cost_panel(
     analysis: &CodecFigures,
     data: &DataInfo,
@@ -115,7 +115,7 @@ fn part(value: f64, colour: &str) -> BarPart {
     BarPart { value, colour: colour.to_owned(), title: String::new() }
 }
 
-/// Bytes of a message, as the codec writes it and compressed.
+/// Returns a chart of message sizes, raw and compressed.
 pub(super) fn bytes(results: &CodecResults) -> Vec<Block> {
     let panel = |data: &DataInfo| {
         let mut sizes: Vec<&MessageSize> =
@@ -153,7 +153,7 @@ fn is_dynamic(results: &CodecResults, name: &str) -> bool {
     results.codec(name).is_some_and(|codec| codec.dynamic)
 }
 
-/// The time of a conversion over their number.
+/// Returns a chart of time per conversion over the number of conversions.
 pub(super) fn steps(results: &CodecResults, analysis: &CodecFigures) -> Vec<Block> {
     let measured = |name: &str| analysis.lines.iter().any(|it| it.line.codec == name && !it.steps.is_empty());
     let mut before = [0; 4];
@@ -203,7 +203,7 @@ fn steps_chart(analysis: &CodecFigures, data: &str, ways: &[Way]) -> Option<Char
     })
 }
 
-/// `10⁴`; other numbers as they are.
+/// Formats a power of ten as `10⁴`, and other numbers plainly.
 fn power_of_ten(number: u64) -> String {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     match number.checked_ilog10() {
@@ -212,7 +212,7 @@ fn power_of_ten(number: u64) -> String {
     }
 }
 
-/// A call and the conversions in it: panels for each message at each number of calls in flight.
+/// Returns a chart of calls and their conversions, with panels for each message and number of calls in flight.
 pub(super) fn calls(analysis: &CodecFigures) -> Vec<Block> {
     let numbers: BTreeSet<u32> = analysis.shares.iter().map(|share| share.in_flight).collect();
     if numbers.is_empty() {

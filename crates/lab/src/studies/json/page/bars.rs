@@ -1,4 +1,4 @@
-//! Bars: the stages of a call, and calls per second, of all ways at a message that the reader chooses.
+//! Bar charts of stages and of calls per second, for all ways with a selectable message.
 
 use thalweg_measure::figures::{count, time};
 use thalweg_measure::page::bars::{BarPart, BarRow, Bars};
@@ -10,7 +10,7 @@ use super::super::results::JsonResults;
 use crate::echo::{STAGES, Shape};
 use crate::load::gathered::distinct;
 
-/// What each stage is in words, and its colour.
+/// Name and colour of each stage.
 const MEANINGS: [(&str, &str); 7] = [
     ("client encodes", "peer-2"),
     ("on the way there", "ours"),
@@ -21,7 +21,7 @@ const MEANINGS: [(&str, &str); 7] = [
     ("client decodes", "peer-3"),
 ];
 
-/// Bars of a cell, and the figure behind them.
+/// Bars of a cell, followed by its figure.
 type Row = fn(&WayCell) -> Option<(Vec<BarPart>, String)>;
 
 pub(super) fn stages(results: &JsonResults, cells: &Cells) -> Vec<Block> {
@@ -52,7 +52,7 @@ pub(super) fn rates(results: &JsonResults, cells: &Cells) -> Vec<Block> {
     vec![Block::about(about), choices, panels]
 }
 
-/// The choice of a message, and a panel for each. The published message is first.
+/// Returns the choice of a message and a panel for each, the published message first.
 fn by_shape(choice: &'static str, results: &JsonResults, cells: &Cells, row: Row) -> [Block; 2] {
     let has_row = |cell: &&WayCell| cell.case == Case::plain(cell.case.shape) && row(cell).is_some();
     let others = cells.all.iter().filter(has_row).map(|cell| cell.case.shape);

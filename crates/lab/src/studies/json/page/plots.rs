@@ -1,4 +1,4 @@
-//! Charts: when calls took long, and what the number of strings makes of the ratio.
+//! Charts of spikes over time, and of ratios over the number of strings.
 
 use thalweg_measure::figures::time;
 use thalweg_measure::page::chart::{Chart, Mark, Series, Unit, Way, XAxis, YAxis};
@@ -12,20 +12,20 @@ use super::super::way;
 use crate::echo::{Protocol, Shape};
 use crate::load::verdict::Compared;
 
-/// Ways beside gRPC, and their hues.
+/// Ways compared with gRPC, and their colours.
 const BESIDE: [(Protocol, &str); 4] = [
     (Protocol::ConnectH2, "peer-3"),
     (Protocol::JsonH2, "peer-1"),
     (Protocol::JsonHttp1, "peer-5"),
     (Protocol::MsgpackH2, "peer-2"),
 ];
-/// A line needs so many points.
+/// Fewest points of a line.
 const POINTS_MIN: usize = 2;
 
-/// How a way's cell, and gRPC's, compare.
+/// Compares a way's cell with gRPC's.
 type Beside = fn(&Cells, &WayCell, &WayCell) -> Compared;
 
-/// Those that belong to a question.
+/// Returns the charts of a question.
 pub(super) fn of_question(id: &str, results: &JsonResults, cells: &Cells) -> Vec<Block> {
     match id {
         "published" => spikes(results, cells),
@@ -50,7 +50,7 @@ fn spikes(results: &JsonResults, cells: &Cells) -> Vec<Block> {
     ]
 }
 
-/// A way's windows one after the other.
+/// Returns a chart of a way's windows in sequence.
 fn spikes_of(cell: &WayCell) -> Option<Chart> {
     let windows = &cell.latency.as_ref()?.windows;
     let colour = match (cell.way.stack.is_ours(), cell.way.protocol) {
@@ -100,7 +100,7 @@ fn spikes_of(cell: &WayCell) -> Option<Chart> {
 fn sizes(results: &JsonResults, cells: &Cells) -> Vec<Block> {
     let asked = match results.settings.published {
         Shape::Strings { letters, .. } => letters,
-        // As long as the published ones.
+        // The same length as in the published message.
         _ => 20,
     };
     let mut counts: Vec<u64> = cells
@@ -116,7 +116,7 @@ fn sizes(results: &JsonResults, cells: &Cells) -> Vec<Block> {
     let ways = BESIDE.map(|(protocol, hue)| Way { width: 2.0, ..Way::new(protocol.title(), hue) });
     let figures: [(&str, Beside); 2] = [
         ("Time of a call, one at a time", |cells, way, grpc| cells.latency_ratio(way, grpc)),
-        // How many times a server’s time, too.
+        // Rates are inverted so that both show a multiple of a server’s time.
         ("Calls per second of a server: gRPC ÷ variant", |cells, way, grpc| cells.rate_ratio(grpc, way)),
     ];
     let line = |(index, (protocol, _)): (usize, (Protocol, &str)), compared: Beside| {

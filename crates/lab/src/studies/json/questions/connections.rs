@@ -1,4 +1,4 @@
-//! A connection for each call against one that is kept, and HTTP/1.1 against HTTP/2.
+//! A connection per call against a persistent one, and HTTP/1.1 against HTTP/2.
 
 use thalweg_measure::figures::{count, time};
 
@@ -16,7 +16,7 @@ pub(super) fn connections(results: &JsonResults, cells: &Cells) -> Question {
     let of_shape = |shape| {
         let kept = move |cell: &WayCell| cells.at(&cell.way, Case::plain(shape));
         let afresh = cells.of_case(Case { afresh: true, ..Case::plain(shape) });
-        // They stand apart in time: the ratio has no interval.
+        // They are far apart in time, so the ratio has no interval.
         afresh
             .map(move |cell| cells.pair(cell, kept(cell)))
             .filter(|pair| pair.quotient(WayCell::p50).is_some())

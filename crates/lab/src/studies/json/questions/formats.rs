@@ -1,4 +1,4 @@
-//! MessagePack beside JSON and Protobuf, and compression.
+//! MessagePack against JSON and Protobuf, and compression.
 
 use thalweg_measure::figures::{percent, time};
 

@@ -1,4 +1,4 @@
-//! What a network between both ends leaves of the difference.
+//! Effect of a network on the difference.
 
 use thalweg_measure::figures::time;
 
@@ -18,7 +18,7 @@ pub(super) fn networks(results: &JsonResults, cells: &Cells) -> Question {
         apart.map(move |cell| cells.pair(cell, grpc.filter(|grpc| grpc.way != cell.way)))
     };
     let cases = cases(results, cells);
-    // Nothing to compare with.
+    // A single case has nothing to compare with.
     let cases = if cases.len() < 2 { Vec::new() } else { cases };
     let rows: Vec<CellPair<'_>> = cases.into_iter().flat_map(of_case).collect();
     let table = CellColumns::default()
@@ -46,7 +46,7 @@ pub(super) fn networks(results: &JsonResults, cells: &Cells) -> Question {
     Question { id: "networks", title: "Over a network", sentences, table }
 }
 
-/// The published message without a network, and over each.
+/// Returns the published message's cases: without a network, and over each network.
 pub(super) fn cases(results: &JsonResults, cells: &Cells) -> Vec<Case> {
     let plain = Case::plain(results.settings.published);
     let is_far = |case: &Case| case.is_far() && !case.gzip && !case.afresh && case.shape == plain.shape;
@@ -54,7 +54,7 @@ pub(super) fn cases(results: &JsonResults, cells: &Cells) -> Vec<Case> {
     distinct(std::iter::once(plain).chain(far))
 }
 
-/// The way was measured over a network, too.
+/// Returns whether the way was also measured over a network.
 fn is_apart(cells: &Cells, cell: &WayCell) -> bool {
     cells.all.iter().any(|other| other.way == cell.way && other.case.is_far())
 }

@@ -1,4 +1,4 @@
-//! Where the difference between gRPC and a JSON API comes from: one thing changes from row to row.
+//! Breakdown of the difference between gRPC and a JSON API, one change per row.
 
 use thalweg_measure::figures::{percent, time};
 use thalweg_measure::wording::enumerated;
@@ -11,7 +11,7 @@ use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::Protocol;
 
-/// From gRPC to a JSON API over HTTP/1.1, and what is new in each.
+/// Steps from gRPC to a JSON API over HTTP/1.1, with the change in each.
 const STEPS: [(Protocol, &str); 4] = [
     (Protocol::Grpc, ""),
     (Protocol::ConnectH2, "the format (JSON instead of Protobuf)"),
@@ -20,7 +20,7 @@ const STEPS: [(Protocol, &str); 4] = [
 ];
 
 pub(super) fn parts(results: &JsonResults, cells: &Cells) -> Question {
-    // Each is compared with the one above it.
+    // Each row is compared with the one above it.
     let of_shape = |shape| {
         let at = |(protocol, _)| cells.at(&Way::ours(protocol), Case::plain(shape));
         let mut above = None;
@@ -46,7 +46,7 @@ fn change(step: &CellPair<'_>) -> Option<f64> {
     Some(median(step)? - step.of_other(WayCell::p50)?)
 }
 
-/// What the client takes to encode and decode, ns.
+/// Returns the client's encoding and decoding time, ns.
 fn conversion(cell: &WayCell) -> f64 {
     cell.stage("client-encode") + cell.stage("client-decode")
 }

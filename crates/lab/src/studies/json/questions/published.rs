@@ -1,4 +1,4 @@
-//! The published comparison: one message echoed by all ways, one call at a time, spikes included; and the first calls.
+//! The published comparison: one message, one call at a time, over all ways, with spikes and first calls.
 
 use thalweg_measure::figures::{grouped, time, times};
 
@@ -79,8 +79,8 @@ fn as_long(one: f64, other: f64) -> String {
     if other > 0.0 { format!("{} as long", times(one / other)) } else { "without a ratio".to_owned() }
 }
 
-/// How many calls are far beyond the median, and the longest: whose it is and when it fell. The longest calls of each
-/// window alone are kept with that; how many there are the histograms say.
+/// Describes the number of spikes, and the longest call with its way and time. Counts come from histograms; times are
+/// kept only for each window's longest calls.
 fn spikes(measured: &[&WayCell]) -> String {
     let latencies = || measured.iter().filter_map(|cell| Some((*cell, cell.latency.as_ref()?)));
     let all = grouped(latencies().map(|(_, latency)| latency.calls).sum::<u64>() as f64);
@@ -101,7 +101,7 @@ fn spikes(measured: &[&WayCell]) -> String {
     )
 }
 
-/// What a server’s first calls take, which are among those that are published.
+/// Describes a server’s first calls, which the published figures include.
 pub(super) fn cold(results: &JsonResults, cells: &Cells) -> Question {
     let of_case = cells.of_case(Case::plain(results.settings.published));
     let rows: Vec<CellPair<'_>> =

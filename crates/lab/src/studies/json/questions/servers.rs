@@ -1,4 +1,4 @@
-//! Our server beside others', a gateway beside a server that transcodes itself, and what the shared port costs gRPC.
+//! Servers compared: ours and others, a gateway and direct transcoding, and the cost of a shared port for gRPC.
 
 use thalweg_measure::figures::{count, time};
 
@@ -12,12 +12,12 @@ use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::{Protocol, Shape};
 
-/// A gateway: a process, or a layer, that makes calls of gRPC of JSON.
+/// A gateway: a process or layer that translates JSON to gRPC calls.
 const GATEWAY: &str = "grpc-gateway";
-/// The variant of which the gateway is a layer of the server's process.
+/// Variant that runs the gateway as a layer in the server's process.
 const INSIDE: &str = "inside";
 
-/// Servers at a message whose rates are compared: those that `is_meant`, each with the one that `beside` names.
+/// Pairs servers at a message by rate: those that `is_meant`, each with the way that `beside` returns.
 fn rated(
     cells: &Cells,
     shape: Shape,
@@ -32,17 +32,17 @@ fn rated(
     })
 }
 
-/// Processor time of a call at the server, ns.
+/// Returns the server's processor time per call, ns.
 fn cpu(cell: &WayCell) -> Option<f64> {
     cell.rate.as_ref()?.cpu_ns.map(|(_, server)| server)
 }
 
-/// Every other server's rate beside ours by the same protocol: with prost's messages, and with views.
+/// Compares every other server's rate with ours over the same protocol, with prost's messages and with views.
 pub(super) fn servers(results: &JsonResults, cells: &Cells) -> Question {
     let of_shape = |shape| {
         let beside = [Way::ours, Way::views].into_iter();
         let all = beside.flat_map(move |ours| rated(cells, shape, |way| !way.stack.is_ours(), ours));
-        // Ours ÷ theirs.
+        // Ratios are ours ÷ theirs.
         all.filter_map(move |pair| Some(cells.pair(pair.other?, Some(pair.one))))
     };
     let rows: Vec<CellPair<'_>> = results.shapes().into_iter().flat_map(of_shape).collect();
@@ -73,7 +73,7 @@ pub(super) fn servers(results: &JsonResults, cells: &Cells) -> Question {
     Question { id: "servers", title: "Other servers", sentences, table }
 }
 
-/// What it costs our server that messages are objects of their own, beside views of the bytes that came.
+/// Describes the cost of owned messages at our server, compared with views of the received bytes.
 pub(super) fn views(results: &JsonResults, cells: &Cells) -> Question {
     let of_shape = |shape| rated(cells, shape, Way::is_views, Way::ours);
     let rows: Vec<CellPair<'_>> = results.shapes().into_iter().flat_map(of_shape).collect();
@@ -96,7 +96,7 @@ pub(super) fn views(results: &JsonResults, cells: &Cells) -> Question {
     Question { id: "views", title: "What the server’s objects cost", sentences, table }
 }
 
-/// JSON by a gateway in a process of its own, in the server's, and by a server that transcodes itself.
+/// Compares JSON through a separate gateway process, through one in the server's process, and by direct transcoding.
 pub(super) fn gateway(results: &JsonResults, cells: &Cells) -> Question {
     let is_gateway = |cell: &WayCell| cell.way.stack.name() == GATEWAY;
     let by_json = |case| cells.of_case(case).filter(|cell| cell.way.protocol == Protocol::JsonHttp1);
@@ -134,7 +134,7 @@ pub(super) fn gateway(results: &JsonResults, cells: &Cells) -> Question {
     });
     let sentences: Vec<String> = by_inside.into_iter().chain(by_ours).collect();
     if sentences.is_empty() {
-        // Our server alone is no comparison.
+        // Our server alone would have nothing to compare with.
         rows.clear();
     }
     let table = CellColumns::default()
@@ -149,7 +149,7 @@ pub(super) fn gateway(results: &JsonResults, cells: &Cells) -> Question {
     Question { id: "gateway", title: "A gateway or transcoding in the server", sentences, table }
 }
 
-/// gRPC where the port serves JSON too, beside gRPC on a port of its own.
+/// Compares gRPC on a port shared with JSON with gRPC on its own port.
 pub(super) fn port(results: &JsonResults, cells: &Cells) -> Question {
     let of_shape = |shape| cells.pair_at(Case::plain(shape), &Way::reference(), &Way::alone());
     let rows: Vec<CellPair<'_>> = results.shapes().into_iter().filter_map(of_shape).collect();

@@ -1,4 +1,4 @@
-//! From which message on it matters, and when JSON is as good.
+//! Messages for which the difference matters, and for which JSON is as good.
 
 use thalweg_measure::figures::{count, time};
 use thalweg_measure::wording::{counted, enumerated};
@@ -28,7 +28,7 @@ pub(super) fn sizes(results: &JsonResults, cells: &Cells) -> Question {
         .figure("Median", time, median);
     let table = judged(table, "÷ gRPC", CellPair::latency).figure("Calls per second", count, per_s);
     let table = judged(table, "÷ gRPC", CellPair::rate).table(rows.iter().copied());
-    // What a network leaves of the difference, too: the slower it is, the more is as good.
+    // Networks count too: the slower the network, the smaller the difference.
     let far = super::networks::cases(results, cells).into_iter().filter(Case::is_far).flat_map(json);
     let all: Vec<CellPair<'_>> = rows.into_iter().chain(far).collect();
     let cases = |verdict| {

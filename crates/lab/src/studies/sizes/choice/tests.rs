@@ -12,7 +12,7 @@ const CLIENT: Kind = Kind { work: Work::Call(CallType::ClientStream), in_flight:
 const BIDI: Kind = Kind { work: Work::Call(CallType::BidiStream), in_flight: 1, connections: 1 };
 const UNARY: Kind = Kind { work: Work::Call(CallType::Unary), in_flight: 16, connections: 1 };
 
-/// Of 1 KiB: windows whose rates are `rate`, each off by so much in one round and by as little in the next.
+/// Returns windows of 1 KiB around `rate`, with alternating rounds higher and lower by the factor `1 + off`.
 fn line(kind: Kind, transport: Transport, rate: f64, off: f64) -> Vec<PointResult> {
     let of_round = |round| rate * if round % 2 == 0 { 1.0 + off } else { 1.0 / (1.0 + off) };
     cell(kind, transport, (0..ROUNDS).map(of_round))
@@ -50,7 +50,7 @@ fn the_fastest_is_used() {
 
 #[test]
 fn equal_is_what_is_known_to_lie_within_the_margin() {
-    // The two move against each other by 3 % a round.
+    // The two drift apart by 3 % each round.
     check(
         &[line(CLIENT, Transport::Tcp, 100.0, 0.015), line(SERVER, Transport::Tcp, 101.0, -0.015)],
         Noise::default(),
@@ -67,7 +67,7 @@ fn what_lies_within_the_noise_or_varies_cannot_be_told() {
         "Over TCP, messages one way: this study cannot tell client streams and server streams apart at 1 KiB.",
         &["? client, server"],
     );
-    // A difference of 30 % below a floor of 40 %.
+    // A difference of 30 %, below a floor of 40 %.
     check(
         &[line(CLIENT, Transport::Tcp, 130.0, 0.01), line(SERVER, Transport::Tcp, 100.0, 0.01)],
         floor(SERVER, 0.34),
@@ -133,12 +133,12 @@ fn a_transport_is_chosen_for_each_job() {
         found.transports.iter().map(|choice| (choice.job, carrier_in_few_words(choice))).collect();
     let [one_way, answered, lone] = words.as_slice() else { panic!("{words:?}") };
     assert!(one_way.0 == Job::OneWay && one_way.1.starts_with("= 1.01 ×"), "{one_way:?}");
-    // More calls per second, and half of the wait.
+    // Twice the rate, and half the time.
     assert_eq!(*answered, (Job::Answered, "UDS 2.0 × (2.0–2.0)".to_owned()));
     assert_eq!(*lone, (Job::Lone, "UDS 0.50 × (0.50–0.50)".to_owned()));
 }
 
-/// What is as fast as another is not to be recommended, however many there are of which the luckiest is picked.
+/// Equal calls must not be recommended, even if the luckiest of several is picked.
 #[test]
 fn luck_is_seldom_advice() {
     const STUDIES: u32 = 400;
@@ -150,18 +150,18 @@ fn luck_is_seldom_advice() {
             cell(kind, Transport::Tcp, rates)
         });
         let found = choices(&lines, Noise::default());
-        // Faster than one of the others is wrong already.
+        // Faster than any other is already wrong.
         lucky += u32::from(found.calls[0].next().is_some());
     }
-    // 5 % of 400 studies, and two standard deviations.
+    // 5 % of 400 studies, plus two standard deviations.
     assert!(lucky <= 29, "{lucky} of {STUDIES}");
 }
 
-/// A linear congruential generator with Knuth's constants for 64 bits.
+/// A linear congruential generator with Knuth's 64-bit constants.
 struct Random(u64);
 
 impl Random {
-    /// Above 0, up to 1.
+    /// Returns a number above 0 and up to 1.
     fn unit(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) + 1) as f64 / (1_u64 << 31) as f64

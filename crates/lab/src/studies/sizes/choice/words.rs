@@ -1,4 +1,4 @@
-//! Choices in sentences, and in few words for a table.
+//! Recommendations as sentences, and as short texts for tables.
 
 use thalweg_measure::figures::{ratio_figure, ratio_text};
 use thalweg_measure::wording::enumerated;
@@ -8,8 +8,8 @@ use crate::load::verdict::Verdict;
 use crate::load::{Kind, Pattern, Transport, Work};
 use crate::record::CallType;
 
-/// What to use for each job over each transport, by runs of neighbouring sizes of which the same is said; `None` where
-/// there is nothing to choose from.
+/// Returns the recommendations by job and transport, grouped by runs of sizes with the same one. `None` if there is
+/// nothing to choose from.
 pub(crate) fn in_a_sentence(choices: &Choices) -> Option<String> {
     let mut places: Vec<(Transport, Job)> =
         choices.calls.iter().map(|choice| (choice.transport, choice.job)).collect();
@@ -26,7 +26,7 @@ pub(crate) fn in_a_sentence(choices: &Choices) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
-/// What to do in few words: `client stream 1.31 × (1.22–1.40)`, `= client, server`, `? client, server`.
+/// Formats a call recommendation briefly: `client stream 1.31 × (1.22–1.40)`, `= client, server`, `? client, server`.
 pub(crate) fn in_few_words(choice: &CallChoice) -> String {
     let names = |kinds: Vec<Kind>| kinds.into_iter().map(short).collect::<Vec<_>>().join(", ");
     match choice.advice() {
@@ -39,7 +39,7 @@ pub(crate) fn in_few_words(choice: &CallChoice) -> String {
     }
 }
 
-/// What UDS does in few words: `UDS 1.31 × (1.22–1.40)`, `=`, `?`.
+/// Formats a transport recommendation briefly: `UDS 1.31 × (1.22–1.40)`, `=`, `?`.
 pub(crate) fn carrier_in_few_words(choice: &TransportChoice) -> String {
     let by = choice.compared.ratio.map(ratio_text).unwrap_or_default();
     match choice.compared.verdict {
@@ -51,7 +51,7 @@ pub(crate) fn carrier_in_few_words(choice: &TransportChoice) -> String {
     }
 }
 
-/// A kind's name where there is little room, in a table or at the end of a line: `unary × 16`.
+/// Returns a short name of a kind for tables and line ends: `unary × 16`.
 pub(crate) fn short(kind: Kind) -> String {
     match (kind.work, kind.in_flight) {
         (Work::Call(CallType::Unary), 1) => "lone unary".to_owned(),
@@ -64,17 +64,17 @@ pub(crate) fn short(kind: Kind) -> String {
     }
 }
 
-/// The best call and others, in the order of reports.
+/// Returns the best call and others, in the order of reports.
 pub(crate) fn best_and(choice: &CallChoice, others: impl Iterator<Item = Kind>) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = std::iter::once(choice.best).chain(others).collect();
     kinds.sort_unstable();
     kinds
 }
 
-/// The same is said of two sizes.
+/// Returns whether two sizes have the same recommendation.
 fn is_said_of_both(a: &CallChoice, b: &CallChoice) -> bool {
     let open = |choice: &CallChoice| best_and(choice, choice.equal().chain(choice.unclear()));
-    // Which of them is the best is told only where others are equal to it.
+    // The best call is named only if others are equal to it.
     let besides = |choice: &CallChoice| choice.equal().next().map(|_| choice.best);
     match (a.advice(), b.advice()) {
         (Advice::Use, Advice::Use) => a.best == b.best,
@@ -84,7 +84,7 @@ fn is_said_of_both(a: &CallChoice, b: &CallChoice) -> bool {
     }
 }
 
-/// Of sizes that follow one another; `sizes`: how many there are in all.
+/// Returns the text for a run of adjacent sizes, out of `sizes` in total.
 fn said(run: &[&CallChoice], sizes: usize) -> String {
     let named = |kinds: Vec<Kind>| enumerated(&kinds.into_iter().map(Kind::phrase).collect::<Vec<_>>());
     let first = run[0];

@@ -1,4 +1,4 @@
-//! A comparison in sentences.
+//! Findings of a comparison in sentences.
 
 use thalweg_measure::figures::{interval_figure, ratio_figure, ratio_text};
 use thalweg_measure::size::ByteSize;
@@ -11,14 +11,14 @@ use crate::load::verdict::{Compared, Verdict};
 use crate::stack::Pair;
 use crate::studies::sizes::compare::{Against, ComparedCell, StacksCompared, Tally};
 
-/// One kind of call beside one other pair, over all sizes, in a sentence.
+/// Summary of one kind of call against another pair, over all sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Contrast {
-    /// Against whom.
+    /// The other pair.
     pub(crate) pair: Pair,
-    /// What was measured.
+    /// Kind of work.
     pub(crate) kind: Kind,
-    /// What carried it.
+    /// Transport.
     pub(crate) transport: Transport,
     /// The sentence.
     pub(crate) text: String,
@@ -27,21 +27,21 @@ pub(crate) struct Contrast {
 /// A cell in which another pair is faster than ours.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Loss {
-    /// Who is faster.
+    /// The faster pair.
     pub(crate) pair: Pair,
-    /// At what.
+    /// Kind of work.
     pub(crate) kind: Kind,
-    /// Over what.
+    /// Transport.
     pub(crate) transport: Transport,
-    /// With messages of how many bytes.
+    /// Message size.
     pub(crate) size: ByteSize,
     /// Ours ÷ theirs.
     pub(crate) ratio: Ratio,
-    /// The ratio is of rates, of which more is better, and not of median latencies, of which less is better.
+    /// Whether the ratio is of rates (higher is better) or of median latencies (lower is better).
     pub(crate) is_rate: bool,
 }
 
-/// The comparison in one or two sentences; `None` when nothing could be compared.
+/// Returns the comparison in one or two sentences; `None` if nothing could be compared.
 pub(crate) fn answer(comparison: &StacksCompared<'_>) -> Option<String> {
     let name = comparison.ours.to_string();
     let counted: Vec<(&Pair, Tally)> = comparison
@@ -75,14 +75,14 @@ pub(crate) fn answer(comparison: &StacksCompared<'_>) -> Option<String> {
     Some(format!("{}. {slower}.", enumerated(&faster)))
 }
 
-/// A sentence for each other pair, kind of call and transport.
+/// Returns a sentence for each other pair, kind of call and transport.
 pub(crate) fn contrasts(comparison: &StacksCompared<'_>) -> Vec<Contrast> {
     let lines = comparison.lines();
     let pairs = comparison.peers.iter().chain(&comparison.mixed);
     pairs.flat_map(|pair| lines.iter().filter_map(|&line| contrast(comparison, pair, line))).collect()
 }
 
-/// Every cell in which another stack with both its ends is faster than ours, the largest difference first.
+/// Returns every cell in which another stack with both its own ends is faster than ours, largest difference first.
 pub(crate) fn losses(comparison: &StacksCompared<'_>) -> Vec<Loss> {
     let mut losses = Vec::new();
     for pair in &comparison.peers {
@@ -100,7 +100,7 @@ pub(crate) fn losses(comparison: &StacksCompared<'_>) -> Vec<Loss> {
     losses
 }
 
-/// `faster in 41, no difference in 9, slower in 3`, and where that cannot be told.
+/// Formats verdicts such as `faster in 41, no difference in 9, slower in 3`, and undecided ones if any.
 pub(crate) fn verdicts(tally: Tally) -> String {
     let mut parts = vec![
         format!("faster in {}", tally.faster),
@@ -146,7 +146,7 @@ fn contrast(
     })
 }
 
-/// The largest and the smallest difference among the sizes of this verdict, with the sizes.
+/// Returns the largest and smallest difference among the sizes with this verdict.
 fn extremes(rates: &[(ByteSize, Compared)], verdict: Verdict, unit: &str) -> Option<String> {
     let mut of_verdict: Vec<(ByteSize, Ratio)> = rates
         .iter()
@@ -182,7 +182,7 @@ fn sizes_with(rates: &[(ByteSize, Compared)], verdict: Verdict) -> Option<String
     (!sizes.is_empty()).then(|| enumerated(&sizes))
 }
 
-/// The smallest size's median latency, in which a lone caller is interested before its rate.
+/// Returns a clause on the smallest size's median latency, which matters more than the rate for a lone caller.
 fn median_clause(cell: &ComparedCell<'_>, against: &Against<'_>) -> Option<String> {
     let Compared { ratio, verdict } = against.median?;
     let (ratio, pair, size) = (ratio?, &against.pair, cell.size);

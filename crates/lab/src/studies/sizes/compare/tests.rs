@@ -1,4 +1,4 @@
-//! Small made-up results, and what is said of them.
+//! Tests of verdicts and texts on small made-up results.
 
 use thalweg_measure::figures::ratio_figure;
 use thalweg_measure::statistics::PAIRS_MIN;
@@ -33,7 +33,7 @@ fn window(pair: Option<Pair>, (kind, size): (Kind, ByteSize), round: u32, rate: 
     sample::window(pair, (kind, Transport::Tcp, size), round, rate)
 }
 
-/// Rounds of ours beside rounds of tonic's, in one cell.
+/// Returns rounds of ours and of tonic's in one cell.
 fn rounds(at: (Kind, ByteSize), ours: &[f64], theirs: &[f64]) -> LabResults {
     let of = |pair: Pair, rates: &[f64]| {
         let window = |(round, &rate): (usize, &f64)| window(Some(pair.clone()), at, round as u32, rate);
@@ -69,7 +69,7 @@ fn verdicts_follow_from_the_interval() {
     check(&rounds(at, &[200.0, 210.0, 205.0, 190.0], &[100.0, 101.0, 99.0, 100.0]), Verdict::Faster);
     check(&rounds(at, &[100.0, 101.0, 99.0, 100.0], &[200.0, 210.0, 205.0, 190.0]), Verdict::Slower);
     check(&rounds(at, &[100.0, 102.0, 98.0, 101.0], &[100.0, 101.0, 99.0, 100.0]), Verdict::NoDifference);
-    // The interval holds 1, and much else.
+    // The interval includes 1 but is wide.
     check(&rounds(at, &[100.0, 140.0, 80.0, 110.0], &[100.0, 101.0, 99.0, 100.0]), Verdict::CannotTell);
     check(&rounds(at, &[200.0; PAIRS_MIN - 1], &[100.0; PAIRS_MIN - 1]), Verdict::CannotTell);
 }
@@ -82,7 +82,7 @@ fn a_difference_within_the_noise_floor_is_none() {
     results.aa = aa(at, &[105.0, 105.0, 105.0], &[100.0, 100.0, 100.0]);
     let comparison = check(&results, Verdict::NoDifference);
     assert!((comparison.noise.rate(UNARY_16) - 1.05_f64.ln()).abs() < 1e-9);
-    // A kind that was not measured against itself has the largest floor there is.
+    // A kind without its own A/A measurement uses the largest floor.
     assert!((comparison.noise.rate(Kind::LONE_CALL) - 1.05_f64.ln()).abs() < 1e-9);
     assert!(!comparison.noise.is_measured(Kind::LONE_CALL));
 }
@@ -139,7 +139,7 @@ fn what_an_operation_costs_is_of_both_processes() {
     let asked = Asked { point, pair: Some(Pair::ours()), strategy: None, round: 0 };
     results.system_calls = vec![WindowResult::apart(asked, Ok(counted))];
     let comparison = compared(&results);
-    // Of 100 operations each window.
+    // Each window has 100 operations.
     let ComparedCell { ours, against, .. } = &comparison.cells[0];
     let Used { user_ns, system_ns, switches, .. } = ours.server().unwrap();
     assert_eq!((user_ns, system_ns, switches, ours.system_calls), (20.0, 5.0, 0.5, Some(counted)));

@@ -8,7 +8,7 @@ use crate::load::{Pattern, PointResult};
 use crate::stack::Pair;
 use crate::tests::sample;
 
-/// Four windows of each size, which do not differ.
+/// Returns four equal windows of each size.
 fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -> Vec<PointResult> {
     let kind = Kind { work, in_flight, connections: 1 };
     let pair = is_call(kind).then(Pair::ours);

@@ -1,4 +1,4 @@
-//! What a comparison adds to the page: noise floor, tables of ratios, costs, and the matrix of clients and servers.
+//! Page sections of a comparison: noise floor, tables of ratios, costs, and the matrix of clients and servers.
 
 mod closer;
 mod details;
@@ -20,12 +20,12 @@ use crate::stack::Pair;
 use crate::studies::sizes::compare::findings::{Loss, contrasts, losses, verdicts};
 use crate::studies::sizes::compare::{StacksCompared, Tally};
 
-/// With a floor above this share, real differences are called none.
+/// Noise floor above which real differences go unnoticed.
 const FLOOR_HIGH: f64 = 0.2;
-/// Losses beyond this many are folded away.
+/// Number of losses shown before the rest are collapsed.
 const LOSSES_OPEN: usize = 6;
 
-/// A card for each peer: the middle ratio, from where to where, and how many cells have which verdict.
+/// Returns a card for each peer: median and range of the ratios, and the number of cells by verdict.
 pub(super) fn cards(comparison: &StacksCompared<'_>) -> Markup {
     html! {
         @for pair in &comparison.peers { (card(comparison, pair)) }
@@ -61,12 +61,12 @@ fn card(comparison: &StacksCompared<'_>, pair: &Pair) -> Markup {
     }
 }
 
-/// `10 %`
+/// Formats the margin, such as `10 %`.
 fn margin() -> String {
     percent(MARGIN - 1.0)
 }
 
-/// The verdicts as a bar.
+/// Returns the verdicts as a bar.
 fn bar(tally: Tally) -> Markup {
     let parts = [
         ("faster", tally.faster),
@@ -83,7 +83,7 @@ fn bar(tally: Tally) -> Markup {
     }
 }
 
-/// All sections of the comparison.
+/// Returns all sections of the comparison.
 pub(super) fn sections(results: &LabResults, comparison: &StacksCompared<'_>) -> Vec<Section> {
     let title = "Noise floor: the smallest difference that this study can see";
     let mut sections = vec![
@@ -185,7 +185,7 @@ fn against(results: &LabResults, comparison: &StacksCompared<'_>) -> Vec<Block> 
     blocks
 }
 
-/// What others are better at, before all the rest.
+/// Returns the cases in which others are faster, which come first.
 fn losses_block(comparison: &StacksCompared<'_>) -> Markup {
     let losses = losses(comparison);
     if losses.is_empty() {
@@ -213,7 +213,7 @@ fn loss(loss: &Loss) -> Markup {
     html! { b { (loss.pair) } " " (bound(&text)) }
 }
 
-/// The table of one peer, and what it says in sentences.
+/// Returns the table and the sentences on one peer.
 fn peer(results: &LabResults, comparison: &StacksCompared<'_>, (index, pair): (usize, &Pair)) -> Markup {
     let own = Some(&pair.server).filter(|_| pair.client == pair.server);
     let stack = results.stacks.iter().find(|info| Some(&info.stack) == own);

@@ -1,4 +1,4 @@
-//! The table that the page begins with: for messages of this size, which call to use, and over which transport.
+//! First table of the page: recommended call and transport by message size.
 
 use maud::{Markup, html};
 use thalweg_measure::figures::{bound, percent, ratio_text};
@@ -12,7 +12,7 @@ use crate::studies::sizes::choice::words::best_and;
 use crate::studies::sizes::choice::{Advice, CallChoice, Choices, Job, TransportChoice};
 use crate::studies::sizes::lines::SizesLines;
 
-/// A row for each size; nothing where there is nothing to choose from.
+/// Returns a table with a row per size; `None` if there is nothing to choose from.
 pub(super) fn table(analysis: &SizesLines<'_>, choices: &Choices) -> Option<Markup> {
     let columns = columns(analysis, choices);
     let jobs: Vec<Job> =
@@ -42,12 +42,12 @@ pub(super) fn table(analysis: &SizesLines<'_>, choices: &Choices) -> Option<Mark
     (!columns.is_empty()).then_some(table)
 }
 
-/// One column of the table.
+/// A column of the table.
 #[derive(Clone, Copy, PartialEq)]
 enum Column {
-    /// A call is chosen.
+    /// Recommended call.
     Calls(Job, Transport),
-    /// A transport is chosen.
+    /// Recommended transport.
     Transports(Job),
 }
 
@@ -78,7 +78,7 @@ impl Column {
         }
     }
 
-    /// What parts jobs from one another.
+    /// Returns the class that separates jobs.
     fn class(self) -> &'static str {
         match self {
             Self::Calls(_, Transport::Tcp) | Self::Transports(Job::Lone) => "first",
@@ -127,7 +127,7 @@ fn call(choice: &CallChoice, label: &str, class: &str) -> Markup {
         Advice::Equal => ("equal", best_and(choice, choice.equal())),
         Advice::CannotTell => ("cannot tell", best_and(choice, choice.unclear())),
     };
-    // Of several the nearest: what the best one is not known to be faster than.
+    // For several calls, shows the nearest one that the best is not known to beat.
     let beside = match advice {
         Advice::Use => choice.next(),
         Advice::Equal | Advice::CannotTell => {
@@ -162,7 +162,7 @@ fn carrier(choice: &TransportChoice, label: &str, class: &str) -> Markup {
     chosen([label, class], verdict, of, &below)
 }
 
-/// A field of the table; `below`: the ratios that the verdict rests on.
+/// Returns a field of the table. `below`: the ratios behind the verdict.
 fn chosen(
     [label, class]: [&str; 2],
     verdict: &str,
@@ -187,18 +187,18 @@ fn linked(kind: Kind, transport: Transport, size: ByteSize, text: &str) -> Marku
     html! { a href={ "#" (anchor(kind, transport, size)) } { (text) } }
 }
 
-/// As it is called in the table, where columns are narrow.
+/// Returns a short name for narrow columns.
 fn name(kind: Kind) -> String {
     bound(&kind.label().replace(", one at a time", " alone").replace(", ", " "))
 }
 
-/// A ratio with its interval; it does not break within.
+/// Returns a ratio with its interval, without line breaks.
 fn ratio(compared: Compared) -> String {
     let text = compared.ratio.map_or("no valid pair of windows".to_owned(), ratio_text);
     text.replace(' ', "\u{a0}").replace('–', "\u{2060}–\u{2060}")
 }
 
-/// How the verdicts of the table come about.
+/// Explains the verdicts of the table.
 pub(super) fn reading() -> Block {
     let margin = percent(MARGIN - 1.0);
     let hints = [

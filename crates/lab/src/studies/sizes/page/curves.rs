@@ -1,4 +1,4 @@
-//! Distributions for the page: percentile curves of bounded length, from the histograms of the windows.
+//! Percentile curves of bounded length, from the windows' histograms.
 
 use thalweg_measure::distribution::Distribution;
 use thalweg_measure::figures::short;
@@ -13,26 +13,26 @@ use crate::load::multiples::hue;
 use crate::load::{Kind, Transport};
 use crate::record::LoadResult;
 
-/// Points of a curve from one number of nines to the next: 90 %, 92.5 %, 94.4 %, …, 99 %.
+/// Points per additional nine: 90 %, 92.5 %, 94.4 %, …, 99 %.
 const STEPS_PER_NINE: u32 = 8;
-/// A curve ends at 99.9999 %, however many operations there are.
+/// Last point of a curve: 99.9999 %, however many operations there are.
 const NINES_MAX: u32 = 6;
 
-/// How long the operations of one cell took. Point `i` of each column is the percentile of 1 − 10^(−i ÷
-/// [`STEPS_PER_NINE`]), ns; a column ends where fewer than one operation would lie above.
+/// Latency distribution of one cell. Point `i` of each column is the percentile 1 − 10^(−i ÷ [`STEPS_PER_NINE`]), ns.
+/// A column ends where fewer than one operation would lie above.
 #[derive(Debug, PartialEq)]
 struct Curve {
     kind: Kind,
     transport: Transport,
     size: ByteSize,
-    /// Of all good windows together.
+    /// Percentiles of all valid windows together.
     all: Vec<u64>,
-    /// The lowest and the highest of single windows, as far as two of them reach.
+    /// Lowest and highest percentiles of single windows, as far as at least two of them reach.
     low: Vec<u64>,
     high: Vec<u64>,
 }
 
-/// The chart of latency over percentile: sizes of one kind of call, or kinds of calls of one size.
+/// Returns the chart of latency over percentile: sizes of one kind of call, or kinds of call at one size.
 pub(super) fn blocks(own: &[Windows<'_>]) -> Vec<Block> {
     let curves: Vec<Curve> = own.iter().filter_map(curve).collect();
     if curves.is_empty() {
@@ -125,7 +125,7 @@ fn chart(curves: &[Curve], kinds: &[Kind], sizes: &[ByteSize]) -> Chart {
     }
 }
 
-/// Of a cell that has latencies.
+/// Returns the curve of a cell with latencies.
 fn curve(cell: &Windows<'_>) -> Option<Curve> {
     let decoded = |(_, load): (_, &LoadResult)| Distribution::restored(&load.histogram, &load.latency_ns?);
     let of_windows: Vec<Distribution> =
@@ -154,7 +154,7 @@ fn curve(cell: &Windows<'_>) -> Option<Curve> {
     })
 }
 
-/// See [`Curve`]: with four digits, as more are noise.
+/// Returns percentiles for [`Curve`], rounded to four digits because more would be noise.
 fn percentiles(latencies: &Distribution) -> Vec<u64> {
     let steps = (latencies.len() as f64).log10() * f64::from(STEPS_PER_NINE);
     let last = (steps + 1e-9).floor().min(f64::from(NINES_MAX * STEPS_PER_NINE)) as u32;
@@ -214,7 +214,7 @@ mod tests {
             (measured.histogram, measured.latency_ns) = (values.histogram(), values.latency());
             window
         };
-        // The third is too short for the range to reach beyond 90 %.
+        // The third window is too short for the range to reach beyond 90 %.
         results.points = vec![window(0, 1..=100), window(1, 901..=1000), window(2, 1001..=1010)];
         let [cell] = results.gathered().try_into().unwrap();
         let curve = curve(&cell).unwrap();
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(curve.low.len(), 2 * STEPS_PER_NINE as usize + 1);
         assert_eq!((curve.low[8], curve.high[8]), (90, 1009));
         assert_eq!((curve.low[16], curve.high[16]), (99, 999));
-        // Of 210 operations the 189th.
+        // The 189th of 210 operations.
         assert_eq!(curve.all[8], 989);
     }
 }

@@ -1,4 +1,4 @@
-//! The table of all figures of our own pair, and that of the spikes.
+//! Tables of all figures of our own pair, and of its spikes.
 
 use thalweg_measure::figures::{count, percent, throughput, time};
 use thalweg_measure::page::section::{Choice, When};
@@ -11,7 +11,7 @@ use crate::record::{LoadResult, Spike};
 use crate::studies::sizes::analysis::SizesAnalysis;
 use crate::studies::sizes::lines::SizesLines;
 
-/// Of each line of calls the wait that lies farthest from what is typical beside it, farthest first.
+/// Returns the most extreme wait of each line of calls, relative to its cell's typical wait, in descending order.
 pub(super) fn spikes(lines: &SizesLines<'_>) -> Table {
     type Row<'a> = (&'a Windows<'a>, Spike);
     let typical_ns = |cell: &Windows<'_>| cell.typical_ns().unwrap_or_default();
@@ -33,11 +33,11 @@ pub(super) fn spikes(lines: &SizesLines<'_>) -> Table {
         .table(spikes)
 }
 
-/// Names of the choices of rows.
+/// Names of the row filters.
 const TRANSPORT: &str = "figures-transport";
 const KIND: &str = "figures-kind";
 
-/// Choices of the rows of [`table`].
+/// Returns the row filters of [`table`].
 pub(super) fn filters(lines: &SizesLines<'_>) -> Vec<Choice> {
     let options = |names: Vec<String>| {
         let named = names.into_iter().map(|name| (name.clone(), name));
@@ -51,7 +51,7 @@ pub(super) fn filters(lines: &SizesLines<'_>) -> Vec<Choice> {
     ]
 }
 
-/// A row for each cell of our own pair and of the bare sockets.
+/// Returns a table with a row for each cell of our own pair and of the bare sockets.
 pub(super) fn table(study: &SizesAnalysis<'_>) -> Table {
     let styles = study.own.iter().map(|cell| {
         let when = When::from([
@@ -102,7 +102,7 @@ fn columns<'a>(lines: &'a SizesLines<'a>) -> Columns<'a, Row<'a>> {
         .field("Notes", |cell| notes(cell))
 }
 
-/// A kind's name that leads to the windows of its cell.
+/// Returns a kind's name, linked to its cell's windows.
 fn linked(cell: &Windows<'_>) -> Field {
     let link = anchor(cell.kind(), cell.point.transport, cell.size());
     Field { link: Some(link), ..Field::words(cell.kind().label()) }
@@ -132,7 +132,7 @@ fn connections(measured: &LoadResult) -> Field {
     })
 }
 
-/// What was noted, and how many windows are not in the figures.
+/// Returns the notes, and the number of windows not in the figures.
 fn notes(cell: &Windows<'_>) -> Field {
     let Some(measured) = cell.merged() else {
         return Field::words(format!("no valid window: {}", cell.why_not())).class("failed");

@@ -1,4 +1,4 @@
-//! How a study was measured, and where.
+//! Method of a study.
 
 use thalweg_measure::figures::{percent, time};
 use thalweg_measure::statistics::PAIRS_MIN;
@@ -7,7 +7,7 @@ use super::super::lines::PLATEAU_FACTOR;
 use crate::load::LabResults;
 use crate::load::verdict::MARGIN;
 
-/// How it was measured, in sentences.
+/// Describes the method in sentences.
 pub(in crate::studies::sizes) fn method(results: &LabResults) -> Vec<String> {
     let settings = &results.settings;
     let pinned = match (&settings.client_cpus, &settings.server_cpus) {
@@ -70,7 +70,7 @@ pub(in crate::studies::sizes) fn method(results: &LabResults) -> Vec<String> {
     comparing.into_iter().chain(sentences.into_iter().flatten()).collect()
 }
 
-/// What a comparison adds.
+/// Describes the method of a comparison.
 fn comparing() -> Vec<String> {
     [
         "Each stack’s own client calls its own server, unless a pair names two stacks. All are given the same \

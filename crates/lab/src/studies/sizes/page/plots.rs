@@ -1,4 +1,4 @@
-//! The charts of our own pair over message size.
+//! Charts of our own pair over message size.
 
 use thalweg_measure::figures::short;
 use thalweg_measure::page::chart::{Chart, Series, Unit, Way, XAxis, YAxis};
@@ -14,7 +14,7 @@ use crate::record::CallType;
 use crate::studies::sizes::choice::words::short as short_name;
 use crate::studies::sizes::lines::{SizesLine, SizesLines};
 
-/// Latencies to choose from.
+/// Selectable latencies.
 const STATISTICS: [(&str, &str); 6] = [
     ("p50", "median"),
     ("mean", "mean"),
@@ -23,7 +23,7 @@ const STATISTICS: [(&str, &str); 6] = [
     ("p99.99", "p99.99"),
     ("max", "max"),
 ];
-/// Shows lines of both transports.
+/// Option that shows lines of both transports.
 const BOTH: &str = "both";
 
 const LATENCY: &str = "{statistic} of one operation; lower is better";
@@ -119,7 +119,7 @@ fn series(line: &SizesLine<'_>, sizes: &[ByteSize], figure: &Figure, [plain, bot
     }
 }
 
-/// Powers of two; 0 B lies two of them below the smallest size that has a logarithm.
+/// Returns a logarithmic axis of sizes, with 0 B two powers of two below the smallest positive size.
 pub(super) fn size_axis(sizes: &[ByteSize]) -> XAxis {
     let smallest = sizes.iter().map(|size| size.0).find(|&bytes| bytes > 0).unwrap_or(1) as f64;
     let at = |size: &ByteSize| if size.0 == 0 { smallest / 4.0 } else { size.0 as f64 }.log2();
@@ -133,7 +133,7 @@ pub(super) fn size_axis(sizes: &[ByteSize]) -> XAxis {
     }
 }
 
-/// A kind of call: over a transport beside the other, or alone.
+/// Returns the style of a kind of call, with its transport if both are shown.
 fn way(kind: Kind, beside: Option<Transport>) -> Way {
     let named = |name: String| beside.map_or(name.clone(), |transport| format!("{name}, {transport}"));
     let is_socket = matches!(kind.work, Work::Socket(_));
@@ -150,7 +150,7 @@ fn way(kind: Kind, beside: Option<Transport>) -> Way {
         colour: colour(kind).to_owned(),
         dash,
         width: if is_socket { 1.6 } else { 2.2 },
-        // The lower bound of latency and the upper bound of throughput are enough for a first look.
+        // Initially shows only the lower bound of latency and the upper bound of throughput.
         hidden: match kind.work {
             Work::Call(_) | Work::Socket(Pattern::OneWay) => false,
             Work::Socket(Pattern::Echo) => kind.in_flight > 1,
@@ -159,12 +159,12 @@ fn way(kind: Kind, beside: Option<Transport>) -> Way {
     }
 }
 
-/// A line of a kind in charts that the legend does not hide.
+/// Returns the style of a kind's line without a legend entry to hide it.
 pub(super) fn unhidden(kind: Kind) -> Way {
     Way { key: String::new(), ..way(kind, None) }
 }
 
-/// None where there is one alone.
+/// Returns the rates, or none if there is only one.
 fn several(rates: Vec<f64>) -> Vec<f64> {
     if rates.len() > 1 { rates.into_iter().map(short).collect() } else { Vec::new() }
 }

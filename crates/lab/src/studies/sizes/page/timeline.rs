@@ -1,4 +1,4 @@
-//! Every window at its time: its rate beside that of its cell, and what the machine did meanwhile.
+//! Timeline of all windows: each one's rate relative to its cell, and the machine's activity.
 
 use thalweg_measure::figures::{short, time};
 use thalweg_measure::page::chart::{Chart, Mark, Series, Unit, Way, XAxis, YAxis, rounded};
@@ -13,33 +13,33 @@ use crate::load::{Kind, LabResults, PointResult};
 use crate::record::{LoadResult, Spike};
 use crate::studies::sizes::analysis::SizesAnalysis;
 
-/// Spikes beyond this many are not marked.
+/// Highest number of marked spikes.
 const SPIKES_MARKED: usize = 24;
-/// A wait that is less than this many times its window's typical one is not marked.
+/// Multiple of its window's typical wait from which a spike is marked.
 const SPIKE_FACTOR: f64 = 10.0;
-/// Windows at the same time are drawn so far apart, s.
+/// Distance between windows at the same time, s.
 const APART: f64 = 0.001;
-/// The chart whose axis the others have, too.
+/// The chart whose axis the others share.
 const RATES: &str = "time-rate";
 
-/// A window at its time.
+/// A window on the time line.
 struct WindowAtTime<'a> {
-    /// Since the study began, s. Rows have ascending times, no two the same.
+    /// Seconds since the study began. Times of rows are strictly ascending.
     at: f64,
-    /// ÷ the median of the cell's windows; `None` if the window is not valid.
+    /// Rate ÷ the median of the cell's windows; `None` if the window is not valid.
     rate: Option<f64>,
     window: &'a PointResult,
-    /// Ours against ours.
+    /// Whether it belongs to the noise floor.
     against_itself: bool,
 }
 
-/// The charts of the windows of our own pair and of the bare sockets, and those of the noise floor.
+/// Returns charts of the windows of our own pair, of bare sockets and of the noise floor.
 pub(super) fn blocks(study: &SizesAnalysis<'_>) -> Vec<Block> {
     let rows = rows(study);
     if rows.is_empty() {
         return vec![Block::about("No window was measured.")];
     }
-    // The line is the median of so many windows that stand next to each other.
+    // Number of adjacent windows in the running median.
     let neighbours = (2 * (rows.len() / 8) + 1).min(25);
     vec![
         Block::Wide(vec![rates(&rows, neighbours), waited(&rows), taken(&rows)]),
@@ -66,7 +66,7 @@ fn rows<'a>(study: &SizesAnalysis<'a>) -> Vec<WindowAtTime<'a>> {
     rows
 }
 
-/// A window that failed has no time of its own: it stands where the one before it in its cell does, or the one behind.
+/// Returns the rows of a cell. A failed window has no time, so it gets that of the window before it, or of the next.
 fn rows_of<'a>(windows: &Windows<'a>, against_itself: bool, results: &LabResults) -> Vec<WindowAtTime<'a>> {
     let Ok(began) = humantime::parse_rfc3339(&results.started) else { return Vec::new() };
     let typical = median(windows.valid().map(|(_, result)| result.rate_per_s));
@@ -86,7 +86,7 @@ fn rows_of<'a>(windows: &Windows<'a>, against_itself: bool, results: &LabResults
     windows.all.iter().map(row).collect()
 }
 
-/// Titles at the pointer, and the times of all windows.
+/// Returns the time axis with the windows' titles for the pointer.
 fn time_axis(rows: &[WindowAtTime<'_>]) -> XAxis {
     let (mut titles, mut keys) = (Vec::new(), Vec::new());
     let mut title_of = |row: &WindowAtTime<'_>| {
@@ -117,7 +117,7 @@ fn time_axis(rows: &[WindowAtTime<'_>]) -> XAxis {
     }
 }
 
-/// A series of some rows.
+/// Returns a series of the given rows.
 fn series<'r, 'a: 'r>(
     way: usize,
     mark: Mark,
@@ -190,7 +190,7 @@ fn rates(rows: &[WindowAtTime<'_>], neighbours: usize) -> Chart {
     }
 }
 
-/// Medians of neighbouring rates, where three of them are known.
+/// Returns the running median of rates, if at least three are known.
 fn smooth(rows: &[WindowAtTime<'_>], neighbours: usize) -> Vec<Option<f64>> {
     let near = |index: usize| {
         let window = index.saturating_sub(neighbours / 2)..rows.len().min(index + neighbours / 2 + 1);
@@ -234,8 +234,8 @@ fn taken(rows: &[WindowAtTime<'_>]) -> Chart {
     }
 }
 
-/// The longest wait of each window, if it is long beside what is typical there: of all windows those that are longest
-/// beside it, in the order of time.
+/// Returns the longest wait of each window, if long compared with its typical wait. Only the most extreme ones are
+/// kept, in order of time.
 fn spikes<'r, 'a>(rows: &'r [WindowAtTime<'a>]) -> Vec<(&'r WindowAtTime<'a>, Spike)> {
     let longest = |row: &'r WindowAtTime<'a>| {
         let measured = row.window.measured()?;
@@ -250,7 +250,7 @@ fn spikes<'r, 'a>(rows: &'r [WindowAtTime<'a>]) -> Vec<(&'r WindowAtTime<'a>, Sp
     spikes.into_iter().map(|(_, row, spike)| (row, spike)).collect()
 }
 
-/// What a wait or a gap of this window is compared with.
+/// Returns the reference for a window's waits or gaps.
 fn typical_ns(measured: &LoadResult) -> Option<f64> {
     let median = measured.latency_ns.map(|latency| latency.p50 as f64);
     median.or(measured.pace_ns.map(|pace| pace.mean * pace.messages_per_reading as f64))

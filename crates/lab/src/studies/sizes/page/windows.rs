@@ -1,4 +1,4 @@
-//! Every window, by size and cell: what each figure of the page was told from.
+//! All windows by size and cell, from which the page's figures derive.
 
 use std::collections::BTreeSet;
 use std::time::SystemTime;
@@ -19,7 +19,7 @@ use crate::studies::sizes::analysis::SizesAnalysis;
 const COLUMNS: [&str; 8] =
     ["Cell", "Round", "At", "Rate", "Median or pace", "Waited: client, server", "Taken away", "Remark"];
 
-/// The windows of our own pair and of the bare sockets, folded by size.
+/// Returns the windows of our own pair and of bare sockets, collapsed by size.
 pub(super) fn section(study: &SizesAnalysis<'_>) -> Section {
     let SizesAnalysis { results, own, .. } = study;
     let sizes: BTreeSet<ByteSize> = own.iter().map(Windows::size).collect();
@@ -94,20 +94,20 @@ fn figures(window: &PointResult, began: Option<SystemTime>) -> Markup {
     }
 }
 
-/// When a window was measured, counted from where the study began.
+/// Returns a window's start in seconds since the study began.
 pub(super) fn seconds_since(measured: &LoadResult, began: SystemTime) -> Option<f64> {
     let started = humantime::parse_rfc3339(&measured.started).ok()?;
     Some(started.duration_since(began).map_or(0.0, |since| since.as_secs_f64()))
 }
 
-/// `3:04.5`
+/// Formats a time such as `3:04.5`.
 fn clock(seconds: f64) -> String {
     let tenths = (seconds * 10.0).round() as u64;
     format!("{}:{:02}.{}", tenths / 600, tenths / 10 % 60, tenths % 10)
 }
 
-/// The share of a window's time in which threads of this process were ready to run and did not; above 1 where several
-/// waited at once.
+/// Returns the share of a window in which this process's threads were runnable but waited. Above 1 if several waited
+/// at once.
 pub(super) fn waited_share(usage: &Usage, process: fn(&Usage) -> &ProcessUsage) -> f64 {
     process(usage).waited_ns as f64 / usage.window_ns.max(1) as f64
 }
@@ -117,12 +117,12 @@ fn waited(usage: &Usage) -> String {
     shares.map(percent).join(", ")
 }
 
-/// Of client and server together.
+/// Returns the involuntary context switches of client and server together.
 pub(super) fn taken_away(usage: &Usage) -> u64 {
     usage.client.involuntary_switches + usage.server.involuntary_switches
 }
 
-/// Why a window is not valid, or what was noted of it; nothing of most.
+/// Returns why a window is not valid, or its notes; empty for most windows.
 fn remark(window: &PointResult) -> String {
     if let Some(reason) = window.why_not() {
         return format!("not valid: {reason}");

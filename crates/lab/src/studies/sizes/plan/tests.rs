@@ -105,7 +105,7 @@ fn the_whole_covers_every_call_type_size_and_transport_and_their_reference() {
     assert!(options.sizes.contains(&ByteSize(1_500_000)));
 }
 
-/// The turns of a comparison of these calls at one size, as `work pair`.
+/// Returns the turns of a comparison of these calls at one size, as `work pair`.
 fn order(calls: &[CallType], with_socket: bool) -> Vec<String> {
     let comparison = ComparedPairs { pairs: pairs(&["thalweg", "tonic"]), with_socket, rounds: 2 };
     let options = SizesOptions {
@@ -155,7 +155,7 @@ fn the_noise_floor_comes_first_and_the_system_calls_last() {
     };
     assert!(study.windows.is_sorted_by_key(rank));
     let noise: Vec<&Window> = study.windows.iter().filter(|window| rank(window) == 0).collect();
-    // Unary calls, alone and not, and a stream, of the smallest and the largest size, A and B, six times.
+    // Lone and overlapping unary calls and a stream, at the smallest and the largest size, A and B, six times.
     assert_eq!(noise.len(), 3 * 2 * 2 * 6);
     assert!(noise.iter().all(|window| window.pair == Some(Pair::ours())));
     let labels: Vec<_> = noise[..4].iter().map(|window| window.purpose).collect();
@@ -216,7 +216,7 @@ fn what_cannot_be_planned_is_said() {
     check(SizesOptions { calls: vec![], ..whole() }, PlanError::NothingToMeasure);
     check(SizesOptions { in_flight: 0, ..whole() }, PlanError::NoLoad);
     check(SizesOptions { connections: vec![1, 17], ..whole() }, PlanError::NoLoad);
-    // Six rounds of the grid, and of ours against ours at three points of two sizes.
+    // Six rounds of the grid, and of the noise floor at three points of two sizes.
     let windows = 6 * (14 * 2 * 9 + 2 * 3 * 2);
     let small = plan(&SizesOptions { budget: Duration::from_secs(30), ..whole() });
     assert!(

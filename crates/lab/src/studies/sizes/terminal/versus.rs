@@ -1,4 +1,4 @@
-//! A comparison in a terminal.
+//! Terminal output of a comparison.
 
 use thalweg_measure::figures::{count, percent, ratio_figure, ratio_text, time};
 use thalweg_measure::page::table::Columns;
@@ -11,7 +11,7 @@ use crate::studies::sizes::compare::findings::answer;
 use crate::studies::sizes::compare::{ComparedCell, Ends, StacksCompared};
 use crate::study::LeftOut;
 
-/// A table for each kind of call and transport, and what they come to.
+/// Returns a table for each kind of call and transport, and a summary.
 pub(super) fn tables(comparison: &StacksCompared<'_>) -> String {
     let mut text = wrapped(&format!(
         "Ratios are the operations per second of {} divided by those of the other, from windows of the same round, \
@@ -32,7 +32,7 @@ pub(super) fn tables(comparison: &StacksCompared<'_>) -> String {
     text + &answer(comparison).map(|answer| wrapped(&answer)).unwrap_or_default()
 }
 
-/// A line for each stack that was left out.
+/// Returns a line for each stack that was left out.
 pub(super) fn left_out(left_out: &[LeftOut]) -> String {
     left_out.iter().map(|it| wrapped(&format!("! {} is left out: {}", it.what, it.reason))).collect()
 }
@@ -58,7 +58,7 @@ fn table(comparison: &StacksCompared<'_>, kind: Kind, transport: Transport, with
     format!("{} over {transport}{floor}\n{}", kind.label(), table.text())
 }
 
-/// What replacing both ends of a peer, and either of them, gains.
+/// Returns the gains of replacing both ends of a peer, or either.
 fn replaced(comparison: &StacksCompared<'_>, ends: Ends<'_>) -> String {
     let mut columns = Columns::<&ComparedCell<'_>>::default()
         .words("work, size", |cell| format!("{}, {} over {}", cell.kind.label(), cell.size, cell.transport));
@@ -69,7 +69,7 @@ fn replaced(comparison: &StacksCompared<'_>, ends: Ends<'_>) -> String {
     format!("In place of {} at both ends, ÷ {}\n{}", ends.both, ends.both, table.text())
 }
 
-/// The median latency of lone calls, the rate of everything else.
+/// Formats the median latency of lone calls, or the rate of other kinds.
 fn figure(cell: &Windows<'_>, kind: Kind) -> String {
     let median = cell.latency_named("p50").filter(|_| kind == Kind::LONE_CALL).map(time);
     let rate = cell.rate().map(|rate| format!("{}/s", count(rate)));
@@ -100,7 +100,7 @@ mod tests {
     use crate::stack::Pair;
     use crate::stack::Stack;
 
-    /// A study of ours and another stack, whose windows have these rates in the same rounds.
+    /// Returns a study of ours and another stack with these rates in the same rounds.
     fn study(rates: &[(f64, f64)]) -> LabResults {
         let mut results = crate::tests::sample::sizes();
         let many = |window: &&PointResult| {

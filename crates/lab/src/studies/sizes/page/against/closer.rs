@@ -1,4 +1,4 @@
-//! The charts and the costs of the kind of call that is chosen.
+//! Charts and costs of the selected kind of call.
 
 use thalweg_measure::figures::{count, time};
 use thalweg_measure::page::chart::{Chart, Series, Unit, Way, YAxis};
@@ -16,7 +16,7 @@ pub(super) fn blocks(comparison: &StacksCompared<'_>) -> Vec<Block> {
     let lines = comparison.lines();
     let ours = &comparison.ours;
     let named = lines.iter().enumerate().map(|(index, line)| (index.to_string(), line_name(*line)));
-    // A first look is at calls in flight.
+    // Calls in flight are selected initially.
     let initial = lines.iter().position(|(kind, _)| kind.label().contains("in flight")).unwrap_or(0);
     let mut ways: Vec<Way> = vec![way(ours, None)];
     ways.extend(comparison.peers.iter().enumerate().map(|(index, pair)| way(pair, Some(index))));
@@ -75,7 +75,7 @@ fn numbered(lines: &[LineKey]) -> impl Iterator<Item = (usize, LineKey)> + '_ {
     lines.iter().copied().enumerate()
 }
 
-/// A series of the line, if it has a value.
+/// Returns a series of the line, if it has a value.
 fn series(
     comparison: &StacksCompared<'_>,
     (index, (kind, transport)): (usize, LineKey),
@@ -114,7 +114,7 @@ fn shade(comparison: &StacksCompared<'_>, (index, (kind, _)): (usize, LineKey)) 
     ([1.0 / floor, floor], when("line", [index.to_string()]))
 }
 
-/// For each size a row for each stack.
+/// Returns a table of costs with a row for each size and stack.
 fn costs(comparison: &StacksCompared<'_>, (kind, transport): LineKey) -> Table {
     type Row<'a> = (&'a ComparedCell<'a>, String, &'a Windows<'a>, Option<&'a Against<'a>>);
     let processor = |used: Option<Used>| {
@@ -146,7 +146,7 @@ fn costs(comparison: &StacksCompared<'_>, (kind, transport): LineKey) -> Table {
     Table { row_styles: styles, is_fixed: true, ..columns.table(rows) }
 }
 
-/// Two digits, and three decimals of what is small.
+/// Formats two digits, or three decimals for small values.
 fn few(value: f64) -> String {
     if value >= 0.0095 { thalweg_measure::figures::ratio(value) } else { format!("{value:.3}") }
 }

@@ -1,4 +1,4 @@
-//! What is told of a field of the tables of ratios: rates and latencies of both, and the ratio of each pair of windows.
+//! Details of a field in tables of ratios: rates and latencies of both, and the ratio of each pair of windows.
 
 use maud::{Markup, html};
 use thalweg_measure::figures::{bound, count, percent, ratio_text, time};
@@ -9,10 +9,10 @@ use crate::load::gathered::Windows;
 use crate::load::verdict::{Compared, Verdict};
 use crate::studies::sizes::compare::{Against, ComparedCell, StacksCompared};
 
-/// Width of the strip of ratios, and its margin, px.
+/// Width and margin of the strip of ratios, px.
 const STRIP: (f64, f64) = (240.0, 6.0);
 
-/// `peer`: its number among peers.
+/// Returns the details. `peer`: index of the peer.
 pub(super) fn details(
     comparison: &StacksCompared<'_>,
     cell: &ComparedCell<'_>,
@@ -82,7 +82,7 @@ pub(super) fn words(comparison: &StacksCompared<'_>, compared: Compared) -> Stri
     }
 }
 
-/// One dot for the ratio of each round, so that a spread is seen and not only told.
+/// Draws a dot for the ratio of each round, to show the spread.
 fn strip(ours: &Windows<'_>, theirs: &Windows<'_>) -> Markup {
     let rate =
         |cell: &Windows<'_>, index: usize| Some(cell.rounds.get(index)?.outcome.as_ref().ok()?.rate_per_s);

@@ -1,11 +1,11 @@
-//! What replacing both ends of a stack by ours gains, and what one end.
+//! Gains of replacing both ends of a stack with ours, or one.
 
 use maud::{Markup, html};
 
 use super::heat;
 use crate::studies::sizes::compare::{ComparedCell, Ends, StacksCompared};
 
-/// Three ratios a cell, each to the peer's own client at its own server.
+/// Returns a table with three ratios per cell, each to the peer's own client with its own server.
 pub(super) fn table(comparison: &StacksCompared<'_>, ends: Ends<'_>) -> Markup {
     let Ends { both, client, server } = ends;
     html! {

@@ -1,4 +1,4 @@
-//! The table of ratios to one peer, coloured by verdict.
+//! Table of ratios to one peer, coloured by verdict.
 
 use maud::{Markup, html};
 use thalweg_measure::figures::{interval_figure, ratio_figure};
@@ -12,9 +12,9 @@ use crate::load::verdict::{Compared, Verdict};
 use crate::stack::Pair;
 use crate::studies::sizes::compare::{Against, Aggregate, ComparedCell, StacksCompared};
 
-/// The deepest colour of a cell stands for a ratio of at least this or at most its inverse.
+/// Ratio, in either direction, from which a cell has the deepest colour.
 const DEEPEST: f64 = 8.0;
-/// A table of more sizes than this is set closer.
+/// Number of sizes above which a table is set more tightly.
 const SIZES_WIDE: usize = 9;
 
 pub(super) fn table(comparison: &StacksCompared<'_>, (peer, pair): (usize, &Pair)) -> Markup {
@@ -43,18 +43,18 @@ pub(super) fn table(comparison: &StacksCompared<'_>, (peer, pair): (usize, &Pair
     }
 }
 
-/// A kind of call over a transport, beside one pair.
+/// A kind of call over a transport, compared with one pair.
 struct HeatLine<'a> {
     comparison: &'a StacksCompared<'a>,
     pair: &'a Pair,
-    /// Number of the pair among peers.
+    /// Index of the pair among peers.
     peer: usize,
     index: usize,
     kind: Kind,
     transport: Transport,
 }
 
-/// The row of a line's rates, and for lone calls that of their median latencies.
+/// Returns the row of a line's rates, and for lone calls that of median latencies.
 fn rows(line: &HeatLine<'_>, sizes: &[ByteSize], all: Option<&Aggregate>) -> Markup {
     let all = all.map(|it| Ratio { ratio: it.mean, interval: it.interval, pairs: 0 });
     html! {
@@ -87,7 +87,7 @@ fn found<'a>(line: &HeatLine<'a>, size: ByteSize) -> Option<(&'a ComparedCell<'a
     Some((cell, cell.against(line.pair)?))
 }
 
-/// A ratio with its interval below it, or with this word where it has none.
+/// Returns a ratio with its interval below, or `word` without one.
 fn figure(ratio: Ratio, word: &str) -> Markup {
     html! {
         b { (ratio_figure(ratio.ratio)) }
@@ -95,7 +95,7 @@ fn figure(ratio: Ratio, word: &str) -> Markup {
     }
 }
 
-/// A cell is coloured by its verdict, the deeper the farther from 1, and says the verdict by a sign and a word too.
+/// Returns a cell coloured by its verdict, which a sign and a word also state.
 fn heat_cell(line: &HeatLine<'_>, cell: &ComparedCell<'_>, against: &Against<'_>, is_rate: bool) -> Markup {
     let compared = if is_rate { Some(against.rate) } else { against.median };
     let has_failed = cell.ours.excluded() + against.theirs.excluded() > 0;
@@ -103,7 +103,7 @@ fn heat_cell(line: &HeatLine<'_>, cell: &ComparedCell<'_>, against: &Against<'_>
     field(compared, has_failed, Some((format!("line={}", line.index), details)))
 }
 
-/// A field of a table of ratios; `more`: the choice that a click makes, and details to be pointed at.
+/// Returns a field of a table of ratios. `more`: the choice made by a click, and the details shown on hover.
 pub(super) fn field(compared: Option<Compared>, has_failed: bool, more: Option<(String, Markup)>) -> Markup {
     let Some(compared) = compared else { return html! { td {} } };
     let word = compared.verdict.name();
@@ -120,7 +120,7 @@ pub(super) fn field(compared: Option<Compared>, has_failed: bool, more: Option<(
     )
 }
 
-/// A field with the colour and the sign of its verdict.
+/// Returns a field with the colour and sign of its verdict.
 pub(super) fn coloured(compared: Compared, more: Option<(String, Markup)>, content: &Markup) -> Markup {
     let (class, sign) = match compared.verdict {
         Verdict::Faster => ("faster", "▲"),
@@ -140,8 +140,8 @@ pub(super) fn coloured(compared: Compared, more: Option<(String, Markup)>, conte
     }
 }
 
-/// How deep a cell's colour is, 0..1: as far as the end of the interval that is nearest to 1 lies from it, so that a
-/// large ratio that is not sure is pale.
+/// Returns a cell's colour depth, 0..1. It follows the end of the interval nearest to 1, so an uncertain large ratio
+/// is pale.
 fn depth(ratio: Ratio) -> f64 {
     let ends = ratio.interval.map_or([ratio.ratio; 2], |interval| [interval.low, interval.high]);
     let nearest = ends.map(|end| end.ln().abs()).into_iter().fold(f64::INFINITY, f64::min);

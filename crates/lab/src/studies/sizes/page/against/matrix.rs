@@ -1,4 +1,4 @@
-//! Clients in rows, servers in columns, at one cell.
+//! Matrix of one cell, with clients as rows and servers as columns.
 
 use maud::{Markup, html};
 use thalweg_measure::figures::{count, ratio_text};

@@ -1,4 +1,4 @@
-//! Names and hues of what is compared.
+//! Names and colours of compared stacks.
 
 use thalweg_measure::page::chart::Way;
 
@@ -9,18 +9,18 @@ use crate::stack::Pair;
 /// A kind of call over a transport.
 pub(super) type LineKey = (Kind, Transport);
 
-/// A stack's lines: ours, or the peer of this number.
+/// Returns the style of a stack's lines: ours, or the peer with this index.
 pub(super) fn way(pair: &Pair, peer: Option<usize>) -> Way {
     let width = if peer.is_some() { 2.0 } else { 2.8 };
     Way { width, ..Way::new(pair.to_string(), peer.map_or("ours", peer_colour)) }
 }
 
-/// The bare socket's lines.
+/// Returns the style of the bare socket's lines.
 pub(super) fn socket() -> Way {
     Way { dash: &[2, 3], width: 1.6, ..Way::new("bare socket", "socket") }
 }
 
-/// `unary, 16 in flight, TCP`
+/// Returns a line's name, such as `unary, 16 in flight, TCP`.
 pub(super) fn line_name((kind, transport): LineKey) -> String {
     format!("{}, {transport}", kind.label())
 }
