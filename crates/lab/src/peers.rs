@@ -19,7 +19,7 @@ pub const JSON_SERVERS: &[&str] = &["armeria", "axum", "connect-go", "grpc-gatew
 /// JSON servers that compile code at run time and are therefore slow at first.
 pub const COMPILED_LATE: &[&str] = &["armeria", "lognet", "spring"];
 
-/// Tells the user how to get the other stacks.
+/// Advice on getting the other stacks.
 pub const NO_PEERS: &str = "other stacks not found; in a clone of the Thalweg repository run `cargo xtask peers`, then \
      use --peers target/peers";
 

@@ -30,11 +30,11 @@ const UDS_SEND_BUFFER_BYTES: usize = 1 << 20;
 const PIPELINED_BYTES: u64 = BIDI_OUTSTANDING_BYTES as u64;
 const PIPELINED_MESSAGES_MIN: u64 = 2;
 const PIPELINED_MESSAGES_MAX: u64 = BIDI_OUTSTANDING_MESSAGES_MAX as u64;
-/// How long nothing may move before the measurement fails.
+/// Time without progress after which the measurement fails.
 const STALL_MS_MAX: u16 = 10_000;
 const STALL_MAX: Duration = Duration::from_millis(STALL_MS_MAX as u64);
 
-/// How a thread waits for its socket.
+/// Mode in which a thread waits for its socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
     /// Sleeps until the kernel wakes it.

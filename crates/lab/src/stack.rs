@@ -68,7 +68,7 @@ pub struct Pair {
     pub server: Stack,
 }
 
-/// How clients and servers are paired.
+/// Pairing of clients and servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pairing {
     /// Each stack's client with its own server.

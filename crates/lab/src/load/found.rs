@@ -58,13 +58,9 @@ pub(crate) struct Idle {
     pub(crate) share: f64,
     /// Number of gaps. Without any, the percentiles are 0.
     pub(crate) gaps: u64,
-    /// Median length.
     pub(crate) p50_ns: u64,
-    /// 90th percentile.
     pub(crate) p90_ns: u64,
-    /// 99th percentile.
     pub(crate) p99_ns: u64,
-    /// Longest gap.
     pub(crate) max_ns: u64,
     /// Histogram of lengths: each bucket's upper bound in ns and its number of gaps. Empty buckets are left out.
     pub(crate) buckets: Vec<(u64, u64)>,

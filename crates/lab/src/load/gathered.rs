@@ -27,7 +27,7 @@ pub(crate) struct Windows<'a> {
     pub(crate) point: &'a Point,
     /// Client and server; `None` for a bare socket.
     pub(crate) pair: Option<&'a Pair>,
-    /// How the client gets its connections.
+    /// Connection strategy of the client.
     pub(crate) strategy: Option<Strategy>,
     /// Windows in the order of measuring; empty for a pair that was not measured here.
     pub(crate) all: Vec<&'a PointResult>,

@@ -6,11 +6,8 @@ use crate::record::CallType;
 /// Identity of a line in plots and tables: everything of a point except size and transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Kind {
-    /// What moves the messages.
     pub(crate) work: Work,
-    /// Number of operations in flight.
     pub(crate) in_flight: u32,
-    /// Number of connections.
     pub(crate) connections: u32,
 }
 

@@ -22,7 +22,6 @@ pub(crate) struct Noise {
 /// Noise floor of one kind of work.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Floor {
-    /// Kind of work.
     pub(crate) kind: Kind,
     /// Largest log ratio of rates, in either direction, that counts as no difference. It is the largest
     /// [spread](Ratio::spread) of the cells.
@@ -36,7 +35,6 @@ pub(crate) struct Floor {
 /// Ours against ours at one size over one transport.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AaCell {
-    /// Transport.
     pub(crate) transport: Transport,
     /// Payload bytes of a message.
     pub(crate) size: ByteSize,

@@ -26,7 +26,6 @@ pub(crate) struct PairedWindow {
 /// The figures of one window that ratios use.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct PairedFigures {
-    /// Operations per second.
     pub(crate) rate_per_s: f64,
     /// Median latency, ns.
     pub(crate) p50_ns: f64,

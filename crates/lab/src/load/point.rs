@@ -13,11 +13,9 @@ use crate::record::CallType;
 /// One cell of a study's grid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Point {
-    /// Kind of work.
     pub(crate) work: Work,
     /// Payload bytes of a message.
     pub(crate) size_bytes: ByteSize,
-    /// Transport.
     pub(crate) transport: Transport,
     /// Unary calls or streams in flight over all connections; messages in flight on a bare socket.
     pub(crate) in_flight: u32,
@@ -50,7 +48,7 @@ pub(crate) enum Work {
     Socket(Pattern),
 }
 
-/// How messages move over a bare socket.
+/// Pattern of messages on a bare socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Pattern {
     /// Each message is echoed, with a fixed number in flight. Reference for unary calls.

@@ -30,7 +30,6 @@ struct Remark {
     /// The first affected window.
     window: String,
     text: String,
-    /// Number of affected windows.
     count: usize,
 }
 

@@ -114,7 +114,6 @@ impl LabResults {
         if pairs.clone().any(|pair| *pair == ours) { ours } else { pairs.next().cloned().unwrap_or(ours) }
     }
 
-    /// Returns whether this is a channels study.
     pub(crate) fn is_channels(&self) -> bool {
         self.study == StudyKind::Channels
     }

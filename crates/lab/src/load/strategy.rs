@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::LaneRule;
 
-/// How a client chooses its number of connections. Serialized as its name.
+/// Rule for a client's number of connections. Serialized as its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Strategy {

@@ -8,7 +8,6 @@ use thalweg_measure::statistics::Ratio;
 pub(crate) struct Compared {
     /// Ours ÷ theirs, or one way ÷ another; `None` if no round measured both.
     pub(crate) ratio: Option<Ratio>,
-    /// See [`Verdict`].
     pub(crate) verdict: Verdict,
 }
 

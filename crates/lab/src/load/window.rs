@@ -26,18 +26,16 @@ const COUNTING_OVERHEAD: Duration = Duration::from_millis(700);
 pub struct Window {
     /// Measured point, pair and strategy.
     pub(crate) asked: Asked,
-    /// Purpose of the measurement.
     pub(crate) purpose: Purpose,
 }
 
 /// Request of a window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
-    /// The measured point.
     pub(crate) point: Point,
     /// Client and server; `None` only for a bare socket.
     pub(crate) pair: Option<Pair>,
-    /// How the client gets its connections; `None` if the point's connection count determines it.
+    /// Connection strategy of the client; `None` if the point's connection count determines it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) strategy: Option<Strategy>,
     /// Round of the point, from 0.
@@ -77,7 +75,6 @@ impl Window {
         self.pair.clone().ok_or_else(nobody)
     }
 
-    /// Returns whether the bare client drives.
     pub(crate) fn is_bare(&self) -> bool {
         self.pair.as_ref().is_some_and(|pair| pair.client == Stack::bare())
     }

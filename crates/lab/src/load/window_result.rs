@@ -13,10 +13,8 @@ use crate::record::LoadResult;
 /// One window: its request `A` and its result `F`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WindowResult<A, F = LoadResult> {
-    /// The request.
     #[serde(flatten)]
     pub(crate) asked: A,
-    /// The result or the failure.
     #[serde(flatten)]
     pub(crate) outcome: Outcome<F>,
     /// Resources used by both processes, as accounted by the kernel. They are comparable across stacks, unlike the

@@ -12,7 +12,7 @@ use super::program::Program;
 use crate::load::StackInfo;
 use crate::stack::{Setting, Stack};
 
-/// How long a program may take to respond.
+/// Time limit for a program's response.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The command that lists settings.
 const SETTINGS: &str = "settings";

@@ -24,7 +24,7 @@ use thalweg_load::peer::{Announcement, ConductError, Watch, conduct};
 /// Deadline of a call, and of a stream's next message or response. It limits the wait for operations in flight at a
 /// window's end.
 const CALL_PATIENCE: Duration = Duration::from_secs(5);
-/// How long a driver may exceed its plan before it is killed.
+/// Time by which a driver may exceed its plan before it is killed.
 const DRIVER_PATIENCE: Duration = Duration::from_secs(20);
 /// Time limit per call of a run with a fixed number of calls, several times what the slowest server takes for 5,000
 /// strings.
@@ -46,7 +46,7 @@ pub(super) struct Driver {
     pub(super) lanes: LaneRule,
     /// Number of threads, if set.
     pub(super) threads: Option<u32>,
-    /// Where the server listens.
+    /// Address of the server.
     pub(super) target: String,
     /// The network in between, if there is one.
     pub(super) hop: Option<Hop>,

@@ -13,7 +13,7 @@ use super::program::Program;
 use crate::load::Transport;
 use crate::stack::Stack;
 
-/// How long a server may take to start listening.
+/// Time limit for a server to start listening.
 const LISTEN_PATIENCE: Duration = Duration::from_secs(20);
 
 /// A `PROGRAM serve` process and its addresses. Killed on drop.
@@ -98,7 +98,6 @@ impl Server {
         }
     }
 
-    /// Returns the process id.
     pub(super) fn pid(&self) -> u32 {
         self.process.child.id()
     }

@@ -15,7 +15,7 @@ use super::driver::{Driver, INTERRUPT_INTERVAL};
 use crate::load::{Point, SystemCalls};
 use crate::study::ExecuteError;
 
-/// How long `strace` may take to attach or detach.
+/// Time limit for `strace` to attach or detach.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Counts of one run.

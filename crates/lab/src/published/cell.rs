@@ -14,7 +14,7 @@ pub(crate) struct CallsCell {
     pub(crate) operations: u64,
     /// Latency; `None` for one-way streams.
     pub(crate) latency: Option<Latency>,
-    /// Number of connections in the kernel's tables.
+    /// Largest number of connections in the kernel's tables.
     pub(crate) connections: Option<u32>,
     /// Processor time per operation of client and server, ns; 0 if unknown.
     pub(crate) processor_ns: (f64, f64),

@@ -67,8 +67,8 @@ impl<'r> Servers<'r> {
         Ok([at(Protocol::Grpc)?, at(Protocol::JsonHttp1)?])
     }
 
-    /// Returns the slowest calls of JVM servers, slowest first, with equal numbers of first and warm calls. Each has
-    /// the JVM's activity at the time, if it was logged.
+    /// Returns the slowest calls of JVM servers, slowest first: up to `OF_KIND` first calls and as many warm ones. Each
+    /// has the JVM's activity at the time, if it was logged.
     fn slowest(&self) -> Found {
         /// Most calls listed of each window.
         const OF_WINDOW: usize = 3;

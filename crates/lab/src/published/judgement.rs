@@ -69,12 +69,10 @@ pub(crate) fn counts<'c>(claims: impl IntoIterator<Item = &'c Judged>) -> String
 /// A named figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ClaimFigure {
-    /// Name of the figure.
     pub(crate) name: String,
     /// Value in `unit`.
     pub(crate) value: f64,
     /// `ns`, `1/s`, `B/s`, `B`; empty for ratios and counts.
     pub(crate) unit: String,
-    /// Formatted text.
     pub(crate) text: String,
 }

@@ -21,7 +21,7 @@ use crate::report::REPORT_FILE;
 
 /// File in a run's folder that receives its printed output.
 const PRINTED: &str = "report.txt";
-/// How long a run may take to stop when asked to, since it writes its report first.
+/// Time limit for a run to stop, since it writes its report first.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Polling interval.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

@@ -41,7 +41,6 @@ pub(crate) struct Claim {
     pub(crate) id: String,
     /// The claim in a sentence.
     pub(crate) text: String,
-    /// The published figure.
     pub(crate) published: String,
     #[serde(default)]
     pub(crate) values: Bindings,
@@ -141,7 +140,6 @@ pub(crate) struct Situation {
     pub(crate) always: bool,
     /// The reader's situation.
     pub(crate) reader: String,
-    /// The advice.
     pub(crate) advice: String,
 }
 

@@ -58,7 +58,6 @@ impl fmt::Display for StudyKind {
 pub struct StudyResults<S, T> {
     /// [`SCHEMA`], or the schema of the file that was read.
     pub(crate) schema: String,
-    /// Kind of study.
     #[serde(default)]
     pub(crate) study: StudyKind,
     /// Start time: RFC 3339, UTC.
@@ -71,14 +70,12 @@ pub struct StudyResults<S, T> {
     pub machine: Machine,
     /// Program versions.
     pub versions: Versions,
-    /// Settings.
     pub(crate) settings: S,
     /// Requested items that were not available.
     pub(crate) left_out: Vec<LeftOut>,
     /// Other programs that were busy during the study.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) others: Vec<BusyProgram>,
-    /// Result tables.
     #[serde(flatten)]
     pub(crate) tables: T,
 }
@@ -202,7 +199,6 @@ impl<S, T> DerefMut for StudyResults<S, T> {
 /// JSON text of a study's results.
 pub(crate) struct SavedResults<'p> {
     text: ResultsText<'p>,
-    /// Kind of study.
     pub(crate) study: StudyKind,
 }
 

@@ -21,7 +21,6 @@ pub(crate) struct Channels<'r> {
 /// One kind of call with one delay.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Panel<'r> {
-    /// Kind of call.
     pub(crate) call: CallType,
     /// Round-trip time added by the network.
     pub(crate) round_trip: Duration,
@@ -32,9 +31,7 @@ pub(crate) struct Panel<'r> {
 /// Line of one connection strategy.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ChannelsLine<'r> {
-    /// Client and server.
     pub(crate) pair: &'r Pair,
-    /// Connection strategy.
     pub(crate) strategy: Strategy,
     /// Cells by ascending calls in flight. Cells without a success are missing.
     pub(crate) cells: Vec<Windows<'r>>,

@@ -18,9 +18,7 @@ const NETWORK_SHARE: f64 = 0.5;
 /// Rate of a client at one number of calls in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Reached {
-    /// Calls in flight.
     pub(crate) in_flight: u32,
-    /// Operations per second.
     pub(crate) rate_per_s: f64,
     /// Processors used by the client.
     pub(crate) client_processors: Option<f64>,
@@ -72,7 +70,6 @@ pub(crate) enum Limit {
 /// A limit with the figures behind it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Judgement {
-    /// Limiting factor.
     pub(crate) limit: Limit,
     /// Calls in flight from which the rate over one connection falls behind ideal scaling; `None` if it never does.
     pub(crate) knee: Option<u32>,

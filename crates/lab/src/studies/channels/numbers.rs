@@ -19,9 +19,7 @@ pub(crate) type Names = (String, String);
 /// Best numbers of one stack for one kind of call and delay.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Numbers {
-    /// Client and server.
     pub(crate) stack: Names,
-    /// Kind of call.
     pub(crate) call: CallType,
     /// Round-trip time added by the network.
     pub(crate) round_trip: Duration,
@@ -32,7 +30,6 @@ pub(crate) struct Numbers {
 /// Best number at one load.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LoadRow {
-    /// Calls in flight.
     pub(crate) in_flight: u32,
     /// Strategies with a fixed number of several connections, fewest first.
     pub(crate) several: Vec<Several>,
@@ -47,13 +44,10 @@ pub(crate) struct LoadRow {
 pub(crate) struct Several {
     /// Client with its variant, and server.
     pub(crate) pair: Pair,
-    /// Connection strategy.
     pub(crate) strategy: Strategy,
     /// Name of the line.
     pub(crate) name: String,
-    /// Number of connections.
     pub(crate) connections: u32,
-    /// Operations per second.
     pub(crate) rate_per_s: f64,
     /// Its rate ÷ the rate over one connection.
     pub(crate) over_one: Compared,

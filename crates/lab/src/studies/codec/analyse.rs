@@ -12,7 +12,6 @@ use crate::load::gathered::distinct;
 pub(crate) struct CodecFigures {
     /// Lines in the study's order, then those of peers.
     pub(crate) lines: Vec<LineFigures>,
-    /// Noise floor.
     pub(crate) noise: Option<CodecNoise>,
     /// Conversions as shares of calls.
     pub(crate) shares: Vec<CallShare>,
@@ -21,7 +20,6 @@ pub(crate) struct CodecFigures {
 /// Figures of one line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LineFigures {
-    /// The line.
     pub(crate) line: CodecLine,
     /// The codec's format.
     pub(crate) format: Format,
@@ -43,14 +41,12 @@ pub(crate) struct LineFigures {
     pub(crate) bytes: f64,
     /// Allocations per conversion.
     pub(crate) allocations: Option<Allocations>,
-    /// Instructions per conversion.
     pub(crate) instructions: Option<f64>,
 }
 
 /// Figures at one number of conversions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct StepFigure {
-    /// Number of conversions.
     pub(crate) conversions: u64,
     /// Time per conversion, ns: the median of the rounds.
     pub(crate) ns: f64,
@@ -78,13 +74,10 @@ pub(crate) struct CodecNoise {
 /// and the server does the reverse.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CallShare {
-    /// The message.
     pub(crate) data: String,
-    /// The codec.
     pub(crate) codec: String,
     /// The codec's format.
     pub(crate) format: Format,
-    /// Calls in flight.
     pub(crate) in_flight: u32,
     /// Bytes of a message.
     pub(crate) bytes: f64,

@@ -90,7 +90,6 @@ pub struct CodecLine {
     pub(crate) data: String,
     /// Name of the codec, see `CodecInfo`.
     pub(crate) codec: String,
-    /// Operation.
     pub(crate) operation: Operation,
 }
 

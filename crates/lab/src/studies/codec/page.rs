@@ -151,7 +151,7 @@ const ALIKE: [&str; 3] = [
     "serde’s codecs convert plain structs, Protobuf’s the messages that they generate. JSON writes what is absent as \
      null.",
 ];
-/// How noise, allocations and instructions are determined.
+/// Method for noise, allocations and instructions.
 const COUNTED: [&str; 2] = [
     "Of each message and operation the first codec is measured a second time in the same rounds: what the two differ \
      by is the noise floor.",

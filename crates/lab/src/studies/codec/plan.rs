@@ -48,7 +48,6 @@ fn steps(last: u32) -> Vec<u64> {
 /// A line with an estimate of the time per conversion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineEstimate {
-    /// The line.
     pub(crate) line: CodecLine,
     /// Whether a duplicate is measured, for the noise floor.
     pub(crate) again: bool,

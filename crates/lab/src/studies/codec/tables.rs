@@ -37,7 +37,6 @@ pub struct DataInfo {
 /// Mean size of the messages of a kind, in bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MessageSize {
-    /// The message.
     pub(crate) data: String,
     /// Name of the codec.
     pub(crate) codec: String,
@@ -52,7 +51,6 @@ pub struct MessageSize {
 /// A line at one number of conversions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CodecStep {
-    /// The line.
     #[serde(flatten)]
     pub(crate) line: CodecLine,
     /// Whether it is the line's duplicate, for the noise floor.
@@ -70,10 +68,8 @@ pub(crate) struct CodecStep {
 /// A step left out for lack of time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepLeftOut {
-    /// The line.
     #[serde(flatten)]
     pub(crate) line: CodecLine,
-    /// Number of conversions.
     pub(crate) conversions: u64,
     /// Estimated duration of a window, ns.
     pub(crate) would_take_ns: u64,
@@ -91,10 +87,8 @@ pub struct Allocations {
 /// [`Allocations`] of a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AllocationsOf {
-    /// The line.
     #[serde(flatten)]
     pub(crate) line: CodecLine,
-    /// Its allocations.
     #[serde(flatten)]
     pub(crate) allocations: Allocations,
 }
@@ -102,23 +96,19 @@ pub(crate) struct AllocationsOf {
 /// Instructions per conversion of a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InstructionsOf {
-    /// The line.
     #[serde(flatten)]
     pub(crate) line: CodecLine,
-    /// Instructions per conversion.
     pub(crate) instructions: f64,
 }
 
 /// Unary calls that echo a payload as large as a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallsOf {
-    /// The message.
     pub(crate) data: String,
     /// Format of the message.
     pub(crate) format: Format,
     /// Payload bytes each way.
     pub(crate) size_bytes: u64,
-    /// Calls in flight.
     pub(crate) in_flight: u32,
     /// Results by round.
     pub(crate) rounds: Vec<CallFigures>,
@@ -131,7 +121,6 @@ pub struct CallFigures {
     pub(crate) p50_ns: f64,
     /// Processor time of client and server per call.
     pub(crate) cpu_ns: f64,
-    /// Calls per second.
     pub(crate) rate_per_s: f64,
 }
 
@@ -144,7 +133,6 @@ pub struct PeerResult {
     pub(crate) version: String,
     /// Its method in a sentence.
     pub(crate) method: String,
-    /// Its codecs.
     pub(crate) codecs: Vec<CodecInfo>,
     /// Its figures.
     pub(crate) lines: Vec<PeerLine>,
@@ -156,12 +144,10 @@ pub struct PeerResult {
 /// One plain loop of a peer. It follows a few conversions and shorter loops, in a separate process for the codec.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PeerLoop {
-    /// The line.
     #[serde(flatten)]
     pub(crate) line: CodecLine,
     /// Index of the process, from 0.
     pub(crate) round: u32,
-    /// Number of conversions.
     pub(crate) conversions: u64,
     /// Total time.
     pub(crate) elapsed_ns: u64,
@@ -170,7 +156,6 @@ pub(crate) struct PeerLoop {
 /// A line of a peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PeerLine {
-    /// The line.
     #[serde(flatten)]
     pub(crate) line: CodecLine,
     /// Time per conversion, by iteration.

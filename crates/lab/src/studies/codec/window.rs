@@ -48,11 +48,9 @@ pub enum CodecWindow {
 /// A number of conversions of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversions {
-    /// The line.
     pub(crate) line: CodecLine,
     /// Whether it is the line's duplicate, for the noise floor.
     pub(crate) again: bool,
-    /// Number of conversions.
     #[expect(clippy::struct_field_names, reason = "results and plans call it so")]
     pub(crate) conversions: u64,
     /// Round of the step, from 0.

@@ -60,7 +60,7 @@ pub(crate) struct Memory {
     pub(crate) loaded: f64,
 }
 
-/// How evenly active connections were served, as medians over windows. Only for several connections.
+/// Fairness among several active connections, as medians over windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Evenness {
     /// Jain's index; 1 is perfectly even.

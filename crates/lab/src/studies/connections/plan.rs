@@ -25,8 +25,8 @@ const LENGTH: Length = Length {
 /// Warm-up per call in flight. Each call in flight completes once before measuring, even with a server of only 40,000
 /// calls per second.
 const TURN_PER_CALL: Duration = Duration::from_micros(25);
-/// Number of calls in flight from which windows grow in proportion, up to a factor of `WEIGHT_MAX`, so that each
-/// connection has several calls.
+/// Calls in flight for each additional window length, up to `WEIGHT_MAX` lengths, so that each connection makes several
+/// calls.
 const IN_FLIGHT_OF_A_LENGTH: u32 = 10_000;
 const WEIGHT_MAX: u32 = 4;
 /// Number of new connections under way at once.

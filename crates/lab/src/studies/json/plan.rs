@@ -253,8 +253,8 @@ impl JsonOptions {
         far.chain(afresh.map(|shape| Case { afresh: true, ..Case::plain(shape) })).chain(gzip).collect()
     }
 
-    /// Drafts lone calls of the protocols measured [separately](Self::cases_apart). Compression is measured with our
-    /// server only.
+    /// Drafts lone calls of a [separate case](Self::cases_apart), without variants of our server. Compression is
+    /// measured with our server only.
     fn latencies(&self, case: Case) -> Vec<Draft> {
         let mut windows = self.windows(case, Purpose::Latency);
         windows.retain(|JsonWindow { way, .. }| {

@@ -28,11 +28,8 @@ const OF_LETTERS_BY_OTHERS_JSON_NS: u64 = 4_000_000;
 /// One measurement of a case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JsonWindow {
-    /// The way.
     pub(crate) way: Way,
-    /// The case.
     pub(crate) case: Case,
-    /// Purpose of the measurement.
     pub(crate) purpose: Purpose,
     /// Round, from 0.
     pub(crate) round: u32,
@@ -43,7 +40,6 @@ pub struct JsonWindow {
     /// windows.
     #[serde(default)]
     pub(crate) for_noise: bool,
-    /// Calls in flight.
     pub(crate) in_flight: u32,
     /// Warm-up, ns.
     pub(crate) warmup_ns: u64,

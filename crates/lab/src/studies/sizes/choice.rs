@@ -127,7 +127,6 @@ impl Choices {
 }
 
 impl CallChoice {
-    /// Returns the recommendation.
     pub(crate) fn advice(&self) -> Advice {
         if self.unclear().next().is_some() {
             Advice::CannotTell

@@ -25,15 +25,14 @@ use crate::stack::Pair;
 /// Results of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StacksCompared<'r> {
-    /// The [reference](LabResults::reference) of all comparisons. This is our client with our server, with the server
-    /// that all clients share, or the client that all servers share with our server.
+    /// The [reference](LabResults::reference) of all comparisons: our client with our server, our client with the
+    /// server of all clients, or the client of all servers with our server.
     pub(crate) ours: Pair,
     /// Other stacks with both their own ends, in the order of measuring. If the reference has two stacks, all other
     /// pairs.
     pub(crate) peers: Vec<Pair>,
     /// Pairs of client and server from different stacks, in the order of measuring.
     pub(crate) mixed: Vec<Pair>,
-    /// Noise floors.
     pub(crate) noise: Noise,
     /// Cells by kind, transport and size.
     pub(crate) cells: Vec<ComparedCell<'r>>,
@@ -42,9 +41,7 @@ pub(crate) struct StacksCompared<'r> {
 /// One kind of work at one size over one transport, for all pairs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ComparedCell<'r> {
-    /// Kind of work.
     pub(crate) kind: Kind,
-    /// Transport.
     pub(crate) transport: Transport,
     /// Payload bytes of a message.
     pub(crate) size: ByteSize,
@@ -76,7 +73,6 @@ pub(crate) struct Against<'r> {
 /// Bare socket in a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reference {
-    /// Operations per second.
     pub(crate) rate_per_s: f64,
     /// Our rate ÷ the socket's, over rounds that have both, or else over all rounds.
     pub(crate) share: Ratio,
@@ -116,9 +112,7 @@ pub(crate) struct Tally {
 pub(crate) struct Aggregate {
     /// The other pair.
     pub(crate) pair: Pair,
-    /// Kind of work.
     pub(crate) kind: Kind,
-    /// Transport.
     pub(crate) transport: Transport,
     /// Verdicts of its sizes.
     pub(crate) tally: Tally,

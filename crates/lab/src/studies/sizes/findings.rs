@@ -21,7 +21,6 @@ const FLOOR_HIGH: f64 = 1.2;
 /// A figure at the top of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Headline {
-    /// Name of the figure.
     pub(crate) name: &'static str,
     /// Value with its unit.
     pub(crate) figure: String,

@@ -20,16 +20,13 @@ const PLATEAU_SIZES: usize = 3;
 pub(crate) struct SizesLines<'r> {
     /// Lines of calls, then of sockets; each by transport.
     pub(crate) lines: Vec<SizesLine<'r>>,
-    /// Noise floors.
     pub(crate) noise: Noise,
 }
 
 /// One kind of work over message sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SizesLine<'r> {
-    /// Kind of work.
     pub(crate) kind: Kind,
-    /// Transport.
     pub(crate) transport: Transport,
     /// Cells by ascending size. Sizes without a success are missing.
     pub(crate) cells: Vec<Windows<'r>>,

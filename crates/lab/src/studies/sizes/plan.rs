@@ -12,7 +12,7 @@ use crate::study::draft::in_rounds;
 use crate::study::rounds::Length;
 use crate::study::{Plan, PlanError};
 
-/// Factors by which windows are longer if more bytes than this are in flight.
+/// Bytes in flight above which a window is longer, and the factor. The first match applies.
 const HEAVY: [(u64, u32); 2] = [(32 << 20, 8), (8 << 20, 4)];
 /// Reduction of these factors when there are several windows.
 const HEAVY_LESS: u32 = 2;

@@ -1,4 +1,4 @@
-//! How to configure each stack for several connections to one server.
+//! Configuration of each stack for several connections to one server.
 
 use maud::{Markup, html};
 

@@ -16,11 +16,8 @@ use crate::studies::sizes::compare::{Against, ComparedCell, StacksCompared, Tall
 pub(crate) struct Contrast {
     /// The other pair.
     pub(crate) pair: Pair,
-    /// Kind of work.
     pub(crate) kind: Kind,
-    /// Transport.
     pub(crate) transport: Transport,
-    /// The sentence.
     pub(crate) text: String,
 }
 
@@ -29,9 +26,7 @@ pub(crate) struct Contrast {
 pub(crate) struct Loss {
     /// The faster pair.
     pub(crate) pair: Pair,
-    /// Kind of work.
     pub(crate) kind: Kind,
-    /// Transport.
     pub(crate) transport: Transport,
     /// Message size.
     pub(crate) size: ByteSize,
