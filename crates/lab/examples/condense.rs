@@ -1,5 +1,5 @@
-//! Condenses a study's results, or reproduced published measurements, to the figures that documents quote. `cargo
-//! xtask figures --measure` keeps them in `docs/results`.
+//! Condenses a study's results, or reproduced published measurements, to the figures that documents quote.
+//! `cargo xtask figures --measure` keeps them in `docs/results`.
 //!
 //! ```text
 //! cargo run -p thalweg-lab --example condense -- study/results.json

@@ -1,10 +1,9 @@
 //! Expression language of the publications' data: measures, rules and texts.
 //!
 //! An expression is a number (`1.15`, `64KiB`), a text, a list, a record or a name. `a.b` is a field of a record, or
-//! of each record in a list. `cell(size: 0)` measures with this size and otherwise with the conditions in scope. `[p50
-//! for size in sizes if size > 0]` iterates over lists. In a text, `{p50|time}` is a figure, and a part in `[…]` is
-//! omitted if one of its figures is missing. Text between single quotes is literal.
-//! `[…]` is left out when a figure of it is missing; between single quotes it is words only.
+//! of each record in a list. `cell(size: 0)` measures with this size and otherwise with the conditions in scope.
+//! `[p50 for size in sizes if size > 0]` iterates over lists. In a text, `{p50|time}` is a figure, and a part in `[…]`
+//! is omitted if one of its figures is missing. Text between single quotes is literal.
 
 use serde::Deserialize;
 
