@@ -1,4 +1,4 @@
-//! A run of `thalweg load` against an earlier one: `--baseline`.
+//! Compares a run of `thalweg load` with an earlier one (`--baseline`).
 
 use thalweg_load::{Judged, LoadRun};
 use thalweg_measure::figures::percent;
@@ -13,15 +13,14 @@ use crate::side::{Side, SideError};
 const BASELINE: &str = "the baseline";
 const RUN: &str = "this run";
 
-/// Compares a run with an earlier one, and judges mean, p50 and p99 of the latency, the share of failed calls, and the
-/// rate of a closed loop.
+/// Compares a run with an earlier one. Judges mean, p50 and p99 latency, the share of failed calls, and the rate of a
+/// closed loop.
 ///
-/// Other conditions, another machine and runs that are not valid are warnings, because the run is there and its user
-/// wants to see it judged.
+/// Other conditions, another machine and invalid runs cause warnings, not errors, because the run is already done.
 ///
 /// # Errors
 ///
-/// Returns an error if the runs are of different methods or loops.
+/// Returns an error if the runs differ in method or loop kind.
 pub fn against(baseline: &LoadRun, run: &LoadRun, max_regression: f64) -> Result<Report, Refused> {
     for (what, one, other) in
         [("method", &baseline.method, &run.method), ("loop", &baseline.loop_kind, &run.loop_kind)]
@@ -42,8 +41,7 @@ pub fn against(baseline: &LoadRun, run: &LoadRun, max_regression: f64) -> Result
     compare(&side(BASELINE, baseline)?, &side(RUN, run)?, Together::Apart, &options)
 }
 
-/// Returns the conditions of a run that [`against`] judges. A figure that is too short for an interval is judged by its
-/// ratio alone.
+/// Returns the gates that [`against`] judges. A figure without a confidence interval is judged by its ratio alone.
 pub fn gates(report: &Report) -> Vec<Judged> {
     let margin = percent(report.margin);
     let of_figure = |compared: &Compared| {

@@ -1,4 +1,4 @@
-//! A load under some conditions, measured in rounds.
+//! One load, measured in rounds.
 
 use std::ops::Add;
 
@@ -7,63 +7,63 @@ use thalweg_measure::validity::{Cause, Validity};
 
 use crate::figure::Figure;
 
-/// Requests whose mean lengths differ by more than this share are others.
+/// Maximum relative difference of mean request sizes that still count as equal.
 const REQUEST_SHARE_MAX: f64 = 0.01;
 
-/// What was measured once, or in one of several rounds.
+/// Figures of one round or interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures([Option<f64>; Figure::ALL.len()]);
 
-/// Figures with their round.
+/// Figures of one round.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Round {
-    /// Where both sides were measured in turns, those of the same number are a pair.
+    /// Round number. Rounds of both sides with the same number are a pair if the sides were measured alternately.
     pub number: u32,
-    /// What was found.
+    /// The measured figures.
     pub figures: Figures,
-    /// How its calls went.
+    /// Call counts.
     pub calls: Calls,
-    /// Parts of a run, one after the other: they stand in for rounds where a run is alone.
+    /// Intervals of the run, in order. They replace rounds if a side has only one run.
     pub intervals: Vec<Figures>,
-    /// Why its figures must not be used.
+    /// Reasons why the figures are not valid.
     pub not_valid: Validity,
 }
 
-/// Calls of a round, or flows of a scenario, by outcome. All 0 if they were not counted.
+/// Calls of a round, or flows of a scenario, by outcome. All 0 if not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
     /// Calls that ended with OK.
     pub ok: u64,
     /// Calls that failed.
     pub failed: u64,
-    /// Calls that the schedule had and that never started.
+    /// Scheduled calls that never started.
     pub dropped: u64,
 }
 
-/// A load under some conditions.
+/// One load, with its rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// What was asked for.
+    /// The load's settings.
     pub conditions: Conditions,
-    /// A schedule said when calls were to begin.
+    /// Whether a schedule determined when calls start (open loop).
     pub is_open: bool,
-    /// Runs, or windows.
+    /// Runs or windows.
     pub rounds: Vec<Round>,
-    /// Bytes of a request on average, where that is known: not one of the conditions, as templates make them differ.
+    /// Mean request size in bytes, if known. Not a condition, because templates make it vary.
     pub request_bytes: Option<f64>,
 }
 
-/// What was asked for, by name. Loads with the same conditions are one cell.
+/// Settings of a load, by name. Loads with equal conditions are one cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions(Vec<(String, String)>);
 
 impl Figures {
-    /// Its value; `None` where it was not measured. Values that are not above zero are none: of them there is no ratio.
+    /// Returns the value, or `None` if it was not measured or is not positive (it has no ratio then).
     pub fn get(&self, figure: Figure) -> Option<f64> {
         self.0[figure.index()]
     }
 
-    /// The same with this value.
+    /// Sets a figure. Values that are not positive and finite count as not measured.
     pub fn with(mut self, figure: Figure, value: Option<f64>) -> Self {
         self.0[figure.index()] = value.filter(|value| *value > 0.0 && value.is_finite());
         self
@@ -95,8 +95,8 @@ impl Add for Calls {
 }
 
 impl Round {
-    /// Returns whether something other than the server shaped its figures. Calls that failed, or that never ended, may
-    /// be the server's. A client that is the limit hides how much faster a server is, but not that it is slower.
+    /// Returns whether something other than the server affected the figures. Failed or unfinished calls may be the
+    /// server's fault. A client limit hides how much faster a server is, but not that it is slower.
     pub(crate) fn is_disturbed(&self) -> bool {
         let tells_of_server =
             |cause| matches!(cause, Cause::CallsFailed | Cause::NotMeasured | Cause::ClientLimit);
@@ -115,37 +115,37 @@ impl Cell {
         self.rounds.iter().map(|round| round.calls).fold(Calls::default(), Calls::add)
     }
 
-    /// What two loads' requests have on average, in bytes, where they are not the same.
+    /// Returns the mean request sizes of both loads in bytes, if they differ.
     pub(crate) fn other_requests(&self, other: &Self) -> Option<(f64, f64)> {
         let (one, other) = (self.request_bytes?, other.request_bytes?);
         ((one - other).abs() > one.max(other) * REQUEST_SHARE_MAX).then_some((one, other))
     }
 
-    /// Adds further rounds of the same load; each run's rounds count on from those that are there.
+    /// Adds rounds of the same load, numbered after the existing ones.
     pub(crate) fn add(&mut self, mut other: Self) {
         let next = self.rounds.iter().map(|round| round.number + 1).max().unwrap_or(0);
         other.rounds.iter_mut().for_each(|round| round.number += next);
         self.rounds.extend(other.rounds);
     }
 
-    /// Returns the parts of all runs.
+    /// Returns the intervals of all runs.
     pub(crate) fn intervals(&self) -> impl Iterator<Item = &Figures> {
         self.rounds.iter().flat_map(|round| &round.intervals)
     }
 }
 
 impl Conditions {
-    /// In the order in which they are shown.
+    /// Creates conditions from pairs of name and value, in display order.
     pub fn new(conditions: impl IntoIterator<Item = (&'static str, String)>) -> Self {
         Self(conditions.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
-    /// By name.
+    /// Returns the pairs of name and value, in display order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// In which they differ: the name, and both values; `none` where one has no such condition.
+    /// Returns the conditions that differ: the name and both values, or `none` for a missing one.
     pub fn differences(&self, other: &Self) -> Vec<(String, String, String)> {
         let names = self.iter().chain(other.iter().filter(|(name, _)| self.get(name).is_none()));
         let both = names.map(|(name, _)| (name, self.get(name), other.get(name)));
@@ -155,7 +155,7 @@ impl Conditions {
             .collect()
     }
 
-    /// Those that all have, and of each what it has besides.
+    /// Returns the conditions that all loads share, and the remaining ones of each load.
     pub(crate) fn divided(all: &[&Self]) -> (Self, Vec<Self>) {
         let is_common = |pair: &&(String, String)| all.iter().all(|one| one.0.contains(pair));
         let common: Vec<_> =
@@ -169,12 +169,12 @@ impl Conditions {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
-    /// What a schedule counts, and a share of failed ones is of.
+    /// Returns the unit that a schedule counts and of which a share may fail.
     pub(crate) fn unit(&self) -> &'static str {
         if self.get("type") == Some("scenario") { "flow" } else { "call" }
     }
 
-    /// In a line: values that speak for themselves alone, and others with their names.
+    /// Returns the conditions on one line. Self-explanatory values are shown without their names.
     pub fn line(&self) -> String {
         let part = |(name, value): (&str, &str)| match name {
             "method" | "call" | "size" | "transport" | "stack" => value.to_owned(),

@@ -1,4 +1,4 @@
-//! Puts two sides beside each other.
+//! Compares two sides.
 
 use thalweg_measure::figures::percent;
 use thalweg_measure::machine::Machine;
@@ -14,24 +14,24 @@ use crate::report::{CellReport, Compared, Intervals, Report};
 use crate::side::Side;
 use crate::verdict::Verdict;
 
-/// How two sides are compared.
+/// Options of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// What lies within it is the same: 0.05.
+    /// Relative difference that counts as equal, for example 0.05.
     pub margin: f64,
-    /// Figures by which B fails if they are worse by more than the margin. `None`: the median and the 99th percentile
-    /// of latency, and the rate of closed loops; an open loop's rate is its schedule's.
+    /// Figures by which B fails if they are worse by more than the margin. `None` means p50 and p99 latency, and the
+    /// rate of closed loops, because the schedule determines the rate of an open loop.
     pub fail_on: Option<Vec<Figure>>,
-    /// Compare what is not comparable, also by windows that are not valid, and say so.
+    /// Compare sides that are not comparable, and use invalid windows, with a warning.
     pub force: bool,
 }
 
-/// How rounds of both sides belong together.
+/// Relation between the rounds of both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Together {
-    /// Rounds of the same number were measured in turns, and are pairs.
+    /// Alternately: rounds of the same number are pairs.
     Pairs,
-    /// Sides were measured apart.
+    /// Separately.
     Apart,
 }
 
@@ -50,12 +50,12 @@ impl Refused {
     }
 }
 
-/// What values of both sides are.
+/// Source of a figure's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Basis {
     Pairs,
     Rounds,
-    /// Each side has one run, and intervals of it stand in for rounds.
+    /// A side has only one run; intervals of runs replace rounds.
     Intervals,
 }
 
@@ -63,7 +63,7 @@ enum Basis {
 struct Values {
     a: Vec<f64>,
     b: Vec<f64>,
-    /// Those of the same place are a pair.
+    /// Whether values at the same index are a pair.
     is_paired: bool,
 }
 
@@ -78,19 +78,19 @@ struct FigureRatio {
 
 /// Compares B with A.
 ///
-/// The report names every figure that differs by more than the margin, so that it has as many chances to be wrong as it
-/// has figures. Intervals are therefore widened until all intervals of judged figures hold **together** with 95 %
+/// The report names every figure that differs by more than the margin, so each figure is one more chance to be wrong.
+/// Intervals are therefore widened until all intervals of judged figures hold **together** with 95 % confidence
 /// (Bonferroni). With four of them, each misses the truth in 1.25 % of comparisons. So equal servers make B fail in at
-/// most 2.5 % of comparisons, however noisy the machine is. In practice it is less than 1 %, because figures of one run
-/// vary together, and noise must carry the whole interval over the margin
-/// (test `equal_servers_are_rarely_called_worse`).
+/// most 2.5 % of comparisons, however noisy the machine is. In practice it is less than 1 % (test
+/// `equal_servers_are_rarely_called_worse`). Figures of one run vary together, and noise must carry the whole interval
+/// over the margin.
 ///
-/// Figures that are not judged are a family of their own, so that they do not widen the intervals of those that are.
+/// Figures that are not judged form a separate family, so they do not widen the intervals of judged ones.
 ///
 /// # Errors
 ///
-/// For sides that were measured on different machines, or under different conditions; with
-/// [`force`](Options::force) that is a warning, as far as there is anything to compare.
+/// Returns an error if the sides have no load in common, or were measured on different machines or under different
+/// conditions. With [`force`](Options::force), differences only cause a warning.
 pub fn compare(a: &Side, b: &Side, together: Together, options: &Options) -> Result<Report, Refused> {
     let disturbance = disturbance(a, b);
     let (a, b) = if options.force { (a.clone(), b.clone()) } else { (a.undisturbed(), b.undisturbed()) };
@@ -162,7 +162,7 @@ pub fn compare(a: &Side, b: &Side, together: Together, options: &Options) -> Res
     Ok(report)
 }
 
-/// A warning that the client was the limit in some of the windows that are used.
+/// Returns a warning if the client was the limit in some of the windows used.
 fn client_limit(a: &Side, b: &Side) -> Option<String> {
     let rounds: Vec<&Round> =
         [a, b].into_iter().flat_map(|side| &side.cells).flat_map(|cell| &cell.rounds).collect();
@@ -176,7 +176,7 @@ fn client_limit(a: &Side, b: &Side) -> Option<String> {
     })
 }
 
-/// The windows of both sides that are not valid. What else ran meanwhile is not known.
+/// Returns the invalid windows of both sides, if any. Other processes that ran meanwhile are unknown here.
 fn disturbance(a: &Side, b: &Side) -> Option<Disturbance> {
     let rounds = [a, b].into_iter().flat_map(|side| &side.cells).flat_map(|cell| &cell.rounds);
     let valid = Validity::default();
@@ -185,7 +185,7 @@ fn disturbance(a: &Side, b: &Side) -> Option<Disturbance> {
     Some(Disturbance::of(&validities, &[])?.with_remedy("measure more rounds"))
 }
 
-/// Counts the intervals of the figures of each load, of their means over several loads, and of the shares of failed
+/// Counts the intervals of three kinds: figures of each load, their means over several loads, and shares of failed
 /// calls, which are always judged.
 fn intervals(ratios: &[Vec<FigureRatio>]) -> Intervals {
     let mut intervals = Intervals { judged: ratios.len(), others: 0 };
@@ -207,7 +207,7 @@ fn in_all(ratios: &[Vec<FigureRatio>]) -> impl Iterator<Item = (Figure, Vec<&Fig
     })
 }
 
-/// Differences between machines; who does not say its machine is warned of.
+/// Returns the differences between machines, and warns if a side does not record its machine.
 fn machines(a: &Side, b: &Side, warnings: &mut Vec<String>) -> Vec<Obstacle> {
     let unknown: Vec<&str> =
         [a, b].into_iter().filter(|side| side.has_unknown_machine).map(|side| side.name.as_str()).collect();
@@ -220,8 +220,8 @@ fn machines(a: &Side, b: &Side, warnings: &mut Vec<String>) -> Vec<Obstacle> {
     differences.map(|(what, a, b)| Obstacle { what: format!("the machine's {what}"), a, b }).collect()
 }
 
-/// Cells of both sides with the same conditions, and what is to be said of those that have none to be compared with. A
-/// cell on each side that stand alone are a pair whatever their conditions, which are obstacles then.
+/// Pairs cells that have equal conditions, and returns warnings about the others. If each side has a single cell, they
+/// are a pair and their differing conditions are obstacles.
 fn matched<'s>(
     a: &'s Side,
     b: &'s Side,
@@ -263,7 +263,7 @@ fn basis(a: &Cell, b: &Cell, together: Together) -> Basis {
     }
 }
 
-/// Says so where the client was slowed by how it was built.
+/// Returns a warning if a debug build of thalweg measured, because its client is slow.
 fn debug_builds(a: &Side, b: &Side) -> Option<String> {
     let is_debug = |side: &&Side| side.versions.as_ref().is_some_and(|versions| versions.build == "debug");
     let names: Vec<&str> = [a, b].into_iter().filter(is_debug).map(|side| side.name.as_str()).collect();
@@ -273,7 +273,7 @@ fn debug_builds(a: &Side, b: &Side) -> Option<String> {
         .then(|| format!("{names} {was} measured by a debug build of thalweg: its client is slow"))
 }
 
-/// Says so where requests are not the same.
+/// Returns a warning if request sizes differ.
 fn requests(a: &Side, b: &Side, cell_a: &Cell, cell_b: &Cell) -> Option<String> {
     let (of_a, of_b) = cell_a.other_requests(cell_b)?;
     Some(format!(
@@ -282,7 +282,7 @@ fn requests(a: &Side, b: &Side, cell_a: &Cell, cell_b: &Cell) -> Option<String> 
     ))
 }
 
-/// What is to be said of sides that were measured apart.
+/// Returns warnings about sides that were not measured alternately.
 fn apart_warnings(a: &Side, b: &Side, pairs: &[(&Cell, &Cell)], bases: &[Basis]) -> Vec<String> {
     let mut warnings = Vec::new();
     if bases.contains(&Basis::Rounds) {
@@ -326,13 +326,13 @@ impl Options {
     }
 }
 
-/// What is to be said of figures that are judged and that loads do not have; and those that were chosen and that no
-/// load has: that B is no worse by them cannot be said.
+/// Returns warnings about judged figures that some loads lack, and the chosen figures that all loads lack. B cannot
+/// pass by the latter.
 fn missing(cells: &[CellReport], options: &Options) -> (Vec<String>, Vec<Figure>) {
     let (mut warnings, mut of_all) = (Vec::new(), Vec::new());
     let is_judged = |cell: &CellReport| cell.figures.iter().any(|compared| compared.is_gated);
     if options.fail_on.is_none() && cells.iter().all(is_judged) {
-        // Nobody asked for these figures, and there are others: messages of streams one way have no latency.
+        // The defaults apply, and every load has other judged figures: one-way streams have no latency.
         return (warnings, of_all);
     }
     for figure in Figure::ALL {
@@ -377,7 +377,7 @@ fn ratios(a: &Cell, b: &Cell, basis: Basis, options: &Options) -> Vec<FigureRati
 }
 
 impl FigureRatio {
-    /// Judges the ratio by its interval, widened for one of its family.
+    /// Judges the ratio by its interval, widened for the size of its family.
     fn compared(&self, intervals: Intervals, margin: f64) -> Compared {
         let comparisons = intervals.family(self.is_gated);
         let interval = if self.values.is_paired {
@@ -415,7 +415,7 @@ fn values(a: &Cell, b: &Cell, basis: Basis, figure: Figure) -> Values {
     };
     let of_intervals = |cell: &Cell| -> Vec<f64> {
         let values: Vec<f64> = cell.intervals().filter_map(|figures: &Figures| figures.get(figure)).collect();
-        // What intervals do not tell, such as processor time, the run does.
+        // Figures without intervals, such as CPU time, come from the whole run.
         if values.is_empty() { of_rounds(cell) } else { values }
     };
     match basis {
@@ -436,7 +436,7 @@ fn geometric_mean(values: &[f64]) -> f64 {
     thalweg_measure::statistics::geometric_mean(values.iter().copied())
 }
 
-/// Returns the mean ratios of the cells, of those figures that all of them have.
+/// Returns the mean ratios over all cells, for figures that every cell has.
 fn means(ratios: &[Vec<FigureRatio>], intervals: Intervals, margin: f64) -> Vec<Compared> {
     let mean = |(figure, all): (Figure, Vec<&FigureRatio>)| {
         let ratio = geometric_mean(&all.iter().map(|it| it.ratio.ratio).collect::<Vec<_>>());
@@ -449,7 +449,7 @@ fn means(ratios: &[Vec<FigureRatio>], intervals: Intervals, margin: f64) -> Vec<
     in_all(ratios).map(mean).collect()
 }
 
-/// Says so where calls failed, or never began.
+/// Returns a warning if calls failed or never started.
 fn failed_calls(a: &Side, b: &Side, cell: &CellReport) -> Option<String> {
     let (of_a, of_b) = (cell.failed.a, cell.failed.b);
     let (dropped_a, dropped_b) = cell.dropped;
@@ -470,7 +470,7 @@ fn failed_calls(a: &Side, b: &Side, cell: &CellReport) -> Option<String> {
     })
 }
 
-/// Notes that differ in their figures only are one, with how many there are.
+/// Merges notes that differ only in their numbers, and counts them.
 fn grouped(notes: &[String]) -> Vec<String> {
     let without_figures = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
     let mut groups: Vec<(&String, u64)> = Vec::new();

@@ -1,4 +1,4 @@
-//! The schema `thalweg.comparison/1`: two servers that were measured in turns.
+//! The schema `thalweg.comparison/1`: two servers measured alternately.
 
 use serde::{Deserialize, Serialize};
 use thalweg_load::LoadRun;
@@ -6,97 +6,97 @@ use thalweg_load::record::LoadResult;
 use thalweg_measure::cpus::CpuList;
 use thalweg_measure::machine::{Machine, Versions};
 
-/// What a comparison says it is.
+/// Schema name in the file.
 pub const SCHEMA: &str = "thalweg.comparison/1";
 
-/// Two servers that were measured in turns, A B, B A, A B …
+/// Two servers measured alternately, in the order A B, B A, A B …
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// [`SCHEMA`].
     pub schema: String,
-    /// When it began and ended: RFC 3339, UTC.
+    /// Start time (RFC 3339, UTC).
     pub started: String,
-    /// See `started`.
+    /// End time (RFC 3339, UTC).
     pub ended: String,
-    /// Where it was measured.
+    /// The machine that measured.
     pub machine: Machine,
-    /// With what.
+    /// Versions of the programs used.
     pub versions: Versions,
-    /// How.
+    /// Settings of the measurement.
     pub settings: Settings,
     /// The base.
     pub a: MeasuredSide,
-    /// What is compared with it.
+    /// The side compared with the base.
     pub b: MeasuredSide,
-    /// In the order of measuring.
+    /// Windows in the order of measurement.
     pub windows: Vec<WindowResult>,
 }
 
-/// How a comparison was measured.
+/// Settings of a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Rounds that were asked for: fewer windows mean that it was cut short.
+    /// Requested rounds. The measurement was cut short if there are fewer windows.
     pub rounds: u32,
-    /// What each window measured.
+    /// Measured time of each window.
     pub window_ns: u64,
-    /// Driven first in each, and not counted.
+    /// Warm-up of each window, not measured.
     pub warmup_ns: u64,
-    /// What `thalweg load` was told besides.
+    /// Other arguments of `thalweg load`.
     pub load: Vec<String>,
-    /// Processors that servers were kept on.
+    /// CPUs that the servers were pinned to.
     pub server_cpus: Option<CpuList>,
-    /// Processors that the client was kept on.
+    /// CPUs that the client was pinned to.
     pub client_cpus: Option<CpuList>,
 }
 
-/// A server that was measured.
+/// A measured server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredSide {
-    /// What it is called in reports.
+    /// Name in reports.
     pub name: String,
-    /// The command that started it.
+    /// Command that started it.
     pub command: String,
-    /// Where it listened.
+    /// Address it listened on.
     pub target: String,
-    /// What it was built from, where that was checked out for it.
+    /// Revision it was built from, if it was checked out for this comparison.
     pub revision: Option<Revision>,
 }
 
 /// A revision of a repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revision {
-    /// As it was named.
+    /// Name given by the user.
     pub name: String,
     /// The commit's hash.
     pub commit: String,
-    /// What it was built by, if there was anything to build.
+    /// Build command, if any.
     pub build: Option<String>,
 }
 
-/// Which of the two.
+/// One of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Which {
     /// The base.
     A,
-    /// What is compared with it.
+    /// The side compared with the base.
     B,
 }
 
 /// A window: one run of the client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WindowResult {
-    /// Whose server.
+    /// Side of the measured server.
     pub side: Which,
-    /// From 0; windows of the same round are a pair.
+    /// Round, from 0. Windows of the same round are a pair.
     pub round: u32,
-    /// Processor time of the server's processes in the measured time, ns; `null` where the kernel did not tell.
+    /// CPU time of the server's processes in the measured time, in ns. `null` if the kernel did not report it.
     pub server_cpu_ns: Option<u64>,
-    /// What the client found, without histograms.
+    /// The client's result, without histograms.
     pub run: WindowRun,
 }
 
-/// What a client finds: of any method, or of BenchmarkService.
+/// Result of a client, for any method or for BenchmarkService.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum WindowRun {
@@ -107,7 +107,7 @@ pub enum WindowRun {
 }
 
 impl WindowRun {
-    /// Calls, or messages of streams, that ended well, and calls that did not.
+    /// Returns the number of finished calls, or of successful messages of streams plus failed calls.
     pub(crate) fn ended(&self) -> u64 {
         match self {
             Self::Method(run) => {
@@ -118,7 +118,7 @@ impl WindowRun {
         }
     }
 
-    /// Each second.
+    /// Returns the rate per second.
     pub fn rate_per_s(&self) -> f64 {
         match self {
             Self::Method(run) => run.messages_per_s().unwrap_or(run.rate_per_s),
@@ -126,7 +126,7 @@ impl WindowRun {
         }
     }
 
-    /// The same without what takes most of the room.
+    /// Returns the same result without histograms, which take most of the space.
     pub(crate) fn without_histograms(self) -> Self {
         match self {
             Self::Method(run) => Self::Method(Box::new(run.without_histograms())),

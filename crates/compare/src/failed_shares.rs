@@ -1,11 +1,11 @@
-//! The shares of calls that failed or never started, compared.
+//! Compares the shares of calls that failed or never started.
 
 use thalweg_measure::statistics::{Estimate, Interval, PAIRS_MIN};
 
 use crate::cell::{Calls, Cell, Round};
 use crate::verdict::Verdict;
 
-/// B may fail this much more often than A: one point of a hundred.
+/// Tolerated increase of B's share over A's: one percentage point.
 const MARGIN: f64 = 0.01;
 
 /// Shares of calls that failed or never started.
@@ -23,11 +23,11 @@ impl FailedShares {
     /// Compares the shares round by round.
     ///
     /// Failures come in bursts: one stall drops many calls. Calls of a round are therefore not independent, and the
-    /// interval reflects how much rounds differ (Student's t, Welch's for rounds that are not pairs). It is at least as
-    /// wide as if calls were independent, because a few rounds with rare failures may agree by chance. Fewer than
-    /// [`PAIRS_MIN`] rounds have no spread, so that calls count as independent there.
+    /// interval reflects how much rounds differ (Student's t, or Welch's if rounds are not pairs). It is at least as
+    /// wide as for independent calls, because a few rounds with rare failures may agree by chance. With fewer than
+    /// [`PAIRS_MIN`] rounds there is no spread, so calls count as independent.
     ///
-    /// The interval is widened for one of `comparisons`, as all are.
+    /// The interval is widened to be one of `comparisons`.
     pub(crate) fn compared(a: &Cell, b: &Cell, are_pairs: bool, comparisons: usize) -> Self {
         let (of_a, of_b) = (a.calls(), b.calls());
         let by_calls = standard_error(of_a, of_b);
@@ -41,7 +41,7 @@ impl FailedShares {
         Self { a: of_a.failed_share(), b: of_b.failed_share(), difference: estimate.mean_among(comparisons) }
     }
 
-    /// Returns what the difference amounts to, with a margin of one point.
+    /// Returns the verdict on the difference, with a margin of one percentage point.
     pub fn verdict(self) -> Verdict {
         let Interval { low, high } = self.difference;
         match () {
@@ -52,13 +52,13 @@ impl FailedShares {
         }
     }
 
-    /// Returns whether B fails: its share is larger by more than the margin, wherever in the interval the truth lies.
+    /// Returns whether B fails: the whole interval of the difference lies above the margin.
     pub fn fails(self) -> bool {
         self.difference.low > MARGIN
     }
 }
 
-/// Returns the standard error of the difference of both shares if calls are independent.
+/// Returns the standard error of the difference of both shares, assuming independent calls.
 fn standard_error(a: Calls, b: Calls) -> f64 {
     let share = (a + b).failed_share();
     let variance = |calls: Calls| share * (1.0 - share) / calls.total().max(1) as f64;
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::cell::Conditions;
 
-    /// A cell whose rounds have 1,000 calls each, of which so many fail.
+    /// Returns a cell with one round per value, each of 1,000 calls with that many failures.
     fn cell(failed: &[u64]) -> Cell {
         let round = |(number, &failed): (u32, &u64)| Round {
             number,
@@ -117,10 +117,10 @@ mod tests {
         check(&[0; 10], &[0; 10], Verdict::Same, false);
         check(&[0; 10], &[50; 10], Verdict::Worse, true);
         check(&[50; 10], &[0; 10], Verdict::Better, false);
-        // More than the margin over all calls, but one stall of one round.
+        // Above the margin in total, but only because of one stall in one round.
         check(&[0; 5], &[0, 0, 200, 0, 0], Verdict::CannotTell, false);
         check(&[0; 5], &[60, 40, 55, 45, 50], Verdict::Worse, true);
-        // Rounds may agree by chance: 1.3 % of 3,000 calls is 1.3 % ± 0.4 % if calls are independent.
+        // Rounds may agree by chance: for independent calls, 1.3 % of 3,000 is 1.3 % ± 0.4 %.
         check(&[0; 3], &[13; 3], Verdict::Worse, false);
     }
 

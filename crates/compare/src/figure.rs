@@ -1,4 +1,4 @@
-//! What is compared.
+//! Figures that are compared.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,35 +6,35 @@ use std::str::FromStr;
 use serde::Serialize;
 use thalweg_measure::figures::{grouped, time};
 
-/// A figure that loads have.
+/// A figure of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(into = "&'static str")]
 pub enum Figure {
-    /// Calls that ended with OK, or messages of streams, each second.
+    /// Calls that ended with OK, or messages of streams, per second.
     Rate,
     /// Mean latency.
     Mean,
     /// Median latency.
     P50,
-    /// 90 % are no longer.
+    /// 90th percentile of latency.
     P90,
-    /// 95 % are no longer.
+    /// 95th percentile of latency.
     P95,
-    /// 99 % are no longer.
+    /// 99th percentile of latency.
     P99,
-    /// Processor time of the client for a call.
+    /// CPU time of the client per call.
     ClientCpu,
-    /// Processor time of the server for a call.
+    /// CPU time of the server per call.
     ServerCpu,
 }
 
-/// A name that is no figure's.
+/// A name that matches no figure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown figure `{0}`: rate, mean, p50, p90, p95, p99, client-cpu, server-cpu")]
 pub struct UnknownFigure(String);
 
 impl Figure {
-    /// All, in the order of reports.
+    /// All figures, in report order.
     pub const ALL: [Self; 8] = [
         Self::Rate,
         Self::Mean,
@@ -46,7 +46,7 @@ impl Figure {
         Self::ServerCpu,
     ];
 
-    /// The name on the command line and in JSON.
+    /// Returns the name on the command line and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rate => "rate",
@@ -60,7 +60,7 @@ impl Figure {
         }
     }
 
-    /// The name in tables.
+    /// Returns the name in tables.
     pub fn label(self) -> &'static str {
         match self {
             Self::Mean => "mean latency",
@@ -70,12 +70,12 @@ impl Figure {
         }
     }
 
-    /// Whether more of it is better.
+    /// Returns whether a higher value is better.
     pub fn is_good(self) -> bool {
         self == Self::Rate
     }
 
-    /// With its unit.
+    /// Formats a value with its unit.
     pub fn shown(self, value: f64) -> String {
         if self.is_good() { format!("{}/s", grouped(value)) } else { time(value) }
     }

@@ -1,4 +1,4 @@
-//! Sides from result files, as they are named on a command line.
+//! Reads sides from the result files named on a command line.
 
 use std::path::{Path, PathBuf};
 
@@ -18,10 +18,10 @@ pub struct Stacks<'a> {
 }
 
 impl Side {
-    /// Reads two or more sides, the base first, and says whether their rounds are pairs.
+    /// Reads two or more sides, the base first, and returns whether their rounds are pairs.
     ///
-    /// Each of `files` is a side: a file, files with commas between them, or a folder. A single file has both sides:
-    /// of a comparison, or of a study of which `stacks` names two.
+    /// Each of `files` is a side: a file, several files separated by commas, or a folder. A single file contains both
+    /// sides: a comparison, or a study in which `stacks` names two.
     ///
     /// # Errors
     ///
@@ -69,10 +69,10 @@ impl Side {
     }
 }
 
-/// The files of a side.
+/// Returns the files of a side.
 fn paths(side: &str) -> Result<Vec<PathBuf>, SideError> {
     let mut paths = Vec::new();
-    // A file may have commas in its name.
+    // A file name may contain commas.
     let whole = Path::new(side);
     let parts: Vec<&Path> =
         if whole.exists() { vec![whole] } else { side.split(',').map(Path::new).collect() };
@@ -91,7 +91,7 @@ fn paths(side: &str) -> Result<Vec<PathBuf>, SideError> {
     Ok(paths)
 }
 
-/// Names of sides: those of their files if they differ, else the whole paths.
+/// Returns names of sides: their file names if these differ, otherwise whole paths.
 fn labels(sides: &[String]) -> Vec<String> {
     let short = |side: &String| {
         let path = Path::new(side.split(',').next().unwrap_or(side));

@@ -32,7 +32,7 @@
 //! # Ok::<(), Box<dyn Error>>(())
 //! ```
 
-// The command prints, by one way.
+// Only the command prints.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod baseline;

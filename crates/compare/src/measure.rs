@@ -1,4 +1,4 @@
-//! Measures two servers in turns: both run all the time, and one of them is idle while the other is driven.
+//! Measures two servers alternately. Both run all the time; one is idle while the other is under load.
 
 mod build;
 mod checkout;
@@ -30,12 +30,12 @@ pub use event::Event;
 pub use plan::{Plan, Servers, SidePlan};
 pub use target::{Target, TargetError};
 
-/// What came of measuring.
+/// Outcome of a measurement.
 #[derive(Debug)]
 pub struct Measured {
-    /// What was found, also where it was cut short.
+    /// The measured windows, even if the measurement was cut short.
     pub comparison: Comparison,
-    /// Why not every window was measured.
+    /// Why some windows were not measured.
     pub cut_short: Option<MeasureError>,
 }
 
@@ -44,8 +44,8 @@ impl Measured {
     ///
     /// # Errors
     ///
-    /// Returns an error if no round was measured on both sides, or what ended the measurement unless that was an
-    /// interrupt.
+    /// Returns an error if no round was measured on both sides. Returns the error that cut the measurement short,
+    /// unless it was an interrupt.
     pub fn report(&self, options: &Options) -> Result<Report, MeasureError> {
         let [a, b] = Side::both(&self.comparison);
         if a.cells.is_empty() || b.cells.is_empty() {
@@ -61,12 +61,12 @@ impl Measured {
     }
 }
 
-/// Builds revisions, starts both servers, measures windows in the order A B, B A, A B …, and ends the servers.
+/// Builds revisions, starts both servers, measures windows in the order A B, B A, A B …, and stops the servers.
 ///
 /// # Errors
 ///
-/// Returns an error if a server does not start. A later error is in [`Measured::cut_short`], beside what was measured
-/// until then.
+/// Returns an error if a server does not start. Later errors are in [`Measured::cut_short`], next to the windows
+/// measured before.
 pub fn measure(
     plan: &Plan,
     interrupt: &Interrupt,
@@ -100,7 +100,7 @@ pub fn measure(
             }
         }
     }
-    // Both end at the same time.
+    // Lets both servers shut down in parallel.
     servers.iter().for_each(Server::ask_to_end);
     Ok(Measured { comparison, cut_short })
 }
@@ -116,7 +116,7 @@ fn window(
     let side = sides.side(which);
     let server = &servers[usize::from(which == Which::B)];
     let driven = Client { plan, side, server: server.id(), interrupt }.run();
-    // That a server is no more says more than what its client says of it.
+    // A server that has exited is a better explanation than its client's error.
     for (server, side) in servers.iter_mut().zip([&sides.a, &sides.b]) {
         if let Some(why) = server.ended() {
             return Err(MeasureError::Ended { name: side.name.clone(), why });

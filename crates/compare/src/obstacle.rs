@@ -1,15 +1,15 @@
-//! What makes two sides no pair.
+//! A difference that makes two sides incomparable.
 
 use std::fmt;
 
-/// Something in which two sides differ so that their figures say nothing of each other.
+/// A difference between two sides that makes their figures incomparable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
-    /// What differs.
+    /// Name of the differing property.
     pub what: String,
-    /// What A has.
+    /// A's value.
     pub a: String,
-    /// What B has.
+    /// B's value.
     pub b: String,
 }
 

@@ -1,4 +1,4 @@
-//! Results of earlier loads, in files of several schemas.
+//! Reads results of earlier loads, in files of several schemas.
 
 mod load_result;
 mod load_run;
@@ -19,20 +19,20 @@ use crate::comparison::{self, Comparison};
 
 pub(crate) use part::Part;
 
-/// What a file has.
+/// Content of a result file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// `thalweg.load-run/2` or `/1`: of `thalweg load`.
+    /// `thalweg.load-run/2` or `/1`, from `thalweg load`.
     Run(Box<LoadRun>),
-    /// `thalweg.load/3`: of `thalweg peer load`.
+    /// `thalweg.load/3`, from `thalweg peer load`.
     Benchmark(Box<LoadResult>),
-    /// `thalweg.lab/5` or `/4`: of `thalweg lab`.
+    /// `thalweg.lab/5` or `/4`, from `thalweg lab`.
     Study(Box<MeasuredStudy>),
-    /// `thalweg.comparison/1`: of `thalweg compare`. Both sides.
+    /// `thalweg.comparison/1`, from `thalweg compare`; contains both sides.
     Comparison(Box<Comparison>),
 }
 
-/// What cannot be compared.
+/// A file that cannot be read or compared.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {why}")]
 pub struct ReadError {
@@ -40,18 +40,18 @@ pub struct ReadError {
     why: String,
 }
 
-/// Reads the text of a results file of a study.
+/// Parses the text of a study's result file.
 pub type ReadStudy = fn(&str) -> Result<MeasuredStudy, String>;
 
-/// Reads a file of any of these schemas, those of studies with `study`.
+/// Reads a file of any of these schemas. `study` parses studies.
 ///
 /// # Errors
 ///
-/// For a file that is not there, and for one that no load wrote.
+/// Returns an error if the file is missing, or is not a valid result of a load.
 pub fn read(path: &Path, study: ReadStudy) -> Result<Input, ReadError> {
     let failed = |why: String| ReadError { path: path.display().to_string(), why };
     let text = fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
-    // Some editors begin a file with a byte order mark.
+    // Some editors insert a byte order mark.
     parse(text.trim_start_matches('\u{feff}'), study).map_err(failed)
 }
 
@@ -92,7 +92,7 @@ fn whole<T: DeserializeOwned>(text: &str) -> Result<Box<T>, String> {
 }
 
 impl Input {
-    /// What it has of one side; `None` of a comparison, which has two.
+    /// Returns its part for one side, or `None` for a comparison, which has two.
     pub(crate) fn part(self) -> Option<Part> {
         match self {
             Self::Run(run) => Some(Part::of_run(&run)),

@@ -1,4 +1,4 @@
-//! What comparing two sides comes to, and how it is written down.
+//! Report of a comparison, and its output formats.
 
 pub(crate) mod csv;
 pub(crate) mod html;

@@ -1,4 +1,4 @@
-//! What was measured of one side.
+//! Measurements of one side.
 
 use thalweg_measure::machine::{Machine, Versions};
 use thalweg_measure::measured::MeasuredStudy;
@@ -7,29 +7,29 @@ use crate::cell::Cell;
 use crate::comparison::{Comparison, MeasuredSide, Which};
 use crate::read::{Input, Part, ReadError};
 
-/// Of a commit's hash so many are shown.
+/// Number of shown digits of a commit's hash.
 const COMMIT_DIGITS: usize = 12;
 
-/// What was measured of A, or of B.
+/// Measurements of A or B.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
-    /// What it is called in reports.
+    /// Name in reports.
     pub name: String,
-    /// Loads, each under other conditions.
+    /// Loads with different conditions.
     pub cells: Vec<Cell>,
-    /// Where they were measured; more than one where machines differ.
+    /// Machines that measured them; several if they differ.
     pub machines: Vec<Machine>,
-    /// Something of it does not say where it was measured.
+    /// Whether a part does not record its machine.
     pub has_unknown_machine: bool,
-    /// With what, where that is known.
+    /// Versions of the programs, if known.
     pub versions: Option<Versions>,
-    /// What a reader must know.
+    /// Warnings for the reader.
     pub notes: Vec<String>,
-    /// Which files, or which server.
+    /// Files or server.
     pub origin: String,
 }
 
-/// What makes no side.
+/// Inputs that do not make a side.
 #[derive(Debug, thiserror::Error)]
 pub enum SideError {
     /// A file cannot be read.
@@ -44,32 +44,32 @@ pub enum SideError {
     /// Both sides are in one file.
     #[error("{0} already has both sides; pass it alone")]
     Both(String),
-    /// There is nothing in it.
+    /// An input has no measurements.
     #[error("{0} has no measurements")]
     Empty(String),
     /// A study has no such pair of client and server.
     #[error("the study has no `{wanted}`: it has {known}")]
     NoStack {
-        /// What was asked for.
+        /// Requested pair.
         wanted: String,
-        /// What there is.
+        /// Pairs in the study.
         known: String,
     },
 }
 
 impl SideError {
-    /// Returns whether other arguments would help.
+    /// Returns whether the arguments are at fault.
     pub fn is_misuse(&self) -> bool {
         matches!(self, Self::Misuse(_) | Self::Both(_) | Self::NoStack { .. })
     }
 }
 
 impl Side {
-    /// Inputs with their names, which become rounds of the same side where their conditions are the same.
+    /// Creates a side from inputs with their names. Inputs with the same conditions become rounds of one cell.
     ///
     /// # Errors
     ///
-    /// For a comparison, which is two sides, and for inputs with nothing in them.
+    /// Returns an error for a comparison, which has two sides, and for an input without measurements.
     pub fn of(name: &str, inputs: Vec<(String, Input)>) -> Result<Self, SideError> {
         let mut side = Self::new(name, of_files(&inputs));
         for (source, input) in inputs {
@@ -82,7 +82,7 @@ impl Side {
         Ok(side)
     }
 
-    /// Both sides of a comparison.
+    /// Returns both sides of a comparison.
     pub fn both(comparison: &Comparison) -> [Self; 2] {
         [(Which::A, &comparison.a), (Which::B, &comparison.b)].map(|(which, measured)| {
             let mut side = Self::new(&measured.name, of_server(measured));
@@ -91,11 +91,11 @@ impl Side {
         })
     }
 
-    /// A stack's windows of a study, as one side of two whose rounds are pairs.
+    /// Returns a stack's windows of a study, as one of two sides whose rounds are pairs.
     ///
     /// # Errors
     ///
-    /// For a stack, or `CLIENT → SERVER`, that the study does not have.
+    /// Returns an error if the study lacks this stack or `CLIENT → SERVER` pair.
     pub fn of_study(results: &MeasuredStudy, stack: &str) -> Result<Self, SideError> {
         let mut side = Self::new(stack, format!("the windows of {stack} in a study"));
         let part = Part::of_study(results, Some(stack));
@@ -109,7 +109,7 @@ impl Side {
         Ok(side)
     }
 
-    /// Returns the same side without the rounds that something other than the server shaped.
+    /// Returns this side without rounds that something other than the server affected.
     pub(crate) fn undisturbed(&self) -> Self {
         let mut side = self.clone();
         side.cells.iter_mut().for_each(|cell| cell.rounds.retain(|round| !round.is_disturbed()));

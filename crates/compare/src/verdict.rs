@@ -1,4 +1,4 @@
-//! What a ratio amounts to.
+//! Verdict on a ratio.
 
 use std::fmt;
 
@@ -7,22 +7,22 @@ use thalweg_measure::statistics::Interval;
 
 use crate::figure::Figure;
 
-/// What the ratio of a figure, B ÷ A, amounts to.
+/// Verdict on the ratio of a figure, B ÷ A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// B is better: the interval does not hold 1, and reaches beyond the margin.
+    /// B is better: the interval excludes 1 and extends beyond the margin.
     Better,
-    /// B is worse, alike.
+    /// B is worse: the interval excludes 1 and extends beyond the margin.
     Worse,
-    /// The whole interval lies within the margin: whatever the difference is, it is no larger.
+    /// The whole interval lies within the margin.
     Same,
-    /// The interval holds 1 and reaches beyond the margin, or there is none.
+    /// The interval includes 1 and extends beyond the margin, or there is no interval.
     CannotTell,
 }
 
 impl Verdict {
-    /// `margin`: 0.05 takes what lies between 1 ÷ 1.05 and 1.05 for the same.
+    /// Judges an interval. A `margin` of 0.05 treats ratios between 1 ÷ 1.05 and 1.05 as equal.
     pub fn of(figure: Figure, interval: Option<Interval>, margin: f64) -> Self {
         match interval {
             None => Self::CannotTell,
@@ -69,7 +69,7 @@ mod tests {
         check(Figure::P99, (1.01, 1.20), Verdict::Worse, false);
         check(Figure::P99, (0.80, 0.90), Verdict::Better, true);
         check(Figure::P99, (0.96, 1.04), Verdict::Same, false);
-        // Not 1, and no larger than the margin.
+        // Excludes 1, but lies within the margin.
         check(Figure::P99, (1.01, 1.04), Verdict::Same, false);
         check(Figure::P99, (0.90, 1.10), Verdict::CannotTell, false);
         assert_eq!(Verdict::of(Figure::Rate, None, 0.05), Verdict::CannotTell);

@@ -1,4 +1,4 @@
-//! Commands of the user's: they run in a shell, and end with what they have started.
+//! Runs the user's commands in a shell, and stops them with all their child processes.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,11 +11,10 @@ use thalweg_measure::process::Process;
 
 use super::error::MeasureError;
 
-/// How often it is looked whether something has ended.
+/// Poll interval for the end of a process.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A shell that does what the command says. What it prints goes where its complaints go, so that the end of both is
-/// known.
+/// Starts a shell that runs `command`. Its stdout goes to stderr, so that the last lines of both are known.
 pub(super) fn shell(
     command: &str,
     directory: Option<&Path>,
@@ -29,11 +28,11 @@ pub(super) fn shell(
     Process::spawn(&mut shell, cpus).map_err(|error| format!("cannot start `sh`: {error}"))
 }
 
-/// Runs the command that builds a revision, in its folder, until it has ended.
+/// Runs the build command of a revision in its folder, and waits for its end.
 ///
 /// # Errors
 ///
-/// With the end of what it said, where it did not end well.
+/// Returns the last lines of its output if it fails.
 pub(super) fn build(
     name: &str,
     command: &str,

@@ -1,4 +1,4 @@
-//! Revisions of a repository, each in a folder of its own.
+//! Checks out revisions of a repository, each in its own folder.
 
 use std::fs;
 use std::io;
@@ -12,52 +12,52 @@ use tempfile::TempDir;
 #[derive(Clone, Debug)]
 pub(super) struct Repository {
     root: PathBuf,
-    /// Where in it the command was called: revisions are built and run in the same folder of theirs.
+    /// Current folder, relative to the root. Revisions are built and run in their copy of it.
     prefix: PathBuf,
 }
 
-/// A revision in a work tree of its own, which is removed when this is dropped.
+/// A revision in its own work tree, which is removed on drop.
 #[derive(Debug)]
 pub(super) struct Checkout {
     repository: Repository,
     work_tree: PathBuf,
     commit: String,
-    /// Holds the work tree.
+    /// Contains the work tree.
     _folder: TempDir,
 }
 
-/// A revision that cannot be had.
+/// Error of a checkout.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckoutError {
-    /// This is no repository, or has no such revision.
+    /// The folder is not in a repository, or the repository has no such revision.
     #[error("{0}")]
     Unknown(String),
-    /// Git, or the file system, failed.
+    /// Git or the file system failed.
     #[error("cannot check {revision} out: {why}")]
     Failed {
-        /// Which revision.
+        /// The revision.
         revision: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
 impl Repository {
-    /// The one that this folder is in.
+    /// Returns the repository that contains this folder.
     ///
     /// # Errors
     ///
-    /// Where it is in none, or there is no `git`.
+    /// Returns an error if the folder is not in a repository, or if `git` is missing.
     pub(super) fn at(folder: &Path) -> Result<Self, CheckoutError> {
         let ask = |what: &str| git(folder, &["rev-parse", what]).map_err(CheckoutError::Unknown);
         Ok(Self { root: ask("--show-toplevel")?.into(), prefix: ask("--show-prefix")?.into() })
     }
 
-    /// The hash of the commit that a revision names.
+    /// Returns the hash of the commit that a revision names.
     ///
     /// # Errors
     ///
-    /// Where it names none.
+    /// Returns an error if the revision does not exist.
     pub(super) fn commit(&self, revision: &str) -> Result<String, CheckoutError> {
         let commit = format!("{revision}^{{commit}}");
         git(&self.root, &["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]).map_err(|_| {
@@ -65,18 +65,18 @@ impl Repository {
         })
     }
 
-    /// Puts the commit into a work tree of its own, in a temporary folder.
+    /// Checks the commit out into its own work tree, in a temporary folder.
     ///
     /// # Errors
     ///
-    /// Where git does not.
+    /// Returns an error if git fails.
     pub(super) fn checkout(&self, commit: &str) -> Result<Checkout, CheckoutError> {
         let failed = |why: String| CheckoutError::Failed { revision: commit.to_owned(), why };
         let folder = tempfile::Builder::new().prefix("thalweg-compare-").tempdir();
         let folder = folder.map_err(|error| failed(error.to_string()))?;
         let work_tree = folder.path().join("work-tree");
         let path = work_tree.display().to_string();
-        // Made first: what is half checked out is removed, too.
+        // Created first, so that an incomplete work tree is removed, too.
         let checkout =
             Checkout { repository: self.clone(), work_tree, commit: commit.to_owned(), _folder: folder };
         git(&self.root, &["worktree", "add", "--quiet", "--detach", &path, commit]).map_err(failed)?;
@@ -85,7 +85,7 @@ impl Repository {
 }
 
 impl Checkout {
-    /// The folder in it that is like the one in which the command was called.
+    /// Returns the work tree's copy of the folder in which the command was started.
     pub(super) fn folder(&self) -> PathBuf {
         self.work_tree.join(&self.repository.prefix)
     }
@@ -99,7 +99,7 @@ impl Checkout {
 impl Drop for Checkout {
     fn drop(&mut self) {
         if self.work_tree.exists() {
-            // What git does not remove is in a temporary folder that is removed, and git forgets it by itself.
+            // A failure is harmless: the temporary folder is removed anyway, and git prunes stale work trees.
             let path = self.work_tree.display().to_string();
             let _ = git(&self.repository.root, &["worktree", "remove", "--force", &path]);
             let _ = fs::remove_dir_all(&self.work_tree);
@@ -107,7 +107,7 @@ impl Drop for Checkout {
     }
 }
 
-/// What git says; or why it failed. It is in a process group of its own, so that a Ctrl-C does not end it half-way.
+/// Returns git's output, or its error output. Git runs in its own process group, so that Ctrl-C does not interrupt it.
 fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(arguments).stdin(Stdio::null()).process_group(0);

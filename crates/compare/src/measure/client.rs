@@ -1,4 +1,4 @@
-//! One window: a `thalweg load` of its own, so that each begins alike and its processor time is its own.
+//! Runs one window as a separate `thalweg load` process, with equal starting conditions and its own CPU time.
 
 use std::process::Command;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use super::error::MeasureError;
 use super::plan::{Plan, SidePlan};
 use crate::comparison::WindowRun;
 
-/// How long a client may take beyond its times: calls under way at the end come back within their own timeout.
+/// Time that a client may take beyond warm-up and window: calls in flight at the end have their own timeout.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A client that is ready to be started.
+/// A client that is ready to start.
 pub(super) struct Client<'a> {
     pub(super) plan: &'a Plan,
     pub(super) side: &'a SidePlan,
-    /// The server's process.
+    /// Process id of the server.
     pub(super) server: u32,
     pub(super) interrupt: &'a Interrupt,
 }
 
-/// The usage of both processes in the measured time.
+/// CPU usage of both processes in the measured time.
 struct Used {
     sides: Sides,
     begin: Option<Sample>,
@@ -32,7 +32,7 @@ struct Used {
 
 impl Watch for Used {
     fn announced(&mut self, announcement: Announcement) {
-        // Unknown if the kernel does not tell.
+        // `None` if the kernel does not report it.
         let now = self.sides.sample().ok();
         match announcement {
             Announcement::Measuring => self.begin = now,
@@ -45,7 +45,7 @@ impl Watch for Used {
 }
 
 impl Client<'_> {
-    /// Runs it to its end: what it found, and the server's processor time in the measured time, ns.
+    /// Runs the client to its end. Returns its result, and the server's CPU time in the measured time, in ns.
     pub(super) fn run(&self) -> Result<(WindowRun, Option<u64>), MeasureError> {
         let failed = |why: String| MeasureError::Client { name: self.side.name.clone(), why };
         let Plan { client_cpus, server_cpus, warm_up, window, .. } = self.plan;
@@ -66,7 +66,7 @@ impl Client<'_> {
         if self.interrupt.is_asked() {
             return Err(MeasureError::Interrupted);
         }
-        // A run whose calls failed exits with 1 and still says what it saw: its JSON counts, and not its code.
+        // A run with failed calls exits with 1 but still prints its result: the JSON counts, not the exit code.
         let mut run: WindowRun = serde_json::from_str(&client.text).map_err(|error| {
             let words = client.process.last_words();
             failed(match words.strip_prefix("error: ") {
@@ -76,7 +76,7 @@ impl Client<'_> {
             })
         })?;
         let usage = client.watch.usage;
-        // The client knows of itself; who kept the server from its CPU is seen from here.
+        // The client checks itself; only this process knows what kept the server from its CPU.
         if let (WindowRun::Method(run), Some(usage)) = (&mut run, &usage)
             && run.is_valid()
         {

@@ -1,4 +1,4 @@
-//! What keeps a comparison from being measured.
+//! Errors of a measurement.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use super::checkout::CheckoutError;
 use super::target::{Target, TargetError};
 use crate::compare::Refused;
 
-/// Why it cannot begin, or go on.
+/// Why a measurement cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
     /// A server's address is unknown.
@@ -24,52 +24,52 @@ pub enum MeasureError {
     /// There is no current folder.
     #[error("cannot read the current folder: {0}")]
     Folder(io::Error),
-    /// Another program would be measured.
+    /// The address is in use, so another program would be measured.
     #[error(
         "{target} is already in use, and {name} should listen there; stop that process, or use another address"
     )]
     Taken {
-        /// Which side.
+        /// Name of the side.
         name: String,
-        /// Where.
+        /// Address.
         target: String,
     },
-    /// A server never came to listen.
+    /// A server did not start listening.
     #[error("the server of {name}, `{command}`, does not listen at {target}: {why}")]
     Start {
-        /// Which side.
+        /// Name of the side.
         name: String,
         /// Its command.
         command: String,
-        /// Where it was to listen.
+        /// Expected address.
         target: String,
-        /// Why it does not, or the end of what it said.
+        /// The reason, or the last lines of its output.
         why: String,
     },
-    /// A server ended by itself.
+    /// A server exited on its own.
     #[error("the server of {name} ended while it was measured: {why}")]
     Ended {
-        /// Which side.
+        /// Name of the side.
         name: String,
-        /// How, and the end of what it said.
+        /// Exit status and the last lines of its output.
         why: String,
     },
-    /// The client did not say what it found.
+    /// The client returned no result.
     #[error("the load on {name} failed: {why}")]
     Client {
-        /// Which side.
+        /// Name of the side.
         name: String,
-        /// What it said.
+        /// Its output.
         why: String,
     },
     /// A revision could not be built.
     #[error("`{command}` failed for {name}: {why}")]
     Build {
-        /// Which revision.
+        /// Name of the revision.
         name: String,
-        /// What was to build it.
+        /// Build command.
         command: String,
-        /// The end of what it said.
+        /// The last lines of its output.
         why: String,
     },
     /// There are no calls to compare.
@@ -87,7 +87,7 @@ pub enum MeasureError {
 }
 
 impl MeasureError {
-    /// Returns whether other arguments would help.
+    /// Returns whether the arguments are at fault.
     pub fn is_misuse(&self) -> bool {
         matches!(self, Self::Target(_) | Self::OneTarget(_) | Self::Checkout(CheckoutError::Unknown(_)))
     }

@@ -5,27 +5,27 @@ use std::time::Duration;
 use super::plan::SidePlan;
 use crate::comparison::WindowRun;
 
-/// Told how it goes on.
+/// A progress event.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A revision is built.
+    /// The build of a revision starts.
     Builds {
         /// The revision's name on the command line.
         revision: &'a str,
-        /// The begin of the commit's hash.
+        /// First digits of the commit's hash.
         commit: &'a str,
     },
-    /// A server is started.
+    /// A server is about to start.
     Starts(&'a SidePlan),
     /// A window has ended.
     Window {
-        /// Whose.
+        /// The measured side.
         side: &'a SidePlan,
-        /// From 0.
+        /// Round, from 0.
         round: u32,
         /// The run's result.
         run: &'a WindowRun,
-        /// How long the windows to come will take, as those so far did.
+        /// Estimated remaining time, from the windows so far.
         left: Duration,
     },
 }

@@ -1,4 +1,4 @@
-//! What is measured, and how.
+//! Plan of a measurement.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use thalweg_measure::cpus::CpuList;
 use super::target::Target;
 use crate::comparison::{Revision, Which};
 
-/// Two servers, and the load on them.
+/// Two servers and their load.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The servers, A first.
@@ -17,7 +17,7 @@ pub struct Plan {
     pub names: Vec<String>,
     /// Addresses of A and of B [default: 127.0.0.1:{port}].
     pub targets: [Option<String>; 2],
-    /// `thalweg`, whose `load` drives them.
+    /// The `thalweg` executable, whose `load` is the client.
     pub program: PathBuf,
     /// Arguments of `load` besides the target, the times and the format.
     pub load: Vec<String>,
@@ -35,18 +35,18 @@ pub struct Plan {
     pub client_cpus: Option<CpuList>,
 }
 
-/// How servers come about. A `{port}` in a command becomes a free port.
+/// Commands that start the servers. A `{port}` in a command becomes a free port.
 #[derive(Clone, Debug)]
 pub enum Servers {
-    /// By a command for each.
+    /// With one command each.
     Commands([String; 2]),
-    /// By one command, in a work tree of each revision.
+    /// With the same command, in a work tree of each revision.
     Revisions {
-        /// The revisions of this folder's git repository.
+        /// Revisions of the git repository of the current folder.
         revisions: [String; 2],
-        /// Builds a revision.
+        /// Command that builds a revision.
         build: Option<String>,
-        /// Starts a revision's server.
+        /// Command that starts a revision's server.
         command: String,
     },
 }
@@ -56,17 +56,17 @@ pub enum Servers {
 pub struct SidePlan {
     /// Name in reports.
     pub name: String,
-    /// What starts it, for `sh`.
+    /// Command that starts it, run by `sh`.
     pub command: String,
-    /// Where the command runs; `None`: here.
+    /// Working directory of the command; `None` is the current one.
     pub directory: Option<PathBuf>,
-    /// Where it listens.
+    /// Address it listens on.
     pub target: Target,
     /// The revision that was checked out and built for it, if any.
     pub revision: Option<Revision>,
 }
 
-/// Both servers, ready to be started.
+/// Both servers, ready to start.
 #[derive(Debug)]
 pub(super) struct Sides {
     pub(super) a: SidePlan,

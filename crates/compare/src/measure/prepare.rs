@@ -1,4 +1,4 @@
-//! Makes servers ready to be started: revisions are checked out and built, and each server gets its address.
+//! Prepares servers: checks out and builds revisions, and assigns addresses.
 
 use std::env;
 
@@ -12,10 +12,10 @@ use super::plan::{Plan, Servers, SidePlan, Sides};
 use super::target::{FreePorts, Target};
 use crate::comparison::Revision;
 
-/// Digits of a commit's hash that are shown.
+/// Number of shown digits of a commit's hash.
 const COMMIT_DIGITS: usize = 12;
 
-/// Work trees last as long as the checkouts.
+/// Returns both sides, and the checkouts, which must outlive the servers.
 pub(super) fn prepare(
     plan: &Plan,
     interrupt: &Interrupt,
@@ -59,7 +59,7 @@ pub(super) fn prepare(
     Ok((sides, checkouts))
 }
 
-/// Both revisions, built.
+/// Checks out and builds both revisions.
 fn checkouts(
     revisions: &[String; 2],
     build_command: Option<&str>,

@@ -1,4 +1,4 @@
-//! A server that somebody's command starts.
+//! A server started by the user's command.
 
 use std::thread;
 use std::time::Instant;
@@ -10,14 +10,14 @@ use super::build::{LOOK_EVERY, shell};
 use super::error::MeasureError;
 use super::plan::{Plan, SidePlan};
 
-/// It listens until it is dropped.
+/// A running server, stopped on drop.
 #[derive(Debug)]
 pub(super) struct Server {
     process: Process,
 }
 
 impl Server {
-    /// Starts it, and waits until it takes connections.
+    /// Starts it, and waits until it accepts connections.
     pub(super) fn start(side: &SidePlan, plan: &Plan, interrupt: &Interrupt) -> Result<Self, MeasureError> {
         let failed = |why: String| MeasureError::Start {
             name: side.name.clone(),
@@ -40,7 +40,7 @@ impl Server {
                 return Err(failed(why));
             }
             if Instant::now() > deadline {
-                // What it said is known once it has ended.
+                // Its output is complete only after it has exited.
                 let _ = server.process.end();
                 let seconds = plan.start_within.as_secs_f64();
                 return Err(failed(format!("not within {seconds} s. {}", server.process.last_words())));
@@ -50,12 +50,12 @@ impl Server {
         Ok(server)
     }
 
-    /// The number of its first process.
+    /// Returns the id of its first process.
     pub(super) fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// How it ended, and the end of what it said, if it is no more.
+    /// Returns its exit status and the last lines of its output, if it has exited.
     pub(super) fn ended(&mut self) -> Option<String> {
         if !self.process.has_ended() {
             return None;
@@ -64,7 +64,7 @@ impl Server {
         Some(format!("{status}: {}", self.process.last_words()))
     }
 
-    /// Asks it to end.
+    /// Asks it to shut down.
     pub(super) fn ask_to_end(&self) {
         self.process.ask_to_end();
     }

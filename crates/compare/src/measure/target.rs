@@ -1,4 +1,4 @@
-//! Where a server listens.
+//! Addresses of servers.
 
 use std::fmt;
 use std::io;
@@ -9,21 +9,21 @@ use std::time::Duration;
 
 use thalweg_measure::target;
 
-/// In a command or a target, a port that is free.
+/// Placeholder for a free port, in a command or a target.
 const PORT: &str = "{port}";
-/// Where a server is that is told a port and nothing else.
+/// Target of a server that gets only a port.
 const TARGET_DEFAULT: &str = "127.0.0.1:{port}";
-/// How long connecting may take before it is tried again.
+/// Timeout of one connection attempt.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(1);
 
-/// A target as [`target::parse`] gives it.
+/// A target in the syntax of [`target::parse`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target(String);
 
-/// A target that nobody knows.
+/// A server's address cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// Nothing says where the server listens.
+    /// Neither a port nor a target is given.
     #[error(
         "unknown address of `{0}`; write {{port}} for its port in the command, or name the address with --target, \
          --a-target or --b-target"
@@ -34,12 +34,12 @@ pub enum TargetError {
     NoPort(#[from] io::Error),
 }
 
-/// Ports that are free, all of them different.
+/// Reserves free ports, all different.
 #[derive(Debug, Default)]
 pub(super) struct FreePorts(Vec<TcpListener>);
 
 impl FreePorts {
-    /// The system's choice. Nobody else gets it until this is dropped.
+    /// Reserves a port chosen by the system, until `self` is dropped.
     fn take(&mut self) -> io::Result<u16> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
@@ -49,11 +49,11 @@ impl FreePorts {
 }
 
 impl Target {
-    /// Where the command listens, and the command with a port in place of `{port}`.
+    /// Returns the server's target, and the command with `{port}` replaced.
     ///
     /// # Errors
     ///
-    /// Where neither the command has a port to be replaced nor a target is named.
+    /// Returns an error if the command has no `{port}` and no target is given.
     pub(super) fn of(
         command: &str,
         target: Option<&str>,
@@ -71,7 +71,8 @@ impl Target {
         Ok((Self(target.replace(PORT, &port)), command.replace(PORT, &port)))
     }
 
-    /// Whether something takes connections there now; an error for what is no target, where nothing ever will.
+    /// Returns whether something accepts connections there now. Returns an error if the target is invalid, so that
+    /// waiting is pointless.
     pub(super) fn accepts(&self) -> io::Result<bool> {
         if let Some(path) = self.0.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
@@ -85,12 +86,12 @@ impl Target {
         match target::addresses(&self.0) {
             Ok(addresses) => Ok(addresses.iter().any(takes)),
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Err(error),
-            // The name may come to have an address.
+            // The name may resolve later.
             Err(_) => Ok(false),
         }
     }
 
-    /// Its text.
+    /// Returns the target's text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -132,7 +133,7 @@ mod tests {
         assert!(Target(format!("https://localhost:{port}/")).accepts().unwrap());
         assert!(Target(format!("ipv4:127.0.0.2:1,127.0.0.1:{port}")).accepts().unwrap());
         assert!(Target("ipv4:hello".to_owned()).accepts().is_err());
-        // Nobody listens there; a port that was just given back may be another process's by now.
+        // Port 1, because another process may already use a port that was just released.
         assert!(!Target("127.0.0.1:1".to_owned()).accepts().unwrap());
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");

@@ -1,4 +1,4 @@
-//! `thalweg.load/3`: a load at BenchmarkService.
+//! `thalweg.load/3`: a load on BenchmarkService.
 
 use thalweg_load::record::{Handing, LaneRule, LoadResult, LoadSettings, Note};
 use thalweg_measure::size::ByteSize;
@@ -10,7 +10,7 @@ use crate::cell::{Calls, Cell, Conditions, Round};
 use crate::figure::Figure;
 
 impl Part {
-    /// A run is one round. It has no parts.
+    /// Converts a run to one round, without intervals.
     pub(crate) fn of_benchmark(result: &LoadResult) -> Self {
         Self {
             cells: vec![cell_of_benchmark(result, 0, None)],
@@ -21,7 +21,7 @@ impl Part {
     }
 }
 
-/// The run as one round of this number.
+/// Converts the run to a cell with one round of this number.
 pub(super) fn cell_of_benchmark(result: &LoadResult, number: u32, server_cpu_ns: Option<f64>) -> Cell {
     let client_cpu =
         result.client_cpu_per_call.map(|cpu| of_all_that_ended(cpu, result.messages, result.error_count()));

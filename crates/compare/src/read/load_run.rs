@@ -8,20 +8,20 @@ use super::part::Part;
 use crate::cell::{Calls, Cell, Conditions, Figures, Round};
 use crate::figure::Figure;
 
-/// An interval that is shorter than this share of the others is the rest of a run, and no part like them.
+/// Minimum length of an interval, relative to the configured one; a shorter remainder is dropped.
 const WHOLE_SHARE_MIN: f64 = 0.5;
 
 impl Part {
-    /// A run is one round; its intervals are its parts.
+    /// Converts a run to one round with its intervals.
     pub(crate) fn of_run(run: &LoadRun) -> Self {
         let cell = cell_of_run(run, 0, None);
         Self { cells: vec![cell], machine: run.machine.clone(), versions: None, notes: unfinished(run) }
     }
 }
 
-/// The run as one round of this number.
+/// Converts the run to a cell with one round of this number.
 pub(super) fn cell_of_run(run: &LoadRun, number: u32, server_cpu_ns: Option<f64>) -> Cell {
-    // Streams that were to last a given time are judged by their messages.
+    // Streams with a fixed duration are judged by their messages.
     let messages = run.timed_messages(run.messages_sent, run.messages_received);
     let latency = if messages.is_some() { &run.reply } else { &run.latency };
     let client_cpu = match messages {
@@ -35,7 +35,7 @@ pub(super) fn cell_of_run(run: &LoadRun, number: u32, server_cpu_ns: Option<f64>
         .with(Figure::Rate, Some(run.messages_per_s().unwrap_or(run.rate_per_s)))
         .with(Figure::ClientCpu, client_cpu)
         .with(Figure::ServerCpu, server_cpu_ns);
-    // What never began is of these, too.
+    // Includes calls that never started.
     let starts = run.starts();
     Cell {
         conditions: conditions(run),
@@ -51,7 +51,7 @@ pub(super) fn cell_of_run(run: &LoadRun, number: u32, server_cpu_ns: Option<f64>
     }
 }
 
-/// A note on a run that had not ended.
+/// Returns a note if the run had not finished.
 pub(super) fn unfinished(run: &LoadRun) -> Vec<String> {
     run.so_far.then(|| "the run had not finished".to_owned()).into_iter().collect()
 }
@@ -71,12 +71,12 @@ fn conditions(run: &LoadRun) -> Conditions {
     Conditions::new(conditions)
 }
 
-/// What a call that ended with OK is said to have cost, shared by those that failed: they cost something, too.
+/// Spreads CPU time per successful call over all finished calls, because failed calls use CPU time, too.
 pub(super) fn of_all_that_ended(per_ok: CpuTime, ok: u64, failed: u64) -> f64 {
     (per_ok.user_ns + per_ok.system_ns) * ok as f64 / (ok + failed).max(1) as f64
 }
 
-/// Latencies as figures.
+/// Converts latencies to figures.
 pub(super) fn timed(latency: Option<Latency>) -> Figures {
     let ns = |of: fn(&Latency) -> f64| latency.as_ref().map(of);
     Figures::default()
@@ -87,7 +87,7 @@ pub(super) fn timed(latency: Option<Latency>) -> Figures {
         .with(Figure::P99, ns(|latency| latency.p99 as f64))
 }
 
-/// Those that are whole.
+/// Returns the intervals of full length.
 fn intervals(run: &LoadRun) -> Vec<Figures> {
     let ends = run.intervals.iter().skip(1).map(|next| next.at_ns).chain([run.duration_ns]);
     let lengths = run.intervals.iter().zip(ends);

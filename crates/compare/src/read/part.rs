@@ -1,18 +1,18 @@
-//! What one file has of a side.
+//! Content of one file for one side.
 
 use thalweg_measure::machine::{Machine, Versions};
 
 use crate::cell::Cell;
 
-/// What one file, or one side of it, has.
+/// Content of one file, or of one side in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Part {
-    /// Loads, each under other conditions.
+    /// Loads with different conditions.
     pub(crate) cells: Vec<Cell>,
-    /// Where it was measured, if it says so.
+    /// Machine, if recorded.
     pub(crate) machine: Option<Machine>,
-    /// With what, if it says so.
+    /// Versions of the programs, if recorded.
     pub(crate) versions: Option<Versions>,
-    /// What a reader must know.
+    /// Warnings for the reader.
     pub(crate) notes: Vec<String>,
 }

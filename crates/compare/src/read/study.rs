@@ -1,4 +1,4 @@
-//! A study of calls.
+//! A study of the lab.
 
 use thalweg_measure::measured::{MeasuredCell, MeasuredStudy, MeasuredWindow};
 use thalweg_measure::wording::counted;
@@ -9,7 +9,7 @@ use crate::cell::{Cell, Conditions, Round};
 use crate::figure::Figure;
 
 impl Part {
-    /// Its cells: of one stack alone, or of all, whose name is then one of the conditions.
+    /// Converts the cells of one stack, or of all stacks, with the stack's name as a condition.
     pub(crate) fn of_study(results: &MeasuredStudy, stack: Option<&str>) -> Self {
         let is_wanted = |cell: &&MeasuredCell| stack.is_none_or(|stack| cell.pair.as_deref() == Some(stack));
         let mut excluded = 0;

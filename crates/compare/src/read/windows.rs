@@ -1,4 +1,4 @@
-//! `thalweg.comparison/1`: the windows of one side.
+//! `thalweg.comparison/1`, one side at a time.
 
 use super::load_result::cell_of_benchmark;
 use super::load_run::{cell_of_run, unfinished};
@@ -7,7 +7,7 @@ use crate::cell::Cell;
 use crate::comparison::{Comparison, Which, WindowResult, WindowRun};
 
 impl Part {
-    /// One side's windows, each a round.
+    /// Converts the windows of one side, each to a round.
     pub(crate) fn of_comparison(comparison: &Comparison, which: Which) -> Self {
         let mut all: Option<Cell> = None;
         let mut notes = Vec::new();

@@ -1,13 +1,13 @@
-//! A line for each figure of each load, for spreadsheets.
+//! CSV for spreadsheets, with a line for each figure of each load.
 
 use thalweg_measure::page::table::Columns;
 
 use super::model::{Compared, Report};
 
-/// The line of a figure: its report and its load.
+/// A line: its report, load and figure.
 type Row<'r> = (&'r Report, String, &'r Compared);
 
-/// All reports of one call of the command. Times are in ns. The load of a mean over several loads is empty.
+/// Formats all reports of one run of the command. Times are in ns. The load is empty for means over several loads.
 pub fn csv(reports: &[Report]) -> String {
     let rows = reports.iter().flat_map(|report| {
         let of_cells = report.cells.iter().flat_map(move |cell| {

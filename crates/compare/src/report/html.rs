@@ -1,4 +1,4 @@
-//! One self-contained page, in the style of the lab's: the verdict first, then what it is told from.
+//! A self-contained HTML page in the lab's style: the verdict first, then its evidence.
 
 mod answer;
 mod bar;
@@ -15,10 +15,10 @@ use super::json::json;
 use super::model::Report;
 
 const STYLE: &str = include_str!("../../assets/compare.css");
-/// Items of a list beyond this many are folded away.
+/// Maximum number of unfolded list items.
 const ITEMS_OPEN: usize = 4;
 
-/// All reports of one call of the command, which `command` is, as a shell takes it.
+/// Formats all reports of one run of the command. `command` is its shell command line.
 pub fn page(reports: &[Report], now: &str, command: &str) -> String {
     let (json, csv) = (json(reports), csv(reports));
     let downloads = [
@@ -54,7 +54,7 @@ pub fn page(reports: &[Report], now: &str, command: &str) -> String {
     .html()
 }
 
-/// By what each side fails, and which side, where there are several; nothing where the cards say it all.
+/// Returns the failures of each side, prefixed with its name if there are several. Empty if the cards show them all.
 fn failures(reports: &[Report]) -> Vec<String> {
     let of = |report: &Report| {
         let side = if reports.len() > 1 { format!("{}: ", report.b) } else { String::new() };
@@ -66,7 +66,7 @@ fn failures(reports: &[Report]) -> Vec<String> {
     reports.iter().filter(untold).flat_map(of).collect()
 }
 
-/// What a reader must know, each once.
+/// Returns the distinct warnings.
 fn warnings(reports: &[Report]) -> Vec<String> {
     let mut warnings: Vec<String> = Vec::new();
     for warning in reports.iter().flat_map(|report| &report.warnings) {

@@ -8,7 +8,7 @@ use super::model::{CellReport, Compared, Intervals, Report};
 use crate::figure::Figure;
 use crate::verdict::Verdict;
 
-/// What the reports of comparisons say they are.
+/// Schema name of comparison reports.
 pub const REPORT_SCHEMA: &str = "thalweg.comparison-report/1";
 
 #[derive(Serialize)]
@@ -68,7 +68,7 @@ struct ComparedJson {
     fails: bool,
 }
 
-/// All reports of one call of the command.
+/// Formats all reports of one run of the command.
 pub fn json(reports: &[Report]) -> String {
     let comparisons = reports.iter().map(of_report).collect();
     let document = Document { schema: REPORT_SCHEMA, comparisons };

@@ -5,7 +5,7 @@ use thalweg_measure::printable;
 use super::model::{Compared, Report};
 use super::words;
 
-/// The whole report: blocks with an empty line between them.
+/// Formats a report as blocks separated by empty lines.
 pub fn markdown(report: &Report) -> String {
     let (a, b) = (escaped(&report.a), escaped(&report.b));
     let mut blocks = vec![format!("### {b} against {a}: {}", report.headline())];
@@ -43,7 +43,7 @@ fn table(a: &str, b: &str, figures: &[Compared]) -> String {
     head.into_iter().chain(figures.iter().map(row)).collect::<Vec<_>>().join("\n")
 }
 
-/// What would end a cell, or begin something else than text.
+/// Escapes characters that would end a cell or start markup.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in printable::line(&text.replace('\n', " ")).chars() {

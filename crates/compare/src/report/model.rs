@@ -1,4 +1,4 @@
-//! What comparing two sides comes to.
+//! Result of a comparison.
 
 use serde::Serialize;
 use thalweg_measure::figures::{percent, ratio_figure};
@@ -11,50 +11,51 @@ use crate::failed_shares::FailedShares;
 use crate::figure::Figure;
 use crate::verdict::Verdict;
 
-/// A headline names this many figures of a kind.
+/// Maximum number of figures of a kind that a headline names.
 const NAMED_MAX: usize = 4;
-/// How the headline starts if B is better.
+/// Start of the headline if B is better.
 const BETTER: &str = "better, ";
 
-/// B beside A.
+/// Report of B compared with A.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// The base's name.
+    /// Name of the base.
     pub a: String,
-    /// The other one's.
+    /// Name of the other side.
     pub b: String,
-    /// Which files, or which servers, A and B are.
+    /// Files or servers of A and B.
     pub origins: [String; 2],
-    /// What lies within it is the same.
+    /// Relative difference that counts as equal.
     pub margin: f64,
-    /// How many confidence intervals hold together.
+    /// Number of simultaneous confidence intervals.
     pub intervals: Intervals,
-    /// Rounds were measured in turns.
+    /// Whether rounds were measured alternately.
     pub is_paired: bool,
-    /// By load.
+    /// Results of each load.
     pub cells: Vec<CellReport>,
-    /// Over all loads; empty where there is one.
+    /// Means over all loads; empty for a single load.
     pub overall: Vec<Compared>,
-    /// By what B fails: nothing, and it does not.
+    /// Reasons why B fails; empty if it passes.
     pub failures: Vec<String>,
-    /// Why nothing can be told: the windows that are not valid, in a sentence, if too few others are left.
+    /// Why there is no result: a sentence on the invalid windows, if too few valid ones are left.
     pub no_answer: Option<String>,
-    /// Figures that were chosen to judge B by, and that no load has of both sides.
+    /// Figures chosen to judge B that no load has on both sides.
     pub not_measured: Vec<Figure>,
-    /// What a reader must know.
+    /// Warnings for the reader.
     pub warnings: Vec<String>,
-    /// Where it was measured, where that is known.
+    /// Machine, if known.
     pub machine: Option<Machine>,
-    /// With what.
+    /// Versions of the programs, if known.
     pub versions: Option<Versions>,
 }
 
-/// The number of confidence intervals in each of two families. Those of a family hold together with 95 %.
+/// Number of confidence intervals in each of two families. The intervals of a family hold together with 95 %
+/// confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Intervals {
-    /// Of judged figures and of the shares of failed calls.
+    /// Intervals of judged figures and of shares of failed calls.
     pub judged: usize,
-    /// Of all other figures.
+    /// Intervals of all other figures.
     pub others: usize,
 }
 
@@ -64,42 +65,42 @@ impl Intervals {
     }
 }
 
-/// One load.
+/// Results of one load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellReport {
-    /// What was asked for.
+    /// The load's settings.
     pub conditions: Conditions,
-    /// A schedule said when calls were to begin.
+    /// Whether a schedule determined when calls start (open loop).
     pub is_open: bool,
-    /// Those that both sides have.
+    /// Figures that both sides have.
     pub figures: Vec<Compared>,
-    /// The shares of calls that failed or never began.
+    /// Shares of calls that failed or never started.
     pub failed: FailedShares,
-    /// Calls that a schedule had and that never began, of A and of B.
+    /// Scheduled calls that never started, of A and of B.
     pub dropped: (u64, u64),
 }
 
 /// A figure of both sides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Compared {
-    /// Which.
+    /// The figure.
     pub figure: Figure,
-    /// The geometric mean of A's rounds; `None` over several loads.
+    /// Geometric mean of A's rounds; `None` for means over several loads.
     pub a: Option<f64>,
-    /// Of B's.
+    /// Geometric mean of B's rounds; `None` for means over several loads.
     pub b: Option<f64>,
-    /// Rounds of A and of B that it is told from.
+    /// Number of rounds of A and of B.
     pub rounds: (usize, usize),
     /// B ÷ A.
     pub ratio: f64,
-    /// Where it lies: with 95 % confidence together with the other [`Intervals`] of
-    /// its family. `None` of fewer than three rounds.
+    /// Confidence interval of the ratio: 95 % together with the other [`Intervals`] of its family. `None` for fewer
+    /// than three rounds.
     pub interval: Option<Interval>,
-    /// What it amounts to.
+    /// Verdict on the ratio.
     pub verdict: Verdict,
-    /// B fails if it is worse by more than the margin.
+    /// Whether B fails if it is worse by more than the margin.
     pub is_gated: bool,
-    /// The whole interval lies beyond the margin, whichever side of it.
+    /// Whether the whole interval lies beyond the margin, on either side.
     pub is_beyond: bool,
 }
 
@@ -111,7 +112,7 @@ impl CellReport {
 }
 
 impl Compared {
-    /// `0.67 × (0.65–0.68)`.
+    /// Formats the ratio with its interval: `0.67 × (0.65–0.68)`.
     pub(crate) fn factor(&self) -> String {
         match self.ends() {
             Some(ends) => format!("{} × ({ends})", ratio_figure(self.ratio)),
@@ -119,12 +120,12 @@ impl Compared {
         }
     }
 
-    /// `0.65–0.68`.
+    /// Formats the interval: `0.65–0.68`.
     pub(crate) fn ends(&self) -> Option<String> {
         self.interval.map(|it| format!("{}–{}", ratio_figure(it.low), ratio_figure(it.high)))
     }
 
-    /// Whether it makes B fail.
+    /// Returns whether this figure makes B fail.
     pub fn fails(&self) -> bool {
         self.is_gated && self.is_worse_beyond()
     }
@@ -135,12 +136,12 @@ impl Compared {
 }
 
 impl Report {
-    /// Returns the verdict in one line: whether B fails and by what, otherwise what the judged figures say. It names
+    /// Returns the verdict in one line: the reasons if B fails, otherwise the verdicts of judged figures. It names
     /// every figure whose whole interval lies beyond the margin, judged or not.
     pub fn headline(&self) -> String {
         let is_better = |compared: &Compared| compared.is_beyond && compared.verdict == Verdict::Better;
         let lead = self.lead();
-        // What the lead names is not said again.
+        // Do not repeat what the lead names.
         let is_told = lead.starts_with(BETTER);
         let short = |is_wanted: &dyn Fn(&Compared) -> bool| -> Vec<String> {
             let wanted = self.named().filter(|(_, compared)| is_wanted(compared));
@@ -188,14 +189,14 @@ impl Report {
         }
     }
 
-    /// Returns whether it stays open if B is worse by more than the margin: a judged figure, or the share of failed
-    /// calls, is not sure enough.
+    /// Returns whether a judged figure or the share of failed calls is too uncertain to tell if B is worse by more than
+    /// the margin.
     pub fn is_inconclusive(&self) -> bool {
         let is_open = || !self.judged_by(|it| matches!(it, Verdict::CannotTell | Verdict::Worse)).is_empty();
         self.failures.is_empty() && (self.no_answer.is_some() || is_open())
     }
 
-    /// Returns by what B fails.
+    /// Returns the reasons why B fails.
     pub(crate) fn failing(&self) -> Vec<String> {
         let mut failures = self.names(Compared::fails);
         for cell in self.cells.iter().filter(|cell| cell.failed.fails()) {
@@ -212,12 +213,12 @@ impl Report {
         failures
     }
 
-    /// Returns the names of what B is judged by and has such a verdict, each once.
+    /// Returns the distinct names of judged figures with a wanted verdict.
     pub fn judged_by(&self, is_wanted: impl Fn(Verdict) -> bool) -> Vec<String> {
         let figures = self.named().filter(|(_, compared)| compared.is_gated && is_wanted(compared.verdict));
         let mut names: Vec<String> =
             figures.map(|(_, compared)| compared.figure.label().to_owned()).collect();
-        // That as many calls fail is no news.
+        // Equal shares of failed calls are not worth a mention.
         let is_told =
             |cell: &&CellReport| cell.failed.verdict() != Verdict::Same && is_wanted(cell.failed.verdict());
         names.extend(
@@ -228,13 +229,13 @@ impl Report {
         names
     }
 
-    /// Returns such figures with their ratios and intervals: `p50 is 1.08 × (1.07–1.08)`.
+    /// Returns the wanted figures with their ratios and intervals: `p50 is 1.08 × (1.07–1.08)`.
     fn names(&self, is_wanted: impl Fn(&Compared) -> bool) -> Vec<String> {
         let wanted = self.named().filter(|(_, compared)| is_wanted(compared));
         wanted.map(|(name, compared)| format!("{name} is {}", compared.factor())).collect()
     }
 
-    /// All figures, each with its load where there are several.
+    /// Returns all figures with their names, including the load if there are several.
     fn named(&self) -> impl Iterator<Item = (String, &Compared)> {
         let several = self.cells.len() > 1;
         let of_cells = self.cells.iter().flat_map(move |cell| {
@@ -246,7 +247,7 @@ impl Report {
     }
 }
 
-/// The first of them, and how many there are more.
+/// Joins the first names, and counts the rest.
 fn few(names: &[String]) -> String {
     let (shown, others) = names.split_at(names.len().min(NAMED_MAX));
     let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };

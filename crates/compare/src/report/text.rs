@@ -1,4 +1,4 @@
-//! For a terminal.
+//! Text for a terminal.
 
 use thalweg_measure::printable;
 use thalweg_measure::text::{aligned, wrapped};
@@ -6,7 +6,7 @@ use thalweg_measure::text::{aligned, wrapped};
 use super::model::{Compared, Report};
 use super::words;
 
-/// A table for each load, and what a reader must know.
+/// Formats a report: a table for each load, then the warnings.
 pub fn text(report: &Report) -> String {
     let Report { a, b, .. } = report;
     let title = format!("{b} against {a}: {}", report.headline());
@@ -29,7 +29,7 @@ pub fn text(report: &Report) -> String {
 fn table(Report { a, b, .. }: &Report, figures: &[Compared]) -> String {
     let head = ["", a, b, &format!("{b} ÷ {a}"), "95 %", "verdict"].map(ToString::to_string);
     let rows: Vec<[String; 6]> = std::iter::once(head).chain(figures.iter().map(words::row)).collect();
-    // What is set flush right is the figures; words are flush left.
+    // Figures are right-aligned, words left-aligned.
     let (names, verdicts) = (flush_left(&rows, 0), flush_left(&rows, 5));
     let cells = rows.iter().zip(names).zip(verdicts).map(|((row, name), verdict)| {
         let mut cells = vec![name];
@@ -43,7 +43,7 @@ fn table(Report { a, b, .. }: &Report, figures: &[Compared]) -> String {
 
 fn flush_left(rows: &[[String; 6]], column: usize) -> Vec<String> {
     let width = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    // A longer one cannot be formatted.
+    // The formatter's maximum width.
     let width = width.min(u16::MAX.into());
     rows.iter().map(|row| format!("{:<width$}", row[column])).collect()
 }

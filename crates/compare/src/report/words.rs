@@ -1,4 +1,4 @@
-//! Sentences that several forms of a report have.
+//! Sentences shared by several formats.
 
 use thalweg_measure::figures::{percent, ratio_figure};
 use thalweg_measure::wording::counted;
@@ -6,7 +6,7 @@ use thalweg_measure::wording::counted;
 use super::model::{Compared, Report};
 use crate::figure::Figure;
 
-/// How it was measured.
+/// Describes the method.
 pub(super) fn method(report: &Report) -> String {
     let (a, b) = report
         .cells
@@ -25,7 +25,7 @@ pub(super) fn method(report: &Report) -> String {
     format!("{rounds}; margin {}; 95 % for {intervals} together", percent(report.margin))
 }
 
-/// Where it was measured, and with what; nothing where nobody knows.
+/// Describes the machine and the versions, if known.
 pub(super) fn place(report: &Report) -> Option<String> {
     let machine = report.machine.as_ref().map(|machine| {
         let processors = counted(machine.cores as u64, "processor");
@@ -36,18 +36,18 @@ pub(super) fn place(report: &Report) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// The verdict, and whether all of the interval lies beyond the margin.
+/// Formats the verdict, and whether the whole interval lies beyond the margin.
 pub(super) fn verdict(compared: &Compared) -> String {
     let beyond = if compared.is_beyond { ", beyond the margin" } else { "" };
     format!("{}{beyond}", compared.verdict)
 }
 
-/// The value of a side, or a dash.
+/// Formats a side's value, or a dash.
 pub(super) fn value(compared: &Compared, value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_owned(), |value| compared.figure.shown(value))
 }
 
-/// Name, values of both sides, ratio, interval and verdict.
+/// Returns name, values of both sides, ratio, interval and verdict.
 pub(super) fn row(compared: &Compared) -> [String; 6] {
     [
         compared.figure.label().to_owned(),

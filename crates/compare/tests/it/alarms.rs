@@ -1,4 +1,4 @@
-//! How often equal servers are called worse, and how often a slower one is found: many comparisons of simulated rounds.
+//! Measures false alarms for equal servers, and how often a slower one is found, over many simulated comparisons.
 
 use thalweg_compare::{
     Calls, Cell, Conditions, Figure, Figures, Options, Report, Round, Side, Together, compare,
@@ -8,25 +8,25 @@ use crate::support::options;
 
 /// Rounds of a comparison, as by default.
 const ROUNDS: usize = 10;
-/// Calls of a window.
+/// Calls per window.
 const CALLS: u64 = 2000;
-/// Comparisons of equal servers for each noise.
+/// Comparisons of equal servers per noise.
 const EQUAL: usize = 400;
-/// Comparisons with a slower server for each noise.
+/// Comparisons with a slower server per noise.
 const SLOWER: usize = 200;
 
-/// What disturbs the windows of both servers alike, as the logarithm of how much slower calls get.
+/// Noise in the windows of both servers, as the logarithm of the slowdown.
 #[derive(Clone, Copy, Debug)]
 enum Noise {
-    /// 1 %, independent from window to window: handlers that sleep, on a quiet machine.
+    /// 1 %, independent between windows: handlers that sleep, on a quiet machine.
     Slight,
     /// 2 %, independent.
     Quiet,
     /// 10 %, independent.
     Loud,
-    /// 10 %, of which each window inherits 80 % from the one before: something else runs now and then.
+    /// 10 %, 80 % of which carries over from the previous window: other programs run now and then.
     Correlated,
-    /// Student's t with three degrees of freedom: now and then a window is far off.
+    /// Student's t with three degrees of freedom: occasional outliers.
     HeavyTails,
     /// One window in ten takes up to twice as long.
     Stalls,
@@ -54,7 +54,7 @@ impl Noise {
     }
 }
 
-/// How calls fail, alike of both servers.
+/// Failures, the same for both servers.
 #[derive(Clone, Copy, Debug)]
 enum Failing {
     /// One call in a thousand, independently.
@@ -74,7 +74,7 @@ impl Failing {
     }
 }
 
-/// A window whose calls take `slower` times as long. Its figures vary together, and its tail more than the rest.
+/// Returns a window whose calls take `slower` times as long. Its figures vary together, the tail most.
 fn window(number: u32, slower: f64, tail: f64, calls: Calls) -> Round {
     let figures = Figures::default()
         .with(Figure::Rate, Some(8000.0 / slower))
@@ -88,7 +88,7 @@ fn window(number: u32, slower: f64, tail: f64, calls: Calls) -> Round {
     Round { number, figures, calls, ..Round::default() }
 }
 
-/// Compares two servers, of which B is `slower` by this factor, in windows A B, B A, A B …
+/// Compares two servers in windows A B, B A, A B …; B is slower by the factor `slower`.
 fn compared(noise: Noise, failing: Failing, slower: f64, random: &mut Random) -> Report {
     let (mut rounds, mut before) = ([Vec::new(), Vec::new()], 0.0);
     for round in 0..ROUNDS {
@@ -111,7 +111,7 @@ fn compared(noise: Noise, failing: Failing, slower: f64, random: &mut Random) ->
     compare(&a, &b, Together::Pairs, &Options { fail_on: None, ..options() }).unwrap()
 }
 
-/// The requirement is 2 % of alarms. Found: at most one in 400, and 2 % of headlines that name any figure.
+/// The limit is 2 % of alarms. Measured: at most one in 400, and 2 % of headlines that name any figure.
 #[test]
 fn equal_servers_are_rarely_called_worse() {
     for noise in Noise::ALL {
@@ -132,7 +132,7 @@ fn equal_servers_are_rarely_called_worse() {
     }
 }
 
-/// 50 ms against 54 ms, where the machine is quiet enough for a margin of 5 %.
+/// 50 ms against 54 ms, on a machine quiet enough for a margin of 5 %.
 #[test]
 fn handler_slower_by_8_percent_is_found() {
     for failing in [Failing::Rarely, Failing::InBursts] {

@@ -1,4 +1,4 @@
-//! What is compared, what it comes to, and what is refused.
+//! Comparisons, their results and rejections.
 
 use thalweg_compare::{
     Comparison, Figure, Options, Report, Side, Together, Verdict, Which, WindowRun, compare, text,
@@ -28,7 +28,7 @@ fn runs_of_the_same_load_are_rounds() {
     assert_eq!(report.failures, [""; 0]);
     assert!(report.headline().starts_with("better, rate is 2.0 × (1.97–2.0), p50 is 0.50 × ("), "{report:?}");
     assert!(report.warnings[0].contains("were not measured alternately"), "{:?}", report.warnings);
-    // The other way round B is worse, which is a failure.
+    // With the sides swapped, B is worse, which is a failure.
     let report = apart(&rates("old", &faster), &rates("new", &STEADY));
     assert_eq!(figure(&report, "rate").verdict, Verdict::Worse);
     assert!(report.failures[0].starts_with("rate is 0.50 × ("), "{:?}", report.failures);
@@ -52,7 +52,7 @@ fn a_single_run_of_each_is_told_by_its_intervals_with_a_warning() {
     let rate = figure(&report, "rate");
     assert_eq!((rate.rounds, rate.verdict, rate.fails()), ((5, 5), Verdict::Worse, true));
     assert!(report.warnings.iter().any(|it| it.contains("are not independent")), "{:?}", report.warnings);
-    // Processor time is the run's alone: a ratio without an interval.
+    // CPU time is known for the whole run only: a ratio without an interval.
     let cpu = figure(&report, "client-cpu");
     assert!(cpu.interval.is_none() && cpu.verdict == Verdict::CannotTell, "{cpu:?}");
 }
@@ -75,7 +75,7 @@ fn a_run_without_intervals_says_nothing_of_how_sure_it_is() {
 
 #[test]
 fn what_drifts_is_no_difference_where_rounds_are_pairs() {
-    // From round to round both lose a third; of each pair B has 2 % less.
+    // Both lose a third per round; within each pair B is 2 % slower.
     let rounds: Vec<(f64, f64)> =
         (0..6).map(|round| 10_000.0 * 0.67_f64.powi(round)).map(|rate| (rate, rate * 0.98)).collect();
     let measured = comparison(&rounds);
@@ -182,7 +182,7 @@ fn of_several_loads_each_is_compared_and_their_mean() {
     assert_eq!(report.cells.len(), 2);
     let overall = report.overall.iter().find(|compared| compared.figure == Figure::Rate).unwrap();
     assert!((overall.ratio - 1.0).abs() < 1e-9 && overall.verdict == Verdict::Same, "{overall:?}");
-    // That the mean is the same does not save the one that is slower.
+    // An equal mean does not excuse the slower load.
     assert_eq!(report.failures.len(), 3);
     assert!(report.failures.iter().all(|it| it.contains("of shop.Orders/List")), "{:?}", report.failures);
     let alone = "1 load of old without a match in new, for example shop.Orders/Drop";
@@ -264,7 +264,7 @@ fn more_failed_calls_are_worse_whatever_the_figures_say() {
 #[test]
 fn processor_time_is_of_all_calls_that_ended() {
     let mut measured = comparison(&[(1000.0, 1000.0); 4]);
-    // Of B every second call fails: it is called as often, and takes as much time in all.
+    // Every second call to B fails: as many calls, and as much CPU time in total.
     for window in measured.windows.iter_mut().filter(|window| window.side == Which::B) {
         let WindowRun::Method(run) = &mut window.run else { panic!("it is of a method") };
         (run.ok, run.failed) = (run.ok / 2, run.ok / 2);
@@ -272,7 +272,7 @@ fn processor_time_is_of_all_calls_that_ended() {
     }
     let [a, b] = Side::both(&measured);
     let report = compare(&a, &b, Together::Pairs, &options()).unwrap();
-    // The servers' are 10 µs a call of A and 20 µs of B.
+    // The servers use 10 µs per call of A and 20 µs of B.
     assert!((figure(&report, "server-cpu").ratio - 2.0).abs() < 1e-9, "{report:?}");
     assert!((figure(&report, "client-cpu").ratio - 1.0).abs() < 1e-9, "{report:?}");
     let warned = "CPU time is divided by all that finished";
@@ -287,7 +287,7 @@ fn calls_that_never_began_are_failed_ones() {
         run.dropped = dropped;
         run
     };
-    // Of 5000 calls that ended, and those that never began.
+    // 5000 calls finished; the dropped ones come on top.
     let report = apart(&side("old", vec![open(0)]), &side("new", vec![open(500), open(500)]));
     assert_eq!(
         report.failures,
@@ -299,7 +299,7 @@ fn calls_that_never_began_are_failed_ones() {
     assert_eq!(report.failures, [""; 0]);
 }
 
-/// Of a scenario a schedule has flows, here of five calls.
+/// The schedule of a scenario counts flows, here of five calls each.
 #[test]
 fn flows_that_never_began_are_failed_flows() {
     let open = |dropped: u64| {
@@ -330,7 +330,7 @@ fn what_never_began_in_any_window_counts() {
     assert!(report.failures[0].contains("did not start"), "{:?}", report.failures);
 }
 
-/// A handler that sleeps 54 ms instead of 50, whose rate and tail are noisy.
+/// A handler sleeps 54 ms instead of 50 ms, with a noisy rate and tail.
 #[test]
 fn median_beyond_the_margin_is_named_although_the_rate_cannot_be_told() {
     let noise = [0.8, 1.3, 0.9, 1.2, 1.0, 0.7, 1.25, 1.1, 0.85, 1.15];
@@ -349,7 +349,7 @@ fn median_beyond_the_margin_is_named_although_the_rate_cannot_be_told() {
     assert_eq!(figure(&report, "rate").verdict, Verdict::CannotTell);
     assert_eq!(report.headline(), "worse, p50 is 1.08 × (1.08–1.08)");
     assert!(text(&report).starts_with("new against old: worse, p50 is 1.08 × (1.08–1.08)\n"), "{report:?}");
-    // What is not judged is named, too, and fails nothing.
+    // Figures that are not judged are named, too, without failing B.
     let options = Options { fail_on: Some(vec![Figure::Rate]), ..options() };
     let report = compare(&a, &b, Together::Apart, &options).unwrap();
     assert_eq!(report.failures, [""; 0]);
@@ -390,7 +390,7 @@ fn one_stall_that_drops_calls_is_no_failure_of_its_side() {
     assert_eq!(report.headline().split(';').next(), Some("can't tell by failed calls"));
 }
 
-/// Windows of two servers, of which B's in these rounds were disturbed and half as fast.
+/// Returns windows of two servers. In `rounds`, B was disturbed and half as fast.
 fn disturbed(rounds: std::ops::Range<usize>) -> Comparison {
     let rates: Vec<(f64, f64)> = (0..6)
         .map(|round| if rounds.contains(&round) { (1000.0, 500.0) } else { (1000.0, 1001.0) })
@@ -435,7 +435,7 @@ fn without_enough_valid_windows_there_is_no_answer() {
         report.headline()
     );
     assert!(report.is_inconclusive() && report.failures.is_empty() && report.not_measured.is_empty());
-    // Calls that fail, or never end, may be the server's doing, and a client that is the limit tells of slower servers.
+    // Failed or unfinished calls may be the server's fault, and a client limit does not hide slower servers.
     for cause in [Cause::NotMeasured, Cause::ClientLimit] {
         let mut broken = disturbed(0..6);
         for window in &mut broken.windows {

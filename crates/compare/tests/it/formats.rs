@@ -1,4 +1,4 @@
-//! How a report is written down.
+//! Output formats of a report.
 
 use serde_json::Value;
 use thalweg_compare::{Comparison, Report, Side, Together, compare, csv, json, markdown, page, text};
@@ -69,7 +69,7 @@ fn the_page_is_one_file_and_what_is_text_stays_text() {
     let page = page(&[report], "2026-11-26T00:00:00Z", "thalweg compare a.json b.json -O html");
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("Comparison · 2026-11-26"));
     assert!(!page.contains("<script>alert"), "markup came from a name");
-    // Bars and verdicts are there, and nothing is loaded from elsewhere.
+    // Bars and verdicts are present, and nothing is loaded from elsewhere.
     assert!(page.contains("<tr class=\"worse fails\">") && page.matches("class=\"point\"").count() == 8);
     assert!(!page.contains("src=\"http") && !page.contains("@import"));
     assert!(page.contains("<code>thalweg compare a.json b.json -O html</code>"));

@@ -1,4 +1,4 @@
-//! Comparisons of figures that are made up: one binary for all modules.
+//! Comparisons of synthetic figures, in one test binary.
 
 mod alarms;
 mod compare;

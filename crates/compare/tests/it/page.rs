@@ -1,4 +1,4 @@
-//! The page as a browser shows it, at the widths of a desk and of a hand, light and dark, of comparisons of all kinds.
+//! Pages of comparisons in a browser: desktop and phone widths, light and dark theme.
 
 #[path = "../../../lab/src/tests/browser.rs"]
 mod browser;
@@ -11,19 +11,19 @@ use crate::support::{comparison, options, rates, run, run_of_intervals, side};
 
 const STEADY: [f64; 5] = [1000.0, 1010.0, 990.0, 1005.0, 995.0];
 const LONG: &str = "feature/a-name-without-any-space-that-is-longer-than-a-telephone-is-wide-20261126";
-/// As WCAG has it: of texts, of large ones and of what is drawn.
+/// Minimum contrast for text (WCAG).
 const CONTRAST_MIN: f64 = 4.5;
 const CONTRAST_DRAWN_MIN: f64 = 3.0;
 
-/// Looks at the page as a reader does, by both themes: how well each text and mark stands out from what is behind it,
-/// whether each verdict is in sight without scrolling sideways, and what went wrong in scripts.
+/// Checks the page in both themes: contrast of texts and marks, verdicts visible without horizontal scrolling, and
+/// script errors.
 const LOOK: &str = include_str!("look.html");
 
 fn compared(a: &Side, b: &Side, together: Together) -> Report {
     compare(a, b, together, &options()).unwrap()
 }
 
-/// The page's elements, of which nothing went wrong.
+/// Returns the page's DOM after checking it for errors.
 fn shown(name: &str, width: u32, reports: &[Report]) -> String {
     let page = page(reports, "2026-11-26T00:00:00Z", "thalweg compare a.json b.json") + PROBE + LOOK;
     let dom = shown_page(&format!("compare-{name}-{width}"), width, &page);
@@ -47,7 +47,7 @@ fn shown(name: &str, width: u32, reports: &[Report]) -> String {
     dom
 }
 
-/// At both widths.
+/// Checks the page at both widths.
 fn check(name: &str, reports: &[Report], says: &[&str]) {
     for width in [1280, 390] {
         let dom = shown(name, width, reports);

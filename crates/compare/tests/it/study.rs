@@ -21,7 +21,7 @@ fn cells_of_two_studies_are_matched() {
     let report = compare(&a, &b, Together::Apart, &options()).unwrap();
     assert_eq!(report.cells.len(), a.cells.len());
     assert!(report.cells.len() > 10 && !report.overall.is_empty());
-    // The same figures: whatever could be told is the same.
+    // Both sides have the same figures.
     assert!(report.overall.iter().all(|compared| (compared.ratio - 1.0).abs() < 1e-9), "{report:?}");
     assert!(report.failures.is_empty());
 }
@@ -34,7 +34,7 @@ fn stacks_of_one_study_are_sides() {
     assert!(error.contains("the study has no `tonic`: it has thalweg"), "{error}");
 }
 
-/// The sample three times over, and beside each window one of tonic's at half the rate.
+/// Returns the sample three times, each window paired with one of tonic at half the rate.
 pub(crate) fn of_two_stacks() -> Input {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/src/tests/sample/results.json");
     let mut study: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
@@ -47,7 +47,7 @@ pub(crate) fn of_two_stacks() -> Input {
             let mut theirs = ours.clone();
             theirs["pair"] = json!({"client": "tonic", "server": "tonic"});
             if let Some(rate) = theirs["measured"]["rate_per_s"].as_f64() {
-                // What slows one round slows both of its windows.
+                // A slow round affects both of its windows.
                 ours["measured"]["rate_per_s"] = (rate / f64::from(1 + round)).into();
                 theirs["measured"]["rate_per_s"] = (rate / f64::from(1 + round) / 2.0).into();
             }

@@ -1,4 +1,4 @@
-//! Runs and comparisons whose figures are made up: none was measured.
+//! Synthetic runs and comparisons.
 
 use serde_json::{Value, json};
 use thalweg_compare::{
@@ -7,13 +7,13 @@ use thalweg_compare::{
 use thalweg_load::LoadRun;
 use thalweg_measure::machine::{Machine, Versions};
 
-/// A machine that nobody has.
+/// Returns a fictitious machine.
 pub(crate) fn machine() -> Machine {
     let machine = json!({"cpu": "Abacus 9", "cores": 4, "kernel": "Linux 6.0", "memory_bytes": 8_u64 << 30});
     serde_json::from_value(machine).unwrap()
 }
 
-/// A closed loop at this rate, whose latencies follow from it: with 64 calls in flight the mean is 64 ÷ rate.
+/// Returns a closed loop at this rate, with matching latencies: with 64 calls in flight the mean is 64 ÷ rate.
 pub(crate) fn run(rate_per_s: f64) -> LoadRun {
     let latency = latency(rate_per_s);
     let mut timing = latency.clone();
@@ -43,7 +43,7 @@ fn latency(rate_per_s: f64) -> Value {
     })
 }
 
-/// A run with an interval a second, at these rates.
+/// Returns a run with one interval per second, at these rates.
 pub(crate) fn run_of_intervals(rates: &[f64]) -> LoadRun {
     let mut run = run(rates.iter().sum::<f64>() / rates.len() as f64);
     let interval = |(at, rate): (u64, &f64)| {
@@ -58,18 +58,18 @@ pub(crate) fn run_of_intervals(rates: &[f64]) -> LoadRun {
     run
 }
 
-/// Runs as rounds of one side.
+/// Returns a side with these runs as rounds.
 pub(crate) fn side(name: &str, runs: Vec<LoadRun>) -> Side {
     let input = |run| (format!("{name}.json"), Input::Run(Box::new(run)));
     Side::of(name, runs.into_iter().map(input).collect()).unwrap()
 }
 
-/// Runs at these rates.
+/// Returns a side with runs at these rates.
 pub(crate) fn rates(name: &str, rates: &[f64]) -> Side {
     side(name, rates.iter().map(|rate| run(*rate)).collect())
 }
 
-/// Windows in turns, at these rates of A and B; the server's processor time is 10 µs a call of A, and 20 µs of B.
+/// Returns alternating windows at these rates of A and B. The server's CPU time is 10 µs per call of A and 20 µs of B.
 pub(crate) fn comparison(rounds: &[(f64, f64)]) -> Comparison {
     let measured = |name: &str| MeasuredSide {
         name: name.to_owned(),
@@ -117,7 +117,7 @@ pub(crate) fn options() -> Options {
     Options { margin: 0.05, fail_on: None, force: false }
 }
 
-/// A figure of the only load.
+/// Returns a figure of the only load.
 pub(crate) fn figure(report: &Report, name: &str) -> thalweg_compare::Compared {
     let figures = &report.cells[0].figures;
     *figures.iter().find(|compared| compared.figure.name() == name).unwrap_or_else(|| panic!("no {name}"))

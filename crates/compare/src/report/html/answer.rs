@@ -1,4 +1,4 @@
-//! The verdict, and the figures that it is of.
+//! The verdict and the figures behind it.
 
 use maud::{Markup, html};
 use thalweg_measure::figures::{bound, ratio_figure};
@@ -8,7 +8,7 @@ use super::table::{bound_value, class};
 use crate::report::model::{Compared, Report};
 use crate::report::words;
 
-/// The window's title.
+/// Returns the page's title.
 pub(super) fn title(reports: &[Report]) -> String {
     match reports {
         [] => "Nothing was compared".to_owned(),
@@ -17,7 +17,7 @@ pub(super) fn title(reports: &[Report]) -> String {
     }
 }
 
-/// What there is to see without scrolling.
+/// Formats the part that is visible without scrolling.
 pub(super) fn hero(reports: &[Report], now: &str) -> Markup {
     html! {
         section.hero {
@@ -41,7 +41,7 @@ fn answer(report: &Report) -> String {
     format!("{} against {}: {}", report.b, report.a, report.headline())
 }
 
-/// What was compared, and where it was measured.
+/// Formats what was compared, and on which machine.
 fn lede(reports: &[Report], first: &Report) -> Markup {
     let load = match first.cells.as_slice() {
         [one] => one.conditions.line(),
@@ -57,7 +57,7 @@ fn lede(reports: &[Report], first: &Report) -> Markup {
     }
 }
 
-/// Of all loads, or of the only one.
+/// Returns the figures over all loads, or those of the only load.
 pub(super) fn figures(report: &Report) -> &[Compared] {
     if report.overall.is_empty() {
         report.cells.first().map_or(&[][..], |cell| &cell.figures)
@@ -66,7 +66,7 @@ pub(super) fn figures(report: &Report) -> &[Compared] {
     }
 }
 
-/// One for each figure that is judged.
+/// Formats a card for each judged figure.
 fn cards(report: &Report) -> Markup {
     html! {
         @for compared in figures(report).iter().filter(|compared| compared.is_gated) { (card(report, compared)) }

@@ -1,19 +1,19 @@
-//! A ratio as a picture: where its interval lies beside 1 and the margin, by the logarithm.
+//! A ratio as a bar: its interval, 1 and the margin on a logarithmic scale.
 
 use maud::{Markup, html};
 
 use crate::report::model::Compared;
 
-/// Bars reach from half to double.
+/// Bars reach from ½ to 2.
 const SCALE: f64 = std::f64::consts::LN_2;
-/// From half to double.
+/// Width from ½ to 2.
 const WIDTH: f64 = 200.0;
-/// Room for points at the ends.
+/// Space for points at both ends.
 const ROOM: f64 = 8.0;
 const HEIGHT: f64 = 20.0;
 const MIDDLE: f64 = HEIGHT / 2.0;
 
-/// The names of the scale's ends and middle, above bars.
+/// Formats the scale's labels, above the bars.
 pub(super) fn scale() -> Markup {
     let texts = [(at(0.5), "start", "½"), (at(1.0), "middle", "1"), (at(2.0), "end", "2")];
     html! {
@@ -24,7 +24,7 @@ pub(super) fn scale() -> Markup {
     }
 }
 
-/// What lies beyond the scale is an arrow at its end.
+/// Formats a bar. Values beyond the scale are arrows at its end.
 pub(super) fn bar(compared: &Compared, margin: f64) -> Markup {
     let (from, to) = (at(1.0 / (1.0 + margin)), at(1.0 + margin));
     let x = at(compared.ratio);
@@ -50,7 +50,7 @@ pub(super) fn bar(compared: &Compared, margin: f64) -> Markup {
     }
 }
 
-/// To a tenth of a pixel.
+/// Returns the x coordinate of a ratio, to a tenth of a pixel.
 fn at(ratio: f64) -> f64 {
     let place = ROOM + WIDTH / 2.0 * (1.0 + (ratio.ln() / SCALE).clamp(-1.0, 1.0));
     (place * 10.0).round() / 10.0

@@ -1,4 +1,4 @@
-//! The loads of one comparison: all of them in a table, and the figures of each.
+//! The loads of one comparison: an overview table, and the figures of each.
 
 use maud::{Markup, html};
 use thalweg_measure::page::parts::breakable;
@@ -8,10 +8,10 @@ use crate::cell::Conditions;
 use crate::report::model::{CellReport, Compared, Report};
 use crate::report::words;
 
-/// With more loads than this those that do not fail are folded away.
+/// With more loads than this, those that do not fail are folded.
 const LOADS_OPEN: usize = 3;
 
-/// A load with its name and the place that links lead to.
+/// A load with its name and anchor.
 struct Load<'a> {
     name: String,
     anchor: String,
@@ -38,7 +38,8 @@ pub(super) fn section(number: usize, report: &Report) -> Markup {
     }
 }
 
-/// What all loads have in common, which the names of several leave out.
+/// Returns the conditions that all loads share, and the loads. With several loads, their names leave the shared
+/// conditions out.
 fn loads(number: usize, report: &Report) -> (String, Vec<Load<'_>>) {
     let all: Vec<&Conditions> = report.cells.iter().map(|cell| &cell.conditions).collect();
     let (common, own) = Conditions::divided(&all);
@@ -50,7 +51,7 @@ fn loads(number: usize, report: &Report) -> (String, Vec<Load<'_>>) {
     (common.line(), report.cells.iter().zip(names).enumerate().map(load).collect())
 }
 
-/// What is judged of each load.
+/// Returns the judged figures of each load.
 fn overview<'a>(loads: &[Load<'a>]) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     for Load { name, anchor, cell } in loads {
@@ -65,7 +66,7 @@ fn overview<'a>(loads: &[Load<'a>]) -> Vec<Row<'a>> {
     rows
 }
 
-/// What is judged, or else the first figure.
+/// Returns the judged figures, or the first figure if none is judged.
 fn shown(cell: &CellReport) -> Vec<&Compared> {
     let judged: Vec<&Compared> = cell.figures.iter().filter(|compared| compared.is_gated).collect();
     if judged.is_empty() { cell.figures.iter().take(1).collect() } else { judged }
@@ -86,7 +87,7 @@ fn figures(report: &Report, Load { name, anchor, cell }: &Load<'_>, is_folded: b
     }
 }
 
-/// What is judged, in a word or two.
+/// Formats the verdicts of judged figures.
 fn verdicts(cell: &CellReport) -> Markup {
     html! {
         @for compared in cell.figures.iter().filter(|compared| compared.is_gated) {

@@ -1,4 +1,4 @@
-//! What names, ratios and verdicts mean, and how it was measured.
+//! Explains names, ratios, verdicts and the method.
 
 use maud::{Markup, html};
 use thalweg_measure::figures::{bound, percent, ratio_figure};
@@ -8,7 +8,7 @@ use crate::report::model::Report;
 use crate::report::words;
 use crate::verdict::Verdict;
 
-/// What each verdict says of the interval.
+/// Explains the verdicts.
 pub(super) fn section(reports: &[Report]) -> Markup {
     let Some(report) = reports.first() else { return html! {} };
     let (a, b) = (&report.a, if let [one] = reports { one.b.as_str() } else { "the other" });
@@ -43,7 +43,7 @@ pub(super) fn section(reports: &[Report]) -> Markup {
     }
 }
 
-/// How it was measured, and what the sides are.
+/// Explains the method and the sides.
 pub(super) fn method(reports: &[Report]) -> Markup {
     let mut sentences: Vec<String> = Vec::new();
     for report in reports {

@@ -1,4 +1,4 @@
-//! A table of ratios. Where there is little room each row becomes a small card.
+//! A table of ratios. On narrow screens each row becomes a card.
 
 use maud::{Markup, html};
 use thalweg_measure::figures::ratio_figure;
@@ -9,24 +9,24 @@ use crate::report::model::{Compared, Report};
 use crate::report::words;
 use crate::verdict::Verdict;
 
-/// Names of the sides that make a longer head than this are said elsewhere.
+/// Maximum length of a column head with both sides' names; a longer one becomes "ratio".
 const RATIO_CHARS_MAX: usize = 28;
 
-/// A row: what stands at its head, and what is compared.
+/// A row: its head and its figure.
 pub(super) type Row<'a> = (Markup, &'a Compared);
 
-/// Figures of one load, or of all of them.
+/// Formats the figures of one load, or of all loads.
 pub(super) fn of_figures(report: &Report, figures: &[Compared]) -> Markup {
     let rows: Vec<Row<'_>> = figures.iter().map(|compared| (name(compared), compared)).collect();
     table(report, "figures", "figure", &rows)
 }
 
-/// What is judged of each of several loads.
+/// Formats the judged figures of several loads.
 pub(super) fn of_loads(report: &Report, rows: &[Row<'_>]) -> Markup {
     table(report, "loads", "load", rows)
 }
 
-/// Without values of the sides where none of the rows has them.
+/// Formats a table, without the sides' values if no row has them.
 fn table(report: &Report, class_of_all: &str, head: &str, rows: &[Row<'_>]) -> Markup {
     if rows.is_empty() {
         return html! { p { "No figures: no window is valid." } };
@@ -73,7 +73,7 @@ fn ratio_name(report: &Report) -> String {
     if name.chars().count() > RATIO_CHARS_MAX { "ratio".to_owned() } else { name }
 }
 
-/// Of a figure: which, and which way is the good one.
+/// Formats a figure's name, and which direction is better.
 fn name(compared: &Compared) -> Markup {
     let good = if compared.figure.is_good() { "more is better" } else { "less is better" };
     html! {
@@ -82,7 +82,7 @@ fn name(compared: &Compared) -> Markup {
     }
 }
 
-/// How it went, as a class.
+/// Returns the CSS class of a verdict.
 pub(super) fn class(compared: &Compared) -> &'static str {
     match (compared.fails(), compared.verdict) {
         (true, _) => "worse fails",
@@ -97,7 +97,7 @@ fn value(side: &str, compared: &Compared, value: Option<f64>) -> Markup {
     html! { td data-of=(side) { (bound_value(compared, value)) } }
 }
 
-/// A value in one piece.
+/// Formats a value without line breaks.
 pub(super) fn bound_value(compared: &Compared, value: Option<f64>) -> String {
     words::value(compared, value).replace(' ', "\u{202f}")
 }
