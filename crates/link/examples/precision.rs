@@ -1,7 +1,7 @@
-//! How exact and how fast a link is on this machine: `cargo run --release -p thalweg-link --example precision`.
+//! Measures precision and speed of a link on this machine: `cargo run --release -p thalweg-link --example precision`.
 //!
-//! A message of 64 bytes goes back and forth through links of several delays, and directly; what a round trip takes
-//! beyond what was asked for is what the link adds. Then as much as fits goes one way, through links and directly.
+//! Sends a message of 64 bytes back and forth, directly and through links of several delays. The excess over the
+//! requested round-trip time is the link's cost. Then measures one-way throughput, directly and through links.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -39,7 +39,7 @@ fn main() {
     idle();
 }
 
-/// A server that sends back what it gets, and perhaps a link to it: where to connect.
+/// Starts an echo server, optionally behind a link. Returns the link and the address to connect to.
 fn echo(delay: Option<Duration>, spin: Duration) -> (Option<Link>, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = listener.local_addr().unwrap();
@@ -192,7 +192,7 @@ fn many(delay: Option<Duration>, spin: Duration) {
     );
 }
 
-/// What a link takes on which nothing moves.
+/// Measures the CPU time of an idle link.
 fn idle() {
     let (link, address) = echo(Some(Duration::from_millis(1)), Duration::ZERO);
     let link = link.unwrap();

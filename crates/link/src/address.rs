@@ -1,4 +1,4 @@
-//! Addresses, as people write them, and as the system takes them.
+//! Addresses of a link's ends.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use socket2::SockAddr;
 
-/// One end of a link: `HOST:PORT`, `unix:PATH` or `unix-abstract:NAME`, as `thalweg serve` takes it.
+/// One end of a link: `HOST:PORT`, `unix:PATH` or `unix-abstract:NAME`, as in `thalweg serve`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     /// A host name or address, and a port.
@@ -19,10 +19,10 @@ pub enum Address {
     UnixAbstract(String),
 }
 
-/// `sockaddr_un` has 108 bytes for the path, of which one ends it.
+/// `sockaddr_un` has 108 bytes for the path, including the terminating NUL.
 const UNIX_PATH_MAX: usize = 107;
 
-/// A text that is no address.
+/// A text that is not a valid address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{address}` is not an address ({reason}): write HOST:PORT, unix:PATH or unix-abstract:NAME")]
 pub struct InvalidAddress {
@@ -78,7 +78,7 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// What the system takes; a host name may have several. Asks the resolver, and waits for it.
+    /// Resolves to socket addresses, several for some host names. Blocks on the resolver.
     pub(crate) fn resolve(&self) -> io::Result<Vec<SockAddr>> {
         let resolved: Vec<SockAddr> = match self {
             Self::Tcp(address) => address.to_socket_addrs()?.map(SockAddr::from).collect(),

@@ -1,4 +1,4 @@
-//! One connection through the link: two sockets, and what is under way between them.
+//! One connection through the link: two sockets, and the bytes in transit between them.
 
 use std::io::{self, IoSlice, Read};
 use std::net::Shutdown;
@@ -12,46 +12,46 @@ use crate::options::Path;
 use crate::queue::{Blocks, Moved, Queue};
 use crate::shape::{Admission, Propagation, Transmitter};
 
-/// What all connections of a link share.
+/// State shared by all connections of a link.
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) path: Path,
     pub(crate) propagation: Propagation,
     pub(crate) transmitters: [Transmitter; 2],
-    /// What follows from `path`.
+    /// Derived from `path`.
     pub(crate) buffer_bytes: usize,
     pub(crate) blocks: Blocks,
     pub(crate) observer: Observer,
     pub(crate) stalled: bool,
-    /// When the last stall ended: what was due before could not leave earlier.
+    /// End of the last stall. Bytes due before it could not leave earlier.
     pub(crate) resumed: Instant,
 }
 
-/// A socket, and what the kernel said of it.
+/// A socket and its readiness.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that the kernel tells")]
 pub(crate) struct Side {
-    /// None while there is no connection yet.
+    /// `None` before a connection is opened.
     pub(crate) socket: Option<Socket>,
     pub(crate) is_unix: bool,
-    /// There may be something to read. The kernel tells once; it is so until a read finds nothing.
+    /// A read may find something. Edge-triggered: stays set until a read finds nothing.
     pub(crate) readable: bool,
     /// A write may find space.
     pub(crate) writable: bool,
-    /// It has ended or failed, as far as its sending goes; what it sent before can still be read.
+    /// The peer has stopped sending or failed; bytes sent before can still be read.
     pub(crate) hung_up: bool,
-    /// It was reset: whoever waits for it need not.
+    /// The socket was reset, so waiting for it is pointless.
     pub(crate) failed: bool,
-    /// When a write that had found no space could go on.
+    /// When the socket became writable again.
     pub(crate) space_since: Instant,
 }
 
-/// How a direction ends.
+/// End of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// After everything before it, as FIN.
+    /// After all preceding bytes, as FIN.
     Finish,
-    /// Also if the receiver does not read, as RST.
+    /// Even if the receiver does not read, by RST.
     Reset,
 }
 
@@ -60,9 +60,9 @@ enum End {
 struct Pipe {
     queue: Queue,
     end: Option<(End, Instant)>,
-    /// The end has been handed on.
+    /// Whether the end has been forwarded.
     is_finished: bool,
-    /// What comes earlier than this waits for the handshake.
+    /// End of the handshake; earlier bytes wait for it.
     opens: Instant,
     last_release: Instant,
 }
@@ -73,53 +73,53 @@ impl Pipe {
     }
 }
 
-/// Two sockets, and what is under way between them.
+/// Two sockets, and the bytes in transit between them.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// No two connections of a link have the same; indices of its table are used again.
+    /// Unique within a link, unlike the reused table indices.
     pub(crate) id: u64,
     pub(crate) accepted: Instant,
     sides: [Side; 2],
     pipes: [Pipe; 2],
     pub(crate) silence: Silence,
     pub(crate) schedules: [Schedule; 2],
-    /// Nothing passes any more.
+    /// Cut silently: nothing is forwarded.
     is_silent: bool,
-    /// The server's side is, or was, connected.
+    /// Whether the server side is or was connected.
     is_reached: bool,
-    /// There was no other end.
+    /// Whether the server could not be reached.
     pub(crate) is_refused: bool,
-    /// How many bytes may still be forwarded.
+    /// Remaining bytes to forward.
     allowance: Option<u64>,
-    /// Which of the other end's addresses is tried.
+    /// Index of the server address being tried.
     pub(crate) attempt: usize,
 }
 
-/// When a direction is pumped next.
+/// Scheduling state of a direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Schedule {
-    /// It is in the ready queue.
+    /// In the ready queue.
     pub(crate) is_ready: bool,
-    /// It waits for its transmitter.
+    /// Waits for its transmitter.
     pub(crate) waits: bool,
-    /// The earliest timer that is set for it.
+    /// Its earliest timer.
     pub(crate) alarm: Option<Instant>,
 }
 
-/// What is to be done for a direction that was pumped.
+/// Follow-up of a pumped direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Next {
-    /// There is more to do at once, after the others.
+    /// Pump again, after the other directions.
     pub(crate) again: bool,
-    /// Something is due then.
+    /// Time when something is due.
     pub(crate) at: Option<Instant>,
-    /// The transmitter's queue is full until then.
+    /// Time until which the transmitter's queue is full.
     pub(crate) transmitter_full_until: Option<Instant>,
-    /// This side has no space: the kernel must say when it has.
+    /// The receiving side has no space; watch for writability.
     pub(crate) wants_space: bool,
-    /// There is something for the other direction to do.
+    /// Pump the other direction, too.
     pub(crate) other: bool,
-    /// It is over.
+    /// The connection is over.
     pub(crate) over: Option<Over>,
 }
 
@@ -128,11 +128,11 @@ pub(crate) struct Next {
 pub(crate) enum Over {
     Ended,
     Reset,
-    /// All bytes that were permitted have been forwarded.
+    /// All permitted bytes have been forwarded.
     AllowanceSpent,
 }
 
-/// Writes that a direction may make at once, so that others get theirs.
+/// Maximum writes per pump, for fairness between directions.
 const WRITES_MAX: usize = 4;
 
 impl Side {
@@ -150,7 +150,8 @@ impl Side {
 }
 
 impl Connection {
-    /// `handshake` is the one-way time that opening it takes three of.
+    /// Creates a connection from an accepted client socket. `handshake` is the one-way delay, of which opening takes
+    /// three.
     pub(crate) fn accepted(
         id: u64,
         socket: Socket,
@@ -159,7 +160,7 @@ impl Connection {
         handshake: Duration,
         allowance: Option<u64>,
     ) -> Self {
-        // SYN, SYN-ACK: then the client may send. ACK: then the server knows of it, and may send.
+        // After SYN and SYN-ACK the client may send; after the ACK the server knows of the connection, and may send.
         let pipes = [Pipe::opening(now + 2 * handshake), Pipe::opening(now + 3 * handshake)];
         let mut client = Side::absent(are_unix[0], now);
         (client.socket, client.readable, client.writable) = (Some(socket), true, true);
@@ -178,29 +179,29 @@ impl Connection {
         }
     }
 
-    /// Gives the server's side its socket, which may be connecting yet.
+    /// Sets the server side's socket, which may still be connecting.
     pub(crate) fn set_server(&mut self, socket: Socket) {
         self.sides[1].socket = Some(socket);
     }
 
-    /// The server's side is connected.
+    /// Marks the server side as connected.
     pub(crate) fn reached(&mut self, now: Instant) {
         self.is_reached = true;
         let server = &mut self.sides[1];
         (server.readable, server.writable, server.space_since) = (true, true, now);
     }
 
-    /// Nobody has tried to reach the server yet, or only in vain.
+    /// Returns whether no attempt to reach the server is in progress or has succeeded.
     pub(crate) fn awaits_server(&self) -> bool {
         self.sides[1].socket.is_none() && !self.is_silent && !self.is_refused
     }
 
-    /// It was cut, and nobody was told.
+    /// Returns whether the connection was cut silently.
     pub(crate) fn is_silent(&self) -> bool {
         self.is_silent
     }
 
-    /// There is a socket for the server's side that is not connected yet.
+    /// Returns whether the server side's socket is still connecting.
     pub(crate) fn is_connecting(&self) -> bool {
         self.sides[1].socket.is_some() && !self.is_reached
     }
@@ -209,25 +210,25 @@ impl Connection {
         &mut self.sides[index]
     }
 
-    /// Nothing passes any more; whether both ends are gone already.
+    /// Cuts the connection silently. Returns whether both ends are already gone.
     pub(crate) fn silence(&mut self, wire: &mut Wire, now: Instant) -> bool {
         self.is_silent = true;
         self.drop_bytes(wire, now);
         self.is_abandoned()
     }
 
-    /// After a silent cut: nobody is there any more to be kept waiting.
+    /// Returns whether both ends have gone after a silent cut.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.is_silent && self.sides.iter().all(|side| side.socket.is_none() || side.hung_up)
     }
 
-    /// Takes leave: what is under way is dropped.
+    /// Closes the connection, and drops bytes in transit.
     pub(crate) fn close(mut self, wire: &mut Wire, over: Over, now: Instant) {
         self.drop_bytes(wire, now);
         if over != Over::Ended {
             for side in &self.sides {
                 if let Some(socket) = &side.socket {
-                    // Closing then sends RST, not FIN. It fails for a socket that is reset already.
+                    // Makes closing send RST instead of FIN. Fails for a socket that is already reset.
                     let _ = socket.set_linger(Some(Duration::ZERO));
                 }
             }
@@ -242,8 +243,7 @@ impl Connection {
         }
     }
 
-    /// There is no other end: the client hears of it as it would hear of a refused connection, two one-way times after
-    /// it asked.
+    /// Marks the server as unreachable. The client sees a refused connection, two one-way delays after it connected.
     pub(crate) fn refused(&mut self, wire: &Wire, now: Instant) {
         self.is_refused = true;
         self.sides[1].socket = None;
@@ -286,7 +286,7 @@ impl Connection {
             }
         }
         if max == 0 {
-            // Full. Once something has been written it is pumped again; a reset does not wait for that.
+            // Full. The next write pumps it again; a reset does not wait for that.
             if source.failed {
                 pipe.end = Some((End::Reset, (Instant::now() + wire.path.delay).max(pipe.last_release)));
             }
@@ -296,7 +296,7 @@ impl Connection {
             [slice] => (&mut &*socket).read(slice),
             slices => (&mut &*socket).read_vectored(slices),
         });
-        // After the read: nothing that it brought came later.
+        // Taken after the read: none of its bytes arrived later.
         let now = Instant::now();
         match read {
             Ok(filled) if filled.bytes > 0 => {
@@ -306,15 +306,15 @@ impl Connection {
                 pipe.queue.push(filled.bytes, release);
                 let buffered = pipe.queue.len();
                 wire.observer.arrived(direction, &mut self.silence, filled.bytes, buffered, now);
-                // A short read has emptied the socket; the kernel tells of what comes later. It has told of an end,
-                // though.
+                // A short read has emptied the socket, and later bytes raise a new event. An end has already been
+                // signalled.
                 source.readable = !filled.is_short || source.hung_up;
                 next.again = source.readable;
             }
             Ok(_) => {
                 source.readable = false;
                 let release = (now.max(pipe.opens) + wire.path.delay).max(pipe.last_release);
-                // The error may have been asked for, and be gone with that.
+                // The socket's error may have been read and cleared before.
                 let end = if source.failed { End::Reset } else { End::Finish };
                 pipe.end = Some((end, release));
             }
@@ -361,7 +361,7 @@ impl Connection {
                     if let Some(allowance) = &mut self.allowance {
                         *allowance -= bytes as u64;
                     }
-                    // There is space to read into again.
+                    // There is space for reading again.
                     next.again |= source.readable;
                     if is_short {
                         (sink.writable, next.wants_space) = (false, true);
@@ -383,7 +383,7 @@ impl Connection {
         next.again = true;
     }
 
-    /// The receiver is gone: its RST travels back to the sender.
+    /// Handles a receiver that is gone: its RST travels back to the sender.
     fn lost_receiver(&mut self, direction: Direction, wire: &mut Wire, now: Instant) {
         let pipe = &mut self.pipes[direction as usize];
         let dropped = pipe.queue.clear(&mut wire.blocks);
@@ -393,26 +393,26 @@ impl Connection {
         let back = &mut self.pipes[direction.other() as usize];
         if !matches!(back.end, Some((End::Reset, _))) {
             back.end = Some((End::Reset, (now + wire.path.delay).max(back.last_release)));
-            // Also if it had ended already: the sender must hear that nobody reads.
+            // Even if it has already ended: the sender must learn that its bytes are not read.
             back.is_finished = false;
         }
     }
 
-    /// Hands the end on if it is due, and says when something will be.
+    /// Forwards the end if it is due, and schedules the next deadline.
     fn finish(&mut self, direction: Direction, next: &mut Next) {
         let now = Instant::now();
         let pipe = &mut self.pipes[direction as usize];
         let sink = &self.sides[direction.to()];
         if let (Some((end, at)), false) = (pipe.end, pipe.is_finished) {
             match end {
-                // What can be written is written first; who does not read is reset all the same.
+                // Writes what the socket accepts first; a receiver that does not read is reset anyway.
                 End::Reset if at <= now && (pipe.queue.is_empty() || !sink.writable) => {
                     next.over = Some(Over::Reset);
                     return;
                 }
                 End::Finish if at <= now && pipe.queue.is_empty() => {
                     if let Some(socket) = &sink.socket {
-                        // It fails for a receiver that is gone, of which the other direction hears.
+                        // Fails for a receiver that is gone, which the other direction notices.
                         let _ = socket.shutdown(Shutdown::Write);
                         pipe.is_finished = true;
                     }
@@ -422,7 +422,7 @@ impl Connection {
         }
         match pipe.queue.next_release() {
             Some(release) if release > now => next.at = Some(next.at.map_or(release, |at| at.min(release))),
-            // It fell due since the last write.
+            // Became due since the last write.
             Some(_) => next.again |= sink.writable,
             None => {}
         }
@@ -432,7 +432,7 @@ impl Connection {
     }
 }
 
-/// The side that a direction comes from, and the one that it goes to.
+/// Returns a direction's source and sink.
 fn ends(sides: &mut [Side; 2], direction: Direction) -> (&mut Side, &mut Side) {
     let [client, server] = sides;
     match direction {
@@ -441,7 +441,7 @@ fn ends(sides: &mut [Side; 2], direction: Direction) -> (&mut Side, &mut Side) {
     }
 }
 
-/// Without SIGPIPE, whatever the process does with it.
+/// Sends without SIGPIPE, whatever the process does with that signal.
 fn send(socket: &Socket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     match slices {
         [slice] => socket.send_with_flags(slice, nix::libc::MSG_NOSIGNAL),

@@ -1,4 +1,4 @@
-//! What a link is told while it runs.
+//! Commands for a running link.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -6,31 +6,31 @@ use std::time::Duration;
 use crate::options::{Cut, Jitter, duration};
 use crate::rate::Rate;
 
-/// A change to a link that runs. Written as one line, such as `stall 2s`.
+/// A command for a running link. Written as one line, such as `stall 2s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// `stall`, `stall 2s`: nothing moves any more, in no direction, for that long or until it is told to resume.
-    /// Connections stay open; those that come are accepted later.
+    /// `stall`, `stall 2s`: stops both directions, for this time or until `resume`. Connections stay open; new ones are
+    /// accepted after the stall.
     Stall(Option<Duration>),
-    /// `resume`: a stall ends. Nothing was lost.
+    /// `resume`: ends a stall, without loss.
     Resume,
-    /// `cut`, `cut reset`, `cut silent`: all connections that are there.
+    /// `cut`, `cut reset`, `cut silent`: cuts all open connections.
     Cut(Cut),
-    /// `refuse`: new connections are refused, as if nobody listened. Those that are there go on.
+    /// `refuse`: refuses new connections, as if nothing listened. Open connections are not affected.
     Refuse,
-    /// `accept`: they are accepted again.
+    /// `accept`: accepts new connections again.
     Accept,
-    /// `delay 10ms`: the one-way time of what comes from now on.
+    /// `delay 10ms`: sets the one-way delay of bytes that arrive from now on.
     Delay(Duration),
     /// `jitter 1ms`, `jitter normal:1ms`, `jitter 0s`.
     Jitter(Jitter),
     /// `rate 1gbit`, `rate unlimited`.
     Rate(Option<Rate>),
-    /// `reset`: what is counted and measured begins anew.
+    /// `reset`: restarts all statistics.
     Reset,
 }
 
-/// A line that is no control.
+/// A line that is not a valid command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not understood: say stall [DURATION], resume, cut [reset|silent], refuse, accept, \

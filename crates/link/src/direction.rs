@@ -1,23 +1,23 @@
 //! The two directions of a connection.
 
-/// Where bytes go.
+/// A direction of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Direction {
-    /// From those who connect to the link.
+    /// From the link's clients to the server.
     Up = 0,
-    /// Back to them.
+    /// From the server to the clients.
     Down = 1,
 }
 
 impl Direction {
     pub(crate) const BOTH: [Self; 2] = [Self::Up, Self::Down];
 
-    /// The side it comes from: 0 is the client's, 1 the server's.
+    /// Returns the index of the source: 0 for the client, 1 for the server.
     pub(crate) fn from(self) -> usize {
         self as usize
     }
 
-    /// The side it goes to.
+    /// Returns the index of the sink.
     pub(crate) fn to(self) -> usize {
         self.other() as usize
     }
@@ -29,7 +29,7 @@ impl Direction {
         }
     }
 
-    /// The direction from that side, and the one to it.
+    /// Returns the direction from a side, and the one to it.
     pub(crate) fn of_side(index: usize) -> [Self; 2] {
         if index == 0 { [Self::Up, Self::Down] } else { [Self::Down, Self::Up] }
     }

@@ -1,4 +1,4 @@
-//! Where a link accepts connections, or refuses them.
+//! The listening socket of a link.
 
 use std::fs;
 use std::io;
@@ -8,17 +8,17 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::address::Address;
 
-/// Connections that may wait to be accepted. The kernel holds it to net.core.somaxconn.
+/// Maximum number of connections waiting to be accepted. The kernel limits it to net.core.somaxconn.
 const BACKLOG: i32 = 4096;
 
-/// Listens, or keeps the address for when it is to listen again.
+/// Listens, or reserves the address while connections are refused.
 #[derive(Debug)]
 pub(crate) struct Door {
-    /// With the port that the system chose.
+    /// Address with the port that the system chose.
     pub(crate) address: Address,
     bound: SockAddr,
     listener: Option<Socket>,
-    /// Keeps a TCP port ours while nobody listens: bound as well, and never listening, so that connecting is refused.
+    /// Reserves a TCP port while the link does not listen. Bound but never listening, so that connecting is refused.
     _placeholder: Option<Socket>,
 }
 
@@ -49,7 +49,7 @@ impl Door {
             address: bound.as_socket().map_or_else(|| address.clone(), Address::from),
             bound,
             listener: Some(listener),
-            // A port that somebody else listens on, too, could not be kept; it can be listened on all the same.
+            // Fails if another process listens on this port, too; listening works nevertheless.
             _placeholder: placeholder.and_then(Result::ok),
         })
     }
@@ -58,12 +58,12 @@ impl Door {
         self.listener.as_ref()
     }
 
-    /// From now on connecting is refused; those that wait to be accepted are reset.
+    /// Refuses new connections, and resets those waiting to be accepted.
     pub(crate) fn close(&mut self) {
         self.listener = None;
     }
 
-    /// Listens again; false if it did not stop to.
+    /// Listens again. Returns false if it already listens.
     pub(crate) fn reopen(&mut self) -> io::Result<bool> {
         if self.listener.is_some() {
             return Ok(false);
@@ -97,12 +97,12 @@ fn bind(address: &SockAddr) -> io::Result<Socket> {
 
 fn remove_file(address: &Address) {
     if let Address::Unix(path) = address {
-        // Already gone is as good.
+        // The file may already be gone.
         let _ = fs::remove_file(path);
     }
 }
 
-/// A socket's file that nobody listens on is left over from somebody who was killed.
+/// Returns whether the path is a socket that a killed process left behind.
 fn is_dead_socket(address: &Address) -> bool {
     use std::os::unix::fs::FileTypeExt;
     use std::os::unix::net::UnixStream;

@@ -1,8 +1,8 @@
-//! A network of one's choosing, in user space.
+//! Simulates network conditions in user space.
 //!
-//! A [`Link`] listens at one address and opens a connection to another one for each that it accepts. What it forwards
-//! takes a one-way time, in order, and as much as a rate permits; it can stall, cut connections, and refuse new ones,
-//! while it runs. It works for any protocol, over TCP and UNIX domain sockets on either side, without privileges.
+//! A [`Link`] listens at one address, and opens a connection to another one for each that it accepts. Forwarded bytes
+//! take a one-way delay, stay in order, and are limited by a rate. At run time, a link can stall, cut connections and
+//! refuse new ones. It works for any protocol, over TCP and UNIX domain sockets on either side, without privileges.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -19,17 +19,17 @@
 //! client.write_all(b"ping")?;
 //! let (mut accepted, _) = server.accept()?;
 //! accepted.read_exact(&mut [0; 4])?;
-//! // The handshake takes a round trip, and the bytes half a one.
+//! // The handshake takes a round trip, the bytes another half.
 //! assert!(sent.elapsed() >= Duration::from_millis(6));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # How it works
 //!
-//! Each link is one thread, which sleeps in `epoll_wait`; a timerfd wakes it when something is due. Every read gets the
-//! time at which it may leave: when it arrived, or when the transmitter is done with what came before (if there is a
-//! [rate](LinkOptions::rate)), and the one-way time from then; never earlier than what came before it. The thread does
-//! not spin unless it is [told to](LinkOptions::spin), and how late it was is [measured](Stats::lateness_ns).
+//! Each link is one thread, which sleeps in `epoll_wait`; a timerfd wakes it when something is due. Each read gets a
+//! release time: its arrival, or with a [rate](LinkOptions::rate) the end of its transmission, plus the one-way delay.
+//! It is never earlier than that of the bytes before. The thread only spins if [configured](LinkOptions::spin). Its
+//! lateness is [measured](Stats::lateness_ns).
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The handle of a link.
+//! Handle of a link.
 
 use std::io;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::rate::Rate;
 use crate::stats::Stats;
 use crate::thread::{LinkThread, Request};
 
-/// A link that runs, until this is dropped. What it is told has been done when the call returns, which takes some
-/// microseconds: it may be called from asynchronous code.
+/// A running link, stopped on drop. Commands have taken effect when a method returns. That takes some microseconds, so
+/// methods may be called from asynchronous code.
 #[derive(Debug)]
 pub struct Link {
     address: Address,
@@ -26,38 +26,38 @@ pub struct Link {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Why there is no link.
+/// Error of a link.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// The address to listen at cannot be had.
+    /// Listening failed.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// As it was asked for.
+        /// The requested address.
         address: Address,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The name of the other end is not known. Whether somebody is there is asked for each connection.
+    /// The server's name cannot be resolved. Whether it is reachable is only known per connection.
     #[error("cannot resolve {address}: {source}")]
     Resolve {
-        /// As it was asked for.
+        /// The requested address.
         address: Address,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It cannot listen again: the address was taken in the meantime.
+    /// Listening again failed, because the address is meanwhile in use.
     #[error("cannot listen again: {0}")]
     ListenAgain(io::Error),
     /// A time is longer than a year.
     #[error("{0} is longer than a year")]
     TooLong(&'static str),
-    /// The system gives no thread, or none of the descriptors that it waits with.
+    /// The system provides no thread, or no descriptor to wait with.
     #[error("cannot start the link's thread: {0}")]
     Start(io::Error),
 }
 
 impl Link {
-    /// Listens, and forwards what comes. Names are resolved now, and waited for.
+    /// Listens and starts forwarding. Blocks until names are resolved.
     pub fn start(options: LinkOptions) -> Result<Self, LinkError> {
         if let Some(what) = options.too_long() {
             return Err(LinkError::TooLong(what));
@@ -78,68 +78,68 @@ impl Link {
         Ok(Self { address, requests, wake, thread })
     }
 
-    /// Where it listens, with the port that the system chose.
+    /// Returns the listening address, with the port that the system chose.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Nothing moves any more, until [`resume`](Self::resume). Connections stay open; those that come are accepted
-    /// later.
+    /// Stops both directions until [`resume`](Self::resume). Connections stay open; new ones are accepted after the
+    /// stall.
     pub fn stall(&self) {
         self.tell(Control::Stall(None));
     }
 
-    /// Nothing moves any more for so long.
+    /// Stops both directions for this time.
     pub fn stall_for(&self, time: Duration) {
         self.tell(Control::Stall(Some(time.min(TIME_MAX))));
     }
 
-    /// A stall ends. Nothing was lost.
+    /// Ends a stall, without loss.
     pub fn resume(&self) {
         self.tell(Control::Resume);
     }
 
-    /// Cuts all connections that are there; how many.
+    /// Cuts all open connections, and returns their number.
     pub fn cut(&self, how: Cut) -> usize {
         self.tell(Control::Cut(how))
     }
 
-    /// New connections are refused, as if nobody listened. Those that are there go on.
+    /// Refuses new connections, as if nothing listened. Open connections are not affected.
     pub fn refuse(&self) {
         self.tell(Control::Refuse);
     }
 
-    /// New connections are accepted again.
+    /// Accepts new connections again.
     pub fn accept(&self) -> Result<(), LinkError> {
         self.control(Control::Accept).map(drop)
     }
 
-    /// The one-way time of what comes from now on.
+    /// Sets the one-way delay of bytes that arrive from now on.
     pub fn set_delay(&self, one_way: Duration) {
         self.tell(Control::Delay(one_way.min(TIME_MAX)));
     }
 
-    /// By how much the one-way times of what comes from now on differ.
+    /// Sets the jitter of bytes that arrive from now on.
     pub fn set_jitter(&self, jitter: Jitter) {
         self.tell(Control::Jitter(jitter.limited()));
     }
 
-    /// What each direction carries from now on.
+    /// Sets the rate of each direction from now on.
     pub fn set_rate(&self, rate: Option<Rate>) {
         self.tell(Control::Rate(rate));
     }
 
-    /// What the link has done so far, or since [`reset_stats`](Self::reset_stats).
+    /// Returns the statistics since the start, or since [`reset_stats`](Self::reset_stats).
     pub fn stats(&self) -> Stats {
         *self.ask(Request::Stats)
     }
 
-    /// What is counted and measured begins anew.
+    /// Restarts all statistics.
     pub fn reset_stats(&self) {
         self.tell(Control::Reset);
     }
 
-    /// Does what a control says; how many connections are concerned.
+    /// Executes a command, and returns the number of connections affected.
     pub fn control(&self, control: Control) -> Result<usize, LinkError> {
         self.ask(|answer| Request::Control(control, answer)).map_err(LinkError::ListenAgain)
     }
@@ -157,14 +157,14 @@ impl Link {
     }
 
     fn wake(&self) {
-        // It fails when 2^64 wake-ups have not been taken, and then there is one.
+        // Fails only if 2^64 wake-ups are pending, which wake the thread anyway.
         let _ = self.wake.write(1);
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // It fails when the thread has panicked, which it has said.
+        // Fails if the thread has panicked, which it has reported itself.
         let _ = self.requests.send(Request::Quit);
         self.wake();
         let _ = self.thread.take().map(JoinHandle::join);

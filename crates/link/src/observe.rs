@@ -1,4 +1,4 @@
-//! What is counted and measured of a link, in constant memory.
+//! Counters and measurements of a link, in constant memory.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,12 @@ use nix::sys::time::TimeVal;
 use crate::direction::Direction;
 use crate::stats::{ConnectionCounts, DirectionStats, Distribution, Idle, Thread};
 
-/// An hour. What is longer counts as this.
+/// Maximum recorded time: one hour. Longer times are recorded as this.
 const TIME_MAX_NS: u64 = 3_600_000_000_000;
-/// Two digits: 1 %.
+/// Significant digits of histograms: a precision of 1 %.
 const DIGITS: u8 = 2;
 
-/// When nothing is under way: a wire, a direction, or a connection.
+/// Tracks when nothing is in transit: on the wire, in a direction or in a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Silence {
     under_way: usize,
@@ -26,13 +26,13 @@ impl Silence {
         Self { under_way: 0, since: now }
     }
 
-    /// Bytes came. If they end a silence, when it began.
+    /// Adds arrived bytes. Returns the start of the gap that they end, if any.
     fn ends(&mut self, bytes: usize) -> Option<Instant> {
         self.under_way += bytes;
         (self.under_way == bytes).then_some(self.since)
     }
 
-    /// Bytes have left, or were dropped.
+    /// Removes bytes that were forwarded or dropped.
     fn leave(&mut self, bytes: usize, now: Instant) {
         self.under_way -= bytes;
         if self.under_way == 0 {
@@ -40,7 +40,7 @@ impl Silence {
         }
     }
 
-    /// The time of the silence that goes on, if one does.
+    /// Returns the length of the current gap within the window, or zero if bytes are in transit.
     fn so_far(&self, window: Instant, now: Instant) -> Duration {
         if self.under_way > 0 {
             return Duration::ZERO;
@@ -49,7 +49,7 @@ impl Silence {
     }
 }
 
-/// Silences that have ended.
+/// Completed gaps.
 #[derive(Debug)]
 struct Gaps {
     lengths: Histogram<u64>,
@@ -77,7 +77,7 @@ impl Gaps {
     }
 }
 
-/// All that is counted and measured since the window began.
+/// Everything counted and measured since the window started.
 #[derive(Debug)]
 pub(crate) struct Observer {
     window: Instant,
@@ -86,10 +86,10 @@ pub(crate) struct Observer {
     wire: Silence,
     wire_gaps: Gaps,
     connection_gaps: Gaps,
-    /// How long connections that are closed were open in the window, all together.
+    /// Total time that connections closed since were open in the window.
     connections_open: Duration,
     lateness: Histogram<u64>,
-    /// How long the thread slept.
+    /// Time that the thread slept.
     pub(crate) slept: Duration,
     cpu_at_window: Duration,
 }
@@ -116,7 +116,7 @@ impl Observer {
         Self::in_window(now, ConnectionCounts::default(), [silence; 2], silence)
     }
 
-    /// A new window: what is under way, and which connections are open, stays known.
+    /// Starts a new window. Bytes in transit and open connections remain known.
     pub(crate) fn reset(&mut self, now: Instant) {
         let counts = ConnectionCounts { open: self.counts.open, ..ConnectionCounts::default() };
         let silences = [self.directions[0].silence, self.directions[1].silence];
@@ -138,7 +138,7 @@ impl Observer {
         }
     }
 
-    /// A chunk came in; `buffered` bytes of its connection are under way with it.
+    /// Records an arrived chunk. `buffered` bytes of its connection are in transit, including it.
     pub(crate) fn arrived(
         &mut self,
         direction: Direction,
@@ -162,7 +162,7 @@ impl Observer {
         }
     }
 
-    /// Bytes were handed to the other side, by one write.
+    /// Records bytes forwarded by one write.
     pub(crate) fn left(
         &mut self,
         direction: Direction,
@@ -174,7 +174,7 @@ impl Observer {
         self.gone(direction, connection, bytes, now);
     }
 
-    /// Bytes are under way no more.
+    /// Records bytes that are no longer in transit.
     pub(crate) fn gone(
         &mut self,
         direction: Direction,
@@ -189,12 +189,12 @@ impl Observer {
         }
     }
 
-    /// How much later than asked a chunk left.
+    /// Records how much later than due a chunk left.
     pub(crate) fn was_late(&mut self, by: Duration) {
         self.lateness.saturating_record(by.as_nanos() as u64);
     }
 
-    /// A connection that was accepted at `accepted` is there no more.
+    /// Records the end of a connection that was accepted at `accepted`.
     pub(crate) fn closed(&mut self, accepted: Instant, now: Instant) {
         self.counts.open -= 1;
         self.connections_open += now.saturating_duration_since(accepted.max(self.window));
@@ -223,7 +223,7 @@ impl Observer {
         self.wire_gaps.idle(self.wire.so_far(self.window, now), self.window(now))
     }
 
-    /// Of connections by themselves; `open` are those that are there, with the time when each was accepted.
+    /// Returns the idle time per connection. `open` are the open connections, with the times when they were accepted.
     pub(crate) fn connections<'a>(
         &self,
         open: impl Iterator<Item = (Instant, &'a Silence)>,
@@ -251,7 +251,7 @@ fn empty_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, TIME_MAX_NS, DIGITS).expect("the bounds are constants within range")
 }
 
-/// Processor time of the calling thread.
+/// Returns the CPU time of the calling thread.
 fn thread_cpu() -> Duration {
     let time = |of: TimeVal| {
         Duration::new(of.tv_sec().unsigned_abs(), 0) + Duration::from_micros(of.tv_usec().unsigned_abs())
@@ -266,7 +266,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// A connection's chunks: (direction, ms when it comes, ms when it leaves).
+    /// Returns an observer of one connection with these chunks: (direction, ms of arrival, ms of leaving).
     fn observed(chunks: &[(Direction, u32, u32)], start: Instant) -> (Observer, Silence) {
         let mut observer = Observer::new(start);
         observer.counts.open = 1;
@@ -300,10 +300,10 @@ mod tests {
         let (observer, connection) =
             observed(&[(Up, 1, 3), (Down, 2, 4), (Up, 9, 10), (Down, 13, 14)], start);
         let now = start + 20 * MS;
-        // 0 to 1, 4 to 9, 10 to 13, and 14 to 20, which goes on.
+        // 0 to 1, 4 to 9, 10 to 13, and from 14 on, until 20.
         check_idle(&observer.wire(now), 15 * MS, 3, 5 * MS);
         check_idle(&observer.connections([(start, &connection)].into_iter(), now), 15 * MS, 3, 5 * MS);
-        // Up alone: 0 to 1, 3 to 9, and 10 to 20; down: 0 to 2, 4 to 13, and 14 to 20.
+        // Up alone: 0 to 1, 3 to 9, and 10 to 20; down alone: 0 to 2, 4 to 13, and 14 to 20.
         check_idle(&observer.direction(Up, now).idle, 17 * MS, 2, 6 * MS);
         check_idle(&observer.direction(Down, now).idle, 17 * MS, 2, 9 * MS);
         let share = observer.wire(now).idle_share;
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(observer.direction(Up, start + 10 * MS).bytes, 0);
         observer.arrived(Down, &mut connection, 7, 7, start + 12 * MS);
         let now = start + 20 * MS;
-        // The gap began at 3, but the window at 10.
+        // The gap started at 3, but the window at 10.
         check_idle(&observer.wire(now), 2 * MS, 1, 2 * MS);
         check_idle(&observer.connections([(start, &connection)].into_iter(), now), 2 * MS, 1, 2 * MS);
         assert_eq!((observer.direction(Down, now).bytes, observer.counts.open), (7, 1));

@@ -1,4 +1,4 @@
-//! What a link is like.
+//! Options of a link.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::address::Address;
 use crate::rate::Rate;
 
-/// What a link is like. What is not said is a perfect network: no delay, no limit, nothing breaks.
+/// Options of a link. By default it is a perfect network: no delay, no limit, no failures.
 ///
 /// ```
 /// use std::time::Duration;
@@ -31,33 +31,33 @@ pub struct LinkOptions {
     pub(crate) stall: Option<StallPlan>,
 }
 
-/// What can be changed while a link runs.
+/// Options that can be changed at run time.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
     pub(crate) delay: Duration,
     pub(crate) jitter: Jitter,
     pub(crate) rate: Option<Rate>,
-    /// As asked for.
+    /// Requested buffer size.
     pub(crate) buffer: Option<usize>,
 }
 
-/// By how much the one-way time of a chunk differs from the delay. Drawn for each chunk; the order of a connection's
-/// bytes is kept all the same, so a chunk may have to wait for the one before it. No one-way time is below zero.
+/// Variation of a chunk's one-way delay, drawn for each chunk. Bytes of a connection stay in order, so a chunk may have
+/// to wait for the one before. Delays are never negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Jitter {
-    /// Not at all.
+    /// No jitter.
     #[default]
     None,
-    /// Up to so much less or more, all equally likely.
+    /// Uniformly distributed, up to this much less or more.
     Uniform(Duration),
-    /// Normally distributed with this standard deviation, cut off at three of them.
+    /// Normally distributed with this standard deviation, clamped to three of them.
     Normal(Duration),
 }
 
 impl Jitter {
     pub(crate) const DEVIATIONS_MAX: f64 = 3.0;
 
-    /// What it adds at most.
+    /// Returns the largest added delay.
     pub(crate) fn max(self) -> Duration {
         match self {
             Self::None => Duration::ZERO,
@@ -66,7 +66,7 @@ impl Jitter {
         }
     }
 
-    /// As it was given.
+    /// Returns the configured time.
     fn time(self) -> Duration {
         match self {
             Self::None => Duration::ZERO,
@@ -74,7 +74,7 @@ impl Jitter {
         }
     }
 
-    /// Not more than a year, so that times can be added without a second thought.
+    /// Limits times to a year, so that adding them cannot overflow.
     pub(crate) fn limited(self) -> Self {
         match self {
             Self::None => Self::None,
@@ -87,50 +87,50 @@ impl Jitter {
 /// How a connection is cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cut {
-    /// Both ends see that it is reset (RST), at once, and what was under way is lost. On a UNIX socket an end sees the
-    /// end of the stream, or a reset if the link held bytes of it that were not read yet.
+    /// Resets both ends (RST) at once; bytes in transit are lost. An end on a UNIX socket sees the end of the stream,
+    /// or a reset if the link held unread bytes from it.
     #[default]
     Reset,
-    /// Nothing passes any more, and nobody is told: both ends are left half-open.
+    /// Forwards nothing more, without a signal: both ends are left half-open.
     Silent,
 }
 
-/// When connections are cut by themselves. Each connection counts for itself.
+/// When connections are cut automatically. Applies to each connection separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Loss {
-    /// So long after it was accepted.
+    /// Time after the connection was accepted.
     pub after: Option<Duration>,
-    /// After so many bytes, of both directions together; the next one is not forwarded.
+    /// Number of bytes, in both directions together. The next byte is not forwarded.
     pub after_bytes: Option<u64>,
-    /// At random, after this time on average.
+    /// Average time until a random cut.
     pub every: Option<Duration>,
-    /// How.
+    /// Kind of cut.
     pub how: Cut,
 }
 
-/// When the link stalls by itself.
+/// When the link stalls automatically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StallPlan {
-    /// So long after the start.
+    /// Time from the start of the link to the first stall.
     pub after: Duration,
-    /// For how long; for good if not said.
+    /// Duration of a stall; permanent if `None`.
     pub lasts: Option<Duration>,
-    /// Again each time that this has passed since the last stall began.
+    /// Interval between the starts of stalls; `None` for a single stall.
     pub every: Option<Duration>,
 }
 
-/// What an unlimited link is taken to carry when its buffers are sized: 10 GB/s, more than loopback does through a
+/// Bandwidth in bytes/s assumed for sizing buffers of unlimited links: 10 GB/s, more than loopback achieves through a
 /// proxy.
 const BANDWIDTH_UNLIMITED: u64 = 10_000_000_000;
-/// The least that a direction of a connection may have under way: with no delay it is what one write brings.
+/// Minimum buffer of a direction of a connection: one write, for links without delay.
 const BUFFER_BYTES_MIN: usize = 1 << 20;
-/// The most on a link that is not limited, if not asked for more: what 6.7 ms at 10 GB/s are.
+/// Maximum default buffer of unlimited links: 6.7 ms at 10 GB/s.
 const BUFFER_BYTES_MAX_UNLIMITED: usize = 64 << 20;
-/// The most on a limited one: what 100 ms at 80 gbit are.
+/// Maximum default buffer of limited links: 100 ms at 80 gbit.
 const BUFFER_BYTES_MAX: usize = 1 << 30;
 
 impl Path {
-    /// What a direction of a connection may have under way before the link stops to read from its sender.
+    /// Returns the maximum bytes in transit in a direction of a connection, beyond which the link stops reading.
     pub(crate) fn buffer_bytes(&self) -> usize {
         if let Some(buffer) = self.buffer {
             return buffer;
@@ -142,13 +142,13 @@ impl Path {
             return under_way.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX_UNLIMITED);
         };
         let under_way = rate.bytes_in(time).saturating_add(rate.queue_bytes());
-        // Small chunks cost more than their bytes.
+        // Doubled because small chunks cost more than their bytes.
         (2 * under_way.min(BUFFER_BYTES_MAX)).clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX)
     }
 }
 
 impl LinkOptions {
-    /// A perfect network from `listen`, where the link accepts connections, to `to`, where it opens one for each.
+    /// Creates options of a perfect network. The link accepts connections at `listen`, and opens one to `to` for each.
     pub fn new(listen: Address, to: Address) -> Self {
         Self {
             listen,
@@ -162,60 +162,59 @@ impl LinkOptions {
         }
     }
 
-    /// The time of each byte from one end to the other: a round trip takes two of them.
+    /// Sets the one-way delay of each byte; a round trip takes two of them. Default: 0.
     pub fn delay(mut self, one_way: Duration) -> Self {
         self.path.delay = one_way;
         self
     }
 
-    /// By how much one-way times differ.
+    /// Sets the jitter of one-way delays. Default: none.
     pub fn jitter(mut self, jitter: Jitter) -> Self {
         self.path.jitter = jitter;
         self
     }
 
-    /// What each direction carries, all connections together. `None` (the default): as much as the machine can.
+    /// Sets the rate of each direction, shared by all connections. Default: `None`, as fast as the machine allows.
     pub fn rate(mut self, rate: Option<Rate>) -> Self {
         self.path.rate = rate;
         self
     }
 
-    /// What a direction of a connection may have under way before the link stops to read from its sender; less than
-    /// bandwidth × delay limits the bandwidth. The default is twice what the rate and the delay need, or 10 GB/s ×
-    /// delay (at most 64 MiB) without a rate; at least 1 MiB.
+    /// Sets the maximum bytes in transit in a direction of a connection, beyond which the link stops reading. Less than
+    /// bandwidth × delay limits the bandwidth. The default is twice what rate and delay need, or without a rate 10 GB/s
+    /// × delay, at most 64 MiB. It is at least 1 MiB.
     pub fn buffer(mut self, bytes: usize) -> Self {
         self.path.buffer = Some(bytes);
         self
     }
 
-    /// Whether opening a connection takes a round trip, as TCP's handshake does (the default). The kernel accepts at
-    /// once, so the time is taken from what follows: the first bytes of either side arrive when they would have after a
-    /// handshake.
+    /// Sets whether opening a connection takes a round trip, like TCP's handshake. Default: true. The kernel accepts at
+    /// once, so the link delays what follows: the first bytes of either side arrive as after a handshake.
     pub fn handshake(mut self, handshake: bool) -> Self {
         self.handshake = handshake;
         self
     }
 
-    /// From which jitter and random cuts are drawn.
+    /// Sets the random seed of jitter and random cuts. Default: 0.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// For the last bit before bytes are due, look at the clock instead of sleeping. Takes a processor for so long each
-    /// time, and saves the time that it takes to wake up.
+    /// Sets the time to spin, instead of sleeping, before bytes are due. Default: 0. Spinning uses CPU time, and saves
+    /// the wake-up latency.
     pub fn spin(mut self, spin: Duration) -> Self {
         self.spin = spin;
         self
     }
 
-    /// Connections are cut by themselves.
+    /// Cuts connections automatically.
     pub fn loss_of_connection(mut self, loss: Loss) -> Self {
         self.loss = loss;
         self
     }
 
-    /// The link stalls by itself.
+    /// Stalls the link automatically.
     pub fn stall(mut self, plan: StallPlan) -> Self {
         self.stall = Some(plan);
         self
@@ -223,7 +222,7 @@ impl LinkOptions {
 }
 
 impl LinkOptions {
-    /// Which of the times is longer than a year, if one is.
+    /// Returns the name of a time that is longer than a year, if any.
     pub(crate) fn too_long(&self) -> Option<&'static str> {
         let Self { path, loss, stall, spin, .. } = self;
         let stall = stall.unwrap_or(StallPlan { after: Duration::ZERO, lasts: None, every: None });
@@ -238,7 +237,7 @@ impl LinkOptions {
     }
 }
 
-/// A text that says nothing about a link.
+/// A text that is not a valid option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {what}: write {how}")]
 pub struct Misunderstood {
@@ -247,10 +246,10 @@ pub struct Misunderstood {
     how: &'static str,
 }
 
-/// A year at the most, so that times can be added without a second thought.
+/// Maximum of all times, a year, so that adding them cannot overflow.
 pub(crate) const TIME_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 
-/// A duration as humantime reads it, up to a year.
+/// Parses a duration in humantime's format, up to a year.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
     humantime::parse_duration(text.trim()).ok().filter(|duration| *duration <= TIME_MAX)
 }
@@ -299,8 +298,8 @@ impl FromStr for Cut {
 impl FromStr for Loss {
     type Err = Misunderstood;
 
-    /// `after=10s`, `bytes=1000000`, `every=30s`, several of them with commas between; `silent` among them leaves both
-    /// ends half-open.
+    /// Parses `after=10s`, `bytes=1000000` and `every=30s`, separated by commas. `silent` among them leaves both ends
+    /// half-open.
     fn from_str(text: &str) -> Result<Self, Misunderstood> {
         let misunderstood = || Misunderstood {
             text: text.to_owned(),
@@ -329,7 +328,7 @@ impl FromStr for Loss {
 impl FromStr for StallPlan {
     type Err = Misunderstood;
 
-    /// `after=10s`, `for=2s`, `every=30s`, with commas between. What is not said: at once, for good, once.
+    /// Parses `after=10s`, `for=2s` and `every=30s`, separated by commas. The defaults are: at once, for good, once.
     fn from_str(text: &str) -> Result<Self, Misunderstood> {
         let misunderstood = || Misunderstood {
             text: text.to_owned(),
@@ -424,7 +423,7 @@ mod tests {
         check(MS, Jitter::Uniform(MS), None, 20_000_000);
         check(MS, Jitter::Normal(MS), None, 40_000_000);
         check(10 * MS, Jitter::None, None, 64 << 20);
-        // 125 kB under way a millisecond, and one in the queue.
+        // 125 kB per millisecond in transit, for 9 ms, and as much as 1 ms in the queue.
         check(9 * MS, Jitter::None, Some("1gbit"), 2 * 1_250_000);
         check(MS, Jitter::None, Some("1mbit"), 1 << 20);
         check(100 * MS, Jitter::None, Some("1tbit"), 1 << 30);

@@ -1,22 +1,21 @@
-//! What is under way in one direction of a connection: bytes in order, and when they may leave.
+//! Bytes in transit in one direction of a connection, in order, with their release times.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::time::Instant;
 
-/// What is stored together, and read in one piece at the least.
+/// Size of a block: the unit of storage, and the minimum size of a read.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
-/// Blocks that one read may fill: 256 KiB stay within a processor's second cache.
+/// Maximum blocks filled by one read: 256 KiB fit in the L2 cache.
 const READ_BLOCKS_MAX: usize = 4;
-/// Blocks that one write may empty: 1 MiB.
+/// Maximum blocks emptied by one write: 1 MiB.
 const WRITE_BLOCKS_MAX: usize = 16;
-/// Free blocks that are kept for later: 16 MiB for a link.
+/// Maximum free blocks kept in the pool: 16 MiB per link.
 const FREE_BLOCKS_MAX: usize = 256;
-/// What a chunk counts for besides its bytes, so that many tiny ones are bounded as well.
+/// Cost of a chunk besides its bytes, so that many tiny chunks are bounded, too.
 const CHUNK_COST: usize = std::mem::size_of::<Chunk>();
 
-/// Blocks of memory that nothing is in, for all queues of a link. The one that was used last goes first: it is in the
-/// cache.
+/// Pool of free blocks, for all queues of a link. The last one used is reused first, because it is cached.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks(Vec<Box<[u8]>>);
 
@@ -41,28 +40,28 @@ struct Block {
     end: usize,
 }
 
-/// So many bytes that leave together.
+/// Bytes that leave together.
 #[derive(Debug)]
 struct Chunk {
     release: Instant,
     bytes: usize,
 }
 
-/// Bytes in order, in chunks that have a time each, never earlier than the one before.
+/// Bytes in order, in chunks with ascending release times.
 #[derive(Debug)]
 pub(crate) struct Queue {
     blocks: VecDeque<Block>,
     chunks: VecDeque<Chunk>,
     bytes: usize,
-    /// How many blocks the next read is offered: more as long as they are filled.
+    /// Number of blocks offered to the next read. Doubles while reads fill them.
     appetite: usize,
 }
 
-/// What a read or a write moved.
+/// Result of a read or a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moved {
     pub(crate) bytes: usize,
-    /// It was less than was offered: a read has emptied the socket, a write has filled it.
+    /// Less than offered: a read has emptied the socket, a write has filled it.
     pub(crate) is_short: bool,
 }
 
@@ -71,7 +70,7 @@ impl Queue {
         Self { blocks: VecDeque::new(), chunks: VecDeque::new(), bytes: 0, appetite: 1 }
     }
 
-    /// Bytes that are under way.
+    /// Returns the bytes in transit.
     pub(crate) fn len(&self) -> usize {
         self.bytes
     }
@@ -80,12 +79,12 @@ impl Queue {
         self.bytes == 0
     }
 
-    /// How many bytes it may still take when it is to hold no more than `limit`.
+    /// Returns how many bytes fit within `limit`.
     pub(crate) fn free_space(&self, limit: usize) -> usize {
         limit.saturating_sub(self.bytes + self.chunks.len() * CHUNK_COST)
     }
 
-    /// Lets `read` put up to `max` bytes at the end. They have no time yet: that is for [`push`](Self::push), next.
+    /// Lets `read` append up to `max` bytes. [`push`](Self::push) must then set their release time.
     pub(crate) fn fill(
         &mut self,
         blocks: &mut Blocks,
@@ -93,7 +92,7 @@ impl Queue {
         read: impl FnOnce(&mut [IoSliceMut<'_>]) -> io::Result<usize>,
     ) -> io::Result<Moved> {
         let spare = self.blocks.back().map_or(0, |block| BLOCK_BYTES - block.end);
-        // The last block's rest, and as many fresh ones as there is appetite and permission for.
+        // The rest of the last block, and as many new ones as `appetite` and `max` permit.
         let first = self.blocks.len() - usize::from(spare > 0);
         let fresh = max.saturating_sub(spare).div_ceil(BLOCK_BYTES).min(self.appetite);
         self.blocks.extend((0..fresh).map(|_| blocks.take()));
@@ -128,19 +127,19 @@ impl Queue {
         Ok(Moved { bytes, is_short })
     }
 
-    /// Gives the last `bytes` that came their time.
+    /// Sets the release time of the last `bytes` read.
     pub(crate) fn push(&mut self, bytes: usize, release: Instant) {
         debug_assert!(self.chunks.back().is_none_or(|chunk| chunk.release <= release), "out of order");
         self.bytes += bytes;
         self.chunks.push_back(Chunk { release, bytes });
     }
 
-    /// When the next byte may leave.
+    /// Returns when the next byte may leave.
     pub(crate) fn next_release(&self) -> Option<Instant> {
         self.chunks.front().map(|chunk| chunk.release)
     }
 
-    /// How many bytes may leave at `now`, in one write.
+    /// Returns how many bytes may leave at `now`, in one write.
     pub(crate) fn due(&self, now: Instant) -> usize {
         let mut due = 0;
         for chunk in self.chunks.iter().take_while(|chunk| chunk.release <= now) {
@@ -152,7 +151,8 @@ impl Queue {
         due
     }
 
-    /// Lets `write` see up to `max` bytes from the front, or some fewer. They stay until [`pop`](Self::pop).
+    /// Passes up to `max` bytes from the front to `write`, in at most `WRITE_BLOCKS_MAX` blocks. They stay until
+    /// [`pop`](Self::pop).
     pub(crate) fn write_to(
         &self,
         max: usize,
@@ -173,7 +173,7 @@ impl Queue {
         Ok(Moved { bytes, is_short: bytes < max - left })
     }
 
-    /// Removes so many bytes from the front. `left` hears the time of each chunk that is gone completely.
+    /// Removes bytes from the front. Calls `left` with the release time of each chunk that is completely removed.
     pub(crate) fn pop(&mut self, bytes: usize, blocks: &mut Blocks, mut left: impl FnMut(Instant)) {
         self.bytes -= bytes;
         let mut rest = bytes;
@@ -191,7 +191,7 @@ impl Queue {
             let here = rest.min(block.end - block.start);
             block.start += here;
             rest -= here;
-            // The last block is used further as long as it has space: small chunks share it.
+            // The last block is kept while it has space, so that small chunks share it.
             let is_spent = block.start == block.end && (self.bytes == 0 || block.end == BLOCK_BYTES);
             if !is_spent {
                 break;
@@ -200,7 +200,7 @@ impl Queue {
         }
     }
 
-    /// Forgets everything; how many bytes that was.
+    /// Removes everything, and returns the number of bytes.
     pub(crate) fn clear(&mut self, blocks: &mut Blocks) -> usize {
         self.blocks.drain(..).for_each(|block| blocks.give_back(block));
         self.chunks = VecDeque::new();
@@ -214,7 +214,7 @@ mod tests {
 
     use super::*;
 
-    /// Puts `bytes` in, in as many reads as it takes; how many each brought.
+    /// Fills the queue with `bytes`, and returns the size of each read.
     fn fill(queue: &mut Queue, blocks: &mut Blocks, mut bytes: &[u8], max: usize, at: Instant) -> Vec<usize> {
         let mut reads = Vec::new();
         while !bytes.is_empty() {
@@ -226,7 +226,7 @@ mod tests {
         reads
     }
 
-    /// Takes out what is due, `max` bytes at a time.
+    /// Removes everything that is due, `max` bytes at a time.
     fn drain(queue: &mut Queue, blocks: &mut Blocks, max: usize, now: Instant) -> Vec<u8> {
         let mut out = Vec::new();
         loop {
@@ -280,7 +280,7 @@ mod tests {
         let (mut queue, mut blocks) = (Queue::new(), Blocks::default());
         fill(&mut queue, &mut blocks, &noise(2 * WRITE_BLOCKS_MAX * BLOCK_BYTES), usize::MAX, now);
         queue.pop(1000, &mut blocks, |_| ());
-        // The first block is not full, so they hold less than is due.
+        // The first block is not full, so the blocks of one write hold less than is due.
         let offered = WRITE_BLOCKS_MAX * BLOCK_BYTES - 1000;
         assert!(queue.due(now) > offered);
         let written = |share: usize| {

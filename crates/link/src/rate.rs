@@ -1,12 +1,12 @@
-//! How much a link carries.
+//! Rates of a link.
 
 use std::fmt;
 use std::num::NonZeroU64;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Bytes per second in one direction, over all connections of a link. Written as `tc` writes it, in bits (`1gbit`,
-/// `56kbit`), or in bytes with what they are counted by (`12.5MB/s`, `1GiB/s`).
+/// Bytes per second in one direction, shared by all connections of a link. Written like in `tc`, in bits (`1gbit`,
+/// `56kbit`), or in bytes (`12.5MB/s`, `1GiB/s`).
 ///
 /// ```
 /// use thalweg_link::Rate;
@@ -18,16 +18,16 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(NonZeroU64);
 
-/// A text that is no rate.
+/// A text that is not a valid rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a rate: write bits or bytes per second, such as 100mbit, 1gbit, 12.5MB/s or 1GiB/s")]
 pub struct NotARate(String);
 
-/// Bits per second, with or without `/s`, in any case.
+/// Bits per second, with or without `/s`, case-insensitive.
 const BIT_UNITS: &[(&str, f64)] =
     &[("tbit", 1e12), ("gbit", 1e9), ("mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
 
-/// Bytes per second. `Mb/s` and `mbps` are refused: half of those who write them mean bits.
+/// Bytes per second. `Mb/s` and `mbps` are rejected, because they may mean bits or bytes.
 const BYTE_UNITS: &[(&str, u64)] = &[
     ("GB/s", 1_000_000_000),
     ("MB/s", 1_000_000),
@@ -39,34 +39,34 @@ const BYTE_UNITS: &[(&str, u64)] = &[
     ("B/s", 1),
 ];
 
-/// The queue of a sender lasts for that long at its rate …
+/// Size of a sender's queue, as time at its rate.
 const QUEUE_TIME: Duration = Duration::from_millis(1);
-/// … and holds so many bytes at least: some full packets.
+/// Minimum size of a sender's queue in bytes: some full packets.
 const QUEUE_BYTES_MIN: usize = 16 << 10;
 
 impl Rate {
-    /// That many bytes per second.
+    /// Creates a rate from bytes per second.
     pub const fn from_bytes_per_second(bytes: NonZeroU64) -> Self {
         Self(bytes)
     }
 
-    /// How many bytes pass in a second.
+    /// Returns the rate in bytes per second.
     pub const fn bytes_per_second(self) -> NonZeroU64 {
         self.0
     }
 
-    /// How long it takes to send so many bytes, rounded up to a nanosecond.
+    /// Returns the time to send `bytes`, rounded up to a nanosecond.
     pub(crate) fn time_for(self, bytes: usize) -> Duration {
         let nanoseconds = (bytes as u128 * 1_000_000_000).div_ceil(u128::from(self.0.get()));
         Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
     }
 
-    /// How many bytes may wait for a sender of this rate.
+    /// Returns the size in bytes of a sender's queue.
     pub(crate) fn queue_bytes(self) -> usize {
         self.bytes_in(QUEUE_TIME).max(QUEUE_BYTES_MIN)
     }
 
-    /// How many bytes are sent in that time.
+    /// Returns the bytes sent in a time.
     pub(crate) fn bytes_in(self, time: Duration) -> usize {
         let bytes = u128::from(self.0.get()) * time.as_nanos() / 1_000_000_000;
         usize::try_from(bytes).unwrap_or(usize::MAX)
@@ -83,13 +83,13 @@ impl FromStr for Rate {
         let (number, unit) = trimmed.split_at(digits);
         let number: f64 = number.parse().map_err(|_| not_a_rate())?;
         let bytes = bytes_of(unit.trim_start()).ok_or_else(not_a_rate)? * number;
-        // Below 2^53 every whole number of bytes is exact in an f64; that is 9 PB/s.
+        // Whole numbers below 2^53 are exact in an f64; that is 9 PB/s.
         let bytes = if bytes < (1_u64 << 53) as f64 { bytes as u64 } else { 0 };
         NonZeroU64::new(bytes).map(Self).ok_or_else(not_a_rate)
     }
 }
 
-/// Bytes per second of a unit.
+/// Returns the bytes per second of a unit.
 fn bytes_of(unit: &str) -> Option<f64> {
     if let Some((_, bytes)) = BYTE_UNITS.iter().find(|(name, _)| *name == unit) {
         return Some(*bytes as f64);
@@ -100,7 +100,7 @@ fn bytes_of(unit: &str) -> Option<f64> {
 }
 
 impl fmt::Display for Rate {
-    /// In the largest unit of bits with at most three digits behind the point, so that it can be read again.
+    /// Formats in the largest unit of bits that needs at most three decimals, so that parsing restores the rate.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = u128::from(self.0.get()) * 8;
         let units =

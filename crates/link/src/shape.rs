@@ -1,11 +1,11 @@
-//! When bytes leave the link: pure functions of the time at which they arrived.
+//! Release times of bytes: pure functions of their arrival.
 
 use std::time::{Duration, Instant};
 
 use crate::options::Jitter;
 use crate::rate::Rate;
 
-/// SplitMix64: small, seeded, good enough to draw delays from.
+/// SplitMix64: small, seeded, and good enough for delays.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
@@ -22,30 +22,30 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// In (0, 1].
+    /// Returns a uniform value in (0, 1].
     fn unit(&mut self) -> f64 {
         ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 
-    /// In [-1, 1], all equally likely.
+    /// Returns a uniform value in [-1, 1].
     fn uniform(&mut self) -> f64 {
         2.0 * self.unit() - 1.0
     }
 
-    /// Normal with a standard deviation of 1, cut off at 3 of them.
+    /// Returns a standard normal value, clamped to ±3.
     fn normal(&mut self) -> f64 {
         let radius = (-2.0 * self.unit().ln()).sqrt();
         (radius * (std::f64::consts::TAU * self.unit()).cos())
             .clamp(-Jitter::DEVIATIONS_MAX, Jitter::DEVIATIONS_MAX)
     }
 
-    /// Exponential with that mean: the time to the next of events that come at random.
+    /// Returns an exponentially distributed time with this mean: the time to the next random event.
     pub(crate) fn exponential(&mut self, mean: Duration) -> Duration {
         mean.mul_f64(-self.unit().ln())
     }
 }
 
-/// The one-way time of a link.
+/// Draws the one-way delays of a link.
 #[derive(Clone, Debug)]
 pub(crate) struct Propagation {
     pub(crate) delay: Duration,
@@ -58,7 +58,7 @@ impl Propagation {
         Self { delay, jitter, random: Random::new(seed) }
     }
 
-    /// Draws the one-way time of a chunk. Never below zero.
+    /// Draws the one-way delay of a chunk, never negative.
     pub(crate) fn draw(&mut self) -> Duration {
         let (deviations, of) = match self.jitter {
             Jitter::None => return self.delay,
@@ -70,25 +70,25 @@ impl Propagation {
     }
 }
 
-/// What one direction of a link can carry: one sender for all connections, that takes its time for each byte.
+/// Sender of one direction of a link, shared by all connections, which takes time for each byte.
 #[derive(Clone, Debug)]
 pub(crate) struct Transmitter {
     pub(crate) rate: Option<Rate>,
-    /// Until then it sends what it has been given.
+    /// When it has sent everything accepted so far.
     busy_until: Option<Instant>,
 }
 
-/// A chunk takes no longer to send than this, so that its first byte does not wait long for its last …
+/// Maximum time to send a chunk, so that its first byte does not wait long for its last.
 const CHUNK_TIME: Duration = Duration::from_micros(50);
-/// … but is a packet at least.
+/// Minimum size of a chunk: one packet.
 const CHUNK_BYTES_MIN: usize = 1500;
 
-/// Whether a connection may hand the transmitter something.
+/// Whether a connection may pass bytes to the transmitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// Up to so many bytes at once.
+    /// At most this many bytes, now.
     Now(usize),
-    /// The queue is full until then.
+    /// Not before this time; the queue is full.
     At(Instant),
 }
 
@@ -97,7 +97,7 @@ impl Transmitter {
         Self { rate, busy_until: None }
     }
 
-    /// What may be read for it at `now`.
+    /// Returns how many bytes may be read at `now`.
     pub(crate) fn admission(&self, now: Instant) -> Admission {
         let (Some(rate), Some(busy_until)) = (self.rate, self.busy_until) else {
             return Admission::Now(self.rate.map_or(usize::MAX, chunk_bytes));
@@ -106,12 +106,12 @@ impl Transmitter {
         if busy_until.saturating_duration_since(now) <= queue {
             Admission::Now(chunk_bytes(rate))
         } else {
-            // Then half of it is sent: no wake-up for each packet, and no gap either.
+            // When half of the queue is sent: avoids a wake-up per packet, and leaves no gap.
             Admission::At(busy_until.checked_sub(queue / 2).unwrap_or(now))
         }
     }
 
-    /// Takes bytes that arrived at `arrival`, and says when the last of them has been sent.
+    /// Accepts bytes that arrived at `arrival`, and returns when the last of them is sent.
     pub(crate) fn send(&mut self, arrival: Instant, bytes: usize) -> Instant {
         let Some(rate) = self.rate else { return arrival };
         let begin = self.busy_until.map_or(arrival, |busy_until| busy_until.max(arrival));
@@ -145,7 +145,7 @@ mod tests {
         };
         check(5 * MS, Jitter::Uniform(MS), 4 * MS, 6 * MS, 5 * MS);
         check(5 * MS, Jitter::Normal(MS), 2 * MS, 8 * MS, 5 * MS);
-        // Half of the draws are below zero, which is none: 0 and, on average, 0.5 ms.
+        // Half of the draws are clamped to zero; the others average 0.5 ms.
         check(Duration::ZERO, Jitter::Uniform(MS), Duration::ZERO, MS, MS / 4);
     }
 
@@ -192,7 +192,7 @@ mod tests {
         };
         let queue = Duration::from_micros(16_384);
         assert!((16 << 10..=(16 << 10) + 1500).contains(&taken), "{taken}");
-        // 17 kB last for 17 ms, of which 8.2 ms are left then.
+        // 17 kB take 17 ms, of which 8.2 ms are left then.
         assert_eq!(full + queue / 2, start + Duration::from_micros(taken as u64));
         assert_eq!(transmitter.admission(full), Admission::Now(1500));
         assert_eq!(Transmitter::new(None).admission(start), Admission::Now(usize::MAX));

@@ -1,60 +1,60 @@
-//! What a link has done, as values.
+//! Statistics of a link.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// What a link has done since it started, or since it was last told to [reset](crate::Link::reset_stats).
+/// Statistics of a link since its start, or since the last [reset](crate::Link::reset_stats).
 #[derive(Clone, Debug, Serialize)]
 pub struct Stats {
     /// `thalweg.link/1`.
     pub schema: &'static str,
-    /// Where it listens.
+    /// Listening address.
     pub listen: String,
-    /// Where it leads.
+    /// Server address.
     pub to: String,
-    /// One-way time.
+    /// One-way delay.
     pub delay_ns: u64,
-    /// As it can be written in [`Jitter`](crate::Jitter).
+    /// Jitter, in the syntax of [`Jitter`](crate::Jitter).
     pub jitter: String,
-    /// Per direction; `null` is no limit.
+    /// Rate per direction; `null` if unlimited.
     pub rate_bytes_per_s: Option<u64>,
-    /// What a direction of a connection may have under way.
+    /// Maximum bytes in transit in a direction of a connection.
     pub buffer_bytes: u64,
-    /// For how long was counted.
+    /// Length of the measured window.
     pub window_ns: u64,
-    /// Nothing moves now.
+    /// Whether the link is stalled.
     pub stalled: bool,
-    /// New connections are refused now.
+    /// Whether new connections are refused.
     pub refusing: bool,
-    /// What became of connections.
+    /// Connections by outcome.
     pub connections: ConnectionCounts,
-    /// From those who connected to the link.
+    /// Bytes from the link's clients to the server.
     pub up: DirectionStats,
-    /// Back to them.
+    /// Bytes from the server to the clients.
     pub down: DirectionStats,
-    /// How much later than asked chunks left: from the time at which a chunk should have left to the end of the write
-    /// that handed its last byte to the kernel. Waiting for a receiver that does not read, and stalls, are not counted.
+    /// Lateness of chunks: from the release time to the end of the write that passed the last byte to the kernel.
+    /// Excludes stalls and waits for a receiver that does not read.
     pub lateness_ns: Distribution,
-    /// When nothing was under way, in no direction of no connection.
+    /// Time with nothing in transit, in any direction of any connection.
     pub wire: Idle,
-    /// The same of each connection by itself, added up over the connections and the time that they were open.
+    /// The same for each connection separately, summed over all connections and the time that they were open.
     pub per_connection: Idle,
-    /// What the link's thread took.
+    /// Usage of the link's thread.
     pub thread: Thread,
-    /// Why a connection could not be opened, the last time that it happened.
+    /// Last error of opening a connection.
     pub last_error: Option<String>,
 }
 
-/// What became of connections.
+/// Connections by outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ConnectionCounts {
-    /// There now, half-open ones after a silent cut included.
+    /// Currently open, including half-open ones after a silent cut.
     pub open: u64,
     /// Accepted.
     pub accepted: u64,
-    /// Accepted, and the other end could not be reached.
+    /// Accepted, but the server could not be reached.
     pub failed: u64,
-    /// Ended by both sides, one after the other.
+    /// Ended by both sides.
     pub ended: u64,
     /// Reset by one side, and therefore for the other.
     pub reset: u64,
@@ -62,61 +62,61 @@ pub struct ConnectionCounts {
     pub cut: u64,
 }
 
-/// One direction of all connections.
+/// Statistics of one direction, over all connections.
 #[derive(Clone, Debug, Serialize)]
 pub struct DirectionStats {
-    /// That came in.
+    /// Bytes received.
     pub bytes: u64,
-    /// Reads that brought them.
+    /// Reads that received them.
     pub chunks: u64,
-    /// Writes that took them out.
+    /// Writes that forwarded them.
     pub writes: u64,
-    /// The most that one connection had under way.
+    /// Maximum bytes in transit on one connection.
     pub buffered_bytes_max: u64,
-    /// When nothing was under way in this direction.
+    /// Time with nothing in transit in this direction.
     pub idle: Idle,
 }
 
-/// When nothing was under way.
+/// Time with nothing in transit.
 #[derive(Clone, Debug, Serialize)]
 pub struct Idle {
-    /// The gaps together, with the one that goes on.
+    /// Total length of gaps, including the current one.
     pub idle_ns: u64,
-    /// As a share of the window.
+    /// Total as a share of the window.
     pub idle_share: f64,
-    /// From the last byte handed on until the next came. Only gaps that have ended.
+    /// Lengths of completed gaps, from the last byte forwarded to the next arrival.
     pub gaps_ns: Distribution,
 }
 
-/// What the link's thread took. One that was busy most of the time was the limit of whatever was measured through it.
+/// Usage of the link's thread. A thread that was busy most of the time limited the measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Thread {
-    /// Processor time.
+    /// CPU time.
     pub cpu_ns: u64,
-    /// The share of the window in which it did not sleep (but may have waited for a processor).
+    /// Share of the window in which it did not sleep (it may have waited for a CPU).
     pub busy_share: f64,
 }
 
-/// How times are distributed, ns, to 1 %.
+/// Distribution of times in ns, with a precision of 1 %.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Distribution {
-    /// How many there are; the rest is 0 when there are none.
+    /// Number of values; all other fields are 0 if it is 0.
     pub count: u64,
-    /// All together divided by how many.
+    /// Mean.
     pub mean: f64,
-    /// Half of them are no longer.
+    /// Median.
     pub p50: u64,
-    /// 90 %.
+    /// 90th percentile.
     pub p90: u64,
-    /// 99 %.
+    /// 99th percentile.
     pub p99: u64,
-    /// 99.9 %.
+    /// 99.9th percentile.
     #[serde(rename = "p99.9")]
     pub p99_9: u64,
-    /// The longest.
+    /// Maximum.
     pub max: u64,
-    /// How many are no longer than that and longer than the one before. Each bound is a quarter more than the last; the
-    /// first is 1 µs; those without any are left out.
+    /// Buckets as pairs of upper bound and count. The first bound is 1 µs, each further one 25 % higher. Empty buckets
+    /// are omitted.
     pub buckets: Vec<(u64, u64)>,
 }
 

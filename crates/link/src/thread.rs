@@ -1,5 +1,5 @@
-//! The link's thread: waits for the kernel, for what is due, and for what the handle asks, and pumps one direction of a
-//! connection after the other.
+//! The link's thread. Waits for kernel events, timers and requests of the handle, and pumps one direction after the
+//! other.
 
 mod commands;
 mod opening;
@@ -30,33 +30,33 @@ use crate::queue::Blocks;
 use crate::shape::{Propagation, Random, Transmitter};
 use crate::stats::Stats;
 
-/// What the handle asks.
+/// A request of the handle.
 pub(crate) enum Request {
     Control(Control, SyncSender<io::Result<usize>>),
     Stats(SyncSender<Box<Stats>>),
     Quit,
 }
 
-/// What happens at a time.
+/// A timed event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
-    /// A direction has something to hand on.
+    /// A direction has bytes or an end to forward.
     Due(ConnectionKey, Direction),
-    /// The transmitter takes more.
+    /// The transmitter accepts more.
     TransmitterHasSpace(Direction),
-    /// The SYN arrives.
+    /// The SYN of a new connection arrives.
     Connect(ConnectionKey),
-    /// A connection's time is up.
+    /// A connection is to be cut.
     Cut(ConnectionKey),
-    /// By plan.
+    /// A planned stall starts.
     StallBegins,
-    /// That stall, if it still lasts.
+    /// This stall ends, unless it already has.
     StallEnds(u64),
-    /// Accepting failed some time ago.
+    /// Retry after accepting failed.
     AcceptAgain,
 }
 
-/// A connection's index in the table, and which one it is: an index is used again.
+/// A connection's table index, and its id, because indices are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ConnectionKey {
     index: usize,
@@ -66,14 +66,13 @@ struct ConnectionKey {
 const TIMER: u64 = 0;
 const WAKE: u64 = 1;
 const DOOR: u64 = 2;
-/// A connection's client side has an even number from here on, its server side the next.
+/// From here on, a connection's client side has an even token, its server side the next one.
 const SIDES: u64 = 4;
 
-/// What a side's socket is watched for, besides space to write to. Told once: whoever is told tries until
-/// there is no more.
+/// Events watched on each side's socket, besides writability. Edge-triggered: readers continue until nothing is left.
 const SIDE_EVENTS: EpollFlags = EpollFlags::EPOLLIN.union(EpollFlags::EPOLLRDHUP).union(EpollFlags::EPOLLET);
 
-/// The side that the link has connected to.
+/// Index of the server side.
 const SERVER: usize = 1;
 
 const EVENTS_MAX: usize = 256;
@@ -81,13 +80,13 @@ const EVENTS_MAX: usize = 256;
 pub(crate) struct LinkThread {
     epoll: Epoll,
     timer: TimerFd,
-    /// What `timer` is set to.
+    /// Time that `timer` is set to.
     armed: Option<Instant>,
     requests: Receiver<Request>,
     wake: Arc<EventFd>,
     has_requests: bool,
     door: Door,
-    /// There may be somebody at the door.
+    /// Whether connections may be waiting to be accepted.
     door_rang: bool,
     to: Address,
     to_resolved: Vec<SockAddr>,
@@ -95,20 +94,20 @@ pub(crate) struct LinkThread {
     spin: Duration,
     loss: Loss,
     stall: Option<StallPlan>,
-    /// Which stall the last one was.
+    /// Id of the last stall.
     stall_id: u64,
-    /// Connections that were to be opened during it.
+    /// Connections to open after the stall.
     held: Vec<ConnectionKey>,
     random: Random,
     connections: Slab<Connection>,
-    /// How many there were: the next one's id.
+    /// Number of accepted connections: the next id.
     accepted: u64,
     timers: BinaryHeap<Reverse<(Instant, Timer)>>,
-    /// What is due: pumped before all else.
+    /// Directions that are due, pumped first.
     due: VecDeque<(ConnectionKey, Direction)>,
-    /// The ready queue: pumped one after the other.
+    /// The ready queue, pumped in order.
     ready: VecDeque<(ConnectionKey, Direction)>,
-    /// Who waits for a transmitter.
+    /// Connections that wait for a transmitter.
     waiting: [Vec<ConnectionKey>; 2],
     wire: Wire,
     last_error: Option<String>,
@@ -135,8 +134,8 @@ impl LinkThread {
             path,
         };
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        // hrtimers behind it: to the nanosecond, without the slack of 50 µs that a timeout of epoll_wait has, or the
-        // granularity of 1 ms that tokio's timers have.
+        // Uses hrtimers with nanosecond precision. A timeout of epoll_wait has 50 µs of slack, tokio's timers a
+        // granularity of 1 ms.
         let timer =
             TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
         let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
@@ -159,7 +158,7 @@ impl LinkThread {
             stall: options.stall,
             stall_id: 0,
             held: Vec::new(),
-            // Another sequence than the jitter's.
+            // A different sequence from the jitter's.
             random: Random::new(!options.seed),
             connections: Slab::new(),
             accepted: 0,
@@ -177,10 +176,10 @@ impl LinkThread {
         Ok(thread)
     }
 
-    /// Until it is told to quit.
+    /// Runs until a quit request.
     pub(crate) fn run(mut self) {
         let mut events = [EpollEvent::empty(); EVENTS_MAX];
-        // Processor time is counted from here, on this thread.
+        // CPU time is counted from here, on this thread.
         self.wire.observer.reset(Instant::now());
         loop {
             if std::mem::take(&mut self.has_requests) && !self.answer() {
@@ -193,7 +192,7 @@ impl LinkThread {
                     connection.schedules[direction as usize].is_ready = false;
                 }
                 self.pump(key, direction);
-                // Each takes some microseconds, and there may be many.
+                // Each pump takes some microseconds, and there may be many.
                 self.hand_on_what_is_due();
             }
             if self.door_rang && !self.wire.stalled {
@@ -206,7 +205,7 @@ impl LinkThread {
         }
     }
 
-    /// Sleeps until something is to be done. How many of `events` are new.
+    /// Sleeps until there is something to do. Returns the number of new `events`.
     fn wait(&mut self, events: &mut [EpollEvent]) -> usize {
         let somebody_rang = self.door_rang && !self.wire.stalled;
         if !self.ready.is_empty() || self.has_requests || somebody_rang {
@@ -218,7 +217,7 @@ impl LinkThread {
         let due = *due;
         let left = due.saturating_duration_since(Instant::now());
         if left <= self.spin {
-            // What the kernel has to tell waits for so long, too.
+            // Kernel events wait meanwhile.
             while Instant::now() < due {
                 std::hint::spin_loop();
             }
@@ -249,7 +248,7 @@ impl LinkThread {
         }
     }
 
-    /// Takes note of what the kernel tells.
+    /// Records a kernel event.
     fn take(&mut self, event: EpollEvent) {
         match event.data() {
             TIMER => self.armed = None,
@@ -260,7 +259,7 @@ impl LinkThread {
     }
 
     fn take_side(&mut self, index: usize, which: usize, told: EpollFlags) {
-        // It may be gone since, through an event of its other side.
+        // An event of the other side may have removed it.
         let Some(connection) = self.connections.get_mut(index) else { return };
         let key = ConnectionKey { index, id: connection.id };
         let is_connecting = which == SERVER && connection.is_connecting();
@@ -313,7 +312,7 @@ impl LinkThread {
         }
     }
 
-    /// What is due goes before what has arrived: that is to be exact.
+    /// Forwards what is due, before reading new bytes, to be on time.
     fn hand_on_what_is_due(&mut self) {
         self.fire_timers();
         while let Some((key, direction)) = self.due.pop_front() {
@@ -321,7 +320,7 @@ impl LinkThread {
         }
     }
 
-    /// A direction joins the ready queue.
+    /// Adds a direction to the ready queue.
     fn enqueue(&mut self, key: ConnectionKey, direction: Direction) {
         let Some(connection) = find(&mut self.connections, key) else { return };
         if !std::mem::replace(&mut connection.schedules[direction as usize].is_ready, true) {
@@ -329,7 +328,7 @@ impl LinkThread {
         }
     }
 
-    /// The transmitter takes more: those that wait become ready, in the order in which they came.
+    /// Wakes directions that wait for the transmitter, in order of arrival.
     fn call_waiting(&mut self, direction: Direction) {
         for key in std::mem::take(&mut self.waiting[direction as usize]) {
             if let Some(connection) = find(&mut self.connections, key) {
@@ -339,7 +338,7 @@ impl LinkThread {
         }
     }
 
-    /// Lets a direction read and write once, and notes when it may go on.
+    /// Lets a direction read and write once, and schedules the next time.
     fn pump(&mut self, key: ConnectionKey, direction: Direction) {
         let Some(connection) = find(&mut self.connections, key) else { return };
         let next = connection.pump(direction, &mut self.wire);
@@ -356,7 +355,7 @@ impl LinkThread {
             watch(&self.epoll, socket, key, direction.to(), SIDE_EVENTS | EpollFlags::EPOLLOUT);
         }
         let schedule = &mut connection.schedules[direction as usize];
-        // One timer for each direction is enough, unless an earlier one is wanted.
+        // One timer per direction is enough, unless an earlier one is needed.
         if let Some(at) = next.at
             && schedule.alarm.is_none_or(|alarm| at < alarm || alarm <= Instant::now())
         {
@@ -389,7 +388,7 @@ fn token(key: ConnectionKey, index: usize) -> u64 {
     SIDES + (key.index * 2 + index) as u64
 }
 
-/// Watches a socket that is watched already for something else.
+/// Changes the watched events of a socket.
 fn watch(epoll: &Epoll, socket: &Socket, key: ConnectionKey, index: usize, events: EpollFlags) {
     let mut event = EpollEvent::new(events, token(key, index));
     epoll.modify(socket, &mut event).expect("the socket is open, and watched");

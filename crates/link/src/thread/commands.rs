@@ -1,4 +1,4 @@
-//! What the handle asks of the thread, and what is done by plan.
+//! Requests of the handle, and planned events.
 
 use std::cmp::Reverse;
 use std::io;
@@ -14,12 +14,12 @@ use crate::shape::Transmitter;
 use crate::stats::Stats;
 
 impl LinkThread {
-    /// Answers what was asked; false when it is to quit.
+    /// Answers pending requests. Returns false on a quit request.
     pub(super) fn answer(&mut self) -> bool {
-        // Nothing to read is as good: then this is the first reading.
+        // Fails if there was no wake-up, as at the start.
         let _ = self.wake.read();
         loop {
-            // Whoever asked may have stopped waiting.
+            // The requester may have stopped waiting.
             match self.requests.try_recv() {
                 Ok(Request::Control(control, answer)) => drop(answer.send(self.control(control))),
                 Ok(Request::Stats(answer)) => drop(answer.send(Box::new(self.stats()))),
@@ -29,7 +29,7 @@ impl LinkThread {
         }
     }
 
-    /// How many connections it concerned.
+    /// Executes a command, and returns the number of connections affected.
     fn control(&mut self, control: Control) -> io::Result<usize> {
         let now = Instant::now();
         match control {
@@ -73,7 +73,7 @@ impl LinkThread {
 
     pub(super) fn stall_by_plan(&mut self, due: Instant) {
         let Some(plan) = self.stall else { return };
-        // From when it was due, so that planned stalls do not drift.
+        // Relative to the planned time, so that planned stalls do not drift.
         self.stall(due, plan.lasts);
         if let Some(every) = plan.every {
             self.timers.push(Reverse((due + every, Timer::StallBegins)));
@@ -115,7 +115,7 @@ impl LinkThread {
         open.len()
     }
 
-    /// Cuts a connection if it is there.
+    /// Cuts a connection if it still exists.
     pub(super) fn cut(&mut self, key: ConnectionKey, how: Cut) {
         let Some(connection) = find(&mut self.connections, key) else { return };
         if connection.is_silent() {
@@ -132,18 +132,18 @@ impl LinkThread {
         }
     }
 
-    /// Cuts a connection as the options say that connections get lost.
+    /// Cuts a connection in the way set for connection loss.
     pub(super) fn lose(&mut self, key: ConnectionKey) {
         let Loss { how, .. } = self.loss;
         self.cut(key, how);
     }
 
-    /// A connection is over by itself.
+    /// Closes a connection that ended without a cut.
     pub(super) fn close(&mut self, key: ConnectionKey, over: Over) {
         let Some(connection) = find(&mut self.connections, key) else { return };
         let counts = &mut self.wire.observer.counts;
         match over {
-            // That it failed, or was cut, has been counted.
+            // Already counted as failed or cut.
             _ if connection.is_refused || connection.is_silent() => {}
             Over::Ended => counts.ended += 1,
             Over::Reset | Over::AllowanceSpent => counts.reset += 1,

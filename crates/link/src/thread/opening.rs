@@ -1,4 +1,4 @@
-//! Accepting connections, and opening their other halves.
+//! Accepts connections, and opens their server sides.
 
 use std::cmp::Reverse;
 use std::io;
@@ -12,9 +12,9 @@ use super::{ConnectionKey, DOOR, LinkThread, SERVER, SIDE_EVENTS, Timer, find, t
 use crate::connection::Connection;
 use crate::direction::Direction;
 
-/// Connections that are accepted before others go on.
+/// Maximum connections accepted in a row.
 const ACCEPTS_MAX: usize = 64;
-/// After the system refused to accept a connection (no more descriptors), or a UNIX socket's backlog was full.
+/// Retry interval if accepting fails (no descriptors), or if a UNIX socket's backlog is full.
 const RETRY: Duration = Duration::from_millis(5);
 
 impl LinkThread {
@@ -26,7 +26,7 @@ impl LinkThread {
         Ok(())
     }
 
-    /// Accepts those who wait, some at a time.
+    /// Accepts waiting connections, up to a limit.
     pub(super) fn accept(&mut self) {
         for _ in 0..ACCEPTS_MAX {
             let Some(listener) = self.door.listener() else {
@@ -77,7 +77,7 @@ impl LinkThread {
         Ok(())
     }
 
-    /// Opens the other half, at the first of the addresses that takes it.
+    /// Connects to the server, at the first address that accepts.
     pub(super) fn connect(&mut self, key: ConnectionKey) {
         if self.wire.stalled {
             self.held.push(key);
@@ -109,7 +109,7 @@ impl LinkThread {
                     self.connected(key);
                 }
             }
-            // A UNIX socket whose listener has not accepted those who came before.
+            // The backlog of the UNIX socket is full.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.timers.push(Reverse((Instant::now() + RETRY, Timer::Connect(key))));
             }
@@ -117,13 +117,13 @@ impl LinkThread {
         }
     }
 
-    /// The kernel has told something of a socket that was connecting.
+    /// Handles an event of a connecting socket.
     pub(super) fn connected(&mut self, key: ConnectionKey) {
         let Some(connection) = find(&mut self.connections, key) else { return };
         let Some(socket) = &connection.side(SERVER).socket else { return };
         match socket.take_error() {
             Ok(None) => {}
-            // It was there, and has gone since.
+            // The server accepted, and reset since.
             Ok(Some(error)) if error.kind() == io::ErrorKind::ConnectionReset => {
                 connection.side(SERVER).failed = true;
             }
@@ -149,17 +149,17 @@ impl LinkThread {
     }
 }
 
-/// TCP tells of space only after a write that found none. A UNIX socket tells whenever its peer reads, so it is asked
-/// only when that matters.
+/// Returns the events to watch. TCP signals space only after a full write. A UNIX socket signals it whenever its peer
+/// reads, so it is only watched when needed.
 fn events(is_unix: bool) -> EpollFlags {
     if is_unix { SIDE_EVENTS } else { SIDE_EVENTS | EpollFlags::EPOLLOUT }
 }
 
-/// Nothing waits on the link but for its delay: no Nagle.
+/// Disables Nagle's algorithm, so that bytes wait only for the link's delay.
 fn prepare(socket: &Socket, is_unix: bool) -> io::Result<()> {
     socket.set_nonblocking(true)?;
     if !is_unix {
-        // It fails for a client that is gone already, which the first read finds out.
+        // Fails for a client that is already gone, which the first read detects.
         let _ = socket.set_tcp_nodelay(true);
     }
     debug_assert_eq!(is_unix, socket.domain().is_ok_and(|domain| domain == Domain::UNIX));

@@ -1,4 +1,4 @@
-//! Ends, resets, stalls, cuts and closed doors.
+//! Ends, resets, stalls, cuts and refused connections.
 
 use std::io::{self, Write};
 use std::thread;
@@ -48,7 +48,7 @@ fn a_reset_comes_behind_the_bytes_before_it() {
     let Linked { mut client, mut server, link: _link, listener: _listener } =
         linked(|options| options.delay(DELAY));
     client.write_all(b"last words").unwrap();
-    // The kernel drops what has not left yet.
+    // On a reset, the kernel drops bytes that have not left yet.
     thread::sleep(5 * MS);
     client.reset();
     assert_eq!(server.take(10), b"last words");
@@ -104,7 +104,7 @@ fn a_cut_is_a_reset_for_both() {
     assert!(client.is_reset() && server.is_reset() && second.is_reset() && accepted.is_reset());
     let stats = link.stats();
     assert_eq!((stats.connections.cut, stats.connections.open, stats.connections.reset), (2, 0, 0));
-    // The link itself is there.
+    // The link itself still works.
     let _third = Stream::connect(link.address()).unwrap();
     listener.accept();
 }
@@ -158,7 +158,7 @@ fn a_stall_ends_by_itself() {
     client.write_all(b"hello").unwrap();
     assert_eq!(server.take(5), b"hello");
     assert!(began.elapsed() >= 50 * MS);
-    // One that was ended by hand does not end the next.
+    // The timer of a stall that was resumed early does not end the next stall.
     link.stall_for(50 * MS);
     link.resume();
     link.stall();
@@ -225,7 +225,7 @@ fn a_closed_door() {
         let listener = Server::tcp();
         let link = Link::start(LinkOptions::new(listen, listener.address())).unwrap();
         if is_abstract {
-            // std connects to names only through another type; that the name can be taken again is what matters.
+            // std connects to abstract names only through another type; only listening again matters here.
             link.refuse();
             link.accept().unwrap();
             return;

@@ -1,4 +1,4 @@
-//! What goes in comes out: all of it, in order, no earlier than it may, whatever the link is like.
+//! Checks that all bytes arrive in order, and not too early, over links with various options.
 
 use std::io::Write;
 use std::thread;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::support::{Linked, MS, Server, Stream, linked, linked_to, noise, until};
 use thalweg_link::{Address, Jitter, Link, LinkOptions};
 
-/// Sends noise both ways at once, in writes of many sizes, and compares what comes.
+/// Sends noise in both directions at once, in writes of many sizes, and compares what arrives.
 fn check_both_ways(linked: Linked, len: usize) {
     let Linked { client, server, link, listener: _listener } = linked;
     let way = |mut from: Stream, mut to: Stream, seed: u64| {
@@ -146,7 +146,7 @@ fn a_receiver_that_does_not_read_holds_its_sender_back() {
     client.set_nonblocking(true);
     let message = noise(4, 1 << 20);
     let mut sent = 0_usize;
-    // Full is full when it is still so after a while: the kernel's own buffers grow as they like.
+    // Full only if no write succeeds for a while, because the kernel's own buffers grow.
     let mut full_since: Option<Instant> = None;
     while full_since.is_none_or(|since| since.elapsed() < 100 * MS) {
         if let Ok(written) = client.write(&message[sent % message.len()..]) {
@@ -160,7 +160,7 @@ fn a_receiver_that_does_not_read_holds_its_sender_back() {
     let stats = link.stats();
     assert!(stats.up.buffered_bytes_max <= BUFFER as u64, "{} are under way", stats.up.buffered_bytes_max);
     assert!(stats.up.bytes < sent as u64, "the sender's own buffers are full");
-    // And all of it arrives.
+    // All bytes arrive.
     client.finish();
     let arrived = server.rest();
     assert_eq!(arrived.len(), sent);
@@ -192,7 +192,7 @@ fn many_connections_at_once() {
         client.write_all(&index.to_be_bytes()).unwrap();
         pairs.push((client, server.accept()));
     }
-    // They are accepted in the order in which they came, or not: each says who it is.
+    // The order of accepting may differ, so each connection identifies itself.
     for (_, server) in &mut pairs {
         let name = server.take(4);
         server.write_all(&name).unwrap();
@@ -223,14 +223,14 @@ fn what_is_measured() {
     let took = began.elapsed().as_nanos() as u64;
     assert_eq!((stats.up.bytes, stats.down.bytes), (40, 50));
     assert_eq!((stats.up.chunks, stats.down.chunks, stats.lateness_ns.count), (10, 10, 20));
-    // 19 gaps between 20 messages, and the one before the first. Each lasts 5 ms, less what the link's thread
-    // waited for a processor after a message: exact times are tested in `observe.rs`, here half of them are enough.
+    // 19 gaps between 20 messages, and one before the first. Each lasts 5 ms, less the link thread's wait for a CPU.
+    // Exact times are tested in `observe.rs`; here half is enough.
     assert_eq!((stats.wire.gaps_ns.count, stats.per_connection.gaps_ns.count), (20, 20));
     assert!(stats.wire.idle_ns >= 50_000_000, "{:?}", stats.wire);
-    // A message takes 2 ms, 20 times.
+    // 20 messages of 2 ms each.
     assert!(stats.wire.idle_ns <= took - 40_000_000, "{:?} of {took} ns", stats.wire);
     assert!(stats.wire.gaps_ns.p50 >= 4_900_000, "{:?}", stats.wire);
-    // In one direction alone it is quiet in the meantime, too.
+    // A single direction is also idle while the other one is busy.
     assert_eq!(stats.up.idle.gaps_ns.count, 10);
     assert!(stats.up.idle.idle_ns >= stats.wire.idle_ns + 10_000_000, "{:?}", stats.up.idle);
     assert!(stats.thread.busy_share < 1.0 && stats.thread.cpu_ns > 0, "{:?}", stats.thread);

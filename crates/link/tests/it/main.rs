@@ -1,4 +1,4 @@
-//! Links over real sockets: one binary for all modules.
+//! Links over real sockets, in one test binary.
 
 mod breaking;
 mod forwarding;

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use thalweg_link::{Address, Link, LinkOptions, Stats};
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
-/// For what should happen at once: machines are stopped for seconds sometimes.
+/// Timeout for immediate events: machines may pause for seconds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A stream of either kind.
+/// A TCP or UNIX stream.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Tcp(TcpStream),
@@ -62,27 +62,27 @@ impl Stream {
         }
     }
 
-    /// Closing will send RST.
+    /// Makes closing send RST.
     pub(crate) fn reset(self) {
         let Self::Tcp(stream) = self else { panic!("UNIX sockets have no RST") };
         socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
     }
 
-    /// The next `len` bytes.
+    /// Reads the next `len` bytes.
     pub(crate) fn take(&mut self, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         self.read_exact(&mut bytes).unwrap();
         bytes
     }
 
-    /// Everything until the end.
+    /// Reads to the end.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.read_to_end(&mut bytes).unwrap();
         bytes
     }
 
-    /// Nothing is there to be read now, and nothing has ended.
+    /// Returns whether there is nothing to read now, and no end.
     pub(crate) fn is_quiet(&mut self) -> bool {
         self.set_nonblocking(true);
         let read = self.read(&mut [0]);
@@ -90,7 +90,7 @@ impl Stream {
         read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// What ends it: reads until then.
+    /// Reads to the end, and returns how it ended.
     pub(crate) fn ending(&mut self) -> io::Result<()> {
         let mut buffer = [0; 4096];
         while self.read(&mut buffer)? > 0 {}
@@ -124,7 +124,7 @@ impl Write for Stream {
     }
 }
 
-/// A server that the test itself accepts from.
+/// A server from which the test accepts connections.
 #[derive(Debug)]
 pub(crate) enum Server {
     Tcp(TcpListener),
@@ -157,7 +157,7 @@ impl Server {
     }
 }
 
-/// A link to a server of the test, and a connection through it: the client's end, and the server's.
+/// A link to a server of the test, and both ends of a connection through it.
 pub(crate) struct Linked {
     pub(crate) client: Stream,
     pub(crate) server: Stream,
@@ -165,7 +165,7 @@ pub(crate) struct Linked {
     pub(crate) listener: Server,
 }
 
-/// Over TCP, with these options beyond the defaults.
+/// Creates a link over TCP, with default options changed by `options`.
 pub(crate) fn linked(options: impl FnOnce(LinkOptions) -> LinkOptions) -> Linked {
     linked_to(Server::tcp(), "127.0.0.1:0".parse().unwrap(), options)
 }
@@ -181,7 +181,7 @@ pub(crate) fn linked_to(
     Linked { client, server, link, listener }
 }
 
-/// Waits until the link's figures are so.
+/// Waits until the link's statistics fulfil a condition.
 pub(crate) fn until(link: &Link, what: &str, is_so: impl Fn(&Stats) -> bool) -> Stats {
     let began = Instant::now();
     loop {
@@ -194,7 +194,7 @@ pub(crate) fn until(link: &Link, what: &str, is_so: impl Fn(&Stats) -> bool) -> 
     }
 }
 
-/// Bytes that repeat nowhere near.
+/// Returns pseudo-random bytes without nearby repetitions.
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let next = || {
