@@ -1,84 +1,84 @@
-//! The numbers of the policy.
+//! Parameters of the policy.
 
-/// Bounds and thresholds of [`Policy`](super::Policy); units are in the names. The crate's documentation gives the
-/// reasons.
+/// Bounds and thresholds of [`Policy`](super::Policy), with units in the names. The crate's documentation explains
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PolicyConfig {
-    /// Never fewer lanes than this, at least one.
+    /// Minimum number of lanes, at least one.
     pub floor: usize,
-    /// Never more lanes than this, at least the floor.
+    /// Maximum number of lanes, at least the floor.
     pub cap: usize,
-    /// How often samples are to be taken.
+    /// Interval between samples.
     pub tick_ms: u64,
 
-    /// What more lanes must bring to be kept, as a logarithm.
+    /// Minimum gain, as a logarithm, for keeping more lanes.
     pub gain_min: f64,
-    /// What fewer lanes may cost, likewise.
+    /// Maximum loss, as a logarithm, for keeping fewer lanes.
     pub loss_max: f64,
-    /// What a gain in latency counts beside one in rate.
+    /// Weight of a gain in latency relative to one in rate.
     pub latency_weight: f64,
 
-    /// A call's time outside the network, as a share of all its time, below which more lanes are not tried.
+    /// Minimum share of a call's time outside the network for trying more lanes.
     pub late_share_min: f64,
-    /// The same where few calls are in flight.
+    /// The same with few calls in flight.
     pub late_share_few_min: f64,
-    /// The same, above which more lanes are tried once more where twice as many did not help.
+    /// The same for trying more lanes again after twice as many did not help.
     pub late_share_far_min: f64,
-    /// So many calls are few.
+    /// Maximum number of calls that counts as few.
     pub few_calls_max: usize,
-    /// The share of its time that a driver must be at work to be a reason to try by itself.
+    /// Minimum share of time that a driver is busy, as a reason for a trial.
     pub busy_share_min: f64,
-    /// The share of a call's time that it waits to be written, likewise.
+    /// Minimum share of a call's time spent waiting to be written, as a reason for a trial.
     pub write_share_min: f64,
-    /// The share of calls that found the lane's lock taken, likewise.
+    /// Minimum share of calls that found the lane's lock taken, as a reason for a trial.
     pub contended_share_min: f64,
-    /// The share of the time in which flow control kept data back, likewise.
+    /// Minimum share of time in which flow control held back data, as a reason for a trial.
     pub flow_share_min: f64,
 
-    /// Ticks before a comparison is looked at.
+    /// Minimum ticks of a comparison.
     pub ticks_min: usize,
-    /// Ticks after which a trial of more lanes must end.
+    /// Maximum ticks of a trial of more lanes.
     pub up_ticks_max: usize,
-    /// Ticks after which a trial of fewer lanes must end.
+    /// Maximum ticks of a trial of fewer lanes.
     pub down_ticks_max: usize,
-    /// Ticks of a steady load that are kept.
+    /// Maximum ticks kept of a steady load.
     pub steady_ticks_max: usize,
-    /// How many standard errors make a difference.
+    /// Standard errors that make a difference significant.
     pub sigmas: f64,
-    /// A relative standard error up to which a rate is one to compare others with.
+    /// Maximum relative standard error of a rate that others are compared with.
     pub error_max: f64,
-    /// Ticks after which what a search has found is looked at again.
+    /// Ticks after which the result of a search is confirmed.
     pub confirm_ticks: usize,
-    /// The least that the rates of two ticks are thought to differ by chance.
+    /// Minimum assumed relative difference of rates between two ticks by chance.
     pub spread_min: f64,
 
-    /// Another load: rate, calls in flight or latency differ by this factor.
+    /// Factor by which rate, calls in flight or latency must differ to be another load.
     pub change_factor: f64,
-    /// The same, by this many standard errors.
+    /// Standard errors by which they must differ as well.
     pub change_sigmas: f64,
     /// Ticks that show another load.
     pub change_ticks: usize,
 
-    /// Until a steady load is tried again with another number; doubled each time that it was in vain.
+    /// Time until a steady load is tried with another number of lanes. Doubles after each unsuccessful retry.
     pub retry_ms: u64,
     /// Limit of the doubled [`retry_ms`](Self::retry_ms).
     pub retry_ms_max: u64,
-    /// From a search to one for another load; doubled each time that they follow each other within
+    /// Time between searches for different loads. Doubles each time that searches follow within
     /// [`search_again_ms`](Self::search_again_ms).
     pub search_ms: u64,
     /// Searches closer than this double [`search_ms`](Self::search_ms).
     pub search_again_ms: u64,
     /// Limit of the doubled [`search_ms`](Self::search_ms).
     pub search_ms_max: u64,
-    /// For lanes to connect, beside some round trips.
+    /// Time for lanes to connect, in addition to some round trips.
     pub connect_ms_max: u64,
-    /// Without a call for so long, a channel goes back to its floor.
+    /// Time without calls after which a channel returns to its floor.
     pub idle_ms: u64,
 }
 
 impl PolicyConfig {
-    /// The default for a machine on which the process may use `cores`: from one lane to as many as cores, but three at
-    /// least and 16 at most.
+    /// Returns the default for a process that may use `cores`. The floor is one lane; the cap is the number of cores,
+    /// but at least 3 and at most 16.
     pub fn for_cores(cores: usize) -> Self {
         Self {
             floor: 1,
@@ -117,9 +117,9 @@ impl PolicyConfig {
     }
 }
 
-/// What a client of one core may try, too: the server's connection can be what limits, and two lanes can stand in each
-/// other's way where three do not. With four calls in flight and a core a side, one lane makes 44.9 k calls/s, two
-/// 35.9 k and three 54.1 k.
+/// Lower limit of the default cap. A client with one core may also gain, if the server's connection is the limit. Two
+/// lanes may interfere with each other when three do not. With four calls in flight and one core per side, one lane
+/// achieves 44.9 k calls/s, two 35.9 k and three 54.1 k.
 const LANES_DEFAULT_MIN: usize = 3;
-/// The most lanes that a channel opens unless told otherwise.
+/// Upper limit of the default cap.
 const LANES_DEFAULT_MAX: usize = 16;

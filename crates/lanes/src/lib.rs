@@ -1,4 +1,4 @@
-//! How many lanes a channel should have: a pure function of samples and time.
+//! Decides how many lanes a channel has: a pure function of samples and time.
 //!
 //! ```text
 //!             ticks that tell a load                      a trial is decided
@@ -7,37 +7,42 @@
 //!     └─────────────────────────────────┴───────────┘
 //! ```
 //!
-//! **Signals** only say whether a trial is worth it; what is kept, trials decide. The one that matters is that a call
-//! takes longer than the network's round trip: what is not the network's may be the lane's, the server's connection's
-//! or nobody's, and only trying tells. Below [`PolicyConfig::late_share_min`] there is nothing to win, so a far network
-//! is not probed at all. If the round trip is unknown it counts as nothing. A busy driver, late writes, a contended
-//! lock and flow control are reasons of their own, for streams, whose messages do not wait for each other.
+//! **Signals** only say whether a trial is worth it; trials decide what is kept. The main signal is a call that takes
+//! longer than the network's round trip. The excess may be due to the lane, to the server's connection or to neither;
+//! only a trial shows which. Below [`PolicyConfig::late_share_min`] nothing can be gained, so a distant network is not
+//! probed at all. An unknown round trip counts as zero. A busy driver, late writes, a contended lock and flow control
+//! are separate reasons. They serve streams, whose messages do not wait for each other.
 //!
-//! **Measure.** Little's law gives latency for free: calls in flight over rate. A gain is that of the rate plus a fifth
-//! of that of the latency (logarithms): callers who wait show a gain in rate, calls at a fixed rate one in latency, of
-//! which 18 % count as much as 3 % of rate. A trial ends as soon as its gain differs from the threshold by two standard
-//! errors; when it must end in doubt, more lanes are not kept, so noise does not walk the number up. How much ticks
-//! differ by chance is known from one to the next, over all numbers of lanes (`measure`): four that happen to be alike
-//! prove nothing. Calls that take long, of which few end in a tick, may end together: each number of lanes is looked at
-//! for up to six times what a call takes, 10 s at most.
+//! **Measure.** Latency follows from Little's law: calls in flight over rate. The gain is that of the rate plus a fifth
+//! of that of the latency (logarithms). A closed loop shows a gain in rate, calls at a fixed rate one in latency. An 18
+//! % gain in latency counts as much as a 3 % gain in rate. A trial ends as soon as its gain differs from the threshold
+//! by two standard errors. If it ends undecided, more lanes are not kept, so noise does not push the number up. The
+//! random variation between ticks is estimated over all numbers of lanes (`measure`), because four similar ticks prove
+//! nothing. Slow calls, of which few end per tick, may end together. Each number of lanes is therefore observed for up
+//! to six times a call's duration, at most 10 s.
 //!
-//! **Search.** Lanes double while that pays; once more after a failure if much of a call's time is not the network's
-//! (two lanes can stand in each other's way where three do not), and on through a dip, as long as twice as many are no
-//! worse than the last that failed; then one look at the gap above the best or in the dip; then the fewest that lose at
-//! most [`PolicyConfig::loss_max`] are sought by halving. A small gain over the first number is believed only if that
-//! does no better a second time. What was found is looked at once more, for longer than a trial: lanes fall into step
-//! and out of it, and the best of some trials is the one that had luck. If another number is then the better one beyond
-//! doubt, the search goes on from there, twice at most. Afterwards it is left alone: a retry after 15 s, then 30 s, 60
-//! s ... tries one other number once. Another load (rate, calls or latency by 1.4 and five standard errors) begins a
-//! new search, the sooner the longer there was none. Calls that wait for a stream get lanes without a trial.
+//! **Search.** The search has these steps:
 //!
-//! **Calls that come by themselves** pile up where lanes are too few: while drivers have no pause, lanes that bring at
-//! most their share of rate are kept though ever more calls are in flight. Once the pile is gone, a search for fewer
-//! begins: what was measured meanwhile was the pile's.
+//! - Double the lanes while that pays. If much of a call's time is outside the network, continue once after a failure,
+//!   because two lanes can interfere when three do not. Continue through a dip while twice as many lanes are no worse
+//!   than the last failure.
+//! - Try one number in the gap above the best, or in the dip.
+//! - Find the fewest lanes that lose at most [`PolicyConfig::loss_max`], by bisection. A small gain over the first
+//!   number counts only if that number does no better a second time.
+//! - Measure the result again for longer than a trial. Lanes fall into and out of step, and the best of several trials
+//!   may have been lucky. If another number is now significantly better, continue from there, at most twice.
 //!
-//! **Example.** 64 calls in flight, 50 µs away, 16 cores, a lane good for 83,000 calls/s: a call takes 0.77 ms, 94 % of
-//! it not the network's. 2, 4, 8 and 16 lanes bring more each time, 125 ms a step. 12 are then found to do as well as
-//! 16 within 3 %, 10 not: the channel stays at 11 or 12.
+//! Then the number stays. A retry after 15 s, then 30 s, 60 s and so on tries one other number once. Another load
+//! (rate, calls or latency by 1.4 and five standard errors) starts a new search, the sooner the longer ago the last one
+//! was. Calls that wait for a stream get lanes without a trial.
+//!
+//! **Open-loop calls** pile up if there are too few lanes. While drivers are always busy, lanes that add at most their
+//! share of rate are kept, even if more and more calls are in flight. Once the backlog is gone, a search for fewer
+//! lanes starts, because the measurements were of the backlog.
+//!
+//! **Example.** 64 calls are in flight, 50 µs away, on 16 cores, with lanes that carry 83,000 calls/s. A call takes
+//! 0.77 ms, 94 % of it outside the network. 2, 4, 8 and 16 lanes each add rate, at 125 ms a step. Then 12 lanes turn
+//! out to be within 3 % of 16, and 10 not: the channel stays at 11 or 12.
 
 mod config;
 mod measure;
@@ -63,52 +68,52 @@ use search::{Bounds, Goal, Outcome, Search, Step};
 use signals::View;
 use verdict::{Verdict, is_better, other_load, verdict};
 
-/// Says when to open a lane and when to close one.
+/// Decides when to open and when to close lanes.
 #[derive(Debug)]
 pub struct Policy {
     config: PolicyConfig,
     phase: Phase,
-    /// Of the number of lanes that there is now.
+    /// Ticks with the current number of lanes.
     ticks: Ticks,
     search: Option<Search>,
-    /// What a search has led to, until it is seen whether that lasts.
+    /// A finished search whose result is to be confirmed.
     found: Option<Search>,
-    /// How often that may still be thought better of.
+    /// Remaining revisions of that result.
     revisions_left: usize,
-    /// The load that the number of lanes is right for.
+    /// The load for which the number of lanes was chosen.
     load: Option<Measured>,
-    /// What to look for when the next load has been measured.
+    /// Goal of the search for the next load.
     next_goal: Goal,
     schedule: Schedule,
     idle_since: Option<Duration>,
-    /// Streams that the peer allows on a connection, once calls had to wait for one.
+    /// Streams per connection that the peer allows, once calls had to wait for one.
     stream_limit: Option<usize>,
-    /// The trial that ended last, until somebody asks.
+    /// The last trial, until [`ended_trial`](Self::ended_trial) takes it.
     trial: Option<Trial>,
 }
 
-/// How often what a search has found is thought better of.
+/// Maximum revisions of a search's result.
 const REVISIONS_MAX: usize = 2;
 
-/// Slow calls may end together, and a few such ends are a matter of luck: a number of lanes is looked at for so many
-/// times of a call, after what was under way has had so many to pass, but for no more ticks than this (10 s).
+/// Slow calls may end together, so a few ends are a matter of luck. A number of lanes settles for 1.5 times a call's
+/// duration. It is observed for 6 times, but at most for this many ticks (10 s).
 const TRIAL_LATENCIES: f64 = 6.0;
 const SETTLE_LATENCIES: f64 = 1.5;
 const SLOW_TICKS_MAX: usize = 400;
 
-/// What to do about the lanes now.
+/// A decision about the lanes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
     /// Keep the lanes.
     Keep,
     /// Connect more lanes.
     Open {
-        /// How many more.
+        /// Number of additional lanes.
         count: usize,
         /// Why.
         reason: Reason,
     },
-    /// Give these no more calls, and close each when its last call has ended.
+    /// Send no more calls to these lanes, and close each after its last call.
     Close {
         /// Their [ids](LaneSample::id).
         lanes: Vec<u64>,
@@ -119,20 +124,20 @@ pub enum Decision {
 
 #[derive(Debug)]
 enum Phase {
-    /// The number of lanes is thought right, or the load is not known yet.
+    /// The number of lanes is considered right, or the load is not known yet.
     Steady,
-    /// Waits until there are so many lanes, and then for what was under way to pass.
+    /// Waits for this number of lanes, and then for the previous calls to end.
     Settling { lanes: usize, is_trial: bool, connected_by: Duration, ticks_left: Option<usize> },
-    /// Looks how so many lanes do.
+    /// Measures this number of lanes.
     Trying { lanes: usize },
 }
 
-/// When to look again.
+/// When to try again.
 #[derive(Debug)]
 struct Schedule {
     retry_at: Duration,
     retry: Duration,
-    /// The next retry is for more lanes, not for fewer.
+    /// Whether the next retry is for more lanes, not for fewer.
     retry_more: bool,
     search_at: Duration,
     search: Duration,
@@ -165,7 +170,7 @@ impl Policy {
         }
     }
 
-    /// What to do, from what the lanes did since the last call of this and the time since the channel began.
+    /// Decides what to do, from what the lanes did since the last call and the time since the channel was created.
     pub fn decide(&mut self, samples: &Samples, now: Duration) -> Decision {
         let view = View::of(samples);
         let PolicyConfig { floor, cap, .. } = self.config;
@@ -181,7 +186,7 @@ impl Policy {
             return self.idle(samples, &view, now);
         }
         if self.idle_since.take().is_some() {
-            // The interval in which calls began again is not a whole one.
+            // The interval in which calls resumed is incomplete.
             return Decision::Keep;
         }
         if view.waiting > 0
@@ -191,7 +196,7 @@ impl Policy {
         }
         let tick = Duration::from_millis(self.config.tick_ms);
         if samples.interval < tick / 2 || samples.interval > tick * 4 {
-            // A process that was stopped says nothing about its lanes.
+            // Samples of a suspended process are meaningless.
             return Decision::Keep;
         }
         match self.phase {
@@ -201,12 +206,12 @@ impl Policy {
         }
     }
 
-    /// What the trial showed that ended with the last decision, if one did.
+    /// Returns the result of the trial that ended with the last decision, if any.
     pub fn ended_trial(&mut self) -> Option<Trial> {
         self.trial.take()
     }
 
-    /// Whether numbers of lanes are being tried, or the load is not known yet.
+    /// Returns whether a search is in progress, or the load is not known yet.
     #[cfg(test)]
     fn is_searching(&self) -> bool {
         self.search.is_some() || self.found.is_some() || self.load.is_none()
@@ -226,7 +231,7 @@ impl Policy {
         self.go(floor, false, Reason::Idle, samples, view, now)
     }
 
-    /// Calls wait for a stream: enough lanes for all of them, without a trial. They can't be had otherwise.
+    /// Opens enough lanes for calls that wait for a stream, without a trial, because nothing else can serve them.
     fn stream_limit_met(&mut self, samples: &Samples, view: &View, now: Duration) -> Option<Decision> {
         self.stream_limit = view.stream_limit.map(|limit| limit.max(1));
         let needed = self.needed_for_streams(view.in_flight);
@@ -245,7 +250,7 @@ impl Policy {
 
     fn steady(&mut self, samples: &Samples, view: &View, now: Duration) -> Decision {
         if view.connecting > 0 {
-            // A lane broke, and is being replaced.
+            // A broken lane is being replaced.
             self.ticks.clear();
             return Decision::Keep;
         }
@@ -259,7 +264,7 @@ impl Policy {
         };
         let Some(all) = self.ticks.measured(config.spread_min) else { return Decision::Keep };
         let Some(load) = self.load else {
-            // All that is tried is compared with this.
+            // All trials are compared with this.
             let is_precise = all.rate_error <= config.error_max || self.ticks.len() >= config.up_ticks_max;
             return if is_precise {
                 self.begin(self.next_goal, all, samples, view, now)
@@ -268,7 +273,7 @@ impl Policy {
             };
         };
         if let Some(goal) = other_load(&config, &lately, &load).or_else(|| other_load(&config, &all, &load)) {
-            // These ticks may be of both loads.
+            // These ticks may contain both loads.
             self.forget_load();
             self.next_goal = goal;
             return Decision::Keep;
@@ -285,8 +290,8 @@ impl Policy {
         Decision::Keep
     }
 
-    /// Whether what a search has found lasts: lanes fall into step and out of it, and the best of several trials is the
-    /// one that had luck.
+    /// Checks the result of a search again. Lanes fall into and out of step, and the best of several trials may have
+    /// been lucky.
     fn confirm(&mut self, measured: Measured, samples: &Samples, view: &View, now: Duration) -> Decision {
         let Some(mut search) = self.found.take() else { return Decision::Keep };
         self.load = Some(measured);
@@ -302,7 +307,7 @@ impl Policy {
         self.step(samples, view, now)
     }
 
-    /// After a long time of the same, another look at more lanes, or at fewer.
+    /// Tries more or fewer lanes after a long time of steady load.
     fn retry(&mut self, samples: &Samples, view: &View, now: Duration) -> Decision {
         self.schedule.retry_at = now + self.schedule.retry;
         let Some(measured) = self.ticks.measured(self.config.spread_min) else { return Decision::Keep };
@@ -348,7 +353,7 @@ impl Policy {
 
     fn trying(&mut self, lanes: usize, samples: &Samples, view: &View, now: Duration) -> Decision {
         if view.ready != lanes || view.connecting > 0 {
-            // A lane broke: what is measured now is not this number.
+            // A lane broke, so the measurement is not of this number.
             self.ticks.clear();
             let connected_by = now + self.connect_time(view);
             self.phase = Phase::Settling { lanes, is_trial: true, connected_by, ticks_left: None };
@@ -393,13 +398,13 @@ impl Policy {
     ) -> Decision {
         self.load = Some(measured);
         self.search = Some(Search::new(goal, view.ready, measured));
-        // A steady load's lanes are not to come and go.
+        // The lanes of a steady load should not fluctuate.
         let is_retry = matches!(goal, Goal::RetryMore | Goal::RetryLess);
         self.revisions_left = if is_retry { 0 } else { REVISIONS_MAX };
         self.step(samples, view, now)
     }
 
-    /// The next step of the search.
+    /// Takes the next step of the search.
     fn step(&mut self, samples: &Samples, view: &View, now: Duration) -> Decision {
         let Some(search) = &self.search else { return Decision::Keep };
         let (bounds, signal) = self.bounds(search, view);
@@ -427,7 +432,7 @@ impl Policy {
         }
     }
 
-    /// What the search is to keep to, and the signal for more lanes than were tried.
+    /// Returns the bounds of the search, and the signal for more lanes than were tried.
     fn bounds(&self, search: &Search, view: &View) -> (Bounds, Option<Signal>) {
         let (top, measured) = search.top();
         let signal = view.limit(&self.config, top, &measured);
@@ -449,7 +454,7 @@ impl Policy {
         if matches!(search.goal, Goal::RetryMore | Goal::RetryLess) {
             schedule.retry = (schedule.retry * 2).min(Duration::from_millis(config.retry_ms_max));
         } else {
-            // A load that is another one all the time is not followed all the time.
+            // A load that keeps changing is not always followed.
             let is_again = now < schedule.search_at + Duration::from_millis(config.search_again_ms);
             let doubled = (schedule.search * 2).min(Duration::from_millis(config.search_ms_max));
             schedule.search = if is_again { doubled } else { Duration::from_millis(config.search_ms) };
@@ -468,7 +473,7 @@ impl Policy {
         self.phase = Phase::Steady;
     }
 
-    /// The configuration for calls that take as long as these: each number of lanes is looked at for some calls' time.
+    /// Returns the configuration for calls of this duration: each number of lanes is observed for several calls' time.
     fn patient(&self, measured: Option<Measured>) -> PolicyConfig {
         let config = self.config;
         let ticks = self.slow_ticks(measured, TRIAL_LATENCIES);
@@ -482,16 +487,16 @@ impl Policy {
         }
     }
 
-    /// As many ticks as so many calls take, one after the other, if they are slow ones; nothing otherwise.
+    /// Returns the ticks that this many consecutive calls take if they are slow, otherwise 0.
     fn slow_ticks(&self, measured: Option<Measured>, latencies: f64) -> usize {
         let tick_s = self.config.tick_ms as f64 / 1_000.0;
         let latency_ticks = measured.map_or(0.0, |measured| measured.slow_ticks(tick_s));
         ((latencies * latency_ticks) as usize).min(SLOW_TICKS_MAX)
     }
 
-    /// More lanes than calls in flight are of no use.
+    /// Returns the maximum useful number of lanes: one per call in flight.
     fn most(&self, measured: &Measured) -> usize {
-        // A caller who has just been answered has none for a moment: 16 callers have 15 in flight.
+        // A caller has no call in flight just after a response: 16 callers have 15 in flight.
         let calls = (measured.in_flight * 1.1 + 0.4) as usize;
         calls.clamp(self.config.floor, self.config.cap)
     }
@@ -500,7 +505,7 @@ impl Policy {
         Duration::from_millis(self.config.connect_ms_max) + 10 * view.round_trip()
     }
 
-    /// Opens and closes lanes until there are so many.
+    /// Opens or closes lanes to reach this number.
     fn go(
         &mut self,
         lanes: usize,
@@ -524,7 +529,7 @@ impl Policy {
         if lanes == live {
             return Decision::Keep;
         }
-        // Those that are not connected first, then the youngest.
+        // Unconnected lanes first, then the newest.
         let mut closable: Vec<_> =
             samples.lanes.iter().filter(|lane| lane.state != LaneState::Draining).collect();
         closable.sort_by_key(|lane| (lane.state == LaneState::Ready, std::cmp::Reverse(lane.id)));

@@ -1,8 +1,8 @@
-//! Rate and latency of some ticks, and whether they differ from those of others.
+//! Measures rate and latency over ticks, and compares them.
 
 use std::collections::VecDeque;
 
-/// What a channel did in one tick.
+/// Calls of a channel in one tick.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tick {
     pub(super) seconds: f64,
@@ -10,7 +10,7 @@ pub(super) struct Tick {
     pub(super) in_flight: f64,
 }
 
-/// Ticks with one number of lanes, the oldest first.
+/// Ticks with one number of lanes, oldest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ticks {
     last: VecDeque<Tick>,
@@ -18,8 +18,8 @@ pub(super) struct Ticks {
     in_flight_spread: Spread,
 }
 
-/// How much a tick differs from the next by chance, whatever the number of lanes: known from many more ticks than a
-/// trial has. Three ticks that happen to be alike are no proof that all are.
+/// Random variation between consecutive ticks, for any number of lanes. It is estimated from many more ticks than a
+/// trial has, because three similar ticks do not prove that all are.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spread {
     variance: f64,
@@ -29,15 +29,15 @@ struct Spread {
 /// Pairs of ticks over which a spread is averaged.
 const SPREAD_PAIRS: f64 = 24.0;
 
-/// Calls of which fewer end in a tick may be slow ones.
+/// Calls per tick below which calls may be slow.
 const SLOW_CALLS_MAX: f64 = 32.0;
-/// Those that take so many ticks are, and they are looked at for so many times of one at least.
+/// Calls that take this many ticks are slow, and are observed for at least this many times their duration.
 const SLOW_TICKS_MIN: f64 = 3.0;
 const SLOW_PERIODS_MIN: f64 = 3.0;
 
 impl Spread {
-    /// Takes note of the logarithm of a tick over that of the one before. Where the load has changed, that is no
-    /// chance: beyond three standard deviations it counts as three.
+    /// Adds the logarithm of a tick's ratio to the previous tick. A change of load is not random, so it is limited to
+    /// three standard deviations.
     fn note(&mut self, step: f64, min: f64) {
         let square = step * step / 2.0;
         let known = self.variance.max(min * min);
@@ -47,18 +47,18 @@ impl Spread {
     }
 }
 
-/// Rate, calls in flight and latency over some ticks, and how sure the first and the last are.
+/// Rate and calls in flight over some ticks, with their errors. Latency follows from them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     pub(super) calls_per_s: f64,
     pub(super) in_flight: f64,
-    /// Standard errors, relative.
+    /// Relative standard errors.
     pub(super) rate_error: f64,
     pub(super) in_flight_error: f64,
 }
 
 impl Ticks {
-    /// Keeps the last `max`. Their spread is thought to be `spread_min` at least.
+    /// Adds a tick, and keeps the last `max`. Assumes a spread of at least `spread_min`.
     pub(super) fn push(&mut self, tick: Tick, max: usize, spread_min: f64) {
         if let Some(last) = self.last.back()
             && last.calls > 0.0
@@ -79,7 +79,7 @@ impl Ticks {
         self.last.len()
     }
 
-    /// What is known of their spread stays.
+    /// Removes all ticks, but keeps the known spread.
     pub(super) fn clear(&mut self) {
         self.last.clear();
     }
@@ -88,7 +88,7 @@ impl Ticks {
         self.measured_last(self.last.len(), spread_min)
     }
 
-    /// Of the last `count` ticks; nothing unless calls ended in them.
+    /// Measures the last `count` ticks, or returns `None` if no calls ended in them.
     pub(super) fn measured_last(&self, count: usize, spread_min: f64) -> Option<Measured> {
         let ticks = || self.last.iter().skip(self.last.len().saturating_sub(count));
         let seconds: f64 = ticks().map(|tick| tick.seconds).sum();
@@ -110,7 +110,7 @@ impl Ticks {
         };
         let in_flight_variance =
             variance(&|tick| tick.in_flight / in_flight.max(0.1) - 1.0).max(self.in_flight_spread.variance);
-        // All calls in flight may end together: the ticks hold one such batch more or less.
+        // All calls in flight may end together: the ticks contain one such batch more or less.
         let batch = 0.5 * (in_flight / calls).min(1.0);
         let rate_error = (rate_variance.max(square(spread_min)) / count + square(batch)).sqrt();
         let in_flight_error = (in_flight_variance / count).sqrt();
@@ -119,23 +119,23 @@ impl Ticks {
 }
 
 impl Measured {
-    /// From a call's beginning to its end, by Little's law.
+    /// Returns the duration of a call, by Little's law.
     pub(super) fn latency_s(&self) -> f64 {
         self.in_flight / self.calls_per_s
     }
 
-    /// In how many ticks a call ends, if those are slow ones of which few end in a tick.
+    /// Returns how many ticks a call takes, if calls are slow and few end per tick; otherwise 0.
     pub(super) fn slow_ticks(&self, tick_s: f64) -> f64 {
         slow_ticks(self.in_flight, self.calls_per_s * tick_s)
     }
 
-    /// The logarithms of how many times higher the rate is, and shorter the latency.
+    /// Returns the gains in rate and in latency, as logarithms. Positive means a higher rate or a shorter latency.
     pub(super) fn gains_over(&self, before: &Self) -> (f64, f64) {
         let rate = (self.calls_per_s / before.calls_per_s).ln();
         (rate, rate - (self.in_flight.max(0.1) / before.in_flight.max(0.1)).ln())
     }
 
-    /// How much better this is, rate and latency in one, as a logarithm; and the standard error of that.
+    /// Returns the combined gain in rate and latency, as a logarithm, and its standard error.
     pub(super) fn gain_over(&self, before: &Self, latency_weight: f64) -> (f64, f64) {
         let (rate, latency) = self.gains_over(before);
         let error =
@@ -144,15 +144,15 @@ impl Measured {
     }
 }
 
-/// In how many ticks a call ends, if few end in a tick and that says little therefore; nothing if many do: calls that
-/// have piled up take long as well, and end evenly.
+/// Returns how many ticks a call takes if few end per tick, so that each tick says little. Returns 0 if many end: calls
+/// in a backlog take long, too, but end evenly.
 fn slow_ticks(in_flight: f64, calls_a_tick: f64) -> f64 {
     if calls_a_tick < SLOW_CALLS_MAX { in_flight / calls_a_tick } else { 0.0 }
 }
 
-/// Of calls that take several ticks: they end in a few of the ticks, which says nothing about the next calls. So
-/// the ticks are taken together, as many as a call takes. What is returned is the variance of one tick that has the
-/// same effect.
+/// Returns the variance per tick for calls that take several ticks. They end in a few of the ticks, which says nothing
+/// about the next calls. Ticks are therefore grouped by a call's duration, and the variance is that of one tick with
+/// the same effect.
 fn slow_variance<'a>(ticks: impl Iterator<Item = &'a Tick>, count: f64, latency_ticks: f64) -> Option<f64> {
     let each = latency_ticks.ceil();
     let periods = (count / each).floor();

@@ -1,4 +1,4 @@
-//! A channel in virtual time: callers, drivers and a server on modelled cores, with a network between them.
+//! Simulates a channel in virtual time: callers, drivers and a server on modelled cores, with a network between them.
 //!
 //! ```text
 //!   client machine: a run queue and its cores          server machine: the same
@@ -7,13 +7,17 @@
 //!      └──── woken, all at once ──┘ └──────── half a round trip ────────┘
 //! ```
 //!
-//! It is a simulation of events, but a call is not an event: calls move in the batches that form by themselves, because
-//! a driver takes all that has arrived and all that waits to leave. What is modelled is what decides how many lanes
-//! pay: a lane's driver and its connection on the server run on one core at a time; a poll costs system calls whatever
-//! it moves; a core that sleeps takes time to wake; drivers and callers of a machine compete for its cores, first come
-//! first served. So are the server's limit of streams on a connection and, where a world has them, a lane's lock
-//! (`lock`), the server's window and the client's link (`flow`). What is not: caches, a stream's own window, a network
-//! that loses.
+//! This is an event simulation, but a call is not an event. Calls move in batches, because a driver takes all that has
+//! arrived and all that waits to be written. The model contains what determines how many lanes pay:
+//!
+//! - A lane's driver and its connection on the server each run on one core at a time.
+//! - A poll costs system calls, however much it moves.
+//! - A sleeping core takes time to wake.
+//! - Drivers and callers of a machine compete for its cores, first come, first served.
+//! - The server limits streams per connection.
+//! - Optionally, there are a lane's lock (`lock`), the server's window and the client's link (`flow`).
+//!
+//! It does not model caches, stream windows and packet loss.
 
 mod changes;
 mod cores;
@@ -45,7 +49,7 @@ use flow::{Link, Stretch};
 use lock::Lock;
 use random::Random;
 
-/// What the channel runs on, and what it is asked to do.
+/// Machines, network and load of a channel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct World {
     pub(super) client_cores: usize,
@@ -57,14 +61,14 @@ pub(super) struct World {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Load {
-    /// So many callers, each with one call at a time and the next at once.
+    /// This many callers; each makes one call at a time, without pauses.
     Closed { in_flight: usize },
-    /// Calls come evenly, whatever becomes of those before.
+    /// Calls start at a fixed rate, whether or not earlier ones have ended.
     Open { calls_per_s: u64 },
 }
 
 impl Load {
-    /// In flight, or some.
+    /// Returns the calls in flight, or a typical number for open loops.
     fn calls(self) -> usize {
         match self {
             Self::Closed { in_flight } => in_flight,
@@ -81,20 +85,21 @@ pub(super) struct Model {
     client: Cores,
     server: Cores,
     link: Link,
-    /// Callers' tasks that run now.
+    /// Callers' tasks that are running.
     callers_running: usize,
     lanes: Vec<Lane>,
-    /// The lanes that take calls.
+    /// Lanes that accept calls.
     taking: Vec<usize>,
-    /// Where among them the last call's is.
+    /// Index in `taking` of the last call's lane.
     last: usize,
-    /// Streams that the server permits on a connection, and the calls that wait for one.
+    /// Streams that the server allows per connection, and the calls that wait for one.
     stream_limit: usize,
     line: usize,
-    /// Calls that exist, on a lane or in a caller's hands; and those that have ended.
+    /// Existing calls, on a lane or at a caller, and ended calls.
     calls: usize,
     ended: u64,
-    /// Answered calls whose callers have not run yet, the sum of such times, and until when.
+    /// Answered calls whose callers have not run yet, the sum of their waiting times, and the time up to which it is
+    /// counted.
     unclaimed: usize,
     unclaimed_ns: u64,
     unclaimed_counted_ns: u64,
@@ -110,16 +115,16 @@ struct Lane {
     in_flight: usize,
     client: End,
     server: End,
-    /// Requests that wait to be written, the sum of the times since when, and their bytes.
+    /// Requests waiting to be written, the sum of the times since when, and their bytes.
     output: usize,
     output_since_ns: u128,
     output_bytes: Stretch,
-    /// What the server's window still permits, and since when there was output that it did not.
+    /// Bytes that the server's window still allows, and since when it has been blocking output.
     window_bytes: u64,
     blocked_since_ns: Option<u64>,
     lock: Lock,
     sample: Counters,
-    /// Until when the calls in flight are counted, and how many there were then.
+    /// Time up to which calls in flight are counted, and their number then.
     counted_ns: u64,
     noted_in_flight: usize,
 }
@@ -127,12 +132,12 @@ struct Lane {
 /// One end of a connection.
 #[derive(Debug, Default)]
 struct End {
-    /// Answers that have arrived, or bytes of requests.
+    /// Arrived responses, or bytes of requests.
     arrived: usize,
     arrived_bytes: Stretch,
-    /// Its task runs or waits for a core.
+    /// Whether its task runs or waits for a core.
     scheduled: bool,
-    /// What the poll under way has read: calls, and of requests their bytes.
+    /// Calls, and bytes of requests, read by the current poll.
     reading: usize,
     reading_bytes: u64,
 }
@@ -147,13 +152,13 @@ struct Counters {
     blocked_ns: u64,
 }
 
-/// Callers who are woken together are so many tasks at most; what one of them stands for runs in one go, as if a thread
-/// had taken them together. Few make one task.
+/// Maximum tasks for callers woken together, and minimum callers per task. A task runs all of its callers at once, like
+/// a thread that picks them up together.
 const CALLER_TASKS_MAX: usize = 16;
 const CALLERS_A_TASK_MIN: usize = 4;
-/// The calls of an open loop come in groups this far apart, or one by one.
+/// Minimum interval between groups of calls in an open loop.
 const ARRIVALS_NS_MIN: u64 = 20_000;
-/// In an open loop that can't be served, calls beyond these are not made.
+/// Maximum number of calls in an overloaded open loop.
 const CALLS_MAX: usize = 20_000;
 
 impl Model {
@@ -193,7 +198,7 @@ impl Model {
         model
     }
 
-    /// From now on; callers too many end with their calls.
+    /// Changes the load. Excess callers stop after their calls.
     pub(super) fn set_load(&mut self, load: Load) {
         self.world.load = load;
         match load {
@@ -223,7 +228,7 @@ impl Model {
         &self.world
     }
 
-    /// Opens lanes: ready after TCP's and HTTP/2's handshakes.
+    /// Opens lanes, which are ready after the TCP and HTTP/2 handshakes.
     pub(super) fn open(&mut self, count: usize) {
         for _ in 0..count {
             let lane = self.lanes.len() as u16;
@@ -233,7 +238,7 @@ impl Model {
         }
     }
 
-    /// The lane takes no more calls, and is gone when the last has ended.
+    /// Closes a lane: it accepts no more calls, and is gone after its last one.
     pub(super) fn close(&mut self, id: u64) {
         let lane = &mut self.lanes[id as usize];
         assert!(!lane.gone && lane.state != LaneState::Draining, "lane {id} was closed already");
@@ -247,7 +252,7 @@ impl Model {
         self.taking.len()
     }
 
-    /// Runs until so many calls have ended, or for `most`.
+    /// Runs until this many calls have ended, or for `most`.
     pub(super) fn run_calls(&mut self, calls: u64, most: Duration) {
         let end = self.now_ns + nanos(most);
         let ended = self.ended + calls;
@@ -265,7 +270,7 @@ impl Model {
         }
     }
 
-    /// What the lanes did since this was last called.
+    /// Returns what the lanes did since the last sample.
     pub(super) fn sample(&mut self) -> Samples {
         let interval = Duration::from_nanos(self.now_ns - self.sampled_ns);
         self.sampled_ns = self.now_ns;
@@ -346,7 +351,7 @@ impl Model {
         }
     }
 
-    /// Gives tasks to cores that are awake, and wakes others for what is left.
+    /// Assigns tasks to awake cores, and wakes others for the rest.
     fn dispatch(&mut self) {
         while let Some(task) = self.client.take() {
             let duration = self.begin_on_client(task);
@@ -366,7 +371,7 @@ impl Model {
         }
     }
 
-    /// Begins a task; says how long it takes.
+    /// Starts a task, and returns its duration.
     fn begin_on_client(&mut self, task: Task) -> u64 {
         let costs = self.world.costs;
         let jitter = self.jitter();
@@ -419,7 +424,7 @@ impl Model {
         )
     }
 
-    /// The driver has read answers: their callers go on.
+    /// The driver has read responses: wakes their callers.
     fn driver_done(&mut self, lane: u16) {
         let simulated = &mut self.lanes[usize::from(lane)];
         let ended = std::mem::take(&mut simulated.client.reading);
@@ -449,8 +454,8 @@ impl Model {
         }
     }
 
-    /// Callers have made their next calls: each takes the lane with the fewest in flight, that of the last call if it
-    /// is one of them.
+    /// Callers have made their next calls. Each takes the lane with the fewest in flight, preferably that of the last
+    /// call.
     fn callers_done(&mut self, calls: usize) {
         for _ in 0..calls {
             let last = if self.last < self.taking.len() { self.last } else { 0 };
@@ -467,7 +472,7 @@ impl Model {
         self.admit();
     }
 
-    /// Calls that wait take the lanes that have a free stream.
+    /// Sends waiting calls on lanes with a free stream.
     fn admit(&mut self) {
         while self.line > 0 {
             let lanes = self.taking.iter().copied();
@@ -489,7 +494,7 @@ impl Model {
         schedule(&mut simulated.client, &mut self.client, lane as u16);
     }
 
-    /// Counts the calls that wait for their callers to run; those of an open loop have no caller who waits.
+    /// Counts calls that wait for their callers to run. Calls of an open loop have no waiting caller.
     fn claim(&mut self, answered: usize, claimed: usize) {
         self.unclaimed_ns += (self.now_ns - self.unclaimed_counted_ns) * self.unclaimed as u64;
         self.unclaimed_counted_ns = self.now_ns;
@@ -525,14 +530,13 @@ impl Model {
         self.after(gap, Event::Arrivals);
     }
 
-    /// How long a sleeping core takes to wake, this time.
+    /// Draws the time that a sleeping core takes to wake.
     fn wake_ns(&mut self) -> u64 {
         let range = self.world.costs.wake_ns;
         self.random.between(range.0, range.1)
     }
 
-    /// How fast a core is for the task at hand: a fifth faster or slower than stated. Without that, lanes fall into
-    /// step.
+    /// Draws a core's speed for a task: up to a fifth faster or slower. Without this, lanes fall into step.
     fn jitter(&mut self) -> impl Fn(u64) -> u64 + use<> {
         let percent = self.random.between(80, 121);
         move |time_ns| time_ns * percent / 100
@@ -554,8 +558,7 @@ impl Lane {
         Self { window_bytes: costs.window_bytes, ..Self::default() }
     }
 
-    /// What the driver of a real lane can do cheaply: it looks at the beginning and the end of its polls, not at each
-    /// call.
+    /// Counts calls in flight as a real driver can do cheaply: at the start and end of polls, not for each call.
     fn count(&mut self, now_ns: u64) {
         self.sample.in_flight_ns += (now_ns - self.counted_ns) * self.noted_in_flight as u64;
         self.counted_ns = now_ns;

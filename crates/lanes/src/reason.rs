@@ -1,15 +1,15 @@
-//! Why the policy decides as it does, with the figures.
+//! Reasons for decisions, with figures.
 
 use std::fmt;
 
 use super::measure::Measured;
 
-/// The signal behind a decision and its figures, as a sentence for logs.
+/// The signal behind a decision, with its figures. Formats as a sentence for logs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reason {
-    /// Calls wait for a stream, because the peer allows no more on a connection.
+    /// Calls wait for a stream, because the peer allows no more per connection.
     StreamLimit {
-        /// How many calls wait.
+        /// Number of waiting calls.
         waiting: usize,
     },
     /// There are fewer lanes than the floor.
@@ -26,38 +26,38 @@ pub enum Reason {
     Idle,
     /// New lanes did not connect in time.
     NotConnected {
-        /// How many lanes.
+        /// Number of lanes.
         lanes: usize,
     },
-    /// A signal says that the lanes limit: more are tried.
+    /// A signal shows that the lanes are the limit, so more are tried.
     Limited {
         /// The signal.
         signal: Signal,
-        /// The best so far.
+        /// Figures of the best number so far.
         figures: Figures,
     },
-    /// Whether fewer lanes do as well is tried.
+    /// Fewer lanes are tried, as they may suffice.
     Fewer {
-        /// The best so far.
+        /// Figures of the best number so far.
         figures: Figures,
     },
-    /// A number between two that were tried is looked at.
+    /// A number between two tried ones is tried.
     Between {
-        /// The best so far.
+        /// Figures of the best number so far.
         figures: Figures,
     },
-    /// What was tried last is left for what was found best.
+    /// Returns from the last trial to the best number.
     Settled {
-        /// Lanes that were tried last.
+        /// Lanes of the last trial.
         tried: usize,
-        /// The rate with them, in calls per second.
+        /// Rate of the last trial, in calls per second.
         tried_calls_per_s: f64,
-        /// The best.
+        /// Figures of the best number.
         figures: Figures,
     },
 }
 
-/// The best that is known when a decision is made.
+/// Figures of a number of lanes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
     /// Number of lanes.
@@ -68,42 +68,42 @@ pub struct Figures {
     pub latency_ms: f64,
 }
 
-/// What a trial has shown.
+/// Result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
-    /// It did better than the best until then. Fewer lanes are kept as well if they do as well, which is said when all
-    /// is over.
+    /// Whether it did better than the previous best. Fewer lanes that do equally well are also kept, but only the end
+    /// of the search shows that.
     pub is_kept: bool,
     /// The trial's figures.
     pub tried: Figures,
-    /// Those of the best until then.
+    /// Figures of the previous best.
     pub best: Figures,
 }
 
-/// What says that the lanes limit.
+/// Sign that the lanes are the limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Signal {
-    /// Of a call's time, so much is not the network's.
+    /// Part of a call's time is spent outside the network.
     Late {
         /// The share, 0 to 1.
         share: f64,
     },
-    /// Drivers are at work for so much of the time.
+    /// Drivers are busy for part of the time.
     Busy {
         /// The share, 0 to 1.
         share: f64,
     },
-    /// Of a call's time, so much is waiting to be written.
+    /// Part of a call's time is spent waiting to be written.
     WriteDelay {
         /// The share, 0 to 1.
         share: f64,
     },
-    /// So many calls found the lane's lock taken.
+    /// Part of the calls found the lane's lock taken.
     Contended {
         /// The share, 0 to 1.
         share: f64,
     },
-    /// Flow control kept data back for so much of the time.
+    /// Flow control held back data for part of the time.
     FlowBlocked {
         /// The share, 0 to 1.
         share: f64,

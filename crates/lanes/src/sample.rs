@@ -1,59 +1,59 @@
-//! What the policy sees.
+//! Input of the policy.
 
 use std::time::Duration;
 
-/// What the lanes of a channel did in an interval.
+/// Samples of all lanes of a channel in an interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
-    /// The time that the samples are of; the runtime may have been late.
+    /// Length of the interval, which varies because the runtime may be late.
     pub interval: Duration,
-    /// The lanes that exist, those that drain included, oldest first.
+    /// Existing lanes, including draining ones, oldest first.
     pub lanes: Vec<LaneSample>,
 }
 
-/// What a lane did in the interval, and what it is doing at its end.
+/// Activity of a lane in the interval, and its state at the end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LaneSample {
-    /// Names the lane in decisions; never given twice in a channel.
+    /// Identifies the lane in decisions; unique within a channel.
     pub id: u64,
-    /// How far it is in its life.
+    /// State of the lane's life cycle.
     pub state: LaneState,
-    /// The time that the lane's driver was at work.
+    /// Time that the lane's driver was busy.
     pub busy: Duration,
-    /// Calls that ended, and messages of streams that were moved.
+    /// Ended calls and moved messages of streams.
     pub completed: u64,
-    /// Calls that have begun and not ended, those that wait for a stream included.
+    /// Started calls that have not ended, including those that wait for a stream.
     pub in_flight: usize,
-    /// The same, averaged over the interval, and each call counted until its caller has taken the answer (its slot is
-    /// free again): a batch that has just been answered makes the number of one moment say little, and calls that wait
-    /// for their callers to run have not become faster. Cheap enough: the number at the beginning and at the end of
-    /// each poll of the driver, weighted by the time until the next of these. Zero if it was not measured.
+    /// Mean of `in_flight` over the interval; zero if not measured. Each call counts until its caller has taken the
+    /// response (its slot is free again), because calls waiting for their callers are not faster. A momentary number
+    /// would say little just after a batch of responses. Cheap to measure: the number at the start and end of each poll
+    /// of the driver, weighted by the time until the next one.
     pub in_flight_mean: f64,
     /// Calls that wait because the peer allows no more streams.
     pub waiting_for_stream: usize,
-    /// Mean time from a call being queued to its bytes leaving; zero if there was no sample.
+    /// Mean time from queueing a call to writing its bytes; zero without a sample.
     pub write_delay: Duration,
-    /// The time in which data was kept back by the connection's flow control window.
+    /// Time in which the connection's flow control window held back data.
     pub flow_blocked: Duration,
-    /// How often the lane's lock was not free at once.
+    /// Number of contended acquisitions of the lane's lock.
     pub contended: u64,
-    /// The network's round trip, if it is known; the shortest that was seen, such as the kernel's `tcpi_min_rtt`.
+    /// Shortest known round trip of the network, such as the kernel's `tcpi_min_rtt`.
     pub round_trip: Option<Duration>,
 }
 
-/// How far a lane is in its life.
+/// State of a lane's life cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LaneState {
-    /// Not connected yet, or not any more: takes no calls.
+    /// Not connected yet, or no longer: accepts no calls.
     #[default]
     Connecting,
-    /// Takes calls.
+    /// Accepts calls.
     Ready,
-    /// Was told to close, and waits for its last calls.
+    /// Closing after its last calls.
     Draining,
 }
 
-/// Gives each lane that takes calls its share of the `waiting` calls, which wait for a stream of any lane.
+/// Distributes the `waiting` calls, which wait for a stream on any lane, over the ready lanes.
 pub fn share_waiting(waiting: usize, lanes: &mut [LaneSample]) {
     let count = lanes.iter().filter(|lane| lane.state == LaneState::Ready).count();
     let ready = lanes.iter_mut().filter(|lane| lane.state == LaneState::Ready);

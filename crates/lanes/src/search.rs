@@ -1,35 +1,35 @@
-//! Which number of lanes to try next.
+//! Selects the next number of lanes to try.
 
 use super::measure::Measured;
 
-/// What is known of a load: how the channel did with each number of lanes that was tried.
+/// Measurements of a load with each number of lanes tried.
 #[derive(Clone, Debug)]
 pub(super) struct Search {
-    /// By number of lanes.
+    /// Sorted by number of lanes.
     known: Vec<Known>,
     best: Known,
     pub(super) goal: Goal,
-    /// A number between the best and the next one above was looked at.
+    /// Whether a number between the best and the next higher one was tried.
     is_refined: bool,
-    /// The number that it began with, unless that was looked at again.
+    /// The initial number, unless it was tried again.
     start: Option<usize>,
 }
 
-/// What was measured at first may have been a bad moment: a gain below this, as a logarithm, is believed only if the
-/// first number does no better the second time.
+/// Maximum gain, as a logarithm, that must be confirmed by trying the initial number again, as its first measurement
+/// may have been unlucky.
 const SURE_GAIN: f64 = 0.4;
 
-/// What the first lanes above the best must lose, as a logarithm, for a dip behind which there may be better ones.
+/// Minimum loss, as a logarithm, of the first lanes above the best for a dip, beyond which there may be better numbers.
 const DIP_LOSS_MIN: f64 = 0.1;
 
-/// What the search is for.
+/// Goal of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Goal {
-    /// A load that is new or has grown.
+    /// A new or increased load.
     More,
-    /// A load that has become less, or other.
+    /// A decreased or different load.
     Less,
-    /// A load that has been steady: a look at the neighbours only.
+    /// A steady load: only neighbouring numbers are tried.
     RetryMore,
     RetryLess,
 }
@@ -38,14 +38,14 @@ pub(super) enum Goal {
 struct Known {
     lanes: usize,
     measured: Measured,
-    /// Its trial ended in doubt: it may be better than what was the best.
+    /// Whether its trial ended undecided: it may be better than the best.
     is_doubtful: bool,
 }
 
-/// What a trial has shown of a number of lanes.
+/// Outcome of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// Better than the best until then, beyond doubt.
+    /// Significantly better than the previous best.
     Better,
     NotBetter,
     /// Perhaps better.
@@ -58,14 +58,14 @@ pub(super) enum Step {
     Done(usize),
 }
 
-/// What the next step is to keep to.
+/// Bounds of the next step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) least: usize,
     pub(super) most: usize,
-    /// A signal says that more lanes than the most that were tried might help.
+    /// Whether a signal says that more lanes than tried might help.
     pub(super) more_may_help: bool,
-    /// So much of a call's time is not the network's that a number which did not help is no proof.
+    /// Whether so much of a call's time is outside the network that a failed trial proves nothing.
     pub(super) far_more_may_help: bool,
     pub(super) loss_max: f64,
     pub(super) latency_weight: f64,
@@ -77,7 +77,7 @@ impl Search {
         Self { known: vec![best], best, goal, is_refined: false, start: Some(lanes) }
     }
 
-    /// Takes note of a trial.
+    /// Records a trial.
     pub(super) fn learn(&mut self, lanes: usize, measured: Measured, outcome: Outcome) {
         let known = Known { lanes, measured, is_doubtful: outcome == Outcome::InDoubt };
         self.start = self.start.filter(|start| *start != lanes);
@@ -90,8 +90,8 @@ impl Search {
         }
     }
 
-    /// What was measured of a number after its trial, and for longer, takes the place of that. Says whether another
-    /// does better, beyond doubt; the best of those is the best then.
+    /// Replaces a trial's measurement by a longer one. Returns whether another number is significantly better; the best
+    /// such number becomes the best.
     pub(super) fn revise(
         &mut self,
         lanes: usize,
@@ -109,20 +109,20 @@ impl Search {
         true
     }
 
-    /// The fewest that were tried and do as well as the best.
+    /// Returns the fewest tried lanes that do as well as the best.
     fn enough(&self, bounds: &Bounds) -> usize {
-        // Unproved rates count here: what is said to be enough must not be less than the best by chance alone.
+        // Includes uncertain rates, so that the result is not smaller than the best by chance alone.
         let is_enough =
             |known: &&Known| known.lanes == self.best.lanes || self.loss(known, bounds) <= bounds.loss_max;
         self.known.iter().find(is_enough).unwrap_or(&self.best).lanes
     }
 
-    /// What it lacks beside the best.
+    /// Returns the loss relative to the best.
     fn loss(&self, known: &Known, bounds: &Bounds) -> f64 {
         -known.measured.gain_over(&self.best.measured, bounds.latency_weight).0
     }
 
-    /// The best number of lanes, with which a trial is compared.
+    /// Returns the best number of lanes, with which trials are compared.
     pub(super) fn best(&self) -> (usize, Measured) {
         (self.best.lanes, self.best.measured)
     }
@@ -131,7 +131,7 @@ impl Search {
         self.known.iter().find(|known| known.lanes == lanes).map(|known| known.measured)
     }
 
-    /// The most lanes that were tried.
+    /// Returns the highest number tried.
     pub(super) fn top(&self) -> (usize, Measured) {
         let top = self.known.last().expect("there is always the first");
         (top.lanes, top.measured)
@@ -148,10 +148,10 @@ impl Search {
         let good = if self.goal == Goal::RetryMore { self.best.lanes } else { self.enough(bounds) };
         let too_few = self.known.iter().rev().find(|known| known.lanes < good);
         let fewest = match (too_few, self.goal) {
-            // A steady load's lanes are not to come and go: one trial.
+            // The lanes of a steady load should not fluctuate: one trial.
             (_, Goal::RetryMore | Goal::RetryLess) if self.known.len() > 1 => good,
             (Some(few), _) => {
-                // A lane moves no more when it has company: what the few lack, more of them must bring.
+                // More lanes do not make a lane faster, so they must make up for what the fewer ones lack.
                 let lacking = few.lanes as f64 * (self.loss(few, bounds) - bounds.loss_max).exp();
                 (lacking.ceil() as usize).clamp(few.lanes + 1, good)
             }
@@ -164,22 +164,21 @@ impl Search {
         }
         let fewer = match self.goal {
             Goal::RetryLess => good - (good / 4).max(1),
-            // They lack next to nothing.
+            // They lack almost nothing.
             _ if too_few.is_some_and(|few| self.loss(few, bounds) < 2.0 * bounds.loss_max) => fewest,
             _ => usize::midpoint(fewest, good - 1),
         };
         Step::Try(fewer.max(fewest))
     }
 
-    /// The number that the search began with, if what seems better by a little has not been compared with it a second
-    /// time.
+    /// Returns the initial number, if a slightly better result has not been compared with it again.
     fn doubted_start(&self, good: usize, bounds: &Bounds) -> Option<usize> {
         let start = self.start.filter(|start| *start < good && *start >= bounds.least)?;
         let known = self.known.iter().find(|known| known.lanes == start)?;
         (self.goal == Goal::More && self.loss(known, bounds) < SURE_GAIN).then_some(start)
     }
 
-    /// More than were tried, if the most that were tried are the best.
+    /// Returns a higher number than tried so far, or 0 if that is not worth a trial.
     fn more(&self, bounds: &Bounds) -> usize {
         let top = self.top().0;
         let more = match self.goal {
@@ -187,7 +186,8 @@ impl Search {
             Goal::RetryMore if self.known.len() == 1 => top + (top / 2).max(1),
             Goal::RetryMore | Goal::Less | Goal::RetryLess => 0,
         };
-        // Two lanes may stand in each other's way where three do not: one failure is forgiven, and so is one in doubt.
+        // Two lanes may interfere with each other when three do not, so one failure is tolerated, as is one undecided
+        // trial.
         let mut failures = self.known.iter().filter(|known| known.lanes > self.best.lanes);
         let is_worth_it = match (failures.next(), failures.next()) {
             (None, _) => bounds.more_may_help,
@@ -202,7 +202,7 @@ impl Search {
         if is_worth_it { more.min(bounds.most) } else { 0 }
     }
 
-    /// Whether a few more lanes than the best do worse, and twice as many no worse than these: no hill that goes down.
+    /// Returns whether slightly more lanes than the best do worse, but twice as many do no worse than these.
     fn is_dip(&self, bounds: &Bounds) -> bool {
         let above = self.known.iter().rev().take_while(|known| known.lanes > self.best.lanes);
         let (Some(top), Some(below)) = (above.clone().next(), above.clone().nth(1)) else { return false };
@@ -211,8 +211,8 @@ impl Search {
             && above.last().is_some_and(|first| self.loss(first, bounds) > DIP_LOSS_MIN)
     }
 
-    /// Once, a number in the gap above the best: the peak may lie in it. If there is none, and what follows is a dip,
-    /// in the gap after that.
+    /// Returns, once, a number in the gap above the best, which may contain the peak. If there is no gap, but a dip
+    /// follows, returns one in the next gap.
     fn between_best_and_next(&self, bounds: &Bounds) -> Option<usize> {
         if self.goal != Goal::More || self.is_refined {
             return None;

@@ -1,4 +1,4 @@
-//! What one set of samples says.
+//! Evaluates one set of samples.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::measure::{Measured, Tick};
 use super::reason::Signal;
 use super::sample::{LaneState, Samples};
 
-/// The lanes taken together.
+/// All lanes together.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) ready: usize,
@@ -15,7 +15,7 @@ pub(super) struct View {
     pub(super) in_flight: usize,
     pub(super) waiting: usize,
     pub(super) tick: Tick,
-    /// The streams that the peer allows on a connection, seen where calls wait for one.
+    /// Streams per connection that the peer allows, known if calls wait for one.
     pub(super) stream_limit: Option<usize>,
     round_trip: Option<Duration>,
     pub(super) busy_share: f64,
@@ -62,17 +62,17 @@ impl View {
         }
     }
 
-    /// The lanes that take calls or soon will.
+    /// Returns the number of lanes that accept calls or soon will.
     pub(super) fn live(&self) -> usize {
         self.ready + self.connecting
     }
 
-    /// The round trip in ticks, rounded up.
+    /// Returns the network's round trip, or zero if unknown.
     pub(super) fn round_trip(&self) -> Duration {
         self.round_trip.unwrap_or_default()
     }
 
-    /// The signal that says that `lanes`, which did as `measured`, are what limits.
+    /// Returns the signal that `lanes`, measured as `measured`, are the limit.
     pub(super) fn limit(&self, config: &PolicyConfig, lanes: usize, measured: &Measured) -> Option<Signal> {
         let latency = measured.latency_s();
         let late = self.late_share(measured);
@@ -83,16 +83,16 @@ impl View {
         if late >= config.late_share_min {
             return Some(self.strongest(config, latency).unwrap_or(Signal::Late { share: late }));
         }
-        // Of streams whose messages do not wait for each other, the round trip says nothing.
+        // For streams whose messages do not wait for each other, the round trip says nothing.
         if self.ready == lanes { self.strongest(config, latency) } else { None }
     }
 
-    /// The share of a call's time that is not the network's. If the round trip is not known, only trying can tell.
+    /// Returns the share of a call's time outside the network. With an unknown round trip, only trials can tell.
     pub(super) fn late_share(&self, measured: &Measured) -> f64 {
         1.0 - self.round_trip().as_secs_f64() / measured.latency_s().max(1e-9)
     }
 
-    /// The signal among those of the lanes themselves that is furthest above its threshold.
+    /// Returns the lanes' own signal that is furthest above its threshold.
     fn strongest(&self, config: &PolicyConfig, latency_s: f64) -> Option<Signal> {
         let write_share = self.write_delay.as_secs_f64() / latency_s.max(1e-9);
         let signals = [

@@ -1,10 +1,10 @@
-//! The policy by itself: samples in, decisions out.
+//! Tests the policy in isolation: samples in, decisions out.
 
 use super::*;
 
 const TICK: Duration = Duration::from_millis(50);
 
-/// A channel whose lanes do as they are told, and the policy that tells them.
+/// A policy, and a channel that follows its decisions.
 struct Obedient {
     policy: Policy,
     now: Duration,
@@ -32,7 +32,7 @@ impl Obedient {
         self.lanes.iter().filter(|lane| lane.state != LaneState::Draining).count()
     }
 
-    /// A tick in which each lane does what `fill` says.
+    /// Runs a tick in which `fill` sets each lane's activity.
     fn tick(&mut self, mut fill: impl FnMut(&mut LaneSample)) -> Decision {
         self.lanes.iter_mut().for_each(&mut fill);
         self.now += TICK;
@@ -53,7 +53,7 @@ impl Obedient {
         decision
     }
 
-    /// The first decision other than to keep, of some ticks.
+    /// Returns the first decision other than `Keep` within some ticks.
     fn first_decision(&mut self, ticks: usize, fill: impl Fn(&mut LaneSample)) -> Option<String> {
         (0..ticks).find_map(|_| match self.tick(&fill) {
             Decision::Keep => None,
@@ -70,7 +70,7 @@ fn config(floor: usize, cap: usize) -> PolicyConfig {
 #[test]
 fn each_signal_is_a_reason_to_try() {
     let ms = Duration::from_millis;
-    // 64 in flight at 12,800 calls/s: 5 ms each, all of it the network's.
+    // 64 in flight at 12,800 calls/s: 5 ms each, all of it in the network.
     let far = LaneSample {
         completed: 640,
         in_flight: 64,
@@ -111,7 +111,7 @@ fn each_signal_is_a_reason_to_try() {
             "open 1: 20 % of the time flow control keeps data back; so far 1 with 12800 calls/s of 5.000 ms",
         ),
     );
-    // One call is on one lane, however late its answers are.
+    // One call uses one lane, however late its response is.
     check(LaneSample { in_flight: 1, in_flight_mean: 1.0, round_trip: None, ..far.clone() }, None);
     check(
         LaneSample { in_flight: 4, in_flight_mean: 4.0, completed: 50, round_trip: Some(ms(4)), ..far },
@@ -172,7 +172,7 @@ fn lanes_that_do_not_connect_are_given_up() {
     assert!(decisions.len() <= 4, "it is not tried again at once: {decisions:#?}");
 }
 
-/// Whatever the samples say: bounds are kept, nothing panics, and the same samples give the same decisions.
+/// For any samples, bounds are kept, nothing panics, and the same samples give the same decisions.
 #[test]
 fn no_samples_lead_out_of_bounds() {
     let run = |seed: u64| {

@@ -1,4 +1,4 @@
-//! What ticks say: whether a trial is better, and whether the load is another.
+//! Judges ticks: whether a trial is better, and whether the load has changed.
 
 use super::config::PolicyConfig;
 use super::measure::{Measured, Ticks};
@@ -7,11 +7,11 @@ use super::search::{Goal, Outcome};
 pub(super) enum Verdict {
     Undecided,
     Ended(Outcome),
-    /// The load is not what it was: the trial says nothing.
+    /// The load has changed, so the trial says nothing.
     OtherLoad(Goal),
 }
 
-/// Whether lately is another load than the one before, and what to look for if so.
+/// Returns the goal of a new search, if the load has changed.
 pub(super) fn other_load(config: &PolicyConfig, lately: &Measured, before: &Measured) -> Option<Goal> {
     let (rate, latency) = lately.gains_over(before);
     let in_flight = rate - latency;
@@ -25,10 +25,10 @@ pub(super) fn other_load(config: &PolicyConfig, lately: &Measured, before: &Meas
     Some(if rate < -factor || in_flight < -factor { Goal::Less } else { Goal::More })
 }
 
-/// Twice the lanes bring twice the calls, or a little more by chance.
+/// Maximum gain, as a logarithm, of twice the lanes beyond twice the calls, by chance.
 const BACKLOG_GAIN_MAX: f64 = 0.15;
 
-/// What a trial shows, if it shows something yet.
+/// Returns the verdict on a trial, if it is clear yet.
 pub(super) fn verdict(
     config: &PolicyConfig,
     (lanes, best_lanes): (usize, usize),
@@ -47,29 +47,28 @@ pub(super) fn verdict(
     let factor = config.change_factor.ln().max(config.change_sigmas * in_flight_error);
     let in_flight = rate - latency;
     let is_more = lanes > best_lanes;
-    // Calls come faster than drivers without a pause can take them, and pile up: lanes that bring no more than their
-    // share have earned it.
+    // Calls arrive faster than busy drivers can take them, and pile up. Lanes that add no more than their share are
+    // kept.
     let is_backlog = is_more
         && busy_share >= config.busy_share_min
         && rate - config.gain_min > doubt
         && rate < (lanes as f64 / best_lanes as f64).ln() + BACKLOG_GAIN_MAX;
     if in_flight > factor && !is_backlog {
-        // Or there are too few lanes for calls that come by themselves.
+        // Or there are too few lanes for open-loop calls.
         let is_too_few = lanes < best_lanes && rate < factor;
         return if is_too_few { Verdict::Ended(Outcome::NotBetter) } else { Verdict::OtherLoad(Goal::More) };
     }
-    // Calls that come by themselves have caught up: what so many lanes did while they had a backlog says nothing any
-    // more.
+    // Open-loop calls have caught up, so measurements of the backlog are no longer valid.
     if in_flight < -factor {
         return Verdict::OtherLoad(Goal::Less);
     }
-    // More calls without a shorter latency come of more load, not of more lanes.
+    // More calls without shorter latency are due to more load, not to more lanes.
     let is_earned = latency > rate / 2.0 || is_backlog;
     let gain = if is_backlog { rate } else { gain };
     let ended = |outcome| Verdict::Ended(outcome);
     if is_more {
         let is_last = ticks.len() >= config.up_ticks_max;
-        // With what is better the next is compared.
+        // The next trial is compared with a better one.
         let is_precise = is_last || tried.rate_error <= config.error_max;
         let margin = gain - config.gain_min;
         return match margin {
@@ -90,7 +89,7 @@ pub(super) fn verdict(
     }
 }
 
-/// Whether one number of lanes does better than another, beyond doubt.
+/// Returns whether one number of lanes is significantly better than another.
 pub(super) fn is_better(config: &PolicyConfig, one: &Measured, other: &Measured) -> bool {
     let (gain, error) = one.gain_over(other, config.latency_weight);
     gain - config.gain_min > config.sigmas * error

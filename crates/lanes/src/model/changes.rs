@@ -1,4 +1,4 @@
-//! Loads and networks that change: what the channel does in the seconds after that.
+//! Changes of load and network: how the channel reacts within seconds.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::*;
 
 const PATH: &str = "src/model/changes.txt";
 const CHANGE_AT: Duration = Duration::from_secs(20);
-/// By when a change must have been followed.
+/// Time limit for following a change.
 const FOLLOWED: Duration = Duration::from_millis(2_500);
 
 struct Change {
@@ -46,9 +46,9 @@ fn changes_are_followed_soon() {
     check_table(PATH, include_str!("changes.txt"), &table);
     for (name, share, lanes, best, took, is_open) in followed {
         assert!(share >= 0.95, "{name}: {share:.3} of the best rate");
-        // Calls that come by themselves pile up first, and the pile has to go: then the search is not over yet.
+        // Open-loop calls pile up first, so the search ends only after the backlog is gone.
         let to_spare = if is_open { 2 } else { 1 };
-        // Lanes that came one after the other may do better than as many that began together.
+        // Lanes opened one after the other may do better than lanes opened together.
         let is_earned = share > 1.02;
         assert!(lanes <= best + to_spare || is_earned, "{name}: {lanes} lanes where {best} do");
         assert!(is_open || took <= FOLLOWED, "{name}: {took:?} until the last change");

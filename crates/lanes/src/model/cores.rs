@@ -1,4 +1,4 @@
-//! A machine: cores, and the queue of tasks that they take from.
+//! A machine: cores and their task queue.
 
 use std::collections::VecDeque;
 
@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 pub(super) enum Task {
     /// A poll of a connection's task.
     Lane(u16),
-    /// So many callers, one after the other.
+    /// This many callers, one after the other.
     Callers(u16),
 }
 
-/// Cores are busy, awake with nothing to do (for an instant: they look for a task and then sleep), being woken, or
-/// asleep. A task that becomes ready wakes a core, but whoever is awake first takes it, as the workers of a runtime do.
+/// Cores are busy, awake and idle, waking up, or asleep. An idle core looks for a task and then sleeps. A ready task
+/// wakes a core, but whichever core is awake first takes it, as with a runtime's workers.
 #[derive(Debug)]
 pub(super) struct Cores {
     asleep: usize,
@@ -29,18 +29,18 @@ impl Cores {
         self.queue.push_back(task);
     }
 
-    /// A core has woken.
+    /// A core has woken up.
     pub(super) fn awake(&mut self) {
         self.waking -= 1;
         self.awake += 1;
     }
 
-    /// A core has done its task.
+    /// A core has finished its task.
     pub(super) fn release(&mut self) {
         self.awake += 1;
     }
 
-    /// A task for a core that is awake; when there is none, such cores fall asleep.
+    /// Returns a task for an awake core. If there is none, awake cores fall asleep.
     pub(super) fn take(&mut self) -> Option<Task> {
         if self.awake == 0 {
             return None;
@@ -54,7 +54,7 @@ impl Cores {
         task
     }
 
-    /// How many cores are to be woken for the tasks that wait: one for each, as far as there are any.
+    /// Wakes a core for each waiting task, as far as possible, and returns their number.
     pub(super) fn wake(&mut self) -> usize {
         let woken = self.queue.len().saturating_sub(self.waking).min(self.asleep);
         self.asleep -= woken;

@@ -1,45 +1,45 @@
-//! What things cost in the model.
+//! Costs in the model.
 
 use super::lock::{LockCosts, NO_LOCK};
 
-/// Times of one core, in nanoseconds.
+/// Times on one core, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Costs {
-    /// A core that sleeps takes up a task: the shortest and the longest.
+    /// Shortest and longest time until a sleeping core starts a task.
     pub(super) wake_ns: (u64, u64),
-    /// A core takes the next task.
+    /// Time until a core starts the next task.
     pub(super) task_ns: u64,
     /// A system call that reads what has arrived, and one that writes what waits.
     pub(super) read_ns: u64,
     pub(super) write_ns: u64,
-    /// A call: the caller's own code up to the lane's output, the driver's writing, its reading of the answer, and all
-    /// that the server does.
+    /// Costs of a call: the caller's code up to the lane's output, the driver's write, its read of the response, and
+    /// the server's work.
     pub(super) caller_ns: u64,
     pub(super) client_send_ns: u64,
     pub(super) client_receive_ns: u64,
     pub(super) server_ns: u64,
-    /// Each end copies each byte.
+    /// Time to copy a byte at each end.
     pub(super) byte_ps: u64,
-    /// Of a request, and of an answer.
+    /// Sizes of a request and of a response.
     pub(super) call_bytes: u64,
     pub(super) answer_bytes: u64,
-    /// What the server lets be under way on a connection, [`UNLIMITED`] if all.
+    /// Bytes in transit that the server allows per connection, or [`UNLIMITED`].
     pub(super) window_bytes: u64,
-    /// What the client's link takes for a byte; nothing if it is never full.
+    /// Time per byte on the client's link; 0 if it is never full.
     pub(super) link_byte_ps: u64,
-    /// The most calls that one poll reads, and the most bytes that it reads or writes.
+    /// Maximum calls that a poll reads, and maximum bytes that it reads or writes.
     pub(super) turn_calls_max: usize,
     pub(super) turn_bytes_max: u64,
-    /// Of a lane's lock.
+    /// Costs of a lane's lock.
     pub(super) lock: LockCosts,
-    /// Of a connection, beside two round trips.
+    /// Time to connect, in addition to two round trips.
     pub(super) connect_ns: u64,
 }
 
 /// A window that is never full.
 pub(super) const UNLIMITED: u64 = u64::MAX;
 
-/// Ours: 3,500 instructions a call on the server and 4,300 on the client; a poll reads up to 128 KiB.
+/// Thalweg: 3,500 instructions per call on the server and 4,300 on the client; a poll reads up to 128 KiB.
 pub(in super::super) const OURS: Costs = Costs {
     wake_ns: (5_000, 25_000),
     task_ns: 200,
@@ -60,8 +60,8 @@ pub(in super::super) const OURS: Costs = Costs {
     connect_ns: 500_000,
 };
 
-/// gRPC C++: some 83,000 calls/s on one connection with a core at each end, that is 12 µs a call and side, nearly all
-/// of it where the connection is. It reads 8 KiB at a time, some 100 bytes a call.
+/// gRPC C++: about 83,000 calls/s on one connection with one core per side. That is 12 µs per call and side, nearly all
+/// of it on the connection. It reads 8 KiB at a time, with about 100 bytes per call.
 pub(in super::super) const GRPC_CPP: Costs = Costs {
     caller_ns: 1_500,
     client_send_ns: 3_700,
@@ -74,13 +74,13 @@ pub(in super::super) const GRPC_CPP: Costs = Costs {
 };
 
 impl Costs {
-    /// Writing so many bytes, which end so many requests.
+    /// Returns the time to write these bytes, which complete this many requests.
     pub(super) fn writing(&self, calls: usize, bytes: u64) -> u64 {
         let calls_ns = calls as u64 * self.client_send_ns + bytes * self.byte_ps / 1_000;
         if bytes > 0 { self.write_ns + calls_ns } else { 0 }
     }
 
-    /// Reading so many bytes, and handling the calls that they complete.
+    /// Returns the time to read these bytes, and to handle the calls that they complete.
     pub(super) fn reading(&self, calls: usize, bytes: u64, call_ns: u64) -> u64 {
         let calls_ns = calls as u64 * call_ns + bytes * self.byte_ps / 1_000;
         if bytes > 0 { self.read_ns + calls_ns } else { 0 }

@@ -1,4 +1,4 @@
-//! What happens in the model, in the order of its time.
+//! Events of the model, ordered by time.
 
 use std::cmp::Ordering;
 
@@ -19,7 +19,7 @@ pub(super) enum Event {
         lane: u16,
         calls: u16,
     },
-    /// The server has read so much, and permits as much again.
+    /// The server has read this many bytes, and allows as many more.
     Window {
         lane: u16,
         bytes: u32,
@@ -31,15 +31,15 @@ pub(super) enum Event {
     Arrivals,
 }
 
-/// An event and its time; those of one time come in the order of their making, so that the same model replays.
+/// An event with its time. Events at the same time are ordered by creation, so that runs are reproducible.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Due {
-    /// Nanoseconds, and below them the number of the event.
+    /// Time in nanoseconds, followed by the event's number in the low bits.
     pub(super) key: u64,
     pub(super) event: Event,
 }
 
-/// Bits of an event's number in its key: what is left holds five hours.
+/// Bits for an event's number in its key. The remaining bits hold five hours.
 pub(super) const NUMBER_BITS: u32 = 20;
 
 impl Due {

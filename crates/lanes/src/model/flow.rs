@@ -1,22 +1,22 @@
-//! Messages that are long, and what bounds their bytes under way: the server's window of a connection, and the client's
-//! link, which all lanes share.
+//! Long messages, and the limits of their bytes in transit: the server's connection window, and the client's link,
+//! which all lanes share.
 //!
-//! A lane moves at most its window in a round trip. **Example:** 64 KiB and 5 ms are 13 MB/s: 200 calls/s with messages
-//! of 64 KiB, and 95 lanes for a link of 10 Gbit/s (1.25 GB/s); 4 MiB and 5 ms are 839 MB/s, and two lanes.
+//! A lane moves at most its window per round trip. **Example:** 64 KiB and 5 ms are 13 MB/s. These are 200 calls/s with
+//! messages of 64 KiB; a link of 10 Gbit/s (1.25 GB/s) needs 95 lanes. 4 MiB and 5 ms are 839 MB/s, so it needs two.
 //!
-//! The messages of a lane go one after the other, and what the server has read it permits again at once, as much as a
-//! poll reads. Real servers wait until half a window was read, and streams take turns and have windows of their own:
-//! that makes a lane slower by up to a half, and no number of lanes better than another. Answers are short: of a window
-//! of our own that is too small, the policy hears no more than that calls take long.
+//! A lane sends its messages one after the other, and the server returns window credit after each poll. Real servers
+//! wait until half a window has been read, and streams take turns and have their own windows. That slows a lane down by
+//! up to a half, but does not change which number of lanes is best. Responses are short: if our own window is too
+//! small, the policy only sees long calls.
 
 use super::Lane;
 use super::costs::Costs;
 
-/// Bytes of messages in a row, of which the first may have gone in part.
+/// Consecutive bytes of messages, of which the first may be partly sent.
 #[derive(Debug, Default)]
 pub(super) struct Stretch {
     bytes: u64,
-    /// Of the first message, so many have gone.
+    /// Sent bytes of the first message.
     begun: u64,
 }
 
@@ -29,7 +29,8 @@ impl Stretch {
         self.bytes == 0
     }
 
-    /// Takes up to so many bytes and messages of `each` bytes; says how many messages these end, and the bytes.
+    /// Takes up to this many bytes and messages of `each` bytes. Returns how many messages are now complete, and the
+    /// bytes.
     pub(super) fn take(&mut self, each: u64, bytes_max: u64, messages_max: usize) -> (usize, u64) {
         let bytes = self.bytes.min(bytes_max).min(messages_max as u64 * each - self.begun);
         let gone = self.begun + bytes;
@@ -39,16 +40,16 @@ impl Stretch {
     }
 }
 
-/// The way out of the client.
+/// The client's outgoing link.
 #[derive(Debug, Default)]
 pub(super) struct Link {
     free_ns: u64,
 }
 
 impl Link {
-    /// When the last of these bytes is on its way, if they come at `at_ns`.
+    /// Returns when the last of these bytes has left, if they arrive at `at_ns`.
     pub(super) fn carry(&mut self, at_ns: u64, bytes: u64, byte_ps: u64) -> u64 {
-        // Lanes on several cores write past each other.
+        // Lanes on several cores do not write in order of time.
         if byte_ps == 0 {
             return at_ns;
         }
@@ -58,7 +59,7 @@ impl Link {
 }
 
 impl Lane {
-    /// What a poll writes: as much as the window permits. Says how many requests that ends, and the bytes.
+    /// Takes the output that the window allows in one poll. Returns how many requests are now complete, and the bytes.
     pub(super) fn take_output(&mut self, costs: &Costs) -> (usize, u64) {
         let bytes_max = self.window_bytes.min(costs.turn_bytes_max);
         let (calls, bytes) = self.output_bytes.take(costs.call_bytes, bytes_max, self.output);
@@ -66,7 +67,7 @@ impl Lane {
         (calls, bytes)
     }
 
-    /// The sum of the times since when so many of the requests that wait have done so.
+    /// Removes this many waiting requests, and returns the sum of the times since when they waited.
     pub(super) fn take_output_since(&mut self, calls: usize) -> u128 {
         if calls == 0 {
             return 0;
@@ -77,12 +78,12 @@ impl Lane {
         since
     }
 
-    /// Whether the window keeps output back.
+    /// Returns whether the window blocks output.
     pub(super) fn is_blocked(&self) -> bool {
         self.window_bytes == 0 && !self.output_bytes.is_empty()
     }
 
-    /// Counts the time in which the window kept output back, as the real sampler does: up to now.
+    /// Counts the time in which the window blocked output up to now, like the real sampler.
     pub(super) fn count_blocked(&mut self, now_ns: u64) {
         if let Some(since_ns) = &mut self.blocked_since_ns {
             self.sample.blocked_ns += now_ns - std::mem::replace(since_ns, now_ns);

@@ -1,5 +1,5 @@
-//! What tables of other grids have in common: each cell has, behind what `grid.txt` tells, the best rate as a multiple
-//! of that of one lane.
+//! Helpers for the other grids' tables. In addition to `grid.txt`, each cell contains the best rate as a multiple of
+//! that of one lane.
 
 use std::fmt::Write;
 
@@ -21,7 +21,7 @@ pub(super) fn write_cells<'a>(table: &mut String, row: impl IntoIterator<Item = 
     table.push('\n');
 }
 
-/// The last line. How many points are within 5 % of the best fixed number of lanes.
+/// Writes the last line. Returns how many points are within 5 % of the best fixed number of lanes.
 pub(super) fn write_end(table: &mut String, points: &[Point]) -> usize {
     let within_5 = points.iter().filter(|point| point.share >= 0.95).count();
     writeln!(table, "\n{within_5} of {} points within 5 %", points.len()).expect("a string takes all");

@@ -1,4 +1,4 @@
-//! The adaptive channel beside each fixed number of lanes, over a grid of worlds: a committed table.
+//! Compares the adaptive channel with each fixed number of lanes, over a grid of worlds, in a committed table.
 
 use std::fmt::Write;
 use std::sync::Mutex;
@@ -11,10 +11,10 @@ use super::*;
 
 const IN_FLIGHT: [usize; 6] = [1, 4, 16, 64, 256, 1024];
 const PATH: &str = "src/model/grid.txt";
-/// So long without an open or a close is settled; and the longest that is waited for it.
+/// Time without opened or closed lanes that counts as settled, and the maximum wait for it.
 const QUIET: Duration = Duration::from_millis(1_500);
 const SETTLED_MAX: Duration = Duration::from_secs(8);
-/// Calls that take longer than this over one lane are given so many times as long.
+/// Calls slower than this over one lane get this many times as long.
 const SLOW_S: f64 = 0.1;
 const SLOW_TIMES: u32 = 8;
 
@@ -28,7 +28,7 @@ struct Row {
 pub(super) struct Point {
     pub(super) best: Best,
     pub(super) lanes: usize,
-    /// The adaptive channel's rate as a share of the best fixed one.
+    /// The adaptive channel's rate relative to the best fixed one.
     pub(super) share: f64,
     pub(super) settled: Duration,
 }
@@ -72,9 +72,9 @@ fn adaptive_lanes_do_as_well_as_the_best_fixed_number() {
     let within_5 = count(&|point| point.share >= 0.95);
     assert!(within_5 * 100 >= total * 95, "{within_5} of {total} points are within 5 %");
     for (world, point) in worlds.iter().zip(&points) {
-        // One world is at 0.87, all others at 0.9 or more.
+        // One world is at 0.87, all others are at 0.9 or more.
         assert!(point.share >= 0.86, "{:.3} of the best rate: {world:?}", point.share);
-        // Lanes that came one after the other may do better than as many that began together.
+        // Lanes opened one after the other may do better than lanes opened together.
         let is_earned = point.share > 1.0 + BEST_TOLERANCE;
         assert!(
             point.lanes <= point.best.lanes + 2 || is_earned,
@@ -135,8 +135,8 @@ fn table(rows: &[Row], points: &[Point]) -> String {
     table
 }
 
-/// What people measured with gRPC C++: several connections in place of one give some 4.5 to 6 times the rate while
-/// there are fewer than 100 calls in flight on a fast network, and nothing where the round trip is 5 ms.
+/// Checks published measurements of gRPC C++. On a fast network, several connections give about 4.5 to 6 times the rate
+/// of one, with fewer than 100 calls in flight. With a round trip of 5 ms they give nothing.
 #[test]
 fn several_lanes_give_grpc_cpp_what_was_published() {
     let gain = |round_trip, in_flight| {

@@ -1,8 +1,8 @@
-//! Channels whose rate for each number of lanes is given, not modelled: what was measured is not always a hill. Two
-//! lanes can do worse than one where four do better, since then neither side sleeps.
+//! Channels with a given, not modelled, rate for each number of lanes. Measured rates do not always have a single peak.
+//! Two lanes can do worse than one, and four better, because then neither side sleeps.
 //!
-//! Calls find the lanes that there are at once, as unary calls and new streams do. Streams that stay where they were
-//! opened gain nothing by a trial, and are not helped by any search.
+//! Calls find new lanes at once, like unary calls and new streams. Streams that stay on their lane gain nothing from a
+//! trial, and no search helps them.
 
 use std::fmt::Write;
 
@@ -15,14 +15,14 @@ const PATH: &str = "src/model/landscapes.txt";
 const CHANNELS: u64 = 20;
 const FOUND_BY: Duration = Duration::from_secs(5);
 const END: Duration = Duration::from_secs(180);
-/// Of one lane.
+/// Rate of one lane.
 const CALLS_PER_S: f64 = 40_000.0;
 
 struct Landscape {
     name: &'static str,
     in_flight: usize,
     cap: usize,
-    /// The rate with 1, 2, 3 ... lanes; more have that of the last.
+    /// Relative rates with 1, 2, 3 ... lanes; the last one applies to all higher numbers.
     rates: &'static [f64],
 }
 
@@ -49,12 +49,12 @@ const LANDSCAPES: &[Landscape] = &[
     Landscape { name: "all the same", in_flight: 16, cap: 16, rates: &[1.0] },
 ];
 
-/// What became of a channel.
+/// Result of a channel.
 struct Course {
-    /// Its mean rate from [`FOUND_BY`] on, as a share of the best.
+    /// Mean rate after [`FOUND_BY`], relative to the best.
     share: f64,
     is_found: bool,
-    /// How often lanes were opened or closed after ten seconds, in the worst minute.
+    /// Opened or closed lanes in the worst minute, after the first ten seconds.
     changes: usize,
 }
 
@@ -135,7 +135,7 @@ fn the_best_is_found_behind_a_dip() {
             let found = courses.iter().filter(|course| course.is_found).count();
             let share = courses.iter().map(|course| course.share).sum::<f64>() / courses.len() as f64;
             let changes = courses.iter().map(|course| course.changes).max().unwrap_or(0);
-            // Not where the cap is lower than the best, and with much noise it is luck.
+            // Impossible if the cap is below the best, and a matter of luck with much noise.
             let is_possible = landscape.cap > 0 && noise < 0.1;
             assert!(!is_possible || share > 0.97, "{name}, noise {noise}: {share:.3} of the best");
             assert!(noise > 0.0 || changes <= 4, "{name}: {changes} changes in a minute");

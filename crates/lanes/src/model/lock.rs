@@ -1,20 +1,20 @@
-//! A lane's lock: callers on several cores encode under it, and the lane's driver takes it, too.
+//! Models a lane's lock, which callers on several cores hold while encoding, and which the lane's driver takes, too.
 //!
 //! ```text
 //!   a call:    opens a stream ── takes its answer        held twice for call_ns
 //!   a driver:  3 times a batch, and once for a read      held for event_ns, and as long for each event
 //! ```
 //!
-//! Others who want the lock are counted by their share of time (`rivals`): the tasks of callers that run now, each with
-//! the share of its time that it holds a lock, over the lanes that calls are spread over. A lock is not free at once in
-//! `rivals / (1 + rivals)` of the cases. It is held longer by `handover_ns` for each rival, since each of them pulls
-//! the line of the cache towards its core (the coherence term of the Universal Scalability Law). And what is done under
-//! it is done one after the other: who comes last waits for all (a queue with one server).
+//! Contention is the expected number of others who hold the lock (`rivals`). It is the number of running callers'
+//! tasks, times the share of time that each holds a lock, divided by the number of lanes. A lock is contended in
+//! `rivals / (1 + rivals)` of the cases. Each rival lengthens a hold by `handover_ns`, because it pulls the cache line
+//! to its core (the coherence term of the Universal Scalability Law). Holders run one after the other, so the last one
+//! waits for all others (a queue with one server).
 //!
-//! **Example.** `call_ns` 200 and `caller_ns` 700, so 400 of a caller's 700 ns are under a lock. On 16 cores with one
-//! lane there are 15 × 0.57 = 8.6 rivals; at 40 ns each a hold takes 200 + 343 = 543 ns, and the lane moves at most
-//! 1 / (2 × 543 ns) = 0.92 M calls/s however many cores call, where one core moves 1.4 M. With four lanes there are 2.1
-//! rivals, a hold takes 286 ns, and all lanes together permit 4 / (2 × 286 ns) = 7.0 M calls/s. Drivers come on top.
+//! **Example.** With `call_ns` 200 and `caller_ns` 700, 400 of a caller's 700 ns are under a lock. On 16 cores with one
+//! lane there are 15 × 0.57 = 8.6 rivals. At 40 ns each a hold takes 200 + 343 = 543 ns. So the lane moves at most 1 /
+//! (2 × 543 ns) = 0.92 M calls/s on any number of cores. One core moves 1.4 M. With four lanes there are 2.1 rivals,
+//! and a hold takes 286 ns. All lanes together allow 4 / (2 × 286 ns) = 7.0 M calls/s. Drivers are not included.
 
 use super::Model;
 use super::costs::Costs;
@@ -22,14 +22,14 @@ use super::costs::Costs;
 /// Times in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct LockCosts {
-    /// A call holds the lock so long when it opens a stream, and again when it takes its answer; part of `caller_ns`.
-    /// Zero: nothing is ever contended.
+    /// Time that a call holds the lock to open a stream, and again to take its response. Part of `caller_ns`. 0
+    /// disables contention.
     pub(super) call_ns: u64,
-    /// The driver, each time and each event; part of its costs of a call.
+    /// Time that a driver holds it per acquisition and per event; part of its costs of a call.
     pub(super) event_ns: u64,
-    /// What a rival adds to each hold.
+    /// Extension of each hold by a rival.
     pub(super) handover_ns: u64,
-    /// Who waits for longer sleeps, and needs so long to be woken: the shortest and the longest.
+    /// Maximum wait before a waiter sleeps, and shortest and longest time to wake it.
     pub(super) spin_ns_max: u64,
     pub(super) sleep_ns: (u64, u64),
 }
@@ -37,27 +37,27 @@ pub(in super::super) struct LockCosts {
 pub(super) const NO_LOCK: LockCosts =
     LockCosts { call_ns: 0, event_ns: 0, handover_ns: 0, spin_ns_max: 0, sleep_ns: (0, 1) };
 
-/// Takings of the lock: of a call, and of a driver's poll.
+/// Acquisitions of the lock by a call, and by a driver's poll.
 const CALL_TAKES: u64 = 2;
 const DRIVER_TAKES: u64 = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Lock {
-    /// When all who hold it or wait for it are done.
+    /// When all holders and waiters are done.
     free_ns: u64,
-    /// How often it was not free at once.
+    /// Number of contended acquisitions.
     contended: f64,
 }
 
 impl Lock {
-    /// Since this was last asked.
+    /// Returns the contended acquisitions since the last call.
     pub(super) fn take_contended(&mut self) -> u64 {
         let whole = self.contended as u64;
         self.contended -= whole as f64;
         whole
     }
 
-    /// Takes it so often, for so long each time; says when the last is done.
+    /// Takes the lock `takes` times, and returns when the last hold ends.
     fn hold(&mut self, now_ns: u64, takes: u64, hold_ns: f64, rivals: f64) -> u64 {
         self.contended += takes as f64 * rivals / (1.0 + rivals);
         self.free_ns = self.free_ns.max(now_ns) + (takes as f64 * hold_ns) as u64;
@@ -66,12 +66,12 @@ impl Lock {
 }
 
 impl Costs {
-    /// The share of a running caller's time that it holds a lock.
+    /// Returns the share of a running caller's time in which it holds a lock.
     fn caller_lock_share(&self) -> f64 {
         (CALL_TAKES * self.lock.call_ns) as f64 / self.caller_ns as f64
     }
 
-    /// The same of a driver.
+    /// Returns the same share for a driver.
     fn driver_lock_share(&self) -> f64 {
         let call_ns = self.client_send_ns + self.client_receive_ns;
         (2 * self.lock.event_ns) as f64 / call_ns as f64
@@ -79,7 +79,7 @@ impl Costs {
 }
 
 impl Model {
-    /// How long a task of callers takes with the locks of its lanes, if it would take `duration` by itself.
+    /// Returns how long a task of callers takes with the locks of its lanes. `duration` is the time without locks.
     pub(super) fn lock_as_callers(&mut self, calls: usize, duration: u64) -> u64 {
         let others = self.callers_running;
         self.callers_running += 1;
@@ -102,7 +102,7 @@ impl Model {
         self.waited(done_ns, duration, hold_ns, rivals)
     }
 
-    /// The same of a driver's poll with so many events.
+    /// Returns how long a driver's poll with this many events takes with its lock.
     pub(super) fn lock_as_driver(&mut self, lane: u16, events: usize, duration: u64) -> u64 {
         let costs = self.world.costs;
         if costs.lock.call_ns == 0 || events == 0 {
@@ -117,7 +117,7 @@ impl Model {
         self.waited(done_ns, duration, hold_ns, rivals)
     }
 
-    /// What a task takes that is not done before its lock is.
+    /// Returns the duration of a task that must wait for its lock.
     fn waited(&mut self, done_ns: u64, duration: u64, hold_ns: f64, rivals: f64) -> u64 {
         let bound_ns = done_ns.saturating_sub(self.now_ns);
         if bound_ns <= duration {

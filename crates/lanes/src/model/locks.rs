@@ -1,4 +1,4 @@
-//! The grid again with locks that are contended: cores, in flight, and how long a call holds its lane's lock.
+//! The grid with contended locks: cores, calls in flight, and time that a call holds its lane's lock.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use super::*;
 
 const IN_FLIGHT: [usize; 4] = [4, 16, 64, 256];
 const CORES: [usize; 5] = [1, 2, 4, 8, 16];
-/// Held so long: as short and as long as an empty call was measured to, and with a large head.
+/// Hold times: the shortest and the longest measured for an empty call, and one with large headers.
 const CALL_NS: [u64; 3] = [150, 250, 1_000];
 const PATH: &str = "src/model/locks.txt";
 
@@ -22,7 +22,7 @@ fn world(call_ns: u64, cores: usize, in_flight: usize) -> World {
         client_cores: cores,
         server_cores: cores,
         round_trip: Duration::from_micros(50),
-        // What a caller does without the lock is always the same.
+        // A caller's work without the lock is constant.
         costs: Costs { lock, caller_ns: 300 + 2 * call_ns, ..OURS },
         load: Load::Closed { in_flight },
     }

@@ -1,4 +1,4 @@
-//! The grid again with messages that are long: their size, the server's window, the round trip and calls in flight.
+//! The grid with long messages: size, server window, round trip and calls in flight.
 
 use std::fmt::Write;
 
@@ -9,10 +9,10 @@ use super::run::check_table;
 use super::*;
 
 const IN_FLIGHT: [usize; 4] = [4, 16, 64, 256];
-/// So many of these columns are for long messages: 256 of them are no more than 64 are.
+/// Number of columns for long messages: 256 of them are like 64.
 const FEW: usize = 3;
 const MESSAGE_KIB: [u64; 3] = [1, 64, 1_024];
-/// What many peers have, and what ours has.
+/// Windows of many peers, and of ours.
 const WINDOW_KIB: [u64; 2] = [64, 4_096];
 const ROUND_TRIP_US: [u64; 4] = [50, 500, 5_000, 50_000];
 const PATH: &str = "src/model/messages.txt";
@@ -61,9 +61,9 @@ fn windows_that_are_full_get_lanes() {
 
     for (world, point) in worlds.iter().zip(&points) {
         let latency_s = world.load.calls() as f64 / point.best.one_lane_calls_per_s;
-        // Calls that take longer than the policy looks at a number of lanes.
+        // Calls that take longer than the policy observes a number of lanes.
         let is_too_slow = latency_s > 10.0;
-        // Where the lanes are as many as the calls, two calls on one of them leave another without.
+        // With as many lanes as calls, two calls on one lane leave another idle.
         assert!(point.share >= 0.89 || is_too_slow, "{:.3} of the best rate: {world:?}", point.share);
     }
     assert!(within_5 * 100 >= points.len() * 80, "{within_5} of {} points are within 5 %", points.len());

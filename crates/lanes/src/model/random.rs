@@ -1,6 +1,6 @@
-//! Numbers from a seed.
+//! Seeded random numbers.
 
-/// Xorshift64*: enough for jitter.
+/// Xorshift64*: good enough for jitter.
 #[derive(Debug)]
 pub(super) struct Random(u64);
 
@@ -16,17 +16,17 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11
     }
 
-    /// At least `from`, less than `to`.
+    /// Returns a value from `from` up to, but not including, `to`.
     pub(super) fn between(&mut self, from: u64, to: u64) -> u64 {
         from + self.next() % (to - from)
     }
 
-    /// In 0..1.
+    /// Returns a value in 0..1.
     pub(super) fn unit(&mut self) -> f64 {
         self.next() as f64 / (1u64 << 53) as f64
     }
 
-    /// Mean 0, standard deviation 1, roughly normal.
+    /// Returns a roughly normal value with mean 0 and standard deviation 1.
     pub(super) fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }

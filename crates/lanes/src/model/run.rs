@@ -6,19 +6,19 @@ use super::random::Random;
 use super::*;
 use crate::{Decision, Policy, PolicyConfig};
 
-/// Cycles (each caller has had one call) of a run with a fixed number of lanes.
+/// Cycles of a run with a fixed number of lanes. In a cycle each caller has one call.
 const FIXED_CYCLES: u64 = 32;
-/// Few calls are a small sample: so many at least.
+/// Minimum calls of such a run, because few calls are a small sample.
 const FIXED_CALLS_MIN: u64 = 2_000;
-/// But for longer messages fewer in proportion.
+/// Longer messages get proportionally fewer calls.
 const FIXED_CALL_BYTES: u64 = 128 << 10;
-/// Cycles that are simulated of a tick, if it has more: the rest would be much the same.
+/// Maximum simulated cycles of a tick, because the rest would be similar.
 const TICK_CYCLES: u64 = 24;
-/// So many calls at least, or the whole tick.
+/// Minimum simulated calls of a tick, or the whole tick.
 const TICK_CALLS_MIN: u64 = 1_000;
 
-/// Calls per second with a fixed number of lanes, and what one takes in seconds. Means of some runs: lanes may fall
-/// into step in one and not in another.
+/// Returns the calls per second with a fixed number of lanes, and a call's duration in seconds. Averages several runs,
+/// because lanes may fall into step in one and not in another.
 pub(super) fn fixed(world: World, lanes: usize) -> (f64, f64) {
     let runs: Vec<_> = (1..=FIXED_RUNS).map(|seed| fixed_run(world, lanes, seed)).collect();
     let mean = |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
@@ -30,7 +30,7 @@ fn fixed_run(world: World, lanes: usize, seed: u64) -> (f64, f64) {
     let calls = world.load.calls() as u64;
     model.run_calls(8 * calls, FIXED_MAX);
     model.sample();
-    // Calls of long messages are so many batches.
+    // Calls of long messages consist of this many batches.
     let batches = (world.costs.call_bytes / FIXED_CALL_BYTES).max(1);
     model.run_calls((FIXED_CYCLES * calls).max(FIXED_CALLS_MIN) / batches, FIXED_MAX);
     let samples = model.sample();
@@ -40,22 +40,22 @@ fn fixed_run(world: World, lanes: usize, seed: u64) -> (f64, f64) {
 }
 
 const FIXED_RUNS: u64 = 3;
-/// The slowest are a call at a time with a round trip of 50 ms.
+/// Enough for the slowest case: one call at a time with a round trip of 50 ms.
 const FIXED_MAX: Duration = Duration::from_secs(20);
 
-/// A channel whose lanes the policy decides about.
+/// A channel whose lanes the policy controls.
 pub(super) struct Adaptive {
     pub(super) model: Model,
     policy: Policy,
     tick: Duration,
     pub(super) now: Duration,
-    /// Standard deviation of the noise in what a tick reports, as a share.
+    /// Relative standard deviation of the noise in a tick's figures.
     pub(super) noise: f64,
     random: Random,
     pub(super) knows_round_trip: bool,
     pub(super) tick_cycles: u64,
     pub(super) tick_calls_min: u64,
-    /// When lanes were opened or closed, how many there were to be, and why.
+    /// When lanes were opened or closed, the number opened (negative if closed), and the reason.
     pub(super) decisions: Vec<(Duration, isize, String)>,
     pub(super) rates: Vec<f64>,
 }
@@ -84,7 +84,7 @@ impl Adaptive {
         }
     }
 
-    /// Runs until the policy has not changed anything for `quiet`, but not for longer than `most`.
+    /// Runs until the policy has changed nothing for `quiet`, but at most for `most`.
     pub(super) fn run_until_quiet(&mut self, quiet: Duration, most: Duration) {
         while self.now < most && (self.policy.is_searching() || self.now < self.last_change() + quiet) {
             self.tick();
@@ -95,7 +95,7 @@ impl Adaptive {
         self.decisions.last().map_or(Duration::ZERO, |(at, ..)| *at)
     }
 
-    /// The mean rate of the last `time`.
+    /// Returns the mean rate of the last `time`.
     pub(super) fn rate_of_last(&self, time: Duration) -> f64 {
         let ticks = (time.as_millis() / self.tick.as_millis()) as usize;
         let last = &self.rates[self.rates.len().saturating_sub(ticks)..];
@@ -132,19 +132,19 @@ impl Adaptive {
     }
 }
 
-/// The best that a fixed number of lanes does.
+/// The best fixed number of lanes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Best {
-    /// The fewest that do within [`BEST_TOLERANCE`] of the highest rate; of calls that come by themselves, whose rate
-    /// soon no longer depends on it, also within [`LATENCY_TOLERANCE`] of the shortest latency.
+    /// The fewest lanes within [`BEST_TOLERANCE`] of the highest rate. In an open loop, where the rate soon no longer
+    /// depends on lanes, also within [`LATENCY_TOLERANCE`] of the shortest latency.
     pub(super) lanes: usize,
     pub(super) calls_per_s: f64,
     pub(super) one_lane_calls_per_s: f64,
 }
 
-/// Of rates that are this close, the smaller number of lanes is called the better.
+/// Relative difference of rates up to which fewer lanes are considered better.
 pub(super) const BEST_TOLERANCE: f64 = 0.02;
-/// What counts as much as 3 % of rate.
+/// Equivalent to 3 % of rate.
 const LATENCY_TOLERANCE: f64 = 0.18;
 
 pub(super) fn best_fixed(world: World) -> Best {
@@ -164,10 +164,10 @@ pub(super) fn best_fixed(world: World) -> Best {
     Best { lanes, calls_per_s, one_lane_calls_per_s: all[0].0 }
 }
 
-/// The cap of a machine with 16 cores or more; here of smaller ones, too: the policy has to find out by itself.
+/// Cap of a machine with 16 cores or more. Also used for smaller ones here: the policy must find the limit itself.
 pub(super) const LANES_MAX: usize = 16;
 
-/// Compares `table` with the committed one at `path` in the crate, or writes that if `THALWEG_RECORD` is set.
+/// Compares `table` with the committed one at `path` in the crate, or overwrites that if `THALWEG_RECORD` is set.
 pub(super) fn check_table(path: &str, committed: &str, table: &str) {
     if std::env::var_os("THALWEG_RECORD").is_some() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);

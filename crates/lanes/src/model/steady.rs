@@ -1,19 +1,19 @@
-//! A load that stays as it is: lanes do not come and go.
+//! A steady load: the number of lanes does not fluctuate.
 
 use super::costs::{GRPC_CPP, OURS};
 use super::run::Adaptive;
 use super::*;
 
-/// The search is over by then.
+/// Time until the search is over.
 const SETTLED: Duration = Duration::from_secs(10);
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Runs three minutes; lanes may be opened and closed at most twice in any minute of them.
+/// Runs three minutes. Lanes may be opened and closed at most twice in any minute.
 fn check(name: &str, world: World, noise: f64, knows_round_trip: bool, lanes_max: usize) {
     let mut adaptive = Adaptive::new(world);
     adaptive.noise = noise;
     adaptive.knows_round_trip = knows_round_trip;
-    // Enough of a tick to be lifelike, and few enough to be noise by itself.
+    // Enough of a tick to be realistic, and few enough to add noise.
     adaptive.tick_cycles = 6;
     adaptive.run_until(3 * MINUTE);
     let after: Vec<_> = adaptive.decisions.iter().filter(|(at, ..)| *at > SETTLED).collect();

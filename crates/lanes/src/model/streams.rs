@@ -1,10 +1,10 @@
-//! A server that permits few streams on a connection: lanes are opened for the calls that wait, and go when they do.
+//! A server that allows few streams per connection: lanes are opened for waiting calls, and closed when these are gone.
 
 use super::costs::OURS;
 use super::run::Adaptive;
 use super::*;
 
-/// So many callers, and what the server permits; how many lanes that takes.
+/// Checks the number of lanes for this many callers and allowed streams.
 fn check(in_flight: usize, stream_limit: usize, lanes: usize) {
     let load = Load::Closed { in_flight };
     let round_trip = Duration::from_millis(5);
@@ -14,7 +14,7 @@ fn check(in_flight: usize, stream_limit: usize, lanes: usize) {
     adaptive.model.set_stream_limit(stream_limit);
     adaptive.run_until(Duration::from_secs(2));
     assert_eq!(adaptive.model.lanes_taking(), lanes, "{name}: {:#?}", adaptive.decisions);
-    // One round trip a call, and a little for all else.
+    // One round trip per call, with some tolerance.
     let ideal = in_flight.min(lanes * stream_limit) as f64 / round_trip.as_secs_f64();
     let share = adaptive.rate_of_last(Duration::from_secs(1)) / ideal;
     assert!(share > 0.9, "{name}: {share:.3} of the rate without a limit");
@@ -31,6 +31,6 @@ fn check(in_flight: usize, stream_limit: usize, lanes: usize) {
 fn calls_that_wait_for_a_stream_get_as_many_lanes_as_they_need() {
     check(8, 2, 4);
     check(1024, 100, 11);
-    // As many as there may be.
+    // The cap.
     check(64, 1, 16);
 }
