@@ -119,7 +119,7 @@ impl Topology {
         Self(cpus.into_iter().filter_map(place).collect())
     }
 
-    /// Returns the socket and the core of a CPU. An unknown CPU counts as a core of its own on socket 0.
+    /// Returns the socket and the core of a CPU. An unknown CPU counts as a separate core on socket 0.
     fn place(&self, cpu: usize) -> (usize, usize) {
         self.0.get(&cpu).map_or((0, cpu), |place| (place.socket, place.core))
     }

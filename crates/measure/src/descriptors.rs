@@ -1,10 +1,10 @@
-//! Descriptors: a connection is one, at either end.
+//! File descriptor limit: each end of a connection needs a descriptor.
 
 use std::io;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Lets this process, and those that it starts, have as many descriptors as the hard limit allows. Returns how many.
+/// Raises this process's limit, which child processes inherit, to the hard limit, and returns it.
 pub fn raise() -> io::Result<u64> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft < hard {

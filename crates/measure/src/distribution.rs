@@ -108,11 +108,11 @@ impl Distribution {
 
     /// Restores a distribution from its [`histogram`](Self::histogram) and its [`latency`](Self::latency).
     ///
-    /// Returns `None` if the histogram was left out.
+    /// Returns `None` if the histogram was omitted.
     pub fn restored(histogram: &Histogram, exact: &Latency) -> Option<Self> {
         let counts = histogram.counts()?;
         let mut all = Self::new();
-        // Histograms of other programs may reach farther.
+        // Histograms of other programs may have a larger range.
         for it in counts.iter_recorded() {
             all.histogram.saturating_record_n(it.value_iterated_to(), it.count_since_last_iteration());
         }
@@ -121,12 +121,12 @@ impl Distribution {
         Some(all)
     }
 
-    /// Returns its counts.
+    /// Returns the counts.
     pub fn histogram(&self) -> Histogram {
         Histogram::of(&self.histogram)
     }
 
-    /// Returns its counts with two significant digits. They take an eighth of the space.
+    /// Returns the counts with two significant digits, in an eighth of the space.
     pub fn coarse_histogram(&self) -> Histogram {
         let mut coarse = Counts::new_with_bounds(1, LATENCY_NS_MAX, COARSE_DIGITS)
             .expect("the bounds are valid constants");
@@ -143,7 +143,7 @@ impl Default for Distribution {
 
 /// Merges distributions, given as histograms with their exact values.
 ///
-/// Returns `None` if a histogram was left out or nothing has been recorded.
+/// Returns `None` if a histogram was omitted or nothing has been recorded.
 pub fn merged<'d>(distributions: impl IntoIterator<Item = (&'d Histogram, Latency)>) -> Option<Latency> {
     let mut all = Distribution::new();
     for (histogram, latency) in distributions {
@@ -154,7 +154,7 @@ pub fn merged<'d>(distributions: impl IntoIterator<Item = (&'d Histogram, Latenc
 
 /// Returns how many latencies of several histograms exceed `ns`, to three digits.
 ///
-/// Returns `None` if a histogram was left out.
+/// Returns `None` if a histogram was omitted.
 pub fn longer_than<'d>(ns: u64, histograms: impl IntoIterator<Item = &'d Histogram>) -> Option<u64> {
     let mut count = 0;
     for histogram in histograms {

@@ -1,4 +1,4 @@
-//! Histograms of latencies as results keep them.
+//! Serialized histograms of latencies.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use serde::de::Error;
 use serde::{Deserialize, Serialize};
 
-/// The counts of a [`Distribution`](crate::distribution::Distribution) in HdrHistogram V2 format, which is compact. In
-/// JSON a string in base64.
+/// The counts of a [`Distribution`](crate::distribution::Distribution) in the compact HdrHistogram V2 format. In JSON a
+/// base64 string.
 ///
-/// The default has no counts: it was left out of a result to save space. In JSON it is the empty string.
+/// The default has no counts: the histogram was omitted from a result to save space. In JSON it is the empty string.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Histogram(Vec<u8>);
 
@@ -23,12 +23,12 @@ impl Histogram {
         Self(bytes)
     }
 
-    /// Returns whether it was left out.
+    /// Returns whether the histogram was omitted.
     pub fn is_left_out(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the counts, none if it was left out.
+    /// Returns the counts, or `None` if they were omitted.
     pub(crate) fn counts(&self) -> Option<Counts<u64>> {
         read(&self.0)
     }

@@ -32,7 +32,8 @@ pub struct Machine {
     pub tcp_congestion: String,
     /// Main memory in bytes; 0: unknown.
     pub memory_bytes: u64,
-    /// Whether a virtual machine returns free memory to its host. The next access to such a page waits for the host.
+    /// Whether a virtual machine returns free memory to its host. The next access to such a page then waits for the
+    /// host.
     #[serde(default)]
     pub gives_memory_back: bool,
     /// Load average over the minute before the study: number of running or runnable threads; 0 if unknown.

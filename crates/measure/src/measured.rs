@@ -1,4 +1,4 @@
-//! Windows of a study, for those who compare them with other measurements.
+//! Windows of a study, for comparisons with other measurements.
 
 use crate::distribution::Latency;
 use crate::machine::{Machine, Versions};
@@ -10,11 +10,11 @@ pub struct MeasuredStudy {
     pub machine: Machine,
     /// Versions that measured it.
     pub versions: Versions,
-    /// Cells in the order of measuring. The noise floor is not among them.
+    /// Cells in the order of measurement, without the noise floor.
     pub cells: Vec<MeasuredCell>,
 }
 
-/// All windows of one pair, or of a bare socket, at one point.
+/// All windows of one pair, or of a bare socket, with the same settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredCell {
     /// Settings of each window by name: kind of call, size, transport and so on.
@@ -27,17 +27,17 @@ pub struct MeasuredCell {
     pub excluded: usize,
 }
 
-/// The figures of a window.
+/// Figures of a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeasuredWindow {
-    /// Windows of the same round are neighbours in time.
+    /// Round. Windows of the same round are adjacent in time.
     pub round: u32,
     /// Operations per second.
     pub rate_per_s: f64,
-    /// `None` for streams in one direction.
+    /// Latency. `None` for one-way streams.
     pub latency_ns: Option<Latency>,
-    /// CPU time of the client per operation, ns; 0 if unknown.
+    /// CPU time of the client per operation, in ns; 0 if unknown.
     pub client_cpu_ns: f64,
-    /// CPU time of the server per operation, ns; 0 if unknown.
+    /// CPU time of the server per operation, in ns; 0 if unknown.
     pub server_cpu_ns: f64,
 }

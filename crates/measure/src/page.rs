@@ -1,8 +1,8 @@
 //! HTML reports: single files that load no external resources.
 //!
-//! A page is data: [sections](section::Section) of [blocks](section::Block), such as sentences,
-//! [tables](table::Table), [charts](chart::Chart), [bars](bars::Bars) and [choices](section::Choice). One script draws
-//! all charts and shows what belongs to the reader's choices.
+//! A page is data: [sections](section::Section) of [blocks](section::Block), such as sentences, [tables](table::Table),
+//! [charts](chart::Chart), [bars](bars::Bars) and [choices](section::Choice). One script draws all charts, and shows
+//! the parts that match the reader's choices.
 
 pub mod bars;
 pub mod chart;

@@ -16,12 +16,12 @@ use crate::cpus::CpuList;
 
 /// Time between SIGTERM and SIGKILL.
 const END_PATIENCE: Duration = Duration::from_secs(10);
-/// Time for the rest of the group to exit after the child has. Zombies that nobody reaps would never disappear.
+/// Time for the rest of the group to exit after the child. Zombies without a reaper never disappear.
 const ORPHANS_PATIENCE: Duration = Duration::from_secs(3);
 /// Number of stderr lines kept, counted from the end.
 const COMPLAINT_LINES_MAX: usize = 8;
 
-/// A child in a process group of its own, so that Ctrl-C at the terminal does not reach it.
+/// A child in a separate process group, so that Ctrl-C at the terminal does not reach it.
 ///
 /// Dropping it terminates the whole group: SIGTERM first, and SIGKILL after 10 s.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts the command, pinned to `cpus`, with an empty stdin.
+    /// Starts the command, pinned to `cpus`, with empty stdin.
     ///
     /// The child blocks once its stdout pipe is full. Call [`lines`](Self::lines) if it writes to stdout.
     pub fn spawn(command: &mut Command, cpus: Option<&CpuList>) -> io::Result<Self> {
@@ -164,8 +164,8 @@ fn spawned_on(command: &mut Command, cpus: Option<&CpuList>) -> io::Result<Child
     })
 }
 
-/// Returns the lines of a pipe until it is closed. A line that is not UTF-8 must not end them: the process would get
-/// SIGPIPE with its next line.
+/// Returns the lines of a pipe until it is closed. A line that is not UTF-8 must not end them, because the process
+/// would then get SIGPIPE on its next write.
 fn text_lines(pipe: impl Read) -> impl Iterator<Item = String> {
     let lines = BufReader::new(pipe).split(b'\n').map_while(Result::ok);
     lines.map(|line| String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(&line)).into_owned())
@@ -173,7 +173,7 @@ fn text_lines(pipe: impl Read) -> impl Iterator<Item = String> {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // An error means that the child is gone already.
+        // An error means that the child is already gone.
         let _ = self.end();
     }
 }

@@ -1,4 +1,4 @@
-//! Other programs that use processors while something is measured.
+//! Other programs that use CPU time during a measurement.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::TICK_MS;
 
-/// A program that used processors beside a measurement.
+/// Another program that used CPU time during a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BusyProgram {
-    /// The name of its process.
+    /// Name of its process.
     pub name: String,
-    /// Processors that it kept busy on average: 1.0 is one all the time.
+    /// CPUs that it kept busy on average: 1.0 is one CPU all the time.
     pub processors: f64,
 }
 
-/// Programs that keep fewer processors busy are not named.
+/// Minimum average of busy CPUs for a program to be named.
 const PROCESSORS_MIN: f64 = 0.05;
 
-/// CPU time of all programs but this one and those that it has started, since some moment.
+/// CPU time of all programs except this one and its descendants, since some moment.
 #[derive(Debug)]
 pub struct ProgramWatch {
     began: Instant,
@@ -31,18 +31,18 @@ pub struct ProgramWatch {
 struct ListedProcess {
     name: String,
     parent: u32,
-    /// CPU time, with that of children that have ended.
+    /// CPU time, including that of exited children.
     ticks: u64,
 }
 
 impl ProgramWatch {
-    /// Begins to watch.
+    /// Starts watching.
     pub fn begin() -> Self {
         let ticks = others().into_iter().map(|(pid, process)| (pid, process.ticks)).collect();
         Self { began: Instant::now(), ticks }
     }
 
-    /// Returns the programs that were busy since, the busiest first. Processes of one name are one program.
+    /// Returns the programs that were busy since then, busiest first. Processes with the same name are one program.
     pub fn busy(&self) -> Vec<BusyProgram> {
         let elapsed_s = self.began.elapsed().as_secs_f64().max(1e-3);
         let mut used: HashMap<String, u64> = HashMap::new();
@@ -64,12 +64,12 @@ pub(crate) fn thousandths(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
-/// Returns all processes by PID but this one, its descendants, and the threads of the kernel.
+/// Returns all processes by PID, except this one, its descendants, and kernel threads.
 fn others() -> HashMap<u32, ListedProcess> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let listed = pids.filter_map(|pid| {
-        // The process may have ended since the listing.
+        // The process may have exited since the listing.
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         Some((pid, ListedProcess::in_stat(&stat)?))
     });
@@ -77,7 +77,7 @@ fn others() -> HashMap<u32, ListedProcess> {
     let own = std::process::id();
     let is_ours = |pid: u32| {
         let mut next = Some(pid);
-        // As many steps as there are processes: a listing that changes may hold a circle.
+        // At most as many steps as processes: an inconsistent listing may contain a cycle.
         (0..all.len()).any(|_| {
             let at = next;
             next = at.and_then(|pid| Some(all.get(&pid)?.parent));
@@ -89,11 +89,11 @@ fn others() -> HashMap<u32, ListedProcess> {
     all.into_iter().filter(|(pid, process)| !ours.contains(pid) && !is_kernel(process)).collect()
 }
 
-/// Parent of all threads of the kernel.
+/// Parent of all kernel threads.
 const KTHREADD: u32 = 2;
 
 impl ListedProcess {
-    /// Reads the fields 2, 4 and 14 to 17 of `/proc/PID/stat`.
+    /// Parses the fields 2, 4 and 14 to 17 of `/proc/PID/stat`.
     fn in_stat(stat: &str) -> Option<Self> {
         let (before, behind) = stat.rsplit_once(')')?;
         let (_, name) = before.split_once('(')?;

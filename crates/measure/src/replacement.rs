@@ -81,7 +81,7 @@ impl Replacement {
             };
             let begun = Self { way: Way::Renamed { temporary, target }, file };
             if let Some(old) = old {
-                // Usually only root may change the owner. Other processes keep their own.
+                // Usually only root may change the owner. Otherwise the file belongs to the process's user.
                 let _ = fchown(&begun.file, Some(old.uid()), Some(old.gid()));
                 begun.file.set_permissions(Permissions::from_mode(old.mode()))?;
             }

@@ -1,7 +1,6 @@
 //! Per-thread recording.
 //!
-//! Tasks move between threads. A recorder per task would move with its task from one CPU's cache to another's, so each
-//! thread has its own recorder instead.
+//! Tasks move between threads. A recorder per task would move with it between CPU caches, so there is one per thread.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub struct Shards<T>(Vec<Apart<Mutex<T>>>);
 
-/// A value on cache lines of its own. The alignment is 128 bytes because CPUs prefetch lines in pairs.
+/// A value on separate cache lines. The alignment is 128 bytes because CPUs prefetch lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Apart<T>(pub T);

@@ -62,8 +62,8 @@ impl FromStr for ByteSize {
 }
 
 impl fmt::Display for ByteSize {
-    /// Writes the exact size in the first unit that fits: GiB, MiB or KiB as a whole number, MB or kB with at most one
-    /// decimal, and otherwise bytes.
+    /// Writes the exact size in the first unit that fits. GiB, MiB and KiB have no decimals, MB and kB at most one.
+    /// Otherwise writes bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(bytes) = *self;
         let text = match bytes {

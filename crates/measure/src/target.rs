@@ -1,23 +1,24 @@
-//! The target of a server as people write it on a command line.
+//! Targets of servers on a command line.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-/// The prefixes behind which a host and a port stand.
+/// Prefixes of targets with a host and a port.
 const HOST_PREFIXES: [&str; 7] =
     ["dns:///", "dns:", "http://", "https://", "grpc://", "grpcs://", "passthrough:///"];
-/// What may stand before `:` in other targets, and is no host.
+/// Schemes of targets, which must not be mistaken for a host before `:`.
 const SCHEMES: [&str; 5] = ["dns", "unix", "unix-abstract", "ipv4", "ipv6"];
 
-/// The port of a target that names none, as the library has it.
+/// Default port of the library.
 const PORT_DEFAULT: u16 = 443;
 
-/// A target that the library understands: `grpc://` goes, `grpcs://` becomes `https://`, and a slash behind a URL goes.
-/// A name without a port would mean port 443: that is said where `https://` is. gRPC's `passthrough:///` goes, too.
+/// Converts a target to the library's syntax. Removes `grpc://`, gRPC's `passthrough:///`, and the slash at the end of
+/// a URL. Replaces `grpcs://` by `https://`.
 ///
 /// # Errors
 ///
-/// For a name without a port, a URL with a path, and a scheme that is not known.
+/// Returns an error for a URL with a path and for an unknown scheme. Returns an error for a name without a port, except
+/// with `https://`, whose default port is 443.
 pub fn parse(text: &str) -> Result<String, String> {
     let (prefix, host) = divided(text);
     let host = if prefix.ends_with("://") { host.strip_suffix('/').unwrap_or(host) } else { host };
@@ -27,7 +28,7 @@ pub fn parse(text: &str) -> Result<String, String> {
             return Err(unknown_scheme(text, scheme));
         }
     }
-    // `dns://AUTHORITY/NAME` is the library's to understand.
+    // The library parses `dns://AUTHORITY/NAME`.
     let may_have_path = prefix.is_empty() || host.starts_with("//");
     if let Some((server, path)) = host.split_once('/').filter(|_| !may_have_path) {
         return Err(format!(
@@ -57,11 +58,12 @@ fn unknown_scheme(text: &str, scheme: &str) -> String {
     format!("`{text}` has the scheme `{scheme}`, which is not supported; {instead}")
 }
 
-/// The addresses of what [`parse`] gave, where it is no UNIX domain socket's.
+/// Resolves a result of [`parse`] that is not a Unix domain socket.
 ///
 /// # Errors
 ///
-/// Of the kind [`InvalidInput`](io::ErrorKind::InvalidInput) for what is no target; others where a name has no address.
+/// Returns [`InvalidInput`](io::ErrorKind::InvalidInput) for an invalid target, and other errors if a name does not
+/// resolve.
 pub fn addresses(target: &str) -> io::Result<Vec<SocketAddr>> {
     let listed = target.strip_prefix("ipv4:").or_else(|| target.strip_prefix("ipv6:"));
     if let Some(list) = listed {
@@ -83,13 +85,13 @@ pub fn addresses(target: &str) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
-/// The prefix, and what stands behind it.
+/// Splits a target into its prefix and the rest.
 fn divided(text: &str) -> (&'static str, &str) {
     let prefix = HOST_PREFIXES.into_iter().find(|prefix| text.starts_with(prefix)).unwrap_or_default();
     (prefix, &text[prefix.len()..])
 }
 
-/// `host:1`, `[::1]:1`; of an IPv6 address without brackets the library says what is wrong.
+/// Returns whether there is a port: `host:1`, `[::1]:1`. The library reports IPv6 addresses without brackets.
 fn has_port(host: &str) -> bool {
     match host.rsplit_once(']') {
         Some((_, rest)) => rest.starts_with(':'),

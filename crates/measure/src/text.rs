@@ -8,11 +8,11 @@ use crate::figures::{NO_BREAK_SPACE, bound};
 
 /// Maximum line length of wrapped text, in characters.
 const WIDTH: usize = 100;
-/// A figure's name and the spaces behind it are no longer than this.
+/// Maximum length of a figure's name with the spaces after it.
 const NAME_MAX: usize = 16;
-/// Lines have at least this many columns of text.
+/// Minimum columns of text per line.
 const TEXT_MIN: usize = 10;
-/// Narrower terminals get lines of this width.
+/// Minimum width of lines, even on narrower terminals.
 const WIDTH_MIN: usize = 24;
 
 /// Formats rows as right-aligned columns, and escapes control characters.
@@ -34,12 +34,13 @@ pub fn aligned(rows: &[Vec<String>]) -> String {
     rows.iter().map(line_of).collect()
 }
 
-/// Wraps text at 100 characters, with all lines but the first indented. A longer word is not broken.
+/// Wraps text at 100 characters, and indents all lines but the first. Does not break longer words.
 pub fn wrapped(text: &str) -> String {
     fitted(&format!("{}\n", printable::line(text)), WIDTH)
 }
 
-/// Lines of at most this many columns, broken between words. Further lines are indented, below a name's figure.
+/// Wraps lines at this many columns, between words. Continuation lines are indented, to the figure after a name if
+/// there is one.
 pub fn fitted(text: &str, columns: usize) -> String {
     text.split_inclusive('\n').map(|line| fitted_line(line, columns.max(WIDTH_MIN))).collect()
 }
@@ -56,7 +57,7 @@ fn fitted_line(line: &str, columns: usize) -> String {
     let mut room = columns;
     while rest.chars().count() > room {
         let limit = rest.char_indices().nth(room).map_or(rest.len(), |(at, _)| at);
-        // A word that is longer than a line stays whole.
+        // A word that is longer than a line is not broken.
         let text_from = rest.len() - rest.trim_start().len();
         let is_end = rest[limit..].starts_with(' ');
         let before = if is_end { Some(limit) } else { rest[..limit].rfind(' ').filter(|&at| at > text_from) };
@@ -70,7 +71,7 @@ fn fitted_line(line: &str, columns: usize) -> String {
     (lines + rest).replace(NO_BREAK_SPACE, " ") + if line.ends_with('\n') { "\n" } else { "" }
 }
 
-/// How far lines that continue this one are indented: to the figure behind a name, or by two columns more.
+/// Returns the indentation of continuation lines: at the figure after a name, or two more columns.
 fn hanging(line: &str) -> usize {
     let own = line.len() - line.trim_start().len();
     let figure = line[own..].find("  ").map(|at| own + at).filter(|&at| at < NAME_MAX);

@@ -1,6 +1,6 @@
 //! CPU time, context switches, waiting time and memory of processes, read from `/proc`.
 //!
-//! Reading them from outside gives comparable values for every stack, without support by the stack.
+//! Reading them from outside gives comparable values for every stack, without its support.
 
 mod own;
 mod sample;

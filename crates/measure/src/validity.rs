@@ -1,6 +1,7 @@
-//! Whether the figures of a measurement may be used, and why not.
+//! Whether the figures of a measurement may be used.
 //!
-//! A measurement decides it once, when it is made. Everything that shows or compares its figures reads that value.
+//! It is determined once, at the end of the measurement. Everything that shows or compares the figures reads that
+//! value.
 
 use std::fmt;
 
@@ -11,27 +12,27 @@ use crate::programs::BusyProgram;
 use crate::statistics::median;
 use crate::wording::{counted, enumerated};
 
-/// The reasons why the figures of a measurement must not be used. In JSON a list, which is empty for valid figures.
+/// The reasons why the figures of a measurement must not be used. In JSON a list, empty for valid figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Validity {
-    /// The most important reason first.
+    /// Reasons, the most important first.
     pub reasons: Vec<Reason>,
 }
 
 /// A reason why figures must not be used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reason {
-    /// Which kind of reason.
+    /// Kind of reason.
     pub cause: Cause,
     /// A clause without a full stop.
     pub text: String,
-    /// The share of the processors' time that other programs or the host took, or that a quota withheld.
+    /// The share of CPU time that other programs or the host used, or that a quota withheld.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
 
-/// What makes figures unusable.
+/// Kind of reason why figures are unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -39,13 +40,13 @@ pub enum Cause {
     NotMeasured,
     /// Calls failed.
     CallsFailed,
-    /// Other programs ran on the processors while client or server was ready to run.
+    /// Other programs ran on the CPUs while client or server was ready to run.
     OtherPrograms,
-    /// The host of the virtual machine took processor time (`steal`).
+    /// The host of the virtual machine took CPU time (`steal`).
     Steal,
-    /// A CPU quota (cgroup) held client or server back.
+    /// A CPU quota (cgroup) throttled client or server.
     Quota,
-    /// The client's processors were busy, so that the figures are the client's limit rather than the server's.
+    /// The client's CPUs were busy, so the figures show the client's limit rather than the server's.
     ClientLimit,
     /// The client reported that its figures must not be used.
     Reported,
@@ -77,10 +78,10 @@ impl FromIterator<Reason> for Validity {
     }
 }
 
-/// The windows of a study that are not valid. Displays as a sentence: how many, why, and what to do.
+/// The invalid windows of a study. Displays as a sentence: how many, why, and what to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Disturbance {
-    /// Number of windows that are not valid, at least 1.
+    /// Number of invalid windows, at least 1.
     pub invalid: usize,
     /// Number of all windows.
     pub windows: usize,
@@ -91,12 +92,12 @@ pub struct Disturbance {
 }
 
 impl Disturbance {
-    /// Summarizes the windows of a study. `programs`: what else ran. `None` if every window is valid.
+    /// Summarizes the windows of a study. `programs` are the other programs that ran. `None` if every window is valid.
     pub fn of<'v>(windows: impl IntoIterator<Item = &'v Validity>, programs: &[BusyProgram]) -> Option<Self> {
         let windows: Vec<&Validity> = windows.into_iter().collect();
         let first: Vec<&Reason> = windows.iter().filter_map(|window| window.reasons.first()).collect();
         let of = |cause: Cause| first.iter().filter(move |reason| reason.cause == cause);
-        // The first of several that are equally frequent.
+        // Selects the first of equally frequent causes.
         let most = first.iter().rev().max_by_key(|reason| of(reason.cause).count())?;
         let share = median(of(most.cause).filter_map(|reason| reason.share));
         let text = of(most.cause).next()?.text.clone();
@@ -109,17 +110,18 @@ impl Disturbance {
         })
     }
 
-    /// Sets what to do if the programs cannot be closed [default: `use a longer --budget`].
+    /// Sets the advice for when the programs cannot be closed. Default: `use a longer --budget`.
     pub fn with_remedy(self, remedy: &'static str) -> Self {
         Self { remedy, ..self }
     }
 
-    /// Returns whether so many windows are not valid, more than a tenth, that a study may lack its answer for that.
+    /// Returns whether more than a tenth of the windows is invalid, so that a study may lack its answer.
     pub fn is_widespread(&self) -> bool {
         self.invalid * 10 > self.windows
     }
 
-    /// Why, and what to do: `2 other programs (rustc, cargo) used 55 % of the processors; close them or …`.
+    /// Returns the cause and the advice: `2 other programs (rustc, cargo) used 55 % of the processors; close them or
+    /// …`.
     fn advice(&self) -> String {
         let share = |what: &str| match self.reason.share {
             Some(share) => format!("{} of {what}", percent(share.min(1.0))),
@@ -150,7 +152,7 @@ impl Disturbance {
     }
 }
 
-/// Programs named in [`Disturbance`]; others are counted.
+/// Maximum number of programs named in [`Disturbance`]; others are counted.
 const PROGRAMS_NAMED_MAX: usize = 3;
 
 fn several_programs(programs: &[BusyProgram]) -> String {

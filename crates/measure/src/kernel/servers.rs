@@ -6,18 +6,18 @@ use std::io;
 
 use super::sockets::{sockets_of, unix_row};
 
-/// Where the servers run that a process is connected to.
+/// Location of the servers that a process is connected to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Servers {
-    /// On other machines, or nothing is connected.
+    /// On other machines, or there is no connection.
     Elsewhere,
-    /// On this machine, with these PIDs. Empty: the process itself.
+    /// On this machine, with these PIDs. Empty for the process itself.
     Here(Vec<u32>),
-    /// On this machine, in a process that cannot be found: it runs in a container, or as another user.
+    /// On this machine, in a process that cannot be found, for example in a container or of another user.
     Hidden,
 }
 
-/// The two ends of a TCP connection, as the kernel writes addresses.
+/// Both ends of a TCP connection, in the kernel's notation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Ends {
     local: String,
@@ -27,7 +27,7 @@ struct Ends {
 impl Servers {
     /// Finds the servers of a process. Reads the open files of all processes, which takes some ms.
     ///
-    /// `targets`: the addresses that it is connected to; those of Unix domain sockets begin with `unix:`.
+    /// `targets` are the addresses that it is connected to; those of Unix domain sockets start with `unix:`.
     ///
     /// # Errors
     ///
@@ -65,7 +65,8 @@ impl Ends {
         self.local == other.remote && self.remote == other.local
     }
 
-    /// 127.0.0.0/8, or ::1. Addresses are written in words of the machine's byte order.
+    /// Returns whether the address is in 127.0.0.0/8 or is ::1. Addresses are written in words of the machine's byte
+    /// order.
     fn is_loopback(&self) -> bool {
         let (address, _) = self.remote.split_once(':').unwrap_or_default();
         let last = if cfg!(target_endian = "little") { "01000000" } else { "00000001" };
@@ -77,7 +78,7 @@ impl Ends {
     }
 }
 
-/// Parses the ends and the inode of an established connection. An IPv4 address in a table of IPv6 becomes that of IPv4.
+/// Parses the ends and the inode of an established connection. Converts IPv4-mapped addresses to IPv4.
 fn tcp_ends(row: &str) -> Option<(Ends, u64)> {
     const MAPPED: [&str; 2] = ["0000000000000000FFFF0000", "00000000000000000000FFFF"];
     let columns: Vec<&str> = row.split_ascii_whitespace().collect();
@@ -91,7 +92,7 @@ fn tcp_ends(row: &str) -> Option<(Ends, u64)> {
 fn owners(inodes: &HashSet<u64>) -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    // A process may be another user's, or have ended since the listing.
+    // A process may belong to another user, or have exited since the listing.
     let holds = |pid: &u32| sockets_of(pid).is_ok_and(|sockets| !sockets.is_disjoint(inodes));
     pids.filter(holds).collect()
 }
@@ -107,7 +108,7 @@ mod tests {
 
     const ALONE: &str = "THALWEG_TEST_SERVER";
 
-    /// This test as another process, which accepts connections until it is killed.
+    /// This test in another process, which accepts connections until it is killed.
     struct Server(Child, String);
 
     impl Server {
@@ -150,9 +151,9 @@ mod tests {
         }
     }
 
-    /// Connections of other tests of this process may be there.
+    /// Other tests of this process may have connections, too.
     fn is_found(targets: &[String], server: &Server) {
-        // The server accepts in its own time.
+        // The server accepts asynchronously.
         loop {
             if let Servers::Here(pids) = Servers::of(std::process::id(), targets).unwrap()
                 && pids.contains(&server.0.id())

@@ -1,4 +1,4 @@
-//! Horizontal bars, drawn by HTML alone.
+//! Horizontal bars in plain HTML.
 
 use maud::{Markup, html};
 
@@ -8,11 +8,11 @@ use crate::figures::bound;
 /// A panel of bars on one scale.
 #[derive(Clone, Debug, Default)]
 pub struct Bars {
-    /// Title. No caption is shown without one.
+    /// Title. Without one there is no caption.
     pub title: String,
     /// Smaller text below the title.
     pub about: String,
-    /// When the panel is shown.
+    /// Condition for showing the panel.
     pub when: When,
     /// Rows from top to bottom.
     pub rows: Vec<BarRow>,
@@ -23,11 +23,11 @@ pub struct Bars {
 pub struct BarRow {
     /// Name.
     pub name: String,
-    /// Muted text behind the name.
+    /// Muted text after the name.
     pub beside: String,
     /// CSS class of the name.
     pub class: &'static str,
-    /// Bars below each other, each of parts.
+    /// Bars below each other, each made of parts.
     pub bars: Vec<Vec<BarPart>>,
     /// Figure at the end.
     pub shown: String,
@@ -40,7 +40,7 @@ pub struct BarRow {
 pub struct BarPart {
     /// Length.
     pub value: f64,
-    /// Custom property of the style sheet.
+    /// Custom property of the style sheet for the colour.
     pub colour: String,
     /// Tooltip.
     pub title: String,

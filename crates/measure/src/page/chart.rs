@@ -9,29 +9,29 @@ use super::when::{When, when_json};
 use crate::figures::{bound, short};
 use crate::statistics::Interval;
 
-/// What a line is of, and its stroke.
+/// Name and stroke of a line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Way {
-    /// Lines of one key are hidden together by a button of the legend.
+    /// Key. A button of the legend hides all lines with the same key.
     pub key: String,
-    /// Name in the legend and at the pointer.
+    /// Name in the legend and the tooltip.
     pub name: String,
-    /// Name at the line's end.
+    /// Name at the end of the line.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub short: String,
-    /// Custom property of the style sheet, or a CSS colour with parentheses.
+    /// Colour: a custom property of the style sheet, or a CSS colour with parentheses.
     pub colour: String,
-    /// Lengths of dashes and gaps, px; empty for a continuous line.
+    /// Lengths of dashes and gaps in px; empty for a solid line.
     pub dash: &'static [u8],
-    /// px.
+    /// Width in px.
     pub width: f64,
-    /// Not shown until its button is pressed.
+    /// Whether it is hidden until its button is pressed.
     #[serde(skip)]
     pub hidden: bool,
 }
 
 impl Way {
-    /// Returns a continuous line whose key is its name.
+    /// Returns a solid line whose key is its name.
     pub fn new(name: impl Into<String>, colour: impl Into<String>) -> Self {
         let name = name.into();
         Self { key: name.clone(), name, colour: colour.into(), ..Self::default() }
@@ -51,14 +51,14 @@ impl Way {
     }
 }
 
-/// Formats of figures, by the script's names.
+/// Formats of figures, named as in the script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// ns.
+    /// Time in ns.
     #[default]
     Time,
-    /// Per second.
+    /// Rate per second.
     Rate,
     /// Bytes per second.
     Throughput,
@@ -78,42 +78,42 @@ pub struct XAxis {
     /// Labels of the positions. Without them the axis shows numbers or, if `clock` is set, minutes and seconds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// Titles at the pointer, if they differ from labels.
+    /// Titles in the tooltip, if they differ from the labels.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub titles: Vec<String>,
-    /// Of each position, which of `titles` it has. Without it they correspond one to one.
+    /// Index in `titles` for each position. If empty, they correspond one to one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub title_of: Vec<usize>,
-    /// Ends of the links of series.
+    /// Keys that complete the links of series.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
-    /// What the axis is of.
+    /// Title of the axis.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub label: String,
-    /// Positions are seconds.
+    /// Whether positions are seconds.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub clock: bool,
-    /// Positions are nines of percentiles: 2 is 99 %.
+    /// Whether positions are nines of percentiles: 2 is 99 %.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub nines: bool,
-    /// Vertical lines.
+    /// Vertical lines, with their labels.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<(f64, String)>,
-    /// All of the axis is that of another chart.
+    /// Id of another chart whose axis this one copies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_as: Option<&'static str>,
-    /// Charts of the same name follow each other's pointer.
+    /// Charts with the same name share the pointer position.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<&'static str>,
 }
 
 impl XAxis {
-    /// The axis of the chart of this id.
+    /// Copies the axis of the chart with this id.
     pub fn same_as(id: &'static str) -> Self {
         Self { same_as: Some(id), ..Self::default() }
     }
 
-    /// Positions at the logarithms of numbers, labelled with them.
+    /// Creates an axis with positions at the logarithms of numbers, labelled with the numbers.
     pub fn log(numbers: &[u64], title: impl Fn(u64) -> String) -> Self {
         Self {
             at: numbers.iter().map(|&number| short((number.max(1) as f64).ln())).collect(),
@@ -129,15 +129,15 @@ impl XAxis {
 pub struct YAxis {
     /// Format of figures.
     pub unit: Unit,
-    /// Logarithmic.
+    /// Whether the axis is logarithmic.
     pub log: bool,
-    /// The reader may switch between logarithmic and linear.
+    /// Whether the reader may switch between logarithmic and linear.
     #[serde(skip)]
     pub is_free: bool,
-    /// Charts of the same group have the same scale.
+    /// Charts of the same group share their scale.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<&'static str>,
-    /// Values that the axis includes in any case.
+    /// Values that the axis always includes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub includes: Vec<f64>,
     /// Horizontal line.
@@ -145,7 +145,7 @@ pub struct YAxis {
     pub line: Option<f64>,
 }
 
-/// How a series is drawn.
+/// Drawing style of a series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mark {
@@ -154,9 +154,9 @@ pub enum Mark {
     Points,
     /// A line without points.
     Line,
-    /// A line that keeps its value until the next one.
+    /// A line with steps: each value holds until the next one.
     Steps,
-    /// Points alone.
+    /// Points without a line.
     Dots,
     /// Vertical strokes from the axis.
     Stems,
@@ -168,52 +168,52 @@ pub enum Mark {
     Triangles,
 }
 
-/// A column of values. A value for each position of its axis.
+/// A column of values, with one for each position of its axis.
 pub type Column = Vec<Option<f64>>;
 
-/// A line of a chart.
+/// A series of a chart.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Series {
-    /// As which way the line appears, and when. The first condition that holds decides.
+    /// Indices of ways, with their conditions. The first condition that holds selects the way.
     pub shown: Vec<(usize, When)>,
     /// Values.
     #[serde(serialize_with = "briefly")]
     pub y: Column,
-    /// Positions, if they are not the chart's.
+    /// Positions, if they differ from the chart's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub x: Vec<f64>,
-    /// Ends of intervals.
+    /// Lower ends of intervals.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "briefly")]
     pub low: Column,
-    /// Ends of intervals.
+    /// Upper ends of intervals.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "briefly")]
     pub high: Column,
-    /// Intervals are a band around the line in place of bars.
+    /// Whether intervals are drawn as a band around the line instead of bars.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub band: bool,
-    /// Values of single windows, dots beside the points.
+    /// Values of single windows, drawn as dots next to the points.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<Vec<f64>>,
-    /// Text behind the way's name at the pointer.
+    /// Text after the way's name in the tooltip.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Where a click on a point leads: the beginning of an element id. A key of the axis completes it.
+    /// Link of the points: the start of an element id, which a key of the axis completes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
-    /// How it is drawn.
+    /// Drawing style.
     pub mark: Mark,
-    /// Drawn only as far as the other series reach, and without a row at the pointer.
+    /// Whether it is a reference: drawn only within the range of the other series, and not in the tooltip.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_reference: bool,
 }
 
 impl Series {
-    /// Returns a series with rounded values, shown as one way under a condition.
+    /// Creates a series with rounded values, shown as one way under a condition.
     pub fn new(way: usize, when: When, y: impl IntoIterator<Item = Option<f64>>) -> Self {
         Self { shown: vec![(way, when)], y: rounded(y), ..Self::default() }
     }
 
-    /// The series with intervals.
+    /// Adds intervals.
     #[must_use]
     pub fn intervals(self, ends: impl IntoIterator<Item = Option<Interval>>) -> Self {
         let ends: Vec<Option<Interval>> = ends.into_iter().collect();
@@ -224,13 +224,13 @@ impl Series {
         Self { low: column(|it| it.low), high: column(|it| it.high), ..self }
     }
 
-    /// Whether no value is known.
+    /// Returns whether no value is known.
     pub fn is_empty(&self) -> bool {
         self.y.iter().all(Option::is_none)
     }
 }
 
-/// Writes whole numbers without a decimal point: most columns are of ns, and this saves a fifth of a page.
+/// Serializes whole numbers without a decimal point. Most columns are in ns, so this saves a fifth of a page.
 fn briefly<S: Serializer>(values: &[Option<f64>], serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     #[serde(untagged)]
@@ -259,33 +259,33 @@ pub struct Chart {
     /// Title.
     #[serde(skip)]
     pub title: String,
-    /// What is drawn, and which direction is better.
+    /// Description of the chart, and which direction is better.
     #[serde(skip)]
     pub about: String,
     /// CSS class of the drawing.
     #[serde(skip)]
     pub class: &'static str,
-    /// When it is shown.
+    /// Condition for showing the chart.
     #[serde(skip)]
     pub when: When,
-    /// Sentence shown if no line is.
+    /// Sentence shown if there is no line.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub empty: String,
     /// Horizontal axis.
     pub x: XAxis,
     /// Vertical axis.
     pub y: YAxis,
-    /// What the lines are of.
+    /// Ways of the lines.
     pub ways: Vec<Way>,
     /// Lines.
     pub series: Vec<Series>,
-    /// Shaded range of values, and when it is shown.
+    /// Shaded ranges of values, with their conditions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shades: Vec<([f64; 2], When)>,
 }
 
 impl Chart {
-    /// Returns the chart with its data. A script draws it.
+    /// Returns the chart with its data, which a script draws.
     pub fn html(&self) -> Markup {
         let label = format!("{} {}. The tables have all values.", self.title, self.about);
         html! {

@@ -39,8 +39,8 @@ fn linked(text: &str) -> Markup {
     }
 }
 
-/// The first link, with what is around it. Only elements of the page and files beside it are linked: a text may come
-/// from results that somebody else made.
+/// Returns the first link, with its surrounding text. Only elements of the page and local files are linked, because a
+/// text may come from untrusted results.
 fn link(text: &str) -> Option<[&str; 4]> {
     let (label, rest) = text.split_once("](")?;
     let (before, label) = label.rsplit_once('[')?;

@@ -36,7 +36,7 @@ pub fn choices<V: AsRef<str>, T: AsRef<str>>(
     }
 }
 
-/// Returns a text whose long names break behind `/` and `.`, such as those of methods.
+/// Returns a text that may break after `/` and `.`, for long names such as those of methods.
 pub fn breakable(text: &str) -> Markup {
     html! {
         @for part in text.split_inclusive(['/', '.']) {
@@ -69,8 +69,8 @@ pub fn folded<T>(items: &[T], open: usize, item: impl Fn(&T) -> Markup) -> Marku
     }
 }
 
-/// Returns a section of sentences that a reader must know, or nothing without sentences. Those behind the first `open`
-/// are folded away. The class `invalid` is an alert.
+/// Returns a section of warnings, or nothing without sentences. Those after the first `open` are folded. The class
+/// `invalid` makes it an alert.
 pub fn doubts(class: &str, title: &str, open: usize, sentences: &[impl AsRef<str>]) -> Markup {
     html! {
         @if !sentences.is_empty() {
@@ -82,7 +82,7 @@ pub fn doubts(class: &str, title: &str, open: usize, sentences: &[impl AsRef<str
     }
 }
 
-/// Returns the section that says how it was measured: sentences, and names with their values.
+/// Returns the section on the method: sentences, and names with their values.
 pub fn method(sentences: &[String], facts: &[(impl AsRef<str>, String)]) -> Markup {
     html! {
         section #method {
@@ -118,11 +118,11 @@ pub struct Download<'a> {
     pub name: &'a str,
     /// Media type, such as `text/csv`.
     pub media: &'a str,
-    /// Content. The page contains it, so that it loads nothing.
+    /// Content, which the page embeds.
     pub content: &'a str,
 }
 
-/// Joins the arguments of a command as a shell takes them. Quotes those with characters that a shell interprets.
+/// Joins the arguments of a command into a shell command line. Quotes arguments with special characters.
 pub fn command_line(arguments: impl IntoIterator<Item = String>) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_=+./:,%@^".contains(c);
     let quoted = |argument: String| {
@@ -135,9 +135,9 @@ pub fn command_line(arguments: impl IntoIterator<Item = String>) -> String {
     arguments.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the section with the command line that made the page, with a button to copy it, and files to download.
+/// Returns the section with the command line that created the page, a button to copy it, and files to download.
 ///
-/// Its id is `source`. An empty command line is left out.
+/// Its id is `source`. An empty command line is omitted.
 pub fn source(command: &str, downloads: &[Download<'_>]) -> Markup {
     let url = |file: &Download<'_>| {
         format!("data:{};charset=utf-8;base64,{}", file.media, STANDARD.encode(file.content))

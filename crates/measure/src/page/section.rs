@@ -1,4 +1,4 @@
-//! Sections of a page as data: headings, sentences, tables, charts and choices between them.
+//! Sections of a page as data: headings, sentences, tables, charts and choices.
 
 use maud::{Markup, html};
 
@@ -10,25 +10,25 @@ use super::table::Table;
 use super::when::when_json;
 pub use super::when::{When, when};
 
-/// A choice of the reader. Buttons initially have their first option.
+/// A choice of the reader. Buttons initially select the first option.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
     /// Name in [`When`].
     pub name: &'static str,
-    /// What is chosen.
+    /// Label of the choice.
     pub label: String,
     /// Value and text of each option.
     pub options: Vec<(String, String)>,
     /// Index of the initial option of a list.
     pub initial: usize,
-    /// A drop-down list in place of buttons.
+    /// Whether it is a drop-down list instead of buttons.
     pub is_list: bool,
-    /// When the choice itself is shown.
+    /// Condition for showing the choice.
     pub when: When,
 }
 
 impl Choice {
-    /// Returns a choice by buttons.
+    /// Creates a choice with buttons.
     pub fn buttons<V: Into<String>, T: Into<String>>(
         name: &'static str,
         label: &str,
@@ -38,7 +38,7 @@ impl Choice {
         Self { name, label: label.to_owned(), options, ..Self::default() }
     }
 
-    /// Returns a choice from a list.
+    /// Creates a choice with a list.
     pub fn list<V: Into<String>, T: Into<String>>(
         name: &'static str,
         label: &str,
@@ -47,7 +47,7 @@ impl Choice {
         Self { is_list: true, ..Self::buttons(name, label, options) }
     }
 
-    /// The choice, shown under a condition only.
+    /// Shows the choice only under a condition.
     #[must_use]
     pub fn when(self, when: When) -> Self {
         Self { when, ..self }
@@ -83,14 +83,14 @@ pub struct Section {
     pub id: String,
     /// Title in the navigation bar. `None` if the bar does not list the section.
     pub link: Option<String>,
-    /// Heading, or nothing.
+    /// Heading, or empty.
     pub heading: String,
     /// Content.
     pub blocks: Vec<Block>,
 }
 
 impl Section {
-    /// Returns a section.
+    /// Creates a section.
     pub fn new(id: &str, link: &str, heading: &str, blocks: Vec<Block>) -> Self {
         Self {
             id: id.to_owned(),
@@ -111,65 +111,65 @@ impl Section {
     }
 }
 
-/// A part of a section. In its sentences `code` is in back quotes, `**bold**` between asterisks, `[text](file)` links
-/// to an element or to a file beside the page, and `{name}` stands for the text of the option that is chosen.
+/// A part of a section. Its sentences may contain `code` in back quotes, `**bold**`, `[text](file)` and `{name}`. A
+/// link leads to an element or a local file. `{name}` stands for the text of the chosen option.
 #[derive(Debug)]
 pub enum Block {
-    /// Heading of the blocks that follow.
+    /// Heading of the following blocks.
     Heading(String),
     /// A sentence that answers the section's question.
     Sentence(String),
-    /// What the section shows.
+    /// Description of the section.
     About(String),
-    /// How to read what is above.
+    /// Explanation of the blocks above.
     Hint(String),
     /// Choices, side by side.
     Choices(Vec<Choice>),
     /// Buttons that hide the lines of these ways in all charts.
     Legend(Vec<Way>),
-    /// Large charts, two beside each other.
+    /// Large charts, in two columns.
     Charts(Vec<Chart>),
-    /// Charts below each other, as wide as the page.
+    /// Charts below each other, with the width of the page.
     Wide(Vec<Chart>),
-    /// Small charts beside each other.
+    /// Small charts side by side.
     Multiples(Vec<Chart>),
     /// Panels of bars.
     Bars(Vec<Bars>),
-    /// What colours mean: a custom property of the style sheet, and text.
+    /// Key of colours: a custom property of the style sheet, and its meaning.
     Key(Vec<(String, String)>),
     /// A table.
     Table(Table),
-    /// Small tables beside each other, with their titles.
+    /// Small tables side by side, with their titles.
     Tables(Vec<(String, Table)>),
-    /// Topics, and what was found.
+    /// Topics with their findings.
     Findings(Vec<(String, String)>),
     /// Statements side by side.
     Statements(Vec<Statement>),
-    /// Blocks that a click unfolds.
+    /// Title and blocks that a click unfolds.
     Folded(String, Vec<Block>),
     /// Blocks shown under a condition.
     When(When, Vec<Block>),
-    /// Markup of no other kind.
+    /// Raw markup.
     Raw(Markup),
 }
 
 impl Block {
-    /// Returns the heading of the blocks that follow.
+    /// Returns the heading of the following blocks.
     pub fn heading(text: impl Into<String>) -> Self {
         Self::Heading(text.into())
     }
 
-    /// Returns what the section shows.
+    /// Returns the description of a section.
     pub fn about(text: impl Into<String>) -> Self {
         Self::About(text.into())
     }
 
-    /// Returns how to read what is above.
+    /// Returns the explanation of the blocks above.
     pub fn hint(text: impl Into<String>) -> Self {
         Self::Hint(text.into())
     }
 
-    /// Returns the table, or a sentence in its place if it has no rows.
+    /// Returns the table, or a sentence if it has no rows.
     pub fn table_or(table: Table, sentence: &str) -> Self {
         if table.rows.is_empty() { Self::About(sentence.to_owned()) } else { Self::Table(table) }
     }

@@ -1,24 +1,24 @@
-//! Statements side by side, each with what came of it.
+//! Statements side by side, with their verdicts.
 
 use maud::{Markup, html};
 
 use super::inline::inline;
 use crate::wording::counted;
 
-/// A statement as a card: a verdict, sentences, and the figures that they rest on.
+/// A statement as a card: verdict, sentences and figures.
 #[derive(Debug, Default)]
 pub struct Statement {
     /// Element id.
     pub id: String,
-    /// CSS class, which colours the card.
+    /// CSS class, which determines the colour.
     pub class: &'static str,
     /// Verdict, in a few words.
     pub verdict: String,
-    /// What was stated.
+    /// Text of the statement.
     pub text: String,
     /// Names and sentences.
     pub facts: Vec<(&'static str, String)>,
-    /// Names and texts of figures, which a click unfolds.
+    /// Names and texts of figures, unfolded by a click.
     pub figures: Vec<(String, String)>,
 }
 

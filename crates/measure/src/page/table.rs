@@ -9,7 +9,7 @@ use crate::figures::{count, from_to, ratio_text, short};
 use crate::statistics::{Interval, Ratio};
 use crate::text::aligned;
 
-/// Stands for a figure that is not known.
+/// Text of an unknown figure.
 pub const NONE: &str = "–";
 
 /// A table cell: the text shown, and the value that it sorts by.
@@ -29,31 +29,31 @@ pub struct Field {
     /// Id of the element that the text links to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
-    /// A distribution in place of the text: the position, height and title of each bar.
+    /// A distribution instead of the text: position, height and title of each bar.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bars: Vec<(f64, f64, String)>,
 }
 
-/// Width and largest height of a [`Field`]'s bars, px.
+/// Width and maximum height of a [`Field`]'s bars in px.
 const BAR: (f64, f64) = (3.0, 22.0);
 
 impl Field {
-    /// Text that sorts alphabetically.
+    /// Creates a text, which sorts alphabetically.
     pub fn words(text: impl Into<String>) -> Self {
         Self { text: text.into(), value: None, below: None, class: None, link: None, bars: Vec::new() }
     }
 
-    /// A figure, or [`NONE`].
+    /// Creates a figure, or [`NONE`].
     pub fn figure(value: Option<f64>, show: impl FnOnce(f64) -> String) -> Self {
         Self { value, ..Self::words(value.map_or_else(|| NONE.to_owned(), show)) }
     }
 
-    /// A figure with its interval.
+    /// Creates a figure with its interval.
     pub fn sure(value: Option<f64>, show: fn(f64) -> String, interval: Option<Interval>) -> Self {
         Self { below: value.and(from_to(interval, show)), ..Self::figure(value, show) }
     }
 
-    /// A rate per second with its interval.
+    /// Creates a rate per second with its interval.
     pub fn rate(value: Option<f64>, interval: Option<Interval>) -> Self {
         Self {
             below: value.and(from_to(interval, count)),
@@ -61,7 +61,7 @@ impl Field {
         }
     }
 
-    /// A ratio with its interval behind it, which sorts by the ratio.
+    /// Creates a ratio followed by its interval, which sorts by the ratio.
     pub fn ratio(ratio: Option<Ratio>) -> Self {
         Self {
             value: ratio.map(|it| it.ratio),
@@ -69,13 +69,13 @@ impl Field {
         }
     }
 
-    /// The field with a CSS class.
+    /// Sets the CSS class.
     #[must_use]
     pub fn class(self, class: &str) -> Self {
         Self { class: Some(class.to_owned()), ..self }
     }
 
-    /// `sorts`: the cell has its sort key.
+    /// Returns the cell. `sorts` determines whether it has a sort key.
     fn html(&self, is_words: bool, sorts: bool) -> Markup {
         let (_, below) = self.parts();
         let class = [self.class.as_deref(), is_words.then_some("words"), below.is_some().then_some("sure")];
@@ -90,7 +90,7 @@ impl Field {
         html! { td class=[class] data-v=[key] { (self.content()) } }
     }
 
-    /// The text, and what HTML shows below it: a ratio's interval, too.
+    /// Returns the text, and what HTML shows below it, including a ratio's interval.
     fn parts(&self) -> (&str, Option<&str>) {
         match self.text.split_once(" × (") {
             Some((ratio, _)) => {
@@ -129,12 +129,12 @@ impl Field {
     }
 }
 
-/// The columns of a table whose rows are made from values of one type.
+/// Columns of a table whose rows are values of one type.
 pub struct Columns<'a, R> {
     columns: Vec<(String, CellOf<'a, R>)>,
 }
 
-/// A figure of a value, as CSV has it; `None` where there is none.
+/// Formats a figure of a value for CSV. `None` if there is none.
 pub type FigureOf<V> = fn(&V) -> Option<String>;
 
 type CellOf<'a, R> = Box<dyn Fn(&R) -> Field + 'a>;
@@ -170,13 +170,13 @@ impl<'a, R> Columns<'a, R> {
         self.field(head, move |row| Field::figure(cell(row), show))
     }
 
-    /// Adds a column of plain values for CSV. Empty where there is none.
+    /// Adds a column of plain values for CSV, empty if there is none.
     #[must_use]
     pub fn plain<T: ToString>(self, head: impl Into<String>, cell: impl Fn(&R) -> Option<T> + 'a) -> Self {
         self.words(head, move |row| cell(row).map(|value| value.to_string()).unwrap_or_default())
     }
 
-    /// Adds columns of plain values: figures of a value of the row, empty where the row has no such value.
+    /// Adds columns of plain figures of a value. They are empty if the row has no such value.
     #[must_use]
     pub fn plain_figures<V: 'a>(
         self,
@@ -198,7 +198,7 @@ impl<'a, R> Columns<'a, R> {
             .plain(format!("{head}_high"), move |row| Some(format!("{:.4}", high(row)?.interval?.high)))
     }
 
-    /// Fills the columns.
+    /// Creates the table from rows.
     pub fn table(&self, rows: impl IntoIterator<Item = R>) -> Table {
         let cells = |row: R| self.columns.iter().map(|(_, cell)| cell(&row)).collect();
         Table {
@@ -214,30 +214,30 @@ impl<'a, R> Columns<'a, R> {
 pub struct Table {
     /// Names of the columns.
     pub heads: Vec<String>,
-    /// Cells, as many in each row as there are columns.
+    /// Cells, one per column in each row.
     pub rows: Vec<Vec<Field>>,
-    /// The columns cannot be sorted.
+    /// Whether the columns cannot be sorted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_fixed: bool,
-    /// Of each row: CSS class, and with which choices it is shown. Empty if no row has either.
+    /// CSS class and condition of each row; empty if no row has either.
     #[serde(skip)]
     pub row_styles: Vec<(Option<&'static str>, When)>,
 }
 
 impl Table {
-    /// Returns an empty table with these columns.
+    /// Creates an empty table with these columns.
     pub fn new(heads: &[&str]) -> Self {
         Self { heads: heads.iter().map(|&head| head.to_owned()).collect(), ..Self::default() }
     }
 
-    /// Returns the table as HTML in a scrollable container. The first column heads the rows.
+    /// Returns the table as HTML in a scrollable container. Cells of the first column are row headers.
     pub fn html(&self) -> Markup {
         scrolled(&self.bare())
     }
 
     /// Returns the table as HTML without a container.
     pub fn bare(&self) -> Markup {
-        // A column without a figure is one of words.
+        // A column without figures contains text.
         let has_figure = |column: usize| self.rows.iter().any(|row| row[column].value.is_some());
         let words: Vec<bool> = (0..self.heads.len()).map(|column| !has_figure(column)).collect();
         let plain = (None, When::default());
@@ -272,11 +272,11 @@ impl Table {
         }
     }
 
-    /// Returns the table as CSV (RFC 4180, but lines end with LF alone).
+    /// Returns the table as CSV (RFC 4180, but with LF line ends).
     ///
     /// # Panics
     ///
-    /// Panics if a row has not as many cells as there are columns.
+    /// Panics if a row does not have one cell per column.
     pub fn csv(&self) -> String {
         const ALIKE: &str = "memory can be written to, and every row has a cell in each column";
         let mut writer = csv::Writer::from_writer(Vec::new());
@@ -292,7 +292,8 @@ impl Table {
         self.text_of(|_, _| true)
     }
 
-    /// Returns the columns that `is_shown` takes by index and name as aligned text. Empty if the table has no rows.
+    /// Returns the columns for which `is_shown`, called with index and name, is true, as aligned text. Empty if the
+    /// table has no rows.
     pub fn text_of(&self, is_shown: impl Fn(usize, &str) -> bool) -> String {
         let is_shown = |column: &usize| is_shown(*column, &self.heads[*column]);
         let columns: Vec<usize> = (0..self.heads.len()).filter(is_shown).collect();

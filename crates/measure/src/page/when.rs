@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// With which values of choices something is shown: all named choices must have one of the values, or be empty.
+/// A condition: each named choice must have one of its values, or be empty.
 pub type When = BTreeMap<&'static str, Vec<String>>;
 
 /// Returns a condition of one choice.
@@ -10,7 +10,7 @@ pub fn when(choice: &'static str, values: impl IntoIterator<Item = impl Into<Str
     When::from([(choice, values.into_iter().map(Into::into).collect())])
 }
 
-/// Returns a condition as the page's script reads it. `None` if it always holds.
+/// Returns a condition in the script's format, or `None` if it always holds.
 pub(super) fn when_json(when: &When) -> Option<String> {
     (!when.is_empty()).then(|| serde_json::to_string(when).expect("a map of strings is JSON"))
 }

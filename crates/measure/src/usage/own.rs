@@ -1,4 +1,4 @@
-//! How long a load generator's own threads wait for a CPU.
+//! Time that a load generator's own threads wait for a CPU.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +8,8 @@ use crate::usage::sample::{Sample, Side, Sides};
 use crate::usage::used::{KEPT_WAITING_NS_MIN, Usage, WAITING_SHARE_MAX};
 use crate::validity::{Cause, Reason};
 
-/// CPU time and waiting time of this process since a moment, with the servers on this machine that it is connected to.
+/// CPU time and waiting time of this process since a moment, and of the servers on this machine that it is connected
+/// to.
 #[derive(Clone, Debug)]
 pub struct OwnUsage {
     /// Empty until the first sample is taken.
@@ -25,20 +26,20 @@ struct Begin {
 /// A note that the threads of a load generator had to wait for a CPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeptWaiting {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// The figures must not be used. False if the server itself may have been in the way.
+    /// Whether the figures must not be used. False if the server itself may be the cause.
     pub invalidates: bool,
 }
 
 impl OwnUsage {
-    /// Begins to watch, on a thread of its own: finding the servers takes some ms.
+    /// Starts watching on a separate thread, because finding the servers takes some ms.
     ///
-    /// `targets`: addresses that it is connected to; Unix domain sockets begin with `unix:`.
+    /// `targets` are the addresses that it is connected to; Unix domain sockets start with `unix:`.
     pub fn begin(targets: &[String]) -> Self {
         let begin = Arc::new(OnceLock::new());
         let (cell, targets) = (begin.clone(), targets.to_vec());
-        // Without a thread nothing is watched.
+        // Watches nothing if the thread cannot be started.
         let _ = std::thread::Builder::new().spawn(move || {
             if let Some(begin) = Begin::now(&targets) {
                 let _ = cell.set(begin);
@@ -47,7 +48,7 @@ impl OwnUsage {
         Self { begin }
     }
 
-    /// Returns whether the threads had to wait for a CPU since it began. `None` if not, and if `/proc` does not tell.
+    /// Returns a note if the threads had to wait for a CPU since then. `None` if not, or if `/proc` is not readable.
     pub fn waiting(&self) -> Option<KeptWaiting> {
         let Begin { sides, sample, is_server_hidden } = self.begin.get()?;
         let usage = sides.sample().ok()?.since(sample);
@@ -63,7 +64,7 @@ impl Begin {
     }
 }
 
-/// Judges the client's usage; `is_server_hidden`: other programs may be the server.
+/// Judges the client's usage. `is_server_hidden`: other programs may be the server.
 fn waiting(usage: &Usage, is_server_hidden: bool) -> Option<KeptWaiting> {
     let client = &usage.client;
     if let Some(reason) = client.kept_waiting("client", usage.window_ns) {
@@ -107,7 +108,7 @@ mod tests {
         check(400_000_000, 0, false, Some((true, "other programs were running")));
         check(400_000_000, 0, true, Some((false, "other programs were running")));
         check(0, 400_000_000, false, Some((false, "give each its own (taskset)")));
-        // Its own threads wait for one another.
+        // The client's own threads wait for each other.
         check(0, 0, false, None);
     }
 }

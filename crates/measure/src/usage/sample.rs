@@ -26,7 +26,7 @@ pub struct Sides {
 pub struct Side {
     /// PIDs.
     pub processes: Vec<u32>,
-    /// CPUs that the processes are pinned to. `None`: those that the kernel allows the first one.
+    /// CPUs that the processes are pinned to. `None`: the CPUs that the first process may use.
     pub cpus: Option<CpuList>,
 }
 
@@ -42,7 +42,7 @@ pub struct Sample {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Processors {
     busy: Duration,
-    /// The host ran something else while these CPUs were runnable.
+    /// Time that the host ran something else while these CPUs were runnable.
     stolen: Duration,
 }
 
@@ -57,9 +57,9 @@ struct ProcessSample {
     /// Time that each living thread was runnable but not running, by TID.
     waited: Vec<(u32, Duration)>,
     cpus: Vec<usize>,
-    /// Counters of those CPUs.
+    /// Counters of these CPUs.
     processors: Processors,
-    /// Time that a quota held the cgroup back.
+    /// Time that a quota throttled the cgroup.
     throttled: Duration,
 }
 
@@ -78,12 +78,12 @@ struct Switches {
 }
 
 impl Side {
-    /// A side that is one process.
+    /// Creates a side with one process.
     pub fn of(process: u32, cpus: Option<CpuList>) -> Self {
         Self { processes: vec![process], cpus }
     }
 
-    /// Reads the counters of its processes and of their CPUs.
+    /// Reads the counters of the processes and of their CPUs.
     fn sample(&self) -> io::Result<ProcessSample> {
         let mut all = ProcessSample::default();
         for &process in &self.processes {
@@ -101,7 +101,8 @@ impl Side {
 }
 
 impl Sides {
-    /// Makes the processes on this machine that the client is connected to the server. Returns where servers are.
+    /// Uses the processes on this machine that the client is connected to as the server. Returns the location of
+    /// servers.
     ///
     /// Reads the open files of all processes, which takes some ms.
     pub fn find_server(&mut self, targets: &[String]) -> Servers {
@@ -115,7 +116,7 @@ impl Sides {
         servers
     }
 
-    /// Reads the counters of both sides, and of their CPUs.
+    /// Reads the counters of both sides and of their CPUs.
     ///
     /// # Errors
     ///

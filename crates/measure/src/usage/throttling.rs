@@ -1,18 +1,18 @@
-//! Time that a CPU quota held a process back, from the `cpu.stat` of its cgroup.
+//! Time that a CPU quota throttled a process, from the `cpu.stat` of its cgroup.
 
 use std::fs;
 use std::time::Duration;
 
-/// Returns how long quotas have held back the cgroup of this process since the cgroup exists, summed over CPUs. 0 where
-/// there is no quota, or the kernel does not tell.
+/// Returns how long quotas have throttled the cgroup of this process since it was created, summed over CPUs. Returns 0
+/// without a quota, or if the kernel does not report it.
 pub(super) fn throttled(pid: u32) -> Duration {
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     let stats = groups.lines().flat_map(stat_files).filter_map(|path| fs::read_to_string(path).ok());
     stats.filter_map(|stat| throttled_in(&stat)).max().unwrap_or_default()
 }
 
-/// Returns where the `cpu.stat` of a line of `/proc/PID/cgroup` may be, and those of the groups around it, whose quotas
-/// hold it back too. A line is `0::/path` (version 2) or `3:cpu,cpuacct:/path` (version 1).
+/// Returns possible paths of `cpu.stat` for a line of `/proc/PID/cgroup`, including the parent groups, whose quotas
+/// apply, too. A line is `0::/path` (version 2) or `3:cpu,cpuacct:/path` (version 1).
 fn stat_files(line: &str) -> Vec<String> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! What processes used in a window: [`Usage`].
+//! Resource usage of processes in a window: [`Usage`].
 
 use serde::{Deserialize, Serialize};
 
@@ -34,20 +34,19 @@ pub struct ServerMemory {
     pub measuring: u64,
 }
 
-/// A process was disturbed if it was kept waiting for a CPU for more than this share of the time that it was ready to
-/// run.
+/// Maximum share of the time ready to run that a process may be kept waiting for a CPU before it counts as disturbed.
 ///
 /// Measured on two processors of an Intel Xeon (Linux 6.18), as the waiting share of a load generator's threads:
 ///
 /// | | |
 /// | --- | --- |
-/// | nothing else on its processor, 1 or 64 calls in flight, 1,000 or 10,000 calls per second | 0.4 to 7 % |
+/// | no other program on its processor, 1 or 64 calls in flight, 1,000 or 10,000 calls per second | 0.4 to 7 % |
 /// | one other busy program on its processor | 44 to 50 % |
 /// | three other busy programs | 75 to 91 % |
 /// | a CPU quota of 20 % (cgroup) | 77 to 80 % |
-/// | the server on the same processors | 29 to 35 %, which is not counted as kept waiting |
+/// | the server on the same processors | 29 to 35 %, which does not count as kept waiting |
 pub(super) const WAITING_SHARE_MAX: f64 = 0.2;
-/// Least waiting time that kernel ticks can distinguish from none: four ticks, in ns.
+/// Minimum waiting time that kernel ticks can distinguish from none: four ticks, in ns.
 pub(super) const KEPT_WAITING_NS_MIN: u64 = 40_000_000;
 
 impl Usage {
@@ -81,13 +80,13 @@ pub struct ProcessUsage {
     /// Time that threads were runnable but not running, summed over threads, in ns.
     #[serde(default)]
     pub waited_ns: u64,
-    /// Time that other programs ran on the CPUs of this process, in ns, to 10 ms. The other side is no other program.
+    /// Time that other programs ran on the CPUs of this process, in ns, to 10 ms. Excludes the other side.
     #[serde(default)]
     pub others_ns: u64,
     /// Time that the host took from those CPUs (`steal`), in ns, to 10 ms.
     #[serde(default)]
     pub stolen_ns: u64,
-    /// Time that a CPU quota held back the cgroup of this process, in ns, summed over CPUs.
+    /// Time that a CPU quota throttled the cgroup of this process, in ns, summed over CPUs.
     #[serde(default)]
     pub throttled_ns: u64,
     /// Number of CPUs that the process may run on; 0: unknown.
@@ -114,13 +113,13 @@ impl ProcessUsage {
         share_of(self.kept_waiting_ns(), self.cpu_ns())
     }
 
-    /// Returns the share of the time that its threads were ready to run in which they waited, whatever for.
+    /// Returns the share of the time that its threads were ready to run in which they waited for any reason.
     pub(super) fn waiting_share(&self) -> f64 {
         share_of(self.waited_ns, self.cpu_ns())
     }
 
-    /// Describes the disturbance if others kept the process waiting for a CPU for more than 20 % of the time that its
-    /// threads were ready to run, and for at least 40 ms.
+    /// Describes the disturbance if others kept the process waiting for a CPU long enough. That is more than 20 % of
+    /// the time that its threads were ready to run, and at least 40 ms.
     pub fn kept_waiting(&self, side: &str, window_ns: u64) -> Option<Reason> {
         let share = self.kept_waiting_share();
         if self.kept_waiting_ns() < KEPT_WAITING_NS_MIN || share <= WAITING_SHARE_MAX {
