@@ -1,22 +1,21 @@
-//! Messages made from a seed: the same seed makes the same messages on every machine.
+//! Generates messages from a seed: the same seed gives the same messages on every machine.
 
 use crate::plain::{
     Address, Campaign, Device, Event, Level, LogRecord, Order, Person, Samples, SeveralData, Visit, Visitor,
 };
 
-/// How many different messages a shape is made of: enough for branches to be unlike each other, few enough to stay in
-/// the processor's cache.
+/// Number of different messages of a kind: enough for varied branches, few enough for the CPU cache.
 const MESSAGES: usize = 64;
 const STRINGS: usize = 5000;
 const STRING_BYTES: usize = 20;
 /// 2026-01-01, in ms since 1970.
 const BEGIN_MS: i64 = 1_767_225_600_000;
 
-/// SplitMix64: the numbers follow from the seed alone.
+/// SplitMix64: reproducible from the seed.
 struct Random(u64);
 
 impl Random {
-    /// Each kind has a generator of its own: what one draws does not change another.
+    /// Creates a generator for one kind, so that kinds do not affect each other.
     fn of(seed: u64, kind: u64) -> Self {
         Self(seed.wrapping_add(kind << 32))
     }
@@ -29,7 +28,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Less than `bound`.
+    /// Returns a value below `bound`.
     fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
@@ -38,7 +37,7 @@ impl Random {
         choice[self.below(choice.len() as u64) as usize]
     }
 
-    /// With four decimals: such numbers every codec reads back as they were.
+    /// Returns a number with four decimals, which every codec restores exactly.
     fn decimal(&mut self, below: u64) -> f64 {
         self.below(below * 10_000) as f64 / 10_000.0
     }
@@ -55,7 +54,7 @@ impl Random {
         self.text(b"abcdefghijklmnopqrstuvwxyz", length)
     }
 
-    /// Words of two to nine letters with a space between them.
+    /// Returns words of two to nine letters, separated by spaces.
     fn sentence(&mut self, words: u64) -> String {
         let word = |random: &mut Self| {
             let length = 2 + random.below(8) as usize;
@@ -73,19 +72,19 @@ fn several<T>(make: impl Fn(&mut Random) -> T, mut random: Random) -> Vec<T> {
     (0..MESSAGES).map(|_| make(&mut random)).collect()
 }
 
-/// A person with all fields.
+/// Returns a person with all fields.
 pub fn person_full() -> Vec<Person> {
     let hobbies = ["swimming", "sliding", "standing in the cold"].map(str::to_owned).to_vec();
     let address = Address { city: "Port Lockroy".to_owned(), zip_code: "BFPO 0".to_owned() };
     vec![Person { hobbies: Some(hobbies), address: Some(address), ..person_sparse().remove(0) }]
 }
 
-/// A person with two of four fields: 17 bytes of Protobuf, 63 of JSON.
+/// Returns a person with two of four fields: 17 bytes of Protobuf, 63 of JSON.
 pub fn person_sparse() -> Vec<Person> {
     vec![Person { name: "polar penguin".to_owned(), age: 20, hobbies: None, address: None }]
 }
 
-/// A field of each type, and 5,000 strings of 20 characters.
+/// Returns a field of each type, and 5,000 strings of 20 characters.
 pub fn several_data(seed: u64) -> Vec<SeveralData> {
     let random = &mut Random::of(seed, 1);
     vec![SeveralData {
@@ -99,7 +98,7 @@ pub fn several_data(seed: u64) -> Vec<SeveralData> {
     }]
 }
 
-/// Flat records.
+/// Returns flat records.
 pub fn orders(seed: u64) -> Vec<Order> {
     let order = |random: &mut Random| {
         let created_at = BEGIN_MS + random.below(1 << 34).cast_signed();
@@ -123,7 +122,7 @@ pub fn orders(seed: u64) -> Vec<Order> {
     several(order, Random::of(seed, 2))
 }
 
-/// Lines of a log.
+/// Returns log records.
 pub fn log_records(seed: u64) -> Vec<LogRecord> {
     let record = |random: &mut Random| LogRecord {
         time_ns: BEGIN_MS as u64 * 1_000_000 + random.below(1 << 53),
@@ -144,7 +143,7 @@ pub fn log_records(seed: u64) -> Vec<LogRecord> {
     several(record, Random::of(seed, 3))
 }
 
-/// Messages in messages, and maps.
+/// Returns nested messages with maps.
 pub fn visits(seed: u64) -> Vec<Visit> {
     let event = |random: &mut Random| Event {
         name: random.one_of(&["view", "click", "scroll", "add_to_cart", "search"]).to_owned(),
@@ -177,7 +176,7 @@ pub fn visits(seed: u64) -> Vec<Visit> {
     several(visit, Random::of(seed, 4))
 }
 
-/// Rows of numbers.
+/// Returns arrays of numbers.
 pub fn samples(seed: u64) -> Vec<Samples> {
     const ROW: usize = 160;
     let samples = |random: &mut Random| Samples {
@@ -185,7 +184,7 @@ pub fn samples(seed: u64) -> Vec<Samples> {
         begin_ms: BEGIN_MS + random.below(1 << 34).cast_signed(),
         deltas: (0..ROW).map(|_| random.below(2001) as i32 - 1000).collect(),
         values: (0..ROW).map(|_| random.decimal(1000)).collect(),
-        // Sixteenths: a float holds them as they are written.
+        // Multiples of 1/16, which a float represents exactly.
         weights: (0..ROW).map(|_| random.below(16_000) as f32 / 16.0).collect(),
         counts: (0..ROW)
             .map(|_| {

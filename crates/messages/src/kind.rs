@@ -7,26 +7,26 @@ use std::str::FromStr;
 pub enum Kind {
     /// A person with all fields.
     PersonFull,
-    /// A person with two of four.
+    /// A person with two of four fields.
     PersonSparse,
     /// A field of each type, and 5,000 strings.
     SeveralData,
     /// A flat record.
     Order,
-    /// A line of a log.
+    /// A log record.
     LogRecord,
-    /// Messages in messages, and maps.
+    /// Nested messages and maps.
     Visit,
-    /// Rows of numbers.
+    /// Arrays of numbers.
     Samples,
 }
 
-/// A name that is no kind's.
+/// A name that matches no kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownKind;
 
 impl Kind {
-    /// All of them, in the order of tables.
+    /// All kinds, in table order.
     pub const ALL: [Self; 7] = [
         Self::PersonFull,
         Self::PersonSparse,
@@ -37,7 +37,7 @@ impl Kind {
         Self::Samples,
     ];
 
-    /// Its name on the command line and in results.
+    /// Returns the name on the command line and in results.
     pub fn name(self) -> &'static str {
         match self {
             Self::PersonFull => "person-full",
@@ -50,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// What it is, in words.
+    /// Returns a short description.
     pub fn about(self) -> &'static str {
         match self {
             Self::PersonFull => "name, age, three hobbies, an address",
@@ -63,7 +63,7 @@ impl Kind {
         }
     }
 
-    /// The Protobuf type of its messages.
+    /// Returns the Protobuf type.
     pub fn type_name(self) -> &'static str {
         match self {
             Self::PersonFull | Self::PersonSparse => "shapes.Person",

@@ -1,14 +1,13 @@
-//! The messages that the lab's studies convert and echo: those of `proto/shapes.proto`, made from a seed, and, with the
-//! feature `own`, anybody's own.
+//! Messages that the lab's studies convert and echo: those of `proto/shapes.proto`, generated from a seed, and with the
+//! feature `own` the user's own.
 //!
-//! `thalweg lab codec` converts them, `thalweg lab json` echoes them: the same messages, so that figures of the one can
-//! be laid beside those of the other.
+//! `thalweg lab codec` converts them, and `thalweg lab json` echoes them, so that the results of both are comparable.
 //!
 //! ```
 //! use thalweg_messages::{Kind, SEED, generate};
 //!
 //! let orders = generate::orders(SEED);
-//! // The same seed makes the same messages, on every machine.
+//! // The same seed gives the same messages on every machine.
 //! assert_eq!(orders, generate::orders(SEED));
 //! assert_eq!("order".parse(), Ok(Kind::Order));
 //! ```
@@ -21,16 +20,16 @@ pub mod plain;
 
 pub use kind::{Kind, UnknownKind};
 
-/// What messages are made from unless another seed is named.
+/// Default seed of messages.
 pub const SEED: u64 = 1;
 
-/// Messages of a type that is known at run time only.
+/// Messages of a type that is only known at run time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnMessages {
-    /// Their type's full name.
+    /// Full name of the type.
     pub type_name: String,
-    /// The descriptor set that has it.
+    /// Descriptor set that contains the type.
     pub set: Vec<u8>,
-    /// Each message's bytes of Protobuf; there is at least one.
+    /// Protobuf bytes of each message; at least one message.
     pub wires: Vec<Vec<u8>>,
 }

@@ -1,4 +1,4 @@
-//! One's own messages: a `.proto` file, a type in it, and a file of messages.
+//! The user's own messages: a `.proto` file, a type in it, and a file of messages.
 
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
@@ -9,54 +9,54 @@ use thalweg_protobuf::{Message, MessageType, Schema, sources};
 
 use crate::OwnMessages;
 
-/// More messages than these are not read: they would no longer lie in the processor's cache, and say nothing new.
+/// Maximum number of messages read. More would not fit in the CPU cache, and add no information.
 const MESSAGES_MAX: usize = 1000;
 
-/// Why somebody's own messages cannot be used.
+/// Why the user's own messages cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OwnError {
-    /// The `.proto` file has an error, or is not there.
+    /// The `.proto` file is invalid.
     #[error("{0}")]
     Proto(String),
-    /// The type is not in it.
+    /// The `.proto` file does not contain the type.
     #[error("unknown message `{name}` in {file}: it has {known}")]
     NoSuchType {
-        /// What was asked for.
+        /// Requested type.
         name: String,
-        /// Where.
+        /// The `.proto` file.
         file: PathBuf,
-        /// What there is.
+        /// Types in the file.
         known: String,
     },
-    /// The data cannot be read.
+    /// A file cannot be read.
     #[error("cannot read {file}: {error}")]
     Io {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// Why.
+        /// The system's error.
         error: io::Error,
     },
-    /// A message in it is none of the type.
+    /// A message in the data is invalid.
     #[error("{file}, {position}: {reason}")]
     Message {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// Where.
+        /// Position in the file.
         position: Position,
-        /// What is wrong.
+        /// Description of the error.
         reason: String,
     },
-    /// There is nothing to convert.
+    /// The data has no messages.
     #[error("{0} holds no message")]
     Empty(PathBuf),
 }
 
-/// Where in a file, from 1.
+/// Position in a file, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
-    /// The line on which something is wrong.
+    /// A line.
     Line(usize),
-    /// Which of the binary messages.
+    /// A binary message.
     Message(usize),
 }
 
@@ -70,14 +70,14 @@ impl fmt::Display for Position {
 }
 
 impl OwnMessages {
-    /// Reads messages of the type `name` from `data`: JSON lines, or JSON documents one after the other, if its name
-    /// ends in `.json` or `.jsonl`, and otherwise binary messages, each with its length before it as a varint.
+    /// Reads messages of the type `name` from `data`. A file ending in `.json` or `.jsonl` contains JSON lines or
+    /// consecutive JSON documents. Other files contain binary messages, each preceded by its length as a varint.
     ///
-    /// At most the first 1,000 messages are taken. Files that `proto` imports are looked for in its folder.
+    /// Reads at most the first 1,000 messages. Files that `proto` imports are searched in its folder.
     ///
     /// # Errors
     ///
-    /// For a schema, a type or messages that are none.
+    /// Returns an error for an unreadable file, and for an invalid schema, type or message.
     pub fn read(proto: &Path, name: &str, data: &Path) -> Result<Self, OwnError> {
         let set = descriptors(proto, name, |_| Vec::new())?;
         let schema = schema(proto, &set)?;
@@ -97,12 +97,12 @@ impl OwnMessages {
     }
 }
 
-/// The descriptor set of `proto`, which has the type `name`, of all that it imports, and of what `beside` has: texts by
-/// the names of their files, made of the name by which they may import `proto`.
+/// Returns the descriptor set of `proto`, which must contain the type `name`, with its imports. `beside` gets the name
+/// by which files can import `proto`, and returns additional files with their contents.
 ///
 /// # Errors
 ///
-/// For a schema that is none, or that has no such type.
+/// Returns an error for an invalid schema, or if the type is missing.
 pub fn descriptors(
     proto: &Path,
     name: &str,
@@ -122,7 +122,7 @@ pub fn descriptors(
         sources::compile(&names, read).map_err(|error| OwnError::Proto(error.to_string()))
     };
     let set = compiled(Vec::new())?;
-    // Before anything refers to it.
+    // Checked before other files refer to it.
     found(&schema(proto, &set)?, proto, name)?;
     match beside(&file) {
         none if none.is_empty() => Ok(set),
@@ -146,7 +146,7 @@ fn found<'s>(schema: &'s Schema, proto: &Path, name: &str) -> Result<MessageType
 type Positioned<T> = Result<T, (Position, String)>;
 
 fn from_json(of: MessageType<'_>, text: &[u8]) -> Positioned<Vec<Vec<u8>>> {
-    // What proto2 requires may be missing: codecs do not mind.
+    // Fields required by proto2 may be missing; codecs accept that.
     let options = ParseOptions { allow_partial: true, ..ParseOptions::default() };
     let mut documents = serde_json::Deserializer::from_slice(text).into_iter::<IgnoredAny>();
     let mut wires = Vec::new();
@@ -162,12 +162,12 @@ fn from_json(of: MessageType<'_>, text: &[u8]) -> Positioned<Vec<Vec<u8>>> {
     Ok(wires)
 }
 
-/// What serde_json says, `… at line 3 column 5`, where the line is said before.
+/// Returns serde_json's message, `… at line 3 column 5`, without the line, which is reported separately.
 fn without_line(error: &serde_json::Error) -> String {
     error.to_string().replace(&format!("at line {} column", error.line()), "at column")
 }
 
-/// An error in a document that begins at `offset`.
+/// Locates an error in a document that starts at `offset`.
 fn within(text: &[u8], offset: usize, error: ParseError) -> (Position, String) {
     let ParseError { line, column, path, problem, .. } = error;
     let lines = text[..offset].split(|&byte| byte == b'\n').count() + line - 1;
@@ -193,7 +193,7 @@ fn from_binary(of: MessageType<'_>, bytes: &[u8]) -> Positioned<Vec<Vec<u8>>> {
     Ok(wires)
 }
 
-/// A varint, and what is behind it.
+/// Splits off a varint, and returns the rest.
 fn varint(bytes: &[u8]) -> Result<(u64, &[u8]), &'static str> {
     let mut value = 0;
     for (index, &byte) in bytes.iter().take(10).enumerate() {

@@ -1,7 +1,6 @@
-//! The messages of `proto/shapes.proto` as a Rust program has them that knows no Protobuf: what serde's codecs convert.
+//! The messages of `proto/shapes.proto` as plain Rust structs, for serde's codecs.
 //!
-//! Fields bear the names of the `.proto` file. What is absent is `null` in JSON, as JSON libraries write it that are
-//! not told otherwise.
+//! Fields have the names of the `.proto` file. Missing values are `null` in JSON, the default of JSON libraries.
 #![allow(missing_docs, reason = "the fields are those of the `.proto` file")]
 
 use std::collections::HashMap;
