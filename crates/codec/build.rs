@@ -1,4 +1,4 @@
-//! Makes the messages of `shapes.proto` for each codec that generates code.
+//! Generates the messages of `shapes.proto` for each codec with generated code.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use buffa_codegen::generated::descriptor::FileDescriptorSet as BuffaDescriptors;
 use prost::Message as _;
 use thalweg_protobuf::sources;
 
-/// What the study converts, and where it lies.
+/// Messages of the study, and their folder.
 const FILE: &str = "shapes.proto";
 const MESSAGES: &str = "../messages/proto";
-/// What the example `speed` converts.
+/// Messages of the example `speed`.
 const SPEED: &str = "speed.proto";
 const CODECS: &[&str] =
     &["prost", "buffa", "prost-reflect", "serde_json", "sonic-rs", "pbjson", "rmp-serde", "thalweg-protobuf"];
@@ -35,13 +35,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     buffa(SPEED, &encoded, &out.join("speed"))
 }
 
-/// The descriptor set of a file and its imports.
+/// Compiles a file and its imports to a descriptor set.
 fn descriptors(file: &str, folder: &str) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(sources::compile(&[file], |name| fs::read_to_string(Path::new(folder).join(name)).ok())?)
 }
 
-/// By buffa-codegen: buffa-build wants the descriptors in a file, and has cargo watch that file. It is made here, so
-/// that each build would begin again.
+/// Generates code for buffa. Uses buffa-codegen, because buffa-build needs a descriptor file that cargo watches. It
+/// would be generated here, so each build would start again.
 fn buffa(file: &str, descriptors: &[u8], out: &Path) -> Result<(), Box<dyn Error>> {
     let set = BuffaDescriptors::decode_from_slice(descriptors)?;
     fs::create_dir_all(out)?;
@@ -51,7 +51,7 @@ fn buffa(file: &str, descriptors: &[u8], out: &Path) -> Result<(), Box<dyn Error
     Ok(())
 }
 
-/// What the lock file says of the codecs, for the report: `prost=0.14.4 buffa=0.9.2 …`.
+/// Returns the codecs' versions in the lock file, for the report: `prost=0.14.4 buffa=0.9.2 …`.
 fn versions() -> String {
     println!("cargo:rerun-if-changed=../../Cargo.lock");
     let lock = fs::read_to_string("../../Cargo.lock").unwrap_or_default();

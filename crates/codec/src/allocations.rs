@@ -1,20 +1,20 @@
-//! How often a thread asks the allocator: a program that wants to know makes [`Counting`] its allocator.
+//! Counts allocations per thread. A program that needs the counts uses [`Counting`] as its allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ops::Sub;
 
-/// The system's allocator with two counters of each thread before it. They are plain cells in the thread's own memory,
-/// with nothing to initialise and nothing to drop: two additions for each block that is asked for.
+/// The system's allocator with two counters per thread. These are plain thread-local cells, without initialisation or
+/// destructor: two additions per allocation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counting;
 
-/// Since the thread began.
+/// Allocations since the thread started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Blocks that were asked for; one that changes its size counts once more.
+    /// Allocated blocks; each reallocation counts again.
     pub(crate) blocks: u64,
-    /// Bytes of them, each time as many as the block then has.
+    /// Allocated bytes; each reallocation counts the new size.
     pub(crate) bytes: u64,
 }
 
@@ -22,7 +22,7 @@ thread_local! {
     static COUNTS: Cell<Counts> = const { Cell::new(Counts { blocks: 0, bytes: 0 }) };
 }
 
-/// What the calling thread has asked for. Zero for good unless [`Counting`] is the program's allocator.
+/// Returns the allocations of the calling thread. Always zero unless [`Counting`] is the program's allocator.
 pub(crate) fn of_this_thread() -> Counts {
     COUNTS.get()
 }
@@ -40,29 +40,31 @@ fn count(bytes: usize) {
     COUNTS.set(Counts { blocks: blocks + 1, bytes: before + bytes as u64 });
 }
 
-// SAFETY: every call goes to the system's allocator as it came, and so does its answer. Counting allocates nothing: the
-// cells are initialised when the program is compiled and have no destructor.
+// SAFETY: every call is forwarded to the system's allocator unchanged, and so is its result. Counting does not
+// allocate: the cells are const-initialised and have no destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: what the caller promised of `layout` holds.
+        // SAFETY: the caller upholds the requirements on `layout`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: what the caller promised of `layout` holds.
+        // SAFETY: the caller upholds the requirements on `layout`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
-        // SAFETY: what the caller promised of `block`, `layout` and `size` holds; the block is the system's.
+        // SAFETY: the caller upholds the requirements on `block`, `layout` and `size`; the block is from the system's
+        // allocator.
         unsafe { System.realloc(block, layout, size) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: what the caller promised of `block` and `layout` holds; the block is the system's.
+        // SAFETY: the caller upholds the requirements on `block` and `layout`; the block is from the system's
+        // allocator.
         unsafe { System.dealloc(block, layout) }
     }
 }

@@ -1,4 +1,4 @@
-//! Answers what the lab asks, a line for a line.
+//! Responds to the lab's requests, line by line.
 
 use std::io::{self, BufRead, Write};
 
@@ -6,8 +6,8 @@ use crate::bench::Codecs;
 use crate::contract::{Answer, Begun, Request, SCHEMA};
 use crate::instructions::count_under_callgrind;
 
-/// Says what there is, and answers each request until there are no more. `selection` makes the same codecs in another
-/// process.
+/// Prints the first line, and responds to requests until the end of input. `selection` creates the same codecs in
+/// another process.
 pub(crate) fn all(
     mut codecs: Codecs,
     selection: &str,

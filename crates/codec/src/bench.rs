@@ -1,4 +1,4 @@
-//! The bench that the study is given: messages, codecs, and one thread.
+//! The study's bench: messages and codecs, on one thread.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -15,23 +15,23 @@ use crate::own;
 use crate::shapes::{Shape, shapes};
 use crate::sizes::size;
 
-/// Conversions whose allocations are counted: each message of a kind at least once.
+/// Conversions whose allocations are counted: at least one per message of a kind.
 const COUNTED: u64 = 64;
 
-/// Why there is nothing to convert.
+/// Error of a selection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SelectError {
-    /// The user's own data is none.
+    /// The user's own data is invalid.
     #[error(transparent)]
     Own(#[from] OwnError),
-    /// A name that nobody bears.
+    /// An unknown name.
     #[error("unknown {what} `{unknown}`; use one of {known}")]
     Unknown {
         /// A message or a codec.
         what: &'static str,
         /// Its name.
         unknown: String,
-        /// Who there is.
+        /// Known names.
         known: String,
     },
     /// A codec cannot convert the messages.
@@ -49,8 +49,8 @@ pub(crate) struct Codecs {
     kinds: Vec<Kind>,
 }
 
-/// What there is to know of the codecs, in the order of the tables: name, crate, format, type known at run time only,
-/// and how it is used. The first of a format stands for it.
+/// Known codecs, in table order: name, crate, format, whether types are only known at run time, and usage. The first
+/// one of a format is its reference.
 const KNOWN: &[(&str, &str, Format, bool, &str)] = &[
     ("prost", "prost", Format::Protobuf, false, "generated structs"),
     ("buffa", "buffa", Format::Protobuf, false, "generated structs"),
@@ -80,7 +80,8 @@ const KNOWN: &[(&str, &str, Format, bool, &str)] = &[
     ),
 ];
 
-/// sonic-rs chooses its vector instructions when it is compiled, and its README asks for all that the processor has.
+/// Usage of sonic-rs. It selects vector instructions at compile time, and its README recommends all that the CPU
+/// supports.
 const SONIC_RS: &str = {
     let has_avx2 = cfg!(all(target_feature = "avx2", target_feature = "pclmulqdq"));
     if has_avx2 || !cfg!(target_arch = "x86_64") {
@@ -91,7 +92,7 @@ const SONIC_RS: &str = {
 };
 
 impl Codecs {
-    /// The messages and codecs that were asked for.
+    /// Creates the requested messages and codecs.
     pub(crate) fn select(selection: &Selection) -> Result<Self, SelectError> {
         let mut codecs = match &selection.from {
             From::Seed(seed) => Self::generated(*seed)?,
@@ -112,7 +113,7 @@ impl Codecs {
         Ok(codecs)
     }
 
-    /// The messages of `shapes.proto`, made from a seed.
+    /// Generates the messages of `shapes.proto` from a seed.
     fn generated(seed: u64) -> Result<Self, NotConverted> {
         let kind = |shape: Shape| Kind {
             info: DataInfo {
@@ -125,7 +126,7 @@ impl Codecs {
         Ok(Self { kinds: shapes(seed)?.into_iter().map(kind).collect() })
     }
 
-    /// The user's own messages. Codecs that generate code for a type do not take part.
+    /// Uses the user's own messages, without codecs that need generated code.
     fn own(data: &OwnMessages) -> Result<Self, NotConverted> {
         let messages = data.wires.len();
         let info = DataInfo {
@@ -136,12 +137,12 @@ impl Codecs {
         Ok(Self { kinds: vec![Kind { info, entries: own::entries(data)? }] })
     }
 
-    /// Kinds of message.
+    /// Returns the kinds of message.
     pub(crate) fn data(&self) -> Vec<DataInfo> {
         self.kinds.iter().map(|kind| kind.info.clone()).collect()
     }
 
-    /// The codecs that take part.
+    /// Returns the codecs in use.
     pub(crate) fn codecs(&self) -> Vec<CodecInfo> {
         let entries = self.kinds.iter().flat_map(|kind| &kind.entries);
         let info = |&(name, package, format, dynamic, about): &(&str, &str, Format, bool, &str)| {
@@ -158,7 +159,7 @@ impl Codecs {
         KNOWN.iter().filter_map(info).collect()
     }
 
-    /// How large each codec makes each message.
+    /// Returns the message sizes of each codec.
     pub(crate) fn sizes(&self) -> Vec<Size> {
         let of = |kind: &Kind| {
             let size = |entry: &Entry| size(&kind.info.name, entry.codec, entry.converter.wires());
@@ -167,14 +168,15 @@ impl Codecs {
         self.kinds.iter().flat_map(of).collect()
     }
 
-    /// Every codec at every message, for each operation; the codecs of a message and an operation beside each other.
+    /// Returns every combination of kind, operation and codec. Codecs of the same kind and operation are adjacent.
     pub(crate) fn lines(&self) -> Vec<Line> {
         let of = |kind: &Kind| Operation::ALL.map(|operation| kind.lines(operation)).concat();
         self.kinds.iter().flat_map(of).collect()
     }
 
-    /// Writes the messages for programs that are not this one: `NAME.pb`, each message with its length before it as a
-    /// varint, `NAME.jsonl`, a line for each, and `messages.txt`, a line with each name and its type. How many kinds.
+    /// Writes the messages for other programs, and returns the number of kinds. `NAME.pb` contains each message
+    /// preceded by its length as a varint, `NAME.jsonl` one message per line, and `messages.txt` a line with each name
+    /// and type.
     pub(crate) fn write_messages(&self, folder: &Path) -> io::Result<usize> {
         let mut index = String::new();
         for kind in &self.kinds {
@@ -198,7 +200,7 @@ impl Codecs {
         Ok(index.lines().count())
     }
 
-    /// Of the line's messages as its codec writes them.
+    /// Returns the mean size of the line's messages in its codec's format.
     pub(crate) fn mean_bytes(&self, line: &Line) -> f64 {
         let kind = self.kinds.iter().find(|kind| kind.info.name == line.data);
         let entry = kind.and_then(|kind| kind.entries.iter().find(|entry| entry.codec == line.codec));
@@ -206,7 +208,7 @@ impl Codecs {
         wires.iter().map(Vec::len).sum::<usize>() as f64 / wires.len().max(1) as f64
     }
 
-    /// Converts, untimed.
+    /// Converts without timing.
     pub(crate) fn run(&mut self, line: &Line, conversions: u64) -> Result<(), String> {
         let kinds = self.kinds.iter_mut().filter(|kind| kind.info.name == line.data);
         let entry = kinds.flat_map(|kind| &mut kind.entries).find(|entry| entry.codec == line.codec);
@@ -214,7 +216,7 @@ impl Codecs {
         entry.converter.convert(line.operation, conversions).map_err(|error| error.to_string())
     }
 
-    /// How long the conversions take, behind some that are not timed.
+    /// Returns the time of the conversions, after untimed warm-ups.
     pub(crate) fn convert(
         &mut self,
         line: &Line,
@@ -227,7 +229,7 @@ impl Codecs {
         Ok(started.elapsed())
     }
 
-    /// What a conversion asks of the allocator, on average.
+    /// Returns the mean allocations per conversion.
     pub(crate) fn allocations(&mut self, line: &Line) -> Result<Allocations, String> {
         self.run(line, COUNTED)?;
         let before = allocations::of_this_thread();
@@ -239,7 +241,7 @@ impl Codecs {
 }
 
 impl Kind {
-    /// Each codec that does this to the messages.
+    /// Returns a line for each codec with this operation.
     fn lines(&self, operation: Operation) -> Vec<Line> {
         let line =
             |entry: &Entry| Line { data: self.info.name.clone(), codec: entry.codec.to_owned(), operation };
@@ -256,7 +258,7 @@ fn all_known(what: &'static str, wanted: &[String], known: &[String]) -> Result<
     }
 }
 
-/// As the lock file has it, `unknown` where there was none when this crate was built.
+/// Returns the version in the lock file, or `unknown` if there was none at build time.
 fn version(package: &str) -> String {
     let versions = env!("CODEC_VERSIONS").split(' ').filter_map(|entry| entry.split_once('='));
     versions
@@ -314,7 +316,7 @@ mod tests {
         };
         let check =
             |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found}, not {expected}");
-        // The buffer is there already; an owned message has its name in a block of its own, a view has none.
+        // The buffer already exists. An owned message allocates its name, a view allocates nothing.
         check(blocks("prost", Operation::Encode), 0.0);
         check(blocks("prost", Operation::Decode), 1.0);
         check(blocks("buffa-view", Operation::Decode), 0.0);

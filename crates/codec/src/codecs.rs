@@ -1,4 +1,4 @@
-//! The codecs, a file for each family.
+//! The codecs, one file per family.
 
 pub(crate) mod buffa;
 pub(crate) mod engine;

@@ -1,38 +1,38 @@
-//! What the lab and this program tell each other, as `peers/README.md` has it: a line of JSON each.
+//! The protocol between the lab and this program, described in `peers/README.md`: JSON lines.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// The contract's name and version.
+/// Name and version of the protocol.
 pub(crate) const SCHEMA: &str = "thalweg.codec-bench/1";
 
-/// Which messages and which codecs.
+/// Selected messages and codecs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Selection {
-    /// Whose messages.
+    /// Source of the messages.
     pub(crate) from: From,
-    /// Of these kinds only.
+    /// Only these kinds, if set.
     #[serde(default)]
     pub(crate) messages: Option<Vec<String>>,
-    /// By these codecs only.
+    /// Only these codecs, if set.
     #[serde(default)]
     pub(crate) codecs: Option<Vec<String>>,
 }
 
-/// Where messages come from.
+/// Source of messages.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum From {
-    /// Those of `shapes.proto`, made from this number.
+    /// Messages of `shapes.proto`, generated from this seed.
     Seed(u64),
-    /// The user's own.
+    /// The user's own messages.
     Own {
         /// The file that declares their type.
         proto: PathBuf,
-        /// Their type's full name.
+        /// Full name of the type.
         #[serde(rename = "type")]
         type_name: String,
         /// The file of messages.
@@ -40,7 +40,7 @@ pub(crate) enum From {
     },
 }
 
-/// What there is: the first line of `bench`.
+/// First line of `bench`: everything available.
 #[derive(Debug, Serialize)]
 pub(crate) struct Begun {
     pub(crate) schema: &'static str,
@@ -50,21 +50,21 @@ pub(crate) struct Begun {
     pub(crate) lines: Vec<Line>,
 }
 
-/// A line of `bench`'s stdin.
+/// A request: a line of `bench`'s stdin.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Request {
-    /// Converts so many times, untimed, and then so many times within the time that is told.
+    /// Runs untimed warm-ups, then timed conversions.
     Convert { line: Line, warm_ups: u64, conversions: u64 },
-    /// What a conversion of the line asks of the allocator.
+    /// Returns the allocations of a conversion.
     Allocations { line: Line },
-    /// What a conversion of each line takes, counted by callgrind, whose files go into the folder.
+    /// Returns the instructions of a conversion of each line, counted by callgrind, whose files go to the folder.
     Instructions { folder: PathBuf },
-    /// Writes the messages into the folder, for programs that are not this one.
+    /// Writes the messages to the folder, for other programs.
     Messages { folder: PathBuf },
 }
 
-/// A line of `bench`'s stdout, for each request.
+/// A response: a line of `bench`'s stdout.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
@@ -75,7 +75,7 @@ pub(crate) enum Answer {
     Error(String),
 }
 
-/// What is done to a message.
+/// An operation on messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Operation {
@@ -84,7 +84,7 @@ pub(crate) enum Operation {
     RoundTrip,
 }
 
-/// What bytes a codec makes.
+/// Format of encoded messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Format {
@@ -94,17 +94,17 @@ pub(crate) enum Format {
     MessagePack,
 }
 
-/// Whose memory holds what a codec decodes.
+/// Ownership of decoded messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Decodes {
-    /// The message's own: nothing of it is in the bytes any more.
+    /// The message owns all of its data.
     Owned,
-    /// Strings stay in the bytes. Each field is read within the time, as its user still has to.
+    /// Strings stay in the input bytes. The measured time includes reading each field, because users must do that, too.
     Borrowed,
 }
 
-/// A codec doing something to a kind of message.
+/// A codec's operation on a kind of message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Line {
     pub(crate) data: String,
@@ -116,13 +116,13 @@ pub(crate) struct Line {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct CodecInfo {
     pub(crate) name: String,
-    /// Of the crate.
+    /// Version of the crate.
     pub(crate) version: String,
     pub(crate) format: Format,
-    /// The message's type is known at run time only.
+    /// Whether message types are only known at run time.
     pub(crate) dynamic: bool,
     pub(crate) decodes: Decodes,
-    /// In a few words, how it is used.
+    /// Short description of its usage.
     pub(crate) about: String,
 }
 
@@ -130,29 +130,29 @@ pub(crate) struct CodecInfo {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct DataInfo {
     pub(crate) name: String,
-    /// In a few words.
+    /// Short description.
     pub(crate) about: String,
-    /// How many different messages of it are converted in turn.
+    /// Number of different messages that are converted in turn.
     pub(crate) messages: usize,
 }
 
-/// Bytes of a message, on average over the messages of its kind.
+/// Mean bytes of messages of a kind.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Size {
     pub(crate) data: String,
     pub(crate) codec: String,
-    /// As the codec makes them.
+    /// Size as encoded.
     pub(crate) raw: f64,
-    /// Each message compressed by itself with gzip, level 6.
+    /// Size with each message compressed separately with gzip, level 6.
     pub(crate) gzip: f64,
-    /// Each message compressed by itself with zstd, level 3.
+    /// Size with each message compressed separately with zstd, level 3.
     pub(crate) zstd: f64,
 }
 
-/// What one conversion asks of the allocator, on average.
+/// Mean allocations of a conversion.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Allocations {
-    /// Blocks; one that grows counts once more each time.
+    /// Allocated blocks; each reallocation counts again.
     pub(crate) blocks: f64,
     pub(crate) bytes: f64,
 }
@@ -166,7 +166,7 @@ pub(crate) struct InstructionsOf {
 }
 
 impl Operation {
-    /// All of them, in the order in which they are measured.
+    /// All operations, in the order of measurement.
     pub(crate) const ALL: [Self; 3] = [Self::Encode, Self::Decode, Self::RoundTrip];
 }
 

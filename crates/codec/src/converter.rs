@@ -1,36 +1,37 @@
-//! One codec at one shape of message, and the loops that are timed.
+//! One codec with one kind of message, and the timed loops.
 
 use std::hint::black_box;
 
 use crate::contract::{Decodes, Operation};
 
-/// Turns objects to bytes, and bytes to objects.
+/// Converts objects to bytes, and bytes to objects.
 ///
-/// Both are inlined into the loops of [`Converter`]: nothing is called through a pointer for each message.
+/// Both are inlined into the loops of [`Converter`], without an indirect call per message.
 pub(crate) trait Codec: Send + 'static {
-    /// What a program holds.
+    /// Type of objects in a program.
     type Object: Send + 'static;
-    /// What bytes become; it may borrow from them, and from the codec.
+    /// Type of decoded messages, which may borrow from the bytes and the codec.
     type Decoded<'w>;
-    /// Whose memory holds what is decoded.
+    /// Ownership of decoded messages.
     const DECODES: Decodes;
 
     /// Appends the object's bytes.
     fn encode(&mut self, object: &Self::Object, out: &mut Vec<u8>) -> Result<(), NotConverted>;
 
-    /// Reads what fills the whole of `wire`.
+    /// Decodes all of `wire`.
     fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<Self::Decoded<'w>, NotConverted>;
 
-    /// Reads every field of what is borrowed, see [`Read`](crate::read::Read). What is owned has been read.
+    /// Reads every field of a borrowed message, see [`Read`](crate::read::Read). An owned message has already been
+    /// read.
     fn read(_: &Self::Decoded<'_>) -> u64 {
         0
     }
 
-    /// What was read is what was written.
+    /// Returns whether the decoded message equals the object.
     fn same(object: &Self::Object, decoded: &Self::Decoded<'_>) -> bool;
 }
 
-/// A codec refused an object, or bytes.
+/// A codec rejected an object or bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct NotConverted(String);
@@ -42,19 +43,19 @@ impl NotConverted {
     }
 }
 
-/// A codec and its messages, behind one interface for all codecs.
+/// A codec and its messages, with a common interface for all codecs.
 pub(crate) trait Convert: Send {
-    /// Converts so many times, message after message, and begins anew behind the last.
+    /// Converts this many times, cycling through the messages.
     fn convert(&mut self, operation: Operation, conversions: u64) -> Result<(), NotConverted>;
 
-    /// What the messages are as bytes.
+    /// Returns the encoded messages.
     fn wires(&self) -> &[Vec<u8>];
 
-    /// Whose memory holds what is decoded.
+    /// Returns the ownership of decoded messages.
     fn decodes(&self) -> Decodes;
 }
 
-/// A codec at a kind of message.
+/// A codec for a kind of message.
 pub(crate) struct Entry {
     /// The codec's name.
     pub(crate) codec: &'static str,
@@ -62,7 +63,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// A codec with its messages, under its name.
+    /// Creates a codec with its messages.
     pub(crate) fn new<C: Codec>(
         name: &'static str,
         codec: C,
@@ -79,12 +80,12 @@ struct Converter<C: Codec> {
     codec: C,
     objects: Vec<C::Object>,
     wires: Vec<Vec<u8>>,
-    /// What is encoded into, again and again.
+    /// Reused buffer for encoding.
     out: Vec<u8>,
 }
 
 impl<C: Codec> Converter<C> {
-    /// Encodes every object once, and sees that it can be read back as it was.
+    /// Encodes every object once, and checks that it can be decoded to an equal one.
     fn new(mut codec: C, objects: Vec<C::Object>) -> Result<Self, NotConverted> {
         let mut wires = Vec::with_capacity(objects.len());
         for object in &objects {
@@ -129,13 +130,13 @@ impl<C: Codec> Converter<C> {
     }
 }
 
-/// All of it is wanted, wherever it lies.
+/// Prevents the compiler from optimising decoding away.
 #[inline]
 fn use_up<C: Codec>(decoded: &C::Decoded<'_>) {
     black_box(C::read(black_box(decoded)));
 }
 
-/// `count` of the items, in order, over and over.
+/// Cycles through the items, `count` in total.
 fn in_turn<T>(items: &[T], count: u64) -> impl Iterator<Item = &T> {
     items.iter().cycle().take(usize::try_from(count).unwrap_or(usize::MAX))
 }

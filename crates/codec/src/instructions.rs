@@ -1,7 +1,7 @@
-//! Instructions of a conversion, counted by callgrind in a run of this program made for it.
+//! Counts instructions of conversions, with callgrind in a separate run of this program.
 //!
-//! callgrind counts what runs within one function, and writes a file each time that another, which calls it, returns:
-//! one run of the program counts all lines, and what starts and ends the program is no part of it.
+//! callgrind counts within one function, and writes a file each time that its caller returns. One run of the program
+//! therefore counts all lines, without start-up and shutdown.
 
 use std::ffi::OsStr;
 use std::hint::black_box;
@@ -12,45 +12,46 @@ use std::{fs, io};
 use crate::bench::Codecs;
 use crate::contract::{InstructionsOf, Line};
 
-/// The function whose instructions are counted, as callgrind knows it, up to what the compiler puts behind its name.
+/// Pattern of the function whose instructions are counted; the compiler appends a suffix to its name.
 const COUNTED: &str = "thalweg_codec::instructions::counted*";
-/// The function whose end writes a file. Of two options with one name callgrind would obey the last alone.
+/// Pattern of the function whose return writes a file. It must differ from [`COUNTED`], because callgrind applies only
+/// the last of two options for the same function.
 const WRITTEN: &str = "thalweg_codec::instructions::line_written*";
-/// Conversions that are counted, at most: each message of a kind once.
+/// Maximum counted conversions: each message of a kind once.
 const CONVERSIONS_MAX: u64 = 64;
-/// Of large messages fewer, so many bytes of them: callgrind takes fifty times as long.
+/// Maximum counted bytes, which means fewer large messages: callgrind is fifty times slower.
 const BYTES_MAX: u64 = 256 << 10;
-/// What callgrind's files are called.
+/// Name of callgrind's files.
 const FILES: &str = "callgrind";
 
-/// Why instructions are not known.
+/// Error of counting instructions.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CountError {
-    /// callgrind cannot be started.
+    /// valgrind cannot be started.
     #[error("valgrind cannot be started: {0}")]
     NoValgrind(io::Error),
-    /// It ended otherwise than it should.
+    /// callgrind failed.
     #[error("valgrind ended with {status}: {last_words}")]
     Failed {
-        /// How.
+        /// Exit status.
         status: String,
-        /// The last line that it wrote.
+        /// Last line of its output.
         last_words: String,
     },
-    /// Its files are not those of the lines.
+    /// The number of files does not match the lines.
     #[error("callgrind counted {found} of {expected} lines: is the function’s name in the program?")]
     Missing {
-        /// Files with a count.
+        /// Number of files with a count.
         found: usize,
-        /// Lines.
+        /// Number of lines.
         expected: usize,
     },
-    /// Its files cannot be read.
+    /// A file cannot be read or written.
     #[error("callgrind’s files cannot be read: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Runs `program` with `arguments` under callgrind, whose files go into `folder`. The program must call [`count_here`]
+/// Runs `program` with `arguments` under callgrind, with its files in `folder`. The program must call [`count_here`]
 /// with the same codecs.
 pub(crate) fn count_under_callgrind(
     program: &Path,
@@ -88,7 +89,7 @@ pub(crate) fn count_under_callgrind(
     Ok(counted)
 }
 
-/// Converts each line as often as is counted, in the order of the lines.
+/// Runs the counted conversions of each line, in order.
 pub(crate) fn count_here(codecs: &mut Codecs) -> Result<(), String> {
     for line in codecs.lines() {
         line_written(codecs, &line)?;
@@ -96,7 +97,7 @@ pub(crate) fn count_here(codecs: &mut Codecs) -> Result<(), String> {
     Ok(())
 }
 
-/// The same conversions go before, uncounted: buffers grow in them.
+/// Runs the same conversions once before, uncounted, to grow buffers.
 #[inline(never)]
 fn line_written(codecs: &mut Codecs, line: &Line) -> Result<(), String> {
     let conversions = conversions(codecs, line);
@@ -109,13 +110,13 @@ fn counted(codecs: &mut Codecs, line: &Line, conversions: u64) -> Result<(), Str
     black_box(codecs.run(black_box(line), black_box(conversions)))
 }
 
-/// How many conversions of the line are counted.
+/// Returns the number of counted conversions of a line.
 fn conversions(codecs: &Codecs, line: &Line) -> u64 {
     let bytes = codecs.mean_bytes(line).max(1.0);
     ((BYTES_MAX as f64 / bytes) as u64).clamp(1, CONVERSIONS_MAX)
 }
 
-/// Reads `totals: 1234`, or `summary: 1234`.
+/// Parses `totals: 1234` or `summary: 1234`.
 fn total(text: &str) -> Option<u64> {
     let mut counts = text.lines().filter_map(|line| {
         line.strip_prefix("totals:").or_else(|| line.strip_prefix("summary:"))?.trim().parse().ok()

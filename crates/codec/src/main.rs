@@ -1,8 +1,8 @@
-//! Codecs beside each other: the messages of the lab's codec study, and who converts them.
+//! Messages and codecs of the lab's codec study.
 //!
-//! A peer of the laboratory, which drives it by the contract of `peers/README.md`: the study (its plan, its results,
-//! its report) is the lab's, and the loops that are timed are here. All the codecs that are compared are dependencies
-//! of this program alone: whoever uses the library or the command does not build them.
+//! This program is a peer of the lab, which drives it by the protocol in `peers/README.md`. The study (plan, results
+//! and report) is in the lab, the timed loops are here. Only this program depends on the compared codecs, so users of
+//! the library or the command do not build them.
 
 mod allocations;
 mod answer;
@@ -24,20 +24,20 @@ use bench::{Codecs, SelectError};
 use contract::Selection;
 use instructions::count_here;
 
-/// Counts what a thread asks for, which the study reports: two additions for each block.
+/// Counts allocations of threads for the study, at the cost of two additions per block.
 #[global_allocator]
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 /// A run that failed.
 const FAILED: u8 = 1;
-/// Arguments that make no run.
+/// Invalid arguments.
 const BAD_ARGUMENTS: u8 = 2;
 
-/// What `peer` knows, for whoever asks for something else.
+/// Known commands, for the error message.
 const COMMANDS: &str =
     "the commands are `version`, `bench SELECTION` and `count SELECTION`: see peers/README.md";
 
-/// One line for stderr, and an exit code.
+/// Exit code, and a line for stderr.
 struct Failure(u8, String);
 
 fn main() -> ExitCode {
@@ -62,14 +62,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Answers requests until there are no more.
+/// Responds to requests until the end of input.
 fn bench(selection: &str) -> Result<(), Failure> {
     let codecs = selected(selection)?;
     answer::all(codecs, selection, io::stdin().lock(), io::stdout().lock())
         .map_err(|error| Failure(FAILED, error.to_string()))
 }
 
-/// Converts for callgrind, which `bench` starts.
+/// Converts under callgrind, started by `bench`.
 fn count(selection: &str) -> Result<(), Failure> {
     count_here(&mut selected(selection)?).map_err(|reason| Failure(FAILED, reason))
 }

@@ -1,4 +1,4 @@
-//! The user's own messages, by the codecs that learn a type at run time.
+//! The user's own messages, with the codecs that support types known at run time.
 
 use std::marker::PhantomData;
 
@@ -11,7 +11,7 @@ use crate::codecs::engine::{Engine, Json, MessagePack, Transcoded};
 use crate::codecs::{engine, reflect, serde as serde_codec};
 use crate::converter::{Entry, NotConverted};
 
-/// Their converters.
+/// Creates the converters.
 pub(crate) fn entries(own: &OwnMessages) -> Result<Vec<Entry>, NotConverted> {
     let pool = DescriptorPool::decode(own.set.as_slice()).map_err(NotConverted::new)?;
     let descriptor = pool
@@ -20,7 +20,7 @@ pub(crate) fn entries(own: &OwnMessages) -> Result<Vec<Entry>, NotConverted> {
     let message = |wire: &Vec<u8>| DynamicMessage::decode(descriptor.clone(), wire.as_slice());
     let messages: Vec<DynamicMessage> =
         own.wires.iter().map(message).collect::<Result<_, _>>().map_err(NotConverted::new)?;
-    // In one order, whatever the file's.
+    // Encodes in one field order, whatever the file's order.
     let wires: Vec<Vec<u8>> = messages.iter().map(Message::encode_to_vec).collect();
     let of = engine::message_type(&own.set, &own.type_name)?;
     let of_engine = || engine::messages(of, &wires);

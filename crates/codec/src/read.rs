@@ -1,24 +1,25 @@
-//! Reading all of what a decoder left in the bytes: each field, down to the last number and the length of each string.
+//! Reads everything that a decoder left in the bytes: each field, down to the last number and the length of each
+//! string.
 //!
-//! A message that owns what it holds has been read when it was made. A view, or our engine's message, has not: its user
-//! still asks for each field, and its time is told with that.
+//! An owned message was read when it was decoded. A view or our engine's message was not: its user still reads each
+//! field, so its time includes that.
 
 use buffa::{EnumValue, Enumeration, MapView, MessageFieldView, RepeatedView};
 use thalweg_protobuf::{MessageRef, Value};
 
-/// What is read of it, as a number: all numbers, enums by theirs, and lengths of strings, added up. Fractions count by
-/// their bits, and what is not set by 0, so that all decoders of a message come to the same.
+/// Reads a value as a number: the sum of all numbers, enum numbers and string lengths. Floats count by their bits, and
+/// unset fields as 0, so that all decoders of a message agree.
 pub(crate) trait Read {
     fn read(&self) -> u64;
 }
 
-/// The sum of all that is read.
+/// Sums up everything read.
 #[inline]
 fn all(parts: impl Iterator<Item = u64>) -> u64 {
     parts.fold(0, u64::wrapping_add)
 }
 
-/// Reads numbers by a cast that keeps their sign.
+/// Reads numbers by a sign-preserving cast.
 macro_rules! numbers {
     ($($number:ty),*) => {$(
         impl Read for $number {
@@ -53,7 +54,7 @@ impl Read for &str {
     }
 }
 
-/// Our engine's: the fields that are set, by the reflection that a program has which does not know the type.
+/// Reads the set fields of our engine's message by reflection, like a program that does not know the type.
 impl Read for MessageRef<'_> {
     #[inline]
     fn read(&self) -> u64 {
@@ -102,7 +103,7 @@ impl<V: Read> Read for MessageFieldView<V> {
     }
 }
 
-/// A oneof, and a field that knows whether it is set.
+/// Reads a oneof or a field with presence.
 impl<T: Read> Read for Option<T> {
     #[inline]
     fn read(&self) -> u64 {
@@ -117,7 +118,7 @@ impl<E: Enumeration> Read for EnumValue<E> {
     }
 }
 
-/// Reads all fields of views of buffa's. One that is not named here is an error when this is compiled.
+/// Reads all fields of buffa's views. A missing field is a compile error.
 macro_rules! read_views {
     ($($view:ident { $($field:ident),* })*) => {$(
         impl $crate::read::Read for $view<'_> {

@@ -1,4 +1,4 @@
-//! The messages of `shapes.proto`, made from a seed, with every codec that can convert them.
+//! The messages of `shapes.proto`, generated from a seed, with every codec that can convert them.
 
 use std::marker::PhantomData;
 
@@ -15,7 +15,7 @@ use crate::converter::{Entry, NotConverted};
 use crate::read::Read;
 use crate::viewed;
 
-/// Messages as prost and pbjson have them.
+/// Messages of prost and pbjson.
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic, reason = "generated code")]
 mod generated {
     include!(concat!(env!("OUT_DIR"), "/shapes.rs"));
@@ -33,7 +33,7 @@ pub(crate) struct Shape {
     pub(crate) entries: Vec<Entry>,
 }
 
-/// All kinds of message.
+/// Creates all kinds of message.
 pub(crate) fn shapes(seed: u64) -> Result<Vec<Shape>, NotConverted> {
     let pool = DescriptorPool::decode(DESCRIPTORS).map_err(NotConverted::new)?;
     Ok(vec![
@@ -55,7 +55,7 @@ pub(crate) fn shapes(seed: u64) -> Result<Vec<Shape>, NotConverted> {
     ])
 }
 
-/// A shape: P is plain, M prost's message with pbjson's mapping, B buffa's.
+/// Creates a shape. P is the plain struct, M prost's message with pbjson's mapping, B buffa's message.
 fn shape<P, M, B>(kind: Kind, pool: &DescriptorPool, plain: Vec<P>) -> Result<Shape, NotConverted>
 where
     P: Serialize + DeserializeOwned + PartialEq + Send + 'static,
@@ -90,11 +90,11 @@ where
     Ok(Shape { name: kind.name(), about: kind.about(), messages, entries })
 }
 
-/// What a plain struct says in JSON, as the message of the descriptor.
+/// Converts a plain struct to a message of the descriptor, by its JSON.
 fn dynamic(descriptor: &MessageDescriptor, plain: &impl Serialize) -> Result<DynamicMessage, NotConverted> {
     let text = serde_json::to_vec(plain).map_err(NotConverted::new)?;
     let message = reflect::from_json(descriptor, &text)?;
-    // An empty list that JSON named is one that is set, and is no longer when it was bytes.
+    // An empty list in JSON counts as set, but no longer does after encoding and decoding.
     DynamicMessage::decode(descriptor.clone(), message.encode_to_vec().as_slice()).map_err(NotConverted::new)
 }
 
@@ -158,7 +158,7 @@ mod tests {
                 let entry = shape.entries.iter().find(|entry| entry.codec == codec).unwrap();
                 entry.converter.wires().iter().map(Vec::len).collect::<Vec<_>>()
             };
-            // Maps have no order: lengths are compared, not bytes.
+            // Maps are unordered, so lengths are compared instead of bytes.
             for codec in ["buffa", "thalweg", "prost-reflect"] {
                 assert_eq!(lengths(codec), lengths("prost"), "{} of {codec}", shape.name);
             }

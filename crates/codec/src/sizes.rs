@@ -1,4 +1,4 @@
-//! How large messages are, as they are and compressed.
+//! Sizes of messages, raw and compressed.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use crate::contract::Size;
 const GZIP_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 
-/// The mean over messages, each compressed by itself.
+/// Returns the mean sizes of messages, each compressed separately.
 pub(crate) fn size(data: &str, codec: &str, wires: &[Vec<u8>]) -> Size {
     let mean = |bytes: &dyn Fn(&[u8]) -> usize| {
         wires.iter().map(|wire| bytes(wire) as f64).sum::<f64>() / wires.len().max(1) as f64

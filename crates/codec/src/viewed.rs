@@ -1,4 +1,4 @@
-//! The messages of `shapes.proto` as buffa has them, and what reading all of a view of each is.
+//! The messages of `shapes.proto` in buffa's form, and reading all fields of their views.
 
 pub(crate) use generated::*;
 
@@ -47,7 +47,7 @@ mod tests {
         assert_eq!(viewed::Person::decode_view(negative).unwrap().read(), u64::MAX);
     }
 
-    /// Whatever a field is, both borrowing decoders give it to their reader.
+    /// Both borrowing decoders yield equal values for each field.
     #[test]
     fn views_and_our_messages_are_read_alike() {
         fn check<B>(name: &str, type_name: &str)

@@ -1,19 +1,19 @@
-//! Decoding, encoding, JSON and MessagePack: our Protobuf engine against code that prost and buffa generate, and
-//! against prost-reflect.
+//! Compares decoding, encoding, JSON and MessagePack of our Protobuf engine with generated code of prost and buffa, and
+//! with prost-reflect.
 //!
 //! ```sh
 //! cargo run --release -p thalweg-codec --example speed  # a table; --rounds N for more than 15
 //! cargo run --release -p thalweg-codec --example speed -- --only Analytics --contender engine --count 100000
 //! ```
 //!
-//! Five shapes of messages are made from a seed, 64 of each, and taken in turn. The contenders take turns too, some
-//! milliseconds each, on one core; of all rounds the median counts. What is written goes to a buffer that is used
-//! again: with `engine` it is the encoder's, with `engine, appended` one's own, behind what may be in it. The second
-//! form runs one contender and prints nothing: for profilers.
+//! Five shapes of messages, 64 of each, are generated from a seed and used in turn. The contenders alternate, some
+//! milliseconds each, on one core; the median of all rounds counts. Output goes to a reused buffer: the encoder's own
+//! for `engine`, or appended to the caller's for `engine, appended`. The second command runs one contender and prints
+//! nothing, for profilers.
 //!
-//! The engine and `buffa-view` leave strings in the bytes when they decode: each field is then read within the time,
-//! down to the last number and the length of each string. `engine, unread` is without that. prost, buffa and
-//! prost-reflect own what they decode, and nothing more is done to it.
+//! The engine and `buffa-view` leave strings in the bytes when they decode. The measured time therefore includes
+//! reading each field, down to the last number and the length of each string; `engine, unread` excludes it. prost,
+//! buffa and prost-reflect own what they decode, so it is not read.
 
 #![allow(missing_docs, unreachable_pub, clippy::cast_possible_wrap)]
 
@@ -37,7 +37,7 @@ const MESSAGES: usize = 64;
 const SEED: u64 = 1;
 /// The descriptors of `proto/speed.proto`.
 const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/speed.bin"));
-/// Of one contender in one round.
+/// Time of one contender per round.
 const SLICE: Duration = Duration::from_millis(8);
 
 /// Converts message `index`.
@@ -83,7 +83,7 @@ fn main() {
     shape::<Series, viewed::Series>(&options);
 }
 
-/// A shape: S is prost's message, B buffa's.
+/// Measures a shape. S is prost's message, B buffa's.
 fn shape<S: Shape, B: HasMessageView + 'static>(options: &Options)
 where
     for<'w> B::View<'w>: Read,
@@ -168,7 +168,7 @@ where
     texts(S::NAME, of, &reflected, &inputs, options);
 }
 
-/// JSON and MessagePack. Rates count the bytes that go in.
+/// Measures JSON and MessagePack. Rates count input bytes.
 fn texts(
     name: &str,
     of: MessageType<'_>,
@@ -279,7 +279,7 @@ fn run<const N: usize>(what: &str, bytes: usize, mut contenders: [Contender<'_>;
     println!();
 }
 
-/// To the core that it is on: contenders then meet the same caches and the same clock.
+/// Pins to one core, so that contenders share caches and clock.
 #[cfg(target_os = "linux")]
 fn pin() {
     use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};

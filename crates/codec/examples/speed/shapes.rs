@@ -1,4 +1,4 @@
-//! The shapes as prost would generate them, and values for them from a seed.
+//! The shapes in prost's generated form, with seeded random values.
 
 use std::collections::BTreeMap;
 
@@ -129,7 +129,7 @@ pub struct Series {
     pub timestamps: Vec<u64>,
 }
 
-/// splitmix64
+/// SplitMix64.
 pub struct Random(pub u64);
 
 impl Random {
@@ -144,7 +144,7 @@ impl Random {
         self.number() % bound
     }
 
-    /// A number of up to `bits` bits, each length as likely as the next.
+    /// Returns a number of up to `bits` bits, with all lengths equally likely.
     pub fn bits(&mut self, bits: u64) -> u64 {
         let shift = 63 - self.below(bits);
         self.number() >> shift
@@ -154,7 +154,7 @@ impl Random {
         (0..len).map(|_| char::from(b'a' + self.below(26) as u8)).collect()
     }
 
-    /// Words, `len` bytes in all or a little more.
+    /// Returns words with a total of `len` bytes or slightly more.
     fn sentence(&mut self, len: usize) -> String {
         let mut text = String::new();
         while text.len() < len {
@@ -167,7 +167,7 @@ impl Random {
 }
 
 pub trait Shape: Message + Default + PartialEq + 'static {
-    /// As in `proto/speed.proto`.
+    /// Name in `proto/speed.proto`.
     const NAME: &'static str;
 
     fn random(random: &mut Random) -> Self;
@@ -279,9 +279,9 @@ impl Shape for Series {
     }
 }
 
-/// The components of a vector of length 1 that points anywhere: with all their digits, as a model gives them.
+/// Returns a vector of length 1 in a random direction, with all digits, like a model's output.
 fn unit_vector(random: &mut Random, components: usize) -> Vec<f32> {
-    // The sum of four even distributions is nearly a normal one.
+    // The sum of four uniform values is approximately normal.
     let mut component = || (0..4).map(|_| random.below(2001) as f32 - 1000.0).sum::<f32>();
     let vector: Vec<f32> = (0..components).map(|_| component()).collect();
     let length = vector.iter().map(|component| component * component).sum::<f32>().sqrt();

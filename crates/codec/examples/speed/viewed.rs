@@ -1,4 +1,4 @@
-//! The shapes as buffa generates them, and what reading all of a view of each is.
+//! The shapes in buffa's generated form, and reading all fields of their views.
 
 #[path = "../../src/read.rs"]
 pub(crate) mod read;

@@ -1,4 +1,4 @@
-//! buffa: owned messages, and views whose strings stay in the bytes that they were read from.
+//! buffa: owned messages, and views whose strings stay in the input bytes.
 
 use std::marker::PhantomData;
 
@@ -9,7 +9,7 @@ use crate::converter::{Codec, NotConverted};
 use crate::read::Read;
 
 pub(crate) struct Owned<M> {
-    /// Lengths of nested messages, kept between encodings as buffa advises.
+    /// Lengths of nested messages. Kept between encodings, as buffa recommends.
     sizes: SizeCache,
     message: PhantomData<M>,
 }

@@ -1,4 +1,4 @@
-//! Our own engine: messages whose type is known at run time only, by tables.
+//! Our own engine: messages of types only known at run time, by tables.
 
 use std::marker::PhantomData;
 
@@ -10,18 +10,18 @@ use crate::contract::Decodes;
 use crate::converter::{Codec, NotConverted};
 use crate::read::Read;
 
-/// Protobuf. Encodes and decodes in memory that is used again; strings stay in the bytes that they came in.
+/// Protobuf. Reuses memory for encoding and decoding; strings stay in the input bytes.
 pub(crate) struct Engine {
     of: MessageType<'static>,
     encoder: Encoder,
     decoder: Decoder,
 }
 
-/// Another format, by way of Protobuf's bytes: the engine prints from them and builds to them, so that a message is
-/// encoded before and decoded behind.
+/// Another format, transcoded from and to Protobuf. A message is therefore encoded before it is printed, and decoded
+/// after it is parsed.
 pub(crate) struct Transcoded<F> {
     engine: Engine,
-    /// What was built and is to be decoded, again and again.
+    /// Reused buffer for parsed messages to decode.
     wire: Vec<u8>,
     form: PhantomData<F>,
 }
@@ -34,15 +34,15 @@ pub(crate) trait Form: Send + 'static {
 pub(crate) struct Json;
 pub(crate) struct MessagePack;
 
-/// A type of a descriptor set. Types borrow from their schema: there is one for each kind of message, as long as the
-/// program runs.
+/// Returns a type of a descriptor set. Leaks the schema, because types borrow from it; there is one per kind of
+/// message.
 pub(crate) fn message_type(set: &[u8], name: &str) -> Result<MessageType<'static>, NotConverted> {
     let schema: &'static Schema =
         Box::leak(Box::new(Schema::from_descriptor_set(set).map_err(NotConverted::new)?));
     schema.message(name).ok_or_else(|| NotConverted::new(format!("there is no {name}")))
 }
 
-/// Messages as objects.
+/// Decodes messages to objects.
 pub(crate) fn messages(of: MessageType<'static>, wires: &[Vec<u8>]) -> Result<Vec<Message>, NotConverted> {
     let message = |wire: &Vec<u8>| Message::decode(of, Bytes::copy_from_slice(wire));
     wires.iter().map(message).collect::<Result<_, _>>().map_err(NotConverted::new)
@@ -113,7 +113,7 @@ impl<F: Form> Codec for Transcoded<F> {
     }
 }
 
-/// A user's messages may lack what proto2 requires of them: the other codecs do not mind.
+/// A user's messages may lack fields required by proto2; the other codecs accept that.
 fn printed() -> PrintOptions {
     PrintOptions { allow_partial: true, ..PrintOptions::default() }
 }

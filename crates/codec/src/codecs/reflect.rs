@@ -1,4 +1,4 @@
-//! prost-reflect: messages whose type is known only at run time, as Protobuf and as ProtoJSON.
+//! prost-reflect: messages of types only known at run time, as Protobuf and as ProtoJSON.
 
 use prost::Message;
 use prost_reflect::{DynamicMessage, MessageDescriptor};
@@ -49,7 +49,7 @@ impl Codec for ReflectJson {
     }
 }
 
-/// One message from JSON.
+/// Parses one message from JSON.
 pub(crate) fn from_json(descriptor: &MessageDescriptor, text: &[u8]) -> Result<DynamicMessage, NotConverted> {
     let mut json = serde_json::Deserializer::from_slice(text);
     let message = DynamicMessage::deserialize(descriptor.clone(), &mut json).map_err(NotConverted::new)?;

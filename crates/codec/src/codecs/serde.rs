@@ -1,4 +1,4 @@
-//! What goes through serde: serde_json, sonic-rs, rmp-serde, and pbjson's ProtoJSON, which is serde_json over prost's
+//! Codecs based on serde: serde_json, sonic-rs, rmp-serde, and pbjson's ProtoJSON, which is serde_json with prost's
 //! messages.
 
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use crate::converter::{Codec, NotConverted};
 
 pub(crate) struct SerdeJson<T>(pub(crate) PhantomData<T>);
 pub(crate) struct SonicRs<T>(pub(crate) PhantomData<T>);
-/// Structs as maps with their fields' names, as other languages' MessagePack has them.
+/// Structs as maps with field names, like MessagePack in other languages.
 pub(crate) struct RmpSerde<T>(pub(crate) PhantomData<T>);
 
 impl<T: Serialize + DeserializeOwned + PartialEq + Send + 'static> Codec for SerdeJson<T> {

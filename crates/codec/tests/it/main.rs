@@ -1,4 +1,4 @@
-//! The program as the lab drives it: the contract of `peers/README.md`.
+//! Tests the program with the protocol of `peers/README.md`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_thalweg-codec");
 
-/// The program, which waits for requests.
+/// A running program that waits for requests.
 struct Bench {
     child: Child,
     stdin: ChildStdin,
@@ -15,7 +15,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Starts it; also its first line.
+    /// Starts the program, and also returns its first line.
     fn start(selection: &Value) -> (Self, Value) {
         let mut command = Command::new(PROGRAM);
         command.args(["bench", &selection.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -92,7 +92,7 @@ fn messages_are_written_for_programs_of_other_languages() {
     let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
     assert_eq!(read("messages.txt"), b"person-sparse shapes.Person\norder shapes.Order\n");
     assert_eq!(read("person-sparse.pb"), b"\x11\x0a\x0dpolar penguin\x10\x14");
-    // Each of the 64 lines ends with a line feed, so that nothing stands behind the last.
+    // Each of the 64 lines ends with a line feed, so the last part is empty.
     assert_eq!(read("order.jsonl").split(|&byte| byte == b'\n').count(), 64 + 1);
 }
 
