@@ -177,7 +177,7 @@ impl ChannelConfig {
             authority: self.authority.as_deref(),
             user_agent: &self.user_agent,
             #[cfg(feature = "tls")]
-            tls: self.tls.clone(),
+            tls: self.tls.as_ref(),
         }
     }
 

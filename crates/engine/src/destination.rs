@@ -19,13 +19,13 @@ pub(crate) struct Destination {
 }
 
 /// What a user says of it, besides the target.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
     pub(crate) authority: Option<&'a str>,
     /// The application's.
     pub(crate) user_agent: &'a str,
     #[cfg(feature = "tls")]
-    pub(crate) tls: Option<ClientTlsConfig>,
+    pub(crate) tls: Option<&'a ClientTlsConfig>,
 }
 
 impl Destination {
@@ -95,13 +95,13 @@ pub enum ConnectError {
 
 /// What TLS connections to `target` have, if they have it.
 #[cfg(feature = "tls")]
-fn tls_for(target: &Target, asked: Option<ClientTlsConfig>) -> Result<Option<ClientTlsConfig>, TargetError> {
+fn tls_for(target: &Target, asked: Option<&ClientTlsConfig>) -> Result<Option<ClientTlsConfig>, TargetError> {
     match (target.security(), asked) {
-        (Security::Tls, asked) => Ok(Some(asked.unwrap_or_default())),
+        (Security::Tls, asked) => Ok(Some(asked.cloned().unwrap_or_default())),
         (Security::Plain, Some(_)) => {
             Err(TargetError::new(target, "http:// is without TLS, and this channel is set up with it"))
         }
-        (Security::Plain | Security::Unsaid, asked) => Ok(asked),
+        (Security::Plain | Security::Unsaid, asked) => Ok(asked.cloned()),
     }
 }
 

@@ -66,6 +66,7 @@ impl Dialer {
     }
 
     #[cfg(not(feature = "tls"))]
+    #[expect(clippy::unused_async, reason = "a handshake takes time")]
     async fn secure(
         &self,
         stream: Box<dyn ByteStream>,

@@ -71,6 +71,10 @@ fn built_in() -> Option<CryptoProvider> {
 }
 
 /// Makes a server's session tickets. Without a built-in provider there are none: clients resume by session ID.
+#[cfg_attr(
+    not(any(feature = "tls-aws-lc", feature = "tls-ring")),
+    expect(clippy::unnecessary_wraps, reason = "a built-in provider's ticketer may fail")
+)]
 pub(super) fn tickets() -> Result<Option<Arc<dyn ProducesTickets>>, TlsError> {
     #[cfg(feature = "tls-aws-lc")]
     let tickets = Some(rustls::crypto::aws_lc_rs::Ticketer::new()?);
