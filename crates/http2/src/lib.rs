@@ -48,12 +48,20 @@ mod error;
 mod event;
 pub mod fields;
 mod flow;
+#[cfg(feature = "testing")]
 pub mod frame;
+#[cfg(not(feature = "testing"))]
+#[expect(unreachable_pub, reason = "public with the feature `testing`")]
+mod frame;
 mod handshake;
 mod hash;
 mod head_cache;
 mod headers;
+#[cfg(feature = "testing")]
 pub mod hpack;
+#[cfg(not(feature = "testing"))]
+#[expect(unreachable_pub, reason = "public with the feature `testing`")]
+mod hpack;
 mod limits;
 mod output;
 mod ping_policy;
@@ -72,6 +80,7 @@ pub use error::{ConnectionError, ErrorCode, Initiator, OpenError, SendError};
 pub use event::{Event, ResetCause, ResetReason};
 pub use fields::{Block, Field, FieldList, FixedFields, Indexing};
 pub use headers::Head;
+pub use frame::PREFACE;
 pub use limits::Limits;
 pub use output::Output;
 pub use ping_policy::PingPolicy;

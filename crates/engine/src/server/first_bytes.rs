@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 
-use thalweg_http2::frame::PREFACE;
+use thalweg_http2::PREFACE;
 use tokio::io::{AsyncRead, ReadBuf};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

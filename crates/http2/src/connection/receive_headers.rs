@@ -39,7 +39,7 @@ impl Connection {
             let Some((priority, rest)) = fragment.split_first_chunk() else {
                 return Err(ConnectionError::wrong_size(Violation::HeadersPriorityMissing).into());
             };
-            self_dependent = Priority::parse(priority).dependency == head.stream;
+            self_dependent = Priority::parse(*priority).dependency == head.stream;
             fragment = rest;
         }
         let block_head = BlockHead {

@@ -16,8 +16,8 @@ impl Priority {
     pub const LEN: usize = 5;
 
     /// Reads dependency (with its exclusive bit) and weight.
-    pub fn parse(payload: &[u8; Priority::LEN]) -> Priority {
-        let [d0, d1, d2, d3, _weight] = *payload;
+    pub fn parse(payload: [u8; Priority::LEN]) -> Priority {
+        let [d0, d1, d2, d3, _weight] = payload;
         Priority { dependency: StreamId::new(u32::from_be_bytes([d0, d1, d2, d3])) }
     }
 }
@@ -80,6 +80,6 @@ mod tests {
 
     #[test]
     fn exclusive_bit_is_no_part_of_the_dependency() {
-        assert_eq!(Priority::parse(&[0x80, 0, 0, 5, 16]), Priority { dependency: StreamId::new(5) });
+        assert_eq!(Priority::parse([0x80, 0, 0, 5, 16]), Priority { dependency: StreamId::new(5) });
     }
 }

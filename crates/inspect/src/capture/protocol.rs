@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use thalweg_http2::frame::PREFACE;
+use thalweg_http2::PREFACE;
 
 use crate::capture::call::{End, Peer};
 use crate::capture::exchange::{Exchange, Shared};
