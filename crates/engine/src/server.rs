@@ -48,5 +48,5 @@ pub use serve::{
     BindError, BoundServer, ServeError, ServerConfig, bind, serve_connection, serve_incoming, serve_routed,
 };
 #[cfg(feature = "opentelemetry")]
-pub use traced::{Traced, TracedFuture, TracedOutput};
+pub use traced::Traced;
 pub use unary::UnaryHandler;

@@ -51,7 +51,7 @@ impl State {
     /// zero.
     fn account(&self) -> Account {
         let cpu = CpuTime::of_this_process().unwrap_or_default();
-        Account { cpu, looked: thalweg::busy_poll_wasted(), spun: self.spun() }
+        Account { cpu, looked: thalweg_engine::busy_poll_wasted(), spun: self.spun() }
     }
 
     /// Returns the time spent spinning for the next start, since the run began.
@@ -132,7 +132,7 @@ impl Running {
         let measured = Measured {
             started: SystemTime::now(),
             cpu: CpuTime::of_this_process().unwrap_or_default(),
-            looked: thalweg::busy_poll_wasted(),
+            looked: thalweg_engine::busy_poll_wasted(),
             spun: Duration::ZERO,
             own: None,
             at_end: None,

@@ -240,12 +240,12 @@ fn by_default_sockets_are_looked_at() {
     });
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let target = told.recv().expect("an address");
-    let before = thalweg::busy_poll_wasted();
+    let before = thalweg_engine::busy_poll_wasted();
     runtime.block_on(async {
         let channel = Channel::builder(target).connect().await.expect("a server");
         // However the machine schedules them, some of so many come closely.
         for _ in 0..500_000 {
-            if thalweg::busy_poll_wasted() > before {
+            if thalweg_engine::busy_poll_wasted() > before {
                 return;
             }
             soon(echo(&channel, raw("next"))).await.expect("an answer");
