@@ -79,7 +79,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let service = GreeterServer::new(Acquainted { clients: HashMap::from([(ada, "Ada"), (grace, "Grace")]) });
     // Clients and servers may have different authorities; here it is one for both.
     let tls = ServerTlsConfig::new().identity(of_server).client_ca_root(authority.certificate());
-    let server = Server::builder().tls(tls)?.add_service(service).bind(&["127.0.0.1:0".parse()?]).await?;
+    let server = Server::builder().tls(tls).add_service(service).bind(&["127.0.0.1:0".parse()?]).await?;
     let target = server.local_addresses()[0].to_string();
     tokio::spawn(server.serve());
 

@@ -62,7 +62,7 @@ impl Authority {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let authority = Authority::new()?;
-    let server = Server::builder().tls(authority.identity("localhost")?)?;
+    let server = Server::builder().tls(authority.identity("localhost")?);
     let server = server.add_service(GreeterServer::new(Polite)).bind(&["127.0.0.1:0".parse()?]).await?;
     let target = server.local_addresses()[0].to_string();
     tokio::spawn(server.serve());

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg::server::{BoundServer, Server, ServerBuilder, Service};
+use thalweg::server::{BindError, BoundServer, Server, ServerBuilder, Service};
 use thalweg::web::Web;
 use thalweg::{Keepalive, KeepalivePolicy, ListenAddress};
 use thalweg_load::bare::EchoServer as BareEchoServer;
@@ -297,13 +297,16 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
         server = server.web(web);
     }
     if let Some(tls) = args.tls.config()? {
-        server = server.tls(tls).map_err(Failure::bad_arguments)?;
+        server = server.tls(tls);
     }
     if threads > 1 {
         // With one, this thread serves: nothing is handed over.
         server = server.threads(threads);
     }
-    server.bind(addresses).await.map_err(Failure::failed)
+    server.bind(addresses).await.map_err(|error| match error {
+        BindError::Tls(_) => Failure::bad_arguments(error),
+        _ => Failure::failed(error),
+    })
 }
 
 /// One line for each listener, flushed: a script may wait for it.

@@ -65,6 +65,8 @@ impl Server {
             traces: Tracing::default(),
             server,
             config,
+            #[cfg(feature = "tls")]
+            tls: None,
             #[cfg(feature = "web")]
             web: None,
         }
@@ -83,6 +85,8 @@ pub struct ServerBuilder {
     traces: Tracing,
     server: ServerHandle,
     config: ServerConfig,
+    #[cfg(feature = "tls")]
+    tls: Option<crate::tls::ServerTlsConfig>,
     #[cfg(feature = "web")]
     web: Option<thalweg_web::Web>,
 }
@@ -117,20 +121,18 @@ impl ServerBuilder {
         self
     }
 
-    /// What the engine serves: its configuration, and the methods with all that goes around them. For those who stand
-    /// on it beside this crate, and [call](engine::server::LocalCalls) the methods without a connection.
+    /// Returns what the engine serves: its configuration, and the methods with all that goes around them. For API
+    /// layers that [call](engine::server::LocalCalls) the methods without a connection.
     ///
-    /// # Panics
-    /// Where what is beside gRPC (`web`) can't be set up: by descriptors that are none, say.
-    pub fn into_parts(self) -> (ServerConfig, Arc<dyn engine::server::Router>) {
-        self.set_up().unwrap_or_else(|error| panic!("{error}"))
-    }
-
-    #[cfg_attr(
-        not(feature = "web"),
-        expect(clippy::unnecessary_wraps, reason = "what is beside gRPC may be wrong")
-    )]
-    fn set_up(self) -> Result<(ServerConfig, Arc<dyn engine::server::Router>), BindError> {
+    /// # Errors
+    /// If TLS or the protocols beside gRPC can't be set up.
+    pub fn into_parts(self) -> Result<(ServerConfig, Arc<dyn engine::server::Router>), BindError> {
+        #[cfg_attr(not(any(feature = "tls", feature = "web")), expect(unused_mut, reason = "nothing to add"))]
+        let mut config = self.config;
+        #[cfg(feature = "tls")]
+        if let Some(tls) = self.tls {
+            config.set_tls(tls)?;
+        }
         let mut router = Router::new(self.server, self.send_compressed, self.traces);
         for register in self.services {
             register(&mut router, self.chain.clone());
@@ -139,9 +141,9 @@ impl ServerBuilder {
         let descriptors = router.server.descriptor_sets();
         let router: Arc<dyn engine::server::Router> = Arc::new(router);
         #[cfg(feature = "web")]
-        let config = beside_grpc(self.config, &router, descriptors, self.web)?;
-        #[cfg(not(feature = "web"))]
-        let config = self.config;
+        if let Some(web) = self.web {
+            config.beside = Some(beside_grpc(&config, &router, descriptors, web)?);
+        }
         Ok((config, router))
     }
 
@@ -160,7 +162,8 @@ impl ServerBuilder {
     /// # drop(server);
     /// ```
     ///
-    /// What is wrong with the descriptors, or with annotations in them, is told by [`bind`](Self::bind).
+    /// [`bind`](Self::bind), and the other methods that serve, return what is wrong with the descriptors or their
+    /// annotations.
     #[cfg(feature = "web")]
     pub fn web(mut self, web: thalweg_web::Web) -> Self {
         self.web = Some(web);
@@ -342,12 +345,12 @@ impl ServerBuilder {
     /// [`ServerTlsConfig`](crate::tls::ServerTlsConfig). Whatever carries the bytes: sockets that are listened on, and
     /// streams that come from elsewhere.
     ///
-    /// # Errors
-    /// When there is no identity, or certificates or keys can't be read or used.
+    /// [`bind`](Self::bind), and the other methods that serve, return what is wrong with it: a missing identity, or
+    /// certificates or keys that can't be read or used.
     #[cfg(feature = "tls")]
-    pub fn tls(mut self, tls: impl Into<crate::tls::ServerTlsConfig>) -> Result<Self, crate::tls::TlsError> {
-        self.config.set_tls(tls.into())?;
-        Ok(self)
+    pub fn tls(mut self, tls: impl Into<crate::tls::ServerTlsConfig>) -> Self {
+        self.tls = Some(tls.into());
+        self
     }
 
     /// Whether each call has the [`ConnectionInfo`](crate::ConnectionInfo) of its connection in the extensions of its
@@ -387,10 +390,14 @@ impl ServerBuilder {
     /// ```no_run
     /// # use thalweg::Server;
     /// # async fn example(told_to_stop: impl Future<Output = ()>) -> Result<(), Box<dyn std::error::Error>> {
+        Ok(())
     /// Server::builder().serve_with_shutdown("127.0.0.1:50051".parse()?, told_to_stop).await?;
     /// # Ok(()) }
     /// ```
     ///
+    ///
+    /// # Errors
+    /// As [`serve_connection`](Self::serve_connection), before the first stream is taken.
     /// # Errors
     /// As [`bind`](Self::bind) and [`BoundServer::serve_until`].
     pub async fn serve_with_shutdown(
@@ -401,23 +408,27 @@ impl ServerBuilder {
         Ok(self.bind(address).await?.serve_until(shutdown).await?)
     }
 
+        Ok(())
     /// Takes the addresses. From here on clients can connect; they are answered once the server serves.
     ///
     /// # Errors
     /// Names the address that could not be had, and why; or what keeps the [`threads`](Self::threads) from running, or
-    /// what is beside gRPC (`web`) from being set up.
+    /// TLS or the protocols beside gRPC (`web`) from being set up.
     pub async fn bind(self, addresses: impl ListenAddresses) -> Result<BoundServer, BindError> {
-        let (config, router) = self.set_up()?;
+        let (config, router) = self.into_parts()?;
         engine::server::bind(config, router, &addresses.into_addresses()).await
     }
 
     /// Serves one connection over any byte stream until it is over: an in-memory pipe in a test, a socket that came
     /// from elsewhere.
-    pub async fn serve_connection<IO>(self, io: IO)
+    ///
+    /// # Errors
+    /// If TLS or the protocols beside gRPC (`web`) can't be set up.
+    pub async fn serve_connection<IO>(self, io: IO) -> Result<(), BindError>
     where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (config, router) = self.into_parts();
+        let (config, router) = self.into_parts()?;
         engine::server::serve_connection(config, router, io).await;
     }
 
@@ -427,29 +438,29 @@ impl ServerBuilder {
         self,
         incoming: impl Stream<Item = IO>,
         shutdown: impl Future<Output = ()>,
-    ) where
+    ) -> Result<(), BindError>
+    where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        #[cfg(feature = "tls")]
+        told.field("tls", &self.tls);
     {
-        let (config, router) = self.into_parts();
+        let (config, router) = self.into_parts()?;
         engine::server::serve_incoming(config, router, incoming, shutdown).await;
     }
 }
 
-/// The configuration of a server that speaks more than gRPC.
+/// Connect, gRPC-Web and JSON, for the same port.
 #[cfg(feature = "web")]
 fn beside_grpc(
-    config: ServerConfig,
+    config: &ServerConfig,
     router: &Arc<dyn engine::server::Router>,
     descriptors: Vec<&'static [u8]>,
-    web: Option<thalweg_web::Web>,
-) -> Result<ServerConfig, BindError> {
-    let Some(web) = web else { return Ok(config) };
+    web: thalweg_web::Web,
+) -> Result<engine::server::Beside, BindError> {
     let web = descriptors.into_iter().fold(web, thalweg_web::Web::descriptors);
-    let calls = engine::server::LocalCalls::new(&config, Arc::clone(router));
+    let calls = engine::server::LocalCalls::new(config, Arc::clone(router));
     let service = web.into_service(calls).map_err(|error| BindError::Beside(Box::new(error)))?;
-    let mut config = config;
-    config.beside = Some(service.beside());
-    Ok(config)
+    Ok(service.beside())
 }
 
 /// Why a server that binds and serves in one step does not, or no longer.

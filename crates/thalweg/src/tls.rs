@@ -6,8 +6,9 @@
 //! use thalweg::Server;
 //! use thalweg::tls::Identity;
 //!
-//! # fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let server = Server::builder().tls(Identity::from_files("server.pem", "server.key"))?;
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Server::builder().tls(Identity::from_files("server.pem", "server.key"));
+//! server.serve("127.0.0.1:50051".parse()?).await?;
 //! # Ok(()) }
 //! ```
 //!

@@ -80,7 +80,7 @@ async fn run(options: Options) -> Result<(), Box<dyn Error>> {
         Reflection::builder().descriptors(thalweg::include_file_descriptor_set!("chat")).build()?;
     let mut server = Server::builder();
     if !options.plaintext {
-        server = server.tls(options.identity()?)?;
+        server = server.tls(options.identity()?);
     }
     let server = server
         .add_service(health.service())

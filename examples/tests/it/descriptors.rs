@@ -99,6 +99,6 @@ fn a_server_has_each_set_once() {
     let server = server.add_service(Second(Greeter::new(Nobody)));
     let expected = [helloworld::FILE_DESCRIPTOR_SET, notes::FILE_DESCRIPTOR_SET];
     assert_eq!(handle.descriptor_sets(), expected);
-    drop(server.into_parts());
+    drop(server.into_parts().expect("a configuration"));
     assert_eq!(handle.descriptor_sets(), expected);
 }

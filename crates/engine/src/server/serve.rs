@@ -366,6 +366,10 @@ pub struct ServeError {
 }
 
 impl BoundServer {
+    /// TLS can't be set up.
+    #[cfg(feature = "tls")]
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The addresses, with the ports that the system chose where port 0 was asked for.
     pub fn local_addresses(&self) -> &[ListenAddress] {
         &self.local

@@ -80,7 +80,8 @@ fn runtime() -> Runtime {
 async fn served(input: &[u8], random: Random) -> Features {
     let (near, far) = duplex(PIPE);
     let serving = Server::builder().add_service(Echo).serve_connection(far);
-    let ((), said) = tokio::join!(serving, say(near, input, random));
+    let (served, said) = tokio::join!(serving, say(near, input, random));
+    served.expect("a configuration");
     answers(&said)
 }
 

@@ -92,7 +92,7 @@ async fn serve(world: Arc<World>, mut stopped: watch::Receiver<bool>) {
             .http2(world.plan.server.clone())
             .shutdown_grace(world.plan.shutdown_grace)
             .add_service(Script { world: Arc::clone(&world) });
-        server.serve_incoming(Incoming(incoming), shutdown).await;
+        server.serve_incoming(Incoming(incoming), shutdown).await.expect("a configuration");
         let took = stopped_at.elapsed();
         world.note(Who::Server, "stopped", 0, took.as_millis() as usize);
         assert!(took <= world.plan.shutdown_grace + STOP_SLACK, "it took {took:?} to stop");

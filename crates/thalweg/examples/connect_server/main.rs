@@ -61,7 +61,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         if !asked.client_tls_cert.is_empty() {
             tls = tls.client_ca_root(Certificate::from_pem(&asked.client_tls_cert));
         }
-        server = server.tls(tls)?;
+        server = server.tls(tls);
         told.pem_cert = creds.cert;
     }
     let bound = server.bind("127.0.0.1:0".parse::<SocketAddr>()?).await?;

@@ -38,7 +38,8 @@ impl Remote {
         }
         let (client, server) = tokio::io::duplex(64 * 1024);
         let server = Server::builder().add_service(Echo::default()).serve_connection(server);
-        self.connections.lock().unwrap().push(tokio::spawn(server));
+        let serving = tokio::spawn(async { server.await.expect("a configuration") });
+        self.connections.lock().unwrap().push(serving);
         Ok(client)
     }
 

@@ -190,7 +190,7 @@ async fn a_channel_dropped_while_it_connects_leaves_no_connection() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 let (client, server) = tokio::io::duplex(1 << 16);
                 tokio::spawn(async move {
-                    thalweg::Server::builder().serve_connection(server).await;
+                    thalweg::Server::builder().serve_connection(server).await.expect("a configuration");
                     ended.send(()).expect("the test waits");
                 });
                 Ok(client)

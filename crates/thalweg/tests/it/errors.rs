@@ -365,7 +365,7 @@ async fn mortal(server: ServerBuilder, resets: bool) -> (String, JoinHandle<()>)
         if resets {
             socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO)).expect("an option");
         }
-        server.serve_connection(socket).await;
+        server.serve_connection(socket).await.expect("a configuration");
     });
     (target, serving)
 }
@@ -375,11 +375,7 @@ async fn a_server_that_is_killed() {
     let authority = Authority::new();
     for (has_tls, resets) in [(false, false), (false, true), (true, false), (true, true)] {
         let start = async || {
-            let server = if has_tls {
-                server().tls(authority.identity("localhost")).expect("a configuration")
-            } else {
-                server()
-            };
+            let server = if has_tls { server().tls(authority.identity("localhost")) } else { server() };
             let (address, serving) = mortal(server, resets).await;
             // Not as the address is written, so that both are named.
             let target = format!("ipv4:{address}");
@@ -434,7 +430,7 @@ async fn tls_that_does_not_fit() {
     let (authority, other) = (Authority::new(), Authority::new());
     let check_call = async |identity: Option<Identity>, tls: Option<ClientTlsConfig>, says: &str| {
         let server = match identity {
-            Some(identity) => server().tls(identity).expect("a configuration"),
+            Some(identity) => server().tls(identity),
             None => server(),
         };
         let address = start(server).await;

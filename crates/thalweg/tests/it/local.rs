@@ -191,7 +191,7 @@ impl Service for Orders {
 }
 
 fn local(server: ServerBuilder) -> LocalCalls {
-    let (config, router) = server.into_parts();
+    let (config, router) = server.into_parts().expect("a configuration");
     LocalCalls::new(&config, router)
 }
 
@@ -597,7 +597,7 @@ async fn handlers_are_told_of_the_connection_that_there_was() {
 
 #[test]
 fn methods_are_listed() {
-    let (_, router) = Server::builder().add_service(Orders::default()).into_parts();
+    let (_, router) = Server::builder().add_service(Orders::default()).into_parts().expect("a configuration");
     let names = router.method_names();
     let expected = ["test.Orders/Chat", "test.Orders/Fold", "test.Orders/Many", "test.Orders/One"];
     assert!(names.iter().map(|name| &**name).eq(expected), "{names:?}");

@@ -70,7 +70,7 @@ fn server() -> ServerBuilder {
 }
 
 async fn secure(tls: ServerTlsConfig) -> String {
-    start(server().tls(tls).expect("a configuration")).await
+    start(server().tls(tls)).await
 }
 
 async fn connect(target: &str, tls: ClientTlsConfig) -> Result<Channel, ConnectError> {
@@ -287,7 +287,7 @@ fn identities_that_can_not_be_used_are_named() {
     let authority = Authority::new();
     let (one, other) = (authority.issue("a", |_| ()), authority.issue("b", |_| ()));
     let check = |tls: ServerTlsConfig, part: &str| {
-        let error = server().tls(tls).expect_err("it can't be used").to_string();
+        let error = server().tls(tls).into_parts().expect_err("it can't be used").to_string();
         assert!(error.contains(part), "{error}");
     };
     check(ServerTlsConfig::new(), "give its TLS an identity");
@@ -305,7 +305,7 @@ fn identities_that_can_not_be_used_are_named() {
     );
     let unfit = Identity::from_pem(pem("CERTIFICATE", b"hello"), pem("PRIVATE KEY", b"hello"));
     check(unfit.into(), "the identity (PEM)");
-    server().tls(pair(&one, &one)).expect("a pair");
+    server().tls(pair(&one, &one)).into_parts().expect("a pair");
 
     let named = |name: &str| ServerTlsConfig::new().identity_for(name, one.identity());
     check(named("b"), "the certificate is not for `b`");
@@ -313,7 +313,7 @@ fn identities_that_can_not_be_used_are_named() {
     for name in ["", "a:443", "127.0.0.1", "a b", "*"] {
         check(named(name), &format!("`{name}` is not a name that clients ask for"));
     }
-    server().tls(named("a")).expect("a name of the certificate");
+    server().tls(named("a")).into_parts().expect("a name of the certificate");
 
     let with = |identity: Identity, other: &Issued| {
         ServerTlsConfig::from(identity).identity_for_its_names(other.identity())
@@ -325,8 +325,8 @@ fn identities_that_can_not_be_used_are_named() {
     );
     let of_address = authority.issue("127.0.0.1", |_| ());
     check(with(one.identity(), &of_address), "no DNS name");
-    server().tls(with(of_address.identity(), &one)).expect("a default without a name");
-    server().tls(with(one.identity(), &other)).expect("two names");
+    server().tls(with(of_address.identity(), &one)).into_parts().expect("a default without a name");
+    server().tls(with(one.identity(), &other)).into_parts().expect("two names");
 }
 
 #[tokio::test]
@@ -746,9 +746,7 @@ async fn handshakes_that_hold_too_much_are_cut() {
         [record(&[1, 0, 0xff, 0xf0]), record(&[]), record(&[]), record(&[])[..15 << 10].to_vec()].concat();
     let cut_of = async |max_memory: usize| {
         let timeout = Duration::from_secs(3600);
-        let target =
-            start(server().max_memory(max_memory).tls(tls().timeout(timeout)).expect("a configuration"))
-                .await;
+        let target = start(server().max_memory(max_memory).tls(tls().timeout(timeout))).await;
         let mut hoards: Vec<TcpStream> = Vec::new();
         for _ in 0..40 {
             let mut socket = TcpStream::connect(&target).expect("a listener");
@@ -776,7 +774,7 @@ async fn handshakes_count_as_connections_and_make_room() {
     let authority = Authority::new();
     let tls = ServerTlsConfig::new().identity(authority.identity("localhost"));
     let tls = tls.timeout(Duration::from_secs(3600));
-    let target = start(server().max_connections(1).tls(tls).expect("a configuration")).await;
+    let target = start(server().max_connections(1).tls(tls)).await;
     let mut silent = TcpStream::connect(&target).expect("a listener");
     silent.set_read_timeout(Some(Duration::from_secs(20))).expect("an option");
     // The first attempt finds no place, and has one made.
@@ -792,7 +790,7 @@ async fn handshakes_count_as_connections_and_make_room() {
 #[tokio::test]
 async fn a_server_that_stops_waits_for_no_handshake() {
     let authority = Authority::new();
-    let server = server().tls(authority.identity("localhost")).expect("a configuration");
+    let server = server().tls(authority.identity("localhost"));
     let server = server.bind(&["127.0.0.1:0".parse().expect("an address")]).await.expect("a port");
     let target = server.local_addresses()[0].to_string();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -818,7 +816,7 @@ async fn tls_goes_over_streams_of_the_applications_own() {
             let identity = identity.clone();
             async move {
                 let (client, theirs) = tokio::io::duplex(space);
-                tokio::spawn(server().tls(identity).expect("a configuration").serve_connection(theirs));
+                tokio::spawn(server().tls(identity).serve_connection(theirs));
                 Ok(client)
             }
         };
@@ -847,7 +845,7 @@ async fn calls_are_told_of_their_connection_where_that_is_wanted() {
     };
     check(server(), None, "plain false").await;
     check(server().connection_info(true), None, "plain true").await;
-    let secure = || server().tls(identity()).expect("a configuration");
+    let secure = || server().tls(identity());
     check(secure(), Some(trusting(&authority)), "TLSv1.3").await;
     check(secure().connection_info(false), Some(trusting(&authority)), "plain false").await;
 }
@@ -961,7 +959,7 @@ async fn a_handshake_gives_way_to_others() {
     let bytes = hello.iter().flat_map(|byte| [22, 3, 1, 0, 1, *byte]).collect::<Vec<u8>>();
     let read = Arc::new(AtomicUsize::new(0));
     let torrent = Torrent { bytes: std::io::Cursor::new(bytes), read: Arc::clone(&read) };
-    let server = server().tls(authority.identity("localhost")).expect("a configuration");
+    let server = server().tls(authority.identity("localhost"));
     let serving = tokio::spawn(server.serve_connection(torrent));
     let (seen, at_once) = tokio::spawn(async move {
         let (mut seen, mut at_once) = (0, 0);

@@ -67,7 +67,7 @@ impl Site {
         let web = Web::new().descriptors(descriptors()).fallback(Pages);
         let tls = ServerTlsConfig::new().identity(authority.identity("localhost"));
         let server = Server::builder().add_service(crate::support::Echo::default()).web(web);
-        let target = start(server.tls(tls).expect("a configuration")).await;
+        let target = start(server.tls(tls)).await;
         let mut roots = RootCertStore::empty();
         roots.add(authority.certificate_der()).expect("an authority");
         Site { target, roots }

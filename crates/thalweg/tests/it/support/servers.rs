@@ -82,7 +82,7 @@ impl Running {
             let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
             let server = Server::builder().add_service(Echo::default());
             let stopped = async move { stopped.await.unwrap_or(()) };
-            server.serve_incoming(Accepted(listener, counted), stopped).await;
+            server.serve_incoming(Accepted(listener, counted), stopped).await.expect("a configuration");
         });
         Self { runtime, stop, serving, accepted }
     }
