@@ -29,7 +29,7 @@ fn main() -> io::Result<()> {
     socket.set_read_timeout(Some(SILENCE_MAX))?;
     // The smallest frames there may be: a body is written to standard output as it comes, and h2specd, for which this
     // is a subject, takes frames beyond 16,384 bytes to be too large whatever SETTINGS say.
-    let config = Config { max_frame_size: MAX_FRAME_SIZE_MIN, ..Config::default() };
+    let config = Config::default().max_frame_size(MAX_FRAME_SIZE_MIN);
     let mut connection = Connection::client(config, now());
     let ended = converse(&mut connection, &mut socket, authority, &format!("/{path}"));
 

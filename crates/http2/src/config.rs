@@ -6,6 +6,7 @@ use crate::flow::{WINDOW_DEFAULT, WINDOW_MAX};
 use crate::frame;
 use crate::limits::Limits;
 use crate::ping_policy::PingPolicy;
+use crate::setters::setters;
 
 /// The settings of one connection. Sizes are in bytes.
 #[derive(Clone, Debug)]
@@ -14,6 +15,7 @@ pub struct Config {
     /// 2^31 - 1.
     pub stream_window: u32,
     /// The receive window of the connection, in bytes; at least 65,535 (RFC 9113 §6.9.2 lets no one start
+#[non_exhaustive]
     /// lower).
     pub connection_window: u32,
     /// How much the peer may have this end hold of what it sent and the owner has not used up, in bytes, beyond what
@@ -53,6 +55,22 @@ impl Config {
         let stream_window = self.stream_window.min(WINDOW_MAX);
         let connection_window = self.connection_window.clamp(WINDOW_DEFAULT, WINDOW_MAX);
         let max_frame_size = self.max_frame_size.clamp(frame::MAX_FRAME_SIZE_MIN, frame::MAX_FRAME_SIZE_MAX);
+setters!(Config {
+    stream_window: u32,
+    connection_window: u32,
+    held_max: usize,
+    max_frame_size: u32,
+    header_table_size: u32,
+    max_header_list_size: u32,
+    max_concurrent_streams: u32,
+    output_target: usize,
+    send_queue_low_water: usize,
+    settings_timeout: Duration,
+    drain_timeout: Duration,
+    ping_policy: Option<PingPolicy>,
+    limits: Limits,
+});
+
         let is_fitting = stream_window == self.stream_window
             && connection_window == self.connection_window
             && max_frame_size == self.max_frame_size;

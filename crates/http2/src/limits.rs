@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use crate::setters::setters;
+
 /// What a peer may cost beyond what it pays for. Each bound has a default that honest heavy use does not
 /// meet; what breaks one ends the connection with ENHANCE_YOUR_CALM. Only what the peer caused counts.
 ///
@@ -25,6 +27,7 @@ use std::time::Instant;
 /// frame costs one, a tiny one too. A stream error that the peer provoked (MadeYouReset, CVE-2025-8671) costs
 /// [`Limits::stream_error_cost`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// How many resets of unserved streams a client may make at once, for each stream that it may have open.
     pub resets_per_stream: u32,
@@ -55,6 +58,21 @@ pub struct Limits {
     /// How many acknowledgements and RST_STREAMs may wait for a peer that provokes them and does not read.
     pub queued_replies_max: u32,
 }
+
+setters!(Limits {
+    resets_per_stream: u32,
+    resets_per_stream_per_s: u32,
+    resets_min: u32,
+    glitches: u32,
+    glitches_per_s: u32,
+    stream_error_cost: u32,
+    paid_control_frames_max: u32,
+    tiny_data_len: u32,
+    continuations_max: u32,
+    header_block_len_max: usize,
+    settings_entries_max: usize,
+    queued_replies_max: u32,
+});
 
 impl Default for Limits {
     fn default() -> Limits {

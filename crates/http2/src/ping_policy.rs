@@ -12,11 +12,25 @@ use crate::violation::Violation;
 /// A PING that comes too soon after the last is a strike. Two are forgiven, and HEADERS or DATA that the server sends
 /// wipe out all before them: a client may ask for the round trip, or for the bandwidth, whenever it was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PingPolicy {
     /// The least time between two PINGs.
     pub interval_min: Duration,
     /// Whether that goes for a connection without streams as well. If not, there are two hours between PINGs there.
     pub without_streams: bool,
+}
+
+impl PingPolicy {
+    /// Allows a PING each `interval_min` while there are streams.
+    pub fn every(interval_min: Duration) -> Self {
+        Self { interval_min, without_streams: false }
+    }
+
+    /// Sets [`without_streams`](field@Self::without_streams).
+    pub fn without_streams(mut self, without_streams: bool) -> Self {
+        self.without_streams = without_streams;
+        self
+    }
 }
 
 /// Between two PINGs of a connection without streams, if it may not have them.

@@ -28,6 +28,7 @@ pub struct Link {
 
 /// Error of a link.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LinkError {
     /// Listening failed.
     #[error("cannot listen on {address}: {source}")]

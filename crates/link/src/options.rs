@@ -97,6 +97,7 @@ pub enum Cut {
 
 /// When connections are cut automatically. Applies to each connection separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Loss {
     /// Time after the connection was accepted.
     pub after: Option<Duration>,
@@ -108,8 +109,9 @@ pub struct Loss {
     pub how: Cut,
 }
 
-/// When the link stalls automatically.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// When the link stalls automatically: by default from its start, permanently.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StallPlan {
     /// Time from the start of the link to the first stall.
     pub after: Duration,
@@ -225,7 +227,7 @@ impl LinkOptions {
     /// Returns the name of a time that is longer than a year, if any.
     pub(crate) fn too_long(&self) -> Option<&'static str> {
         let Self { path, loss, stall, spin, .. } = self;
-        let stall = stall.unwrap_or(StallPlan { after: Duration::ZERO, lasts: None, every: None });
+        let stall = stall.unwrap_or_default();
         let times = [
             ("the delay", Some(path.delay)),
             ("the jitter", Some(path.jitter.time())),
@@ -335,7 +337,7 @@ impl FromStr for StallPlan {
             what: "a stall",
             how: "for=2s,after=10s,every=30s or a part of it; `every` is longer than `for`",
         };
-        let mut plan = Self { after: Duration::ZERO, lasts: None, every: None };
+        let mut plan = Self::default();
         for part in text.split(',').map(str::trim) {
             let (name, time) = part.split_once('=').ok_or_else(misunderstood)?;
             let time = duration(time).ok_or_else(misunderstood)?;

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 /// Statistics of a link since its start, or since the last [reset](crate::Link::reset_stats).
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Stats {
     /// `thalweg.link/1`.
     pub schema: &'static str,
@@ -47,6 +48,7 @@ pub struct Stats {
 
 /// Connections by outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ConnectionCounts {
     /// Currently open, including half-open ones after a silent cut.
     pub open: u64,
@@ -64,6 +66,7 @@ pub struct ConnectionCounts {
 
 /// Statistics of one direction, over all connections.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct DirectionStats {
     /// Bytes received.
     pub bytes: u64,
@@ -79,6 +82,7 @@ pub struct DirectionStats {
 
 /// Time with nothing in transit.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Idle {
     /// Total length of gaps, including the current one.
     pub idle_ns: u64,
@@ -90,6 +94,7 @@ pub struct Idle {
 
 /// Usage of the link's thread. A thread that was busy most of the time limited the measurement.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Thread {
     /// CPU time.
     pub cpu_ns: u64,
@@ -99,6 +104,7 @@ pub struct Thread {
 
 /// Distribution of times in ns, with a precision of 1 %.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Distribution {
     /// Number of values; all other fields are 0 if it is 0.
     pub count: u64,

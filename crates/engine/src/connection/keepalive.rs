@@ -94,7 +94,7 @@ impl KeepalivePolicy {
 
 impl From<KeepalivePolicy> for PingPolicy {
     fn from(policy: KeepalivePolicy) -> Self {
-        Self { interval_min: policy.interval_min, without_streams: policy.without_calls }
+        Self::every(policy.interval_min).without_streams(policy.without_calls)
     }
 }
 

@@ -25,7 +25,8 @@ const PACKS_PER_POLL: usize = 8;
 /// stream would never become writable again.
 pub(crate) fn fit(config: thalweg_http2::Config) -> thalweg_http2::Config {
     let send_queue_low_water = config.send_queue_low_water.clamp(1, QUEUE_HIGH_WATER);
-    thalweg_http2::Config { send_queue_low_water, output_target: config.output_target.max(1), ..config }
+    let output_target = config.output_target.max(1);
+    config.send_queue_low_water(send_queue_low_water).output_target(output_target)
 }
 
 /// How a [`SendLoop`] ended.

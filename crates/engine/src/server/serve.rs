@@ -168,10 +168,9 @@ impl ServerConfig {
                 reply: self.reply_timeout,
             },
         };
-        let ping_policy = Some(self.keepalive_policy.into());
         Acceptor {
             router,
-            http2: Arc::new(connection::fit(thalweg_http2::Config { ping_policy, ..self.http2.clone() })),
+            http2: Arc::new(connection::fit(self.http2.ping_policy(Some(self.keepalive_policy.into())))),
             shutdown_grace: self.shutdown_grace,
             busy_poll: self.busy_poll,
             user_timeout: keepalive.map(|keepalive| keepalive.timeout),

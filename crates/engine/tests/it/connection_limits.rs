@@ -178,7 +178,7 @@ async fn flood_does_not_stop_the_clock() {
     let frame = std::mem::take(&mut client.data(1, false, &[0; 1000]).out);
     let written = Arc::default();
     let flood = Flood { hello, frame, read: 0, written: Arc::clone(&written) };
-    let http2 = Config { settings_timeout: Duration::from_millis(300), ..Config::default() };
+    let http2 = Config::default().settings_timeout(Duration::from_millis(300));
     let config = server_config(|config| config.http2 = http2);
     soon(server::serve_connection(config, Echo::default().router(), flood)).await;
     let code = u32::from(ErrorCode::SettingsTimeout).to_be_bytes();

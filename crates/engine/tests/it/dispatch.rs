@@ -299,7 +299,7 @@ async fn calls_beyond_twice_the_stream_limit_are_refused() {
     let written = Arc::default();
     let script = Script { reads, written: Arc::clone(&written) };
     let echo = Echo::default();
-    let http2 = Config { max_concurrent_streams: 1, ..Config::default() };
+    let http2 = Config::default().max_concurrent_streams(1);
     let config = server_config(|config| config.http2 = http2);
     let serving = tokio::spawn(server::serve_connection(config, echo.router(), script));
     tokio::time::sleep(Duration::from_millis(1)).await;
@@ -315,7 +315,7 @@ async fn calls_beyond_twice_the_stream_limit_are_refused() {
 #[tokio::test(start_paused = true)]
 async fn streams_beyond_the_limit_are_refused() {
     let echo = Echo::default();
-    let http2 = Config { max_concurrent_streams: 2, ..Config::default() };
+    let http2 = Config::default().max_concurrent_streams(2);
     let config = server_config(|config| config.http2 = http2);
     let mut peer = client_with(config, echo.router()).await;
     for stream in [1, 3, 5] {

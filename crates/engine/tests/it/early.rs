@@ -84,7 +84,7 @@ async fn early_response_that_waits_for_window_is_not_reset() {
 /// The stream of a request that got an answer early is free for the next.
 #[tokio::test(start_paused = true)]
 async fn early_responses_free_their_streams() {
-    let http2 = thalweg_engine::http2::Config { max_concurrent_streams: 1, ..Default::default() };
+    let http2 = thalweg_engine::http2::Config::default().max_concurrent_streams(1);
     let config = server_config(|config| config.http2 = http2);
     let mut peer = client_with(config, Echo::default().router()).await;
     for stream in (1..40).step_by(2) {

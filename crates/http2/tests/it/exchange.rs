@@ -127,14 +127,14 @@ struct World {
 impl World {
     fn new(seed: u64) -> World {
         let mut random = Random::new(seed);
-        let mut config = || Config {
-            stream_window: 1 + random.below(40_000) as u32,
-            connection_window: 65_535 + random.below(10_000) as u32,
-            output_target: 1 + random.below(40_000),
-            send_queue_low_water: 1 + random.below(10_000),
-            header_table_size: random.below(5000) as u32,
-            max_concurrent_streams: 1 + random.below(20) as u32,
-            ..Config::default()
+        let mut config = || {
+            Config::default()
+                .stream_window(1 + random.below(40_000) as u32)
+                .connection_window(65_535 + random.below(10_000) as u32)
+                .output_target(1 + random.below(40_000))
+                .send_queue_low_water(1 + random.below(10_000))
+                .header_table_size(random.below(5000) as u32)
+                .max_concurrent_streams(1 + random.below(20) as u32)
         };
         let (client, server) = (Subject::bare_client(config()), Subject::bare_server(config()));
         World {

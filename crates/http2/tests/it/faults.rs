@@ -179,7 +179,7 @@ fn section_5_1_1_identifiers() {
 
 #[test]
 fn section_5_1_2_concurrency() {
-    let config = Config { max_concurrent_streams: 2, ..Config::default() };
+    let config = Config::default().max_concurrent_streams(2);
     check(&mut Subject::server(config.clone()), Frames::new().request(1).request(3), Fine);
     let mut subject = Subject::server(config);
     check(&mut subject, Frames::new().request(1).request(3).request(5), Stream(5, RefusedStream));
@@ -258,7 +258,7 @@ fn section_6_9_flow_control() {
 
 #[test]
 fn section_6_9_1_received_windows() {
-    let mut config = Config { stream_window: 20_000, connection_window: 65_535, ..Config::default() };
+    let mut config = Config::default().stream_window(20_000).connection_window(65_535);
     let open = |f: Frames| f.open_request(1).open_request(3).open_request(5).open_request(7);
     let full = |f: Frames, stream| f.data(stream, false, &[0; 10_000]).data(stream, false, &[0; 10_000]);
     let hoarder = |config: &Config| {
@@ -285,7 +285,7 @@ fn section_6_9_1_received_windows() {
 /// Found by simulation: a peer that had sent 16,384 bytes before it saw our window of 10 could not end its stream.
 #[test]
 fn an_empty_end_is_taken_while_the_window_is_below_zero() {
-    let mut subject = Subject::bare_server(Config { stream_window: 10, ..Config::default() });
+    let mut subject = Subject::bare_server(Config::default().stream_window(10));
     subject.releases = false;
     let early = Frames::new().raw(PREFACE).settings(&[]).open_request(1).data(1, false, &[0; 16_384]);
     check(&mut subject, early.frame(Kind::Settings, Flags::ACK, 0, b"").data(1, true, b""), Fine);

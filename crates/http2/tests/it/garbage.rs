@@ -60,7 +60,7 @@ fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
 fn check(seed: u64, server: bool) -> bool {
     let mut random = Random::new(seed);
     let make = if server { Subject::bare_server } else { Subject::bare_client };
-    let mut subject = make(Config { stream_window: 1000, output_target: 500, ..Config::default() });
+    let mut subject = make(Config::default().stream_window(1000).output_target(500));
     if !server {
         for _ in 0..4 {
             subject.open();

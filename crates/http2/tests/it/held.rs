@@ -82,7 +82,7 @@ impl Uploads {
 const BUDGET: usize = 2 << 20;
 
 fn config() -> Config {
-    Config { held_max: BUDGET, ..Config::default() }
+    Config::default().held_max(BUDGET)
 }
 
 /// A server whose owner uses nothing up.
@@ -183,7 +183,7 @@ fn a_peer_that_does_not_acknowledge_is_stopped_by_the_connections_window() {
 /// The oldest stream gets what its owner needs even where the budget is nothing.
 #[test]
 fn the_oldest_stream_goes_on() {
-    let config = Config { held_max: 0, stream_window: 1000, ..Config::default() };
+    let config = Config::default().held_max(0).stream_window(1000);
     let mut uploads = Uploads::new(config, 20, 50_000);
     while uploads.step() {}
     assert_eq!(uploads.done, 20);
@@ -192,7 +192,7 @@ fn the_oldest_stream_goes_on() {
 /// A stream that has had its turn, and waits for a message of which nothing is there, keeps nobody from theirs.
 #[test]
 fn an_idle_stream_does_not_keep_its_turn() {
-    let mut subject = hoarding(Config { held_max: 0, stream_window: 1024, ..Config::default() });
+    let mut subject = hoarding(Config::default().held_max(0).stream_window(1024));
     let (first, second) = (id(1), id(3));
     let large = vec![0; 5000];
     subject.feed(&mut Frames::new().open_request(1).open_request(3).data(1, false, &large[..1024])).unwrap();

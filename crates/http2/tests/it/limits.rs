@@ -38,8 +38,8 @@ fn let_pass(subject: &mut Subject, times: u32, mut frames: impl FnMut(Frames, u3
 /// A server whose client repeats `frames` in one batch: so many are let pass.
 #[track_caller]
 fn check(frames: impl FnMut(Frames, u32) -> Frames, passed: u32) {
-    let limits = Limits { paid_control_frames_max: 0, glitches: 1000, ..Limits::default() };
-    let mut subject = Subject::server(Config { limits, ..Config::default() });
+    let limits = Limits::default().paid_control_frames_max(0).glitches(1000);
+    let mut subject = Subject::server(Config::default().limits(limits));
     subject.feed(&mut Frames::new().open_request(1)).unwrap();
     // `Frames` that are fed here have an encoder of their own, whose table must not differ from the first
     // one's.
@@ -73,13 +73,13 @@ fn windows_that_are_moved_to_and_fro_are_cut_off() {
 /// What does no work pays for nothing: a server's informational heads, and DATA on a stream that is forgotten.
 #[test]
 fn what_does_no_work_pays_for_nothing() {
-    let limits = || Limits { glitches: 1000, ..Limits::default() };
-    let mut client = Subject::client(Config { limits: limits(), ..Config::default() });
+    let limits = || Limits::default().glitches(1000);
+    let mut client = Subject::client(Config::default().limits(limits()));
     let stream = client.open().get();
     let passed = let_pass(&mut client, 5000, |f, _| f.headers(stream, false, &[(":status", "103")]));
     assert_eq!(passed, 1002, "1,000, and two that the request has paid for");
 
-    let mut server = Subject::server(Config { limits: limits(), ..Config::default() });
+    let mut server = Subject::server(Config::default().limits(limits()));
     let mut frames = (0..100).fold(Frames::new(), |frames, n| frames.request(1 + 2 * n));
     server.feed(&mut frames).unwrap();
     (0..100).for_each(|n| server.connection.reset(id(1 + 2 * n), ErrorCode::Cancel));
@@ -151,7 +151,7 @@ fn copied_names_are_paid_for() {
 #[test]
 fn much_that_is_decoded_is_told() {
     let check = |fields: usize, streams_max: u32, distinct: bool, expected: usize| {
-        let config = Config { max_concurrent_streams: streams_max, ..Config::default() };
+        let config = Config::default().max_concurrent_streams(streams_max);
         let mut subject = Subject::server(config);
         let mut frames = Frames::new();
         for n in 0..100 {
@@ -185,16 +185,16 @@ fn much_that_is_decoded_is_told() {
 /// A server of whose client's `frames`, after the first ones, so many are let pass with 1,000 glitches.
 #[track_caller]
 fn check_closed(first: impl FnOnce(Frames) -> Frames, mut frames: impl FnMut(Frames) -> Frames, passed: u32) {
-    let limits = Limits { paid_control_frames_max: 0, glitches: 1000, ..Limits::default() };
-    let mut subject = Subject::server(Config { limits, ..Config::default() });
+    let limits = Limits::default().paid_control_frames_max(0).glitches(1000);
+    let mut subject = Subject::server(Config::default().limits(limits));
     subject.feed(&mut first(Frames::new().open_request(1))).unwrap();
     assert_eq!(let_pass(&mut subject, 40, |f, _| frames(f)), passed);
 }
 
 #[test]
 fn glitches_are_forgiven_with_time() {
-    let limits = Limits { paid_control_frames_max: 0, ..Limits::default() };
-    let mut subject = Subject::server(Config { limits, ..Config::default() });
+    let limits = Limits::default().paid_control_frames_max(0);
+    let mut subject = Subject::server(Config::default().limits(limits));
     for _ in 0..100 {
         subject.pass(Duration::from_secs(1));
         assert_eq!(let_pass(&mut subject, 330, |f, _| f.ping(false, [0; 8])), 330);
@@ -221,8 +221,8 @@ fn control_frames_beside_work_are_no_flood() {
 /// A peer that provokes replies and does not read them.
 #[test]
 fn unread_replies_are_bounded() {
-    let limits = Limits { queued_replies_max: 500, ..Limits::default() };
-    let mut subject = Subject::server(Config { limits, ..Config::default() });
+    let limits = Limits::default().queued_replies_max(500);
+    let mut subject = Subject::server(Config::default().limits(limits));
     for _ in 0..500 {
         subject.feed(&mut Frames::new().ping(false, [0; 8])).unwrap();
     }
@@ -235,7 +235,7 @@ fn unread_replies_are_bounded() {
 fn continuations_are_bounded() {
     #[track_caller]
     fn check(limits: Limits, continuations: usize, len: usize, expected: Result<(), ErrorCode>) {
-        let mut subject = Subject::server(Config { limits, ..Config::default() });
+        let mut subject = Subject::server(Config::default().limits(limits));
         let mut frames = Frames::new();
         let block = frames.block(POST);
         // Literals of an empty name and value, without indexing, are malformed; that is the stream's fault
@@ -254,9 +254,9 @@ fn continuations_are_bounded() {
     check(Limits::default(), 9, 30, calm);
     check(Limits::default(), 3, 16_384, Ok(()));
     check(Limits::default(), 4, 16_384, calm);
-    check(Limits { header_block_len_max: 1 << 20, ..Limits::default() }, 8, 16_384, Ok(()));
-    check(Limits { header_block_len_max: 60_000, ..Limits::default() }, 3, 16_384, Ok(()));
-    check(Limits { header_block_len_max: 60_000, ..Limits::default() }, 4, 16_384, calm);
+    check(Limits::default().header_block_len_max(1 << 20), 8, 16_384, Ok(()));
+    check(Limits::default().header_block_len_max(60_000), 3, 16_384, Ok(()));
+    check(Limits::default().header_block_len_max(60_000), 4, 16_384, calm);
 }
 
 /// A block that is larger than what is kept is refused by its frame's head, before its bytes have come.
@@ -278,7 +278,7 @@ fn rapid_reset_is_cut_off() {
     let mut subject = Subject::server(Config::default());
     assert_eq!(let_pass(&mut subject, 20_000, rapid), 40 * 256);
     // Fewer streams, fewer resets, down to a floor.
-    let mut few = Subject::server(Config { max_concurrent_streams: 10, ..Config::default() });
+    let mut few = Subject::server(Config::default().max_concurrent_streams(10));
     assert_eq!(let_pass(&mut few, 20_000, rapid), 1000);
     // They come back with time.
     let mut patient = Subject::server(Config::default());
@@ -323,8 +323,8 @@ fn cancels_of_calls_that_were_under_way_cost_nothing() {
 /// being counted.
 #[test]
 fn refusals_before_settings_are_acknowledged_are_no_fault() {
-    let limits = Limits { glitches: 0, ..Limits::default() };
-    let mut subject = Subject::bare_server(Config { max_concurrent_streams: 1, limits, ..Config::default() });
+    let limits = Limits::default().glitches(0);
+    let mut subject = Subject::bare_server(Config::default().max_concurrent_streams(1).limits(limits));
     let frames = Frames::new().raw(thalweg_http2::frame::PREFACE).settings(&[]);
     let mut frames = (0..100).fold(frames, |frames, n| frames.request(1 + 2 * n));
     subject.feed(&mut frames).unwrap();

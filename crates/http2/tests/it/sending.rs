@@ -36,7 +36,7 @@ fn settings_and_preface_come_first() {
     let mut client = Subject::bare_client(Config::default());
     assert!(client.sent_bytes().starts_with(thalweg_http2::frame::PREFACE));
     let mut client = Subject::bare_client(Config::default());
-    let mut server = Subject::bare_server(Config { stream_window: 65_535, ..Config::default() });
+    let mut server = Subject::bare_server(Config::default().stream_window(65_535));
     let settings = |subject: &mut Subject| {
         let sent = subject.sent();
         assert!(sent[0].is(Kind::Settings, 0) && sent[1].is(Kind::WindowUpdate, 0));
@@ -146,7 +146,7 @@ fn in_place_declines_what_would_have_to_wait() {
     declined(&mut subject, 10);
     subject.connection.send_data(id(1), [zeros(10)], false).unwrap();
     declined(&mut subject, 1);
-    let mut full = answering(Config { output_target: 100, ..Config::default() }, &[1]);
+    let mut full = answering(Config::default().output_target(100), &[1]);
     full.connection.send_data(id(1), [zeros(100)], false).unwrap();
     declined(&mut full, 1);
     full.sent();
@@ -196,7 +196,7 @@ fn control_frames_go_before_queued_data() {
 
 #[test]
 fn output_ends_near_its_target() {
-    let mut subject = answering(Config { output_target: 50_000, ..Config::default() }, &[1]);
+    let mut subject = answering(Config::default().output_target(50_000), &[1]);
     subject.feed(&mut wide()).unwrap();
     subject.sent();
     subject.connection.send_data(id(1), [zeros(1 << 20)], true).unwrap();
@@ -210,7 +210,7 @@ fn output_ends_near_its_target() {
 /// Answers to a peer who does not read wait in their streams, not in the output.
 #[test]
 fn answers_above_the_output_target_keep_their_streams() {
-    let mut subject = answering(Config { output_target: 100, ..Config::default() }, &[1, 3]);
+    let mut subject = answering(Config::default().output_target(100), &[1, 3]);
     subject.connection.send_data(id(1), [zeros(100)], true).unwrap();
     subject.connection.send_headers(id(3), block(&fields(TRAILERS)), true).unwrap();
     assert_eq!(subject.connection.active_streams(), 1);
@@ -276,7 +276,7 @@ fn an_empty_end_needs_no_window() {
     subject.connection.send_data(id(1), [zeros(1)], true).unwrap();
     assert_eq!(data_frames(&subject.sent()), [(3, 0, true)]);
     // Nor when it has to wait for the output.
-    let mut subject = answering(Config { output_target: 10, ..Config::default() }, &[1, 3]);
+    let mut subject = answering(Config::default().output_target(10), &[1, 3]);
     subject.feed(&mut Frames::new().settings(&[Setting::InitialWindowSize(10)])).unwrap();
     subject.connection.send_data(id(1), [zeros(10)], false).unwrap();
     subject.connection.send_data(id(1), [Bytes::new()], true).unwrap();
@@ -285,7 +285,7 @@ fn an_empty_end_needs_no_window() {
 
 #[test]
 fn writable_comes_once_when_the_queue_has_fallen_below_the_mark() {
-    let mut subject = answering(Config { send_queue_low_water: 1000, ..Config::default() }, &[1]);
+    let mut subject = answering(Config::default().send_queue_low_water(1000), &[1]);
     subject.feed(&mut Frames::new().settings(&[Setting::InitialWindowSize(0)])).unwrap();
     subject.connection.send_data(id(1), [zeros(1500)], false).unwrap();
     let mut pass = |bytes| {
@@ -395,7 +395,7 @@ fn settings_are_acknowledged_and_pings_answered() {
 /// RFC 9113 §6.9: not per frame, and not for streams on which nothing more comes.
 #[test]
 fn window_updates_go_out_when_half_is_used() {
-    let config = Config { stream_window: 40_000, connection_window: 100_000, ..Config::default() };
+    let config = Config::default().stream_window(40_000).connection_window(100_000);
     let mut subject = Subject::server(config);
     let mut frames = Frames::new().open_request(1);
     let mut updates = |frames: Frames| {
@@ -423,7 +423,7 @@ fn window_updates_go_out_when_half_is_used() {
 /// SETTINGS, and more than all of the 5 that hold afterwards. Nothing was announced, and the client waited for ever.
 #[test]
 fn what_was_released_before_a_window_shrank_is_announced() {
-    let mut subject = Subject::bare_server(Config { stream_window: 5, ..Config::default() });
+    let mut subject = Subject::bare_server(Config::default().stream_window(5));
     let early = Frames::new().raw(PREFACE).settings(&[]).open_request(1).data(1, false, &[0; 60]);
     subject.feed(&mut early.frame(Kind::Settings, Flags::ACK, 0, b"")).unwrap();
     let updates = subject.sent().into_iter().filter(|frame| frame.is(Kind::WindowUpdate, 1));

@@ -171,7 +171,7 @@ fn a_stall_ends_by_itself() {
 
 #[test]
 fn stalls_come_as_planned() {
-    let plan = StallPlan { after: Duration::ZERO, lasts: Some(30 * MS), every: Some(60 * MS) };
+    let plan: StallPlan = "for=30ms,every=60ms".parse().unwrap();
     let began = Instant::now();
     let Linked { mut client, mut server, link: _link, listener: _listener } =
         linked(|options| options.stall(plan));
@@ -187,8 +187,8 @@ fn stalls_come_as_planned() {
 
 #[test]
 fn connections_are_lost_as_planned() {
-    let none = Loss::default();
-    let lost = |loss: Loss| {
+    let lost = |loss: &str| {
+        let loss: Loss = loss.parse().unwrap();
         let began = Instant::now();
         let Linked { mut client, mut server, link, listener: _listener } =
             linked(|options| options.loss_of_connection(loss));
@@ -196,13 +196,13 @@ fn connections_are_lost_as_planned() {
         assert_eq!(link.stats().connections.cut, 1);
         began.elapsed()
     };
-    assert!(lost(Loss { after: Some(50 * MS), ..none }) >= 50 * MS);
-    lost(Loss { every: Some(10 * MS), ..none });
+    assert!(lost("after=50ms") >= 50 * MS);
+    lost("every=10ms");
 }
 
 #[test]
 fn a_connection_is_lost_after_so_many_bytes() {
-    let loss = Loss { after_bytes: Some(1_000), ..Loss::default() };
+    let loss: Loss = "bytes=1000".parse().unwrap();
     let Linked { mut client, mut server, link, listener: _listener } =
         linked(|options| options.loss_of_connection(loss));
     client.write_all(&[1; 400]).unwrap();

@@ -74,7 +74,7 @@ impl Observed {
     /// Presents `pieces` one after the other. With randomness an owner answers what it hears.
     fn of(from_server: bool, pieces: &[&[u8]], mut owner: Option<Random>) -> Observed {
         let now = Instant::now();
-        let config = Config { stream_window: 2000, output_target: 700, ..Config::default() };
+        let config = Config::default().stream_window(2000).output_target(700);
         let mut connection =
             if from_server { Connection::client(config, now) } else { Connection::server(config, now) };
         if from_server {

@@ -72,12 +72,11 @@ fn millis(random: &mut Random, max: usize) -> Duration {
 fn config(random: &mut Random) -> http2::Config {
     let config = random_config(random);
     let stream_window = if random.one_in(2) { config.stream_window.max(5) } else { 1 << 20 };
-    http2::Config {
-        stream_window,
-        max_header_list_size: config.max_header_list_size.max(4096),
-        settings_timeout: Duration::from_secs(24 * 3600),
-        ..config
-    }
+    let max_header_list_size = config.max_header_list_size.max(4096);
+    config
+        .stream_window(stream_window)
+        .max_header_list_size(max_header_list_size)
+        .settings_timeout(Duration::from_secs(24 * 3600))
 }
 
 /// The kinds of calls.

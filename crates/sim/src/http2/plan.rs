@@ -70,20 +70,18 @@ impl OwnerPlan {
 /// Settings that make trouble: windows of a few bytes, next to no output ahead, small tables.
 pub(crate) fn random_config(random: &mut Random) -> Config {
     let settings_timeout = if random.one_in(10) { 60 } else { 10_000 };
-    Config {
-        stream_window: random.pick(&[1, 2, 5, 64, 1000, 16_384, 65_535, 65_535, 1 << 20, 1 << 20]),
-        connection_window: random.pick(&[65_535, 65_535, 65_536, 100_000, 1 << 20]),
-        held_max: random.pick(&[0, 1000, 100_000, 16 << 20]),
-        max_frame_size: random.pick(&[16_384, 16_384, 16_385, 65_536, 1 << 20]),
-        header_table_size: random.pick(&[0, 64, 4096, 4096, 65_536]),
-        max_header_list_size: random.pick(&[400, 4096, 16_384, 16_384]),
-        max_concurrent_streams: random.pick(&[1, 2, 3, 8, 100]),
-        output_target: random.pick(&[1, 100, 10_000, 128 << 10]),
-        send_queue_low_water: random.pick(&[1, 1000, 32 << 10]),
-        settings_timeout: Duration::from_millis(settings_timeout),
-        drain_timeout: Duration::from_millis(random.pick(&[1, 100, 5000])),
-        ..Config::default()
-    }
+    Config::default()
+        .stream_window(random.pick(&[1, 2, 5, 64, 1000, 16_384, 65_535, 65_535, 1 << 20, 1 << 20]))
+        .connection_window(random.pick(&[65_535, 65_535, 65_536, 100_000, 1 << 20]))
+        .held_max(random.pick(&[0, 1000, 100_000, 16 << 20]))
+        .max_frame_size(random.pick(&[16_384, 16_384, 16_385, 65_536, 1 << 20]))
+        .header_table_size(random.pick(&[0, 64, 4096, 4096, 65_536]))
+        .max_header_list_size(random.pick(&[400, 4096, 16_384, 16_384]))
+        .max_concurrent_streams(random.pick(&[1, 2, 3, 8, 100]))
+        .output_target(random.pick(&[1, 100, 10_000, 128 << 10]))
+        .send_queue_low_water(random.pick(&[1, 1000, 32 << 10]))
+        .settings_timeout(Duration::from_millis(settings_timeout))
+        .drain_timeout(Duration::from_millis(random.pick(&[1, 100, 5000])))
 }
 
 /// Fields beside the pseudo-headers: names and values that come again, so that tables have hits and evictions.

@@ -10,7 +10,7 @@ use thalweg_sim::http2::{Heard, Pair, Side};
 /// 1 MiB through a window of 64 KiB: each half of the window costs a round trip, and no more.
 #[test]
 fn a_body_takes_the_round_trips_that_its_window_asks_for() {
-    let config = Config { stream_window: 1 << 16, ..Config::default() };
+    let config = Config::default().stream_window(1 << 16);
     let mut pair = Pair::new(Config::default(), config).delayed(Duration::from_millis(5));
     let (client, server) = pair.connect();
     let connected = pair.elapsed();
@@ -40,7 +40,7 @@ fn requests_that_crossed_a_drain_are_served() {
 
 #[test]
 fn a_client_that_waits_for_a_stream_is_told_when_one_ends() {
-    let mut pair = Pair::new(Config::default(), Config { max_concurrent_streams: 1, ..Config::default() });
+    let mut pair = Pair::new(Config::default(), Config::default().max_concurrent_streams(1));
     let (client, server) = pair.connect();
     let first = pair[client].open(true);
     assert!(pair[client].connection.notify_free_stream());
@@ -57,7 +57,7 @@ fn a_client_that_waits_for_a_stream_is_told_when_one_ends() {
 fn honest_heavy_cancelling_is_let_pass() {
     #[track_caller]
     fn check(streams: u32, batch: usize) {
-        let config = Config { max_concurrent_streams: streams, ..Config::default() };
+        let config = Config::default().max_concurrent_streams(streams);
         let mut pair = Pair::new(Config::default(), config).delayed(Duration::ZERO);
         let (client, server) = pair.connect();
         let mut open: VecDeque<_> = (0..streams).map(|_| pair[client].open(true)).collect();

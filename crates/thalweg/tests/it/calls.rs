@@ -212,7 +212,7 @@ async fn statuses_that_wait_for_the_output_arrive() {
     let channel = thalweg::Channel::builder("memory:1")
         .connector(|| async {
             let (client, server) = tokio::io::duplex(1 << 16);
-            let full_at_once = thalweg_engine::http2::Config { output_target: 1, ..Default::default() };
+            let full_at_once = thalweg_engine::http2::Config::default().output_target(1);
             tokio::spawn(thalweg::Server::builder().http2(full_at_once).serve_connection(server));
             Ok(client)
         })
