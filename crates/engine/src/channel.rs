@@ -48,41 +48,53 @@ struct Shared {
     server: Arc<ServerAddress>,
 }
 
-/// How a [`Channel`] is set up. A face gives each field the words in which its users know it.
+/// Settings of a [`Channel`], each documented here: the builders of API layers link to its field.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ChannelConfig {
-    /// How many connections it keeps; [`Lanes::adaptive`].
+    /// Number of connections: fixed, or as many as help within bounds. By default [`Lanes::adaptive`].
     pub lanes: Lanes,
-    /// A service config in JSON; none.
+    /// A [service config] in JSON; none by default. The only field that counts is
+    /// `connectionScaling.maxConnectionsPerSubchannel` (gRFC A105), the maximum number of connections that the service
+    /// wants of a client. It replaces the default cap of [`Lanes::adaptive`], and lowers one that was set.
+    ///
+    /// [service config]: https://github.com/grpc/grpc/blob/master/doc/service_config.md
     pub service_config: Option<String>,
-    /// Time for one attempt to connect, from resolving the name to the server's HTTP/2 SETTINGS; 20 s, as gRPC's
-    /// connection backoff has it.
+    /// Time for one attempt to connect, from resolving the name to the server's HTTP/2 SETTINGS; 20 s by default.
     pub connect_timeout: Duration,
     /// Options of its TCP sockets.
     pub tcp: TcpOptions,
-    /// How long it waits between two attempts to connect that fail.
+    /// Time between two attempts to connect that fail; by default gRPC's connection backoff: 1 s, then 1.6 times as
+    /// long each time, at most 120 s, with ±20 % jitter.
     pub backoff: Backoff,
-    /// Put before Thalweg's own in the `user-agent` of calls; empty.
+    /// `name/version` of the application, sent before Thalweg's own in `user-agent`; empty by default.
     pub user_agent: String,
-    /// The `:authority` of calls, if it is not to follow from the target.
+    /// The `:authority` of calls; by default that of the target.
     pub authority: Option<String>,
-    /// Windows, frame size and limits of the connections.
+    /// HTTP/2 settings of the connections.
     pub http2: thalweg_http2::Config,
-    /// How long a connection on which nothing moves goes on trying to read before it sleeps; zero: it sleeps at once.
-    /// `None`: up to 30 µs where that has paid, which is where little moves, and comes closely.
+    /// Time for which an idle connection busy-polls before it sleeps: as
+    /// [`ServerConfig::busy_poll`](crate::server::ServerConfig::busy_poll), for responses instead of calls.
     pub busy_poll: Option<Duration>,
-    /// When servers are asked whether they are still there; never. The interval is at least 10 s.
+    /// When the channel sends PINGs to a silent server (gRFC A8), to find a broken connection while calls wait on it;
+    /// never by default. The interval is at least 10 s, and doubles when the server says that it gets too many: gRPC's
+    /// other servers allow one PING in five minutes by default. A connection also ends when the server has not
+    /// acknowledged data for the keepalive's timeout (TCP_USER_TIMEOUT).
     pub keepalive: Option<Keepalive>,
-    /// How long a connection may be without a call before it is closed; the next call makes another. For ever.
+    /// Time without a call after which a connection is closed; the next call connects again. Off by default: it adds a
+    /// timer to every call.
     pub idle_timeout: Option<Duration>,
-    /// Threads of the channel's own; none.
+    /// Threads of the channel's own that run the connections, instead of the runtime in which calls are made. `None`,
+    /// the default, has none. The callers' threads encode and decode messages; these move bytes. A lane stays on its
+    /// thread, and threads get equally many lanes, so more threads than lanes are of no use. They end when the channel
+    /// has been dropped and its last call is over. A connector runs on them, too.
     pub threads: Option<usize>,
-    /// The processors that they are kept on, in turn; any.
+    /// Processors that the [`threads`](Self::threads) are pinned to, in turn; any by default. Without `threads`, there
+    /// is one thread for each processor named. Linux only.
     pub cpus: Vec<usize>,
-    /// The options of calls that set none of their own.
+    /// Options of calls that set none of their own.
     pub call_options: CallOptions,
-    /// TLS; without it, `https://` targets have it as it is by default, and all others go without.
+    /// TLS settings. By default targets with `https://` use [`ClientTlsConfig::new`], and all others no TLS.
     #[cfg(feature = "tls")]
     pub tls: Option<ClientTlsConfig>,
     /// `None`: sockets.

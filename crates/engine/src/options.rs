@@ -69,15 +69,14 @@ impl CallOptions {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServiceOptions {
-    /// Bytes of the largest message accepted, after decompression; 4 MiB by default.
+    /// As [`CallOptions::max_decoding_message_size`]; 4 MiB by default.
     pub max_decoding_message_size: usize,
-    /// Bytes of the largest message sent; unlimited by default.
+    /// As [`CallOptions::max_encoding_message_size`]; unlimited by default.
     pub max_encoding_message_size: usize,
     /// How responses are compressed for clients that accept it: as the server compresses by default, which is not at
     /// all unless that is said for it. [`Encoding::Identity`] turns it off for these methods.
     pub send_compressed: Option<Encoding>,
-    /// Messages of fewer bytes are sent as they are, and so are those that would become no smaller;
-    /// [`COMPRESSION_THRESHOLD`] by default. With 0 all are compressed, whatever becomes of them.
+    /// As [`CallOptions::compression_threshold`].
     pub compression_threshold: usize,
     /// The compression that requests may have: all that this library knows.
     pub accept_compressed: EncodingSet,

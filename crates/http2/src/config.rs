@@ -9,52 +9,52 @@ use crate::ping_policy::PingPolicy;
 use crate::setters::setters;
 
 /// The settings of one connection. Sizes are in bytes.
+///
+/// ```
+/// let config = thalweg_http2::Config::default().max_concurrent_streams(1000).max_frame_size(16_384);
+/// assert_eq!(config.max_concurrent_streams, 1000);
+/// ```
 #[derive(Clone, Debug)]
-pub struct Config {
-    /// The receive window of a stream, in bytes, advertised as SETTINGS_INITIAL_WINDOW_SIZE; at most
-    /// 2^31 - 1.
-    pub stream_window: u32,
-    /// The receive window of the connection, in bytes; at least 65,535 (RFC 9113 §6.9.2 lets no one start
 #[non_exhaustive]
-    /// lower).
+pub struct Config {
+    /// Receive window of a stream, advertised as SETTINGS_INITIAL_WINDOW_SIZE; 1 MiB by default, at most 2^31 - 1.
+    pub stream_window: u32,
+    /// Receive window of the connection; 4 MiB by default, from 65,535 (RFC 9113 §6.9.2: no connection starts lower) to
+    /// 2^31 - 1.
     pub connection_window: u32,
-    /// How much the peer may have this end hold of what it sent and the owner has not used up, in bytes, beyond what
-    /// the owner [needs](crate::Connection::need) of one stream. Above half of it streams begin with windows that all
-    /// of them together can have (64 KiB at most); above it only one stream at a time gets what its owner
-    /// needs; at twice as much and twice the connection's window, that window stays closed until something is used up.
+    /// How much of what it sent the peer may have this end buffer beyond what the owner
+    /// [needs](crate::Connection::need) of one stream; 16 MiB by default. Above half of it, new streams start with
+    /// windows that all of them together can have (64 KiB at most). Above it, only one stream at a time gets what its
+    /// owner needs. At twice this plus twice the connection's window, that window stays closed until something is used
+    /// up.
     pub held_max: usize,
-    /// The largest frame payload that the peer may send, in bytes: 16,384 to 16,777,215. Of frames other than DATA as
-    /// much may have to be kept until they are whole.
+    /// Largest frame payload that the peer may send; 128 KiB by default, 16,384 to 16,777,215. Frames other than DATA
+    /// may have to be buffered until they are complete.
     pub max_frame_size: u32,
-    /// The size of the HPACK table that the peer's encoder may use, in bytes.
+    /// Size of the HPACK table that the peer's encoder may use; 4,096 by default.
     pub header_table_size: u32,
-    /// The largest header list that is accepted, in bytes, counted as RFC 9113 §10.5.1 does: name, value and
-    /// 32 per field.
+    /// Largest header list that is accepted; 16 KiB by default. It counts as RFC 9113 §10.5.1 does: name, value and 32
+    /// for each field.
     pub max_header_list_size: u32,
-    /// How many streams the peer may have open at a time; servers advertise it.
+    /// How many streams the peer may have open at a time; 256 by default. Servers advertise it, and clients wait before
+    /// they open more. Further streams are refused by the protocol.
     pub max_concurrent_streams: u32,
-    /// How much is framed ahead of the socket per
-    /// [`Connection::take_output`](crate::Connection::take_output), in bytes.
+    /// How much is framed ahead of the socket for each [`Connection::take_output`](crate::Connection::take_output); 512
+    /// KiB by default.
     pub output_target: usize,
-    /// A stream whose send queue falls below this many bytes, having been above, becomes writable.
+    /// A stream becomes writable when its send queue falls below this size, having been above; 128 KiB by default.
     pub send_queue_low_water: usize,
-    /// How long the peer may take to acknowledge SETTINGS before the connection ends with SETTINGS_TIMEOUT.
+    /// Time for the peer to acknowledge SETTINGS; 10 s by default. On expiry the connection ends with SETTINGS_TIMEOUT.
     pub settings_timeout: Duration,
-    /// How long the second GOAWAY of a drain waits for the PING's acknowledgement.
+    /// Time for which the second GOAWAY of a drain waits for the acknowledgement of the PING; 5 s by default.
     pub drain_timeout: Duration,
     /// How often a server's client may send PINGs: beyond it the connection ends with ENHANCE_YOUR_CALM and
-    /// `too_many_pings`. Without one, PINGs are bounded by [`limits`](Self::limits) alone.
+    /// `too_many_pings`. `None`, the default: bounded by [`limits`](field@Self::limits) alone.
     pub ping_policy: Option<PingPolicy>,
     /// Bounds against abusive peers.
     pub limits: Limits,
 }
 
-impl Config {
-    /// The same within the bounds of RFC 9113 §6.5.2 and §6.9; `None` where it is.
-    pub(crate) fn fitted(&self) -> Option<Config> {
-        let stream_window = self.stream_window.min(WINDOW_MAX);
-        let connection_window = self.connection_window.clamp(WINDOW_DEFAULT, WINDOW_MAX);
-        let max_frame_size = self.max_frame_size.clamp(frame::MAX_FRAME_SIZE_MIN, frame::MAX_FRAME_SIZE_MAX);
 setters!(Config {
     stream_window: u32,
     connection_window: u32,
@@ -71,6 +71,12 @@ setters!(Config {
     limits: Limits,
 });
 
+impl Config {
+    /// The same within the bounds of RFC 9113 §6.5.2 and §6.9; `None` where it is.
+    pub(crate) fn fitted(&self) -> Option<Config> {
+        let stream_window = self.stream_window.min(WINDOW_MAX);
+        let connection_window = self.connection_window.clamp(WINDOW_DEFAULT, WINDOW_MAX);
+        let max_frame_size = self.max_frame_size.clamp(frame::MAX_FRAME_SIZE_MIN, frame::MAX_FRAME_SIZE_MAX);
         let is_fitting = stream_window == self.stream_window
             && connection_window == self.connection_window
             && max_frame_size == self.max_frame_size;

@@ -319,16 +319,14 @@ impl<T> Stream for Once<T> {
 }
 
 impl ChannelBuilder {
-    /// How many connections the channel keeps: a fixed number, or as many as help within bounds. By default
-    /// [`Lanes::adaptive`].
+    /// Sets the number of connections, [`ChannelConfig::lanes`](engine::ChannelConfig::lanes); [`Lanes::adaptive`] by
+    /// default.
     pub fn lanes(mut self, lanes: impl Into<Lanes>) -> Self {
         self.config.lanes = lanes.into();
         self
     }
 
-    /// A [service config] in JSON. What is understood of it: `connectionScaling.maxConnectionsPerSubchannel` (gRFC
-    /// A105), the most connections that the service wants of a client. It takes the place of the default cap of
-    /// [`Lanes::adaptive`], and lowers one that was set. Other fields are passed over.
+    /// Sets a service config in JSON, [`ChannelConfig::service_config`](engine::ChannelConfig::service_config).
     ///
     /// ```
     /// # fn main() -> Result<(), thalweg::channel::ConnectError> {
@@ -336,48 +334,48 @@ impl ChannelBuilder {
     /// let channel = thalweg::Channel::builder("localhost:50051").service_config(config).connect_lazy()?;
     /// # Ok(()) }
     /// ```
-    ///
-    /// [service config]: https://github.com/grpc/grpc/blob/master/doc/service_config.md
     pub fn service_config(mut self, json: impl Into<String>) -> Self {
         self.config.service_config = Some(json.into());
         self
     }
 
-    /// Time for one attempt to connect, from resolving the name to the server's HTTP/2 SETTINGS; 20 s by default.
+    /// Sets the time for one attempt to connect,
+    /// [`ChannelConfig::connect_timeout`](engine::ChannelConfig::connect_timeout); 20 s by default.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.config.connect_timeout = timeout;
         self
     }
 
-    /// Silence after which the kernel probes the server (TCP keepalive); off by default.
-    /// [`keepalive`](Self::keepalive) asks by HTTP/2, which also finds a server that hangs or a proxy that lost it.
+    /// Sets the silence after which the kernel probes the server,
+    /// [`TcpOptions::keepalive`](engine::TcpOptions::keepalive); off by default. [`keepalive`](Self::keepalive) asks by
+    /// HTTP/2, which also finds a server that hangs or a proxy that lost it.
     pub fn tcp_keepalive(mut self, time: Duration) -> Self {
         self.config.tcp.keepalive = Some(time);
         self
     }
 
-    /// Time between two probes of [`tcp_keepalive`](Self::tcp_keepalive) that are not acknowledged; the system's by
-    /// default.
+    /// Sets the time between two TCP keepalive probes,
+    /// [`TcpOptions::keepalive_interval`](engine::TcpOptions::keepalive_interval).
     pub fn tcp_keepalive_interval(mut self, interval: Duration) -> Self {
         self.config.tcp.keepalive_interval = Some(interval);
         self
     }
 
-    /// Unacknowledged probes of [`tcp_keepalive`](Self::tcp_keepalive) after which the connection is lost; the system's
-    /// number by default.
+    /// Sets how many unacknowledged probes end a connection,
+    /// [`TcpOptions::keepalive_retries`](engine::TcpOptions::keepalive_retries).
     pub fn tcp_keepalive_retries(mut self, retries: u32) -> Self {
         self.config.tcp.keepalive_retries = Some(retries);
         self
     }
 
-    /// Local address to connect from; the system's choice by default. Addresses of the other IP version are not tried.
+    /// Sets the local address to connect from, [`TcpOptions::local_address`](engine::TcpOptions::local_address).
     pub fn local_address(mut self, address: IpAddr) -> Self {
         self.config.tcp.local_address = Some(address);
         self
     }
 
-    /// How long the channel waits between two attempts to connect that fail; by gRPC's connection backoff unless said
-    /// otherwise: 1 s, then 1.6 times as long each time, 120 s at most, and a fifth more or less by chance.
+    /// Sets the time between two attempts to connect that fail,
+    /// [`ChannelConfig::backoff`](engine::ChannelConfig::backoff); gRPC's connection backoff by default.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -392,13 +390,13 @@ impl ChannelBuilder {
         self
     }
 
-    /// Put before Thalweg's own in the `user-agent` of calls: `name/version` of the application.
+    /// Sets `name/version` of the application, [`ChannelConfig::user_agent`](engine::ChannelConfig::user_agent).
     pub fn user_agent(mut self, application: impl Into<String>) -> Self {
         self.config.user_agent = application.into();
         self
     }
 
-    /// The `:authority` of calls, if it is not to follow from the target.
+    /// Sets the `:authority` of calls, [`ChannelConfig::authority`](engine::ChannelConfig::authority).
     pub fn authority(mut self, authority: impl Into<String>) -> Self {
         self.config.authority = Some(authority.into());
         self
@@ -459,7 +457,7 @@ impl ChannelBuilder {
         self
     }
 
-    /// Windows, frame size and limits of the connections.
+    /// Sets the HTTP/2 settings of the connections, [`ChannelConfig::http2`](engine::ChannelConfig::http2).
     pub fn http2(mut self, config: thalweg_engine::http2::Config) -> Self {
         self.config.http2 = config;
         self
@@ -508,10 +506,8 @@ impl ChannelBuilder {
         self
     }
 
-    /// Asks servers whether they are still there, by PINGs (gRFC A8), so that a connection that was cut in silence is
-    /// found while calls wait on it; never by default. The interval is at least 10 s, and is doubled when a server says
-    /// that it is pinged too much: gRPC's other servers permit one PING in five minutes unless they are told otherwise.
-    /// What a server has not acknowledged in the keepalive's timeout ends its connection, too (TCP_USER_TIMEOUT).
+    /// Sets when the channel sends PINGs to a silent server,
+    /// [`ChannelConfig::keepalive`](engine::ChannelConfig::keepalive); never by default.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -526,40 +522,28 @@ impl ChannelBuilder {
         self
     }
 
-    /// Closes connections that have had no call for so long; the next call connects anew. By default they stay: a timer
-    /// is what a call's cost would have in it.
+    /// Closes connections that have had no call for this time,
+    /// [`ChannelConfig::idle_timeout`](engine::ChannelConfig::idle_timeout); off by default.
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.config.idle_timeout = Some(timeout);
         self
     }
 
-    /// How long a connection on which nothing moves goes on trying to read before it sleeps; zero: not at all. By
-    /// default up to 30 µs, where small messages follow each other closely, and to look has paid lately.
-    ///
-    /// An answer that comes in that time is seen within about a microsecond, where waking a thread takes some tens.
-    /// What it costs is a whole processor for each thread that has such a connection, while calls come and for
-    /// `duration` after the last byte. Between two tries the other tasks of the thread have their turn. It is worth it
-    /// for few calls in flight on processors that are spare, best with a thread of its own for each
-    /// ([`threads`](Self::threads)) or on a single-threaded runtime: on one of several threads each try makes another
-    /// thread look for work.
+    /// Sets how long an idle connection busy-polls before it sleeps,
+    /// [`ChannelConfig::busy_poll`](engine::ChannelConfig::busy_poll); up to 30 µs by default, where that pays.
     pub fn busy_poll(mut self, duration: Duration) -> Self {
         self.config.busy_poll = Some(duration);
         self
     }
 
-    /// Runs the connections on `count` threads of the channel's own, in place of the runtime in which calls are made:
-    /// the callers' threads encode and decode messages, these ones move bytes. A lane stays on its thread, and threads
-    /// get equally many lanes, so more threads than lanes are of no use.
-    ///
-    /// The threads end when the channel has been dropped and its last call is over. A
-    /// [`connector`](Self::connector) runs on them too.
+    /// Runs the connections on `count` threads of the channel's own,
+    /// [`ChannelConfig::threads`](engine::ChannelConfig::threads).
     pub fn threads(mut self, count: usize) -> Self {
         self.config.threads = Some(count);
         self
     }
 
-    /// Keeps each of the [`threads`](Self::threads) on one of these processors, in turn; without `threads`, there is
-    /// one for each processor named. Only on Linux.
+    /// Pins the [`threads`](Self::threads) to these processors, [`ChannelConfig::cpus`](engine::ChannelConfig::cpus).
     pub fn pin(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
         self.config.cpus = cpus.into_iter().collect();
         self

@@ -170,74 +170,60 @@ impl ServerBuilder {
         self
     }
 
-    /// How many calls one connection may have at once; 256 by default. More are refused by the protocol, and wait at
-    /// the client.
+    /// Sets how many calls a connection may have at once,
+    /// [`max_concurrent_streams`](field@crate::http2::Config::max_concurrent_streams) of its [HTTP/2
+    /// settings](Self::http2).
     pub fn max_concurrent_streams(mut self, streams: u32) -> Self {
         self.config.http2.max_concurrent_streams = streams;
         self
     }
 
-    /// How many connections there may be at once; any number by default. Where all places are taken, a new connection
-    /// is closed, and the one that has had no call for the longest time as well, so that there is room for the next.
-    ///
-    /// Whatever this is, a process that has as many files open as it may ends idle connections for new ones.
+    /// Sets the maximum number of connections, [`ServerConfig::max_connections`]; unlimited by default.
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.config.max_connections = Some(connections);
         self
     }
 
-    /// How many connections one IP address may have at once; any number by default. What is more is closed. Clients
-    /// behind one proxy are one address; those that come by a UNIX socket have none, and are not counted.
+    /// Sets the maximum number of connections of one IP address, [`ServerConfig::max_connections_per_address`];
+    /// unlimited by default.
     pub fn max_connections_per_address(mut self, connections: usize) -> Self {
         self.config.max_connections_per_address = Some(connections);
         self
     }
 
-    /// How long a connection may be without a call; for ever by default. The client is asked to go then (GOAWAY), and
-    /// connects anew for its next call. To the second.
+    /// Sets the maximum time of a connection without a call, [`ServerConfig::max_connection_idle`]; unlimited by
+    /// default.
     pub fn max_connection_idle(mut self, idle: Duration) -> Self {
         self.config.max_connection_idle = Some(idle);
         self
     }
 
-    /// How long a connection may be there, with a tenth more or less by chance; for ever by default. The client is
-    /// asked to go then (GOAWAY), and connects anew for its next call: behind a load balancer, that is how new servers
-    /// get their share (gRFC [A9]). To the second.
-    ///
-    /// [A9]: https://github.com/grpc/proposal/blob/master/A9-server-side-conn-mgt.md
+    /// Sets the maximum age of a connection, [`ServerConfig::max_connection_age`]; unlimited by default.
     pub fn max_connection_age(mut self, age: Duration) -> Self {
         self.config.max_connection_age = Some(age);
         self
     }
 
-    /// How long calls may go on when their connection has come to its
-    /// [age](Self::max_connection_age); as long as they take by default. What is left then is cut off.
+    /// Sets the time for calls on a connection that has reached its maximum age,
+    /// [`ServerConfig::max_connection_age_grace`]; unlimited by default.
     pub fn max_connection_age_grace(mut self, grace: Duration) -> Self {
         self.config.max_connection_age_grace = Some(grace);
         self
     }
 
-    /// When clients are asked whether they are still there; by default after two hours in which nothing came. What a
-    /// client has not acknowledged in the keepalive's timeout ends its connection as well (TCP_USER_TIMEOUT), if this
-    /// is set. To the second.
+    /// Sets when the server sends PINGs to silent clients, [`ServerConfig::keepalive`]; after two hours by default.
     pub fn keepalive(mut self, keepalive: Keepalive) -> Self {
         self.config.keepalive = Some(keepalive);
         self
     }
 
-    /// Sets TCP keepalive on the connections that the server accepts; on by default, with the times of
-    /// [`TcpKeepalive::default`](TcpKeepalive). `None` leaves it to the system, where it is mostly off: a client that
-    /// vanished is then found by [`keepalive`](Self::keepalive) over HTTP/2, and over HTTP/1.1 not before something is
-    /// sent to it. It does not change sockets that the application accepted itself.
+    /// Sets TCP keepalive of accepted connections, [`ServerConfig::tcp_keepalive`]; on by default.
     pub fn tcp_keepalive(mut self, keepalive: impl Into<Option<TcpKeepalive>>) -> Self {
         self.config.tcp_keepalive = keepalive.into();
         self
     }
 
-    /// How often clients may ask whether the server is still there, by PINGs (gRFC A8, as grpc-go's
-    /// `EnforcementPolicy`); by default every five minutes, and every two hours without a call. Who asks more often,
-    /// while nothing is answered, is sent away with GOAWAY, ENHANCE_YOUR_CALM and `too_many_pings`, and pings half as
-    /// often when it comes again. Set it to what the clients' own [`Keepalive`] has.
+    /// Sets how often clients may send PINGs, [`ServerConfig::keepalive_policy`]; every five minutes by default.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -252,90 +238,69 @@ impl ServerBuilder {
         self
     }
 
-    /// How long a header block, and any frame but DATA, may take from its first byte to its last; 10 s by default. Its
-    /// connection is ended then.
+    /// Sets the time for a header block to arrive, [`ServerConfig::header_timeout`]; 10 s by default.
     pub fn header_timeout(mut self, timeout: Duration) -> Self {
         self.config.header_timeout = timeout;
         self
     }
 
-    /// How long the message of a request may take to come, and a second more for each KiB of it; 30 s by default.
-    /// `None`: as long as it takes. The call ends with CANCELLED then. Between two messages of a stream no time runs,
-    /// nor while the client may not send because others of its calls go before.
+    /// Sets the time for a request's message to arrive, [`ServerConfig::request_timeout`]; 30 s by default.
     pub fn request_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.config.request_timeout = timeout;
         self
     }
 
-    /// Sets how far a client may be behind the least rate at which it has to take what waits for it, 1 KiB a second;
-    /// 60 s by default. Its stream is reset then, or its connection closed if that is what holds the data up. Nothing
-    /// is demanded of streams that have nothing to send. `None` demands nothing, even beyond
-    /// [`max_connection_memory`](Self::max_connection_memory).
+    /// Sets how far a client may be behind in reading, [`ServerConfig::reply_timeout`]; 60 s by default.
     pub fn reply_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.config.reply_timeout = timeout;
         self
     }
 
-    /// How many bytes one client may have its connection hold: of requests whose handlers have not read them, beyond
-    /// one message, and of responses that the client has not taken; 16 MiB by default. Clients are slowed down by their
-    /// windows, and handlers wait before they make a response. While the client receives nothing, one more handler runs
-    /// after 1 s, 2 s, 4 s, up to 16 s, because the client may read that response first. The server closes a connection
-    /// that buffers more, and whose client is 20 s behind the rate of [`reply_timeout`](Self::reply_timeout).
+    /// Sets how many bytes a client may make its connection buffer, [`held_max`](field@crate::http2::Config::held_max)
+    /// of its [HTTP/2 settings](Self::http2); 16 MiB by default. At the limit, handlers wait before they make a
+    /// response. While the client reads nothing, one more handler runs after 1 s, 2 s, 4 s, up to 16 s, because the
+    /// client may read that response first. The server closes a connection that buffers more, and whose client is 20 s
+    /// behind the rate of [`reply_timeout`](Self::reply_timeout).
     pub fn max_connection_memory(mut self, bytes: usize) -> Self {
         self.config.http2.held_max = bytes;
         self
     }
 
-    /// How many bytes all connections together may hold so; by default a quarter of what the process may use (the
-    /// machine's memory, or its control group's). At three quarters of it each connection has a budget of 1 MiB. When
-    /// it is used up, handlers wait before they make a response. Connections that take next to nothing of theirs are
-    /// ended to make room, and so are those with the most requests where requests use it up.
+    /// Sets how many bytes all connections together may make the server buffer, [`ServerConfig::max_memory`]; a quarter
+    /// of the process's memory by default.
     pub fn max_memory(mut self, bytes: usize) -> Self {
         self.config.max_memory = Some(bytes);
         self
     }
 
-    /// Windows, frame size and limits of the connections; all but their `ping_policy`, which is that of
-    /// [`keepalive_policy`](Self::keepalive_policy).
+    /// Sets the HTTP/2 settings of the connections, [`ServerConfig::http2`].
     pub fn http2(mut self, config: thalweg_engine::http2::Config) -> Self {
         self.config.http2 = config;
         self
     }
 
-    /// How long calls may go on after the server was told to stop; 30 s by default. What is left is cut off.
+    /// Sets the time for calls in flight at a shutdown, [`ServerConfig::shutdown_grace`]; 30 s by default.
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
         self.config.shutdown_grace = grace;
         self
     }
 
-    /// How long a connection on which nothing moves goes on trying to read before it sleeps; zero: not at all. By
-    /// default up to 30 µs, where small messages follow each other closely, and to look has paid lately.
-    ///
-    /// A call that comes in that time is seen within about a microsecond, where waking a thread takes some tens. What
-    /// it costs is a whole processor for each thread that has such a connection, while calls come and for `duration`
-    /// after the last byte. Between two tries the other connections and tasks of the thread have their turn. It is
-    /// worth it for few calls in flight on processors that are spare, best with [`threads`](Self::threads) or on a
-    /// single-threaded runtime: on one of several threads each try makes another thread look for work.
+    /// Sets how long an idle connection busy-polls before it sleeps, [`ServerConfig::busy_poll`]; up to 30 µs by
+    /// default, where that pays.
     pub fn busy_poll(mut self, duration: Duration) -> Self {
         self.config.busy_poll = Some(duration);
         self
     }
 
-    /// Serves on `count` threads of the server's own, each with a runtime, in place of the runtime that
-    /// [`bind`](Self::bind) is called in, which then only accepts. A connection stays on its thread, the one that had
-    /// the fewest when it came, and its calls' handlers run there: one that computes for long delays all others of the
-    /// thread.
-    ///
-    /// The threads end with [`BoundServer::serve_until`]. They are for sockets that are listened on;
-    /// [`serve_connection`](Self::serve_connection) and [`serve_incoming`](Self::serve_incoming) stay where they are
-    /// called.
+    /// Serves on `count` threads of the server's own, [`ServerConfig::threads`]. They are for sockets that are listened
+    /// on; [`serve_connection`](Self::serve_connection) and [`serve_incoming`](Self::serve_incoming) stay where they
+    /// are called.
     pub fn threads(mut self, count: usize) -> Self {
         self.config.threads = Some(count);
         self
     }
 
-    /// Keeps each of the [`threads`](Self::threads) on one of these processors, in turn; without `threads`, there is
-    /// one for each processor named. Only on Linux.
+    /// Pins the [`threads`](Self::threads) to these processors, [`ServerConfig::cpus`].
     pub fn pin(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
         self.config.cpus = cpus.into_iter().collect();
         self
@@ -353,8 +318,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Whether each call has the [`ConnectionInfo`](crate::ConnectionInfo) of its connection in the extensions of its
-    /// request, as an `Arc`. By default those have it that come over TLS: it costs two allocations a call.
+    /// Sets whether each request has the [`ConnectionInfo`](crate::ConnectionInfo) of its connection in its extensions,
+    /// as an `Arc`, [`ServerConfig::connection_info`]; over TLS only by default.
     pub fn connection_info(mut self, tell: bool) -> Self {
         self.config.connection_info = Some(tell);
         self
@@ -390,14 +355,10 @@ impl ServerBuilder {
     /// ```no_run
     /// # use thalweg::Server;
     /// # async fn example(told_to_stop: impl Future<Output = ()>) -> Result<(), Box<dyn std::error::Error>> {
-        Ok(())
     /// Server::builder().serve_with_shutdown("127.0.0.1:50051".parse()?, told_to_stop).await?;
     /// # Ok(()) }
     /// ```
     ///
-    ///
-    /// # Errors
-    /// As [`serve_connection`](Self::serve_connection), before the first stream is taken.
     /// # Errors
     /// As [`bind`](Self::bind) and [`BoundServer::serve_until`].
     pub async fn serve_with_shutdown(
@@ -408,7 +369,6 @@ impl ServerBuilder {
         Ok(self.bind(address).await?.serve_until(shutdown).await?)
     }
 
-        Ok(())
     /// Takes the addresses. From here on clients can connect; they are answered once the server serves.
     ///
     /// # Errors
@@ -430,10 +390,14 @@ impl ServerBuilder {
     {
         let (config, router) = self.into_parts()?;
         engine::server::serve_connection(config, router, io).await;
+        Ok(())
     }
 
     /// Serves byte streams from any source, as [`BoundServer::serve_until`] does with sockets: until `shutdown` is
     /// ready and the connections there were are drained, or until `incoming` has ended and its connections are over.
+    ///
+    /// # Errors
+    /// As [`serve_connection`](Self::serve_connection), before the first stream is taken.
     pub async fn serve_incoming<IO>(
         self,
         incoming: impl Stream<Item = IO>,
@@ -441,11 +405,10 @@ impl ServerBuilder {
     ) -> Result<(), BindError>
     where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        #[cfg(feature = "tls")]
-        told.field("tls", &self.tls);
     {
         let (config, router) = self.into_parts()?;
         engine::server::serve_incoming(config, router, incoming, shutdown).await;
+        Ok(())
     }
 }
 
@@ -478,6 +441,8 @@ pub enum ServerError {
 impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut told = f.debug_struct("ServerBuilder");
+        #[cfg(feature = "tls")]
+        told.field("tls", &self.tls);
         #[cfg(feature = "web")]
         told.field("web", &self.web);
         told.field("services", &self.services.len())

@@ -56,12 +56,9 @@ impl Keepalive {
     }
 }
 
-/// How often the clients of a server may ask whether it is still there, by gRFC [A8]: five minutes between two PINGs
-/// while there are calls, and two hours without, unless it says otherwise.
-///
-/// A PING that comes sooner is a strike. Two are forgiven, and what the server sends of an answer wipes out all before
-/// it, so that only who asks and asks while nothing is answered comes to the third: its connection ends with
-/// ENHANCE_YOUR_CALM and `too_many_pings`, which gRPC's clients answer by doubling their interval.
+/// How often the clients of a server may send PINGs (gRFC [A8]): every five minutes while there are calls, and every
+/// two hours without, by default. Strikes are counted as by [`PingPolicy`]; gRPC's clients answer the `too_many_pings`
+/// at the third by doubling their interval.
 ///
 /// [A8]: https://github.com/grpc/proposal/blob/master/A8-client-side-keepalive.md
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

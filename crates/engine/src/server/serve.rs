@@ -27,56 +27,89 @@ use crate::status::{Code, Status};
 #[cfg(feature = "tls")]
 use crate::tls::{ServerTls, ServerTlsConfig, TlsError};
 
-/// How a server is set up. A face gives each field the words in which its users know it.
+/// Settings of a server, each documented here: the builders of API layers link to its field.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerConfig {
-    /// Windows, frame size and limits of the connections.
+    /// HTTP/2 settings of the connections. Their `ping_policy` is that of [`keepalive_policy`](Self::keepalive_policy).
     pub http2: thalweg_http2::Config,
-    /// How long calls may go on after the server was told to stop; 30 s.
+    /// Time for the calls in flight when the server is told to stop; 30 s by default. Calls that take longer are cut
+    /// off.
     pub shutdown_grace: Duration,
-    /// How long a connection on which nothing moves goes on trying to read before it sleeps; zero: it sleeps at once.
-    /// `None`: up to 30 µs where that has paid, which is where little moves, and comes closely.
+    /// Time for which an idle connection busy-polls before it sleeps. Zero turns busy-polling off. `None`, the default,
+    /// busy-polls for up to 30 µs where small messages follow each other closely and recent polls have succeeded.
+    ///
+    /// A call that arrives in that time is seen within about a microsecond; waking a thread takes tens. The price is a
+    /// whole processor for each thread that has such a connection, while calls come and for this time after the last
+    /// byte. Between two polls, the other connections and tasks of the thread run. It pays for few calls in flight on
+    /// spare processors, best with [`threads`](Self::threads) or on a single-threaded runtime: on one of several
+    /// threads, each poll makes another thread look for work.
     pub busy_poll: Option<Duration>,
-    /// How many connections there may be; any number. Where all places are taken, a new connection is closed, and so is
-    /// the one that has had no call for the longest time, to make room for the next.
+    /// Maximum number of connections; unlimited by default. At the limit, a new connection is closed, and so is the one
+    /// that has been idle for the longest time, to make room for the next.
+    ///
+    /// Regardless of this limit, idle connections are closed when the process runs out of file descriptors.
     pub max_connections: Option<usize>,
-    /// How many of them one IP address may have; any number. What is more is closed.
+    /// Maximum number of connections of one IP address; unlimited by default. Further ones are closed. Clients behind
+    /// one proxy share an address; clients on UNIX sockets have none and are not counted.
     pub max_connections_per_address: Option<usize>,
-    /// How long a connection may be without a call; for ever. It is asked to go then (GOAWAY).
+    /// Maximum time of a connection without a call; unlimited by default. On expiry the server sends GOAWAY, and the
+    /// client connects again for its next call. Exact to the second.
     pub max_connection_idle: Option<Duration>,
-    /// How long a connection may be there, with a tenth more or less by chance; for ever. It is asked to go then.
+    /// Maximum age of a connection, with ±10 % jitter; unlimited by default. On expiry the server sends GOAWAY, and the
+    /// client connects again for its next call: behind a load balancer, new servers get their share in this way (gRFC
+    /// [A9]). Exact to the second.
+    ///
+    /// [A9]: https://github.com/grpc/proposal/blob/master/A9-server-side-conn-mgt.md
     pub max_connection_age: Option<Duration>,
-    /// How long calls may go on that a connection has when it has come to its age; as long as they take.
+    /// Time for the calls in flight on a connection that has reached its
+    /// [`max_connection_age`](Self::max_connection_age); unlimited by default. Calls that take longer are cut off.
     pub max_connection_age_grace: Option<Duration>,
-    /// When clients are asked whether they are still there; after two hours in which nothing came.
+    /// When the server sends PINGs to silent clients; after two hours by default. If it is set, a connection also ends
+    /// when its client has not acknowledged data for the keepalive's timeout (TCP_USER_TIMEOUT). Exact to the second.
     pub keepalive: Option<Keepalive>,
-    /// How often clients may ask whether the server is; every five minutes, and every two hours without a call.
+    /// How often clients may send PINGs (gRFC A8, as grpc-go's `EnforcementPolicy`); by default every five minutes, and
+    /// every two hours without a call. A client that sends more, while it gets no responses, receives GOAWAY with
+    /// ENHANCE_YOUR_CALM and `too_many_pings`, and halves its rate when it connects again. Set it to the clients' own
+    /// [`Keepalive`].
     pub keepalive_policy: KeepalivePolicy,
-    /// Whether the kernel asks clients over TCP if they are still there; see [`TcpKeepalive`] for its defaults. It
-    /// holds for sockets that the server itself accepts. `None`: it does not.
+    /// TCP keepalive of the connections that the server accepts; on by default, with the times of
+    /// [`TcpKeepalive::default`]. `None` leaves it to the system, where it is mostly off: a client that vanished is
+    /// then found by [`keepalive`](Self::keepalive) over HTTP/2, and over HTTP/1.1 only when something is sent to it.
+    /// It does not apply to sockets that the application accepted itself.
     pub tcp_keepalive: Option<TcpKeepalive>,
-    /// How long a header block, and any frame but DATA, may take from its first byte to its last; 10 s.
+    /// Time for a header block, and for any frame but DATA, from its first byte to its last; 10 s by default. On expiry
+    /// the connection is closed.
     pub header_timeout: Duration,
-    /// How long a request's message may take to come, and a second more for each KiB of it; 30 s. While it may not
-    /// come, because others of its connection go before, its time stands still. `None`: as long as it takes.
+    /// Time for a request's message to arrive, plus a second for each KiB of it; 30 s by default, unlimited if `None`.
+    /// On expiry the call ends with CANCELLED. The clock stops between two messages of a stream, and while the client
+    /// may not send because others of its calls go before.
     pub request_timeout: Option<Duration>,
-    /// How far a client may be behind the least rate at which it has to take what waits for it, 1 KiB a second; 60 s.
-    /// `None`: nothing is demanded.
+    /// How far a client may be behind the minimum rate at which it must read what waits for it, 1 KiB a second; 60 s by
+    /// default. On expiry its stream is reset, or its connection closed if that is what holds the data up. Streams that
+    /// have nothing to send are exempt. `None` demands nothing, even beyond the connection's
+    /// [`held_max`](field@thalweg_http2::Config::held_max).
     pub reply_timeout: Option<Duration>,
-    /// How many bytes peers may have all connections hold: of requests that handlers have not read, and of answers
-    /// that clients have not; a quarter of what the process may use.
+    /// Maximum bytes that all connections may make the server buffer: requests that handlers have not read, and
+    /// responses that clients have not read. By default a quarter of the memory of the process (the machine's, or its
+    /// control group's). At three quarters of the maximum each connection has a budget of 1 MiB. At the maximum,
+    /// handlers wait before they make a response. To make room, the server closes connections that read next to
+    /// nothing, and those with the most requests if requests use it up.
     pub max_memory: Option<usize>,
-    /// Threads of the server's own; none.
+    /// Threads of the server's own, each with a runtime, that run the connections and their handlers instead of the
+    /// runtime that binds, which then only accepts. `None`, the default, has none. A new connection goes to the thread
+    /// with the fewest and stays there: a handler that computes for long delays all others of its thread. The threads
+    /// end with [`BoundServer::serve_until`]. They serve listening sockets only.
     pub threads: Option<usize>,
-    /// The processors that they are kept on, in turn; any.
+    /// Processors that the [`threads`](Self::threads) are pinned to, in turn; any by default. Without `threads`, there
+    /// is one thread for each processor named. Linux only.
     pub cpus: Vec<usize>,
     /// Told when the server begins to drain; a face keeps a clone for those who want to know.
     pub draining: Draining,
-    /// Whether calls are told of the connection that they come by ([`ConnectionInfo`](crate::ConnectionInfo)); those
-    /// over TLS alone.
+    /// Whether each request has the [`ConnectionInfo`](crate::ConnectionInfo) of its connection, which costs two
+    /// allocations a call. `None`, the default: over TLS only.
     pub connection_info: Option<bool>,
-    /// What the port has beside gRPC; nothing.
+    /// Handler of what is not gRPC on the same port; none by default.
     pub beside: Option<Beside>,
     #[cfg(feature = "tls")]
     tls: Option<ServerTls>,
@@ -333,6 +366,10 @@ pub enum BindError {
     /// The server's own threads can't run.
     #[error("the server's threads: {0}")]
     Threads(#[from] ExecutorError),
+    /// TLS can't be set up.
+    #[cfg(feature = "tls")]
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// What the port shall have beside gRPC can't be set up.
     #[error("what is beside gRPC: {0}")]
     Beside(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -365,10 +402,6 @@ pub struct ServeError {
 }
 
 impl BoundServer {
-    /// TLS can't be set up.
-    #[cfg(feature = "tls")]
-    #[error(transparent)]
-    Tls(#[from] TlsError),
     /// The addresses, with the ports that the system chose where port 0 was asked for.
     pub fn local_addresses(&self) -> &[ListenAddress] {
         &self.local

@@ -150,27 +150,28 @@ impl Endpoint {
         self
     }
 
-    /// Time for one attempt to connect, from resolving the name to the server's HTTP/2 SETTINGS; 20 s by default.
+    /// Sets the time for one attempt to connect,
+    /// [`ChannelConfig::connect_timeout`](thalweg_engine::ChannelConfig::connect_timeout); 20 s by default.
     pub fn connect_timeout(self, dur: Duration) -> Self {
         Self { connect_timeout: Some(dur), ..self }
     }
 
-    /// How long nothing may move on a connection before TCP asks whether the other end is still there; never by
-    /// default.
+    /// Sets the silence after which the kernel probes the server,
+    /// [`TcpOptions::keepalive`](thalweg_engine::TcpOptions::keepalive); off by default.
     pub fn tcp_keepalive(mut self, tcp_keepalive: Option<Duration>) -> Self {
         self.tcp.keepalive = tcp_keepalive;
         self
     }
 
-    /// How long TCP waits before it asks again; as the system has it by default. For connections with
-    /// [`tcp_keepalive`](Self::tcp_keepalive).
+    /// Sets the time between two such probes,
+    /// [`TcpOptions::keepalive_interval`](thalweg_engine::TcpOptions::keepalive_interval).
     pub fn tcp_keepalive_interval(mut self, tcp_keepalive_interval: Option<Duration>) -> Self {
         self.tcp.keepalive_interval = tcp_keepalive_interval;
         self
     }
 
-    /// How often TCP asks in vain before the connection is lost; as the system has it by default. For connections with
-    /// [`tcp_keepalive`](Self::tcp_keepalive).
+    /// Sets how many unacknowledged probes end a connection,
+    /// [`TcpOptions::keepalive_retries`](thalweg_engine::TcpOptions::keepalive_retries).
     pub fn tcp_keepalive_retries(mut self, tcp_keepalive_retries: Option<u32>) -> Self {
         self.tcp.keepalive_retries = tcp_keepalive_retries;
         self
@@ -189,14 +190,16 @@ impl Endpoint {
         self
     }
 
-    /// The flow-control window of a stream to begin with (SETTINGS_INITIAL_WINDOW_SIZE), in bytes; at most 2^31 - 1.
-    /// `None` is Thalweg's 1 MiB.
+    /// Sets the flow-control window of a stream,
+    /// [`Config::stream_window`](field@thalweg_engine::http2::Config::stream_window). `None` is the default, 1 MiB.
     pub fn initial_stream_window_size(mut self, sz: impl Into<Option<u32>>) -> Self {
         self.http2.stream_window = sz.into();
         self
     }
 
-    /// The flow-control window of a connection, in bytes: 65,535 to 2^31 - 1. `None` is Thalweg's 4 MiB.
+    /// Sets the flow-control window of a connection,
+    /// [`Config::connection_window`](field@thalweg_engine::http2::Config::connection_window). `None` is the default, 4
+    /// MiB.
     pub fn initial_connection_window_size(mut self, sz: impl Into<Option<u32>>) -> Self {
         self.http2.connection_window = sz.into();
         self
@@ -243,24 +246,26 @@ impl Endpoint {
         }
     }
 
-    /// Whether TCP sends what it is given at once (TCP_NODELAY), which it does by default.
+    /// Sets TCP_NODELAY, [`TcpOptions::nodelay`](thalweg_engine::TcpOptions::nodelay); set by default.
     pub fn tcp_nodelay(mut self, enabled: bool) -> Self {
         self.tcp.nodelay = enabled;
         self
     }
 
-    /// How long nothing may come from the server before it is asked whether it is still there, by a PING; never by
-    /// default. At least 10 s, as gRFC A8 has it.
+    /// Sets the silence after which the server gets a PING,
+    /// [`ChannelConfig::keepalive`](thalweg_engine::ChannelConfig::keepalive); never by default.
     pub fn http2_keep_alive_interval(self, interval: Duration) -> Self {
         Self { keep_alive_interval: Some(interval), ..self }
     }
 
-    /// How long the server may take to answer such a PING; 20 s by default.
+    /// Sets how long the server may take to answer such a PING,
+    /// [`Keepalive::timeout`](field@thalweg_engine::Keepalive::timeout); 20 s by default.
     pub fn keep_alive_timeout(self, duration: Duration) -> Self {
         Self { keep_alive_timeout: Some(duration), ..self }
     }
 
-    /// Whether PINGs are sent while there is no call; not by default.
+    /// Sets whether PINGs are sent while there is no call,
+    /// [`Keepalive::without_calls`](field@thalweg_engine::Keepalive::without_calls); off by default.
     pub fn keep_alive_while_idle(self, enabled: bool) -> Self {
         Self { keep_alive_while_idle: enabled, ..self }
     }
@@ -270,13 +275,15 @@ impl Endpoint {
         self
     }
 
-    /// The size of the HPACK table that the server's encoder may use, in bytes; 4,096 by default.
+    /// Sets the size of the HPACK table that the server's encoder may use,
+    /// [`Config::header_table_size`](field@thalweg_engine::http2::Config::header_table_size); 4,096 bytes by default.
     pub fn http2_header_table_size(mut self, size: u32) -> Self {
         self.http2.header_table_size = Some(size);
         self
     }
 
-    /// The largest header list that is accepted, in bytes; 16 KiB by default.
+    /// Sets the largest header list that is accepted,
+    /// [`Config::max_header_list_size`](field@thalweg_engine::http2::Config::max_header_list_size); 16 KiB by default.
     pub fn http2_max_header_list_size(mut self, size: u32) -> Self {
         self.http2.max_header_list_size = Some(size);
         self
@@ -302,7 +309,8 @@ impl Endpoint {
         self
     }
 
-    /// The largest frame that the server may send, in bytes: 16,384 to 16,777,215. `None` is Thalweg's 128 KiB.
+    /// Sets the largest frame that the server may send,
+    /// [`Config::max_frame_size`](field@thalweg_engine::http2::Config::max_frame_size). `None` is the default, 128 KiB.
     #[must_use]
     pub fn max_frame_size(mut self, frame_size: impl Into<Option<u32>>) -> Self {
         self.http2.max_frame_size = frame_size.into();
@@ -334,7 +342,8 @@ impl Endpoint {
         Self { executor: Arc::new(executor), ..self }
     }
 
-    /// The address of this machine that connections come from; the system's choice by default.
+    /// Sets the local address to connect from,
+    /// [`TcpOptions::local_address`](thalweg_engine::TcpOptions::local_address).
     pub fn local_address(mut self, addr: Option<IpAddr>) -> Self {
         self.tcp.local_address = addr;
         self

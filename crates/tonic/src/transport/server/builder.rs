@@ -117,50 +117,54 @@ impl<L> Server<L> {
         self
     }
 
-    /// The flow-control window of a stream to begin with (SETTINGS_INITIAL_WINDOW_SIZE), in bytes; at most 2^31 - 1.
-    /// `None` is Thalweg's 1 MiB.
+    /// Sets the flow-control window of a stream,
+    /// [`Config::stream_window`](field@thalweg_engine::http2::Config::stream_window). `None` is the default, 1 MiB.
     #[must_use]
     pub fn initial_stream_window_size(mut self, sz: impl Into<Option<u32>>) -> Self {
         self.http2.stream_window = sz.into();
         self
     }
 
-    /// The flow-control window of a connection, in bytes: 65,535 to 2^31 - 1. `None` is Thalweg's 4 MiB.
+    /// Sets the flow-control window of a connection,
+    /// [`Config::connection_window`](field@thalweg_engine::http2::Config::connection_window). `None` is the default, 4
+    /// MiB.
     #[must_use]
     pub fn initial_connection_window_size(mut self, sz: impl Into<Option<u32>>) -> Self {
         self.http2.connection_window = sz.into();
         self
     }
 
-    /// How many calls a connection may have open at a time (SETTINGS_MAX_CONCURRENT_STREAMS). `None` is Thalweg's 256.
+    /// Sets how many calls a connection may have at once,
+    /// [`Config::max_concurrent_streams`](field@thalweg_engine::http2::Config::max_concurrent_streams). `None` is the
+    /// default, 256.
     #[must_use]
     pub fn max_concurrent_streams(mut self, max: impl Into<Option<u32>>) -> Self {
         self.http2.max_concurrent_streams = max.into();
         self
     }
 
-    /// How long a connection may be there, with a tenth more or less by chance; for ever by default. It is asked to go
-    /// then (GOAWAY).
+    /// Sets the maximum age of a connection, [`ServerConfig::max_connection_age`]; unlimited by default.
     #[must_use]
     pub fn max_connection_age(self, max_connection_age: Duration) -> Self {
         Self { max_connection_age: Some(max_connection_age), ..self }
     }
 
-    /// How long calls may go on that a connection has when it has come to its
-    /// [age](Self::max_connection_age); as long as they take by default.
+    /// Sets the time for calls on a connection that has reached its maximum age,
+    /// [`ServerConfig::max_connection_age_grace`]; unlimited by default.
     #[must_use]
     pub fn max_connection_age_grace(self, max_connection_age_grace: Duration) -> Self {
         Self { max_connection_age_grace: Some(max_connection_age_grace), ..self }
     }
 
-    /// How long nothing may come from a client before it is asked whether it is still there, by a PING; `None` is
-    /// Thalweg's two hours.
+    /// Sets the silence after which a client gets a PING, [`ServerConfig::keepalive`]. `None` is the default, two
+    /// hours.
     #[must_use]
     pub fn http2_keepalive_interval(self, http2_keepalive_interval: Option<Duration>) -> Self {
         Self { keepalive_interval: http2_keepalive_interval, ..self }
     }
 
-    /// How long a client may take to answer such a PING; 20 s by default, and with `None` as it was.
+    /// Sets how long a client may take to answer such a PING, [`Keepalive::timeout`](field@Keepalive::timeout); 20 s by
+    /// default. `None` changes nothing.
     #[must_use]
     pub fn http2_keepalive_timeout(self, http2_keepalive_timeout: Option<Duration>) -> Self {
         Self { keepalive_timeout: http2_keepalive_timeout.or(self.keepalive_timeout), ..self }
@@ -217,14 +221,17 @@ impl<L> Server<L> {
         self
     }
 
-    /// The largest header list that is accepted, in bytes. `None` is Thalweg's 16 KiB.
+    /// Sets the largest header list that is accepted,
+    /// [`Config::max_header_list_size`](field@thalweg_engine::http2::Config::max_header_list_size). `None` is the
+    /// default, 16 KiB.
     #[must_use]
     pub fn http2_max_header_list_size(mut self, max: impl Into<Option<u32>>) -> Self {
         self.http2.max_header_list_size = max.into();
         self
     }
 
-    /// The largest frame that a client may send, in bytes: 16,384 to 16,777,215. `None` is Thalweg's 128 KiB.
+    /// Sets the largest frame that a client may send,
+    /// [`Config::max_frame_size`](field@thalweg_engine::http2::Config::max_frame_size). `None` is the default, 128 KiB.
     #[must_use]
     pub fn max_frame_size(mut self, frame_size: impl Into<Option<u32>>) -> Self {
         self.http2.max_frame_size = frame_size.into();
