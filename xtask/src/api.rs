@@ -11,8 +11,7 @@ use crate::job::Job;
 use crate::metadata::Metadata;
 use crate::{files, log, workspace};
 
-/// Those whose versions are a promise; see `docs/upgrading.md`. Of `thalweg-engine` and `thalweg-http2` that is what
-/// `thalweg` shows under its own name.
+/// Those whose versions are a promise; see `docs/upgrading.md`.
 const LIBRARIES: &[&str] = &[
     "thalweg",
     "thalweg-build",
@@ -26,6 +25,9 @@ const LIBRARIES: &[&str] = &[
     "thalweg-tonic",
     "thalweg-web",
 ];
+
+/// Of these, only what the others re-export is promised.
+const PARTS: &[&str] = &["thalweg-engine", "thalweg-http2"];
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     arguments.finish()?;
@@ -76,9 +78,14 @@ fn write(folder: &Path) -> Result<Vec<(PathBuf, usize)>> {
         let document = document.env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", &target);
         document.builds(20).run()?;
     }
+    let json = |library: &str| target.join("doc").join(format!("{}.json", library.replace('-', "_")));
     let list = |library: &&str| {
-        let json = target.join("doc").join(format!("{}.json", library.replace('-', "_")));
-        let text = Job::new(target.join("debug/api-listing")).arg(json).quiet_text().map_err(|failure| {
+        let mut listing = Job::new(target.join("debug/api-listing")).arg(json(library));
+        if PARTS.contains(library) {
+            let others = LIBRARIES.iter().filter(|other| !PARTS.contains(other));
+            listing = listing.args(others.map(|other| json(other)));
+        }
+        let text = listing.quiet_text().map_err(|failure| {
             missing!(
                 "a list of what is public in {library}: {failure}. rustdoc's JSON changes with Rust, and the program \
                  that reads it knows one form of it: see {}",
