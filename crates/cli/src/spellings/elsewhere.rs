@@ -15,7 +15,8 @@ const fn call(flags: &'static [&'static str], answer: &'static str) -> Elsewhere
     Elsewhere { command: "call", flags, answer }
 }
 
-/// The flags of ghz, oha and hey for `load`, and of grpcurl for `call`. `docs/flags.md` lists the same.
+/// The flags of ghz, oha and hey for `load`, and of grpcurl for `call`. `docs/load.md` and `docs/call.md` list the
+/// same.
 pub(super) const ELSEWHERE: &[Elsewhere] = &[
     load(&["data-file", "D"], "use -d @FILE"),
     load(&["binary", "binary-file", "b", "B"], "use -I binary with -d @FILE or -d @-"),
