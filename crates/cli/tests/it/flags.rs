@@ -39,7 +39,7 @@ fn cells(row: &str) -> Vec<String> {
 
 /// The long flags in a text.
 fn flags(text: &str) -> BTreeSet<String> {
-    let words = text.split(|it: char| !it.is_ascii_lowercase() && it != '-');
+    let words = text.split(|it: char| !it.is_ascii_lowercase() && !it.is_ascii_digit() && it != '-');
     words.filter(|word| word.starts_with("--") && word.len() > 2).map(str::to_owned).collect()
 }
 
