@@ -211,7 +211,7 @@ pub enum OpenError {
     #[error("the connection is closed")]
     Closed,
     /// The head is larger than the peer's SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113 §6.5.2), sizes in bytes.
-    #[error("the head counts {size} bytes, and the peer accepts {size_max}")]
+    #[error("header list of {size} bytes exceeds the peer's limit of {size_max}")]
     HeadTooLarge {
         /// The head's, as RFC 9113 counts it.
         size: usize,

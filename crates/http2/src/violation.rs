@@ -44,7 +44,7 @@ pub enum Violation {
     #[error("DATA on an idle stream")]
     DataOnIdleStream,
     /// DATA on a stream that was closed unused, since a higher one was opened before it (§5.1.1).
-    #[error("DATA on a stream that was passed over")]
+    #[error("DATA on a skipped stream identifier")]
     DataOnSkippedStream,
     /// DATA on a stream that both sides have ended (§5.1).
     #[error("DATA on a stream that has ended")]
@@ -52,20 +52,20 @@ pub enum Violation {
     /// DATA on a stream that the peer itself has reset (§5.1).
     #[error("DATA on a stream that the peer has reset")]
     DataOnResetStream,
-    /// DATA behind END_STREAM, on a stream that this endpoint has not ended (§5.1).
-    #[error("DATA behind END_STREAM")]
+    /// DATA after END_STREAM, on a stream that this endpoint has not ended (§5.1).
+    #[error("DATA after END_STREAM")]
     DataBehindEnd,
     /// DATA before the response's HEADERS (§8.1).
     #[error("DATA before the response's HEADERS")]
     DataBeforeHead,
     /// The body is shorter or longer than `content-length` says (§8.1.1).
-    #[error("the body's length differs from `content-length`")]
+    #[error("body length differs from `content-length`")]
     BodyLengthMismatch,
     /// DATA beyond the connection's flow-control window (§6.9.1).
-    #[error("DATA beyond the connection's window")]
+    #[error("DATA exceeds the connection's window")]
     ConnectionWindowExceeded,
     /// DATA beyond the stream's flow-control window (§6.9.1).
-    #[error("DATA beyond the stream's window")]
+    #[error("DATA exceeds the stream's window")]
     StreamWindowExceeded,
 
     // HEADERS and CONTINUATION.
@@ -76,7 +76,7 @@ pub enum Violation {
     #[error("HEADERS on a stream that the peer may not open")]
     HeadersOnForeignStream,
     /// HEADERS on a stream that was closed unused, since a higher one was opened before it (§5.1.1).
-    #[error("HEADERS on a stream identifier that was passed over")]
+    #[error("HEADERS on a skipped stream identifier")]
     HeadersOnSkippedStream,
     /// HEADERS on a stream that both sides have ended (§5.1).
     #[error("HEADERS on a stream that has ended")]
@@ -84,8 +84,8 @@ pub enum Violation {
     /// HEADERS on a stream that the peer itself has reset (§5.1).
     #[error("HEADERS on a stream that the peer has reset")]
     HeadersOnResetStream,
-    /// HEADERS behind END_STREAM, on a stream that this endpoint has not ended (§5.1).
-    #[error("HEADERS behind END_STREAM")]
+    /// HEADERS after END_STREAM, on a stream that this endpoint has not ended (§5.1).
+    #[error("HEADERS after END_STREAM")]
     HeadersBehindEnd,
     /// HEADERS are too short for the priority that their flag announces (§6.2).
     #[error("HEADERS too short for its priority")]
@@ -120,28 +120,28 @@ pub enum Violation {
 
     // What is in a header list.
     /// A field name is empty or holds a character that is not allowed (§8.2.1).
-    #[error("a field name is empty or holds a character that is not allowed, such as an upper-case letter")]
+    #[error("empty field name, or one with a forbidden character, such as an upper-case letter")]
     FieldNameInvalid,
     /// A field value holds NUL, CR or LF (§8.2.1).
-    #[error("a field value holds NUL, CR or LF")]
+    #[error("field value with NUL, CR or LF")]
     FieldValueInvalid,
     /// A field that is about one HTTP/1 connection (§8.2.2).
     #[error("a connection-specific field")]
     FieldConnectionSpecific,
-    /// `te` is something other than `trailers` (§8.2.2).
-    #[error("`te` is something other than `trailers`")]
+    /// `te` field other than `trailers` (§8.2.2).
+    #[error("`te` field other than `trailers`")]
     TeInvalid,
     /// A pseudo-header does not belong here (§8.3).
-    #[error("a pseudo-header is unknown here")]
+    #[error("unknown pseudo-header field")]
     PseudoHeaderUnknown,
     /// A pseudo-header stands twice (§8.3).
-    #[error("a pseudo-header stands twice")]
+    #[error("duplicate pseudo-header field")]
     PseudoHeaderRepeated,
     /// A pseudo-header stands behind a regular field (§8.3).
-    #[error("a pseudo-header stands behind a regular field")]
+    #[error("pseudo-header field after a regular field")]
     PseudoHeaderMisplaced,
     /// Trailers hold a pseudo-header (§8.1).
-    #[error("trailers hold a pseudo-header")]
+    #[error("pseudo-header field in trailers")]
     PseudoHeaderInTrailers,
     /// A request has no `:method` (§8.3.1).
     #[error("`:method` is missing")]
@@ -171,7 +171,7 @@ pub enum Violation {
     #[error("`content-length` is not a number")]
     ContentLengthInvalid,
     /// Two `content-length` differ (§8.1.1).
-    #[error("`content-length` stands twice, and differs")]
+    #[error("conflicting `content-length` fields")]
     ContentLengthAmbiguous,
 
     // PRIORITY and RST_STREAM.
@@ -202,16 +202,16 @@ pub enum Violation {
     #[error("SETTINGS were not acknowledged in time")]
     SettingsNotAcknowledged,
     /// SETTINGS_ENABLE_PUSH is neither 0 nor, from a client, 1 (§6.5.2).
-    #[error("ENABLE_PUSH is not what it may be")]
+    #[error("invalid SETTINGS_ENABLE_PUSH value")]
     EnablePushInvalid,
-    /// SETTINGS_MAX_FRAME_SIZE is out of its range (§6.5.2).
-    #[error("MAX_FRAME_SIZE is out of its range")]
+    /// SETTINGS_SETTINGS_MAX_FRAME_SIZE out of range (§6.5.2).
+    #[error("SETTINGS_MAX_FRAME_SIZE out of range")]
     MaxFrameSizeInvalid,
-    /// SETTINGS_INITIAL_WINDOW_SIZE is above 2^31 - 1 (§6.5.2).
-    #[error("INITIAL_WINDOW_SIZE is above 2^31 - 1")]
+    /// SETTINGS_SETTINGS_INITIAL_WINDOW_SIZE above 2^31 - 1 (§6.5.2).
+    #[error("SETTINGS_INITIAL_WINDOW_SIZE above 2^31 - 1")]
     InitialWindowTooLarge,
     /// SETTINGS_INITIAL_WINDOW_SIZE makes a stream's window overflow (§6.9.2).
-    #[error("INITIAL_WINDOW_SIZE makes a window overflow")]
+    #[error("SETTINGS_INITIAL_WINDOW_SIZE overflows a window")]
     InitialWindowOverflow,
 
     // PING, GOAWAY and WINDOW_UPDATE.
@@ -228,7 +228,7 @@ pub enum Violation {
     #[error("GOAWAY is shorter than 8 bytes")]
     GoAwayLength,
     /// A second GOAWAY lets more streams live than the first (§6.8).
-    #[error("a second GOAWAY lets more streams live than the first")]
+    #[error("GOAWAY increased its last-stream-id")]
     GoAwayRaised,
     /// WINDOW_UPDATE is not 4 bytes long (§6.9).
     #[error("WINDOW_UPDATE is not 4 bytes long")]
@@ -266,7 +266,7 @@ pub enum Violation {
     SettingsEntriesExceeded,
     /// More replies than [`Limits::queued_replies_max`](crate::Limits::queued_replies_max) wait for a peer that
     /// provokes them and does not read (§10.5).
-    #[error("too many replies wait for a peer that does not read")]
+    #[error("too many control frames queued for a peer that does not read")]
     RepliesUnread,
     /// Too many DATA frames that carry next to nothing (§10.5).
     #[error("too many tiny DATA frames")]
@@ -275,7 +275,7 @@ pub enum Violation {
     #[error("too many unknown frames")]
     UnknownFramesExceeded,
     /// Too many streams that were opened after this endpoint's last GOAWAY (§6.8, §10.5).
-    #[error("too many streams behind GOAWAY")]
+    #[error("too many streams opened after GOAWAY")]
     StreamsBehindGoAway,
     /// Too many CONNECT requests, which nobody serves here (§10.5).
     #[error("too many CONNECT requests")]
@@ -285,7 +285,7 @@ pub enum Violation {
     InformationalExceeded,
     /// Too many header blocks that are of no use: larger than what is accepted, on streams that are gone, or with more
     /// to copy than they say (§10.5).
-    #[error("too many header blocks of no use")]
+    #[error("too many header blocks on closed streams")]
     HeadersUseless,
     /// Too many PRIORITY frames (§10.5).
     #[error("too many PRIORITY frames")]

@@ -38,7 +38,7 @@ impl Deadline {
         size_max: usize,
         share: &mut RequestShare,
     ) -> Result<Bytes, Status> {
-        self.hold("its request came too late", async {
+        self.hold("the request was not complete", async {
             let whole = body.gather(size_max, share).await?;
             poll_fn(|cx| share.poll_turn(cx)).await;
             Ok(whole)

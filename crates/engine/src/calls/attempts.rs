@@ -115,7 +115,7 @@ impl<'a> Attempts<'a> {
                 self.note(Phase::Unsent);
                 let peer = &connection.peer;
                 return Err(Status::resource_exhausted(format!(
-                    "the call's metadata is too large: its head counts {size} bytes, and {peer} accepts {size_max}"
+                    "the call's metadata is too large: header list of {size} bytes, {peer} accepts {size_max}"
                 )));
             }
             Refused::LaneGone => {}
@@ -128,7 +128,9 @@ impl<'a> Attempts<'a> {
         self.note(Phase::Unsent);
         self.call.note_reached(connection, None);
         let ended = connection.lock().ended().cloned();
-        Err(ended.unwrap_or_else(|| Status::unavailable(format!("{} takes no new calls", connection.peer))))
+        Err(ended.unwrap_or_else(|| {
+            Status::unavailable(format!("the connection to {} is shutting down", connection.peer))
+        }))
     }
 
     /// Whether the call may be tried again; and how many bytes of messages it had sent.

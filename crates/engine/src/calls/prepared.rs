@@ -175,13 +175,13 @@ impl Prepared {
         match (self.progress.phase(), how_far) {
             (Phase::Unsent, _) => "it was not sent yet".to_owned(),
             (Phase::Connection, _) => match channel.lane_set().trouble() {
-                Some(why) => format!("there was no connection yet: {why}"),
-                None => "there was no connection yet (is the server running?)".to_owned(),
+                Some(why) => format!("no connection was ready: {why}"),
+                None => "no connection was ready (is the server running?)".to_owned(),
             },
             (Phase::FreeStream, _) => {
-                "no stream was free yet: other calls have as many as the server allows".to_owned()
+                "no stream was free: other calls use all that the server allows".to_owned()
             }
-            (Phase::Requests, _) => "its requests were not all sent, and not answered".to_owned(),
+            (Phase::Requests, _) => "the requests were not all sent, and no response arrived".to_owned(),
             (_, Some(HowFar { unsent, .. })) if unsent > 0 => {
                 format!(
                     "{unsent} bytes of its message were not sent: the server takes no more (flow control)"
@@ -190,7 +190,7 @@ impl Prepared {
             (_, Some(HowFar { has_head: true, received, .. })) => {
                 format!("its answer had begun, with {received} bytes of its message, and was not whole")
             }
-            (Phase::Answer | Phase::Response, _) => "it was sent, and not answered in time".to_owned(),
+            (Phase::Answer | Phase::Response, _) => "no response arrived in time".to_owned(),
         }
     }
 }

@@ -192,6 +192,6 @@ fn with_room(fields: &HeaderMap) -> HeaderMap {
 }
 
 fn status_of(end: End) -> Status {
-    let missing = || Status::new(Code::Internal, "the server ended the answer before its head");
+    let missing = || Status::new(Code::Internal, "the server ended the response before its headers");
     end.outcome().err().unwrap_or_else(missing)
 }

@@ -93,7 +93,7 @@ impl<S: Source + Send + 'static> Exchange<S> {
             let message = self.duplex.response.take(prefix).and_then(read);
             let message = message.map_err(|status| self.duplex.response.fail(status))?;
             if poll_fn(|cx| self.poll_prefix(cx)).await?.is_some() {
-                return Err(Status::unimplemented("the server answered with more than one message"));
+                return Err(Status::unimplemented("the server sent more than one message"));
             }
             Ok((message, self.duplex.response.take_trailers().unwrap_or_default()))
         };

@@ -446,7 +446,7 @@ impl Incoming {
     pub(crate) fn explain(&self, status: Status) -> Status {
         let (Some(call), Origin::Stream(receiving)) = (&self.call, &self.origin) else { return status };
         let is_late = status.is_local() && status.code() == Code::DeadlineExceeded;
-        let status = if is_late { Status::too_late("its responses had not ended") } else { status };
+        let status = if is_late { Status::too_late("the responses were not complete") } else { status };
         status.of_call(CallContext {
             path: &call.path,
             target: &receiving.connection.target(),

@@ -10,10 +10,10 @@ pub(super) const THREADS_MAX: usize = 1024;
 #[non_exhaustive]
 pub enum ExecutorError {
     /// `threads(0)`.
-    #[error("0 threads can't run anything: ask for 1 or more, or for none to use the caller's runtime")]
+    #[error("0 threads: use 1 or more, or `None` for the caller's runtime")]
     NoThreads,
     /// More than any machine has use for.
-    #[error("{0} threads are too many: {THREADS_MAX} are the most")]
+    #[error("{0} threads exceed the maximum of {THREADS_MAX}")]
     TooManyThreads(usize),
     /// A thread can't be kept on its processor.
     #[error("can't keep a thread on processor {cpu}: {source} (the processors of this process: {allowed})")]

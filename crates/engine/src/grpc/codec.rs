@@ -194,13 +194,13 @@ impl<'a> Envelope<'a> {
 /// [status codes]: https://github.com/grpc/grpc/blob/master/doc/statuscodes.md
 #[cold]
 pub fn no_message() -> Status {
-    Status::unimplemented("one message was expected, and none came")
+    Status::unimplemented("expected one message, received none")
 }
 
 /// As [`no_message`], where there are others beside it.
 #[cold]
 pub fn more_than_one_message() -> Status {
-    Status::unimplemented("one message was expected, and more than one came")
+    Status::unimplemented("expected one message, received more than one")
 }
 
 /// Opens the message at the front of `wire`, of which `prefix` told; it must be there whole.
@@ -350,8 +350,8 @@ mod tests {
             assert_eq!(outcome.map_err(|status| (status.code(), status.message())), expected, "{wire:?}");
         };
         check(b"\0\0\0\0\x02hi", Ok(b"hi"));
-        check(b"", Err((Code::Unimplemented, "one message was expected, and none came")));
-        let two = "one message was expected, and more than one came";
+        check(b"", Err((Code::Unimplemented, "expected one message, received none")));
+        let two = "expected one message, received more than one";
         check(b"\0\0\0\0\0\0\0\0\0\0", Err((Code::Unimplemented, two)));
         let cut = |at| format!("the stream ended inside a message, {at} bytes after its start");
         check(b"\0\0", Err((Code::Internal, &cut(2))));

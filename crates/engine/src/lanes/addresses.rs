@@ -44,11 +44,11 @@ impl Addresses<'_> {
             Ok(Ok(endpoints)) => endpoints,
             Ok(Err(error)) => {
                 return Err(Status::unavailable(format!(
-                    "can't resolve {}: {error} (is the name right, and has it an address?)",
+                    "can't resolve {}: {error} (check the name and its DNS records)",
                     self.target
                 )));
             }
-            Err(_) => return Err(self.timed_out("its name was being resolved")),
+            Err(_) => return Err(self.timed_out("while resolving its name")),
         };
         if self.target.is_name() {
             resolved();
@@ -207,7 +207,9 @@ fn failed_all(target: &Target, failures: &[Status]) -> Status {
                 more => format!("; and {more} more"),
             };
             let (count, named) = (failures.len(), named.join("; "));
-            Status::unavailable(format!("none of {count} addresses of {target} would do: {named}{more}"))
+            Status::unavailable(format!(
+                "failed to connect to any of {count} addresses of {target}: {named}{more}"
+            ))
         }
     }
 }
@@ -226,7 +228,10 @@ mod tests {
         };
         check(0, "somewhere:1 has no address");
         check(1, "no 1");
-        check(2, "none of 2 addresses of somewhere:1 would do: no 1; no 2");
-        check(6, "none of 6 addresses of somewhere:1 would do: no 1; no 2; no 3; no 4; and 2 more");
+        check(2, "failed to connect to any of 2 addresses of somewhere:1: no 1; no 2");
+        check(
+            6,
+            "failed to connect to any of 6 addresses of somewhere:1: no 1; no 2; no 3; no 4; and 2 more",
+        );
     }
 }

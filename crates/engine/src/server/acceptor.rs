@@ -224,7 +224,7 @@ impl Acceptor {
             _ = closed => Err("it had to make room".into()),
             told = told => match told {
                 Ok(told) => told.map_err(|error| error.to_string().into()),
-                Err(_) => Err("its first bytes took too long".into()),
+                Err(_) => Err("timed out waiting for the first bytes".into()),
             }
         }
     }

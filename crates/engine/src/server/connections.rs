@@ -188,7 +188,7 @@ impl Connections {
         let idle = all.iter().filter_map(|open| Some((idle_since(open)?, open)));
         if let Some((_, open)) = idle.min_by_key(|(since, _)| *since) {
             tracing::debug!(peer = open.connection.peer, "an idle connection is ended to make room");
-            open.close(ErrorCode::NoError, "an idle connection had to make room");
+            open.close(ErrorCode::NoError, "idle connection closed to free file descriptors");
         }
     }
 
@@ -318,7 +318,7 @@ impl Connections {
                 held = seen.held.all(),
                 "a connection is ended: peers hold too much memory"
             );
-            open.close(ErrorCode::EnhanceYourCalm, "peers have the server hold too much memory");
+            open.close(ErrorCode::EnhanceYourCalm, "the server's memory limit is reached");
             total = total - seen.held;
         }
     }
@@ -334,7 +334,7 @@ impl Connections {
         if tokio::time::timeout(grace, self.emptied()).await.is_ok() {
             return;
         }
-        let why = "the server's shutdown grace is over";
+        let why = "the server's shutdown timeout has passed";
         self.all().iter().for_each(|open| open.close(ErrorCode::NoError, why));
         // The drivers flush that, and linger a moment at most.
         let _ = tokio::time::timeout(Duration::from_secs(2), self.emptied()).await;

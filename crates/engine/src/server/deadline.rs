@@ -21,7 +21,9 @@ pub(super) fn poll_handler<F: Future + ?Sized>(
     match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
         Err(_) => Poll::Ready(Err(Status::panicked())),
         Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
-        Ok(Poll::Pending) => deadline.poll(cx).map(|()| Err(Status::too_late("its handler was at work"))),
+        Ok(Poll::Pending) => {
+            deadline.poll(cx).map(|()| Err(Status::too_late("the handler was still running")))
+        }
     }
 }
 

@@ -13,7 +13,7 @@ impl Default for Draining {
 }
 
 impl Draining {
-    /// Whether the server takes no new calls any more.
+    /// Whether the server is shutting down any more.
     pub fn has_begun(&self) -> bool {
         *self.0.borrow()
     }

@@ -302,7 +302,7 @@ impl ServerEndpoint {
             let deadline = slot.server_ref().and_then(|call| call.deadline);
             let reply = Reply { key, stream, outgoing: route.outgoing, head: route.answer_head };
             if deadline.is_some_and(|deadline| deadline <= state.polled_at) {
-                return respond::refuse(state, &reply, &Status::too_late("its request came too late"));
+                return respond::refuse(state, &reply, &Status::too_late("the request was not complete"));
             }
             self.push_ready(ReadyCall { route, reply, body });
         }

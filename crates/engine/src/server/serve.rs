@@ -371,7 +371,7 @@ pub enum BindError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// What the port shall have beside gRPC can't be set up.
-    #[error("what is beside gRPC: {0}")]
+    #[error("protocols other than gRPC: {0}")]
     Beside(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 

@@ -119,7 +119,7 @@ impl Future for CallTask {
             }
             Next::Waits => {
                 this.is_waiting = true;
-                let too_late = |()| Err(Status::too_late("its response waited for others to leave"));
+                let too_late = |()| Err(Status::too_late("the response waited for memory"));
                 this.deadline.poll(cx).map(too_late)
             }
             Next::Runs => {

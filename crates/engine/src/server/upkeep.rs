@@ -49,7 +49,7 @@ const STUCK_INTERVAL_MAX: Duration = Duration::from_secs(16);
 /// What the last look at a connection saw.
 #[derive(Debug)]
 pub(super) struct Upkeep {
-    /// When the connection has come to its age.
+    /// When maximum connection age reached.
     age_ends: Option<Instant>,
     asking: Asking,
     /// Since when a header block is being gathered.
@@ -204,7 +204,7 @@ impl Upkeep {
         if let Some(ends) = self.age_ends.filter(|ends| *ends <= now) {
             state.drain();
             if times.age_grace.is_some_and(|grace| ends + grace <= now) {
-                state.close(ErrorCode::NoError, "the connection has come to its age");
+                state.close(ErrorCode::NoError, "maximum connection age reached");
             }
         }
         self.end_late_requests(&mut state, times, now);
@@ -257,7 +257,7 @@ impl Upkeep {
             return Some("responses were read too slowly");
         }
         if times.reply.is_some() && self.over_budget.is_behind(Some(OVER_BUDGET_BEHIND_MAX), now) {
-            return Some("too many responses wait, and too little of them is read");
+            return Some("too many unread responses");
         }
         None
     }
@@ -333,7 +333,7 @@ fn lose_call(state: &mut State, key: SlotKey) {
 }
 
 fn too_slow() -> Status {
-    Status::new(Code::Cancelled, "the request's message took too long to come")
+    Status::new(Code::Cancelled, "timed out receiving the request message")
 }
 
 /// What is missing of a call.

@@ -40,7 +40,7 @@ pub enum TlsError {
         source: rustls::Error,
     },
     /// A certificate that nothing can be verified with.
-    #[error("{place}: certificate {number} is none that others can be verified with: {source}")]
+    #[error("{place}: certificate {number} cannot be used as a trust anchor: {source}")]
     Authority {
         /// Where it comes from.
         place: String,

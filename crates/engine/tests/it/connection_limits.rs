@@ -89,7 +89,7 @@ async fn longest_idle_connection_makes_room() {
     assert!(idle_client(&target, ONE).await.is_none(), "there are two");
     let mut rest = Vec::new();
     soon(idle.read_to_end(&mut rest)).await.expect("it is ended properly");
-    let why = b"an idle connection had to make room";
+    let why = b"idle connection closed to free file descriptors";
     assert!(rest.windows(why.len()).any(|part| part == why));
     drop(idle);
     let _next = admitted(&target, ONE).await;

@@ -146,7 +146,7 @@ async fn failures_end_the_call() {
         (("x-order", "panic"), panicked()),
         (
             ("x-order", "stop"),
-            Status::new(Code::Cancelled, "the handler has dropped the call without an answer"),
+            Status::new(Code::Cancelled, "the handler dropped the call without a response"),
         ),
     ] {
         let status = whole(calls.call_stream("/test.Echo/Early", head_of(&[sent]), requests(&[]))).await;
@@ -210,7 +210,7 @@ async fn deadlines_fire() {
     let (sender, silent) = mpsc::unbounded_channel();
     let started = Instant::now();
     let late = whole(calls.call_stream(UNARY, short(), Requests(silent))).await.expect_err("nothing comes");
-    assert!(late.message().contains("its request came too late"), "{late:?}");
+    assert!(late.message().contains("the request was not complete"), "{late:?}");
     check(late, started);
     drop(sender);
     let (sender, silent) = mpsc::unbounded_channel();

@@ -373,5 +373,5 @@ fn violations_can_be_matched() {
     subject.feed(&mut frames.data(1, true, b"four")).unwrap();
     let Some(Seen::Reset(1, cause)) = subject.seen.last() else { panic!("{:?}", subject.seen) };
     assert_eq!(cause.reason, ResetReason::Violation(Violation::BodyLengthMismatch));
-    assert_eq!(cause.reason.to_string(), "the body's length differs from `content-length`");
+    assert_eq!(cause.reason.to_string(), "body length differs from `content-length`");
 }

@@ -138,7 +138,7 @@ impl Ledger {
         let record = self.record(stream);
         assert_eq!(record.ends[listener], None, "stream {stream}: DATA after its end");
         let voice = &mut record.voices[listener.other()];
-        assert!(!voice.end_heard, "stream {stream}: DATA behind END_STREAM");
+        assert!(!voice.end_heard, "stream {stream}: DATA after END_STREAM");
         assert!(voice.heard + bytes.len() <= voice.said, "stream {stream}: more DATA than was sent");
         let expected = pattern::stretch(body_of(stream, listener.other()), voice.heard, bytes.len());
         assert!(expected == bytes, "stream {stream}: other bytes than were sent, from {} on", voice.heard);

@@ -506,14 +506,14 @@ async fn a_deadline_says_what_the_call_waited_for() {
     let silent = Channel::builder("memory:1")
         .connector(std::future::pending::<std::io::Result<tokio::io::DuplexStream>>);
     let silent = silent.connect_lazy().expect("a channel");
-    check(&late(&silent, "a", true).await, "there was no connection yet (is the server running?)");
+    check(&late(&silent, "a", true).await, "no connection was ready (is the server running?)");
     let server = thalweg::Server::builder().max_concurrent_streams(1).add_service(Echo::default());
     let channel =
         Channel::builder(crate::support::start(server).await).lanes(1).connect().await.expect("a server");
-    check(&late(&channel, "sleep", false).await, "it was sent, and not answered in time");
+    check(&late(&channel, "sleep", false).await, "no response arrived in time");
     let sleeping = spawn_echo(&channel, "sleep");
     until(|| channel.lanes()[0].in_flight == 1).await;
     let message = late(&channel, "a", false).await;
-    check(&message, "no stream was free yet: other calls have as many as the server allows");
+    check(&message, "no stream was free: other calls use all that the server allows");
     sleeping.abort();
 }

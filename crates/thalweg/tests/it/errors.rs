@@ -81,7 +81,7 @@ async fn nobody_listens() {
     patient.wait_for_ready = true;
     let status = call(&channel, "x", &patient).await.expect_err("nobody comes");
     let late = format!(
-        "the deadline of the call has passed: there was no connection yet: can't connect to {target}: Connection \
+        "the deadline of the call has passed: no connection was ready: can't connect to {target}: Connection \
          refused (os error 111) (is the server running?); * attempts have failed in * s, the next is due in * s \
          [/test.Echo/Echo to {target}]"
     );
@@ -95,7 +95,7 @@ async fn a_name_that_nobody_has() {
     check(
         &status,
         Code::Unavailable,
-        "can't resolve thalweg.invalid:50051: * (is the name right, and has it an address?); the next is due in * s \
+        "can't resolve thalweg.invalid:50051: * (check the name and its DNS records); the next is due in * s \
          [/test.Echo/Echo to thalweg.invalid:50051, connecting]",
     );
 }
@@ -195,7 +195,7 @@ async fn no_stream_is_free_in_time() {
     until(|| channel.lanes()[0].in_flight == 1).await;
     let status = call(&channel, "x", &within(SHORT)).await.expect_err("no stream is free");
     let expected = format!(
-        "{LATE} no stream was free yet: other calls have as many as the server allows [/test.Echo/Echo to {target}]"
+        "{LATE} no stream was free: other calls use all that the server allows [/test.Echo/Echo to {target}]"
     );
     check(&status, Code::DeadlineExceeded, &expected);
     sleeping.abort();
@@ -207,7 +207,7 @@ async fn a_deadline_says_how_far_the_call_was() {
     let late = |what: &str| format!("{LATE} {what} [/test.Echo/Echo to memory:1]");
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let status = call(&channel, "x", &within(SHORT)).await.expect_err("too late");
-    check(&status, Code::DeadlineExceeded, &late("it was sent, and not answered in time"));
+    check(&status, Code::DeadlineExceeded, &late("no response arrived in time"));
 
     // Its head has come, and ten bytes of a message of 99.
     let calling = tokio::spawn({
@@ -243,7 +243,7 @@ async fn a_deadline_says_how_far_a_stream_was() {
     let outcome: Result<Response<Raw>, _> =
         soon(channel.client_streaming(&COUNT, requests, &within(SHORT))).await;
     let status = outcome.expect_err("it never ends");
-    let unsent = "its requests were not all sent, and not answered";
+    let unsent = "the requests were not all sent, and no response arrived";
     check(&status, Code::DeadlineExceeded, &format!("{LATE} {unsent} [/test.Echo/Count to memory:1]"));
 
     let options = within(SHORT);
@@ -256,7 +256,7 @@ async fn a_deadline_says_how_far_a_stream_was() {
     let mut responses = responses.into_inner();
     assert_eq!(soon(responses.message()).await.expect("the first"), Some(raw("1")));
     let status = soon(responses.message()).await.expect_err("there is no second");
-    let responding = "its responses had not ended";
+    let responding = "the responses were not complete";
     check(&status, Code::DeadlineExceeded, &format!("{LATE} {responding} [/test.Echo/Repeat to memory:1]"));
 }
 

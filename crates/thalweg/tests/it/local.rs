@@ -322,8 +322,8 @@ async fn check(calls: &LocalCalls, channel: &Channel, path: &str, metadata: &[&s
         assert_eq!(answered.failure, Some(failure), "{said}");
     } else {
         let (code, text, ..) = answered.failure.expect("there is no one answer");
-        let many = "one message was expected, and more than one came";
-        let none = "one message was expected, and none came";
+        let many = "expected one message, received more than one";
+        let none = "expected one message, received none";
         let expected = if expected.messages.is_empty() { none } else { many };
         assert_eq!((code, &*text), (Code::Unimplemented as i32, expected), "{said}");
     }
@@ -413,7 +413,7 @@ async fn deadlines_fire() {
     let orders = Orders::default();
     let calls = local(Server::builder().add_service(orders.clone()));
     let head = || RequestHead::new(http::HeaderMap::new(), Some(Duration::from_millis(20)), None);
-    let late = (4, "the deadline of the call has passed: its handler was at work");
+    let late = (4, "the deadline of the call has passed: the handler was still running");
     for path in &METHODS[..3] {
         let status = calls.call_unary(path, &head(), "sleep".into()).await.expect_err("it sleeps");
         assert_eq!(text(&status), late, "{path}");
@@ -433,7 +433,7 @@ async fn deadlines_fire() {
     // Before a request.
     let (_sender, receiver) = tokio::sync::mpsc::unbounded_channel();
     let mut stream = calls.call_stream(METHODS[0], head(), Receiver(receiver));
-    let too_late = (4, "the deadline of the call has passed: its request came too late");
+    let too_late = (4, "the deadline of the call has passed: the request was not complete");
     assert_eq!(text(&stream.head().await.expect_err("no request")), too_late);
     // In time.
     assert_eq!(

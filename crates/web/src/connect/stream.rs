@@ -37,7 +37,7 @@ pub fn read_answer(
     let named = headers.get(STREAM_ENCODING).map(HeaderValue::as_bytes);
     let encoding = compression::named(STREAM_ENCODING.as_str(), named, accepts).map_err(as_internal)?;
     let reader = Reader::new(END_STREAM, encoding, size_max);
-    let cut_off = "the stream ended without its end: the answer was cut off on its way";
+    let cut_off = "stream truncated: no EndStreamResponse";
     Ok((fields::received(headers)?, AnswerReader::new(reader, error::read_end, None, cut_off)))
 }
 

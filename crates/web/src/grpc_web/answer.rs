@@ -240,7 +240,7 @@ mod tests {
         check(200, &[WEB, ("grpc-encoding", "foo")], b"", Err((Code::Internal, &encoding)));
         let compressed = "received a compressed message, in a stream that has no compression";
         check(200, &[WEB, ("grpc-encoding", "identity")], b"\x01\0\0\0\0", Err((Code::Internal, compressed)));
-        let text = "the body is no Base64: Invalid symbol 63, offset 0.";
+        let text = "invalid base64 in the body: Invalid symbol 63, offset 0.";
         check(200, &[("content-type", "application/grpc-web-text")], b"????", Err((Code::Internal, text)));
         let mut body = vec![0x81, 0, 0, 0, 0];
         Encoding::Gzip.compress(b"grpc-status: 9\r\n", &mut body);

@@ -36,9 +36,9 @@ impl Decoder {
                 rest = behind;
                 groups = if self.len == 0 { &self.group[..] } else { &[] };
             }
-            PADDED
-                .decode_vec(groups, &mut bytes)
-                .map_err(|error| Status::new(Code::Internal, format!("the body is no Base64: {error}")))?;
+            PADDED.decode_vec(groups, &mut bytes).map_err(|error| {
+                Status::new(Code::Internal, format!("invalid base64 in the body: {error}"))
+            })?;
         }
         Ok(bytes)
     }
@@ -89,7 +89,7 @@ mod tests {
             for piece_len in 1..=4 {
                 let (code, why) = failure(decode(text.as_bytes(), piece_len));
                 assert_eq!(code, Code::Internal);
-                assert!(why.starts_with("the body is no Base64"), "{text}: {why}");
+                assert!(why.starts_with("invalid base64 in the body"), "{text}: {why}");
             }
         }
         for text in ["Y", "YQ", "YWJjYQ="] {

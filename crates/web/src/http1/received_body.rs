@@ -85,5 +85,5 @@ fn status_of(error: &hyper::Error, progress: &Progress) -> Status {
 
 #[cold]
 pub(super) fn bad_body() -> Status {
-    Status::new(Code::InvalidArgument, "the request's body is not one of HTTP/1.1")
+    Status::new(Code::InvalidArgument, "malformed HTTP/1.1 body")
 }

@@ -41,7 +41,7 @@ async fn unary<P: Protocol>(
 ) -> Result<Response<Body>, Status> {
     let deadline = Deadline::after(head.timeout);
     let message = Requests::new(body, envelopes, call.clone()).only();
-    let (message, share) = deadline.hold("its request came too late", message).await?;
+    let (message, share) = deadline.hold("the request was not complete", message).await?;
     let answer = call.unary(&RequestHead { timeout: deadline.left(), ..head }, message).await?;
     drop(share);
     let response = protocol.head(&answer.metadata)?;

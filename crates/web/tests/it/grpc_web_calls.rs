@@ -91,9 +91,9 @@ async fn grpc_web_fails_in_the_body() {
     check("Fold", envelope(0, br#"{"text":"fail"}"#), &format!("128 {status}")).await;
     let late = envelope(0, br#"{"text":"late","count":1}"#);
     check("Many", late, &format!(r#"0 {{"text":"late","count":1}} | 128 {status}"#)).await;
-    let none = "128 grpc-status: 12\r\ngrpc-message: one message was expected, and none came\r\n";
+    let none = "128 grpc-status: 12\r\ngrpc-message: expected one message, received none\r\n";
     check("One", Vec::new(), none).await;
-    let two = "128 grpc-status: 12\r\ngrpc-message: one message was expected, and more than one came\r\n";
+    let two = "128 grpc-status: 12\r\ngrpc-message: expected one message, received more than one\r\n";
     check("One", [envelope(0, b"{}"), envelope(0, b"{}")].concat(), two).await;
     check(
         "Nothing",

@@ -199,7 +199,7 @@ impl LocalStream {
 
 /// What a call ends with that its handler has dropped.
 fn unanswered() -> Status {
-    Status::new(Code::Cancelled, "the handler has dropped the call without an answer")
+    Status::new(Code::Cancelled, "the handler dropped the call without a response")
 }
 
 impl Gathering {
@@ -223,7 +223,7 @@ impl Gathering {
                 }
                 Poll::Ready(Some(Err(status))) => break status,
                 Poll::Pending => match deadline.poll(cx) {
-                    Poll::Ready(()) => break Status::too_late("its request came too late"),
+                    Poll::Ready(()) => break Status::too_late("the request was not complete"),
                     Poll::Pending => return Poll::Pending,
                 },
             }
@@ -349,6 +349,6 @@ mod tests {
     async fn a_call_without_an_answer_is_cancelled() {
         let status = call(0).head().await.unwrap_err();
         assert_eq!(status.code(), Code::Cancelled);
-        assert_eq!(status.message(), "the handler has dropped the call without an answer");
+        assert_eq!(status.message(), "the handler dropped the call without a response");
     }
 }
