@@ -1,4 +1,4 @@
-//! The terminal's other screen, on stderr: taken for a while, and given back however the process ends.
+//! The alternate screen of the terminal on stderr. Left however the process ends.
 
 use std::io::{self, Write};
 use std::sync::Once;
@@ -10,14 +10,14 @@ use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_ra
 
 use crate::terminal::screen;
 
-/// Whether it is this process's.
+/// Whether the alternate screen is on.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The other screen, to be written to. What is written once it has been given back is lost.
+/// Writer to the alternate screen. Discards output after the screen is left.
 pub(crate) struct AlternateScreen(());
 
 impl AlternateScreen {
-    /// Takes it, and keys as they are pressed. A panic of any thread gives it back before it is told.
+    /// Enters the alternate screen and raw mode. A panic in any thread leaves it before the message is printed.
     pub(crate) fn take() -> io::Result<Self> {
         static ON_PANIC: Once = Once::new();
         ON_PANIC.call_once(|| {
@@ -29,17 +29,17 @@ impl AlternateScreen {
         });
         enable_raw_mode()?;
         TAKEN.store(true, SeqCst);
-        // From here on dropping it gives all back.
+        // From here on `drop` restores everything.
         let taken = Self(());
         execute!(screen(), EnterAlternateScreen, Hide)?;
         Ok(taken)
     }
 }
 
-/// Gives it back, if it was taken.
+/// Leaves the alternate screen if it is on.
 pub(crate) fn leave() {
     if TAKEN.swap(false, SeqCst) {
-        // A terminal that is gone needs nothing back.
+        // Fails only if the terminal is gone.
         let _ = execute!(screen(), LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
     }

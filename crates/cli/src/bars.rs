@@ -1,9 +1,9 @@
-//! Times as bars.
+//! Histograms with logarithmic bars.
 
 use thalweg_measure::distribution::{Distribution, Latency};
 
-/// How many took longer than the bar before has it, and at most so long, in ns. Each bar is as wide as a part of the
-/// range from the shortest to the longest time, by its logarithm.
+/// Returns the upper edge of each bar in ns and the number of times in it. Bars divide the range from the shortest to
+/// the longest time evenly on a logarithmic scale.
 pub(crate) fn bars(distribution: &Distribution, exact: &Latency, count: usize) -> Vec<(u64, u64)> {
     let (low, high) = (exact.min.max(1) as f64, exact.max.max(2) as f64);
     let edge = |index: usize| (low * (high / low).powf(index as f64 / count as f64)) as u64;

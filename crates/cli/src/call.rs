@@ -1,4 +1,4 @@
-//! `thalweg call`: any method of any server, with JSON; and what a server has.
+//! `thalweg call`: calls any method with JSON, and lists and describes services.
 
 mod arguments;
 mod catalogue;

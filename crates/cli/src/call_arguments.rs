@@ -1,4 +1,4 @@
-//! What `call` and `load` take of every call.
+//! Per-call arguments of `call` and `load`.
 
 use clap::Args;
 use thalweg::Encoding;
@@ -7,7 +7,7 @@ use thalweg_measure::size::ByteSize;
 
 use crate::choice::choice_of;
 
-/// Compressions that every server knows.
+/// Compressions that every gRPC server supports.
 const ENCODINGS: [Encoding; 2] = [Encoding::Gzip, Encoding::Deflate];
 
 #[derive(Clone, Debug, Args)]
@@ -31,7 +31,7 @@ pub(crate) struct EachCallArgs {
     max_message_size: ByteSize,
 }
 
-/// Metadata of calls, and of reflection.
+/// Metadata of calls and of reflection.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MetadataArgs {
     /// Metadata of each call; values of `-bin` keys in Base64; repeatable
@@ -44,14 +44,14 @@ pub(crate) struct MetadataArgs {
 }
 
 impl MetadataArgs {
-    /// Metadata of reflection calls.
+    /// Returns the metadata of reflection calls.
     pub(crate) fn of_reflection(&self) -> &[Entry] {
         if self.reflect_metadata.is_empty() { &self.metadata } else { &self.reflect_metadata }
     }
 }
 
 impl EachCallArgs {
-    /// The largest message to accept, in bytes.
+    /// Returns the maximum size of a received message in bytes.
     pub(crate) fn message_max(&self) -> usize {
         usize::try_from(self.max_message_size.0).unwrap_or(usize::MAX)
     }

@@ -1,4 +1,4 @@
-//! `thalweg certs`: an authority of one's own, and what it issues, for development and tests.
+//! `thalweg certs`: a CA and certificates for development and tests.
 
 use std::fs;
 use std::io::{self, Write};
@@ -26,7 +26,7 @@ Examples:
   thalweg serve --cert certs/server.pem --key certs/server.key
   thalweg load localhost:50051 --cacert certs/ca.pem";
 
-/// The names that a certificate is for without others.
+/// Default names in a server certificate.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Generate development certificates: CA, server and client
@@ -93,14 +93,14 @@ pub(crate) fn run(args: &CertsArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Nobody but its owner reads a key, not for a moment.
+/// Writes a file whose mode is set from creation, so that a key is never readable by others.
 fn write(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let mut file = Replacement::with_mode(path, mode)?;
     file.write_all(text.as_bytes())?;
     file.commit()
 }
 
-/// For a server that is given no certificate.
+/// Returns a certificate for servers that are given none.
 pub(crate) fn self_signed() -> Result<Issued, rcgen::Error> {
     let mut params = params("thalweg, for one run", 365, ExtendedKeyUsagePurpose::ServerAuth);
     params.subject_alt_names = CertificateParams::new(NAMES.map(str::to_owned))?.subject_alt_names;
@@ -135,7 +135,7 @@ fn issue(params: &CertificateParams, authority: &Issuer<'_, KeyPair>) -> Result<
     Ok(Issued { certificate: certificate.der().clone(), key: key.serialize_der() })
 }
 
-/// Valid from an hour ago, for clocks that are late.
+/// Returns parameters valid from one hour ago, to tolerate clocks that are behind.
 fn params(name: &str, days: u32, usage: ExtendedKeyUsagePurpose) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, name);
@@ -150,7 +150,7 @@ fn params(name: &str, days: u32, usage: ExtendedKeyUsagePurpose) -> CertificateP
 
 const HOUR: std::time::Duration = std::time::Duration::from_secs(3600);
 
-/// RFC 7468: lines of 64 digits.
+/// Encodes PEM (RFC 7468) with 64 characters a line.
 fn pem(label: &str, der: &[u8]) -> String {
     let digits = BASE64_STANDARD.encode(der);
     let lines: Vec<&str> =

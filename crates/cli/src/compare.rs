@@ -1,4 +1,4 @@
-//! `thalweg compare`: loads beside each other.
+//! `thalweg compare`: compares results.
 
 mod running;
 mod verdict;
@@ -168,7 +168,6 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Compares results in files.
 fn files(
     args: &CompareArgs,
     options: &Options,

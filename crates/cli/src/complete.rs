@@ -1,4 +1,4 @@
-//! `thalweg complete`: what may come next on a command line, for the scripts of `thalweg completions`.
+//! `thalweg complete`: completes a command line for the scripts of `thalweg completions`.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,11 +10,10 @@ use crate::failure::Failure;
 use crate::runtime;
 use crate::terminal::{self, Syntax};
 
-/// A server that has not answered by then is not waited for: somebody has pressed a key.
+/// Maximum wait for a server. Short, because it follows a key press.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Stands for the word that is being typed. It can be read as the name of a method, as all flags that take one want
-/// it.
+/// Placeholder for the word being typed. It parses as a method name, which all completed flags accept.
 const HERE: &str = "thalweg.completion.Here/Now";
 
 /// Print the names that may come next on a command line, a line each: of services and methods
@@ -36,15 +35,15 @@ enum Shell {
     Fish,
 }
 
-/// Prints the candidates that `of` gives. It gets the words with [`HERE`] in place of the last, that, and what has been
-/// typed of the last. Whatever fails, there is nothing to complete, and nothing is said.
+/// Prints the candidates that `of` returns. `of` gets the words with [`HERE`] in place of the last, [`HERE`], and the
+/// typed part of the last word. Errors print nothing.
 pub(crate) fn run(
     args: &CompleteArgs,
     of: &impl AsyncFn(&[String], &str, &str) -> Option<Vec<String>>,
 ) -> Result<ExitCode, Failure> {
     let mut words = if args.shell == Shell::Bash { joined(&args.words) } else { args.words.clone() };
     let Some(last) = words.pop() else { return Ok(ExitCode::SUCCESS) };
-    // `--call=NAME`: fish puts what it gets in place of the whole word, other shells behind the sign.
+    // With `--call=NAME` fish replaces the whole word; other shells only the part after the sign.
     let (flag, typed) = match last.split_once('=') {
         Some((flag, typed)) if flag.starts_with("--") => (format!("{flag}="), typed),
         _ => (String::new(), last.as_str()),
@@ -57,12 +56,12 @@ pub(crate) fn run(
     let lines: Vec<String> =
         names.iter().map(|name| format!("{before}{}\n", printable::line(name))).collect();
     terminal::print(Syntax::Text, &lines.concat())?;
-    // A name that is being resolved is not waited for.
+    // Does not wait for name resolution that is still running.
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)
 }
 
-/// Words as they were typed. A piece of separators alone belongs to what is before it and behind it.
+/// Restores the words that bash divided. A separator piece joins the pieces before and after it.
 fn joined(pieces: &[String]) -> Vec<String> {
     let is_separator = |piece: &str| !piece.is_empty() && piece.chars().all(|c| matches!(c, ':' | '='));
     let mut words: Vec<String> = Vec::new();
@@ -79,7 +78,7 @@ fn joined(pieces: &[String]) -> Vec<String> {
     words
 }
 
-/// Bash leaves quotes and backslashes where they are.
+/// Removes quotes and backslashes, which bash leaves in words.
 fn unquoted(word: &str) -> String {
     let mut text = String::new();
     let mut quote = None;

@@ -1,4 +1,4 @@
-//! `thalweg completions`: what makes a shell complete the command's words.
+//! `thalweg completions`: generates shell completion scripts.
 
 use std::process::ExitCode;
 
@@ -16,12 +16,11 @@ Install once, then start a new shell:
          (with `fpath+=~/.zfunc` before `compinit` in ~/.zshrc)
   fish:  thalweg completions fish > ~/.config/fish/completions/thalweg.fish";
 
-/// Marks arguments that are names of services and methods: nothing else of the command has this hint.
+/// Marks arguments that name services and methods. No other argument has this hint.
 const NAMES_HINT: ValueHint = ValueHint::EmailAddress;
-/// What zsh's script has of it.
+/// The hint's function in zsh scripts.
 const NAMES_HINT_IN_ZSH: &str = "_email_addresses";
-/// What zsh's script has before arguments of which there may be several: with two colons there are no options behind
-/// the first of them.
+/// Prefix of repeatable arguments in zsh scripts. With two colons zsh completes no options after the first of them.
 const ZSH_REST: &str = "\n'*::";
 const ZSH_REST_WITH_OPTIONS: &str = "\n'*:";
 
@@ -34,7 +33,7 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the script for `command`, the one that users call.
+/// Prints the completion script for `command`.
 pub(crate) fn run(args: &CompletionsArgs, command: &Command) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
     let mut visible = visible(command, args.shell);
@@ -44,8 +43,7 @@ pub(crate) fn run(args: &CompletionsArgs, command: &Command) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-/// The script with what completes the names of services and methods, which only the command itself can know: it asks
-/// `thalweg complete`.
+/// Adds completion of service and method names by `thalweg complete`.
 fn with_names(shell: Shell, script: &str) -> String {
     match shell {
         Shell::Bash => format!("{script}{}", include_str!("completions/names.bash")),
@@ -53,7 +51,7 @@ fn with_names(shell: Shell, script: &str) -> String {
         Shell::Zsh => {
             let names = include_str!("completions/names.zsh");
             let begin = "\n_thalweg() {\n";
-            // Before the words are cut down to those of a subcommand.
+            // Saves the words before zsh reduces them to those of a subcommand.
             let kept = format!("{begin}    local -a thalweg_line=(\"${{(@)words[1,CURRENT]}}\")\n");
             script
                 .replacen(begin, &format!("\n{names}{}", &kept[1..]), 1)
@@ -64,9 +62,9 @@ fn with_names(shell: Shell, script: &str) -> String {
     }
 }
 
-/// The command without its hidden options, which scripts would propose.
+/// Returns the command without hidden options, which scripts would propose.
 ///
-/// Names are kept for as long as the program runs, as clap wants them: once, before it ends.
+/// Leaks names, because clap needs them static. It runs once per process.
 fn visible(command: &Command, shell: Shell) -> Command {
     let about = command.get_about().cloned().unwrap_or_default();
     let mut shown = Command::new(&*command.get_name().to_owned().leak()).about(about);
@@ -86,7 +84,7 @@ fn visible(command: &Command, shell: Shell) -> Command {
     shown.args(arguments).subcommands(subcommands)
 }
 
-/// Names of values as the shell can read them: in zsh's script a colon would end them, and begin another value.
+/// Escapes colons in value names for zsh, where a colon would end the name.
 fn with_value_names(argument: Arg, shell: Shell) -> Arg {
     let names = argument.get_value_names().unwrap_or_default();
     if shell != Shell::Zsh || !names.iter().any(|name| name.contains(':')) {

@@ -1,4 +1,4 @@
-//! Files with descriptors.
+//! Descriptor files as arguments.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use thalweg_dynamic::{Catalogue, files};
 use crate::failure::Failure;
 use crate::output::OutputFile;
 
-/// Files with descriptors.
+/// Descriptor files.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FilesArgs {
     /// .proto file with the declarations; repeatable
@@ -39,7 +39,7 @@ impl FilesArgs {
         })
     }
 
-    /// Adds the folders that were searched, and what may help.
+    /// Adds the searched folders and a hint.
     fn explained(&self, mut failure: Failure) -> Failure {
         if ["not found", "No such file"].iter().any(|what| failure.message.contains(what)) {
             let given: String =
@@ -51,7 +51,7 @@ impl FilesArgs {
     }
 }
 
-/// Files with descriptors, in place of the server's own.
+/// Descriptor files that replace reflection.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Descriptors (default: server reflection)")]
 pub(crate) struct DescriptorFiles {
@@ -69,12 +69,12 @@ impl DescriptorFiles {
         Ok(self.files.read()?.map(|files| Catalogue::Files { schema: files.schema, set: files.set }))
     }
 
-    /// Whether what is used is to be written.
+    /// Returns whether the descriptors used are to be written.
     pub(crate) fn are_kept(&self) -> bool {
         self.protoset_out.is_some()
     }
 
-    /// Writes what was used, if it is to be.
+    /// Writes the descriptors used, if requested.
     pub(crate) fn write(&self, catalogue: &Catalogue) -> Result<(), Failure> {
         let Some(path) = &self.protoset_out else { return Ok(()) };
         OutputFile::beside(path)?.write_bytes(&catalogue.descriptor_set())

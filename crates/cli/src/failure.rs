@@ -1,21 +1,21 @@
-//! How a command says that it failed: one line for stderr, and an exit code.
+//! Failure of a command: a line on stderr and an exit code.
 
 use thalweg_dynamic::files::FilesError;
 use thalweg_dynamic::{LookUpError, RequestError};
 use thalweg_lab::stacks::StacksError;
 use thalweg_load::spec::SpecError;
 
-/// A run that failed.
+/// The run failed.
 const FAILED: u8 = 1;
-/// Arguments that make no run.
+/// The arguments are invalid.
 const BAD_ARGUMENTS: u8 = 2;
-/// Ended by the user, as shells count it: 128 and SIGINT.
+/// Interrupted by the user: 128 plus SIGINT, as in shells.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Why a command ends with another exit code than 0.
+/// A nonzero end of a command.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// What happened, to what, and what to do.
+    /// The failure, its subject, and what to do.
     pub(crate) message: String,
     pub(crate) code: u8,
 }
@@ -72,7 +72,7 @@ impl Failure {
         Self { message: message.to_string(), code: BAD_ARGUMENTS }
     }
 
-    /// The reader of the result has gone: it has seen enough. Nothing is said, and the exit code is 0.
+    /// Returns a failure without message and with exit code 0, for when the reader of stdout has closed it.
     pub(crate) fn quiet() -> Self {
         Self { message: String::new(), code: 0 }
     }

@@ -1,4 +1,4 @@
-//! What figures are written as.
+//! Output formats.
 
 use clap::ValueEnum;
 use thalweg_load::LoadRun;
@@ -8,7 +8,7 @@ use crate::output::OutputFile;
 use crate::terminal::Syntax;
 use crate::{report_text, run_text};
 
-/// Figures of a command.
+/// Formats of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// Human-readable
@@ -17,7 +17,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// The result of a load.
+/// Formats of a load result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RunFormat {
     /// Human-readable
@@ -39,7 +39,6 @@ impl RunFormat {
         }
     }
 
-    /// Writes what is in this format.
     pub(crate) fn write(self, output: &OutputFile<'_>, text: &str) -> Result<(), Failure> {
         match self {
             Self::Text => report_text::write(output, text),
@@ -47,7 +46,7 @@ impl RunFormat {
         }
     }
 
-    /// A result in this format.
+    /// Formats a result.
     pub(crate) fn rendered(self, run: &LoadRun) -> String {
         match self {
             Self::Text => run_text::text(run),
@@ -58,7 +57,7 @@ impl RunFormat {
     }
 }
 
-/// With a line end behind.
+/// Returns pretty JSON with a trailing line end.
 pub(crate) fn json(result: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(result).expect("a result is numbers and strings") + "\n"
 }

@@ -31,13 +31,13 @@ pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
     if args.assemble {
         return assemble(args);
     }
-    // What is wrong with flags and schemas is said before stdin is waited for.
+    // Reports errors in flags and schemas before waiting for stdin.
     let schema = args.schema.load()?;
     let named = args.schema.named_message().and(schema.as_ref());
     named.map(|schema| args.schema.message(schema)).transpose()?;
     let (name, source) = args.input.open()?;
     let file = OutputFile::open(args.output.as_deref())?;
-    // A live capture is written as it arrives.
+    // A live capture is flushed as it arrives.
     let is_live = matches!(source, Source::Capture(_)) && name == STDIN;
     let mut writer = file.writer(is_live)?;
     let syntax = if args.format == Format::Json { Syntax::Json } else { Syntax::Text };
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// One message or several, or an exchange; gives what is wrong with it.
+/// Inspects messages or an exchange. Returns the problem found, if any.
 fn of_bytes(
     args: &InspectArgs,
     schema: Option<&Schema>,
@@ -83,7 +83,7 @@ fn of_bytes(
     show(args, &exchange.transcript(&input.name, &types).map_err(failed)?, &types, output)
 }
 
-/// Makes bytes of a text.
+/// Converts text to bytes.
 fn assemble(args: &InspectArgs) -> Result<ExitCode, Failure> {
     let file = OutputFile::open(args.output.as_deref())?;
     if file.is_stdout() {

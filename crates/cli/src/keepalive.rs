@@ -1,13 +1,13 @@
-//! Whether a server is still there, asked by PINGs.
+//! Keepalive PINGs.
 
 use std::time::Duration;
 
 use thalweg::Keepalive;
 
-/// The library's own.
+/// Default timeout of the library.
 const TIMEOUT_MAX: Duration = Duration::from_secs(20);
 
-/// A PING when nothing has come for `time`, which is answered within as long, or within 20 s.
+/// Sends a PING after `time` of silence. The timeout is `time`, at most 20 s.
 pub(crate) fn keepalive(time: Duration) -> Keepalive {
     Keepalive::every(time).timeout(time.min(TIMEOUT_MAX))
 }

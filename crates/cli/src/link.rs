@@ -88,7 +88,7 @@ pub(crate) struct LinkArgs {
     format: Format,
 }
 
-/// What happens while the link runs.
+/// An event while the link runs.
 enum Event {
     Line(String),
     ToggleStall,
@@ -109,7 +109,7 @@ pub(crate) fn run(args: LinkArgs) -> Result<ExitCode, Failure> {
         loop {
             let event = tokio::select! {
                 () = &mut interrupt => break,
-                // There is always somebody who may send: the signals.
+                // Never `None`: the signal tasks keep their senders.
                 Some(event) = events.recv() => event,
             };
             match happens(&event, &link, format) {
@@ -149,7 +149,7 @@ fn failure(error: LinkError) -> Failure {
     }
 }
 
-/// Lines of stdin, and the two signals that tell something.
+/// Receives lines of stdin and the two control signals.
 fn events() -> Result<UnboundedReceiver<Event>, Failure> {
     let (sender, events) = unbounded_channel();
     for (kind, event) in [
@@ -160,7 +160,7 @@ fn events() -> Result<UnboundedReceiver<Event>, Failure> {
         let sender = sender.clone();
         tokio::spawn(async move { while signals.recv().await.is_some() && sender.send(event()).is_ok() {} });
     }
-    // A thread of its own, which ends with the process: nobody can be told to stop waiting for stdin.
+    // Uses a detached thread, because a blocking read of stdin cannot be cancelled.
     runtime::thread(move || {
         for line in io::stdin().lock().lines() {
             let Ok(line) = line else { return };
@@ -172,7 +172,7 @@ fn events() -> Result<UnboundedReceiver<Event>, Failure> {
     Ok(events)
 }
 
-/// Does what an event asks for. What there is to say about it, or none if the link is to end.
+/// Handles an event. Returns the response, or `None` to quit.
 fn happens(event: &Event, link: &Link, format: Format) -> Option<String> {
     let line = match event {
         Event::Line(line) => line.trim(),
@@ -210,12 +210,12 @@ fn figures(link: &Link, format: Format) -> String {
     let stats = link.stats();
     match format {
         Format::Text => text::link(&stats).trim_end().to_owned(),
-        // On one line: whoever reads it knows where it ends.
+        // On one line, so that readers can find its end.
         Format::Json => serde_json::to_string(&stats).expect("figures are numbers and strings"),
     }
 }
 
-/// One line, flushed: a script may wait for it.
+/// Prints one line and flushes, because scripts may wait for it.
 fn say(line: &str) -> Result<(), Failure> {
     terminal::print(Syntax::Text, &format!("{line}\n"))
 }

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     any::run(args).map_err(|failure| args.tls.explain(failure))
 }
 
-/// The names that begin with `typed`, where `here` is what is called.
+/// Returns the methods that start with `typed`, if `--call` is `here`.
 pub(crate) async fn complete(args: &LoadArgs, here: &str, typed: &str) -> Option<Vec<String>> {
     match &args.call {
         What::Method(name) if name.to_string() == here => complete::methods(args, typed).await,

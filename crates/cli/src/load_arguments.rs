@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::seconds;
 use crate::terminal::{self, Syntax};
 
-/// The server, how many calls and connections, and for how long.
+/// Target, concurrency, connections and limits.
 #[derive(Debug, Args)]
 pub(crate) struct CommonArgs {
     /// Server to load: HOST:PORT, https://HOST or unix:PATH
@@ -79,22 +79,21 @@ pub(crate) struct CommonArgs {
 }
 
 impl CommonArgs {
-    /// The time limit of connecting.
     pub(crate) fn connect_timeout(&self) -> Duration {
         let of_calls = self.timeout.filter(|timeout| !timeout.is_zero());
         self.connect_timeout.or(of_calls).unwrap_or(TIMEOUT_DEFAULT)
     }
 
-    /// Prints the announcement's line, if it is asked for.
+    /// Prints the announcement if `--announce` is set.
     pub(crate) fn announce(&self, announcement: Announcement) {
         if self.announce {
-            // That the result cannot be written is said later.
+            // Write errors are reported with the result.
             let _ = terminal::print(Syntax::Text, &format!("{}\n", announcement.name()));
         }
     }
 }
 
-/// A year at the most.
+/// Converts to nanoseconds. Fails if longer than a year.
 pub(crate) fn nanoseconds(flag: &str, duration: Duration) -> Result<u64, Failure> {
     if duration > YEAR {
         return Err(Failure::bad_arguments(format!("{flag} is longer than a year")));

@@ -1,5 +1,4 @@
-//! The command `thalweg`: a server to measure, a driver that measures, a network between them, and the laboratory that
-//! makes studies of all three.
+//! The `thalweg` command: server, load generator, network emulator and studies of all three.
 
 #![deny(
     clippy::print_stdout,
@@ -105,7 +104,7 @@ fn run() -> Result<ExitCode, Failure> {
     }
 }
 
-/// Help on stdout, with exit code 0; or what is wrong with flags on stderr, with 2.
+/// Prints help to stdout (exit code 0) or errors to stderr (exit code 2).
 fn no_command(error: &clap::Error) -> Result<ExitCode, Failure> {
     let text = error.render().to_string();
     if error.use_stderr() {
@@ -135,7 +134,7 @@ fn command(command: Command) -> Result<ExitCode, Failure> {
     }
 }
 
-/// What may come next in place of `here`, one of the words, of which `typed` is there already.
+/// Returns completions for the word `here`, of which `typed` is the typed part.
 async fn candidates(words: &[String], here: &str, typed: &str) -> Option<Vec<String>> {
     let words = spellings::normalized(&Cli::command(), words.iter().map(OsString::from).collect()).ok()?;
     match Cli::try_parse_from(words).ok()?.command {
@@ -149,7 +148,7 @@ async fn candidates(words: &[String], here: &str, typed: &str) -> Option<Vec<Str
 mod tests {
     use super::*;
 
-    /// Terminals are 80 columns wide at least, and clap breaks longer lines: a command could not be copied.
+    /// Examples must fit into 80 columns: clap breaks longer lines, and a broken command cannot be copied.
     #[test]
     fn examples_fit_into_80_columns() {
         fn check(command: &clap::Command) {

@@ -1,4 +1,4 @@
-//! `thalweg man`: the pages of the manual.
+//! `thalweg man`: writes man pages.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub(crate) struct ManArgs {
     directory: PathBuf,
 }
 
-/// Writes the pages of `command`, the one that users call.
+/// Writes the man pages of `command`.
 pub(crate) fn run(args: &ManArgs, command: Command) -> Result<ExitCode, Failure> {
     let written = fs::create_dir_all(&args.directory)
         .and_then(|()| clap_mangen::generate_to(command.disable_help_subcommand(true), &args.directory));

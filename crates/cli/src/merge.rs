@@ -1,4 +1,4 @@
-//! `thalweg merge`: results of one load that came from several machines, as one.
+//! `thalweg merge`: merges the results of a distributed load.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &MergeArgs) -> Result<ExitCode, Failure> {
 
 fn merged(args: &MergeArgs) -> Result<LoadRun, Failure> {
     let awaited = args.wait_for.map(|count| Awaited { count: count as usize, patience: args.timeout });
-    // What the result is written to is no part of what it is made of.
+    // The output file is excluded from the inputs.
     let results = gather(&args.files, args.output.as_deref(), awaited).map_err(Failure::failed)?;
     let (files, runs): (Vec<PathBuf>, Vec<LoadRun>) = results.into_iter().unzip();
     if runs.is_empty() {

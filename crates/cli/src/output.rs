@@ -1,4 +1,4 @@
-//! Where a result goes.
+//! Destinations of results.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -9,10 +9,10 @@ use thalweg_measure::replacement::{Replacement, replace};
 use crate::failure::Failure;
 use crate::terminal::{self, Syntax};
 
-/// A file, or stdout.
+/// A file, pipe or stdout.
 ///
-/// That a file cannot be written is known before there is a result. It is replaced as a whole when the result is
-/// there; a pipe is opened at once, and kept open.
+/// Opening fails early if the path is not writable. A file is replaced atomically when the result is complete. A pipe
+/// is opened at once and kept open.
 pub(crate) enum OutputFile<'a> {
     Stdout,
     File(&'a Path),
@@ -20,24 +20,24 @@ pub(crate) enum OutputFile<'a> {
 }
 
 impl<'a> OutputFile<'a> {
-    /// Stdout without a path, and with `-` and `/dev/stdout`.
+    /// Opens the path. No path, `-` and `/dev/stdout` mean stdout.
     pub(crate) fn open(path: Option<&'a Path>) -> Result<Self, Failure> {
         let is_stdout = |path: &&Path| matches!(path.to_str(), Some("-" | "/dev/stdout"));
         let Some(path) = path.filter(|path| !is_stdout(path)) else { return Ok(Self::Stdout) };
         match Replacement::of(path) {
             Ok(pipe) if pipe.direct().is_some() => Ok(Self::Pipe(path, pipe)),
-            // Begun again when there is a result: a program that is killed before leaves nothing behind.
+            // The replacement is created again with the result, so that a killed program leaves nothing behind.
             Ok(_) => Ok(Self::File(path)),
             Err(error) => Err(Failure::bad_arguments(format!("cannot write {}: {error}", path.display()))),
         }
     }
 
-    /// A file beside the result, of which it is not known earlier that it cannot be written.
+    /// Opens an additional output file. Errors are failures, not invalid arguments.
     pub(crate) fn beside(path: &'a Path) -> Result<Self, Failure> {
         Self::open(Some(path)).map_err(|failure| Failure::failed(failure.message))
     }
 
-    /// The plain file, if it is one.
+    /// Returns the path of a plain file.
     pub(crate) fn file(&self) -> Option<&'a Path> {
         match self {
             Self::File(path) => Some(path),
@@ -45,17 +45,16 @@ impl<'a> OutputFile<'a> {
         }
     }
 
-    /// Whether it is stdout.
     pub(crate) fn is_stdout(&self) -> bool {
         matches!(self, Self::Stdout)
     }
 
-    /// Writes the result.
+    /// Writes a text result.
     pub(crate) fn write(&self, syntax: Syntax, text: &str) -> Result<(), Failure> {
         self.write_bytes(syntax.escaped(text).as_bytes())
     }
 
-    /// Writes a result that is no text.
+    /// Writes a binary result.
     pub(crate) fn write_bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
         match self {
             Self::Stdout => terminal::print_bytes(bytes),
@@ -67,8 +66,8 @@ impl<'a> OutputFile<'a> {
         }
     }
 
-    /// For a result that is written piece by piece. A plain file has it when all is there; `is_live`: each piece at
-    /// once, for those who look at it meanwhile.
+    /// Returns a writer for a result in pieces. A plain file is replaced at the end, or with `is_live` written piece by
+    /// piece.
     pub(crate) fn writer(&self, is_live: bool) -> Result<OutputWriter<'_>, Failure> {
         let stream: Box<dyn Write> = match self {
             Self::Stdout => Box::new(terminal::stdout()),
@@ -89,7 +88,7 @@ impl<'a> OutputFile<'a> {
     }
 }
 
-/// Destination of a result, written piece by piece. Without [`finish`](Self::finish) a file stays as it was.
+/// Writer for a result in pieces. Without [`finish`](Self::finish) a replaced file stays unchanged.
 pub(crate) enum OutputWriter<'o> {
     Stream(Box<dyn Write + 'o>),
     Replaced(BufWriter<Replacement>),

@@ -1,4 +1,4 @@
-//! One's own messages, named on the command line.
+//! User-supplied messages on the command line.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use thalweg_messages::OwnMessages;
 
 use crate::failure::Failure;
 
-/// What a study is told of its reader's own messages.
+/// Arguments for user-supplied messages.
 #[derive(Debug, Args)]
 pub(crate) struct OwnArgs {
     /// .proto file of your own message type
@@ -28,14 +28,14 @@ pub(crate) struct OwnArgs {
 }
 
 impl OwnArgs {
-    /// Where they are, if they are named.
+    /// Returns the files, if they are given.
     pub(crate) fn files(&self) -> Option<OwnFiles> {
         let (proto, type_name, data) = (self.proto.as_ref()?, self.type_name.as_ref()?, self.data.as_ref()?);
         Some(OwnFiles { proto: proto.clone(), type_name: type_name.clone(), data: data.clone() })
     }
 }
 
-/// Reads messages that are to be echoed; also how many there are.
+/// Reads messages to echo. Returns them and their number.
 pub(crate) fn echoed(proto: &Path, type_name: &str, data: &Path) -> Result<(OwnEcho, usize), Failure> {
     let own = OwnMessages::read(proto, type_name, data).map_err(Failure::bad_arguments)?;
     let echo =

@@ -1,4 +1,4 @@
-//! `thalweg peer`: the commands that the lab expects of every stack, as `peers/README.md` specifies them.
+//! `thalweg peer`: the interface that the lab expects of each stack, specified in `peers/README.md`.
 
 mod load;
 mod load_arguments;

@@ -1,6 +1,6 @@
-//! Shares as people write them on a command line.
+//! Percentages on the command line.
 
-/// `1%` or `0.01`.
+/// Parses `1%` or `0.01`.
 pub(crate) fn parse(text: &str) -> Result<f64, String> {
     let (number, divisor) = match text.strip_suffix('%') {
         Some(number) => (number, 100.0),

@@ -1,4 +1,4 @@
-//! Reports for people, as a terminal shows them: warnings in colour, lines no wider than the terminal.
+//! Reports on a terminal: coloured warnings and wrapped lines.
 
 use std::env;
 
@@ -21,7 +21,7 @@ pub(crate) fn write(output: &OutputFile<'_>, text: &str) -> Result<(), Failure> 
     terminal::print(Syntax::Text, &fitted)
 }
 
-/// Warnings in yellow, what failed or is not valid in red, each with the lines that continue it.
+/// Marks warnings yellow and failures or invalid results red, including continuation lines.
 fn coloured(text: &str) -> String {
     let mut style = None;
     let coloured = text.split_inclusive('\n').map(|line| {

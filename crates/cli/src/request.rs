@@ -1,20 +1,19 @@
-//! The request of a method that is named on the command line.
+//! Requests given in hex.
 
 use std::fs;
 
 use thalweg_load::record::MethodCall;
 
-/// The bytes of a request message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestBytes(Vec<u8>);
 
-/// What is called: `package.Service/Method`, with or without a slash before it.
+/// Returns a call of `package.Service/Method`, with or without a leading slash.
 pub(crate) fn call(method: &str, request: Option<&RequestBytes>) -> MethodCall {
     let path = format!("/{}", method.trim_start_matches('/'));
     MethodCall { path, request: request.map(|request| request.0.clone()).unwrap_or_default() }
 }
 
-/// `0a05…`, or `@FILE` for what is in the file.
+/// Parses hex, such as `0a05…`, or `@FILE` for the file's content.
 pub(crate) fn parse(text: &str) -> Result<RequestBytes, String> {
     if let Some(file) = text.strip_prefix('@') {
         return fs::read(file).map(RequestBytes).map_err(|error| format!("cannot read {file}: {error}"));

@@ -50,7 +50,7 @@ impl Rows {
     }
 }
 
-/// `mean 51.7 ms, p50 50.5 ms, p90 56.4 ms, …; from the start`
+/// Formats quantiles: `mean 51.7 ms, p50 50.5 ms, p90 56.4 ms, …; from the start`.
 pub(crate) fn quantiles(ns: &Latency, p95: Option<u64>, note: &str) -> String {
     let p95 = p95.map(|p95| ("p95", p95));
     let quantiles = [Some(("p50", ns.p50)), Some(("p90", ns.p90)), p95, Some(("p99", ns.p99))];

@@ -1,4 +1,4 @@
-//! The result of a load on any method, for people.
+//! Load results as text.
 
 use std::fmt::Write;
 
@@ -10,12 +10,12 @@ use thalweg_protobuf::printable;
 use crate::bars::bars;
 use crate::rows::{Rows, quantiles};
 
-/// Bars of a histogram.
+/// Bars in a histogram.
 const BARS: usize = 12;
-/// Letters of the longest bar.
+/// Characters in the longest bar.
 const BAR_LENGTH: f64 = 40.0;
 
-/// Short, aligned, one figure a line.
+/// Formats a result with one aligned figure per line.
 pub(crate) fn text(run: &LoadRun) -> String {
     let part = run.share.map_or(String::new(), |share| format!("part {share} of "));
     let name = run.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
@@ -103,7 +103,7 @@ pub(crate) fn text(run: &LoadRun) -> String {
     text
 }
 
-/// `sign up, new  300 ok, 2 failed (2 CHECK)` and its latency below.
+/// Formats a step: `sign up, new  300 ok, 2 failed (2 CHECK)`, with its latency below.
 fn step_text(step: &StepRun) -> String {
     let errors: Vec<String> = step.errors.iter().map(|(code, count)| format!("{count} {code}")).collect();
     let errors = match step.failed {
@@ -116,7 +116,7 @@ fn step_text(step: &StepRun) -> String {
     format!("{}\n{:14}{latency}", printable::line(&title), "")
 }
 
-/// How many took how long.
+/// Formats the latency distribution.
 fn histogram(timing: &Timing) -> String {
     let Some(distribution) = timing.distribution() else {
         return String::new();

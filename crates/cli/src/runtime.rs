@@ -1,4 +1,4 @@
-//! Processors and threads for the commands that do network work.
+//! CPUs and threads.
 
 use std::env;
 use std::io;
@@ -15,7 +15,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::failure::Failure;
 
-/// Where a command's threads run.
+/// CPUs, threads and polling of a command.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RuntimeArgs {
     /// Run only on these CPUs: 0 or 0-3,8
@@ -34,8 +34,8 @@ pub(crate) struct RuntimeArgs {
 }
 
 impl RuntimeArgs {
-    /// Pins this thread and all that come after it, and says how many threads are to do the work: `default` gets the
-    /// number of processors there are.
+    /// Pins this thread and its later children, and returns the number of worker threads. `default` gets the number of
+    /// CPUs.
     pub(crate) fn threads(&self, default: impl FnOnce(usize) -> usize) -> Result<usize, Failure> {
         if let Some(cpus) = &self.cpus {
             pin(cpus)?;
@@ -45,25 +45,25 @@ impl RuntimeArgs {
     }
 }
 
-/// Pins this thread and all that come after it.
+/// Pins this thread and its later children.
 pub(crate) fn pin(cpus: &CpuList) -> Result<(), Failure> {
     cpus.pin_this_thread()
         .map_err(|error| Failure::bad_arguments(format!("cannot run on CPUs {cpus}: {error}")))
 }
 
-/// The path of this program, to start it again.
+/// Returns the path of this program, to start it again.
 pub(crate) fn program() -> Result<PathBuf, Failure> {
     env::current_exe().map_err(|error| Failure::failed(format!("cannot find this program: {error}")))
 }
 
-/// Descriptors of a runtime, of the signals that it listens for, and of a connection.
+/// File descriptors that a runtime, its signal handlers and a connection need.
 const DESCRIPTORS: usize = 8;
 
-/// A runtime of that many threads.
+/// Starts a runtime with this number of threads.
 pub(crate) fn runtime(threads: usize) -> Result<Runtime, Failure> {
     has_room(threads)?;
     let mut builder = match threads {
-        // The thread that waits does the work, too: no hand-over between threads.
+        // The waiting thread does the work, without hand-over between threads.
         1 => Builder::new_current_thread(),
         _ => Builder::new_multi_thread(),
     };
@@ -74,20 +74,19 @@ pub(crate) fn runtime(threads: usize) -> Result<Runtime, Failure> {
         .map_err(|error| Failure::failed(format!("cannot start {threads} threads: {error}")))
 }
 
-/// Starts a thread.
 pub(crate) fn thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>, Failure> {
     thread::Builder::new().spawn(work).map_err(|error| no_thread(&error))
 }
 
-/// Whether there are descriptors and threads for a runtime: tokio panics where there are none.
+/// Checks that descriptors and threads are available, because tokio panics without them.
 fn has_room(threads: usize) -> Result<(), Failure> {
     let pairs = (0..DESCRIPTORS / 2).map(|_| UnixStream::pair()).collect::<io::Result<Vec<_>>>();
     pairs.map_err(|error| {
         Failure::failed(format!("cannot open sockets: {error}; allow more open files with `ulimit -n`"))
     })?;
-    // All of them are there at once, as the runtime's are.
+    // Threads wait for the lock, so that all exist at the same time, as in the runtime.
     let together = Mutex::new(());
     thread::scope(|scope| {
         let held = together.lock();

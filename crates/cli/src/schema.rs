@@ -1,4 +1,4 @@
-//! Schemas that are named on the command line: `.proto` files or descriptor sets, and a message.
+//! Schemas on the command line: `.proto` files or descriptor sets, and a message type.
 
 use clap::Args;
 use thalweg_protobuf::{MessageType, Schema};
@@ -18,7 +18,7 @@ pub(crate) struct SchemaArgs {
 }
 
 impl SchemaArgs {
-    /// What is named; none if nothing is.
+    /// Loads the schema, if one is named.
     pub(crate) fn load(&self) -> Result<Option<Schema>, Failure> {
         match self.files.read()? {
             None if self.message.is_some() => {
@@ -28,12 +28,11 @@ impl SchemaArgs {
         }
     }
 
-    /// The message that was named, if one was.
     pub(crate) fn named_message(&self) -> Option<&str> {
         self.message.as_deref()
     }
 
-    /// The message that is meant.
+    /// Returns the named message type, or the only one.
     pub(crate) fn message<'s>(&self, schema: &'s Schema) -> Result<MessageType<'s>, Failure> {
         Ok(thalweg_dynamic::message(schema, self.named_message())?)
     }

@@ -1,8 +1,8 @@
-//! Timeouts, as durations with a unit or as a number of seconds.
+//! Timeouts with a unit or in seconds.
 
 use std::time::Duration;
 
-/// Reads `5s`, `1m 30s` or `250ms`; without a unit, as grpcurl, curl and hey write timeouts, seconds: `5`, `0.5`.
+/// Parses `5s`, `1m 30s` or `250ms`. Without a unit, as in grpcurl, curl and hey, the number is in seconds: `5`, `0.5`.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
         && let Ok(seconds) = text.parse::<f64>()

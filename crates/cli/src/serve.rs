@@ -113,7 +113,7 @@ pub(crate) struct ServeArgs {
     tls: ServerTlsArgs,
 }
 
-/// How many connections there may be, how long they live, and what they may hold.
+/// Limits of connections.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Connections")]
 struct ConnectionArgs {
@@ -196,7 +196,7 @@ impl ConnectionArgs {
             server = server.max_memory(usize::try_from(size.0).unwrap_or(usize::MAX));
         }
         if let Some(interval) = self.keepalive_time {
-            // As grpc-go's server does it, a client without calls is asked, too.
+            // Clients without calls get PINGs too, as from grpc-go.
             let mut keepalive = Keepalive::every(interval).without_calls(true);
             if let Some(timeout) = self.keepalive_timeout {
                 keepalive = keepalive.timeout(timeout);
@@ -208,7 +208,7 @@ impl ConnectionArgs {
     }
 }
 
-/// The first address alone.
+/// Serves bytes on the first address only.
 fn bare_echo(args: &ServeArgs) -> Result<ExitCode, Failure> {
     args.runtime.threads(|_| 1)?;
     let interrupt = Interrupt::on_signals().map_err(|error| signals::unheard(&error))?;
@@ -222,7 +222,7 @@ fn bare_echo(args: &ServeArgs) -> Result<ExitCode, Failure> {
 }
 
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
-    // With fewer there are fewer connections, and those that find no room are told.
+    // If this fails, the server accepts fewer connections and rejects the others.
     let _ = descriptors::raise();
     if args.bare_echo {
         return bare_echo(args);
@@ -246,7 +246,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
 }
 
 impl ServeArgs {
-    /// The service of somebody's own messages, and its descriptors.
+    /// Returns the echo service of the user's message type, and its descriptors.
     fn own(&self) -> Result<Option<(EchoOwnServer, Vec<u8>)>, Failure> {
         let (Some(proto), Some(name)) = (&self.proto, &self.type_name) else { return Ok(None) };
         let set = descriptors(proto, name, |file| EchoOwnServer::sources(file, name));
@@ -268,7 +268,7 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
         .descriptors(proto::DESCRIPTORS)
         .descriptors(<EchoServer<EchoWorker> as Service>::FILE_DESCRIPTOR_SET)
         .descriptors(<EchoShapesServer<EchoWorker> as Service>::FILE_DESCRIPTOR_SET);
-    // What is said of the services is on the pages, too.
+    // The same descriptors document the services on the web pages.
     let mut web = Web::new().descriptors(proto::DESCRIPTORS).openapi(true).docs(true);
     let mut own = None;
     if let Some((server, set)) = args.own()? {
@@ -300,7 +300,7 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
         server = server.tls(tls);
     }
     if threads > 1 {
-        // With one, this thread serves: nothing is handed over.
+        // With one thread this one serves, without hand-over.
         server = server.threads(threads);
     }
     server.bind(addresses).await.map_err(|error| match error {
@@ -309,7 +309,7 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
     })
 }
 
-/// One line for each listener, flushed: a script may wait for it.
+/// Prints a line per listener and flushes, because scripts may wait for it.
 fn announce(server: &BoundServer, args: &ServeArgs) -> Result<(), Failure> {
     let mut text = String::new();
     let (listening, further) = server.local_addresses().split_at(args.listen.len());
@@ -318,7 +318,7 @@ fn announce(server: &BoundServer, args: &ServeArgs) -> Result<(), Failure> {
         let _ = writeln!(text, "listening on {address}");
     }
     if let Some(json) = &args.json {
-        // The one of its own, or the one that is named twice.
+        // A separate JSON address, or one that `--listen` names too.
         let at = args.listen.iter().position(|address| address == json);
         for address in further.iter().chain(at.and_then(|at| listening.get(at))) {
             let _ = writeln!(text, "json on {address}");

@@ -1,4 +1,4 @@
-//! `thalweg settings`: how the client and the server of this command are set up, as every peer says of itself.
+//! `thalweg settings`: transport settings, in the format that every peer prints.
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -32,14 +32,14 @@ fn setting(side: &str, name: &str, value: String, why: &str) -> Setting {
     Setting { side: side.to_owned(), name: name.to_owned(), value, why: why.to_owned() }
 }
 
-/// The settings in which variants differ.
+/// Returns the settings in which variants differ.
 fn of_variants() -> [(&'static str, Setting); 2] {
     let reused = setting("both", STREAM_MESSAGES, "in place".to_owned(), "buffers are reused");
     let asleep = setting("both", BUSY_POLLING, "off".to_owned(), "a connection sleeps as soon as it waits");
     [("in-place", reused), ("no-busy-poll", asleep)]
 }
 
-/// The settings of both sides: `serve` and `load` leave all of them at the library's defaults but the size of messages.
+/// Returns the common settings. `serve` and `load` use the library's defaults except for the message size.
 fn told() -> Vec<Setting> {
     let default = |name: &str, bytes: u64| setting("both", name, size(bytes), "the default");
     let http2 = Config::default();

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM: the first one asks, the second one tells.
+//! SIGINT and SIGTERM: the first requests an end, the second exits.
 
 use std::io;
 
@@ -7,9 +7,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::alternate_screen;
 use crate::failure::{Failure, INTERRUPTED};
 
-/// Ends when the first SIGINT or SIGTERM comes. A second one ends the process at once.
+/// Completes on the first SIGINT or SIGTERM. A second one exits the process immediately.
 ///
-/// Both are caught from this call on, not only once the future is awaited. Called within a runtime.
+/// Signals are caught from this call on, even before the future is polled. Must be called within a runtime.
 pub(crate) fn interrupt() -> Result<impl Future<Output = ()> + Send, Failure> {
     let catch = |kind| signal(kind).map_err(|error| unheard(&error));
     let (mut interrupt, mut terminate) = (catch(SignalKind::interrupt())?, catch(SignalKind::terminate())?);
@@ -22,7 +22,7 @@ pub(crate) fn interrupt() -> Result<impl Future<Output = ()> + Send, Failure> {
             }
         };
         either().await;
-        // Nobody waits any more when the run has just ended by itself.
+        // Fails only if the run has already ended.
         let _ = asked.send(());
         either().await;
         alternate_screen::leave();
@@ -30,13 +30,13 @@ pub(crate) fn interrupt() -> Result<impl Future<Output = ()> + Send, Failure> {
     });
     Ok(async move {
         if asks.await.is_err() {
-            // The runtime is going down, and everything with it.
+            // The runtime is shutting down.
             std::future::pending::<()>().await;
         }
     })
 }
 
-/// Signals cannot be listened for.
+/// Returns the failure to listen for signals.
 pub(crate) fn unheard(error: &io::Error) -> Failure {
     Failure::failed(format!("cannot listen for signals: {error}"))
 }

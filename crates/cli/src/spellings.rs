@@ -1,7 +1,7 @@
-//! Flags as users of grpcurl, ghz, oha and hey write them: `-plaintext`, `-max-time 1`, `--skipFirst`.
+//! Flags as in grpcurl, ghz, oha and hey: `-plaintext`, `-max-time 1`, `--skipFirst`.
 //!
-//! clap reads `-insecure` as a cluster of short flags. This pass runs before it: a word that spells a long flag with
-//! one dash gets its second one, and a flag of another tool that has no equal here gets an answer.
+//! Runs before clap, which reads `-insecure` as a cluster of short flags. Long flags with one dash get a second one.
+//! Flags of other tools without an equivalent get a hint.
 
 mod elsewhere;
 
@@ -9,17 +9,17 @@ use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, Command};
 
-/// Below this similarity a suggestion would be a guess.
+/// Minimum similarity of a suggested flag.
 const SIMILARITY_MIN: f64 = 0.85;
 
-/// The words with flags spelled as clap reads them; the first word is the program.
+/// Returns the words in clap's spelling. The first word is the program.
 ///
 /// # Errors
 ///
-/// For flags that this command does not have: the message says what to write instead.
+/// Returns an error with a hint for unknown flags.
 pub(crate) fn normalized(command: &Command, words: Vec<OsString>) -> Result<Vec<OsString>, String> {
     let mut root = command.clone();
-    // Adds --help, and the names of subcommands.
+    // Adds --help and subcommand names.
     root.build();
     let mut current = &root;
     let mut path = Vec::new();
@@ -41,7 +41,7 @@ pub(crate) fn normalized(command: &Command, words: Vec<OsString>) -> Result<Vec<
         };
         let read = read(current, &path, text)?;
         normalized.push(read.word.into());
-        // A value may look like a flag only where clap takes it as one.
+        // Keeps a value that looks like a flag only if clap accepts it.
         if let Some(arg) = read.needs_value
             && words.peek().is_some_and(|next| may_be_value(arg, next))
         {
@@ -52,10 +52,10 @@ pub(crate) fn normalized(command: &Command, words: Vec<OsString>) -> Result<Vec<
     Ok(normalized)
 }
 
-/// A flag as clap reads it.
+/// A flag in clap's spelling.
 struct Read<'c> {
     word: String,
-    /// The flag whose value is the next word.
+    /// The flag, if its value is the next word.
     needs_value: Option<&'c Arg>,
 }
 
@@ -70,7 +70,7 @@ fn read<'c>(command: &'c Command, path: &[&str], word: &str) -> Result<Read<'c>,
         word,
         needs_value: (value.is_none() && takes_value(arg)).then_some(arg),
     };
-    // One letter with one dash is a short flag, whatever long flags there are.
+    // One dash and one letter is always a short flag.
     if (is_long || name.chars().count() > 1)
         && let Some(arg) = long(command, name)
     {
@@ -82,7 +82,7 @@ fn read<'c>(command: &'c Command, path: &[&str], word: &str) -> Result<Read<'c>,
         return Err(format!("`{flag}` is not a flag of {}: {answer}", named(path)));
     }
     if is_long {
-        // clap names the flag, and similar ones.
+        // clap reports the flag with similar ones.
         return Ok(Read { word: word.to_owned(), needs_value: None });
     }
     match cluster(command, word) {
@@ -97,8 +97,8 @@ fn read<'c>(command: &'c Command, path: &[&str], word: &str) -> Result<Read<'c>,
     }
 }
 
-/// Reads `-vd@FILE`: short flags behind each other, the last one perhaps with its value. The flag whose value comes
-/// next, if one does; or the first letter that is no flag.
+/// Reads a cluster such as `-vd@FILE`. Returns the flag whose value is the next word, if any, or the first letter that
+/// is not a flag.
 fn cluster<'c>(command: &'c Command, word: &str) -> Result<Option<&'c Arg>, char> {
     let mut letters = word.chars().skip(1).peekable();
     while let Some(letter) = letters.next() {
@@ -133,7 +133,7 @@ fn named(path: &[&str]) -> String {
     ["thalweg"].iter().chain(path).copied().collect::<Vec<_>>().join(" ")
 }
 
-/// The flag that is closest to `name`, or where to find them all.
+/// Returns the most similar flag, or where to find the list.
 fn suggestion(command: &Command, path: &[&str], name: &str) -> String {
     let longs = command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(|arg| {
         let long = arg.get_long()?;
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
     use crate::{call, complete, lab, link, load};
 
-    /// The command, as far as these tests need it.
+    /// The command, reduced to what these tests need.
     fn command() -> Command {
         Command::new("thalweg")
             .version("1")
@@ -216,7 +216,7 @@ mod tests {
         ] {
             check(line, Ok(line));
         }
-        // A flag is no value of another one, nor is its value a flag.
+        // Flags are neither values nor consumed as values.
         check("thalweg call h:1 list -d -plaintext", Ok("thalweg call h:1 list -d --plaintext"));
         check(
             "thalweg call h:1 a.B/C --data list -insecure",
@@ -246,7 +246,7 @@ mod tests {
         }
     }
 
-    /// A long flag with one dash hides a cluster of the same letters.
+    /// Otherwise a long flag with one dash would hide that cluster.
     #[test]
     fn no_long_flag_is_a_cluster_of_switches() {
         fn each(command: &Command) {

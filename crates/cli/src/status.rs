@@ -1,4 +1,4 @@
-//! How a call ended, when it did not end well.
+//! Statuses of failed calls.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -8,10 +8,10 @@ use thalweg_dynamic::Detail;
 use thalweg_measure::code::code_name;
 use thalweg_protobuf::printable;
 
-/// Added to the code of a status, so that no other failure has the same exit code.
+/// Offset of exit codes for statuses, to keep them apart from other failures.
 const EXIT_CODE_BASE: u8 = 64;
 
-/// The exit code of a command whose call ended so.
+/// Returns the exit code for a status.
 pub(crate) fn exit_code(code: Code) -> u8 {
     match code {
         Code::Ok => 0,
@@ -19,7 +19,7 @@ pub(crate) fn exit_code(code: Code) -> u8 {
     }
 }
 
-/// A line for the status, and one for each of its details, as JSON.
+/// Returns the status on one line, and a line with JSON for each detail.
 pub(crate) fn described(status: &Status, details: Result<Vec<Detail>, DecodeError>) -> String {
     let code = status.code() as i32;
     let mut text = format!("{} ({code})", code_name(code));

@@ -1,9 +1,8 @@
-//! The way to stdout and stderr, the only one in this program.
+//! The only module that writes to stdout and stderr.
 //!
-//! Much of what is printed is a server's, or comes from a file. Characters that a terminal acts on, and those that turn
-//! the direction of text, are therefore escaped here, whoever prints and wherever it goes: a file may be looked at
-//! later. Escaping where texts are put together was forgotten at some forty places. Colours are put in behind that
-//! ([`Style`]).
+//! Escapes control and bidirectional characters, because texts come from servers and files. This applies to all
+//! outputs: a file may be displayed later. Escaping where texts are composed is easy to forget: it was missing at some
+//! forty places. Colours are added after escaping ([`Style`]).
 #![expect(clippy::disallowed_methods, reason = "everybody else prints by this module")]
 
 use std::borrow::Cow;
@@ -18,7 +17,7 @@ use crate::failure::Failure;
 /// Format of a text, which decides how an unprintable character is escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Syntax {
-    /// For people, also CSV and Markdown: `\u{1b}`
+    /// For people, including CSV and Markdown: `\u{1b}`
     Text,
     /// `\u001b`
     Json,
@@ -27,7 +26,7 @@ pub(crate) enum Syntax {
 }
 
 impl Syntax {
-    /// The text without unprintable characters, but for line feeds and tabs.
+    /// Escapes unprintable characters except line feeds and tabs.
     pub(crate) fn escaped(self, text: &str) -> Cow<'_, str> {
         match self {
             Self::Text => printable::text(text),
@@ -37,12 +36,12 @@ impl Syntax {
     }
 }
 
-/// Prints on stdout, at once. A reader that has gone has seen enough (`thalweg load … | head`): the command goes on.
+/// Prints to stdout and flushes. Ignores a closed stdout (`thalweg load … | head`).
 pub(crate) fn print(syntax: Syntax, text: &str) -> Result<(), Failure> {
     print_bytes(syntax.escaped(text).as_bytes())
 }
 
-/// Prints a text with [styles](Style) on stdout, in colours if the terminal shows them.
+/// Prints a text with [styles](Style) to stdout, coloured if the terminal supports it.
 pub(crate) fn print_styled(text: &str) -> Result<(), Failure> {
     let is_coloured = are_colours_wanted(stdout_is_terminal(), |name| env::var_os(name));
     let mut bytes = Vec::new();
@@ -50,7 +49,7 @@ pub(crate) fn print_styled(text: &str) -> Result<(), Failure> {
     print_bytes(&bytes)
 }
 
-/// Prints what programs read, byte by byte, as [`print`] does.
+/// Prints raw bytes for programs. Flushes and ignores a closed stdout as [`print`] does.
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     match print_or_end(bytes) {
         Err(failure) if failure.is_quiet() => Ok(()),
@@ -58,13 +57,13 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Prints on stdout, at once. If its reader has gone the command is to end.
+/// Prints to stdout and flushes. Returns a quiet failure if stdout is closed.
 pub(crate) fn print_or_end(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     written(stdout.write_all(bytes).and_then(|()| stdout.flush()))
 }
 
-/// What becomes of a command whose writing to stdout or a file came to this.
+/// Converts an error of writing to stdout or a file.
 pub(crate) fn written(written: io::Result<()>) -> Result<(), Failure> {
     written.map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => Failure::quiet(),
@@ -72,24 +71,24 @@ pub(crate) fn written(written: io::Result<()>) -> Result<(), Failure> {
     })
 }
 
-/// Stdout, to be written to piece by piece.
+/// Returns buffered stdout.
 pub(crate) fn stdout() -> impl Write {
     io::BufWriter::new(io::stdout().lock())
 }
 
-/// Says something on stderr, and ends the line.
+/// Prints a line to stderr.
 pub(crate) fn say(text: &str) {
     let text = printable::text(text) + "\n";
-    // A reader of stderr that has gone misses nothing.
+    // A closed stderr is ignored.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Says something on stderr beside the result, in one line.
+/// Prints a one-line note to stderr.
 pub(crate) fn note(text: &str) {
     say(&format!("note: {}", printable::line(text)));
 }
 
-/// Says on stderr why the command failed. Further lines are indented: none of them looks like one of the command's own.
+/// Prints an error to stderr. Further lines are indented so that they cannot imitate messages of the command.
 pub(crate) fn error(message: &str) {
     let mut text = "error: ".to_owned();
     for (index, line) in message.lines().enumerate() {
@@ -104,7 +103,7 @@ pub(crate) fn error(message: &str) {
     say(&text);
 }
 
-/// Refuses to print what is no text on a terminal, which would act on it.
+/// Fails if stdout is a terminal, which would interpret binary data.
 pub(crate) fn check_takes_bytes(instead: &str) -> Result<(), Failure> {
     if stdout_is_terminal() {
         return Err(Failure::bad_arguments(format!(
@@ -122,7 +121,7 @@ pub(crate) fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Whether output is coloured: on a terminal that is not dumb, unless `NO_COLOR` is set and not empty
+/// Returns whether to use colours: on a terminal that is not dumb, unless `NO_COLOR` is set and not empty
 /// (<https://no-color.org>).
 pub(crate) fn are_colours_wanted(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let is_forbidden = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -130,12 +129,12 @@ pub(crate) fn are_colours_wanted(is_terminal: bool, variable: impl Fn(&str) -> O
     is_terminal && !is_forbidden && !is_dumb
 }
 
-/// Bytes for the screen: of what draws it, and escapes by itself.
+/// Returns raw stderr for screen drawing, which does its own escaping.
 pub(crate) fn screen() -> io::Stderr {
     io::stderr()
 }
 
-/// How a piece of text stands out.
+/// Style of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Cyan,
@@ -151,18 +150,19 @@ impl Style {
     const ALL: [Self; 7] =
         [Self::Cyan, Self::Yellow, Self::Green, Self::Bold, Self::BoldRed, Self::Magenta, Self::Dim];
 
-    /// The text with marks around it, of which [`Escaping`] makes colours. They are noncharacters, which no text has.
+    /// Returns the text between marks that [`Escaping`] turns into colours. Marks are noncharacters, which are removed
+    /// from the text.
     pub(crate) fn marked(self, text: &str) -> String {
         let text = text.replace(is_mark, "\u{fffd}");
         format!("{}{text}{END}", self.mark())
     }
 
     fn mark(self) -> char {
-        // U+FDD0 to U+FDEF are all characters of Rust's.
+        // All of U+FDD0 to U+FDEF are valid `char`s.
         char::from_u32(u32::from(FIRST) + self as u32).unwrap_or(FIRST)
     }
 
-    /// The parameters of SGR (ECMA-48 §8.3.117).
+    /// Returns the SGR parameters (ECMA-48 §8.3.117).
     fn sgr(self) -> &'static str {
         match self {
             Self::Cyan => "36",
@@ -176,21 +176,21 @@ impl Style {
     }
 }
 
-/// The mark of the first style; those of the others follow.
+/// Mark of the first style; the others follow.
 const FIRST: char = '\u{fdd0}';
-/// The end of a piece.
+/// End of styled text.
 const END: char = '\u{fdef}';
 
 fn is_mark(c: char) -> bool {
     (FIRST..=END).contains(&c)
 }
 
-/// Escapes what is written, and makes colours of marks, if there are to be some.
+/// Writer that escapes text and turns marks into colours, if enabled.
 pub(crate) struct Escaping<W> {
     inner: W,
     syntax: Syntax,
     is_coloured: bool,
-    /// The begin of a character whose other bytes have not been written yet.
+    /// Start of a character whose other bytes are not written yet.
     pending: Vec<u8>,
 }
 

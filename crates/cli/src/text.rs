@@ -1,4 +1,4 @@
-//! Results for people.
+//! Text results.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use thalweg_measure::wording::counted;
 
 use crate::rows::{Rows, quantiles};
 
-/// A result of `load`: short, aligned, one figure a line.
+/// Formats a result of `peer load` with one aligned figure per line.
 pub(crate) fn load(result: &LoadResult) -> String {
     let settings = &result.settings;
     let operation = settings.call.operation();
@@ -60,7 +60,7 @@ pub(crate) fn load(result: &LoadResult) -> String {
     rows.text
 }
 
-/// What a link has done.
+/// Formats the statistics of a link.
 pub(crate) fn link(stats: &Stats) -> String {
     let mut text = format!("{} -> {}", stats.listen, stats.to);
     let Stats { connections, up, down, wire, lateness_ns, thread, .. } = stats;

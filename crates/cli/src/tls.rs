@@ -1,4 +1,4 @@
-//! TLS of `serve` and `load`, by the names of curl's options.
+//! TLS arguments, named as curl's options.
 
 use std::path::PathBuf;
 
@@ -33,7 +33,7 @@ pub(crate) struct ServerTlsArgs {
 }
 
 impl ServerTlsArgs {
-    /// None for a server without TLS.
+    /// Returns the configuration, or `None` without TLS.
     pub(crate) fn config(&self) -> Result<Option<ServerTlsConfig>, Failure> {
         if self.cert.len() != self.key.len() {
             let (certs, keys) = (self.cert.len(), self.key.len());
@@ -98,9 +98,9 @@ pub(crate) struct ClientTlsArgs {
 }
 
 impl ClientTlsArgs {
-    /// Adds what to do to a failure that one of these flags is likely to have caused.
+    /// Adds a hint to a failure that one of these flags may have caused.
     pub(crate) fn explain(&self, mut failure: Failure) -> Failure {
-        // ghz means "no TLS" by --insecure. Certificates are not verified, so few handshakes fail otherwise.
+        // In ghz `--insecure` means no TLS. Without certificate verification few handshakes fail for another reason.
         if self.insecure && failure.message.contains("TLS handshake") {
             failure.message +=
                 "; if the server does not use TLS, leave --insecure out: plain text is the default";
@@ -108,8 +108,7 @@ impl ClientTlsArgs {
         failure
     }
 
-    /// The channel with TLS, if it is asked for otherwise than by the target. With SSLKEYLOGFILE in the environment
-    /// secrets are written there.
+    /// Returns the channel with TLS if a flag requests it. If SSLKEYLOGFILE is set, secrets are written there.
     pub(crate) fn applied(&self, target: &str, channel: ChannelBuilder) -> ChannelBuilder {
         let has_key_log = std::env::var_os("SSLKEYLOGFILE").is_some();
         let is_asked_for = self.tls

@@ -1,4 +1,4 @@
-//! What the command is told.
+//! Arguments of `thalweg call`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::descriptor_files::DescriptorFiles;
 use crate::seconds;
 use crate::tls::ClientTlsArgs;
 
-/// Formats of messages.
+/// Message formats.
 const FORMATS: [(&str, &str); 3] =
     [("json", "ProtoJSON"), ("text", "Protobuf text format"), ("binary", "Wire format")];
 

@@ -1,4 +1,4 @@
-//! Where descriptors come from: files, or the server.
+//! Source of descriptors: files or the server.
 
 use thalweg::Channel;
 use thalweg_dynamic::{Catalogue, Reflection, ReflectionLimits, metadata};
@@ -8,7 +8,7 @@ use super::connecting::Connecting;
 use crate::failure::Failure;
 use crate::terminal;
 
-/// The files' descriptors, or the server's, which is connected to then.
+/// Returns the files' descriptors. Without files, connects to the server and uses its descriptors.
 pub(super) async fn of(
     files: Option<Catalogue>,
     connecting: Option<Connecting>,
@@ -23,7 +23,7 @@ pub(super) async fn of(
     }
 }
 
-/// The server's own.
+/// Returns the server's catalogue, by reflection.
 pub(super) fn of_server(channel: &Channel, args: &CallArgs) -> Catalogue {
     Catalogue::Server(Box::new(Reflection::new(
         channel.clone(),
@@ -32,7 +32,7 @@ pub(super) fn of_server(channel: &Channel, args: &CallArgs) -> Catalogue {
     )))
 }
 
-/// Has the catalogue know all services, and what they need.
+/// Loads the descriptors of all services.
 pub(super) async fn fetch_all(catalogue: &mut Catalogue) -> Result<(), Failure> {
     for name in catalogue.services().await.map_err(Failure::failed)? {
         if !catalogue.has(&name).await.map_err(Failure::failed)? {

@@ -1,4 +1,4 @@
-//! What may come next on the command line of `thalweg call`.
+//! Completions for `thalweg call`.
 
 use thalweg_dynamic::{NameKind, completions};
 use thalweg_measure::target;
@@ -7,7 +7,7 @@ use super::arguments::CallArgs;
 use super::catalogue;
 use super::connecting::Connecting;
 
-/// What takes the place of `here`, one of the arguments, and begins with `typed`.
+/// Returns candidates for the argument `here` that start with `typed`.
 pub(crate) async fn complete(args: &CallArgs, here: &str, typed: &str) -> Option<Vec<String>> {
     let words: Vec<&str> = args.words.iter().map(String::as_str).collect();
     let (target, kind) = match words[..] {
@@ -20,7 +20,7 @@ pub(crate) async fn complete(args: &CallArgs, here: &str, typed: &str) -> Option
         _ => return None,
     };
     let mut candidates: Vec<String> = match words.len() {
-        // Of a target, what is wanted of it; of none, what needs none.
+        // `list` and `describe` may come first or after a target.
         1 => vec!["list".to_owned(), "describe".to_owned()],
         2 if target.is_some() => vec!["list".to_owned(), "describe".to_owned()],
         _ => Vec::new(),

@@ -1,4 +1,4 @@
-//! The channel of a call.
+//! Channels of calls.
 
 use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
 use thalweg::{Channel, Code};
@@ -38,7 +38,7 @@ impl Connecting {
 
     pub(super) async fn connect(self) -> Result<Channel, Failure> {
         self.builder.connect().await.map_err(|error| match &error {
-            // As any call would end without a connection.
+            // Same exit code as a call without a connection.
             ConnectError::Unavailable(_) => Failure {
                 message: format!("UNAVAILABLE (14): {error}"),
                 code: status::exit_code(Code::Unavailable),

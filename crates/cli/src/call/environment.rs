@@ -1,4 +1,4 @@
-//! Variables of the environment in metadata.
+//! Environment variables in metadata.
 
 use std::env::VarError;
 
@@ -7,7 +7,7 @@ use thalweg_dynamic::metadata::Entry;
 use super::arguments::CallArgs;
 use crate::failure::Failure;
 
-/// The arguments with `${NAME}` in values of metadata filled, where that is asked for.
+/// Returns the arguments with `${NAME}` in metadata values replaced, if `--expand-metadata` is set.
 pub(super) fn expanded(args: &CallArgs) -> Result<CallArgs, Failure> {
     let mut args = args.clone();
     if args.expand_metadata {
@@ -55,7 +55,7 @@ mod tests {
         let check = |text: &str, expected: Result<&str, &str>| {
             assert_eq!(filled(text, variable), expected.map(str::to_owned).map_err(str::to_owned), "{text}");
         };
-        // What a variable has is not filled again.
+        // Replaced values are not expanded again.
         check("Bearer ${A}, ${B}.", Ok("Bearer one${B}, two."));
         check("$A ${A", Ok("$A ${A"));
         check("${C}", Err("${C}: environment variable not found"));

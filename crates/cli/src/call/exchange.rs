@@ -1,4 +1,4 @@
-//! A call, from its request to its status.
+//! One call, from request to status.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -30,7 +30,7 @@ use crate::output::OutputFile;
 use crate::status;
 use crate::terminal::{self, Syntax};
 
-/// Connects, calls the method, and prints what comes back as it comes.
+/// Connects, calls the method and prints responses as they arrive.
 pub(super) async fn run(
     files: Option<Catalogue>,
     connecting: Connecting,
@@ -39,7 +39,7 @@ pub(super) async fn run(
 ) -> Result<ExitCode, Failure> {
     let started = saved::now();
     let (target, timeline) = (connecting.target.clone(), connecting.timeline.clone());
-    // With files, what is wrong with the request is said before anything is connected to.
+    // With files, errors in the request are reported before connecting.
     let (channel, mut catalogue, called) = if let Some(mut files) = files {
         let called = look_up(&mut files, name).await?;
         (connecting.connect().await?, files, called)
@@ -125,7 +125,7 @@ pub(super) async fn run(
     }
 }
 
-/// The input that `--data` names.
+/// Opens the input that `--data` names.
 fn input(data: &str) -> Result<Box<dyn Read + Send>, Failure> {
     Ok(match (data, data.strip_prefix('@')) {
         ("@" | "@-", _) => Box::new(stdin()),
@@ -142,7 +142,7 @@ fn options(args: &CallArgs) -> CallOptions {
     options.max_decoding_message_size = args.each.message_max();
     options.send_compressed = args.each.compress;
     if options.send_compressed.is_some() {
-        // Who asks for it wants to see it, whatever it gains.
+        // A user who asks for compression expects it for small messages too.
         options.compression_threshold = 0;
     }
     options

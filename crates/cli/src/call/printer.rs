@@ -1,4 +1,4 @@
-//! Messages on stdout.
+//! Responses on stdout.
 
 use thalweg_dynamic::texts::{MessageFormat, SEPARATOR};
 use thalweg_dynamic::{Called, Catalogue, ResponsePrinter};
@@ -13,7 +13,7 @@ pub(super) struct Printer {
     responses: ResponsePrinter,
     format: MessageFormat,
     is_pretty: bool,
-    /// Each with its length before it, if they are binary.
+    /// Whether binary messages are prefixed by their length.
     is_delimited: bool,
     /// Whether a message has been printed.
     is_behind_another: bool,
@@ -39,7 +39,7 @@ impl Printer {
         }
     }
 
-    /// Prints a message, and has it be seen at once.
+    /// Prints a message and flushes.
     pub(super) async fn print(&mut self, wire: &[u8], catalogue: &mut Catalogue) -> Result<(), Failure> {
         let is_behind_another = std::mem::replace(&mut self.is_behind_another, true);
         let printed = self.responses.print(wire, catalogue).await.map_err(Failure::failed)?;
@@ -54,19 +54,18 @@ impl Printer {
                 [separator, Syntax::Text.escaped(&text()).as_bytes(), line_end.as_bytes()].concat()
             }
         };
-        // A stream that nobody reads any more is cancelled.
+        // If the reader of stdout is gone, the stream is cancelled.
         terminal::print_or_end(&bytes)
     }
 }
 
-/// A number as Protobuf has it.
+/// Encodes a Protobuf varint.
 fn varint(number: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     thalweg::prost::encoding::encode_varint(number as u64, &mut bytes);
     bytes
 }
 
-/// Prints lines.
 pub(super) fn lines(lines: impl IntoIterator<Item = String>) -> Result<(), Failure> {
     let text: String = lines.into_iter().map(|line| line + "\n").collect();
     terminal::print(Syntax::Text, &text)

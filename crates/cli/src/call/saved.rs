@@ -1,4 +1,4 @@
-//! What is kept of a call, to be saved.
+//! Messages of a call, collected for `--save`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -13,7 +13,7 @@ use thalweg_measure::wording::counted;
 
 use super::timeline::Timeline;
 
-/// Messages that went one way.
+/// Messages of one direction.
 #[derive(Clone, Debug)]
 pub(super) struct Messages(Arc<Mutex<Counted>>);
 
@@ -21,12 +21,12 @@ pub(super) struct Messages(Arc<Mutex<Counted>>);
 struct Counted {
     count: u64,
     bytes: u64,
-    /// Those that came so far, if they are to be kept.
+    /// Messages with their arrival times, if they are to be saved.
     kept: Option<Vec<(Duration, Bytes)>>,
 }
 
 impl Messages {
-    /// Counts them, and keeps them if they are to be saved.
+    /// Creates an empty collection. Keeps messages only if `is_kept`, else counts them.
     pub(super) fn new(is_kept: bool) -> Self {
         Self(Arc::new(Mutex::new(Counted { count: 0, bytes: 0, kept: is_kept.then(Vec::new) })))
     }
@@ -44,7 +44,7 @@ impl Messages {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).count
     }
 
-    /// How many, and how large: `1 message, 24 B`.
+    /// Returns count and size: `1 message, 24 B`.
     pub(super) fn described(&self) -> String {
         let messages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         format!("{}, {}", counted(messages.count, "message"), ByteSize(messages.bytes))
@@ -60,7 +60,6 @@ impl Messages {
     }
 }
 
-/// What ended when.
 pub(super) fn phases(timeline: &Timeline) -> Vec<Phase> {
     let phase = |step: super::timeline::Step| Phase {
         name: step.name.to_owned(),
@@ -70,7 +69,7 @@ pub(super) fn phases(timeline: &Timeline) -> Vec<Phase> {
     timeline.steps().into_iter().map(phase).collect()
 }
 
-/// The time, as RFC 3339 has it.
+/// Returns the current time in RFC 3339 format.
 pub(super) fn now() -> String {
     humantime::format_rfc3339_millis(SystemTime::now()).to_string()
 }

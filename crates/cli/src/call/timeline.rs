@@ -1,4 +1,4 @@
-//! When each phase of a call ended.
+//! End times of the phases of a call.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use thalweg::channel::ConnectStep;
 use thalweg_measure::figures::time;
 
-/// What is noted, and when; shared with whoever connects.
+/// Phases of a call. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct Timeline {
     began: Instant,
@@ -18,9 +18,9 @@ pub(super) struct Timeline {
 pub(super) struct Step {
     /// `resolve`, `connect`, `tls`, `settings`, `reflection`, `send`, `head`, `first message`, `last message`, `end`.
     pub(super) name: &'static str,
-    /// Since the command began to connect.
+    /// Time since the command started to connect.
     pub(super) at: Duration,
-    /// What else is to be said.
+    /// Additional information.
     pub(super) note: String,
 }
 
@@ -29,7 +29,7 @@ impl Timeline {
         Self { began: Instant::now(), steps: Arc::default() }
     }
 
-    /// How long ago it began.
+    /// Returns the time since the start.
     pub(super) fn now(&self) -> Duration {
         self.began.elapsed()
     }
@@ -39,7 +39,7 @@ impl Timeline {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(step);
     }
 
-    /// A step of connecting.
+    /// Records a step of connecting.
     pub(super) fn connecting(&self, step: ConnectStep) {
         match step {
             ConnectStep::Resolved => self.ended("resolve", ""),
@@ -56,7 +56,7 @@ impl Timeline {
         steps
     }
 
-    /// A line for each phase: how long it took, and when it ended.
+    /// Returns a line per phase with its duration and end time.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut before = Duration::ZERO;
         let line = |step: Step| {

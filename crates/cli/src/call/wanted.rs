@@ -1,22 +1,22 @@
-//! What the words of the command ask for.
+//! Parses the positional arguments of `call`.
 
 use thalweg_dynamic::MethodName;
 use thalweg_measure::target;
 
 use crate::failure::Failure;
 
-/// What is wanted of a server, or of files.
+/// An operation on a server or on files.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// The services, or the methods of one.
+    /// Lists the services, or the methods of one.
     List { service: Option<String> },
-    /// What something is, or all services.
+    /// Describes a symbol, or all services.
     Describe { symbol: Option<String> },
-    /// A call.
+    /// Calls a method.
     Method(MethodName),
 }
 
-/// The target, if one is named, and what is wanted.
+/// Returns the target, if there is one, and the operation.
 pub(super) fn parse(words: &[String]) -> Result<(Option<String>, Wanted), Failure> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let name = |word: &str| word.trim_start_matches('.').to_owned();
@@ -30,7 +30,7 @@ pub(super) fn parse(words: &[String]) -> Result<(Option<String>, Wanted), Failur
     };
     let at = |target: &str| target::parse(target).map(Some).map_err(Failure::bad_arguments);
     match words[..] {
-        // `list` and `describe` are no targets: those have a port.
+        // `list` and `describe` cannot be targets, which have a port.
         ["list" | "describe", ..] => match wanted(&words) {
             Some(wanted) => Ok((None, wanted)),
             None => Err(Failure::bad_arguments(format!("{} takes one name", words[0]))),

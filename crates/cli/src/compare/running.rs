@@ -1,4 +1,4 @@
-//! Two servers that are measured in turns.
+//! Measures two servers in alternating windows.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use crate::output::OutputFile;
 use crate::terminal::{self, Syntax};
 use crate::{runtime, signals};
 
-/// What is said of servers.
+/// Arguments for measuring two servers.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Compare two servers")]
 pub(super) struct RunningArgs {
@@ -95,7 +95,7 @@ const WINDOW_DEFAULT: Duration = Duration::from_secs(2);
 const WARM_UP_DEFAULT: Duration = Duration::from_millis(500);
 const START_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
-/// Flags of `load` that cannot follow `--`, and what to do instead.
+/// Flags of `load` that cannot follow `--`, with alternatives.
 const OWN_FLAGS: [(&str, &str); 16] = [
     ("-z", "use --window"),
     ("--duration", "use --window"),
@@ -116,12 +116,12 @@ const OWN_FLAGS: [(&str, &str); 16] = [
 ];
 
 impl RunningArgs {
-    /// Whether servers are measured.
+    /// Returns whether servers are to be measured.
     pub(super) fn is_asked_for(&self) -> bool {
         self.a.is_some() || self.a_git.is_some()
     }
 
-    /// A flag that says something only of servers.
+    /// Returns a given flag that requires servers.
     pub(super) fn foreign(&self) -> Option<&'static str> {
         let flags = [
             (self.target.is_some(), "--target"),
@@ -186,7 +186,7 @@ impl RunningArgs {
     }
 }
 
-/// Starts both, measures them, and compares.
+/// Starts both servers, measures and compares them.
 pub(super) fn run(
     args: &RunningArgs,
     names: &[String],

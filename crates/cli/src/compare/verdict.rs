@@ -7,7 +7,7 @@ use thalweg_compare::{Report, Verdict};
 
 use crate::failure::Failure;
 
-/// B is worse by more than the margin, or that cannot be told and is to fail.
+/// B is worse by more than the margin, or the result is inconclusive with `--inconclusive fail`.
 const WORSE: u8 = 3;
 
 /// Outcome of a comparison that cannot tell whether B is worse.
@@ -19,7 +19,8 @@ pub(super) enum Inconclusive {
     Fail,
 }
 
-/// Success, unless one of the sides is worse by more than the margin, or was to be judged by what was not measured.
+/// Returns success unless a side is worse by more than the margin, a judged figure was not measured, or the result is
+/// inconclusive with [`Inconclusive::Fail`].
 pub(super) fn verdict(reports: &[Report], inconclusive: Inconclusive) -> Result<ExitCode, Failure> {
     let worse: Vec<String> = reports
         .iter()

@@ -115,7 +115,7 @@ impl From<FramingChoice> for Framing {
 }
 
 impl InspectArgs {
-    /// The secrets of TLS connections, if they are named.
+    /// Reads the key log, if one is named.
     pub(super) fn key_log(&self) -> Result<Option<KeyLog>, Failure> {
         let Some(path) = &self.keylog else { return Ok(None) };
         let failed = |why: String| Failure::failed(format!("{}: {why}", path.display()));

@@ -1,4 +1,4 @@
-//! A call with its messages, as text: metadata before them, trailers, status and times behind them.
+//! Text of a call around its messages: metadata before them; trailers, status and times after.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use thalweg_protobuf::{Schema, printable};
 
 use crate::status;
 
-/// Method and metadata.
+/// Returns the method and metadata.
 pub(super) fn heading(call: &Transcript<'_>) -> String {
     let Transcript { target, started, .. } = call;
     let method = call.method.as_deref().unwrap_or("(the head is not in the capture)");
@@ -33,7 +33,7 @@ pub(super) fn heading(call: &Transcript<'_>) -> String {
     text + "\n"
 }
 
-/// Trailers, status, times, and what is missing. `schema` may declare details of the status.
+/// Returns trailers, status, times and notes. `schema` may declare types of status details.
 pub(super) fn ending(call: &Transcript<'_>, schema: &Schema) -> String {
     let mut text = String::new();
     fields(&mut text, "< trailer ", call.trailers.as_deref());
@@ -57,13 +57,13 @@ fn fields(text: &mut String, mark: &str, metadata: Option<&[(String, String)]>) 
     }
 }
 
-/// The status with its details, or what took its place.
+/// Returns the status with details, or why there is none.
 fn outcome(call: &Transcript<'_>, schema: &Schema) -> String {
     let Some(status) = &call.status else {
         return call.captured.as_ref().map_or(String::new(), |captured| captured.ended.clone());
     };
     let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
-    // Invalid Base64 is shown among the trailers.
+    // Invalid Base64 is visible among the trailers.
     let details = GeneralPurpose::new(&STANDARD, config).decode(&status.details).unwrap_or_default();
     let status = Status::with_details(Code::from_i32(status.code), status.message.clone(), details.into());
     status::described(&status, details_by(&status, schema))

@@ -1,4 +1,4 @@
-//! The calls of a packet capture: a line for each, or all that is known of it.
+//! Calls of a packet capture, as lines or in detail.
 
 use std::io::{Read, Write};
 
@@ -13,7 +13,7 @@ use super::show::show;
 use crate::failure::Failure;
 use crate::terminal::written;
 
-/// Writes calls as they end, and what else is to be said of the capture; gives what is wrong with it.
+/// Writes calls as they end, then a summary. Returns the problem found in the capture, if any.
 pub(super) fn inspect(
     args: &InspectArgs,
     schema: Option<&Schema>,
@@ -37,7 +37,7 @@ pub(super) fn inspect(
             (Ok(found), Ok(known)) => *known = known.take().or(found),
             (failed, outcome) => *outcome = failed,
         }
-        // Whoever looks at a capture that goes on wants to see what is there.
+        // Live captures are shown as they arrive.
         let flushed = output.flush();
         outcome.is_ok() && flushed.is_ok()
     });
@@ -76,7 +76,7 @@ fn one(
     show(args, &call.transcript(number, &line::ended(call), schema), schema, output)
 }
 
-/// What else the capture has, and what it lacks.
+/// Returns the summary of the capture.
 fn text(summary: &Summary, shown: u64, has_keys: bool) -> String {
     let Summary { calls, http2, packets, .. } = *summary;
     let (connections, packets) = (counted(http2, "HTTP/2 connection"), counted(packets, "packet"));

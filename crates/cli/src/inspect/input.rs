@@ -1,4 +1,4 @@
-//! Where bytes come from: a file, stdin, or the command line in hex or Base64.
+//! Input of `inspect`: a file, stdin, or hex or Base64 on the command line.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -34,8 +34,8 @@ pub(super) struct InputArgs {
 }
 
 impl InputArgs {
-    /// The name of the input, and what it is. An empty file or pipe is mostly a mistake, and refused: for an empty
-    /// message there is `--hex ''`.
+    /// Returns the name of the input and its source. Rejects an empty file or pipe, which is usually a mistake; `--hex
+    /// ''` gives an empty message.
     pub(super) fn open(&self) -> Result<(&str, Source), Failure> {
         if let Some(input) = self.written()? {
             return Ok(("", Source::Bytes(input)));
@@ -50,7 +50,7 @@ impl InputArgs {
         }
     }
 
-    /// The bytes, or none.
+    /// Reads the input, which may be empty.
     pub(super) fn read(&self) -> Result<Input, Failure> {
         if let Some(input) = self.written()? {
             return Ok(input);
@@ -59,7 +59,7 @@ impl InputArgs {
         Ok(Input { name: name.to_owned(), bytes: bytes_of(name, reader)? })
     }
 
-    /// The bytes of the command line.
+    /// Returns the bytes of `--hex` or `--base64`.
     fn written(&self) -> Result<Option<Input>, Failure> {
         let wrong = |flag: &str, what: String| Failure::bad_arguments(format!("{flag}: {what}"));
         Ok(match (&self.hex, &self.base64) {
@@ -83,7 +83,7 @@ impl InputArgs {
     }
 }
 
-/// The text that a flag has, or that of the file that it names.
+/// Returns the flag's text, or that of the file it names.
 fn text_of(value: &str) -> Result<Cow<'_, str>, Failure> {
     let Some(path) = value.strip_prefix('@') else { return Ok(value.into()) };
     let (name, reader) = opened(path)?;
@@ -91,7 +91,7 @@ fn text_of(value: &str) -> Result<Cow<'_, str>, Failure> {
     text.map(Cow::from).map_err(|_| Failure::failed(format!("{path} is not UTF-8")))
 }
 
-/// The name of a file or stdin, opened.
+/// Opens a file or stdin and returns its name.
 fn opened(path: &str) -> Result<(&str, Box<dyn Read + Send>), Failure> {
     match path {
         "-" => Ok((STDIN, Box::new(io::stdin()))),

@@ -1,4 +1,4 @@
-//! A call in a line, with a column for each thing that one looks for in a list.
+//! One line per call, in columns.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use thalweg_measure::figures::time;
 use thalweg_measure::size::ByteSize;
 use thalweg_protobuf::printable;
 
-/// What stands above the columns.
+/// Returns the column headings.
 pub(super) fn heading() -> String {
     format!(
         "{:>5}  {:<15}  {:>8}  {:<19}  {:<14}  {:<14}  method, client > server\n",
@@ -17,7 +17,7 @@ pub(super) fn heading() -> String {
     )
 }
 
-/// The call's line, and one for each note.
+/// Returns the call's line and a line per note.
 pub(super) fn line(number: u64, call: &Call) -> String {
     let method = call.method().unwrap_or_else(|| "(the head is not in the capture)".to_owned());
     let took = call.ended_at.saturating_sub(call.began_at());
@@ -39,17 +39,17 @@ pub(super) fn line(number: u64, call: &Call) -> String {
     text
 }
 
-/// The status, or what took its place.
+/// Returns the status name, or how the call ended without one.
 pub(super) fn ended(call: &Call) -> String {
     call.status().map_or_else(|| call.end.to_string(), |code| code_name(code).to_owned())
 }
 
-/// How many messages, and how large: `2, 4.10 KB`.
+/// Returns count and size: `2, 4.10 KB`.
 fn messages(side: &Side) -> String {
     format!("{}, {}", side.message_count, ByteSize(side.message_bytes))
 }
 
-/// `13:04:05.000123`, of a time since 1970.
+/// Formats a time since 1970 as `13:04:05.000123`.
 fn time_of_day(at: Duration) -> String {
     let seconds = at.as_secs() % 86_400;
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);

@@ -1,4 +1,4 @@
-//! Colours, and how wide the terminal is.
+//! Colours and terminal width.
 
 use std::ffi::OsString;
 
@@ -7,9 +7,9 @@ use thalweg_inspect::{Paint, Role};
 
 use crate::terminal::{self, Style};
 
-/// Where there is no terminal, and nothing says how wide it is.
+/// Width if neither the terminal nor `COLUMNS` gives one.
 const WIDTH_DEFAULT: usize = 100;
-/// With less there would be no space beside the bytes.
+/// Minimum width, below which there is no room next to the bytes.
 const WIDTH_MIN: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -19,18 +19,18 @@ pub(super) enum ColorChoice {
     Never,
 }
 
-/// Whether there are colours.
+/// Returns whether to use colours.
 pub(super) fn is_on(choice: ColorChoice, to_stdout: bool) -> bool {
     let is_terminal = to_stdout && terminal::stdout_is_terminal();
     is_wanted(choice, is_terminal, |name| std::env::var_os(name))
 }
 
-/// The styles of a tree, if there are colours.
+/// Returns the styles of a tree, or none without colours.
 pub(super) fn paint(choice: ColorChoice, to_stdout: bool) -> Paint {
     if is_on(choice, to_stdout) { Paint::with(styled) } else { Paint::default() }
 }
 
-/// The text in the style of its role, as [`Escaping`](crate::terminal::Escaping) understands it.
+/// Styles the text by role, in the marks that [`Escaping`](crate::terminal::Escaping) reads.
 fn styled(role: Role, text: &str) -> String {
     let style = match role {
         Role::Plain => return text.to_owned(),
@@ -53,7 +53,7 @@ fn is_wanted(choice: ColorChoice, is_terminal: bool, variable: impl Fn(&str) -> 
     }
 }
 
-/// How many columns there are.
+/// Returns the number of columns.
 pub(super) fn width(to_stdout: bool) -> usize {
     let terminal =
         || terminal_size::terminal_size().map(|(terminal_size::Width(columns), _)| usize::from(columns));

@@ -1,22 +1,22 @@
-//! Which calls of a capture are shown.
+//! Selection of calls in a capture.
 
 use std::ops::RangeInclusive;
 
 use thalweg_inspect::capture::Call;
 
-/// What `--call` names.
+/// A value of `--call`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Selection {
-    /// As the list numbers them.
+    /// Numbers in the list of calls.
     Numbers(RangeInclusive<u64>),
-    /// A part of the method's name.
+    /// Part of a method name.
     Method(String),
 }
 
 impl std::str::FromStr for Selection {
     type Err = String;
 
-    /// `7`, `3-9`, or a part of a method's name.
+    /// Parses `7`, `3-9` or part of a method name.
     fn from_str(text: &str) -> Result<Self, String> {
         if !text.starts_with(|c: char| c.is_ascii_digit()) {
             return match text {
@@ -39,7 +39,7 @@ impl std::str::FromStr for Selection {
     }
 }
 
-/// Whether the call is among them; if none are named it is.
+/// Returns whether the call is selected. Without selections all are.
 pub(super) fn has(selections: &[Selection], number: u64, call: &Call) -> bool {
     let is_it = |selection: &Selection| match selection {
         Selection::Numbers(numbers) => numbers.contains(&number),

@@ -1,4 +1,4 @@
-//! Studies of calls: on servers of several stacks that this command starts, or on somebody else's.
+//! Runs studies of calls, on servers started by the command or on a given target.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -20,7 +20,7 @@ use super::stacks::AgainstArgs;
 use crate::failure::Failure;
 use crate::request::{self, RequestBytes};
 
-/// What every study of calls understands.
+/// Arguments of all studies of calls.
 #[derive(Debug, Args)]
 pub(super) struct CommonArgs {
     #[command(flatten)]
@@ -31,7 +31,8 @@ pub(super) struct CommonArgs {
 }
 
 impl CommonArgs {
-    /// Sets rounds and time. Fewer rounds do not make it shorter: servers and channels take as long to settle.
+    /// Sets rounds and time limit. Fewer rounds do not shorten the limit, because servers and channels still need time
+    /// to settle.
     pub(super) fn limit(&self, asked: Option<u32>, rounds: &mut u32, budget: &mut Duration) {
         if let Some(asked) = asked {
             *budget = *budget * asked.max(*rounds) / *rounds;
@@ -41,7 +42,7 @@ impl CommonArgs {
     }
 }
 
-/// Where clients and servers run, and on how many threads.
+/// CPUs and threads of clients and servers.
 #[derive(Debug, Args)]
 pub(super) struct SidesArgs {
     /// CPUs of clients, such as 0-3 [default: one half]
@@ -58,7 +59,7 @@ pub(super) struct SidesArgs {
 }
 
 impl SidesArgs {
-    /// Both sides; `is_aimed`: there is no server here, so clients may have all processors.
+    /// Returns the CPUs of both sides. With `is_aimed` the server is elsewhere and clients may use all CPUs.
     pub(super) fn cpus(&self, is_aimed: bool) -> Result<CpuAssignment, Failure> {
         if is_aimed {
             let client_cpus = self.client_cpus.clone().or(CpuList::available().ok());
@@ -70,7 +71,7 @@ impl SidesArgs {
     }
 }
 
-/// What is called at somebody else's server.
+/// The method to call on a given target.
 #[derive(Debug, Args)]
 pub(super) struct MethodArgs {
     /// Unary method to call
@@ -97,25 +98,24 @@ impl MethodArgs {
 /// Measures windows of calls.
 pub(super) type CallsExecutor = Box<dyn Execute<Window = Window, Found = Found>>;
 
-/// A study of calls, as it was asked for.
+/// A study of calls with its arguments.
 pub(super) trait CallsStudy {
-    /// Which study it is.
     const KIND: StudyKind;
 
     fn common(&self) -> &CommonArgs;
 
-    /// Which processors clients and servers run on.
+    /// Returns the CPUs of clients and servers.
     fn cpus(&self) -> Result<CpuAssignment, Failure>;
 
-    /// The windows, for these stacks. Before the programs are there, of a peer nothing but its name is known.
+    /// Plans the windows for these stacks. Without `programs` only the peers' names are known.
     fn plan(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Result<Plan<Window>, Failure>;
 
-    /// What was left out of the plan because this machine does not allow it, in a sentence.
+    /// Returns a sentence about points that this machine does not allow, if any.
     fn cut(&self) -> Result<Option<String>, Failure> {
         Ok(None)
     }
 
-    /// Who measures, if it is not the executor whose servers serve the whole study.
+    /// Returns an executor other than the one whose servers run for the whole study, if needed.
     fn executor(
         &self,
         _programs: &BTreeMap<String, Program>,
@@ -125,13 +125,12 @@ pub(super) trait CallsStudy {
         None
     }
 
-    /// Somebody else's server, if that is what is to be measured.
+    /// Returns the target to measure instead of own servers, if given.
     fn aim(&self) -> Result<Option<Aim>, Failure> {
         Ok(None)
     }
 }
 
-/// Measures a study of calls.
 pub(super) fn run<C: CallsStudy>(args: &C) -> Result<ExitCode, Failure> {
     let common = args.common();
     if let Some(shown) = common.study.earlier() {
@@ -143,13 +142,13 @@ pub(super) fn run<C: CallsStudy>(args: &C) -> Result<ExitCode, Failure> {
         return at_target(args, aim, cpus);
     }
     let mut stacks = common.against.stacks();
-    // What cannot be planned is said before anything is built or started.
+    // Reports planning errors before anything is built or started.
     args.plan(&stacks, &BTreeMap::new())?;
     let interrupt = listen_for_signals()?;
     let (programs, executor) = start(&common.against, &mut stacks, cpus.clone(), interrupt.clone())?;
     let executor = match args.executor(&programs, &cpus, &interrupt) {
         Some(own) => {
-            // Its servers have shown that they start.
+            // Starting these servers has shown that they work.
             drop(executor);
             own
         }
@@ -171,14 +170,14 @@ pub(super) fn run<C: CallsStudy>(args: &C) -> Result<ExitCode, Failure> {
     finish(&plan, "", results, executor, &directory)
 }
 
-/// Somebody else's server, what is called there, and the windows.
+/// A given target with the method and windows.
 pub(super) struct Aim {
     pub(super) target: String,
     pub(super) method: MethodCall,
     pub(super) plan: Plan<Window>,
 }
 
-/// Our client at somebody else's server.
+/// Measures our client with a given target.
 fn at_target<C: CallsStudy>(args: &C, aim: Aim, cpus: CpuAssignment) -> Result<ExitCode, Failure> {
     if args.common().against.compares() {
         return Err(Failure::bad_arguments("--target works with our client only; leave out --against"));
@@ -199,7 +198,7 @@ fn at_target<C: CallsStudy>(args: &C, aim: Aim, cpus: CpuAssignment) -> Result<E
     finish(&aim.plan, "", results, executor, &directory)
 }
 
-/// The programs of all stacks, and the executor with their servers running.
+/// Returns the programs of all stacks and an executor with running servers.
 fn start(
     args: &AgainstArgs,
     stacks: &mut Stacks,

@@ -87,9 +87,9 @@ pub(super) struct ChannelsArgs {
     method: MethodArgs,
 }
 
-/// Calls in flight at somebody else's server.
+/// Concurrent calls with `--target`.
 const AIMED_IN_FLIGHT: [u32; 5] = [1, 4, 16, 64, 256];
-/// The same with `--quick`, in half the time.
+/// Concurrent calls with `--target` and `--quick`, in half the time.
 const AIMED_QUICKLY: [u32; 2] = [4, 64];
 
 impl CallsStudy for ChannelsArgs {
@@ -169,7 +169,7 @@ impl ChannelsArgs {
     }
 }
 
-/// The grids of these kinds of call; one that has none by itself gets that of unary calls.
+/// Returns the grids of these call types. A type without a grid gets the unary one.
 fn grids_of(calls: &[CallType], known: &[Grid]) -> Result<Vec<Grid>, Failure> {
     let mut grids = Vec::new();
     for &call in calls {

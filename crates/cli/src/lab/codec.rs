@@ -19,11 +19,11 @@ use crate::failure::Failure;
 use crate::own::OwnArgs;
 use crate::terminal;
 
-/// What messages are made from unless another seed is named.
+/// Default seed of messages.
 const SEED: u64 = 1;
-/// What conversions may take with --quick beside a peer, so that all takes four minutes.
+/// Time limit of conversions with `--quick` and peers, so that the study takes four minutes.
 const QUICK_BESIDE_PEERS: Duration = Duration::from_secs(75);
-/// Where there are none, or no sources to build them from.
+/// Help if codecs are missing and cannot be built.
 const HOW_TO_GET_CODECS: &str = "in a clone of the Thalweg repository run `cargo xtask peers codec`, then \
      use --peers target/peers";
 
@@ -89,7 +89,7 @@ pub(super) fn run(args: &CodecArgs) -> Result<ExitCode, Failure> {
 }
 
 impl CodecArgs {
-    /// The messages and codecs that were asked for, in the program that has them, on this processor.
+    /// Starts the program with the selected messages and codecs, pinned to `cpu`.
     fn bench(&self, cpu: Option<usize>) -> Result<CodecProgram, Failure> {
         let cpu: Option<CpuList> = cpu.and_then(|cpu| cpu.to_string().parse().ok());
         let program = self.program()?;
@@ -107,7 +107,7 @@ impl CodecArgs {
         Selection { from, messages: self.messages.clone(), codecs: self.codecs.clone() }
     }
 
-    /// The program that has the codecs. Where its sources are, it is brought up to date: cargo knows whether it is.
+    /// Returns the codecs' program, built by cargo if the sources are there.
     fn program(&self) -> Result<PathBuf, Failure> {
         let Some(directory) = self.peers.directory() else {
             return Err(Failure::failed(format!("no codecs found; {HOW_TO_GET_CODECS}")));
@@ -117,7 +117,7 @@ impl CodecArgs {
             if !directory.missing([name]).is_empty() {
                 terminal::say(&format!("not built yet: the codecs; running `cargo xtask peers {name}`"));
             }
-            // What could not be built is seen by its absence.
+            // If the build fails, the program is missing and reported below.
             command.status().map_err(|error| {
                 Failure::failed(format!("cannot start {}: {error}", command.get_program().display()))
             })?;
@@ -152,7 +152,7 @@ impl CodecArgs {
         }
     }
 
-    /// What is said behind the time that the study takes.
+    /// Returns the text that follows the study's estimated time.
     fn about(&self, left_out: usize) -> String {
         let peers = match self.against.as_slice() {
             [] => String::new(),
@@ -164,7 +164,7 @@ impl CodecArgs {
         }
     }
 
-    /// Where the peers are, those that are asked for built if that is possible.
+    /// Returns the peers' folder. Builds missing selected peers if possible.
     fn peers(&self) -> Result<Option<PeersDirectory>, Failure> {
         let Some(directory) = self.peers.directory() else { return Ok(None) };
         let asked = CONVERTERS.iter().filter(|peer| self.against.iter().any(|name| name == peer.0));
@@ -189,7 +189,7 @@ fn check_names(what: &str, wanted: &[String], known: &[String]) -> Result<(), Fa
     }
 }
 
-/// Everything, one after the other. What is found is kept, whatever ends the study.
+/// Runs all parts in turn. Results are kept even if the study is cut short.
 fn study(
     args: &CodecArgs,
     mut bench: CodecProgram,

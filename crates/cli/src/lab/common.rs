@@ -1,4 +1,4 @@
-//! What the command does for every study.
+//! Parts that all studies share.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -45,12 +45,12 @@ pub(super) struct StudyArgs {
 }
 
 impl StudyArgs {
-    /// Where the results go.
+    /// Creates the output folder.
     pub(super) fn directory(&self) -> Result<ResultsDirectory, Failure> {
         results_directory(self.out.as_deref())
     }
 
-    /// The report of results that exist, if that is what was asked for.
+    /// Reports existing results, if `--from` is given.
     pub(super) fn earlier(&self) -> Option<Result<ExitCode, Failure>> {
         let show = |file: &PathBuf| {
             let results = AnyResults::read(file).map_err(Failure::failed)?;
@@ -64,7 +64,7 @@ impl StudyArgs {
     }
 }
 
-/// Where the programs of other stacks are.
+/// Folder of other stacks' programs.
 #[derive(Clone, Debug, Args)]
 pub(super) struct PeersArgs {
     /// Folder of other stacks, each as NAME/peer [default: target/peers, built in a clone]
@@ -78,12 +78,12 @@ impl PeersArgs {
     }
 }
 
-/// How often a study may measure the same: each round is planned, so there is a bound.
+/// Parses a number of rounds. Bounded, because each round is planned.
 pub(super) fn rounds() -> RangedI64ValueParser<u32> {
     RangedI64ValueParser::new().range(1..=1000)
 }
 
-/// Measures the study, writes its report, and says what came of it.
+/// Measures the study, writes its report and returns the outcome.
 pub(super) fn finish<S: Serialize, T: StudyTables>(
     plan: &Plan<T::Window>,
     about: &str,
@@ -112,7 +112,7 @@ where
     }
 }
 
-/// A study that has no answer has failed.
+/// Fails if the study has no answer.
 fn answered(report: &Report) -> Result<ExitCode, Failure> {
     match report.unanswered {
         Some(_) => Err(Failure::failed("the study has no answer: too many windows are not valid; see above")),
@@ -128,12 +128,12 @@ pub(super) fn listen_for_signals() -> Result<Interrupt, Failure> {
     Interrupt::on_signals().map_err(|error| signals::unheard(&error))
 }
 
-/// Client and server apart from each other, as far as there are processors.
+/// Assigns separate CPUs to client and server, if there are enough.
 pub(super) fn halves() -> Result<CpuAssignment, Failure> {
     CpuAssignment::halves().map_err(|error| Failure::failed(format!("cannot read the CPUs: {error}")))
 }
 
-/// The folder of the results: `lab-2026-11-21T08-00-00` here by default.
+/// Creates the output folder, by default `lab-2026-11-21T08-00-00` in the current one.
 pub(super) fn results_directory(named: Option<&Path>) -> Result<ResultsDirectory, Failure> {
     let default = || {
         let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
@@ -142,7 +142,7 @@ pub(super) fn results_directory(named: Option<&Path>) -> Result<ResultsDirectory
     ResultsDirectory::create(named.map_or_else(default, Path::to_owned)).map_err(Failure::failed)
 }
 
-/// Writes the report, prints its tables and findings, and says where it is.
+/// Writes the report and prints its tables, findings and path.
 pub(super) fn show(directory: &ResultsDirectory, report: &Report) -> Result<(), Failure> {
     let page = report::write(directory, report).map_err(Failure::failed)?;
     let text = format!("{}\nReport: {}\n", report::terminal(report), page.display());

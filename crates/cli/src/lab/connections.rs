@@ -67,7 +67,7 @@ pub(super) struct ConnectionsArgs {
     method: MethodArgs,
 }
 
-/// What fits a frame of the bare client, with all that stands around a payload.
+/// Maximum payload for which a message fits one frame of the bare client.
 const SIZE_MAX: u64 = 8 << 10;
 
 impl CallsStudy for ConnectionsArgs {
@@ -117,7 +117,7 @@ impl CallsStudy for ConnectionsArgs {
 }
 
 impl ConnectionsArgs {
-    /// Numbers of connections that this machine allows, and what is said of the others. Limits are raised on the way.
+    /// Returns the connection counts that this machine allows and a note about the others. Raises limits.
     fn reached(&self) -> Result<(Vec<u32>, Option<String>), Failure> {
         let reach = Reach::raised().map_err(|error| {
             Failure::failed(format!("cannot read the limit of file descriptors: {error}"))
@@ -143,7 +143,7 @@ impl ConnectionsArgs {
     }
 }
 
-/// The stacks whose servers start with a certificate: before the programs are there, none.
+/// Returns the stacks whose servers start with a certificate. Empty without `programs`.
 fn serving_tls(stacks: &[Stack], programs: &BTreeMap<String, Program>) -> Vec<Stack> {
     let mut executor = FreshExecutor::new(programs.clone(), CpuAssignment::default(), Interrupt::default());
     stacks.iter().filter(|stack| executor.serves_tls(stack)).cloned().collect()

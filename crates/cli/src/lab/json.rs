@@ -98,7 +98,7 @@ pub(super) fn run(args: &JsonArgs) -> Result<ExitCode, Failure> {
     finish(&plan, "", results, executor, &directory)
 }
 
-/// Who takes part.
+/// The servers to measure.
 struct Servers {
     programs: BTreeMap<String, Program>,
     stacks: Vec<StackInfo>,
@@ -107,7 +107,7 @@ struct Servers {
 }
 
 impl JsonArgs {
-    /// One's own messages, looked at before anything is started.
+    /// Reads the user's messages, before anything is started.
     fn own(&self) -> Result<Option<OwnInfo>, Failure> {
         let mut asked = self.messages.iter().flatten().chain([&self.message]);
         let Some(OwnFiles { proto, type_name, data }) = self.own.files() else {
@@ -132,7 +132,7 @@ impl JsonArgs {
         }
     }
 
-    /// Ours, and those that were named; what cannot be had is left out.
+    /// Returns our server and the selected ones. Unavailable servers are left out.
     fn servers(&self, cpus: &CpuAssignment) -> Result<Servers, Failure> {
         let ours = this_program()?;
         let mut servers = Servers {
@@ -175,7 +175,7 @@ impl JsonArgs {
         let first = if own { Shape::Own } else { self.message };
         match &self.messages {
             Some(messages) => options = options.about(first, messages.clone()),
-            // Beside one's own there is nothing that was not asked for.
+            // With the user's messages, others are measured only if selected.
             None if own => options = options.about(first, Vec::new()),
             None => {
                 options.published = first;

@@ -1,4 +1,4 @@
-//! How a study goes on, on stderr.
+//! Progress of a study.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use thalweg_protobuf::printable;
 
 use crate::terminal;
 
-/// A bar on a terminal, a line for each group of windows elsewhere; both on stderr.
+/// Progress on stderr: a bar on a terminal, otherwise a line per group of windows.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     total: usize,
@@ -18,7 +18,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Says how many windows there are and how long they take, and `more` behind that.
+    /// Prints the number of windows and their total time, followed by `more`.
     pub(super) fn new<W: Window>(plan: &Plan<W>, more: &str) -> Self {
         let (total, left) = (plan.windows.len(), plan.total());
         let about = format!("{total} windows, about {}{more}", span(left));
@@ -35,7 +35,7 @@ impl Progress {
         Self { bar, total, done: 0, group: String::new() }
     }
 
-    /// Takes the bar away, so that what is printed next stands on a clean line.
+    /// Removes the bar.
     pub(super) fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -71,16 +71,16 @@ pub(super) fn run(args: &PublishedArgs) -> Result<ExitCode, Failure> {
 }
 
 impl PublishedArgs {
-    /// Those that were named, each once, in the order of the page.
+    /// Returns the selected publications without duplicates, in the page's order.
     fn publications(&self) -> Vec<Publication> {
         let is_named = |it: &Publication| self.names.is_empty() || self.names.contains(it);
         Publication::ALL.into_iter().filter(is_named).collect()
     }
 
-    /// Nothing is measured yet.
+    /// Creates empty results and their folder.
     fn begun(&self) -> Result<(PublishedResults, ResultsDirectory), Failure> {
         let cores = self.cores.map(NonZeroUsize::get);
-        // Before there is a folder that nothing will be put into.
+        // Fails before a folder is created.
         keep_on_cores(cores)?;
         let directory = results_directory(self.out.as_deref())?;
         let results = PublishedResults::begun(PublishedSettings {
@@ -93,13 +93,13 @@ impl PublishedArgs {
     }
 }
 
-/// What an earlier one left in this folder.
+/// Reads earlier results from `folder`.
 fn left(folder: &Path) -> Result<(PublishedResults, ResultsDirectory), Failure> {
     let results = PublishedResults::read(&folder.join("results.json")).map_err(Failure::failed)?;
     Ok((results, ResultsDirectory::create(folder).map_err(Failure::failed)?))
 }
 
-/// Keeps this process, and with it all that it starts, on so many processors.
+/// Pins this process and all that it starts to `cores` CPUs.
 fn keep_on_cores(cores: Option<usize>) -> Result<(), Failure> {
     let Some(cores) = cores else { return Ok(()) };
     let seen = |error| Failure::failed(format!("cannot read the CPUs: {error}"));
@@ -111,7 +111,7 @@ fn keep_on_cores(cores: Option<usize>) -> Result<(), Failure> {
     runtime::pin(&first)
 }
 
-/// Makes all runs that are not made yet, one after the other. What they found is kept as they end.
+/// Makes all missing runs in turn. Results are saved after each run.
 fn measure(
     peers: Option<&Path>,
     program: &Path,
@@ -141,7 +141,7 @@ fn measure(
     Ok(())
 }
 
-/// Judges what lies in the folder, and writes the page. Runs that failed make the command fail.
+/// Judges the results in the folder and writes the page. Fails if a run failed.
 fn finish(mut results: PublishedResults, directory: &ResultsDirectory) -> Result<ExitCode, Failure> {
     let evidence = Evidence::read(directory.path(), &results.runs);
     results.answer(judge(&results.settings.publications, &evidence));

@@ -1,4 +1,4 @@
-//! Which stacks `thalweg lab` measures.
+//! Selection of stacks.
 
 use clap::Args;
 use thalweg_lab::stack::{Pairing, Stack};
@@ -7,7 +7,7 @@ use thalweg_lab::stacks::Stacks;
 use super::common::PeersArgs;
 use crate::terminal;
 
-/// What to compare with.
+/// Other stacks to compare with.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("peers", |peers| peers.requires("against")))]
 pub(super) struct AgainstArgs {
@@ -36,12 +36,12 @@ pub(super) struct AgainstArgs {
 }
 
 impl AgainstArgs {
-    /// Others were named.
+    /// Returns whether other stacks are selected.
     pub(super) fn compares(&self) -> bool {
         !self.against.is_empty()
     }
 
-    /// Ours, and those that were named.
+    /// Returns our stack and the selected ones.
     pub(super) fn stacks(&self) -> Stacks {
         let pairing = match (&self.client, &self.server) {
             (Some(client), _) => Pairing::Client(client.clone()),

@@ -1,4 +1,4 @@
-//! `thalweg load` of any method, in a closed loop or by a schedule.
+//! `thalweg load` with any method, in a closed or open loop.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::failure::Failure;
 use crate::keepalive::keepalive;
 use crate::{runtime, signals};
 
-/// Drives the method, or the scenario.
+/// Runs a load of a method or scenario.
 pub(super) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let plan = args.plan()?;
     let output = Output::open(args.output.as_deref(), args.format)?;
@@ -36,7 +36,7 @@ pub(super) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     verdict(&run, args.any.max_errors, was_interrupted)
 }
 
-/// The result, judged by the conditions and written, and whether it was interrupted.
+/// Runs the load, judges and writes the result. Returns it and whether it was interrupted.
 fn written(args: &LoadArgs, plan: &Plan, output: &Output<'_>) -> Result<(LoadRun, bool), Failure> {
     let any = &args.any;
     let asked = args.scenario()?;
@@ -45,7 +45,7 @@ fn written(args: &LoadArgs, plan: &Plan, output: &Output<'_>) -> Result<(LoadRun
         files = Some(Benchmark::catalogue());
     }
     let baseline = any.baseline.as_deref().map(LoadRun::read).transpose().map_err(Failure::failed)?;
-    // With fewer there are fewer connections, which the result says.
+    // If this fails, the result reports fewer connections.
     let _ = descriptors::raise();
     let threads = args.runtime.threads(|_| 1)?;
     let (mut run, was_interrupted) =
@@ -58,7 +58,7 @@ fn written(args: &LoadArgs, plan: &Plan, output: &Output<'_>) -> Result<(LoadRun
         run.notes.extend(report.warnings.iter().map(RunNote::new));
     }
     run.judge(judged);
-    // Whatever it is compared with, it was made.
+    // The result is written even if the comparison failed.
     output.write_run(&run)?;
     compared.map_err(Failure::bad_arguments)?;
     Ok((run, was_interrupted))
@@ -74,7 +74,7 @@ async fn driven(
     let interrupt = signals::interrupt()?;
     let mut interrupt = std::pin::pin!(interrupt);
     let is_live = !args.any.no_tui && !args.any.quiet && Live::has_a_terminal();
-    // Before anything is connected to: the connection of reflection is gone when they are counted.
+    // Counted before connecting, because the reflection connection is closed by the second count.
     let before = Established::now();
     let scenario = tokio::select! {
         ready = prepare(args, asked, files) => Arc::new(ready?),
@@ -98,13 +98,12 @@ async fn driven(
     watching.end();
     let mut run = driven.map_err(failure)?;
     run.machine = Some(Machine::this());
-    // Channels of single calls are gone by now.
+    // Channels of single calls are already closed.
     let is_shared = matches!(scenario.channels, Channels::Shared(_));
     run.connections_established = Established::now().since(before).filter(|_| is_shared);
     Ok((run, was_interrupted))
 }
 
-/// Why nothing came of a run.
 fn failure(error: DriveError) -> Failure {
     match error {
         DriveError::Plan(error) => Failure::bad_arguments(error),
@@ -112,7 +111,7 @@ fn failure(error: DriveError) -> Failure {
     }
 }
 
-/// Says when the warm-up of what is driven is over, and when all has ended.
+/// Announces the end of the warm-up and of the load.
 async fn announced<T>(driven: impl Future<Output = T>, args: &LoadArgs, plan: &Plan) -> T {
     let agreed = plan.start_at.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
     let warm = agreed.unwrap_or(plan.warm_up);
@@ -129,7 +128,7 @@ async fn announced<T>(driven: impl Future<Output = T>, args: &LoadArgs, plan: &P
     ended
 }
 
-/// Connects, and looks the methods up.
+/// Connects and looks up the methods.
 async fn prepare(
     args: &LoadArgs,
     asked: &ScenarioSpec,
@@ -166,7 +165,7 @@ async fn prepare(
     };
     let connections = args.common.connections * targets.len() as u32;
     let channels = connecting.channels().await?;
-    // The server may lack a service that the command line does not name.
+    // The server may lack a service that is called by default.
     if let (Some(benchmark), What::Benchmark(_)) = (asked.benchmark, &args.call)
         && let Channels::Shared(channels) = &channels
     {
@@ -177,7 +176,7 @@ async fn prepare(
     Ok(Scenario { name: asked.name.clone(), targets, connections, channels, flows, seed: args.any.seed })
 }
 
-/// Who is told how the run goes.
+/// Returns the watchers of the run.
 fn watchers(
     args: &LoadArgs,
     plan: &Plan,
@@ -191,7 +190,7 @@ fn watchers(
     watchers.extend(output.checkpoints());
     if is_live {
         match Live::begin(plan, quit, &notices) {
-            // The first one to go: what the others say at the end is said on the screen behind it.
+            // Live goes first: it leaves the screen before other watchers print at the end.
             Ok(live) => watchers.insert(0, live),
             Err(_) => is_live = false,
         }

@@ -1,4 +1,4 @@
-//! What is said on the command line of a load on any method.
+//! Command line of a load of any method.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -26,7 +26,7 @@ const INPUTS: [(&str, &str); 5] = [
     ("delimited", "Wire format, each message preceded by its length as a varint"),
 ];
 
-/// What is said of a load on any method.
+/// Arguments of a load of any method.
 #[derive(Debug, Args)]
 pub(crate) struct AnyArgs {
     /// Scenario in TOML, instead of --call
@@ -250,7 +250,7 @@ pub(crate) struct AnyArgs {
     pub(super) export: ExportArgs,
 }
 
-/// Who is told how a run goes, beside the user.
+/// Export of metrics.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Monitoring")]
 pub(crate) struct ExportArgs {
@@ -271,7 +271,7 @@ pub(crate) struct ExportArgs {
     pub(super) otlp_header: Vec<Entry>,
 }
 
-/// What becomes of calls that are under way when the time is up.
+/// Handling of unfinished calls at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DurationStop {
     /// Cancel them and count them as failed
@@ -282,7 +282,7 @@ pub(crate) enum DurationStop {
     Ignore,
 }
 
-/// What one `--expect` has.
+/// Conditions of one `--expect`.
 #[derive(Clone, Debug)]
 pub(crate) struct Gates(pub(super) Vec<Gate>);
 
@@ -290,13 +290,13 @@ fn parse_gates(text: &str) -> Result<Gates, String> {
     Gate::parse_all(text).map(Gates).map_err(|error| error.to_string())
 }
 
-/// A number over time, written as a rate.
+/// Parses a number over time in the syntax of rates.
 fn parse_workers(text: &str) -> Result<Schedule, String> {
     let workers: Schedule = text.parse().map_err(|error: ScheduleError| error.to_string())?;
     if workers.has_bursts() { Err("workers do not come in bursts".to_owned()) } else { Ok(workers) }
 }
 
-/// Not so short that nothing else would be done.
+/// Parses the interval of pushes, at least 100 ms to limit overhead.
 fn parse_interval(text: &str) -> Result<Duration, String> {
     const LEAST: Duration = Duration::from_millis(100);
     let interval = humantime::parse_duration(text).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! The command line of `thalweg load`.
+//! Command line of `thalweg load`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -83,12 +83,11 @@ pub(crate) struct LoadArgs {
     pub(super) any: AnyArgs,
 }
 
-/// What `--call` names.
+/// A value of `--call`.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    /// A type of BenchmarkService's calls.
+    /// A call type of BenchmarkService.
     Benchmark(CallType),
-    /// Any method.
     Method(MethodName),
 }
 

@@ -1,4 +1,4 @@
-//! What may come next on the command line of `thalweg load`.
+//! Completions for `thalweg load`.
 
 use thalweg_dynamic::{NameKind, completions};
 use thalweg_load::record::LaneRule;
@@ -6,7 +6,7 @@ use thalweg_load::spec::Connecting;
 
 use super::arguments::LoadArgs;
 
-/// The methods that begin with `typed`, by the files or by the server.
+/// Returns the methods that start with `typed`, from files or the server.
 pub(super) async fn methods(args: &LoadArgs, typed: &str) -> Option<Vec<String>> {
     let set_up = |channel| args.tls.applied(&args.common.target, channel);
     let connecting = Connecting {

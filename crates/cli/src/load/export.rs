@@ -1,4 +1,4 @@
-//! Metrics of a run for monitoring, as the command line asks for them.
+//! Exports metrics of a run.
 
 use std::io;
 use std::net::TcpListener;
@@ -13,7 +13,7 @@ use super::watching::{Told, Watcher};
 use crate::failure::Failure;
 use crate::runtime;
 
-/// None where no metrics are asked for. Prometheus can scrape from now on.
+/// Starts the export, or returns `None` if none is requested. Prometheus can scrape when this returns.
 pub(super) fn begin(args: &ExportArgs, notices: &Notices) -> Result<Option<Box<dyn Watcher>>, Failure> {
     let listener = args.prometheus.as_deref().map(|address| listen(address, notices)).transpose()?;
     if listener.is_none() && args.otlp.is_none() {

@@ -1,11 +1,11 @@
-//! What a run is called, as it stands on the command line.
+//! Name and tags of a run on the command line.
 
 use std::collections::BTreeMap;
 
-/// What one `--tags` has.
+/// Tags of one `--tags`.
 pub(crate) type Tags = BTreeMap<String, String>;
 
-/// One line of text.
+/// Parses one non-empty line.
 pub(super) fn parse_name(text: &str) -> Result<String, String> {
     match line(text) {
         Some("") | None => Err("a name must be one non-empty line".to_owned()),
@@ -13,7 +13,7 @@ pub(super) fn parse_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// `KEY=VALUE`, or an object of texts in JSON.
+/// Parses `KEY=VALUE` or a JSON object of strings.
 pub(super) fn parse_tags(text: &str) -> Result<Tags, String> {
     if text.trim_start().starts_with('{') {
         let tags: Tags = serde_json::from_str(text).map_err(|error| {

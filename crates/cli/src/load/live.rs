@@ -1,5 +1,4 @@
-//! The view of a run, on the terminal before which somebody sits. On a thread of its own, as all that watches is: what
-//! it draws is not in the way of calls.
+//! Live view of a run on a terminal. Draws on a separate thread so that it does not delay calls.
 
 mod below;
 mod charts;
@@ -31,14 +30,14 @@ use crate::alternate_screen::{self, AlternateScreen};
 use crate::failure::INTERRUPTED;
 use crate::terminal;
 
-/// Keys are waited for so long, before it is looked whether anything else has come.
+/// Longest wait for keys before checking for other events.
 const LOOK: Duration = Duration::from_millis(50);
-/// The time goes on so often.
+/// Redraw interval.
 const TICK: Duration = Duration::from_millis(250);
-/// A whole screen goes out at once.
+/// Buffer size, large enough for a whole screen.
 const SCREEN_BYTES: usize = 64 * 1024;
 
-/// The view, as it is told of the run.
+/// Watcher that passes events to the view's thread.
 pub(super) struct Live {
     told: Option<Sender<Told>>,
     thread: Option<JoinHandle<()>>,
@@ -46,28 +45,28 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// Whether there is a terminal for it: one that can be drawn on, with somebody before it.
+    /// Returns whether there is an interactive terminal that supports drawing.
     pub(super) fn has_a_terminal() -> bool {
         let can_draw = env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
-        // A job in the background is stopped when it takes the terminal.
+        // A background job would be stopped when it takes the terminal.
         let is_before = || tcgetpgrp(stdin()).is_ok_and(|group| group == getpgrp());
         let has = can_draw
             && env::var_os("CI").is_none_or(|ci| ci.is_empty())
             && terminal::stderr_is_terminal()
             && stdin().is_terminal()
             && is_before();
-        // What listens for keys has sockets, which are no connections to a server: they are there from now on.
+        // Polling opens the key listener's sockets now, so that they are not counted as connections to a server.
         has && event::poll(Duration::ZERO).is_ok()
     }
 
-    /// Takes the screen. `quit` is told when the user has seen enough.
+    /// Enters the screen and starts the thread. `quit` is notified when the user quits.
     pub(super) fn begin(plan: &Plan, quit: &Arc<Notify>, notices: &Notices) -> io::Result<Box<dyn Watcher>> {
         let screen = BufWriter::with_capacity(SCREEN_BYTES, AlternateScreen::take()?);
         let terminal = Terminal::new(CrosstermBackend::new(screen))?;
         let (told, tells) = channel();
         let viewer =
             Viewer { terminal, view: View::new(plan.start_at), quit: quit.clone(), notices: notices.clone() };
-        // An error, of a terminal that has gone: nobody sees it any more, and the run goes on.
+        // On an error the terminal is gone; the run continues.
         let thread = thread::Builder::new().spawn(move || drop(viewer.until_the_end(&tells)))?;
         Ok(Box::new(Self { told: Some(told), thread: Some(thread), notices: notices.clone() }))
     }
@@ -75,7 +74,7 @@ impl Live {
 
 impl Watcher for Live {
     fn told(&mut self, told: &Told) {
-        // A view that is gone misses nothing.
+        // Fails only if the view has ended.
         if let Some(sender) = &self.told {
             let _ = sender.send(told.clone());
         }
@@ -83,14 +82,14 @@ impl Watcher for Live {
 
     fn end(&mut self) {
         self.told = None;
-        // A panic has been said, and is no reason to lose the result.
+        // The panic is already reported, and the result is kept.
         let _ = self.thread.take().map(JoinHandle::join);
         alternate_screen::leave();
         self.notices.release();
     }
 }
 
-/// Draws, and listens for keys.
+/// Draws the view and handles keys.
 struct Viewer {
     terminal: Terminal<CrosstermBackend<BufWriter<AlternateScreen>>>,
     view: View,
@@ -122,7 +121,7 @@ impl Viewer {
         }
     }
 
-    /// Whether the screen is another one by it.
+    /// Returns whether the event requires a redraw.
     fn event(&mut self, event: &Event) -> bool {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.key(*key),
@@ -131,7 +130,7 @@ impl Viewer {
         }
     }
 
-    /// Whether it is one that says something.
+    /// Returns whether the key has a function.
     fn key(&mut self, key: KeyEvent) -> bool {
         let is_interrupt = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
@@ -145,7 +144,7 @@ impl Viewer {
         true
     }
 
-    /// The first time it asks, the second time it tells.
+    /// The first call asks the run to stop; the second exits the process.
     fn quit(&mut self) {
         if self.view.is_ending {
             alternate_screen::leave();

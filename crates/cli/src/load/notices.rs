@@ -1,11 +1,10 @@
-//! What is said on stderr while a run goes on.
+//! Messages to stderr during a run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::terminal;
 
-/// What is said on stderr while a run goes on: at once, or, where the screen is a view's, by it, and once more when the
-/// screen has been given back.
+/// Messages to stderr during a run. While a view has the screen, they are buffered for it and printed when it ends.
 #[derive(Clone)]
 pub(super) struct Notices(Arc<Mutex<Held>>);
 
@@ -28,12 +27,12 @@ impl Notices {
         }
     }
 
-    /// What a view is to show.
+    /// Returns the messages for the view.
     pub(super) fn held(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).all.clone()
     }
 
-    /// The screen is no view's any more.
+    /// Ends buffering and prints buffered messages.
     pub(super) fn release(&self) {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         held.is_held = false;

@@ -1,4 +1,4 @@
-//! Where the result goes, also while there is only a part of it.
+//! Output of a result, also while the run continues.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use crate::failure::Failure;
 use crate::format::RunFormat;
 use crate::output::OutputFile;
 
-/// What there is so far is written so often.
+/// Minimum interval of partial results.
 const CHECKPOINT: Duration = Duration::from_secs(5);
-/// And no more of the time than one part in so many is spent on it.
+/// Writing partial results takes at most this fraction of the time.
 const CHECKPOINT_SHARE: u32 = 200;
 
-/// Where the result goes, in its format.
+/// Output file and format.
 pub(super) struct Output<'a> {
     file: OutputFile<'a>,
     format: RunFormat,
@@ -34,7 +34,8 @@ impl<'a> Output<'a> {
         self.write(&self.format.rendered(run))
     }
 
-    /// Writes the file while the run goes on, so that one that is killed leaves what there was.
+    /// Returns a watcher that writes partial results, so that a killed run leaves one. `None` unless the output is a
+    /// plain file.
     pub(super) fn checkpoints(&self) -> Option<Box<dyn Watcher>> {
         let path = self.file.file()?.to_owned();
         Some(Box::new(Checkpoints { path, format: self.format, next: Instant::now() + CHECKPOINT }))
@@ -54,7 +55,7 @@ impl Watcher for Checkpoints {
         if began < self.next {
             return;
         }
-        // That the result cannot be written is said at the end; until then there may be room again.
+        // An error is reported at the end, unless it is gone by then.
         let _ = OutputFile::File(&self.path)
             .write(self.format.syntax(), &self.format.rendered(&running.so_far()));
         self.next = began + CHECKPOINT.max(began.elapsed() * CHECKPOINT_SHARE);

@@ -1,4 +1,4 @@
-//! What a run is to do, as the command line says it.
+//! Plan of a run from the command line.
 
 use std::fs;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::load_arguments::nanoseconds;
 
 impl LoadArgs {
-    /// What the run is to do.
+    /// Returns the plan.
     pub(super) fn plan(&self) -> Result<Plan, Failure> {
         self.check_times()?;
         if self.common.announce && self.any.find_max.is_some() {
@@ -47,7 +47,7 @@ impl LoadArgs {
         }
         let window = if self.any.find_max.is_some() { SEARCH_WINDOW_DEFAULT } else { DURATION_DEFAULT };
         let stop = self.stop(window);
-        // A schedule begins as it was written.
+        // A schedule starts without warm-up.
         let is_warm = !is_open && matches!(stop, Stop::After(_));
         let warm_up_default = if is_warm { WARM_UP_DEFAULT } else { Duration::ZERO };
         Ok(Plan {
@@ -65,7 +65,7 @@ impl LoadArgs {
         })
     }
 
-    /// The highest rate that is to be found.
+    /// Returns the search for the highest rate, if requested.
     pub(super) fn ceiling(&self, plan: &Plan) -> Option<Ceiling> {
         let Gates(conditions) = self.any.find_max.as_ref()?;
         let first = match &plan.pace {
@@ -100,7 +100,7 @@ impl LoadArgs {
         Ok(Pace::Open { schedule, spacing: self.any.arrivals, seed: self.any.seed })
     }
 
-    /// What ends it: a number, a time, or where neither is said `window`.
+    /// Returns the limit of calls, messages or time. Default: `window`.
     fn stop(&self, window: Duration) -> Stop {
         match self.common.total {
             Some(total) if self.has_steady_streams() => Stop::Messages(total),
@@ -109,8 +109,8 @@ impl LoadArgs {
         }
     }
 
-    /// Whether `--call` names a call type whose streams may last until the run ends: there are as many all the time.
-    /// `-n` counts their messages.
+    /// Returns whether `--call` names a streaming call type in a plain closed loop, whose streams last until the run
+    /// ends. `-n` then counts messages.
     pub(super) fn has_steady_streams(&self) -> bool {
         let any = &self.any;
         let is_steady = any.rps.is_none()
@@ -120,13 +120,13 @@ impl LoadArgs {
         is_steady && self.is_stream_type()
     }
 
-    /// Whether `--call` names a call type that is a stream.
+    /// Returns whether `--call` names a streaming call type.
     fn is_stream_type(&self) -> bool {
         let is_scenario = self.any.scenario.is_some();
         !is_scenario && matches!(self.call, What::Benchmark(call) if call != CallType::Unary)
     }
 
-    /// How long a call of a call type, or its next message, is waited for: it has no deadline of its own.
+    /// Returns the timeout of a call, or of a stream's next message, for call types, which have no deadline.
     fn patience(&self) -> Option<Duration> {
         let is_type = self.any.scenario.is_none() && matches!(self.call, What::Benchmark(_));
         let patience = Some(self.common.timeout.unwrap_or(TIMEOUT_DEFAULT));
@@ -144,7 +144,7 @@ impl LoadArgs {
         times.into_iter().try_for_each(|(flag, time)| nanoseconds(flag, time.unwrap_or_default()).map(drop))
     }
 
-    /// What becomes of calls under way when the time is up.
+    /// Returns the handling of calls in flight at the end.
     fn under_way(&self, stop: Stop) -> Result<UnderWay, Failure> {
         if self.any.duration_stop.is_some()
             && matches!(stop, Stop::Calls(_))

@@ -1,4 +1,4 @@
-//! Lines on stderr while a run goes on, for whoever sits before it or reads them later.
+//! Progress lines on stderr.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use super::start_at::waits;
 use super::watching::{Told, Watcher};
 use crate::terminal;
 
-/// A log has a line so often, where nobody said how long an interval is.
+/// Default interval of lines in a log.
 const IN_A_LOG: Duration = Duration::from_secs(10);
 
-/// A line for each interval, or for several.
+/// Prints a line for every `of_a_line` intervals.
 pub(super) struct Progress {
     is_open: bool,
-    /// Intervals that have a line.
+    /// Intervals per line.
     of_a_line: u64,
-    /// What there is of the next line, and of how many intervals.
+    /// Sum of intervals for the next line, and their number.
     pending: Option<Interval>,
     pending_parts: u64,
 }
 
 impl Progress {
-    /// None for those who want nothing said. What is waited for is said at once.
+    /// Returns a watcher, or `None` with `--quiet`. Prints an agreed start time.
     pub(super) fn begin(any: &AnyArgs, plan: &Plan) -> Option<Box<dyn Watcher>> {
         if any.quiet {
             return None;
@@ -38,7 +38,7 @@ impl Progress {
         Some(Box::new(Self { is_open, of_a_line, pending: None, pending_parts: 0 }))
     }
 
-    /// What a line is to have, when it is complete.
+    /// Adds an interval. Returns the sum if a line is complete.
     fn gathered(&mut self, interval: &Interval) -> Option<Interval> {
         match &mut self.pending {
             Some(pending) => pending.add_next(interval),
@@ -56,7 +56,7 @@ impl Progress {
 impl Watcher for Progress {
     fn told(&mut self, told: &Told) {
         let interval = match told {
-            // One after the other, where the highest rate is looked for.
+            // A search runs several times; each starts with a new line.
             Told::Begins(_) => {
                 (self.pending, self.pending_parts) = (None, 0);
                 return;
@@ -79,7 +79,7 @@ impl Watcher for Progress {
             )
         });
         let (sent, received) = (interval.messages_sent, interval.messages_received);
-        // Of a call that is no stream it is known.
+        // For other calls the number of messages is known.
         let messages = if sent.max(received) > interval.ok + interval.failed {
             format!("  {sent} messages sent, {received} received")
         } else {

@@ -6,7 +6,7 @@ use super::arguments::{LoadArgs, What};
 use crate::failure::Failure;
 
 impl LoadArgs {
-    /// The flows of --scenario, or calls of one method.
+    /// Returns the flows of `--scenario`, or calls of one method.
     pub(super) fn scenario(&self) -> Result<ScenarioSpec, Failure> {
         let (any, mut deadline) = (&self.any, Deadline::from(self.common.timeout));
         if let Some(path) = &any.scenario {
@@ -31,7 +31,7 @@ impl LoadArgs {
         };
         if let (What::Benchmark(call), Some(benchmark)) = (&self.call, benchmark) {
             stream = benchmark.stream(*call, stream, self.has_steady_streams());
-            // The run watches over these.
+            // The run enforces the timeout of these calls.
             if stream.lasts_to_end || self.common.timeout.is_none() {
                 deadline = Deadline::Never;
             }

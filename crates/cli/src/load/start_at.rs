@@ -1,16 +1,16 @@
-//! The time at which measuring begins, as it is written.
+//! Agreed start times of measurements.
 
 use std::time::{Duration, SystemTime};
 
 use thalweg_measure::figures::span;
 
-/// `measuring begins at 2026-11-26T09:30:00Z, in 12 s`; none for a time that has come.
+/// Returns `measuring begins at 2026-11-26T09:30:00Z, in 12 s`, or `None` for a past time.
 pub(super) fn waits(start_at: SystemTime) -> Option<String> {
     let ahead = start_at.duration_since(SystemTime::now()).ok()?;
     Some(format!("measuring begins at {}, in {}", humantime::format_rfc3339(start_at), span(ahead)))
 }
 
-/// As RFC 3339 has it, or seconds since 1970.
+/// Parses RFC 3339 or seconds since 1970.
 pub(super) fn parse(text: &str) -> Result<SystemTime, String> {
     let since_1970 = text.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let time = match since_1970 {

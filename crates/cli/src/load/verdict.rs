@@ -1,4 +1,4 @@
-//! Whether a run was what was expected of it.
+//! Verdict on a run.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use crate::terminal;
 /// Exit code if a condition failed.
 const BREACHED: u8 = 3;
 
-/// The exit code, or what made the run a failure.
+/// Returns the exit code or the failure.
 pub(super) fn verdict(run: &LoadRun, max_errors: f64, was_interrupted: bool) -> Result<ExitCode, Failure> {
     if was_interrupted {
         return Ok(ExitCode::from(INTERRUPTED));

@@ -1,4 +1,4 @@
-//! Who is told how a run goes, on a thread of their own: what they do is not in the way of calls.
+//! Observers of a run, on a separate thread so that they do not delay calls.
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
@@ -8,24 +8,23 @@ use thalweg_load::{Interval, Observer, Running};
 use crate::failure::Failure;
 use crate::runtime;
 
-/// How a run goes.
+/// An event of a run.
 #[derive(Clone)]
 pub(super) enum Told {
-    /// It begins, with its warm-up; where the highest rate is looked for, one run begins after the other.
+    /// A run starts its warm-up. A search has several runs.
     Begins(Running),
-    /// An interval has ended.
     Interval(Box<Interval>, Running),
 }
 
-/// Is told how a run goes.
+/// An observer of runs.
 pub(super) trait Watcher: Send {
     fn told(&mut self, told: &Told);
 
-    /// The run is over, or has failed.
+    /// Called when the run is over or has failed.
     fn end(&mut self) {}
 }
 
-/// Watchers at their work.
+/// The running watchers.
 pub(super) struct Watching {
     told: Sender<Told>,
     thread: Option<JoinHandle<()>>,
@@ -49,7 +48,7 @@ impl Watching {
         Ok(Self { told, thread: thread.transpose()? })
     }
 
-    /// Waits until all have been told all.
+    /// Waits until watchers have handled all events.
     pub(super) fn end(self) {
         let Self { told, thread } = self;
         drop(told);
@@ -62,7 +61,7 @@ impl Watching {
 impl Observer for Watching {
     fn begins(&mut self, running: &Running) {
         if self.thread.is_some() {
-            // Watchers that are gone miss nothing, here and below.
+            // Sending fails only if the watchers have ended, here and below.
             let _ = self.told.send(Told::Begins(running.clone()));
         }
     }

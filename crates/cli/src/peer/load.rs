@@ -34,7 +34,7 @@ pub(super) fn run(args: &PeerLoadArgs) -> Result<ExitCode, Failure> {
 /// Returns the result, and whether the run was interrupted.
 fn driven(args: &PeerLoadArgs, settings: &LoadSettings) -> Result<(LoadResult, bool), Failure> {
     let own = args.echo.own()?;
-    // With fewer there are fewer connections, which is said where they are opened.
+    // If this fails, the error is reported when connections are opened.
     let _ = descriptors::raise();
     let call_timeout = args.common.timeout.unwrap_or(TIMEOUT_DEFAULT);
     let connect = args.common.connect_timeout();
@@ -42,7 +42,7 @@ fn driven(args: &PeerLoadArgs, settings: &LoadSettings) -> Result<(LoadResult, b
     let announce = |it: Announcement| args.common.announce(it);
     let threads = args.runtime.threads(|_| 1)?;
     if settings.bare.is_some() {
-        // On this thread.
+        // Runs on this thread.
         let interrupt = Interrupt::on_signals().map_err(|error| signals::unheard(&error))?;
         let result = bare::drive(settings, patience, &interrupt, announce).map_err(failure)?;
         return Ok((result, false));
@@ -87,7 +87,7 @@ fn settings(args: &PeerLoadArgs) -> Result<LoadSettings, Failure> {
         _ => args.common.connections,
     });
     let busy_poll = args.runtime.busy_poll.or(args.variant.busy_poll());
-    // HTTP/1.1 has a call at a time on each connection.
+    // HTTP/1.1 has one call at a time on each connection.
     let echo = args.echo.work();
     let is_http1 = echo.is_some_and(|work| work.protocol.is_http1());
     Ok(LoadSettings {
@@ -120,7 +120,7 @@ fn failure(error: DriveError) -> Failure {
     }
 }
 
-/// The exit code, or what made the run a failure.
+/// Returns the exit code or the failure.
 fn verdict(result: &LoadResult, interrupted: bool) -> Result<ExitCode, Failure> {
     if interrupted {
         return Ok(ExitCode::from(INTERRUPTED));

@@ -72,7 +72,7 @@ pub(super) struct PeerLoadArgs {
     pub(super) echo: EchoArgs,
 }
 
-/// What is called in the study of gRPC against a JSON API, and how.
+/// Arguments of calls in the JSON study.
 #[derive(Debug, Args)]
 pub(crate) struct EchoArgs {
     /// Message to echo through thalweg.lab.v1.Echo: strings:COUNTxLETTERS, person, order (or another of `lab codec`) or

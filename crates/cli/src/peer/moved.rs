@@ -1,8 +1,8 @@
-//! Options that `thalweg load` had for the lab: they still work there.
+//! Lab options that moved from `thalweg load` to `thalweg peer load`, and still work with `load`.
 
 use std::ffi::OsString;
 
-/// The options, without a value or with one behind it.
+/// The moved options, with or without `=VALUE`.
 const MOVED: [&str; 13] = [
     "--bare",
     "--active",
@@ -19,7 +19,7 @@ const MOVED: [&str; 13] = [
     "--gzip",
 ];
 
-/// If `words`, the program first, are a `load` with an option for the lab: the words of `peer load`, and the option.
+/// Returns the words of `peer load` and the option if `words` are a `load` with a moved option.
 pub(crate) fn from_load(words: &[OsString]) -> Option<(Vec<OsString>, &'static str)> {
     let (program, rest) = words.split_first()?;
     let rest = rest.strip_prefix(&[OsString::from("load")])?;

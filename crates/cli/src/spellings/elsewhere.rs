@@ -1,6 +1,6 @@
-//! Flags of other tools that no flag here equals, and what to write in their place.
+//! Flags of other tools without an equivalent, with hints.
 
-/// Flags of one command, and the answer to them.
+/// Flags of one command and the hint for them.
 pub(super) struct Elsewhere {
     pub(super) command: &'static str,
     pub(super) flags: &'static [&'static str],
@@ -92,7 +92,7 @@ pub(super) const ELSEWHERE: &[Elsewhere] = &[
     call(&["version"], "use `thalweg --version`"),
 ];
 
-/// The answer to a flag of another tool.
+/// Returns the hint for a flag of another tool.
 pub(super) fn answer(path: &[&str], name: &str) -> Option<&'static str> {
     let command = path.first()?;
     let row = ELSEWHERE.iter().find(|row| row.command == *command && row.flags.contains(&name))?;

@@ -1,4 +1,4 @@
-//! `thalweg call` against `thalweg serve`: calls, lists, declarations, errors and exit codes.
+//! Tests `thalweg call` with `thalweg serve`.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -11,7 +11,7 @@ use crate::support::{Running, outcome, thalweg};
 const UNARY: &str = "grpc.testing.TestService/UnaryCall";
 const FULL_DUPLEX: &str = "grpc.testing.TestService/FullDuplexCall";
 
-/// Runs `thalweg call` with these arguments at a server of its own.
+/// Runs `thalweg call` with a new server.
 fn call(arguments: &[&str]) -> (Option<i32>, String, String) {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     call_at(&addresses[0], arguments)
@@ -56,7 +56,7 @@ fn requests_come_from_files_and_from_stdin() {
         call_at(&addresses[0], &[UNARY, "--compact", "-d", &format!("@{}", file.display())]);
     assert_eq!((code, stdout.as_str()), (Some(0), "{\"payload\":{\"body\":\"AAA=\"}}\n"));
 
-    // Binary, with lengths before the messages of a stream: two requests for one byte and for two.
+    // Two delimited requests, for one byte and for two.
     let binary = folder.path().join("requests.bin");
     fs::write(&binary, [4, 0x12, 2, 8, 1, 4, 0x12, 2, 8, 2]).unwrap();
     let (code, stdout, stderr) =
@@ -78,7 +78,7 @@ fn text_format_goes_both_ways() {
     check(&[UNARY, "--compact", "-d", "response_size: 1"], "payload { body: \"\\000\" }\n");
     check(&[UNARY], "");
     check(&["grpc.health.v1.Health/Check"], "status: SERVING\n");
-    // Messages of a stream have ASCII's record separator between them.
+    // Messages of a stream are separated by the ASCII record separator.
     let sizes =
         "response_parameters { size: 1 }\u{1e}response_parameters: [{ size: 2 }, { size: 3 }]\n\u{1e}\n";
     check(
@@ -111,7 +111,7 @@ fn a_dialogue_goes_by_lines_as_they_come() {
         thalweg(&["call", &addresses[0], FULL_DUPLEX, "-d", "@-"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = client.stdin.take().unwrap();
     let mut stdout = BufReader::new(client.stdout.take().unwrap());
-    // The next request is written when the answer to the one before has been read.
+    // Each request is written after the previous response is read.
     for (size, body) in [(1, "AA=="), (2, "AAA="), (3, "AAAA")] {
         writeln!(stdin, "{{\"response_parameters\": [{{\"size\": {size}}}]}}").unwrap();
         let mut line = String::new();
@@ -137,7 +137,7 @@ fn a_status_is_told_and_is_the_exit_code() {
     );
     check(&["grpc.testing.TestService/UnimplementedCall"], 76, "UNIMPLEMENTED (12)");
     check(&["grpc.health.v1.Health/Check", "-d", r#"{"service": "a.B"}"#], 69, "NOT_FOUND (5)");
-    // What came before stays.
+    // Messages before the error are printed.
     let (code, stdout, stderr) =
         call_at(&addresses[0], &["grpc.health.v1.Health/Watch", "--timeout", "200ms"]);
     assert_eq!((code, stdout.as_str()), (Some(68), "{\"status\":\"SERVING\"}\n"), "{stderr}");
@@ -205,7 +205,7 @@ fn files_stand_in_for_reflection() {
     let arguments = [&[UNARY, "--compact", "--protoset-out", &set][..], &files].concat();
     let (code, stdout, stderr) = call_at(&addresses[0], &arguments);
     assert_eq!((code, stdout.as_str()), (Some(0), "{}\n"), "{stderr}");
-    // Without a server, and from what was written above.
+    // Without a server, from the file written above.
     let (code, stdout, _) = outcome(thalweg(&["call", "list", "--protoset", &set]).output().unwrap());
     assert_eq!(
         (code, stdout.as_str()),
@@ -214,7 +214,7 @@ fn files_stand_in_for_reflection() {
     let (code, _, stderr) = call_at(&addresses[0], &[UNARY, "--proto", "/nonexistent.proto"]);
     assert_eq!(code, Some(1));
     assert!(stderr.contains("/nonexistent.proto"), "{stderr}");
-    // Folders that were searched, and what may help.
+    // The error lists the searched folders and gives a hint.
     let source = folder.path().join("a.proto").display().to_string();
     fs::write(&source, "syntax = \"proto3\";\nimport \"gone.proto\";\n").unwrap();
     for words in [["list", "--proto", &source], ["describe", "--proto", &source]] {
@@ -339,7 +339,7 @@ fn the_time_that_a_name_takes_is_a_phase() {
     let phases: Vec<&str> =
         by_name.lines().filter_map(|line| line.strip_prefix("* ")?.split(' ').next()).collect();
     assert_eq!(phases[..3], ["resolve", "connect", "settings"], "{by_name}");
-    // An address has nothing to be looked up.
+    // An address needs no lookup.
     let by_address = verbose(&addresses[0]);
     assert!(!by_address.contains("* resolve"), "{by_address}");
 }

@@ -1,4 +1,4 @@
-//! `thalweg lab codec`, with as little time as makes figures at all.
+//! Tests `thalweg lab codec` with minimal measuring time.
 
 use std::fs;
 use std::path::Path;
@@ -10,15 +10,15 @@ const PROTO: &str = "syntax = 'proto3'; package shop;
     message Order { string item = 1; int32 count = 2; repeated double prices = 3; }";
 const JSON_LINES: &str =
     "{\"item\": \"boot\", \"count\": 2}\n\n{\"item\": \"hat\",\n \"prices\": [9.5, 10]}\n";
-/// The same two messages, each with its length before it.
+/// The same two messages, delimited.
 const BINARY: &[u8] =
     b"\x08\x0a\x04boot\x10\x02\x17\x0a\x03hat\x1a\x10\0\0\0\0\0\0\x23\x40\0\0\0\0\0\0\x24\x40";
 
-/// One step and two rounds of each line, and nothing that takes longer.
+/// One step, two rounds and no slow parts.
 const LEAST: &[&str] =
     &["--steps", "10", "--rounds", "2", "--budget", "1s", "--no-instructions", "--no-calls"];
 
-/// A folder with a schema and `data` of it, and the arguments that name them.
+/// Creates a folder with a schema and `data`. Returns the arguments that name them.
 fn own(name: &str, data: &[u8], type_name: &str) -> (tempfile::TempDir, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
@@ -29,7 +29,7 @@ fn own(name: &str, data: &[u8], type_name: &str) -> (tempfile::TempDir, Vec<Stri
     (folder, arguments)
 }
 
-/// Runs the study; what it says, and its results.
+/// Runs the study. Returns stdout, stderr and the results.
 fn study(arguments: &[&str]) -> (String, String, Value) {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
@@ -54,7 +54,7 @@ fn names(results: &Value, of: &str) -> Vec<String> {
     results[of].as_array().unwrap().iter().map(name).collect()
 }
 
-/// Each line has a window in both rounds.
+/// Asserts that each line has a window in both rounds.
 fn assert_measured(results: &Value) {
     let codecs = names(results, "codecs");
     for codec in &codecs {
@@ -64,7 +64,7 @@ fn assert_measured(results: &Value) {
             };
             let step = results["steps"].as_array().unwrap().iter().find(is_it);
             let step = step.unwrap_or_else(|| panic!("{codec} has no {operation}"));
-            // Other programs, such as tests beside this one, may disturb a window.
+            // Other programs, such as parallel tests, may invalidate a window.
             let windows = ["elapsed_ns", "not_valid"].map(|of| step[of].as_array().map_or(0, Vec::len));
             assert_eq!(windows.iter().sum::<usize>(), 2, "{codec}, {operation}");
         }
@@ -101,7 +101,7 @@ fn own_messages_are_converted_by_those_that_learn_the_type() {
     }
 }
 
-/// The codec study and the JSON study say the same of them, before anything is written.
+/// Both studies report the same errors before writing anything.
 #[test]
 fn own_messages_that_are_none() {
     let check = |name: &str, data: &[u8], type_name: &str, parts: &[&str]| {
@@ -177,7 +177,7 @@ fn generated_messages_beside_calls() {
     }
 }
 
-/// Counts are of the code alone: the same each time, and more for more work.
+/// Instruction counts are deterministic and grow with the work.
 #[test]
 #[ignore = "needs valgrind"]
 fn instructions_are_counted() {
@@ -205,7 +205,7 @@ fn instructions_are_counted() {
     assert!(of("order", "serde_json", "decode") > of("order", "prost", "decode"));
 }
 
-/// Who has neither the program nor its sources learns where it comes from.
+/// The error says how to get missing codecs.
 #[test]
 fn without_the_codecs_it_says_how_to_get_them() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! `thalweg compare`: results in files, servers in turns, revisions of a repository, and what is refused.
+//! Tests `thalweg compare` with files, servers and git revisions.
 
 use std::fs;
 use std::path::Path;
@@ -12,9 +12,9 @@ use serde_json::Value;
 use crate::support::{Running, outcome, thalweg};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_thalweg");
-/// One call at a time: what the handler computes is a part of each call that no noise hides.
+/// One call at a time, so that the handler's work exceeds any noise.
 const LOAD: [&str; 5] = ["--", "--call", "grpc.testing.BenchmarkService/UnaryCall", "-c", "1"];
-/// Short windows: the difference is large. They are used whatever else the machine does.
+/// Short windows suffice for large differences. `--force` uses them even if the machine is busy.
 const SHORT: [&str; 7] = ["--rounds", "4", "--window", "250ms", "--warmup", "50ms", "--force"];
 
 fn compare(arguments: &[&str]) -> (Option<i32>, String, String) {
@@ -34,7 +34,7 @@ fn figure<'a>(report: &'a Value, name: &str) -> &'a Value {
 fn a_server_that_computes_is_worse_and_its_windows_are_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("comparison.json").display().to_string();
-    // A call takes some 0.2 ms here, and three more of B.
+    // A call takes about 0.2 ms; B adds 3 ms.
     let (a, b) = (serve(""), serve("--work 3ms"));
     let arguments = [&["--a", &a, "--b", &b, "--save", &path, "-O", "json"], &SHORT[..], &LOAD].concat();
     let (code, stdout, stderr) = compare(&arguments);
@@ -47,7 +47,7 @@ fn a_server_that_computes_is_worse_and_its_windows_are_read_again() {
         assert!(figure(&report, cpu)["b"].as_f64() > Some(0.0), "{report}");
     }
     assert!(figure(&report, "server-cpu")["ratio"].as_f64() > Some(2.0), "{report}");
-    // The same windows say the same again.
+    // The saved windows give the same report.
     let (code, again, _) = compare(&[&path, "-O", "json", "--force"]);
     assert_eq!((code, again.as_str()), (Some(3), stdout.as_str()));
     let (code, markdown, _) = compare(&[&path, "-O", "markdown", "--fail-on", "none", "--names", "old,new"]);
@@ -67,7 +67,7 @@ fn a_server_that_computes_is_worse_and_its_windows_are_read_again() {
 #[test]
 fn a_server_is_not_worse_than_itself() {
     let server = serve("");
-    // Of processor time, tests that run beside this one take nothing.
+    // Parallel tests do not affect CPU time.
     let gate = ["--fail-on", "server-cpu", "--margin", "100%"];
     let arguments = [&["--a", &server, "--b", &server], &gate[..], &SHORT, &["--", "-c", "1"]].concat();
     let (code, stdout, stderr) = compare(&arguments);
@@ -75,8 +75,8 @@ fn a_server_is_not_worse_than_itself() {
     assert!(stdout.contains("BenchmarkService/UnaryCall, unary, closed loop, 1 in flight"), "{stdout}");
 }
 
-/// An open loop, over TLS and over UNIX sockets. What is judged is the median, which a busy machine leaves alone; the
-/// rate is the schedule's, with two thirds of the time to spare.
+/// Judged by the median, which a busy machine hardly changes. The rate is scheduled and leaves two thirds of the time
+/// idle.
 #[test]
 fn servers_are_compared_at_a_rate_over_tls_and_unix_sockets() {
     let folder = tempfile::tempdir().unwrap();
@@ -112,7 +112,7 @@ fn servers_are_compared_at_a_rate_over_tls_and_unix_sockets() {
     check(&[&["--a", &a, "--b", &b][..], &target].concat(), &["--cacert", &authority]);
 }
 
-/// Two runs of one server; the second one's figures are then changed.
+/// Compares a run with changed copies of it.
 #[test]
 fn results_in_files_are_compared_and_other_machines_are_refused() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -143,7 +143,7 @@ fn results_in_files_are_compared_and_other_machines_are_refused() {
     check(&|_| (), &["-O", "csv"], 0, "a,b,load,figure,value_a,value_b");
     check(&|_| (), &["-O", "html"], 0, "<code>thalweg compare ");
     let other_machine = |run: &mut Value| run["machine"]["cpu"] = "Abacus".into();
-    // Nobody knows the processor time of a server in these files: that is no pass.
+    // A figure that the files do not have is an error.
     check(
         &|_| (),
         &["--fail-on", "server-cpu"],
@@ -160,7 +160,7 @@ fn results_in_files_are_compared_and_other_machines_are_refused() {
     );
     check(&|run| run["in_flight"] = 2.into(), &[], 2, "they differ in in flight (1 and 2)");
     check(&|run| run["machine"] = Value::Null, &[], 0, "! no machine is recorded for b");
-    // Several runs of each side, of which B's are ten times as slow.
+    // Several runs per side; those of B are ten times as slow.
     let sides = ["a", "b"].map(|side| folder.path().join(side));
     for (side, factor) in sides.iter().zip([1.0, 10.0]) {
         fs::create_dir(side).unwrap();
@@ -211,7 +211,7 @@ fn what_makes_no_comparison_is_explained() {
     for flag in ["--target", "--a-target", "--b-target"] {
         check(&["--a", "s", "--b", "s", flag, "localhost"], 2, "`localhost` has no port");
     }
-    // What `load` would refuse is not waited for.
+    // Invalid targets fail before any wait.
     let malformed = ["--a", "s", "--b", "s", "--a-target", "ipv4:hello", "--b-target", "127.0.0.1:1"];
     check(&malformed, 1, "`hello` is not an address");
     check(&["--a", "s", "--b", "s", "--target", "127.0.0.1:1"], 2, "cannot both listen on 127.0.0.1:1");
@@ -226,7 +226,7 @@ fn what_makes_no_comparison_is_explained() {
     }
     check(&["--margin", "5"], 2, "`5` is not a percentage");
     check(&["--fail-on", "speed"], 2, "unknown figure `speed`");
-    // A server that ends, one that never listens, and a load that is none.
+    // A server that exits, one that never listens, and an invalid load.
     let ends = ["--a", "echo no such flag; exit 7; # {port}", "--b", "s {port}"];
     check(&ends, 1, "does not listen at 127.0.0.1:");
     check(&ends, 1, "exit status: 7: no such flag");
@@ -251,7 +251,7 @@ fn a_server_that_dies_ends_the_comparison_with_its_last_words() {
     assert!(stderr.contains(expected) && stderr.contains("it is over"), "{stderr}");
 }
 
-/// Processes whose command line has this text.
+/// Returns the processes whose command line contains `text`.
 fn running(text: &str) -> Vec<i32> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -269,7 +269,7 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A repository whose first revision is a server, and whose second one has handlers that compute.
+/// Creates a repository with a fast and a slow revision of a server.
 fn repository() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     git(folder.path(), &["init", "--quiet"]);
@@ -323,7 +323,7 @@ fn an_interrupt_ends_servers_and_removes_work_trees() {
         .spawn()
         .unwrap();
     let began = Instant::now();
-    // Both shells, and the command itself.
+    // Two shells and the command itself.
     while running(mark).len() < 3 {
         assert!(began.elapsed() < Duration::from_secs(60), "the servers are not started");
         std::thread::sleep(Duration::from_millis(20));

@@ -1,4 +1,4 @@
-//! `thalweg completions`: scripts as shells read them.
+//! Tests `thalweg completions` by running the scripts in shells.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ pub(crate) fn script(shell: &str) -> String {
     stdout
 }
 
-/// What bash proposes for the last of the words.
+/// Returns bash's completions of the last word.
 fn proposed(words: &[&str]) -> Vec<String> {
     let ask = "eval \"$0\"; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
                _thalweg thalweg \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD - 1]}\"; \
@@ -61,7 +61,7 @@ fn bash_reads_its_script_and_proposes() {
     assert_eq!(proposed(&["thalweg", "lab", "chan"]), ["channels"]);
 }
 
-/// What bash proposes at the end of the line, which it divides into words itself, by the function that it calls.
+/// Returns completions of the last word by bash's registered function. Words are divided as by bash.
 fn proposed_with_names(words: &[&str]) -> Vec<String> {
     let ask = "eval \"$0\"; program=$1; shift; COMP_WORDS=(\"$program\" \"$@\"); COMP_CWORD=$#; \
                completer=$(complete -p thalweg); completer=${completer##*-F }; \
@@ -92,7 +92,7 @@ fn services_and_methods_of_the_server_are_proposed() {
     let load = |words: &[&str]| proposed_with_names(&[&["load", "127.0.0.1", ":", port], words].concat());
     assert_eq!(load(&["--call", "grpc.testing.TestService/St"]), streaming);
     assert_eq!(load(&["--call", "=", "grpc.testing.TestService/St"]), streaming);
-    // All else is as clap has it.
+    // Other words are completed by clap.
     assert_eq!(load(&["--warm"]), ["--warmup"]);
     assert_eq!(at(&["-O", "t"]), ["text"]);
     assert_eq!(proposed_with_names(&["lo"]), ["load"]);
@@ -104,7 +104,7 @@ fn names_come_from_files_too_and_failures_say_nothing() {
     let proto = format!("{protos}/grpc/testing/test.proto");
     let from_files = ["call", "--proto", &proto, "-i", protos, "list", "grpc.testing.T"];
     assert_eq!(proposed_with_names(&from_files), ["grpc.testing.TestService"]);
-    // There is no server: what is wanted of it can be said all the same.
+    // Without a server, verbs are still completed.
     assert_eq!(proposed_with_names(&["call", "127.0.0.1", ":", "1", ""]), ["list", "describe"]);
     let answer =
         thalweg(&["complete", "--shell", "fish", "--", "thalweg", "load", "127.0.0.1:1", "--call=a"]);

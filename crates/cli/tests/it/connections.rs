@@ -1,4 +1,4 @@
-//! What `thalweg serve` is told of the life of its connections, seen by a client that speaks HTTP/2 by itself.
+//! Tests the connection options of `thalweg serve` with a raw HTTP/2 client.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -9,13 +9,13 @@ use thalweg_http2::frame::{self, Flags, FrameHead, GoAway, HEAD_LEN, Kind, PREFA
 use thalweg_http2::hpack::Encoder;
 use thalweg_http2::{Block, ErrorCode, FieldList, Indexing, StreamId};
 
-/// Far longer than anything takes that these tests wait for.
+/// Timeout, far longer than these tests take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Client(TcpStream);
 
 impl Client {
-    /// Has said what a client must, and these settings.
+    /// Connects and sends the preface with these settings.
     fn connect(address: &str, settings: &[Setting]) -> Self {
         let mut client = Self(TcpStream::connect(address).unwrap());
         client.0.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -36,7 +36,7 @@ impl Client {
         self.send(&out);
     }
 
-    /// The next frame of one of these kinds, with its payload; `None` at the end of the connection.
+    /// Returns the next frame of one of these kinds with its payload, or `None` at the end of the connection.
     fn next_of(&mut self, kinds: &[Kind]) -> Option<(FrameHead, Vec<u8>)> {
         loop {
             let mut head = [0; HEAD_LEN];
@@ -57,7 +57,7 @@ impl Client {
         }
     }
 
-    /// Begins a call of `method` of BenchmarkService, with this message.
+    /// Starts a call of BenchmarkService's `method` with this message.
     fn call(&mut self, method: &str, message: &[u8]) {
         let path = format!("/grpc.testing.BenchmarkService/{method}");
         let mut fields = FieldList::new();
@@ -83,7 +83,7 @@ impl Client {
     }
 }
 
-/// A server with these flags, and a client of it.
+/// Starts a server with these flags and runs `check` with a client.
 fn check(flags: &[&str], settings: &[Setting], check: impl FnOnce(Client)) {
     let mut all = vec!["--threads", "1"];
     all.extend(flags);
@@ -95,7 +95,7 @@ fn check(flags: &[&str], settings: &[Setting], check: impl FnOnce(Client)) {
 fn a_connection_that_has_come_to_its_age_is_asked_to_go() {
     let flags = ["--max-connection-age", "1s", "--max-connection-age-grace", "1s"];
     check(&flags, &[], |mut client| {
-        // A stream that never ends: it is the grace that ends it.
+        // This stream never ends by itself; the grace period ends it.
         client.call("StreamingCall", b"");
         let (_, payload) = client.next_of(&[Kind::GoAway]).expect("GOAWAY");
         assert_eq!(GoAway::parse(&payload).expect("a GOAWAY").0.code, ErrorCode::NoError);
@@ -114,7 +114,7 @@ fn a_silent_client_is_asked_and_let_go() {
 
 #[test]
 fn clients_ping_as_often_as_is_permitted() {
-    /// With which of so many PINGs the server has had enough.
+    /// Returns the number of the PING that exceeds the server's limit.
     fn too_many(mut client: Client) -> Option<u8> {
         for number in 1..=6 {
             client.ping([number; 8]);
@@ -126,7 +126,7 @@ fn clients_ping_as_often_as_is_permitted() {
         }
         None
     }
-    // The first comes when it likes, two are forgiven.
+    // The first PING may come at any time, and two early ones are tolerated.
     check(&[], &[], |client| assert_eq!(too_many(client), Some(4)));
     check(&["--keepalive-min-time", "0s"], &[], |client| assert_eq!(too_many(client), Some(4), "no call"));
     let free = ["--keepalive-min-time", "0s", "--keepalive-permit-without-calls"];
@@ -138,7 +138,7 @@ fn clients_ping_as_often_as_is_permitted() {
 
 #[test]
 fn a_client_that_makes_the_server_hold_too_much_is_let_go() {
-    // A response of 8 MiB (SimpleRequest.response_size), which this client does not let come.
+    // A response of 8 MiB (SimpleRequest.response_size), blocked by the client's window.
     let request = [0x10, 0x80, 0x80, 0x80, 0x04];
     let no_window = [Setting::InitialWindowSize(0)];
     check(&["--max-memory", "1MiB"], &no_window, |mut client| {

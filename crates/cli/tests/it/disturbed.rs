@@ -1,4 +1,4 @@
-//! What happens to a study while it measures, with real processes: the report says so.
+//! Tests that studies with real processes report disturbances.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,8 @@ use thalweg_measure::cpus::CpuList;
 
 use crate::support::{Running, load_json, outcome, thalweg};
 
-/// Our own stack as a peer of another name, whose server runs as `serve` says: `$server` starts it in the same process.
+/// Creates a peer named `other` that runs our own stack. `serve` is the shell command of its server, where `$server`
+/// starts the server by `exec`.
 fn peer(name: &str, serve: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
     fs::create_dir_all(folder.join("other")).unwrap();
@@ -32,12 +33,11 @@ fn peer(name: &str, serve: &str) -> PathBuf {
     folder
 }
 
-/// What a study calls: one call at a time, whose median is short beside whatever stops it; and a stream that keeps both
-/// sides busy.
+/// Lone calls have a short median relative to any stop. A stream keeps both sides busy.
 const LONE_CALLS: [&str; 4] = ["--calls", "unary", "-c", "1"];
 const STREAM: [&str; 2] = ["--calls", "bidi-stream"];
 
-/// A short study, ours beside the peer of this folder: exit code, stdout, stderr, results.
+/// Runs a short study of our stack and this peer. Returns exit code, stdout, stderr and results.
 fn study(peers: &Path, calls: &[&str]) -> (Option<i32>, String, String, Value) {
     let out = peers.join("out");
     let mut args = vec!["lab", "sizes", "--against", "other", "--quick", "--sizes", "0", "--budget", "16s"];
@@ -53,7 +53,7 @@ fn study(peers: &Path, calls: &[&str]) -> (Option<i32>, String, String, Value) {
 
 #[test]
 fn a_server_that_is_killed_makes_its_windows_fail() {
-    // It is started again once, and is killed again.
+    // The server is restarted once and killed again.
     let peers = peer("killed", "(sleep 3; kill -9 $$) & $server \"$@\"");
     let (code, stdout, stderr, results) = study(&peers, &LONE_CALLS);
     assert_eq!(code, Some(1), "{stdout}{stderr}");
@@ -71,13 +71,13 @@ fn a_server_that_is_stopped_for_a_second_is_seen() {
         "(while sleep 0.6; do kill -STOP $$; sleep 1; kill -CONT $$ || exit; done) & $server \"$@\"";
     let (_, stdout, stderr, _) = study(&peer("stopped", stopping), &LONE_CALLS);
     let text = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    // It may have been stopped for a part of a window, or for all of it; on a busy machine other programs come first.
+    // A stop may cover a window partly or wholly. On a busy machine other programs may be reported first.
     let reasons = ["stall: ", "no operation finished in the measured time", "other programs were running"];
     let is_seen = reasons.map(|it| text.contains(it));
     assert!(is_seen.contains(&true), "{stdout}{stderr}");
 }
 
-/// A program that takes a processor for itself.
+/// A program that keeps one CPU busy.
 struct Neighbour(Child);
 
 impl Neighbour {
@@ -96,7 +96,7 @@ impl Drop for Neighbour {
 
 #[test]
 fn a_neighbour_that_takes_a_processor_is_named() {
-    // Servers are kept on the last processors. The others are left to the other tests.
+    // Servers run on the last CPUs. The others are left to parallel tests.
     let _neighbour = Neighbour::on(*CpuList::available().unwrap().as_slice().last().unwrap());
     let (_, stdout, stderr, results) = study(&peer("neighbour", "$server \"$@\""), &STREAM);
     assert!(results["settings"]["server_cpus"].is_string(), "client and server need a core each");
@@ -105,7 +105,7 @@ fn a_neighbour_that_takes_a_processor_is_named() {
     assert!(text.contains("other programs were running"), "{stdout}{stderr}");
 }
 
-/// So many busy programs on a processor leave another one little of it.
+/// Starts enough busy programs to leave little of the CPU to others.
 fn crowd(cpu: usize) -> Vec<Neighbour> {
     (0..4).map(|_| Neighbour::on(cpu)).collect()
 }
@@ -142,13 +142,13 @@ fn study_without_valid_windows_has_one_sentence_and_fails() {
     assert!(!text.contains("cannot tell"), "{stdout}");
     assert_eq!((earlier.0, &earlier.1), (Some(1), &stdout), "the saved results say the same");
 
-    // The page, the CSV and the JSON have one value.
+    // Page, CSV and JSON agree.
     let (_, heading) = page.split_once("<h1>").unwrap();
     let (heading, _) = heading.split_once("</h1>").unwrap();
     assert!(heading.contains("valid") && heading.contains("--budget"), "{heading}");
     let points = results["points"].as_array().unwrap();
     let reasons = |window: &Value| window["not_valid"].as_array().unwrap().len();
-    // Four busy programs on each processor disturb all calls, but for a rare short window; those of sockets are short.
+    // Four busy programs per CPU disturb all calls except in rare short windows. Socket windows are short.
     let calls = points.iter().filter(|window| window["pair"].is_object());
     let (valid, invalid): (Vec<_>, Vec<_>) = calls.partition(|window| reasons(window) == 0);
     assert!(valid.len() * 4 <= invalid.len(), "{} valid calls\n{csv}", valid.len());
@@ -160,7 +160,7 @@ fn study_without_valid_windows_has_one_sentence_and_fails() {
 
 const UNARY: &str = "grpc.testing.BenchmarkService/UnaryCall";
 
-/// What makes this run unusable.
+/// Returns the reasons why this run is not valid.
 fn invalid(run: &Value) -> String {
     let reasons = run["not_valid"].as_array().unwrap().iter();
     reasons.map(|reason| reason["text"].as_str().unwrap()).collect::<Vec<_>>().join("; ")
@@ -180,7 +180,7 @@ fn generator_among_busy_programs_makes_a_run_not_valid() {
     }
 }
 
-/// A group of processes that may use a fifth of a processor, where this test may make one.
+/// A cgroup limited to a fifth of a CPU. Requires permission to create it.
 struct Quota(PathBuf);
 
 impl Quota {
@@ -217,7 +217,7 @@ fn generator_under_a_cpu_quota_makes_a_run_not_valid() {
     assert_eq!(code, Some(0), "{stderr}");
     let run: Value = serde_json::from_str(&stdout).unwrap();
     let why = invalid(&run);
-    // On a busy machine other programs may leave it less than its quota.
+    // On a busy machine other programs may be the limit instead.
     let reasons = ["a CPU quota (cgroup) held it back", "other programs were running"];
     assert!(reasons.iter().any(|reason| why.contains(reason)), "{run:#}");
 }

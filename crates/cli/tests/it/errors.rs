@@ -1,4 +1,4 @@
-//! What is wrong is said in a few words, with an exit code, and nothing hangs.
+//! Tests error messages and exit codes.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,8 +9,7 @@ use crate::support::{Running, outcome, thalweg};
 const FAILED: i32 = 1;
 const BAD_ARGUMENTS: i32 = 2;
 
-/// Runs `thalweg` with these arguments: it must end by itself with the exit code, print nothing on stdout, and all of
-/// `parts` on stderr.
+/// Runs `thalweg` and asserts the exit code, an empty stdout, and all of `parts` on stderr.
 fn check(args: &[&str], code: i32, parts: &[&str]) {
     let (found, stdout, stderr) = outcome(thalweg(args).output().unwrap());
     assert_eq!(found, Some(code), "thalweg {args:?}: {stderr}");
@@ -18,7 +17,7 @@ fn check(args: &[&str], code: i32, parts: &[&str]) {
     for part in parts {
         assert!(stderr.contains(part), "thalweg {args:?}: {part:?} is not in {stderr:?}");
     }
-    // What clap says about flags has more below it; everything else is one line.
+    // Errors of clap have several lines, all others one.
     assert!(stderr.starts_with("error: ") || args.is_empty(), "thalweg {args:?}: {stderr:?}");
     if !stderr.contains("--help") {
         assert_eq!(stderr.lines().count(), 1, "thalweg {args:?}: {stderr:?} is not one line");
@@ -49,7 +48,7 @@ fn a_socket_that_another_server_listens_on_is_taken() {
     check(&["serve", "--listen", &address], FAILED, &[&address, "in use"]);
 }
 
-/// Also those that say what holds anyway.
+/// Flags without effect are rejected, even if they state a default.
 #[test]
 fn flags_that_have_nothing_to_do_are_refused() {
     let nobody = "127.0.0.1:1";
@@ -137,7 +136,7 @@ fn flags_that_make_no_study_of_channels() {
     check(&["--budget", "1s"], &["but --budget is 1 s"]);
     check(&["--rounds", "0"], &["--rounds", "1..=1000"]);
     check(&["--rounds", "4294967295"], &["--rounds", "1..=1000"]);
-    // 24 points in each round, and those windows that have none.
+    // 24 points in each round, plus windows without a point.
     let many = ["--quick", "--strategies", "1", "--budget", "30s", "--rounds", "1000"];
     check(&many, &["8026 windows take at least "]);
     check(&["--client-cpus", "x"], &["`x`"]);
@@ -246,7 +245,7 @@ fn a_server_that_is_something_else() {
     check_peer(stall_after_settings, &["DEADLINE_EXCEEDED", "within 1s"]);
 }
 
-/// Serves each connection with `peer`, on a thread that ends with the test.
+/// Serves each connection with `peer` on a background thread.
 fn listen(peer: fn(TcpStream)) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -280,7 +279,7 @@ fn hang_up(mut stream: TcpStream) {
     read_some(&mut stream);
 }
 
-/// Reads until the other side has had enough.
+/// Reads until the other side closes.
 fn stall(mut stream: TcpStream) {
     let mut buffer = [0; 1024];
     while stream.read(&mut buffer).is_ok_and(|read| read > 0) {}

@@ -1,4 +1,4 @@
-//! Figures of a load for monitoring: scraped while it runs, and pushed to a collector.
+//! Tests export of metrics by Prometheus and OTLP.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -24,7 +24,7 @@ use crate::support::{Running, outcome, thalweg};
 const UNARY: &str = "grpc.testing.TestService/UnaryCall";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What comes of a request to the server of metrics: its head and its body.
+/// Sends a request to the metrics server. Returns the response's headers and body.
 fn http(address: &str, method: &str, path: &str, accept: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(
@@ -38,7 +38,7 @@ fn http(address: &str, method: &str, path: &str, accept: &str) -> (String, Strin
     (head.to_owned(), body.to_owned())
 }
 
-/// Samples by name and labels.
+/// Returns samples by name and labels.
 fn samples(text: &str) -> BTreeMap<&str, f64> {
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     samples
@@ -47,7 +47,7 @@ fn samples(text: &str) -> BTreeMap<&str, f64> {
         .collect()
 }
 
-/// All calls begin in the first second, so that there is time to ask before the run ends.
+/// All calls start in the first second, which leaves time to scrape before the run ends.
 #[test]
 fn what_prometheus_is_told_is_the_result() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -88,7 +88,7 @@ fn what_prometheus_is_told_is_the_result() {
         let samples = samples(&text);
         let count = |name: &String| samples.get(name.as_str()).copied().unwrap_or_default();
         let ended = (count(&ok) + count(&not_found)) as u64;
-        // Nothing has ended for the time of many calls.
+        // Stops when no call has ended for a while.
         if ended > 0 && ended == before {
             break text;
         }
@@ -130,7 +130,7 @@ fn what_prometheus_is_told_is_the_result() {
     let went = |how: &str| format!(",thalweg_load_outcome=\"{how}\"");
     check("thalweg_load_latency_seconds_count", &format!("{method}{}", went("ok")), &run["latency"]["count"]);
     check("thalweg_load_latency_seconds_count", &went("failed"), &run["failed_latency"]["count"]);
-    // Buckets only grow; half of all calls are at most as long as the median.
+    // Buckets are cumulative, and half of the calls take at most the median.
     let name =
         format!("grpc_client_call_duration_seconds_bucket{{grpc_target=\"{}\"{duration},", addresses[0]);
     let buckets = text.lines().filter_map(|line| line.strip_prefix(&name)).map(|line| {
@@ -144,11 +144,11 @@ fn what_prometheus_is_told_is_the_result() {
     assert!(*upto >= run["ok"].as_f64().unwrap() / 2.0, "{buckets:?}");
 }
 
-/// Keeps what it is sent, with the value of `x-key`.
+/// Collector that keeps requests with the value of `x-key`.
 #[derive(Clone, Default)]
 struct Collector {
     kept: Arc<Mutex<Vec<(String, ExportMetricsServiceRequest)>>>,
-    /// What is sent first is kept so much later, whether or not somebody still waits for it.
+    /// Delay before the first request is kept, even if the client gives up.
     first_takes: Duration,
     has_first: Arc<AtomicBool>,
 }
@@ -171,7 +171,7 @@ impl MetricsService for Collector {
 }
 
 impl Collector {
-    /// Until the runtime is dropped; at this URL.
+    /// Serves until the runtime is dropped. Returns the URL.
     fn serve(&self) -> (Runtime, String) {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let server = runtime.block_on(async {
@@ -197,7 +197,7 @@ fn attributes(attributes: &[KeyValue]) -> String {
         .join(" ")
 }
 
-/// Values by name and attributes; of histograms their counts.
+/// Returns values by name and attributes; for histograms their counts.
 fn values(request: &ExportMetricsServiceRequest) -> BTreeMap<String, f64> {
     let mut values = BTreeMap::new();
     for metric in &request.resource_metrics[0].scope_metrics[0].metrics {
@@ -261,7 +261,7 @@ fn what_a_collector_was_told_last_is_the_result() {
     assert!(attributes(&resource.attributes).starts_with("service.name=thalweg-load "));
 }
 
-/// The run ends while the first push is under way.
+/// The run ends during the first push.
 #[test]
 fn the_last_push_is_the_last_that_a_slow_collector_keeps() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -278,7 +278,7 @@ fn the_last_push_is_the_last_that_a_slow_collector_keeps() {
     assert_eq!(values(&kept.last().unwrap().1).get(&calls).copied(), run["ok"].as_f64());
 }
 
-/// Its first push is never answered.
+/// The first push gets no response.
 #[test]
 fn a_collector_that_does_not_answer_gets_the_last_push_all_the_same() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -296,7 +296,7 @@ fn a_collector_that_does_not_answer_gets_the_last_push_all_the_same() {
 fn a_collector_that_is_away_is_said_once_and_disturbs_nothing() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let words = ["load", &addresses[0], "--call", UNARY, "-c", "4", "-z", "1s"];
-    // Nobody listens at port 1.
+    // Nothing listens on port 1.
     let push = ["--otlp", "127.0.0.1:1", "--otlp-interval", "100ms"];
     let (code, stdout, stderr) = outcome(thalweg(&[&words[..], &push].concat()).output().unwrap());
     assert_eq!(code, Some(0), "{stderr}");

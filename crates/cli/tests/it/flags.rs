@@ -110,7 +110,7 @@ fn tables_of_other_tools_name_flags_of_ours() {
     }
 }
 
-/// Each flag in the first column is one of ours, or the answer to it says what to write.
+/// Each flag in the first column either is supported or gives a hint.
 fn theirs_are_understood(command: &str, row: &str) {
     let theirs = cells(row).swap_remove(0);
     let flags = theirs.split('`').skip(1).step_by(2).filter_map(|code| code.split(' ').next());

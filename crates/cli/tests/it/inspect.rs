@@ -1,4 +1,4 @@
-//! `thalweg inspect`: what it says of bytes, and that it makes the same bytes of its text.
+//! Tests `thalweg inspect` of bytes and its assembly of text.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 const FAILED: i32 = 1;
 const BAD_ARGUMENTS: i32 = 2;
 
-/// The published example: `Person { name: "polar penguin", age: 20 }`.
+/// A published example: `Person { name: "polar penguin", age: 20 }`.
 const PENGUIN: &str = "0A 0D 70 6F 6C 61 72 20 70 65 6E 67 75 69 6E 10 14";
 
 const PERSON: &str = r#"syntax = "proto3";
@@ -45,7 +45,6 @@ enum Mood {
 }
 "#;
 
-/// What came of a run: exit code, stdout, stderr.
 struct Outcome {
     code: Option<i32>,
     stdout: Vec<u8>,
@@ -58,18 +57,18 @@ impl Outcome {
     }
 }
 
-/// Runs `thalweg inspect` with these arguments, and those bytes on its stdin.
+/// Runs `thalweg inspect` with these arguments and this stdin.
 fn inspect(args: &[&str], stdin: &[u8]) -> Outcome {
     let args = [&["inspect"], args].concat();
     let mut child = thalweg(&args).stdin(Stdio::piped()).spawn().unwrap();
-    // It may have ended without reading.
+    // The process may exit without reading.
     let _ = child.stdin.take().unwrap().write_all(stdin);
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     Outcome { code: output.status.code(), stdout: output.stdout, stderr }
 }
 
-/// What is printed if all is well.
+/// Returns the output of a successful run.
 fn printed(args: &[&str]) -> String {
     let outcome = inspect(args, b"");
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{args:?}: {}", outcome.text());
@@ -92,7 +91,7 @@ fn str_of(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// A message with gRPC's prefix.
+/// Adds the gRPC prefix to a message.
 fn grpc(flags: u8, message: &[u8]) -> Vec<u8> {
     [&[flags][..], &u32::try_from(message.len()).unwrap().to_be_bytes(), message].concat()
 }
@@ -177,7 +176,7 @@ fn framings_are_found_said_and_forced() {
     check(&message, &[], "protobuf", 1);
     check(&[grpc(0, &message), grpc(0, &[])].concat(), &[], "grpc", 2);
     check(&[&[17], &message[..], &[17], &message[..]].concat(), &[], "delimited", 2);
-    // Nine fields, or two messages: the first is taken, and the second said.
+    // Nine fields or two messages: the first reading wins, and the other is mentioned.
     check(&[8; 18], &[], "protobuf", 1);
     check(&[8; 18], &["--framing", "delimited"], "delimited", 2);
     let outcome = inspect(&["--hex", &"08".repeat(18)], b"");
@@ -257,7 +256,7 @@ fn sizes_are_told_by_field_and_in_other_forms() {
         .iter()
         .map(|form| (form["form"].as_str().unwrap(), form["bytes"].as_u64().unwrap()))
         .collect();
-    // {"name":"polar penguin","age":20}; a map of two, each key and the text with a byte before it.
+    // {"name":"polar penguin","age":20}; in MessagePack a map of two, with a prefix byte for each key and the text.
     assert_eq!(forms, [("Protobuf", 17), ("JSON", 33), ("MessagePack", 25)]);
 }
 
@@ -351,14 +350,14 @@ fn lines_are_no_wider_than_they_may_be() {
     }
 }
 
-/// Runs with arguments that make no run, or fail: all of `parts` in one line on stderr, nothing on stdout.
+/// Asserts that the run fails with one line on stderr that has all of `parts`, and nothing on stdout.
 fn check_error(args: &[&str], code: i32, parts: &[&str]) {
     let Outcome { code: found, stdout, stderr } = inspect(args, b"");
     assert_eq!((found, &stdout[..]), (Some(code), &b""[..]), "{args:?}: {stderr}");
     for part in parts {
         assert!(stderr.contains(part), "{args:?}: {part:?} is not in {stderr:?}");
     }
-    // Errors of `.proto` files show the line.
+    // Errors of `.proto` files show the source line.
     if !stderr.contains("--help") && !stderr.contains("\n  |") {
         assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr:?} is not one line");
     }
@@ -414,7 +413,7 @@ fn imports_are_looked_for_beside_the_file_and_in_the_import_paths() {
     let importing =
         b"syntax = \"proto3\"; import \"b.proto\"; import \"c.proto\"; message A { B b = 1; C c = 2; }";
     let path = file(&directory, "a.proto", importing);
-    // `call` and `load` call it by other names.
+    // Includes the flag's names in `call` and `load`.
     for flag in ["-I", "--import-path", "-i", "--import-paths"] {
         let args = ["--hex", "0a020801", "--proto", str_of(&path), "--type", "A", flag, str_of(&imported)];
         let json = json(&args, b"");
@@ -455,7 +454,7 @@ fn inputs_are_unwrapped() {
     check(dump, "stdin (a hex dump): 17 bytes", &[]);
     check(dump, "--hex: 17 bytes", &["--hex", "@-"]);
     check(b"Cg1wb2xhciBwZW5n\ndWluEBQ=\n", "--base64: 17 bytes", &["--base64", "@-"]);
-    // A body of grpc-web-text: a message and trailers, each with padding of its own.
+    // A grpc-web-text body of a message and trailers, each with its own padding.
     let body = b"AAAAABEKDXBvbGFyIHBlbmd1aW4QFA==gAAAABBncnBjLXN0YXR1czogMA0K";
     let outcome = inspect(&[], body);
     assert_eq!(outcome.code, Some(0), "{}", outcome.text());

@@ -1,4 +1,4 @@
-//! `thalweg inspect` of packet captures: one of grpcurl's, and those of connections that are recorded here.
+//! Tests `thalweg inspect` with packet captures: from grpcurl and of connections recorded here.
 
 use std::fs;
 use std::io::Write;
@@ -20,7 +20,7 @@ fn inspect(arguments: &[&str]) -> (Option<i32>, String, String) {
     outcome(thalweg(&[&["inspect"], arguments].concat()).output().unwrap())
 }
 
-/// With the schema of the services that were called.
+/// Inspects with the schema of the called services.
 fn inspect_known(arguments: &[&str]) -> String {
     let proto = format!("{PROTOS}/grpc/testing/test.proto");
     let schema = ["--proto", &proto, "--import-path", PROTOS];
@@ -57,7 +57,7 @@ fn calls_of_grpcurl_are_listed() {
     assert!(!some.contains("UnaryCall"), "{some}");
 }
 
-/// Peers of C-core send binary metadata raw, behind a NUL.
+/// C-core peers send binary metadata raw, after a NUL.
 #[test]
 fn binary_metadata_and_details_of_c_core_are_read() {
     let test_proto = format!("{PROTOS}/grpc/testing/test.proto");
@@ -82,7 +82,7 @@ fn a_capture_comes_through_a_pipe() {
     let mut stdin = child.stdin.take().unwrap();
     let bytes = fs::read(GRPCURL).unwrap();
     thread::spawn(move || {
-        // In pieces that end anywhere.
+        // In pieces with arbitrary boundaries.
         for piece in bytes.chunks(7) {
             stdin.write_all(piece).unwrap();
         }
@@ -113,7 +113,7 @@ fn a_call_is_taken_apart_by_its_methods_types() {
             "2 of 3 calls",
         ],
     );
-    // Without a schema by the wire alone.
+    // Without a schema only the wire format is shown.
     let (_, text, _) = inspect(&[GRPCURL, "--call", "Unary", "-v"]);
     assert_has(&text, &["field 2  tag 16 = (2 << 3) | 0, VARINT", "2 of 3 calls"]);
 }
@@ -158,8 +158,8 @@ fn what_is_missing_and_what_is_wrong_is_said() {
     check(&[GRPCURL, "--call", "1-x"], "invalid call number `x`");
 }
 
-/// A capture of raw IP that has the one connection without its handshake, in segments of up to 100 bytes; `lost` of the
-/// server's is not there.
+/// Returns a raw IP capture of the connection without its handshake, in segments of up to 100 bytes. Omits segment
+/// `lost` of the server.
 pub(crate) fn capture(recorded: &Recorded, lost: Option<usize>) -> Vec<u8> {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 262_144, 101] {
@@ -227,7 +227,7 @@ fn a_recorded_connection_has_the_calls_that_were_made() {
         &["grpc.reflection.v1.ServerReflection/ServerReflectionInfo, ", "2 calls on 1 HTTP/2 connection,"],
     );
 
-    // Without a segment of the large answer: what is behind it is not made up.
+    // With a lost segment, the data after it is not decoded.
     fs::write(file, capture(&recorded, Some(20))).unwrap();
     let listed = inspect_known(&[file]);
     assert_has(

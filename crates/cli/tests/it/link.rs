@@ -1,4 +1,4 @@
-//! `thalweg link` as a process, with gRPC calls through it.
+//! Tests `thalweg link` as a process with gRPC calls through it.
 
 use crate::support::{Running, outcome, thalweg};
 use nix::sys::signal::Signal;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A link with these options to `to`, and where it listens.
+/// Starts a link to `to` with these options. Returns it and its address.
 fn link(to: &str, options: &[&str]) -> (Running, String) {
     let mut args = vec!["link", "--listen", "127.0.0.1:0", "--to", to, "-O", "json"];
     args.extend(options);
@@ -22,7 +22,7 @@ fn json(line: &str) -> Value {
     serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
 }
 
-/// `thalweg load` with these arguments, which must succeed.
+/// Runs `thalweg peer load` with these arguments, which must succeed.
 fn load(target: &str, args: &[&str]) -> Value {
     let mut all = vec!["peer", "load", target, "-O", "json"];
     all.extend(args);
@@ -44,7 +44,7 @@ fn every_kind_of_call_through_a_link() {
             let result = load(&address, &["--call", call, "--size", "64KiB", "-n", "50", "-c", "3"]);
             assert_eq!(result["messages"], 50, "{call} {to}: {result}");
         }
-        // There and back, less the jitter.
+        // A round trip, less the jitter.
         let result = load(&address, &["-n", "20", "-c", "1"]);
         assert!(result["latency_ns"]["min"].as_u64() >= Some(3_000_000), "{result}");
 
@@ -79,7 +79,7 @@ fn a_link_is_told_what_to_do() {
     assert!(result["latency_ns"]["min"].as_u64() >= Some(40_000_000), "{result}");
     let stats = json(&link.tell("stats"));
     assert_eq!((&stats["delay_ns"], &stats["stalled"]), (&20_000_000.into(), &false.into()), "{stats}");
-    // The figures stand at the end as well.
+    // Statistics are also printed at the end.
     let last = json(&link.tell("quit"));
     assert_eq!(last["connections"]["accepted"], 1, "{last}");
     assert_eq!(link.end(), (Some(0), String::new(), String::new()));
@@ -93,7 +93,7 @@ fn a_client_waits_while_its_link_stalls_and_hears_of_a_cut() {
     assert_eq!(link.tell("stall 1s"), "stalled for 1s");
     let began = std::time::Instant::now();
     assert_eq!(outcome(thalweg(&args).output().unwrap()).0, Some(0));
-    // The first call is made before anything is measured. The stall began somewhat before the load.
+    // The first call precedes the measurement, and the stall started before the load.
     assert!(began.elapsed().as_nanos() as u64 > SECOND_NS / 2, "{:?}", began.elapsed());
 
     let load = Running::start(&["peer", "load", &address, "-z", "1h", "--warmup", "0s", "-O", "json"]);

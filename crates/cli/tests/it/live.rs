@@ -1,4 +1,4 @@
-//! The view of a load, in a terminal.
+//! Tests the live view of a load in a terminal.
 
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,7 +15,7 @@ fn start(address: &str, rows: u16, columns: u16, arguments: &[&str]) -> Terminal
     Terminal::start(rows, columns, &words, None)
 }
 
-/// What the terminal is like when the command has ended.
+/// Asserts that the terminal is restored after the command.
 #[track_caller]
 fn check_given_back(terminal: &Terminal) {
     assert!(!terminal.is_alternate() && !terminal.hides_the_cursor(), "{}", terminal.screen());
@@ -25,7 +25,7 @@ fn check_given_back(terminal: &Terminal) {
 fn the_view_has_all_of_a_run_and_its_result_is_behind_it() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let mut terminal = start(&addresses[0], 24, 80, &["--rps", "200", "-z", "3s"]);
-    // The rate of an interval is there when the first is over.
+    // The first interval must end before its rate is shown.
     let rate = |screen: &str| -> Option<f64> {
         let line = screen.lines().find(|line| line.starts_with(" calls/s"))?;
         line.split_whitespace().nth(1)?.parse().ok()
@@ -47,11 +47,11 @@ fn the_view_has_all_of_a_run_and_its_result_is_behind_it() {
     ] {
         assert!(screen.contains(text), "no {text} on this screen:\n{screen}");
     }
-    // The rate of each second is the schedule's, as far as the machine lets it.
+    // The rate of each second is about the schedule's, as far as the machine allows.
     assert!(rate(&screen).is_some_and(|rate| (50.0..400.0).contains(&rate)), "{screen}");
     terminal.press("h");
     terminal.wait_for("latency in the whole run");
-    // There is room for two of the four charts.
+    // The screen has room for two of the four charts.
     assert!(!screen.contains("failed/s"), "{screen}");
     terminal.press("v");
     terminal.wait("the other charts", |screen| {
@@ -88,7 +88,7 @@ fn q_ends_the_run_as_an_interrupt_does_and_stdout_has_the_result_alone() {
     }
 }
 
-/// Both times while a call that takes a minute is under way.
+/// In both cases a call that takes a minute is in flight.
 #[test]
 fn a_second_q_and_a_second_signal_end_the_process_at_once() {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -101,7 +101,7 @@ fn a_second_q_and_a_second_signal_end_the_process_at_once() {
     by_keys.wait_for("q end at once");
     by_keys.press("q");
     by_signals.signal(Signal::SIGTERM);
-    // The process takes signals of one kind that come together as one.
+    // Pending signals of the same kind are merged.
     std::thread::sleep(Duration::from_millis(200));
     by_signals.signal(Signal::SIGINT);
     for terminal in [&mut by_keys, &mut by_signals] {
@@ -122,11 +122,11 @@ fn the_view_is_as_large_as_the_terminal() {
         screen.lines().any(|line| line.starts_with(" failed: ") && line.trim_end().ends_with(" NOT_FOUND"))
     });
     terminal.resize(40, 120);
-    // The frame of the right chart ends at the right.
+    // The right chart's frame ends at the right edge.
     terminal.wait("wide charts", |screen| {
         screen.lines().any(|line| line.chars().count() == 120 && line.ends_with('┐'))
     });
-    // And there is room for all of them.
+    // All four charts fit.
     for title in [" calls/s ", " latency p50 ", " in flight connections ", " failed/s "] {
         assert!(terminal.screen().contains(title), "{}", terminal.screen());
     }
@@ -148,7 +148,7 @@ fn the_view_is_as_large_as_the_terminal() {
     check_given_back(&terminal);
 }
 
-/// Long before one has ended.
+/// Streams are visible long before one has ended.
 #[test]
 fn streams_are_seen_while_they_last() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -181,7 +181,7 @@ fn a_search_shows_what_it_has_tried_and_a_scenario_its_steps() {
         100,
         &["--find-max", "p99<1h", "--rps", "20", "-z", "1s", "--interval", "200ms"],
     );
-    // Where other programs keep the client waiting, the first rate is not met.
+    // Other programs may delay the client so that the first rate is not met.
     terminal.wait("a try", |screen| {
         let is_met = screen.contains("highest rate that meets p99<1h: 20") && screen.contains(" met ");
         (is_met || screen.contains("too high")) && screen.contains("now trying ")
@@ -226,7 +226,7 @@ fn a_run_that_waits_for_its_time_says_until_when() {
         let mut terminal = start(&addresses[0], 24, 100, &words);
         terminal.wait_for(&says);
         assert_eq!(terminal.is_alternate(), more.is_empty());
-        // The way in which both are ended.
+        // Ctrl-C ends both.
         terminal.press("\u{3}");
         assert_eq!(terminal.end(), Some(130), "{}", terminal.screen());
     }

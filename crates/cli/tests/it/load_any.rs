@@ -1,4 +1,4 @@
-//! `thalweg load` of any method: closed and open loops, what stands still, conditions, errors.
+//! Tests `thalweg load` with any method: closed and open loops, stalls, conditions and errors.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn a_closed_loop_makes_as_many_calls_as_asked_for() {
     );
     assert_eq!((&run["ok"], &run["failed"], &run["dropped"]), (&500.into(), &0.into(), &0.into()));
     assert_eq!(run["latency"]["count"], 500);
-    // Two bytes of the request, and 14 of each answer: a payload of 10 in two messages.
+    // Two bytes per request and 14 per response: a payload of 10 in two nested messages.
     assert_eq!((&run["bytes_sent"], &run["bytes_received"]), (&1000.into(), &7000.into()));
     assert_eq!(run["connections_established"], 1);
 }
@@ -36,7 +36,7 @@ fn requests_in_text_format_are_sent_in_turn() {
         let flags = ["--call", UNARY, "-I", "text", "-d", texts, "-n", "100"];
         let run = load_json(&addresses[0], &[&flags, templates].concat());
         assert_eq!(run["ok"], 100, "{run}");
-        // Answers of 14 and of 24 bytes.
+        // Responses of 14 and 24 bytes.
         assert_eq!(run["bytes_received"], 50 * 14 + 50 * 24, "{run}");
     }
     let (code, _, stderr) = load(&addresses[0], &["--call", UNARY, "-I", "text", "-d", "size: 1"]);
@@ -47,7 +47,7 @@ fn requests_in_text_format_are_sent_in_turn() {
     );
 }
 
-/// ghz sends them in turn to a unary method, and all of them in a stream.
+/// Like ghz, sends elements in turn to unary methods, and all of them in each stream.
 #[test]
 fn elements_of_a_json_array_are_messages() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -79,7 +79,7 @@ fn several_binary_messages_are_sent() {
         std::fs::write(&path, bytes).unwrap();
         format!("@{}", path.display())
     };
-    // Requests for answers with payloads of 10 and of 20 bytes, which have 14 and 24.
+    // Requests for payloads of 10 and 20 bytes, in responses of 14 and 24.
     let (one, other) = (file("one", b"\x10\x0a"), file("other", b"\x10\x14"));
     let both = file("both", b"\x02\x10\x0a\x02\x10\x14");
     let unary = ["--call", UNARY, "-n", "10", "-c", "1"];
@@ -99,7 +99,8 @@ fn several_binary_messages_are_sent() {
         20,
         190,
     );
-    // A stream has all of them in each call, as `thalweg call` has it. A payload of 3 bytes is 5 of a request.
+    // A stream sends all messages in each call, as in `thalweg call`. A payload of 3 bytes makes a request of 7: 5 plus
+    // tag and length.
     let stream = ["--call", "grpc.testing.TestService/StreamingInputCall", "-n", "4", "-c", "1"];
     let payloads = file("payloads", b"\x07\x0a\x05\x12\x03abc\x07\x0a\x05\x12\x03abc");
     for input in ["binary", "delimited"] {
@@ -123,18 +124,18 @@ fn several_binary_messages_are_sent() {
 #[test]
 fn messages_that_are_made_come_in_the_order_of_constant_ones() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
-    // Payloads of one, two and three bytes, which are 5, 6 and 7 of a request.
+    // Payloads of one, two and three bytes, in requests of 5, 6 and 7.
     let data = |kind: &str| {
         let request = |body: &str| format!(r#"{{"payload": {{"type": {kind}, "body": "{body}"}}}}"#);
         ["YQ==", "YWE=", "YWFh"].map(request).concat()
     };
     let (constant, made) = (data("0"), data("{{randomInt 0 0}}"));
     for data in [&constant, &made] {
-        // Two calls with two messages each: the first and the second, the third and the first.
+        // Two calls with two messages each: the first and second, then the third and first.
         let stream = ["--call", "grpc.testing.TestService/StreamingInputCall", "--messages", "2"];
         let run = load_json(&addresses[0], &[&stream[..], &["-d", data, "-n", "2", "-c", "1"]].concat());
         assert_eq!(run["bytes_sent"], 5 + 6 + 7 + 5, "{data}");
-        // A call that sends one message takes the next one, also where answers are a stream.
+        // Calls with one request take the next message, also if the response is a stream.
         for method in ["UnaryCall", "StreamingOutputCall"] {
             let method = format!("grpc.testing.TestService/{method}");
             let run = load_json(&addresses[0], &["--call", &method, "-d", data, "-n", "4", "-c", "1"]);
@@ -171,7 +172,7 @@ fn all_four_types_of_call_are_driven() {
 fn a_schedule_has_all_its_calls_and_those_of_a_ramp_are_its_area() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let run = load_json(&addresses[0], &["--call", UNARY, "--rps", "100..500/2s", "-z", "3s"]);
-    // 300 a second on average for two seconds, and then 500.
+    // 300 per second on average for two seconds, then 500.
     assert_eq!(
         (&run["ok"], &run["dropped"], &run["loop"]),
         (&1100.into(), &0.into(), &"open".into()),
@@ -187,11 +188,11 @@ fn a_schedule_has_all_its_calls_and_those_of_a_ramp_are_its_area() {
         &["--call", UNARY, "--rps", "500", "--arrivals", "poisson", "--seed", "7", "-z", "1s"],
     );
     assert_eq!(poisson["spacing"], "poisson");
-    // 500 with a deviation of 22; the seed makes it always the same.
+    // 500 with a standard deviation of 22; the seed makes it reproducible.
     assert!((420..580).contains(&poisson["ok"].as_u64().unwrap()), "{}", poisson["ok"]);
 }
 
-/// A server that stands still for two of four seconds: half of all calls were to begin meanwhile.
+/// The server stops for two of four seconds, while half of all calls are scheduled.
 #[test]
 fn a_server_that_stands_still_is_seen_by_all_that_was_to_begin_meanwhile() {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -210,14 +211,14 @@ fn a_server_that_stands_still_is_seen_by_all_that_was_to_begin_meanwhile() {
     assert_eq!((&run["ok"], &run["failed"], &run["dropped"]), (&4000.into(), &0.into(), &0.into()));
     let p99 = run["latency"]["p99"].as_u64().unwrap();
     assert!(p99 >= 1_000_000_000, "p99 is {p99} ns");
-    // More were due than may be in flight, so that some began late, which is said.
+    // More calls were due than may be in flight, so some started late.
     assert!(run["late"].as_u64().unwrap() >= 900, "{}", run["late"]);
     assert!(
         run["notes"][0]["text"].as_str().unwrap().contains("started more than 1 ms late"),
         "{}",
         run["notes"]
     );
-    // And that as many were in flight as may be. Of the 2,000 that were due meanwhile 1,000 could begin.
+    // A note names that limit. Of the 2,000 calls due during the stop, 1,000 could start.
     assert!(run["held_back"].as_u64().unwrap() >= 900, "{}", run["held_back"]);
     let bound = run["notes"].as_array().unwrap().iter().map(|note| note["text"].as_str().unwrap());
     let bound: Vec<&str> = bound.filter(|text| text.contains("1000 calls were in flight")).collect();
@@ -234,7 +235,7 @@ fn the_bound_of_calls_in_flight_is_said_where_it_was_reached_and_only_there() {
         let notes = run["notes"].as_array().unwrap().iter();
         notes.filter(|note| note["text"].as_str().unwrap().contains("in flight")).count()
     };
-    // A burst of ten, of which four may be in flight.
+    // A burst of ten, four of which may be in flight.
     let words = ["--call", UNARY, "--rps", "10@500ms", "-n", "10"];
     let run = load_json(&addresses[0], &[&words[..], &["-c", "4"]].concat());
     assert_eq!((&run["ok"], &run["held_back"], bounds(&run)), (&10.into(), &6.into(), 1), "{run}");
@@ -265,7 +266,7 @@ fn failed_calls_are_told_by_their_status_and_are_exit_code_1() {
     assert_eq!(code, Some(1), "{stdout}");
     assert!(stderr.contains("4 of 4 calls failed") && stderr.contains("NOT_FOUND: not here"), "{stderr}");
     assert!(stdout.contains("errors        4 NOT_FOUND"), "{stdout}");
-    // One of two.
+    // One of two calls fails.
     let both = format!("{{}}{data}");
     let mixed = [&arguments[..7], &[&both, "--max-errors", "50%"]].concat();
     let (code, stdout, stderr) = load(&addresses[0], &mixed);
@@ -327,7 +328,7 @@ fn results_are_joined() {
 #[test]
 fn requests_and_metadata_are_made_for_each_call() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
-    // Answers of 0, 1, 2 and 3 bytes: each has two tags and two lengths around them, but for the first.
+    // Responses with payloads of 0, 1, 2 and 3 bytes. All but the first have two tags and two lengths.
     let data = r#"{"response_size": {{.RequestNumber}}}"#;
     let metadata = "x-grpc-test-echo-initial: {{.UUID}}";
     let run = load_json(&addresses[0], &["--call", UNARY, "-n", "4", "-c", "1", "-d", data, "-m", metadata]);
@@ -339,7 +340,7 @@ fn requests_and_metadata_are_made_for_each_call() {
     };
     check(r#"{"response_size": {{.Nothing}}}"#, "request 1: `{{.Nothing}}` is unknown");
     check(r#"{"response_size": "{{.UUID}}"}"#, "request 1 is not a valid grpc.testing.SimpleRequest");
-    // Later ones are wrong: no call is made of them, and they are counted.
+    // Later requests are invalid. They are counted but not sent.
     let data =
         r#"{"response_status": {"message": "a"}, "response_size": "{{randomInt 0 1}}.{{.RequestNumber}}"}"#;
     let (code, stdout, stderr) = load(&addresses[0], &["--call", UNARY, "-n", "4", "-c", "1", "-d", data]);
@@ -347,7 +348,7 @@ fn requests_and_metadata_are_made_for_each_call() {
     assert!(stderr.contains("cannot build the request"), "{stderr}");
 }
 
-/// Calls of 400 ms, of which none ends within 100 ms.
+/// Calls take 400 ms, so none ends within 100 ms.
 #[test]
 fn conditions_of_a_run_that_is_not_valid_are_said_to_be() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -368,7 +369,7 @@ fn conditions_of_a_run_that_is_not_valid_are_said_to_be() {
     }
 }
 
-/// It is judged all the same.
+/// The run is judged anyway.
 #[test]
 fn a_baseline_of_other_conditions_is_said_to_be_one() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -378,7 +379,7 @@ fn a_baseline_of_other_conditions_is_said_to_be_one() {
     let (code, ..) = load(&addresses[0], &[&old[..], &["-O", "json", "-o", &path]].concat());
     assert_eq!(code, Some(0));
     let mut before: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-    // No run is worse.
+    // With this baseline no run is worse.
     for figure in ["mean", "p50", "p99"] {
         before["latency"][figure] = 3_600_000_000_000_u64.into();
     }
@@ -401,7 +402,7 @@ fn a_baseline_of_other_conditions_is_said_to_be_one() {
     std::fs::write(&path, before.to_string()).unwrap();
     let notes = note(&old);
     assert!(notes.len() == 1 && notes[0].contains("the machine's processor (Abacus and "), "{notes:?}");
-    // What a run leaves that is killed.
+    // A partial result, as a killed run leaves.
     before["so_far"] = true.into();
     std::fs::write(&path, before.to_string()).unwrap();
     let notes = note(&old);
@@ -417,7 +418,7 @@ fn a_run_that_is_worse_than_its_baseline_is_exit_code_3() {
     let (code, ..) = load(&addresses[0], &[&base[..], &["-O", "json", "-o", &path]].concat());
     assert_eq!(code, Some(0));
     let mut old: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-    // An earlier run that took an hour for each call.
+    // A baseline with an hour per call.
     for figure in ["mean", "p50", "p99"] {
         old["latency"][figure] = 3_600_000_000_000_u64.into();
     }
@@ -426,13 +427,13 @@ fn a_run_that_is_worse_than_its_baseline_is_exit_code_3() {
     let (code, stdout, stderr) = load(&addresses[0], &[&base[..], &["--baseline", &path]].concat());
     assert_eq!(code, Some(0), "{stdout}{stderr}");
     assert!(stdout.contains("passed        rate at most 10 % worse than the baseline ("), "{stdout}");
-    // Of 200 calls one fails, and none before: less than a point of a hundred.
+    // One of 200 calls fails and none in the baseline: less than 1 percentage point.
     let one = ["-d", &["{}".repeat(199).as_str(), r#"{"response_status": {"code": 5}}"#].concat()];
     let (code, stdout, stderr) = load(&addresses[0], &[&base[..], &one, &["--baseline", &path]].concat());
     assert_eq!(code, Some(0), "{stdout}{stderr}");
     let above = "failed calls at most 1 percentage point above the baseline (0 %): 0.50 %";
     assert!(stdout.contains(&format!("passed        {above}")), "{stdout}");
-    // Half of the calls fail, and fewer before: by chance, or surely.
+    // Half of the calls fail and fewer in the baseline: first within chance, then significantly.
     let failing = r#"{}{"response_status": {"code": 5}}"#;
     let (failing, mut before) = (["-d", failing, "--max-errors", "1", "--baseline", &path], old.clone());
     for (failed, expected, says) in [(95, Some(0), "passed"), (20, Some(3), "FAILED")] {
@@ -442,7 +443,7 @@ fn a_run_that_is_worse_than_its_baseline_is_exit_code_3() {
         assert_eq!(code, expected, "half of the calls failed, and {failed} of 200 before: {stdout}{stderr}");
         assert!(stdout.contains(&format!("{says}        failed calls at most")), "{stdout}");
     }
-    // And one that took no time.
+    // A baseline whose calls took no time.
     (old["latency"]["p99"], old["rate_per_s"]) = (1.into(), 1e9.into());
     std::fs::write(&path, old.to_string()).unwrap();
     let (code, stdout, stderr) = load(&addresses[0], &[&base[..], &["--baseline", &path]].concat());
@@ -459,7 +460,7 @@ fn a_run_that_is_worse_than_its_baseline_is_exit_code_3() {
         stderr.contains("the baseline and this run are not comparable: they differ in method ("),
         "{stderr}"
     );
-    // The run itself was made, and is told.
+    // The run's result is still printed.
     let told: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(told["ok"], 1, "{told}");
 }

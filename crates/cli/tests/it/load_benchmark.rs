@@ -1,4 +1,4 @@
-//! `thalweg load` without a method, and with a call type.
+//! Tests `thalweg load` of BenchmarkService, with and without a call type.
 
 use std::fs;
 
@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::support::{Running, load, load_json, outcome, thalweg};
 
-/// Options that were for other methods alone, and bytes on the wire: a payload of 1000 bytes has 6 bytes around it, and
-/// a request says in 3 more how much it wants.
+/// Accepts general options and counts message bytes. A payload of 1000 bytes has 6 bytes of framing, and a request
+/// takes 3 more for the response size.
 #[test]
 fn it_is_a_load_like_any_other() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -42,7 +42,7 @@ fn call_types_are_methods_with_streams() {
     ] {
         let by_number = run(&["--call", call, "-n", "40"]);
         assert_eq!(by_number["method"], format!("grpc.testing.BenchmarkService/{method}"));
-        // All of them may go over the stream that is the first.
+        // One stream may carry all messages before the other starts.
         assert!((1..=2).contains(&by_number["ok"].as_u64().unwrap()), "{by_number}");
         let (sent, received) = messages(&by_number);
         assert_eq!(sent_by_number.unwrap_or(sent), sent, "{by_number}");
@@ -55,7 +55,7 @@ fn call_types_are_methods_with_streams() {
         );
         let (sent, received) = messages(&by_time);
         assert!(sent + received > 100 && by_time["failed"] == 0, "{by_time}");
-        // Such streams are compared by their messages. This machine may have been busy.
+        // These streams are compared by messages. This machine may have been busy.
         by_time["not_valid"] = serde_json::json!([]);
         let file = folder.path().join(format!("{call}.json"));
         fs::write(&file, by_time.to_string()).unwrap();
@@ -78,7 +78,7 @@ fn each_call_may_have_a_connection_of_its_own() {
     assert_eq!((&run["ok"], &run["connections_established"]), (&20.into(), &Value::Null), "{run}");
 }
 
-/// Options for the lab were options of `load` before.
+/// These options moved from `load` to `peer load`.
 #[test]
 fn options_for_the_lab_still_work_and_say_where_they_are() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);

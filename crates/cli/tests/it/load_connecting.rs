@@ -1,4 +1,4 @@
-//! How `thalweg load` connects: metadata of reflection, the time for it, PINGs.
+//! Tests how `thalweg load` connects: reflection metadata, timeouts and keepalive.
 
 use std::net::TcpListener;
 use std::process::Stdio;
@@ -17,7 +17,7 @@ use crate::support::{Running, outcome, thalweg};
 const CHECK: &str = "grpc.health.v1.Health/Check";
 const WATCH: &str = "grpc.health.v1.Health/Watch";
 
-/// A server whose reflection is for those who say `x-who: admin`, and whose calls are for all others.
+/// The server allows reflection only with `x-who: admin`, and other calls only without it.
 #[test]
 fn reflection_has_metadata_of_its_own() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -80,7 +80,7 @@ fn server_without_benchmark_service_names_the_flag() {
 
 #[test]
 fn connecting_has_a_time_of_its_own() {
-    // It takes connections, and never says a word.
+    // Accepts connections but never responds.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = silent.local_addr().unwrap().to_string();
     let check = |flags: &[&str]| {
@@ -93,7 +93,7 @@ fn connecting_has_a_time_of_its_own() {
     };
     check(&["--call", CHECK]);
     check(&[]);
-    // A deadline that is too short for a far server does not keep from connecting to it.
+    // A deadline too short for a distant server does not prevent connecting.
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let mut link =
         Running::start(&["link", "--listen", "127.0.0.1:0", "--to", &addresses[0], "--delay", "100ms"]);

@@ -1,4 +1,4 @@
-//! What ends a run of `thalweg load`, what becomes of calls under way then, and what the result calls it.
+//! Tests what ends a run, how calls in flight are handled, and what the result reports.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ fn a_longest_time_ends_a_run_by_number() {
         );
         assert!(run["duration_ns"].as_u64().unwrap() >= 1_000_000_000, "{}", run["duration_ns"]);
     };
-    // Each of the two begins at 0, 400 and 800 ms, or a little later, and all that has begun is waited for.
+    // Each of the two workers starts calls at about 0, 400 and 800 ms, and started calls are awaited.
     check(&closed, 6);
     check(&open, 20);
     for words in [&closed[..], &open] {
@@ -54,7 +54,7 @@ fn a_longest_time_ends_a_run_by_number() {
     );
 }
 
-/// A closed loop of calls of 400 ms, which a time of 1 s meets in the middle.
+/// A closed loop of calls of 400 ms; at 1 s calls are in flight.
 #[test]
 fn calls_under_way_are_closed_waited_for_or_ignored() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -87,7 +87,7 @@ fn calls_under_way_are_closed_waited_for_or_ignored() {
 #[test]
 fn an_open_loop_closes_and_ignores_too() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
-    // At 0, 250, 500 and 750 ms: the last two are under way at 1 s.
+    // Calls start at 0, 250, 500 and 750 ms; the last is in flight at 1 s.
     let open = ["--call", SLOW, "-d", SLOW_DATA, "--rps", "4", "-z", "1s", "--max-errors", "1"];
     let counts = |stop: &[&str]| {
         let run = load_json(&addresses[0], &[&open[..], stop].concat());
@@ -154,7 +154,7 @@ fn a_run_has_a_name_and_tags() {
 #[test]
 fn workers_by_a_schedule_end_with_their_number_or_their_schedule() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
-    // One of the two never has a turn.
+    // One of the two workers never starts a call.
     let run = load_json(&addresses[0], &["--call", UNARY, "--workers", "1", "-c", "2", "-n", "5"]);
     assert_eq!((&run["ok"], &run["stopped_early"]), (&5.into(), &false.into()), "{run}");
     assert!(run["duration_ns"].as_u64().unwrap() < 5 * SECOND, "{}", run["duration_ns"]);
@@ -166,7 +166,7 @@ fn workers_by_a_schedule_end_with_their_number_or_their_schedule() {
     assert!(has_note(&run, words), "{}", run["notes"]);
 }
 
-/// The last of 20 calls at 100 a second begins after 190 ms and takes 400 ms.
+/// The last of 20 calls at 100/s starts after 190 ms and takes 400 ms.
 #[test]
 fn a_schedule_by_number_is_measured_until_the_last_start() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -192,7 +192,7 @@ fn nobody_thinks_of_what_is_not_called_any_more() {
     }
 }
 
-/// An interval that ends again and again does not put off the end of an interrupted run.
+/// Repeated ends of intervals do not postpone the end of an interrupted run.
 #[test]
 fn calls_under_way_have_a_second_after_an_interrupt() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -200,7 +200,7 @@ fn calls_under_way_have_a_second_after_an_interrupt() {
     let words =
         ["--call", SLOW, "-d", data, "--timeout", "2m", "--interval", "100ms", "-z", "1h", "-O", "json"];
     let load = Running::start(&[&["load", &addresses[0]], &words[..]].concat());
-    // It waits for answers, and works for nothing.
+    // The client is idle while it waits for responses.
     std::thread::sleep(Duration::from_secs(1));
     load.signal(Signal::SIGINT);
     let interrupted = Instant::now();
@@ -212,7 +212,7 @@ fn calls_under_way_have_a_second_after_an_interrupt() {
     assert!(has_note(&run, "interrupted"), "{}", run["notes"]);
 }
 
-/// A ramp from 50 to none in a second has 25 calls, and the one at its end.
+/// A ramp from 50/s to 0 in a second has 25 calls, plus one at its end.
 #[test]
 fn a_schedule_that_is_over_before_all_calls_have_begun_is_said() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);

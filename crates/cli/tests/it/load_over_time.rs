@@ -1,5 +1,5 @@
-//! `thalweg load` over time: streams by a rate or for a time, workers over time, the highest rate, what a run leaves
-//! that is killed.
+//! Tests `thalweg load` over time: stream rates and durations, changing workers, rate search, and results of killed
+//! runs.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const DUPLEX: &str = "grpc.testing.TestService/FullDuplexCall";
 fn messages_of_a_stream_go_by_their_rate() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let answer = r#"{"response_parameters": [{"size": 1}]}"#;
-    // 10 in the first half second and 100 in the next: 55, the first at once.
+    // 10 in the first half second, then 50. The first is sent at once.
     let words =
         ["--call", DUPLEX, "-d", answer, "--message-rate", "20/500ms,100", "--stream-for", "1s", "-n", "2"];
     let run = load_json(&addresses[0], &[&words[..], &["-c", "2"]].concat());
@@ -27,12 +27,12 @@ fn messages_of_a_stream_go_by_their_rate() {
     assert!((990_000_000..3_000_000_000).contains(&lasted), "{lasted} ns");
 }
 
-/// A ramp from none to 100 a second has 50 messages after a second, and the one at its end.
+/// A ramp between 0 and 100/s has 50 messages in a second, plus one at its end.
 #[test]
 fn messages_of_a_stream_go_along_a_ramp() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let answer = r#"{"response_parameters": [{"size": 1}]}"#;
-    // No message is sent behind a ramp that ends with none: how late the last ones are is no matter.
+    // The ramp ends at 0, so that late last messages do not change the count.
     let words = ["--call", DUPLEX, "-d", answer, "--message-rate", "100..0/1s", "-n", "2", "-c", "2"];
     let run = load_json(&addresses[0], &[&words[..], &["--messages", "1000"]].concat());
     assert_eq!((&run["ok"], &run["messages_sent"]), (&2.into(), &(2 * 51).into()), "{run}");
@@ -41,7 +41,7 @@ fn messages_of_a_stream_go_along_a_ramp() {
     assert_eq!((&run["ok"], &run["messages_sent"]), (&2.into(), &(2 * 40).into()), "{run}");
 }
 
-/// Of 20 streams a second at the beginning and none at the end: 10, and the one at the end.
+/// From 20 streams/s to 0 in a second: 10 streams, plus one at the end.
 #[test]
 fn streams_begin_along_a_ramp() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -53,7 +53,7 @@ fn streams_begin_along_a_ramp() {
     assert_eq!((&run["dropped"], &run["stopped_early"]), (&0.into(), &true.into()), "{run}");
 }
 
-/// 11 messages at 10 a second take a second, and more than a deadline of half of one.
+/// 11 messages at 10/s take a second, longer than a deadline of 500 ms.
 #[test]
 fn a_deadline_is_kept_where_it_was_said_and_there_is_none_with_0() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -62,14 +62,14 @@ fn a_deadline_is_kept_where_it_was_said_and_there_is_none_with_0() {
     let base = ["-c", "1", "--max-errors", "1"];
     let run = |more: &[&str]| load_json(&addresses[0], &[&words[..], &base, more].concat());
     assert_eq!(run(&["--timeout", "500ms"])["errors"]["DEADLINE_EXCEEDED"], 1);
-    // By --stream-for it is longer by that, which was so before.
+    // `--stream-for` is added to the deadline.
     assert_eq!(run(&["--timeout", "500ms", "--stream-for", "30s"])["ok"], 1);
     for none in ["0", "0s"] {
         assert_eq!(run(&["--timeout", none])["ok"], 1);
     }
 }
 
-/// Streams that last longer than an interval are not told with their end alone.
+/// Streams longer than an interval count in each interval, not only at their end.
 #[test]
 fn messages_of_a_stream_are_counted_when_they_come() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -89,16 +89,16 @@ fn messages_of_a_stream_are_counted_when_they_come() {
     let run = check(&["--stream-for", "2s", "-n", "2"]);
     assert_eq!((&run["ok"], &run["messages_sent"]), (&2.into(), &200.into()), "{run}");
     assert_eq!((&run["messages_received"], &run["reply"]["count"]), (&200.into(), &200.into()), "{run}");
-    // Of streams that are under way when the time is up what has come by then.
+    // For streams in flight at the end, counts what has arrived by then.
     let run = check(&["--stream-for", "700ms", "-z", "2s", "--warmup", "300ms"]);
     assert!((1..=220).contains(&run["messages_sent"].as_u64().unwrap()), "{run}");
 }
 
-/// What is to be sent while the server stands still counts from when it was to be sent.
+/// Latency of delayed messages counts from their scheduled time.
 #[test]
 fn a_stalled_stream_is_seen_by_all_messages_that_were_to_be_sent() {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
-    // Large messages: the window is full soon.
+    // Large messages fill the window quickly.
     let data = format!(
         r#"{{"response_parameters": [{{"size": 1}}], "payload": {{"body": "{}"}}}}"#,
         "A".repeat(80_000)
@@ -183,7 +183,7 @@ fn bursts_are_begun_at_once_and_again() {
     let (code, stdout, stderr) = load(&addresses[0], &["--call", UNARY, "--rps", "5@1s", "-n", "5"]);
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stdout.contains(", schedule 5@1s, at most"), "{stdout}");
-    // Of the messages of a stream, too: 3 at 0, 200 and 400 ms.
+    // Bursts of messages in a stream: 3 each at 0, 200 and 400 ms.
     let answer = r#"{"response_parameters": [{"size": 1}]}"#;
     let words = ["--call", DUPLEX, "-d", answer, "--message-rate", "3@200ms", "--stream-for", "500ms"];
     let run = load_json(&addresses[0], &[&words[..], &["-n", "1", "-c", "1"]].concat());
@@ -219,11 +219,11 @@ fn workers_come_and_go() {
     assert!(stderr.contains("--workers 1..8/1s exceeds -c 4"), "{stderr}");
 }
 
-/// Short tries with the service whose handler computes.
+/// Short tries with a service that uses CPU time.
 const SHORT_TRIES: [&str; 6] =
     ["--call", "grpc.testing.BenchmarkService/UnaryCall", "-z", "500ms", "--warmup", "0s"];
 
-/// A server that takes 20 ms of its processor for each call does 50 in a second at the most.
+/// A server that uses 20 ms of CPU per call handles at most 50 calls per second.
 #[test]
 fn the_highest_rate_that_keeps_to_a_condition_is_found() {
     let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--work", "20ms", "--threads", "1"]);
@@ -247,7 +247,7 @@ fn the_highest_rate_that_keeps_to_a_condition_is_found() {
     assert!(stdout.contains("highest rate  none"), "{stdout}");
 }
 
-/// All calls end well also at twice the rate that the server can do. Other programs may disturb lower rates.
+/// All calls succeed even at twice the server's capacity. Other programs may disturb lower rates.
 #[test]
 fn a_rate_at_which_a_queue_grows_is_not_reached() {
     let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--work", "20ms", "--threads", "1"]);
@@ -274,7 +274,7 @@ fn a_rate_that_was_interrupted_is_none_that_was_tried() {
     assert_eq!(run["search"]["found_per_s"], Value::Null);
 }
 
-/// The second server takes a tenth of a second for each call.
+/// The second server takes 100 ms per call.
 #[test]
 fn servers_have_their_shares_of_the_calls_with_any_number_in_flight() {
     let (_quick, quick) = Running::serve(&["127.0.0.1:0"]);
@@ -292,7 +292,7 @@ fn servers_have_their_shares_of_the_calls_with_any_number_in_flight() {
         check(first, other, &["-n", "8", "-c", "1"], 8);
         check(first, other, &["-n", "8", "-c", "3"], 8);
         check(first, other, &["-n", "8", "-c", "1", "--rps", "5"], 8);
-        // All that this part has are starts of even numbers.
+        // This part of the load has only even starts.
         check(first, other, &["-n", "16", "-c", "1", "--share", "0/2"], 8);
     }
 }
@@ -349,7 +349,7 @@ fn a_log_has_lines_of_progress_and_stdout_the_result_alone() {
         assert!(lines.lines().count() > 1, "{lines}");
     }
     assert_eq!(run(&["--interval", "200ms", "--quiet"]), "");
-    // One of ten seconds is not complete.
+    // A line covers ten seconds, so none is printed.
     assert_eq!(run(&[]), "");
 }
 

@@ -1,4 +1,4 @@
-//! Scenarios of `thalweg load`: flows and steps, checks on answers, values that later steps send, rows of CSV.
+//! Tests scenarios of `thalweg load`: flows, steps, checks, kept values and CSV rows.
 
 use std::fs;
 
@@ -99,7 +99,7 @@ fn an_answer_that_is_something_else_has_failed_and_ends_its_flow() {
     assert!(note.contains("CHECK: name == Ada: name is \"Bob\""), "{note}");
 }
 
-/// Flows of three calls, of which those of the second flow fail at their second.
+/// Flows of three calls. From the 41st flow on the second call fails.
 const THREE: &str = r#"
     [[flow]]
     [[flow.step]]
@@ -115,7 +115,7 @@ const THREE: &str = r#"
     name = "three"
 "#;
 
-/// Ten starts of fifty have failed in the second of three steps.
+/// Ten of fifty flows fail in the second of three steps.
 #[test]
 fn what_a_schedule_counts_is_compared_with_flows_and_not_with_their_calls() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -143,7 +143,7 @@ fn what_a_schedule_counts_is_compared_with_flows_and_not_with_their_calls() {
     assert!(page.contains("scheduled flows/s"), "what is scheduled are flows");
 }
 
-/// Late are all but the first of fifty starts at once; of the calls these are a third.
+/// All but the first of fifty simultaneous starts are late; they are a third of the calls.
 #[test]
 fn late_starts_are_a_share_of_flows() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -162,7 +162,7 @@ fn late_starts_are_a_share_of_flows() {
     );
 }
 
-/// A server that does 50 calls in a second at the most does 16 flows of three calls.
+/// A server that handles at most 50 calls per second handles 16 flows of three calls.
 #[test]
 fn the_highest_rate_of_a_scenario_is_one_of_flows() {
     let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--work", "20ms", "--threads", "1"]);
@@ -176,7 +176,7 @@ fn the_highest_rate_of_a_scenario_is_one_of_flows() {
     assert!(found < 30.0, "{found}: {}", run["search"]);
 }
 
-/// What the last step sent is told, since its check fails. The same seed draws the same again.
+/// The last step's check fails and thus reports the value sent. The same seed draws the same values.
 #[test]
 fn each_step_draws_values_of_its_own() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -266,12 +266,12 @@ fn requests_and_metadata_name_the_method() {
     );
 }
 
-/// A file's name says nothing of its format but where it ends in .csv.
+/// Only the extension `.csv` implies a format.
 #[test]
 fn a_step_says_what_its_data_is_written_in() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();
-    // The second field is the age, and 36 and 37 are a byte each.
+    // Field 2 is the age; 36 and 37 take a byte each.
     fs::write(folder.path().join("two.bin"), b"\x02\x10\x24\x02\x10\x25").unwrap();
     fs::write(folder.path().join("one.bin"), b"\x10\x25").unwrap();
     fs::write(folder.path().join("rows"), "name,age\nAda,36\nBob,37\n").unwrap();
@@ -306,7 +306,7 @@ fn rows_of_csv_are_requests() {
     let (code, stdout, stderr) = load(&[&words[..], &["-O", "json"]].concat());
     assert_eq!(code, Some(0), "{stderr}");
     let run: Value = serde_json::from_str(&stdout).unwrap();
-    // Ada with her age and her hobby, twice, and Bob 1 and Bob 3.
+    // Ada with age and hobby, twice, and Bob 1 and Bob 3.
     let (ada, bob) = (5 + 2 + 7, 2 + 5);
     assert_eq!(run["bytes_sent"], 2 * (ada + bob));
     fs::write(&path, "surname\nAda\n").unwrap();

@@ -1,4 +1,4 @@
-//! The tables of `docs/load.md` that have the fields of `thalweg.load-run/2`, and the columns of its CSV.
+//! Checks the documentation of `thalweg.load-run/2` and of its CSV in `docs/load.md`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::support::{Running, load, load_json, outcome, thalweg};
 const UNARY: &str = "grpc.testing.TestService/UnaryCall";
 const DUPLEX: &str = "grpc.testing.TestService/FullDuplexCall";
 
-/// Rows of the table below this heading: what stands between backticks in its first column and in its second.
+/// Returns the quoted words in the first and second columns of the table below `heading`.
 fn rows(heading: &str) -> Vec<[Vec<String>; 2]> {
     let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/load.md")).unwrap();
     let (_, behind) = page.split_once(&format!("\n### {heading}\n")).unwrap();
@@ -23,8 +23,8 @@ fn rows(heading: &str) -> Vec<[Vec<String>; 2]> {
         .collect()
 }
 
-/// The fields that the table has. `.b` behind `a[].x` is `a[].b`; what a row says of a field that is an object is
-/// taken for its fields.
+/// Returns the documented fields. `.b` after `a[].x` is `a[].b`. Words in the second column count as fields of the
+/// row's object.
 fn documented() -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for [names, said] in rows("`thalweg.load-run/2`") {
@@ -38,7 +38,7 @@ fn documented() -> BTreeSet<String> {
     all
 }
 
-/// The fields that a result has, those of objects behind a dot. Keys of these two are none of the schema's.
+/// Collects the fields of a result, with dots for nested ones. Keys of `tags` and `errors` are not fields.
 fn fields(value: &Value, path: &str, all: &mut BTreeSet<String>) {
     match value {
         Value::Object(object)
@@ -60,7 +60,7 @@ fn fields(value: &Value, path: &str, all: &mut BTreeSet<String>) {
     }
 }
 
-/// Results that have all fields there are.
+/// Returns results that together have all fields.
 fn results(folder: &std::path::Path, address: &str) -> Vec<Value> {
     let file = folder.join("scenario.toml");
     let step = |name: &str| format!("[[flow.step]]\nname = \"{name}\"\ncall = \"{UNARY}\"\n");
@@ -93,7 +93,7 @@ fn the_page_has_all_fields_of_a_result_and_no_others() {
     }
     let documented = documented();
     let is_documented = |path: &str| {
-        // A list may stand for what is in it, and a distribution of a step or an interval is like that of a run.
+        // A list may stand for its elements. Distributions of steps and intervals have the fields of the run's.
         let like = |from: &str, to: &str| documented.contains(&path.replacen(from, to, 1));
         documented.contains(path)
             || documented.contains(path.trim_end_matches("[]"))

@@ -1,4 +1,4 @@
-//! What `thalweg load` and `thalweg call` send, as it goes by: heads, requests in their order, compression.
+//! Tests bytes that `thalweg load` and `thalweg call` send: headers, order of requests and compression.
 
 use std::fs;
 use std::io::Write;
@@ -11,14 +11,14 @@ use crate::support::{Running, load, load_json, outcome, thalweg};
 
 const UNARY: &str = "grpc.testing.TestService/UnaryCall";
 
-/// A server, and where what goes to it is recorded.
+/// Starts a server with a recorder in front of it.
 fn recorded() -> (Running, String, Recorded) {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let (address, recorded) = record(addresses[0].clone());
     (server, address, recorded)
 }
 
-/// The head of the first message of a request: whether it is compressed, and its length on the wire.
+/// Reads the prefix of the first message: whether it is compressed, and its length on the wire.
 fn prefix(asked: &Asked) -> (bool, usize) {
     let (prefix, message) = asked.body.split_first_chunk::<5>().unwrap();
     let len = u32::from_be_bytes(prefix[1..].try_into().unwrap()) as usize;
@@ -28,14 +28,14 @@ fn prefix(asked: &Asked) -> (bool, usize) {
 
 #[test]
 fn requests_are_compressed_from_a_kibibyte_on() {
-    // A payload of so many bytes, each of which is 0: its field and that of its body have six more.
+    // A request with a payload of zeros. Fields of payload and body add six bytes.
     let request = |bytes: usize| format!(r#"{{"payload": {{"body": "{}"}}}}"#, "AAAA".repeat(bytes / 3));
     let (under, over) = (request(1017), request(1020));
     let check = |flags: &[&str], encoding: Option<&str>, is_compressed: [bool; 2]| {
         let (_server, address, recorded) = recorded();
         let words = ["--call", UNARY, "-d", &under, "-d", &over, "-n", "2", "-c", "1"];
         let run = load_json(&address, &[&words[..], flags].concat());
-        // As they were before.
+        // Uncompressed sizes.
         assert_eq!((&run["ok"], &run["bytes_sent"]), (&2.into(), &(1023 + 1026).into()), "{run}");
         let requests = requests(&recorded, "/UnaryCall");
         assert_eq!(requests.len(), 2);
@@ -76,7 +76,7 @@ fn calls_have_the_authority_that_was_asked_for() {
     }
 }
 
-/// Payloads of one, two and three bytes, which are 5, 6 and 7 of a request.
+/// Payloads of one, two and three bytes, in requests of 5, 6 and 7.
 fn three() -> String {
     ["YQ==", "YWE=", "YWFh"].map(|body| format!(r#"{{"payload": {{"body": "{body}"}}}}"#)).concat()
 }
@@ -157,7 +157,7 @@ fn a_schedule_comes_from_a_file() {
     assert!(stderr.contains("`fast`"), "{stderr}");
 }
 
-/// A server that takes one call at a time on each connection.
+/// The server accepts one call at a time on each connection.
 #[test]
 fn an_adaptive_channel_opens_the_connections_that_calls_need() {
     let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--max-concurrent-streams", "1"]);

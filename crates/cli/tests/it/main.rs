@@ -1,4 +1,4 @@
-//! The command as a process: one binary for all modules.
+//! Tests of the command as a process, in one binary.
 
 mod call;
 mod codec;

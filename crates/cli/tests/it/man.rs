@@ -1,4 +1,4 @@
-//! `thalweg man`: the pages of the manual.
+//! Tests `thalweg man`.
 
 use std::fs;
 

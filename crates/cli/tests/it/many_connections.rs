@@ -1,4 +1,4 @@
-//! The bare client, the bare echo, and `thalweg lab connections` with as little time as makes figures at all.
+//! Tests the bare client, the bare echo, and `thalweg lab connections` with minimal measuring time.
 
 use std::fs;
 use std::path::Path;
@@ -9,12 +9,11 @@ use crate::support::{Running, has_answer, outcome, thalweg};
 
 const CALLS: [&str; 8] = ["-c", "12", "--warmup", "20ms", "-z", "200ms", "-O", "json"];
 
-/// What `load` says.
 fn load(target: &str, rest: &[&str]) -> (Option<i32>, String, String) {
     outcome(thalweg(&[&["peer", "load", target], rest, &CALLS].concat()).output().unwrap())
 }
 
-/// The bare client drives 3 of 10 connections.
+/// Drives 3 of 10 connections with the bare client.
 fn check(wire: &str, target: &str) {
     let many = ["--bare", wire, "--connections", "10", "--active", "3", "--announce"];
     let (code, stdout, stderr) = load(target, &many);
@@ -71,7 +70,8 @@ fn a_tiny_study_of_connections() {
     }
     assert_eq!((&found["schema"], &found["study"]), (&"thalweg.lab/5".into(), &"connections".into()));
     let points = found["points"].as_array().unwrap();
-    // The bare echo, ours, and our own client, over 1 and 20 connections; then new ones, plain and over TLS.
+    // The bare echo, our server with the bare client and with our own, over 1 and 20 connections; then new connections,
+    // plain and over TLS.
     assert_eq!(points.len(), 2 * 3 + 2);
     for point in points {
         assert!(point["measured"]["messages"].as_u64().unwrap() > 0, "{point}");
@@ -80,7 +80,7 @@ fn a_tiny_study_of_connections() {
         assert_eq!(point["usage"]["server_memory"]["first"].is_u64(), is_bare, "{point}");
         assert_eq!(point["measured"]["fairness"]["jain"].is_f64(), is_bare, "{point}");
     }
-    // The report can be made again.
+    // The report can be generated again from the results.
     let again = folder.path().join("again");
     let from = out.join("results.json");
     let arguments =

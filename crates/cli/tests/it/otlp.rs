@@ -1,3 +1,3 @@
-//! OTLP's messages, and its service.
+//! OTLP messages and service.
 
 pub(crate) use thalweg_load::export::pb::opentelemetry;

@@ -1,4 +1,4 @@
-//! Where results go: files that are replaced as a whole, pipes, and readers that have gone.
+//! Tests outputs: replaced files, pipes, and closed readers.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -80,7 +80,7 @@ fn pipes_and_stdout_are_files_too() {
             outcome(thalweg(&["inspect", "--hex", "08 01", "-o", path]).output().unwrap());
         assert_eq!((code, stdout.as_str()), (Some(0), expected.as_str()), "{path}: {stderr}");
     }
-    // What stdout has already stays.
+    // Existing content of stdout is kept.
     let log = folder.path().join("log");
     let script = "echo before; \"$0\" inspect --hex '08 01' -o /dev/stdout; echo behind";
     let status = Command::new("sh")
@@ -99,7 +99,7 @@ fn pipes_and_stdout_are_files_too() {
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
 }
 
-/// A pipe that nobody reads.
+/// Returns a pipe without a reader.
 fn closed() -> Stdio {
     let (reader, writer) = io::pipe().unwrap();
     drop(reader);
@@ -110,7 +110,7 @@ fn closed() -> Stdio {
 fn a_reader_of_stdout_that_has_gone_is_no_failure() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let address = addresses[0].as_str();
-    // The stream does not end by itself.
+    // This stream does not end by itself.
     let endless = ["call", address, "grpc.health.v1.Health/Watch", "-d", "{}"];
     for words in [
         &["--help"][..],
@@ -133,7 +133,7 @@ fn a_reader_of_stdout_that_has_gone_is_no_failure() {
         let (code, _, stderr) = outcome(command.stdout(closed()).output().unwrap());
         assert_eq!((code, stderr.as_str()), (Some(0), ""), "{words:?}");
     }
-    // What a run came to is still what it came to.
+    // The verdict is kept.
     let gated = ["load", address, "--call", UNARY, "-n", "10", "--expect", "p99<1ns"];
     assert_eq!(thalweg(&gated).stdout(closed()).output().unwrap().status.code(), Some(3));
 }

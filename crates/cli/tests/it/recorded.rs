@@ -1,4 +1,4 @@
-//! What goes by between a client and a server: bytes, and what a client asked for.
+//! Records traffic between client and server, and decodes requests.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -9,20 +9,20 @@ use thalweg_http2::FieldList;
 use thalweg_http2::frame::{Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
 use thalweg_http2::hpack::Decoder;
 
-/// Bytes that went by.
+/// Recorded bytes.
 #[derive(Clone)]
 pub(crate) struct Piece {
-    /// Which connection, from 0.
+    /// Index of the connection.
     pub(crate) connection: usize,
-    /// The client sent it.
+    /// Whether the client sent it.
     pub(crate) is_client: bool,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// All of them in their order.
+/// Recorded pieces in order.
 pub(crate) type Recorded = Arc<Mutex<Vec<Piece>>>;
 
-/// Forwards connections to `server` and keeps what goes by. The address that it listens at.
+/// Forwards connections to `server` and records traffic. Returns the listening address and the record.
 pub(crate) fn record(server: String) -> (String, Recorded) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -38,7 +38,7 @@ pub(crate) fn record(server: String) -> (String, Recorded) {
                 let kept = kept.clone();
                 thread::spawn(move || {
                     let mut bytes = [0; 4096];
-                    // A connection that is reset ends, too.
+                    // A reset ends the connection, too.
                     while let Ok(len @ 1..) = from.read(&mut bytes) {
                         let piece = Piece { connection, is_client, bytes: bytes[..len].to_vec() };
                         kept.lock().unwrap().push(piece);
@@ -54,11 +54,11 @@ pub(crate) fn record(server: String) -> (String, Recorded) {
     (address, recorded)
 }
 
-/// What a client has asked for.
+/// A request of a client.
 pub(crate) struct Asked {
     stream: u32,
     fields: Vec<(String, String)>,
-    /// Messages, each with its prefix: whether it is compressed, and its length.
+    /// Messages with their prefixes: compressed flag and length.
     pub(crate) body: Vec<u8>,
 }
 
@@ -68,7 +68,7 @@ impl Asked {
     }
 }
 
-/// The requests whose path ends with `method`, in their order.
+/// Returns the requests whose path ends with `method`, in order.
 pub(crate) fn requests(recorded: &Recorded, method: &str) -> Vec<Asked> {
     let pieces = recorded.lock().unwrap().clone();
     let connections = pieces.iter().map(|piece| piece.connection + 1).max().unwrap_or(0);
@@ -79,10 +79,10 @@ pub(crate) fn requests(recorded: &Recorded, method: &str) -> Vec<Asked> {
     all.filter(|asked| asked.field(":path").unwrap().ends_with(method)).collect()
 }
 
-/// Of one connection.
+/// Decodes the requests of one connection.
 fn asked(bytes: &[u8]) -> Vec<Asked> {
     let mut rest = bytes.strip_prefix(PREFACE).unwrap();
-    // More than any server permits: what a client has forgotten is not asked for.
+    // Larger than any server's limit, so that no entry the client uses is evicted.
     let mut decoder = Decoder::new(1 << 20);
     let mut all: Vec<Asked> = Vec::new();
     while let Some((head, behind)) = rest.split_first_chunk::<HEAD_LEN>() {

@@ -1,4 +1,4 @@
-//! What is wrong with requests, files and flags is said as such, before anything is sent.
+//! Tests that errors in requests, files and flags are reported before anything is sent.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ const SHOP: &str = "
     message Item { required string name = 1; }
     message Order { required int64 id = 1; repeated Item items = 2; }
     service Orders { rpc Place(Order) returns (Order); }";
-/// A method that the server has, with a field that it does not know: it waits for all requests.
+/// Redefines a client-streaming method of the server, which waits for all requests, with a required field.
 const COUNTED: &str = "
     syntax = 'proto2';
     package grpc.testing;
@@ -53,7 +53,7 @@ fn a_request_without_a_required_field_is_not_sent() {
     let (code, _, stderr) = run(&[&stream[..], &["-d", "{\"count\": 1} {}", "--proto", &counted]].concat());
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("request 2") && stderr.contains("count"), "{stderr}");
-    // Bytes are sent as they are: this server has no such method.
+    // Bytes are sent unchecked, and the server does not have the method.
     let (code, _, stderr) = run(&[&call[..], &["-I", "binary", "-d", "", "--proto", &proto]].concat());
     assert_eq!(code, Some(64 + 12), "{stderr}");
 }

@@ -1,4 +1,4 @@
-//! The server and the driver against each other, as processes.
+//! Tests server and load generator as processes.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use thalweg_services::health::pb::health_client::HealthClient;
 
 use crate::support::{Running, outcome, thalweg};
 
-/// Drives `target` with these arguments besides; the run must succeed, and its JSON is returned.
+/// Loads `target` with additional arguments. Returns the JSON of the run, which must succeed.
 fn check(target: &str, args: &[&str]) -> Value {
     let mut all = vec!["peer", "load", target, "-O", "json"];
     all.extend(args);
@@ -35,7 +35,7 @@ fn every_kind_of_call_over_every_transport() {
 
     for target in &addresses {
         for call in ["unary", "client-stream", "server-stream", "bidi-stream"] {
-            // Below and above a frame, a window, and the size from which messages are timed one by one.
+            // Below and above a frame, a window, and the size from which each message is timed.
             for (size, total) in [("0", 1000), ("1", 1001), ("16385", 100), ("64KiB", 50), ("1.5MB", 5)] {
                 let total_text = total.to_string();
                 let result = check(target, &["--call", call, "--size", size, "-n", &total_text, "-c", "3"]);
@@ -52,7 +52,7 @@ fn every_kind_of_call_over_every_transport() {
     assert_eq!(server.end(), (Some(0), String::new(), String::new()));
 }
 
-/// By a client of the standard service, as load balancers are.
+/// Uses the standard health service, as load balancers do.
 #[tokio::test]
 async fn it_says_that_it_serves_and_that_it_stops() {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -70,7 +70,7 @@ async fn it_says_that_it_serves_and_that_it_stops() {
     assert_eq!(unknown.message().await.unwrap().unwrap().status(), ServingStatus::ServiceUnknown);
     server.signal(Signal::SIGTERM);
     assert_eq!(watched.message().await.unwrap().unwrap().status(), ServingStatus::NotServing);
-    // Watchers do not hold it up.
+    // Open watches do not delay the shutdown.
     for mut stream in [watched, unknown] {
         assert_eq!(stream.message().await.unwrap_err().code(), Code::Unavailable);
     }
@@ -165,7 +165,7 @@ fn more_calls_in_flight_than_the_server_permits_wait_for_their_turn() {
     let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--max-concurrent-streams", "3"]);
     let target = &addresses[0];
     for call in ["unary", "client-stream", "server-stream", "bidi-stream"] {
-        // A call waits for its turn as long as others take, which on a busy machine is long.
+        // Calls wait for others, which takes long on a busy machine.
         let result = check(target, &["--call", call, "-c", "20", "-n", "20000", "--timeout", "2m"]);
         assert_eq!(result["messages"], 20_000, "{call}");
     }
@@ -175,10 +175,10 @@ fn more_calls_in_flight_than_the_server_permits_wait_for_their_turn() {
 fn handlers_work_for_each_message() {
     let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--work", "2ms"]);
     let target = &addresses[0];
-    // A server stream makes many messages before the first is sent.
+    // Server streams are excluded: they make many messages before sending the first.
     for call in ["unary", "client-stream", "bidi-stream", "ping-pong"] {
         let result = check(target, &["--call", call, "-c", "1", "-n", "20"]);
-        // One worker on one thread: 20 messages are at least so long under way, less those that came with the first.
+        // One worker on one thread takes 2 ms for each of 20 messages, except those that arrive with the first.
         let took_ns = result["duration_ns"].as_u64().unwrap();
         assert!(took_ns >= 18 * 2_000_000, "{call}: {result}");
     }
@@ -227,7 +227,7 @@ fn measuring_is_announced_before_the_result() {
     assert_eq!(serde_json::from_str::<Value>(json).unwrap()["schema"], "thalweg.load/3");
 }
 
-/// A type that nobody generated code for, by gRPC and by JSON.
+/// A type without generated code, over gRPC and JSON.
 #[test]
 fn own_messages_are_echoed() {
     let folder = tempfile::tempdir().unwrap();

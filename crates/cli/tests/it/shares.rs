@@ -1,4 +1,4 @@
-//! `thalweg load --share` and `--start-at`, and `thalweg merge` of what comes of them.
+//! Tests `thalweg load --share` and `--start-at`, and `thalweg merge` of the results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,9 @@ use tempfile::TempDir;
 use crate::support::{Running, outcome, thalweg};
 
 const UNARY: &str = "grpc.testing.TestService/UnaryCall";
-/// The answer's length says which call it was.
+/// The response size identifies the call.
 const NUMBERED: &str = r#"{"response_size": {{.RequestNumber}}}"#;
 
-/// A folder of results.
 struct Results(TempDir);
 
 impl Results {
@@ -25,7 +24,7 @@ impl Results {
         self.0.path().join(name)
     }
 
-    /// Drives the server, and gives the result.
+    /// Runs a load and returns the result.
     fn load(&self, address: &str, name: &str, arguments: &[&str]) -> Value {
         let file = self.path(name);
         let words = ["load", address, "--call", UNARY, "-d", NUMBERED, "-O", "json", "-o", text(&file)];
@@ -47,7 +46,7 @@ fn merge(arguments: &[&str]) -> (Option<i32>, String, String) {
     outcome(thalweg(&[&["merge"], arguments].concat()).output().unwrap())
 }
 
-/// Requests have numbers, so that the bytes of all answers tell that each was made once.
+/// Requests are numbered, so the total of response bytes shows that each was made once.
 #[test]
 fn parts_make_the_calls_of_the_whole_and_are_joined() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -99,7 +98,7 @@ fn parts_begin_together() {
     assert_eq!(code, Some(0), "{stderr}");
     assert!(parts.iter_mut().all(|part| part.wait().unwrap().success()));
     let merged: Value = serde_json::from_str(&stdout).unwrap();
-    // On a machine that is busy one may find no processor before the end.
+    // On a busy machine a call may be dropped for lack of CPU time.
     let calls = merged["ok"].as_u64().unwrap() + merged["dropped"].as_u64().unwrap();
     assert_eq!((calls, &merged["failed"]), (1000, &0.into()), "{}", merged["notes"]);
     assert_eq!(merged["started"], start_at);
@@ -142,7 +141,7 @@ fn what_is_not_there_in_time_is_said() {
         stderr.contains("after 100ms, 1 of 2 results are complete") && stderr.contains("0.json"),
         "{stderr}"
     );
-    // One that is being written is none, and something else is none either.
+    // A partly written file is not a result, nor is another file.
     fs::write(results.path("1.json"), "{\"schema\": ").unwrap();
     fs::write(results.path("settings.json"), "{}").unwrap();
     let (code, _, stderr) = waited("2");
@@ -155,7 +154,8 @@ fn what_is_not_there_in_time_is_said() {
     results.load(&addresses[0], "1.json", &["-n", "5", "--share", "1/2"]);
     let (code, _, stderr) = waited("1");
     assert!(code == Some(1) && stderr.contains("found 2 results, more than --wait-for 1"), "{stderr}");
-    // Nor is one of a run that goes on, or was killed: it is joined, with a note, where nobody waits.
+    // The result of a run that continues or was killed does not count for `--wait-for`, but is merged with a note
+    // otherwise.
     let mut part = read(&results.path("1.json"));
     part["so_far"] = true.into();
     fs::write(results.path("1.json"), part.to_string()).unwrap();
@@ -165,14 +165,14 @@ fn what_is_not_there_in_time_is_said() {
     assert!(code == Some(0) && stdout.contains("\"so_far\": true"), "{stdout}");
     part["so_far"] = false.into();
     fs::write(results.path("1.json"), part.to_string()).unwrap();
-    // What it writes into the folder is not joined the next time.
+    // The output in the folder is not merged by the next run.
     for _ in 0..2 {
         let merged = results.path("merged.json");
         let (code, _, stderr) = merge(&[folder, "-O", "json", "-o", text(&merged), "--wait-for", "2"]);
         assert_eq!(code, Some(0), "{stderr}");
         assert_eq!((&read(&merged)["ok"], &read(&merged)["merged_of"]), (&5.into(), &2.into()));
     }
-    // Nor is it counted again where the result goes elsewhere.
+    // With another output, the earlier one is an error, because its calls would count twice.
     let (code, _, stderr) = merge(&[folder]);
     assert!(code == Some(1) && stderr.contains("contain the same run, which would count twice"), "{stderr}");
     assert!(stderr.contains("merged.json"), "{stderr}");

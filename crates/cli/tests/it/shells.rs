@@ -1,5 +1,5 @@
-//! What zsh and fish themselves make of their scripts: zsh at a terminal, where alone it completes, and fish by the
-//! function that shows what it would propose. The scripts are where `thalweg completions --help` says.
+//! Tests completion scripts in zsh and fish: zsh in a terminal, which its completion requires, and fish by its
+//! `complete` command. Scripts are installed as `thalweg completions --help` says.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::terminal::Terminal;
 const STREAMING: [&str; 2] =
     ["grpc.testing.TestService/StreamingInputCall", "grpc.testing.TestService/StreamingOutputCall"];
 
-/// The folder of the command, first of those where shells look for it.
+/// Returns the PATH, with the command's folder first.
 fn path() -> String {
     let folder = Path::new(env!("CARGO_BIN_EXE_thalweg")).parent().unwrap().display();
     format!("{folder}:{}", std::env::var("PATH").unwrap())
@@ -27,7 +27,7 @@ fn is_needed(shell: &str) -> String {
     )
 }
 
-/// A zsh with nothing but our script.
+/// A zsh with only our script.
 struct Zsh {
     terminal: Terminal,
     _home: TempDir,
@@ -35,7 +35,7 @@ struct Zsh {
 
 impl Zsh {
     const PROMPT: &str = "zsh> ";
-    /// Empties the line, and the screen.
+    /// Clears line and screen.
     const CLEAR: &str = "\x15\x0c";
 
     fn start() -> Self {
@@ -51,7 +51,7 @@ impl Zsh {
             Self::PROMPT
         );
         fs::write(home.path().join(".zshrc"), settings).unwrap();
-        // Without the settings of the machine.
+        // Ignores the machine's settings.
         let command = TerminalCommand::new("zsh").args(["-d", "-i"]).env("PATH", path());
         let command = command.env("ZDOTDIR", home.path()).env("HOME", home.path()).env("LC_ALL", "C.UTF-8");
         let terminal = Terminal::of(60, 200, command);
@@ -59,7 +59,7 @@ impl Zsh {
         Self { terminal, _home: home }
     }
 
-    /// What the line becomes by the key Tab, with `#` for the cursor.
+    /// Asserts the line after Tab, with `#` at the cursor.
     fn completes(&self, typed: &str, expected: &str) {
         self.terminal.press(&format!("{typed}\t#"));
         let line = format!("{}{expected}", Self::PROMPT);
@@ -67,7 +67,7 @@ impl Zsh {
         self.clear();
     }
 
-    /// What is shown below the line when it is not clear how it goes on.
+    /// Asserts the candidates listed below an ambiguous line.
     fn lists(&self, typed: &str, expected: &[&str]) {
         self.terminal.press(&format!("{typed}\t"));
         self.terminal.wait(typed, |screen| {
@@ -106,12 +106,12 @@ fn zsh_completes_services_and_methods_of_the_server() {
     completes(&call, "describe grpc.testing.EchoS", "describe grpc.testing.EchoStatus #");
     completes(&load, "--call grpc.testing.TestService/Una", "--call grpc.testing.TestService/UnaryCall #");
     completes(&load, "--call=grpc.testing.TestService/Una", "--call=grpc.testing.TestService/UnaryCall #");
-    // All else is as clap has it.
+    // Other words are completed by clap.
     completes(&call, "-O te", "-O text #");
     completes(&load, "--warm", "--warmup=#");
     zsh.completes("thalweg lo", "thalweg load #");
     completes(&load, "--prometheus 127.0.0.1:0 --warm", "--prometheus 127.0.0.1:0 --warmup=#");
-    // Options behind the first of several arguments are options.
+    // Options after the first of several arguments are completed.
     completes(&call, "--emit-d", "--emit-defaults #");
     zsh.completes("thalweg compare a.json b.json --forc", "thalweg compare a.json b.json --force #");
 }
@@ -123,12 +123,12 @@ fn zsh_completes_names_of_files_and_says_nothing_of_failures() {
     let zsh = Zsh::start();
     let command = format!("thalweg call --proto {protos}/grpc/testing/test.proto -i {protos} list");
     zsh.completes(&format!("{command} grpc.testing.T"), &format!("{command} grpc.testing.TestService #"));
-    // Nobody listens at port 1.
+    // Nothing listens on port 1.
     zsh.completes("thalweg call 127.0.0.1:1 li", "thalweg call 127.0.0.1:1 list #");
     zsh.completes("thalweg call 127.0.0.1:1 grpc.t", "thalweg call 127.0.0.1:1 grpc.t#");
 }
 
-/// What fish proposes for the end of a line: the words without what they mean.
+/// Returns fish's completions of a line, without descriptions.
 fn fish(line: &str) -> Vec<String> {
     let home = tempfile::tempdir().unwrap();
     let completions = home.path().join(".config/fish/completions");
@@ -160,7 +160,7 @@ fn fish_completes_services_and_methods_of_the_server() {
     assert_eq!(call("describe grpc.testing.E"), ["grpc.testing.EchoStatus", "grpc.testing.Empty"]);
     assert_eq!(load("--call grpc.testing.TestService/St"), STREAMING);
     assert_eq!(load("--call=grpc.testing.TestService/St"), STREAMING.map(|name| format!("--call={name}")));
-    // All else is as clap has it.
+    // Other words are completed by clap.
     assert_eq!(call("-O te"), ["text"]);
     assert_eq!(load("--warm"), ["--warmup"]);
     assert_eq!(fish("thalweg lo"), ["load"]);
@@ -172,7 +172,7 @@ fn fish_completes_names_of_files_and_says_nothing_of_failures() {
     let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/../load/proto");
     let command = format!("thalweg call --proto {protos}/grpc/testing/test.proto -i {protos} list");
     assert_eq!(fish(&format!("{command} grpc.testing.T")), ["grpc.testing.TestService"]);
-    // Nobody listens at port 1.
+    // Nothing listens on port 1.
     assert_eq!(fish("thalweg call 127.0.0.1:1 li"), ["list"]);
     assert_eq!(fish("thalweg load 127.0.0.1:1 --call grpc.t"), [""; 0]);
 }

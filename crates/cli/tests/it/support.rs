@@ -1,4 +1,4 @@
-//! The command under test, and a server of it.
+//! The command under test, and its server.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -12,22 +12,21 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-/// The command with these arguments.
+/// Returns the command with these arguments.
 pub(crate) fn thalweg(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg"));
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// A folder of peers with the codecs in it. `THALWEG_CODEC` names the program, for those who have built it with
-/// everything else; otherwise cargo does it now.
+/// Returns a folder of peers with the codecs. Builds them unless `THALWEG_CODEC` names the program.
 pub(crate) fn peers_with_codecs() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let program = std::env::var_os("THALWEG_CODEC").map_or_else(build_codecs, PathBuf::from);
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers");
         fs::create_dir_all(folder.join("codec")).unwrap();
-        // Renamed, as another process of tests may be about to start it.
+        // Renamed atomically, because a parallel test process may start it.
         let link = folder.join(format!("peer-{}", std::process::id()));
         symlink(program, &link).unwrap();
         fs::rename(link, folder.join("codec/peer")).unwrap();
@@ -46,7 +45,7 @@ fn build_codecs() -> PathBuf {
     built.join("thalweg-codec")
 }
 
-/// Whether a study that ended so has its answer. If not, other programs, such as tests beside this one, disturbed it.
+/// Returns whether a study has an answer. Otherwise other programs, such as parallel tests, disturbed it.
 #[track_caller]
 pub(crate) fn has_answer(code: Option<i32>, stderr: &str) -> bool {
     let is_disturbed = code == Some(1) && stderr.contains("too many windows are not valid");
@@ -54,25 +53,25 @@ pub(crate) fn has_answer(code: Option<i32>, stderr: &str) -> bool {
     code == Some(0)
 }
 
-/// `thalweg load ADDRESS WORDS…`.
+/// Runs `thalweg load ADDRESS WORDS…`.
 pub(crate) fn load(address: &str, words: &[&str]) -> (Option<i32>, String, String) {
     outcome(thalweg(&[&["load", address], words].concat()).output().unwrap())
 }
 
-/// The result of such a load that ends well.
+/// Returns the result of such a load, which must succeed.
 pub(crate) fn load_json(address: &str, words: &[&str]) -> Value {
     let (code, stdout, stderr) = load(address, &[words, &["-O", "json"]].concat());
     assert_eq!(code, Some(0), "{stderr}");
     serde_json::from_str(&stdout).unwrap()
 }
 
-/// What came of the command: its exit code, stdout and stderr.
+/// Returns exit code, stdout and stderr.
 pub(crate) fn outcome(output: Output) -> (Option<i32>, String, String) {
     let text = |bytes| String::from_utf8(bytes).expect("the command prints UTF-8");
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// A running command that is killed when dropped, should it still run then.
+/// A running command. Killed when dropped.
 pub(crate) struct Running {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -84,7 +83,7 @@ impl Running {
         Self::spawn(&mut thalweg(args))
     }
 
-    /// Starts `thalweg` with these arguments, to be told things on its stdin.
+    /// Starts `thalweg` with a piped stdin.
     pub(crate) fn start_told(args: &[&str]) -> Self {
         Self::spawn(thalweg(args).stdin(Stdio::piped()))
     }
@@ -95,18 +94,18 @@ impl Running {
         Self { child, stdout }
     }
 
-    /// Writes a line to its stdin, and waits for one that it answers with.
+    /// Writes a line to stdin and returns the line of the response.
     pub(crate) fn tell(&mut self, line: &str) -> String {
         writeln!(self.child.stdin.as_mut().expect("it was started to be told"), "{line}").unwrap();
         self.line()
     }
 
-    /// Starts `thalweg serve` and waits until it listens; also the addresses that it says it listens on.
+    /// Starts `thalweg serve` and waits until it listens. Returns its addresses.
     pub(crate) fn serve(listen: &[&str]) -> (Self, Vec<String>) {
         Self::serve_with(listen, &["--threads", "1"])
     }
 
-    /// The same, with these flags.
+    /// Starts `thalweg serve` with flags.
     pub(crate) fn serve_with(listen: &[&str], flags: &[&str]) -> (Self, Vec<String>) {
         let mut args = vec!["serve"];
         args.extend(flags);
@@ -120,19 +119,19 @@ impl Running {
         (server, addresses)
     }
 
-    /// The next line of its stdout.
+    /// Reads the next line of stdout.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
     }
 
-    /// Waits until the command has done work for much longer than it takes to start.
+    /// Waits until the command has used much more CPU time than its start takes.
     pub(crate) fn until_at_work(&self) {
         const AT_WORK: Duration = Duration::from_millis(200);
         const PATIENCE: Duration = Duration::from_secs(60);
         let began = Instant::now();
-        // The first number is the time on a processor, ns.
+        // The first number is the CPU time in ns.
         let schedstat = format!("/proc/{}/schedstat", self.child.id());
         let used = || {
             let text = fs::read_to_string(&schedstat).unwrap();
@@ -148,7 +147,7 @@ impl Running {
         kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
     }
 
-    /// Waits for the end: exit code, the rest of stdout, stderr.
+    /// Waits for the end. Returns exit code, rest of stdout, and stderr.
     pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         let mut stdout = String::new();
         std::io::Read::read_to_string(&mut self.stdout, &mut stdout).unwrap();
@@ -161,7 +160,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail on a command that has ended, which is what is wanted.
+        // Fails if the command has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

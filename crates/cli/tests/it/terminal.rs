@@ -1,4 +1,4 @@
-//! The command in a terminal of its own, whose keys and screen are the test's.
+//! Runs the command in a terminal, with keys and screen for the test.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -25,7 +25,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Starts the command with these arguments. Its stdout goes to a file, or to the terminal, too.
+    /// Starts the command with these arguments. stdout goes to a file if given, otherwise to the terminal.
     pub(crate) fn start(rows: u16, columns: u16, arguments: &[&str], stdout: Option<File>) -> Self {
         let command = Command::new(env!("CARGO_BIN_EXE_thalweg")).args(arguments);
         Self::of(
@@ -38,7 +38,7 @@ impl Terminal {
         )
     }
 
-    /// The same with any program.
+    /// Starts any program.
     pub(crate) fn of(rows: u16, columns: u16, command: Command) -> Self {
         let (pty, pts) = open().unwrap();
         pty.resize(Size::new(rows, columns)).unwrap();
@@ -49,7 +49,7 @@ impl Terminal {
         let (output, screen) = (pty.clone(), parser.clone());
         let reader = thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // An error: the program has ended.
+            // An error means that the program has ended.
             while let Ok(length @ 1..) = (&*output).read(&mut bytes) {
                 screen.lock().unwrap().process(&bytes[..length]);
             }
@@ -74,17 +74,16 @@ impl Terminal {
         self.parser.lock().unwrap().screen().contents()
     }
 
-    /// Whether the terminal shows its other screen.
+    /// Returns whether the alternate screen is on.
     pub(crate) fn is_alternate(&self) -> bool {
         self.parser.lock().unwrap().screen().alternate_screen()
     }
 
-    /// Whether the cursor is hidden.
     pub(crate) fn hides_the_cursor(&self) -> bool {
         self.parser.lock().unwrap().screen().hide_cursor()
     }
 
-    /// Waits for a screen on which something is so.
+    /// Waits until the screen meets a condition.
     pub(crate) fn wait(&self, what: &str, is_so: impl Fn(&str) -> bool) {
         let begun = Instant::now();
         while !is_so(&self.screen()) {
@@ -97,7 +96,7 @@ impl Terminal {
         self.wait(text, |screen| screen.contains(text));
     }
 
-    /// The exit code, once all has been printed.
+    /// Waits for the end and returns the exit code.
     pub(crate) fn end(&mut self) -> Option<i32> {
         let status = self.process.wait().unwrap();
         self.reader.take().map(JoinHandle::join).unwrap().unwrap();
@@ -107,7 +106,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Both fail on a command that has ended, which is what is wanted.
+        // Fails if the command has already ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,11 +1,11 @@
-//! TLS of `serve` and `load`, with certificates of `thalweg certs`.
+//! Tests TLS of `serve` and `load` with certificates of `thalweg certs`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::support::{Running, outcome, thalweg};
 
-/// `thalweg load` against a server with certificates of `folder`: whether it succeeds, or part of what it says.
+/// Runs `thalweg load`. Asserts success, or part of the error.
 fn check(target: &str, flags: &[&str], expected: Result<(), &str>) {
     let mut args = vec!["load", target, "-n", "10", "-c", "1"];
     args.extend(flags);
@@ -27,7 +27,7 @@ fn certificates_are_made_served_and_verified() {
     assert_eq!((code, stdout.lines().count(), stderr.as_str()), (Some(0), 6, ""));
     let key = fs::metadata(path("certs/server.key")).unwrap();
     assert_eq!(key.permissions().mode() & 0o777, 0o600);
-    // What is there is not lost by mistake.
+    // Existing files are not overwritten.
     let (code, _, stderr) = outcome(thalweg(&["certs", "--out", &out]).output().unwrap());
     assert!(code == Some(1) && stderr.contains("--force"), "{stderr}");
     assert_eq!(thalweg(&["certs", "--out", &path("other"), "elsewhere"]).status().unwrap().code(), Some(0));

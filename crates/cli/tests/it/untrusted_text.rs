@@ -1,5 +1,5 @@
-//! Text of servers, captures and files in everything that the command prints: no character of it acts on the terminal
-//! that shows it, or turns the direction of a line.
+//! Tests that text of servers, captures and files cannot control the terminal or reverse text direction in anything the
+//! command prints.
 
 use std::fs;
 use std::path::Path;
@@ -27,18 +27,18 @@ use crate::inspect_capture::capture;
 use crate::recorded::Piece;
 use crate::support::{outcome, thalweg};
 
-/// A colour, C1's CSI, an override, a line of its own, and a mark; as many bytes as [`PLACE`].
+/// A colour, a C1 CSI, an override, a line break and a mark. As long as [`PLACE`].
 const HOSTILE: &str = "\x1b[31m\u{9b}\u{202e}\r\n\u{61c}";
-/// Stands for it where only a name can stand.
+/// Placeholder for it in identifiers.
 const PLACE: &str = "HOSTILEHOSTILE";
-/// What is left of it wherever it is printed.
+/// Part that remains visible wherever it is printed.
 const SHOWN: &str = "[31m";
 
-/// Runs the command. Nothing that it prints acts on a terminal; with `is_shown` the hostile text is there all the same.
+/// Runs the command and asserts that its output is safe and, with `is_shown`, includes the hostile text.
 #[track_caller]
 fn check(arguments: &[&str], is_shown: bool) -> (Option<i32>, String, String) {
     let (code, stdout, stderr) = outcome(thalweg(arguments).output().unwrap());
-    // ASCII's record separator stands between messages in text format.
+    // The record separator between messages in text format is expected.
     let records = stdout.replace(if arguments.contains(&"text") { "\u{1e}" } else { "" }, "");
     for text in [&records, &stderr] {
         assert_safe(text, &format!("{arguments:?}"));
@@ -46,7 +46,7 @@ fn check(arguments: &[&str], is_shown: bool) -> (Option<i32>, String, String) {
     assert_ne!(code, Some(101), "{arguments:?}: {stderr}");
     let all = format!("{stdout}{stderr}");
     assert!(!is_shown || all.contains(SHOWN), "{arguments:?} has none of it:\n{all}");
-    // No line of it looks like one of the command's own.
+    // No line of the text imitates the command's own.
     assert!(!all.lines().any(|line| line.starts_with("FORGED")), "{arguments:?}:\n{all}");
     (code, stdout, stderr)
 }
@@ -68,7 +68,7 @@ fn hostile() -> String {
     format!("{HOSTILE}FORGED: all is well")
 }
 
-/// A server of one method, whose answers and whose descriptors are hostile.
+/// Response of a service with hostile responses and descriptors.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Answer {
     #[prost(string, tag = "1")]
@@ -117,7 +117,7 @@ impl Service for Evil {
     fn register(self, methods: &mut Methods<'_>) {
         let (this, options) = (Arc::new(()), ServiceOptions::default());
         methods.unary("Fail", &this, &options, |_: Arc<()>, _: Request<Answer>| async {
-            // A kind that the command knows, one that nobody knows, and one whose name is hostile.
+            // A known type, an unknown one, and one with a hostile name.
             let known = b"\x0a\x02\xc2\x9b".to_vec();
             let details = ["google.rpc.ErrorInfo", "evil.Nothing", &hostile()]
                 .map(|name| Any { type_url: format!("type.googleapis.com/{name}"), value: known.clone() });
@@ -152,7 +152,7 @@ fn answer() -> Answer {
     Answer { text: hostile(), any: Some(any) }
 }
 
-/// Reflection with hostile names and errors.
+/// Reflection service with hostile names and errors.
 struct Reflects;
 
 impl Service for Reflects {
@@ -196,7 +196,7 @@ fn reflected(question: MessageRequest) -> MessageResponse {
     }
 }
 
-/// The files of the source, the one with hostile names.
+/// Returns the files of `SOURCE` with hostile names.
 fn descriptors() -> Vec<Bytes> {
     #[derive(Clone, PartialEq, prost::Message)]
     struct Set {
@@ -209,7 +209,7 @@ fn descriptors() -> Vec<Bytes> {
     Set::decode(&*set).unwrap().files.into_iter().map(|file| replaced(file).into()).collect()
 }
 
-/// The bytes with hostile text in its place.
+/// Replaces each [`PLACE`] by hostile text.
 fn replaced(mut bytes: Vec<u8>) -> Vec<u8> {
     assert_eq!(HOSTILE.len(), PLACE.len());
     while let Some(at) = bytes.windows(PLACE.len()).position(|window| window == PLACE.as_bytes()) {
@@ -220,7 +220,7 @@ fn replaced(mut bytes: Vec<u8>) -> Vec<u8> {
 
 type Item<T> = Result<T, Status>;
 
-/// What comes through a channel, as a stream.
+/// Stream of items from a channel.
 struct Received<T>(mpsc::Receiver<Item<T>>);
 
 impl<T> Stream for Received<T> {
@@ -248,7 +248,7 @@ fn serve() -> (Runtime, String) {
     (runtime, address)
 }
 
-/// The schema of the server, with names as they should be.
+/// Writes the server's schema with regular names.
 fn proto(folder: &Path) -> String {
     let file = folder.join("evil.proto");
     fs::write(&file, SOURCE).unwrap();
@@ -270,7 +270,7 @@ fn calls_print_nothing_that_acts_on_a_terminal() {
         }
         call(&[&["evil.Evil/Fail"], flags].concat(), true);
     }
-    // The value is what the server sent.
+    // The JSON value is unchanged.
     let (_, stdout, _) = call(&["evil.Evil/Say"], true);
     assert_eq!(serde_json::from_str::<Value>(&stdout).unwrap()["text"], hostile());
     let (_, _, stderr) = call(&["evil.Evil/Fail", "--format-error"], true);
@@ -297,7 +297,7 @@ fn reflection_prints_nothing_that_acts_on_a_terminal() {
     check(&["complete", "--shell", "zsh", "--", "thalweg", "call", &address, "list", ""], true);
 }
 
-/// All strings and names of this JSON that are no numbers or words of a schema are hostile ones.
+/// Replaces strings under these keys by hostile text.
 fn made_hostile(value: &mut Value, keys: &[&str]) {
     match value {
         Value::Object(object) => {
@@ -335,7 +335,7 @@ fn loads_and_their_results_print_nothing_that_acts_on_a_terminal() {
     load(&["--check", "text == \"\""], true);
     let (_, json, _) = load(&["--max-errors", "1", "-O", "json", "--name", "one", "--tags", "a=b"], true);
 
-    // The file has what the server said as it is, and more.
+    // The file has the server's text verbatim.
     let mut run: Value = serde_json::from_str(&json).unwrap();
     made_hostile(&mut run, &["text", "method", "name", "a", "target", "processor", "kernel", "system"]);
     run["targets"][0] = hostile().into();
@@ -355,7 +355,7 @@ fn loads_and_their_results_print_nothing_that_acts_on_a_terminal() {
         let names = format!("{},{}", hostile(), "b");
         check(&["compare", &files[0], &files[1], "--names", &names, "-O", format], true);
     }
-    // What a file is not is said with what is in it.
+    // Errors about a file quote its content.
     fs::write(&files[0], serde_json::json!({ "schema": hostile() }).to_string()).unwrap();
     check(&["merge", &files[0]], false);
     check(&["compare", &files[0], &files[1]], false);
@@ -395,17 +395,17 @@ fn inspecting_prints_nothing_that_acts_on_a_terminal() {
     let bytes = answer().encode_to_vec();
     fs::write(&message, &bytes).unwrap();
     for format in formats {
-        // In text that is made bytes again, without a schema, such a string stands as its bytes.
+        // Without a schema, `-O text` shows such a string as bytes, so that it can be assembled again.
         check(&[&["inspect", &message], format].concat(), !format.contains(&"text"));
         check(&[&["inspect", &message, "--proto", &proto, "--type", "Answer"], format].concat(), true);
     }
-    // Text can be made bytes again.
+    // The text can be assembled to the same bytes.
     let text = folder.path().join("message.txt").display().to_string();
     check(&["inspect", &message, "-O", "text", "-o", &text], false);
     assert_safe(&fs::read_to_string(&text).unwrap(), "-o");
     let again = thalweg(&["inspect", "--assemble", &text]).output().unwrap();
     assert_eq!(again.stdout, bytes);
-    // The name of a file.
+    // A hostile file name.
     let named = folder.path().join(format!("{HOSTILE}.bin")).display().to_string();
     fs::write(&named, b"\xff\xff").unwrap();
     check(&["inspect", &named], true);
@@ -437,7 +437,7 @@ fn captures_print_nothing_that_acts_on_a_terminal() {
     }
 }
 
-/// A call whose fields and message are hostile, by hand: fields are literals that are not indexed (RFC 7541 §6.2.2).
+/// Builds a call with hostile fields and message. Fields are literals without indexing (RFC 7541 §6.2.2).
 fn hostile_connection() -> Vec<Piece> {
     let frame = |kind: u8, flags: u8, stream: u32, payload: &[u8]| {
         let length = (payload.len() as u32).to_be_bytes();

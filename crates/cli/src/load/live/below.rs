@@ -1,4 +1,4 @@
-//! What went wrong, what a reader must know, the steps of a scenario, and the rates that were tried.
+//! Lower part of the view: errors, notes, scenario steps and tried rates.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -12,7 +12,7 @@ use thalweg_protobuf::printable;
 
 use super::view::{Now, View};
 
-/// The most important ones first: there may not be room for all.
+/// Returns the lines in order of importance, because there may not be room for all.
 pub(super) fn lines(view: &View, now: &Now, columns: usize) -> Vec<Line<'static>> {
     let run = &now.so_far;
     let mut lines = Vec::new();
@@ -25,7 +25,7 @@ pub(super) fn lines(view: &View, now: &Now, columns: usize) -> Vec<Line<'static>
         say(&format!("failed: {}", errors.join(", ")), Color::Red);
     }
     run.not_valid.reasons.iter().for_each(|reason| say(&reason.text, Color::Red));
-    // That it has not ended is seen.
+    // An incomplete run is visible anyway.
     let notes = run.notes.iter().filter(|note| !note.text.starts_with("the run is not complete"));
     notes.for_each(|note| say(&note.text, Color::Yellow));
     view.notices.iter().for_each(|notice| say(notice, Color::Yellow));
@@ -36,7 +36,7 @@ pub(super) fn lines(view: &View, now: &Now, columns: usize) -> Vec<Line<'static>
     lines
 }
 
-/// The last one first.
+/// Adds the tried rates, latest first.
 fn tries(search: &Search, run: &LoadRun, columns: usize, lines: &mut Vec<Line<'static>>) {
     let trying = run.schedule.as_deref().unwrap_or_default();
     let unit = run.unit();
@@ -74,7 +74,7 @@ fn steps(run: &LoadRun, lines: &mut Vec<Line<'static>>) {
     }
 }
 
-/// As many as there is room for; the last one says how many there is none for.
+/// Draws as many lines as fit. The last one counts the omitted ones.
 pub(super) fn draw(mut lines: Vec<Line<'static>>, frame: &mut Frame<'_>, area: Rect) {
     let room = usize::from(area.height);
     if lines.len() > room && room > 1 {

@@ -1,4 +1,4 @@
-//! The run over time.
+//! Charts over time.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use thalweg_measure::figures::{count, span, time};
 use super::history::Past;
 use super::view::{Now, View};
 
-/// Columns of a chart that are its frame's and its axis's.
+/// Columns of a chart used by frame and axis.
 const COLUMNS_BESIDE: u16 = 9;
-/// Rows that are its frame's and its axis's.
+/// Rows of a chart used by frame and axis.
 const ROWS_BESIDE: u16 = 4;
-/// Dots of a column.
+/// Braille dots per column.
 const DOTS: u16 = 2;
-/// A chart is never for less time.
+/// Minimum number of points on the time axis.
 const POINTS_MIN: usize = 20;
 
-/// Places from the left, and values.
+/// Pairs of x position and value.
 type Points = Vec<(f64, f64)>;
 
-/// A percentile of an interval.
+/// Selects a percentile of an interval.
 type Percentile = fn(&Latency) -> u64;
 
 const PERCENTILES: [(&str, Color, Percentile); 4] = [
@@ -36,7 +36,7 @@ const PERCENTILES: [(&str, Color, Percentile); 4] = [
     ("max", Color::Magenta, |latency| latency.max),
 ];
 
-/// Calls a second; of an open loop what the schedule counts, and what was to begin.
+/// Draws calls per second; in an open loop, scheduled and actual starts.
 pub(super) fn rate(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
     let time = Recent::of(view, area);
     let scheduled = time.points(|past| Some(past.scheduled));
@@ -53,7 +53,7 @@ pub(super) fn rate(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
     from_zero(frame, area, Line::from(title), &sets, time.axis(now));
 }
 
-/// Calls under way, and connections that take calls.
+/// Draws calls in flight and usable connections.
 pub(super) fn in_flight(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
     let time = Recent::of(view, area);
     let calls = time.points(|past| Some(past.in_flight as f64));
@@ -63,7 +63,7 @@ pub(super) fn in_flight(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rec
     from_zero(frame, area, Line::from(title), &sets, time.axis(now));
 }
 
-/// Calls a second that did not end with OK.
+/// Draws failed calls per second.
 pub(super) fn failures(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
     let time = Recent::of(view, area);
     let failed = time.points(|past| Some(past.failed));
@@ -71,7 +71,7 @@ pub(super) fn failures(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect
     from_zero(frame, area, title, &[(&failed, Color::Red)], time.axis(now));
 }
 
-/// Counts, from nothing to right above the most.
+/// Draws counts on an axis from 0 to just above the maximum.
 fn from_zero(frame: &mut Frame<'_>, area: Rect, title: Line<'_>, sets: &[(&Points, Color)], x: Axis<'_>) {
     let all = sets.iter().flat_map(|(points, _)| points.iter());
     let top = round_up(all.map(|(_, value)| *value).fold(1.0, f64::max));
@@ -80,7 +80,7 @@ fn from_zero(frame: &mut Frame<'_>, area: Rect, title: Line<'_>, sets: &[(&Point
     draw(frame, area, title, sets, x, Axis::default().bounds([0.0, top]).labels(labels));
 }
 
-/// Percentiles, by their logarithm.
+/// Draws percentiles on a logarithmic axis.
 pub(super) fn latency(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
     let recent = Recent::of(view, area);
     let latencies = || recent.past().filter_map(|(_, past)| past.latency);
@@ -98,17 +98,17 @@ pub(super) fn latency(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect)
     draw(frame, area, Line::from(title), sets, recent.axis(now), axis);
 }
 
-/// A logarithmic axis: whole decades, every `step`th of them with a label.
+/// A logarithmic axis of whole decades, with a label every `step` decades.
 #[derive(Debug, PartialEq, Eq)]
 struct Decades {
-    /// Its exponent of ten.
+    /// Exponent of ten.
     bottom: i32,
     top: i32,
     step: usize,
 }
 
 impl Decades {
-    /// No more labels than rows, and as far from each other.
+    /// Chooses at most one label per row, evenly spaced.
     fn of(low: u64, high: u64, rows: u16) -> Self {
         let bottom = (low as f64).log10().floor() as i32;
         let decades = ((high as f64).log10().ceil() as i32 - bottom).max(1) as usize;
@@ -134,11 +134,11 @@ fn draw(
 
 fn line(points: &[(f64, f64)], color: Color) -> Dataset<'_> {
     let set = Dataset::default().data(points).marker(Marker::Braille).style(Style::new().fg(color));
-    // A line needs two.
+    // A line needs two points.
     set.graph_type(if points.len() > 1 { GraphType::Line } else { GraphType::Scatter })
 }
 
-/// The intervals that a chart has room for.
+/// The intervals that fit a chart.
 struct Recent<'v> {
     view: &'v View,
     most: usize,
@@ -150,7 +150,7 @@ impl<'v> Recent<'v> {
         Self { view, most: usize::from(dots).max(1) }
     }
 
-    /// Each with its place from the left.
+    /// Returns intervals with their x positions.
     fn past(&self) -> impl Iterator<Item = (f64, &'v Past)> {
         self.view.history.last(self.most).enumerate().map(|(place, past)| (place as f64, past))
     }
@@ -176,7 +176,7 @@ fn at_most_minutes(duration: Duration) -> String {
     if duration < Duration::from_secs(1) { time(duration.as_nanos() as f64) } else { span(duration) }
 }
 
-/// The next one above that is easily read: 1, 1.5, 2, 3 and so on.
+/// Rounds up to a round number: 1, 1.5, 2, 3 and so on.
 fn round_up(value: f64) -> f64 {
     let decade = 10_f64.powf(value.log10().floor());
     let steps = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|step| step * decade);
@@ -193,7 +193,7 @@ mod tests {
             // 100 µs, 1 ms, 10 ms
             (120_000, 9_000_000, 7, Decades { bottom: 5, top: 7, step: 1 }),
             (100_000, 100_000, 7, Decades { bottom: 5, top: 6, step: 1 }),
-            // 100 µs and 1 s alone, in two rows
+            // 100 µs and 1 s only, in two rows
             (120_000, 900_000_000, 2, Decades { bottom: 5, top: 9, step: 4 }),
             // 10 µs, 1 ms, 100 ms, 10 s
             (12_000, 9_000_000_000, 4, Decades { bottom: 4, top: 10, step: 2 }),

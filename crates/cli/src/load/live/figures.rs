@@ -1,4 +1,4 @@
-//! Figures of the last interval and of the whole run, and how times are distributed.
+//! Table of figures for the last interval and the whole run, and latency histogram.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -13,23 +13,23 @@ use super::view::{Now, View};
 use crate::bars::bars;
 
 const ROWS: u16 = 9;
-/// Of streams: messages each way, and how long replies take.
+/// Additional rows for streams: messages in each direction and reply latency.
 const ROWS_OF_STREAMS: u16 = 3;
 pub(super) const COLUMNS: u16 = 40;
-/// Columns of a histogram that are no bar.
+/// Columns of a histogram besides the bar.
 const COLUMNS_BESIDE: u16 = 20;
 
-/// How many rows the table has.
+/// Returns the number of rows of the table.
 pub(super) fn rows(run: &LoadRun) -> u16 {
     if has_streams(run) { ROWS + ROWS_OF_STREAMS } else { ROWS }
 }
 
-/// Whether messages say something that calls do not.
+/// Returns whether message counts differ from call counts.
 fn has_streams(run: &LoadRun) -> bool {
     run.messages_sent.max(run.messages_received) > run.calls()
 }
 
-/// The last interval beside the whole run.
+/// Draws figures of the last interval next to those of the whole run.
 pub(super) fn table(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
     let (run, last) = (&now.so_far, view.last.as_ref());
     let past = view.history.last(1).next();
@@ -69,7 +69,7 @@ pub(super) fn table(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(Paragraph::new(rows), area);
 }
 
-/// How many took how long, in the last interval or in the whole run.
+/// Draws the latency distribution of the last interval or the whole run.
 pub(super) fn histogram(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
     let (of, shown) = if view.is_whole {
         let timing = now.so_far.latency.as_ref();

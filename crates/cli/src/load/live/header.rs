@@ -1,4 +1,4 @@
-//! What is driven, how, and how far it is.
+//! Top of the view: method, load and progress.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ fn whole_clauses(mut text: String, columns: usize) -> String {
 /// `open loop, 1000 calls/s, 12 of at most 1000 in flight, 3 connections`
 fn driven(now: &Now) -> String {
     let run = &now.so_far;
-    // Of a closed loop a part has workers of its own, of an open one it begins some of the calls.
+    // A part of a closed loop has its own workers; a part of an open loop starts some of all calls.
     let [part, part_of] =
         [", ", " of "].map(|behind| run.share.map_or(String::new(), |share| format!("part {share}{behind}")));
     let begun = match (&run.schedule, &run.workers) {
@@ -93,7 +93,7 @@ fn draw_gauge(now: &Now, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(Paragraph::new(format!(" {} ", far.left)), right);
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Debug, PartialEq)]
 struct Far {
     is_warm_up: bool,
@@ -126,7 +126,7 @@ impl Far {
                 share: share(measured.as_secs_f64(), all.as_secs_f64()),
                 left: format!("{} left", span(all.saturating_sub(measured))),
             },
-            // Of a scenario flows are counted, which have several calls.
+            // A scenario counts flows, each with several calls.
             Stop::Calls(starts) if !now.so_far.steps.is_empty() => Self {
                 is_warm_up: false,
                 done: format!("{}{longest}", span(measured)),
@@ -146,7 +146,7 @@ impl Far {
                 } else {
                     format!("about {} left", span(Duration::from_secs_f64(left_s)))
                 };
-                // Whichever is over first ends it.
+                // The run ends at whichever limit is reached first.
                 Self {
                     is_warm_up: false,
                     done: format!(
@@ -163,7 +163,7 @@ impl Far {
     }
 }
 
-/// Where there is no room for more.
+/// Returns a summary for a terminal with room for one line only.
 pub(super) fn one_line(view: &View, now: &Now) -> String {
     let far = Far::of(now);
     let Some(last) = &view.last else { return far.done };

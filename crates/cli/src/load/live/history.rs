@@ -1,4 +1,4 @@
-//! The intervals that charts have.
+//! Recent intervals for charts.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,32 +6,31 @@ use std::time::Duration;
 use thalweg_load::Interval;
 use thalweg_measure::distribution::Latency;
 
-/// As many as the widest terminal has dots.
+/// Number of dots on the widest terminal.
 const POINTS_MAX: usize = 1024;
 
-/// The last intervals, also of runs one after the other.
+/// Last intervals, across the consecutive runs of a search.
 #[derive(Debug, Default)]
 pub(super) struct History(VecDeque<Past>);
 
-/// An interval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Past {
-    /// Calls a second that ended with OK.
+    /// Successful calls per second.
     pub(super) rate: f64,
-    /// The same, of a scenario flows, as its schedule counts.
+    /// Successful starts per second. A scenario counts flows here, as its schedule does.
     pub(super) starts: f64,
-    /// Those that were to begin.
+    /// Scheduled starts per second.
     pub(super) scheduled: f64,
     pub(super) latency: Option<Latency>,
-    /// Calls a second that did not end with OK.
+    /// Failed calls per second.
     pub(super) failed: f64,
-    /// Calls under way at its end, and connections that took calls.
+    /// Calls in flight at the end, and usable connections.
     pub(super) in_flight: u64,
     pub(super) connections: u32,
 }
 
 impl History {
-    /// It lasted so long.
+    /// Adds an interval of this length.
     pub(super) fn push(&mut self, interval: &Interval, lasted: Duration) {
         let seconds = lasted.as_secs_f64().max(1e-3);
         let rate = |count: f64| count / seconds;
@@ -49,7 +48,7 @@ impl History {
         });
     }
 
-    /// The last of them, at most so many.
+    /// Returns the last intervals, at most `most`.
     pub(super) fn last(&self, most: usize) -> impl Iterator<Item = &Past> + Clone {
         self.0.iter().skip(self.0.len().saturating_sub(most))
     }

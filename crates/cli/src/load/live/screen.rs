@@ -1,4 +1,4 @@
-//! Where all is on the screen.
+//! Layout of the screen.
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -12,12 +12,12 @@ use super::view::{Now, View};
 use super::{below, charts, figures, header};
 use crate::load::start_at::waits;
 
-/// Below these there is room for one line.
+/// On smaller screens only one line is drawn.
 const COLUMNS_MIN: u16 = 40;
 const ROWS_MIN: u16 = 10;
-/// From here on there are two charts side by side, and figures beside a histogram.
+/// Minimum width for two charts side by side and for the histogram.
 const COLUMNS_OF_TWO: u16 = 70;
-/// A chart of fewer rows says nothing.
+/// Minimum height of a readable chart.
 const CHART_ROWS_MIN: u16 = 6;
 
 pub(super) fn draw(view: &View, frame: &mut Frame<'_>) {
@@ -25,7 +25,7 @@ pub(super) fn draw(view: &View, frame: &mut Frame<'_>) {
     replace_unprintable(frame.buffer_mut());
 }
 
-/// Names, notes and errors come from elsewhere: what would act on the terminal is not drawn.
+/// Replaces control characters, because names, notes and errors come from outside.
 fn replace_unprintable(screen: &mut Buffer) {
     for cell in &mut screen.content {
         if cell.symbol().contains(is_unprintable) {
@@ -70,7 +70,7 @@ fn draw_parts(view: &View, frame: &mut Frame<'_>) {
     draw_keys(view, frame, keys);
 }
 
-/// How many rows each part has.
+/// Rows of each part.
 #[derive(Debug, PartialEq, Eq)]
 struct Rows {
     charts: u16,
@@ -79,13 +79,13 @@ struct Rows {
 }
 
 impl Rows {
-    /// Figures first, then what went wrong and the steps, as far as there is room for charts beside them.
+    /// Allocates rows to figures first, then lines below, then charts.
     fn of(height: u16, figures: u16, lines: u16) -> Self {
         let left = height - header::ROWS - 1;
         let figures = left.min(figures);
         let left = left - figures;
         let charts_min = if left >= CHART_ROWS_MIN { CHART_ROWS_MIN } else { 0 };
-        // Figures do without a chart sooner than without the lines that say what went wrong.
+        // If there is room for one chart, it takes precedence over some of the lines below.
         let below = lines.min(left - charts_min);
         let charts = if left - below >= CHART_ROWS_MIN { left - below } else { 0 };
         Self { charts, figures, below }
@@ -141,7 +141,7 @@ fn draw_keys(view: &View, frame: &mut Frame<'_>, area: Rect) {
     let pause = if view.is_paused { "go on" } else { "pause" };
     let charts = if view.is_other { "rate, latency" } else { "in flight, failures" };
     let histogram = match area.width {
-        // There is none.
+        // Too narrow for a histogram.
         ..COLUMNS_OF_TWO => String::new(),
         _ => format!("   h histogram of the {histogram}"),
     };

@@ -1,4 +1,4 @@
-//! What the screen shows.
+//! State of the view.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -6,45 +6,45 @@ use thalweg_load::{Interval, LoadRun, Running, Stop};
 
 use super::history::History;
 
-/// Figures of the whole run are asked for no more often: workers wait a little meanwhile.
+/// Minimum time between readings of the whole run, which briefly block workers.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// What the screen shows.
+/// State of the view.
 #[expect(clippy::struct_excessive_bools, reason = "four keys that each switch something, and what is behind")]
 pub(super) struct View {
-    /// The run as it was looked at last.
+    /// Latest reading of the run.
     pub(super) run: Option<Now>,
-    /// The run begins to be measured then, agreed with others.
+    /// Agreed start of the measurement.
     pub(super) start_at: Option<SystemTime>,
-    /// The run, and since when it goes on.
+    /// The run and its start.
     running: Option<(Running, Instant)>,
-    /// The whole run's figures are older than the last interval.
+    /// Whether the reading is older than the last interval.
     is_behind: bool,
     looked: Option<Instant>,
     pub(super) last: Option<Interval>,
     pub(super) history: History,
-    /// The histogram is of the whole run.
+    /// Whether the histogram shows the whole run.
     pub(super) is_whole: bool,
-    /// Where there is no room for all charts, those of calls in flight and of failures are there.
+    /// Whether to show in-flight and failure charts if there is no room for all charts.
     pub(super) is_other: bool,
-    /// The screen stays as it is.
+    /// Whether the screen is frozen.
     pub(super) is_paused: bool,
-    /// The user has asked for the end.
+    /// Whether the user has asked to stop.
     pub(super) is_ending: bool,
     pub(super) notices: Vec<String>,
 }
 
-/// A run at one moment.
+/// Reading of a run at one moment.
 pub(super) struct Now {
     pub(super) so_far: LoadRun,
     pub(super) in_flight: u64,
     pub(super) connections: u32,
-    /// Of a part of a load its own.
+    /// Limit of this part of a distributed load.
     pub(super) stop: Stop,
     pub(super) max_duration: Option<Duration>,
     pub(super) warm_up: Duration,
     pub(super) interval: Duration,
-    /// Since its warm-up began.
+    /// Time since the warm-up started.
     pub(super) elapsed: Duration,
 }
 
@@ -73,7 +73,7 @@ impl View {
 
     pub(super) fn interval(&mut self, interval: Interval, running: Running) {
         let length = running.plan().interval;
-        // The last one of a run may be a shorter one.
+        // The last interval of a run may be shorter.
         let end = match running.plan().stop {
             Stop::After(duration) => duration,
             Stop::Calls(_) | Stop::Messages(_) => {
@@ -100,7 +100,7 @@ impl View {
         self.is_paused = !self.is_paused;
     }
 
-    /// Looks at the run, unless it is to stay as it is.
+    /// Reads the run, unless the screen is frozen.
     pub(super) fn look(&mut self) {
         let Some((running, began)) = &self.running else { return };
         if self.is_paused && self.run.is_some() {
