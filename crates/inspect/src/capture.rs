@@ -1,9 +1,9 @@
-//! gRPC calls in a packet capture, as `tcpdump` and Wireshark write it: pcap or pcapng, of Ethernet, Linux's cooked
-//! capture, loopback and raw IP.
+//! gRPC calls in packet captures of `tcpdump` and Wireshark: pcap or pcapng with Ethernet, Linux cooked capture,
+//! loopback or raw IP.
 //!
-//! [`read`] takes packets as they come and gives each [`Call`] when it has ended. What the capture does not have is
-//! said, and not guessed: a connection that began before it cannot be followed, as HPACK's tables are not known, nor
-//! can a direction of which bytes are missing. TLS is opened by [`read_with_keys`], with the secrets of a [`KeyLog`].
+//! [`read`] processes packets in order and passes on each [`Call`] when it ends. Missing data is reported, not guessed.
+//! Connections whose start is missing cannot be decoded, because HPACK state is unknown, nor can a direction after lost
+//! bytes. [`read_with_keys`] decrypts TLS with the secrets of a [`KeyLog`].
 //!
 //! ```no_run
 //! use std::fs::File;
@@ -19,11 +19,11 @@
 //! # Ok::<(), thalweg_inspect::capture::CaptureError>(())
 //! ```
 //!
-//! A packet goes this way: `container` takes it out of the file, `segment` finds the TCP segment in it, `connections`
-//! whose it is, `reassembly` puts the direction's bytes in order, `protocol` sees what is spoken, `frames` and
-//! `exchange` follow HTTP/2, and `messages` cuts its DATA into gRPC's messages.
+//! Stages: `container` reads packets from the file, `segment` finds the TCP segment and `connections` its connection.
+//! `reassembly` orders the bytes of a direction. `protocol` detects the protocol, `frames` and `exchange` follow
+//! HTTP/2, and `messages` splits DATA into gRPC messages.
 //!
-//! Memory is bounded by [`Limits`], whatever the capture holds.
+//! [`Limits`] bounds memory for any capture.
 
 mod call;
 mod connections;
@@ -50,13 +50,13 @@ pub use tls::{KeyLog, KeyLogError};
 use connections::Connections;
 use segment::Parsed;
 
-/// Reads a capture to its end, and gives `each` call as soon as it has ended, those that have not at the capture's end.
-/// It stops when `each` gives false.
+/// Reads a capture and passes each call to `each` when it ends, or at the end of the capture. Stops when `each` returns
+/// false.
 ///
 /// # Errors
 ///
-/// If the input is no capture. One that is broken or cut off somewhere is read up to there:
-/// [`Summary::problem`] says so.
+/// Returns an error if the input is not a capture. A broken or truncated capture is read up to the defect, which
+/// [`Summary::problem`] describes.
 pub fn read(
     input: impl Read + Send,
     limits: &Limits,
@@ -65,7 +65,7 @@ pub fn read(
     read_with_keys(input, limits, &KeyLog::default(), each)
 }
 
-/// Reads a capture as [`read`] does, and opens the TLS connections whose secrets are in `keys`.
+/// Reads a capture as [`read`] does, and decrypts TLS connections whose secrets are in `keys`.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! A frame with what is in it, taken out of its compression if need be.
+//! A frame with its content, decompressed if necessary.
 
 use std::io::Read;
 
@@ -7,10 +7,10 @@ use thalweg_protobuf::MessageType;
 use thalweg_protobuf_text::dissect::framing::{COMPRESSED, CONNECT_END, Frame, Prefix, WEB_TRAILERS};
 use thalweg_protobuf_text::dissect::{Limits, Message, Span, dissect};
 
-/// More than this is not taken out of its compression: 64 MiB.
+/// Maximum decompressed size: 64 MiB.
 const DECOMPRESSED_LEN_MAX: usize = 64 << 20;
 
-/// A frame and what is in it.
+/// A frame with its content.
 #[derive(Debug)]
 pub(crate) struct Opened<'s> {
     pub(crate) frame: Frame,
@@ -19,13 +19,13 @@ pub(crate) struct Opened<'s> {
 
 #[derive(Debug)]
 pub(crate) enum Content<'s> {
-    /// A message that lies in the input.
+    /// A message in the input.
     Message(Message<'s>),
-    /// A message that was compressed; its offsets are those in `bytes`.
+    /// A compressed message. Offsets refer to `bytes`.
     Compressed { by: &'static str, bytes: Vec<u8>, message: Message<'s> },
-    /// What ends a stream of gRPC-Web or Connect.
+    /// The end of a gRPC-Web or Connect stream.
     Text { what: &'static str, text: String },
-    /// What could not be opened, and why.
+    /// Content that could not be decompressed, and why.
     Closed(String),
 }
 
@@ -55,7 +55,7 @@ impl<'s> Opened<'s> {
         Self { frame, content }
     }
 
-    /// A message that lies in the input as it is.
+    /// Returns an uncompressed message.
     pub(crate) fn plain(&self) -> Option<&Message<'s>> {
         match &self.content {
             Content::Message(message) => Some(message),
@@ -63,7 +63,7 @@ impl<'s> Opened<'s> {
         }
     }
 
-    /// The message, and the bytes in which it lies.
+    /// Returns the message and the bytes that it refers to.
     pub(crate) fn message<'a>(&'a self, input: &'a [u8]) -> Option<(&'a Message<'s>, &'a [u8])> {
         match &self.content {
             Content::Message(message) => Some((message, input)),
@@ -72,7 +72,7 @@ impl<'s> Opened<'s> {
         }
     }
 
-    /// What is wrong, with offsets.
+    /// Returns problems with their offsets.
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if let Some(problem) = self.cut_off() {
@@ -94,7 +94,7 @@ impl<'s> Opened<'s> {
         problems
     }
 
-    /// The input ends before the message does.
+    /// Returns a problem if the input ends before the message.
     pub(crate) fn cut_off(&self) -> Option<String> {
         let all = self.frame.missing_of?;
         let there = self.frame.payload.len();
@@ -110,11 +110,11 @@ fn text(flags: u8, bytes: &[u8]) -> Content<'static> {
     Content::Text { what, text: String::from_utf8_lossy(bytes).into_owned() }
 }
 
-/// What was compressed, and by what.
+/// Detects gzip or zlib. Returns its name and the decompressed bytes.
 fn decompressed(payload: &[u8]) -> Result<(&'static str, Vec<u8>), String> {
     match payload {
         [0x1f, 0x8b, ..] => all("gzip", GzDecoder::new(payload)),
-        // The first byte of zlib: DEFLATE with a window of 32 KiB; both bytes together are a multiple of 31.
+        // zlib header: DEFLATE with a 32 KiB window; both bytes as a number are a multiple of 31.
         [0x78, second, ..] if (0x7800 + u16::from(*second)) % 31 == 0 => {
             all("deflate", ZlibDecoder::new(payload))
         }

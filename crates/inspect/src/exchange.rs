@@ -1,4 +1,4 @@
-//! A call and all that went to and fro, in a file: `thalweg call --save` writes it, `thalweg inspect` reads it.
+//! A call and its messages in a file, written by `thalweg call --save` and read by `thalweg inspect`.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -10,20 +10,20 @@ use crate::transcript::{Messages, Metadata, Phase, Status, Transcript, framed};
 /// Schema of the file.
 pub const SCHEMA: &str = "thalweg.exchange/1";
 
-/// A call and all that went to and fro.
+/// A call with its messages.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Exchange {
     /// [`SCHEMA`].
     pub schema: String,
     /// Start of the call (RFC 3339).
     pub started: String,
-    /// The server.
+    /// Address of the server.
     pub target: String,
     /// `package.Service/Method`.
     pub method: String,
-    /// Full name of the request's type.
+    /// Full name of the request type.
     pub request_type: String,
-    /// Full name of the response's type.
+    /// Full name of the response type.
     pub response_type: String,
     /// Metadata of the request.
     pub request_metadata: Metadata,
@@ -37,29 +37,29 @@ pub struct Exchange {
     pub trailers: Metadata,
     /// Status of the call.
     pub status: Status,
-    /// Phases of the call, since the command began to connect.
+    /// Phases of the call. Times start when the command starts to connect.
     pub phases: Vec<Phase>,
-    /// A `google.protobuf.FileDescriptorSet` that has the types, in Base64.
+    /// A `google.protobuf.FileDescriptorSet` with the types, in Base64.
     pub descriptor_set: String,
 }
 
 /// A message of an [`Exchange`].
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SavedMessage {
-    /// Since the command began to connect.
+    /// Time in ns since the command started to connect.
     pub at_ns: u64,
-    /// The message's bytes, in Base64.
+    /// The encoded message, in Base64.
     pub wire: String,
 }
 
 impl Exchange {
-    /// Reads an exchange. Returns `None` for bytes that are something else.
+    /// Reads an exchange. Returns `None` if the bytes are not an exchange.
     ///
     /// # Errors
     ///
-    /// Returns an error for another version of the schema, and for an invalid exchange.
+    /// Returns an error for another schema version or an invalid exchange.
     pub fn read(bytes: &[u8]) -> Option<Result<Self, String>> {
-        /// Enough to know it by.
+        /// The part that identifies an exchange.
         #[derive(Deserialize)]
         struct Head {
             schema: String,
@@ -73,7 +73,7 @@ impl Exchange {
         Some(serde_json::from_slice(bytes).map_err(|error| error.to_string()))
     }
 
-    /// Returns the types of its messages.
+    /// Returns the message types.
     ///
     /// # Errors
     ///
@@ -84,11 +84,11 @@ impl Exchange {
         Schema::from_descriptor_set(&set).map_err(|error| error.to_string())
     }
 
-    /// Returns the call with its messages. `name` is that of the file, and `types` are [its own](Self::types).
+    /// Returns the call with its messages. `name` is the file's name, and `types` come from [`types`](Self::types).
     ///
     /// # Errors
     ///
-    /// Returns an error for a missing type, and for an invalid message.
+    /// Returns an error for a missing type or an invalid message.
     pub fn transcript<'s>(&self, name: &str, types: &'s Schema) -> Result<Transcript<'s>, String> {
         let messages = |way: &str, messages: &[SavedMessage], type_name: &str| {
             let message_type = types.message(type_name);

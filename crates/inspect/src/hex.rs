@@ -1,6 +1,6 @@
-//! Bytes written in hex: pairs of digits as people type them, and dumps of xxd, hexdump, od, tcpdump and Wireshark.
+//! Parses bytes in hex: digit pairs and dumps of xxd, hexdump, od, tcpdump and Wireshark.
 
-/// Reads a dump with offsets, or pairs of digits and over what people put between them.
+/// Parses a dump with offsets, or digit pairs with common separators.
 pub(crate) fn read(text: &str) -> Result<Vec<u8>, String> {
     match dump(text) {
         Some(bytes) => Ok(bytes),
@@ -8,12 +8,12 @@ pub(crate) fn read(text: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Reads a dump whose lines begin with the offset of their first byte. None if it is not one from the first to the
-/// last line: each offset must be the number of bytes before it.
+/// Parses a dump whose lines start with the offset of their first byte. Returns `None` unless each offset is the number
+/// of bytes before it.
 pub(crate) fn dump(text: &str) -> Option<Vec<u8>> {
     let lines: Vec<(usize, &str)> =
         text.lines().filter(|line| !line.trim().is_empty()).map(offset).collect::<Option<_>>()?;
-    // One offset alone could be two bytes of plain hex.
+    // A single offset could be two bytes of plain hex.
     if let [(_, rest)] = lines[..]
         && !rest.starts_with([':', '\t'])
         && !rest.starts_with("  ")
@@ -42,9 +42,9 @@ pub(crate) fn dump(text: &str) -> Option<Vec<u8>> {
     (!bytes.is_empty()).then_some(bytes)
 }
 
-/// The offset that a line begins with, and what follows it.
+/// Splits a line into its leading offset and the rest.
 fn offset(line: &str) -> Option<(usize, &str)> {
-    /// Fewer digits would be a byte or two of plain hex.
+    /// With fewer digits, a plain byte or two would match.
     const DIGITS_MIN: usize = 4;
     let line = line.trim_start();
     let digits = line.strip_prefix("0x").unwrap_or(line);
@@ -63,15 +63,15 @@ struct Line<'a>(&'a str);
 impl<'a> Line<'a> {
     fn of(rest: &'a str) -> Self {
         let rest = rest.strip_prefix(':').unwrap_or(rest).trim();
-        // hexdump writes its text column between bars.
+        // hexdump encloses its text column in bars.
         match rest.strip_suffix('|').and_then(|rest| rest.split_once('|')) {
             Some((bytes, _)) => Self(bytes.trim_end()),
             None => Self(rest),
         }
     }
 
-    /// Takes up to `count` bytes, as far as digits go and gaps are no wider than `gap_max`; gives the widest gap
-    /// between two of them, or none if there are fewer.
+    /// Adds up to `count` bytes, until a gap is wider than `gap_max` or digits end. Returns the widest gap, or `None`
+    /// if there are fewer bytes.
     fn take(&self, count: usize, gap_max: usize, bytes: &mut Vec<u8>) -> Option<usize> {
         let mut rest = self.0;
         let mut widest = 0;
@@ -81,7 +81,7 @@ impl<'a> Line<'a> {
             let gap = rest.len() - trimmed.len();
             let digit = |at: usize| Some(char::from(*trimmed.as_bytes().get(at)?).to_digit(16)? as u8);
             let (Some(high), Some(low)) = (digit(0), digit(1)) else { break };
-            // Behind a group there is space, or the next byte of it.
+            // A digit pair is followed by a space or the next pair of its group.
             let is_whole =
                 trimmed.as_bytes().get(2).is_none_or(|byte| byte.is_ascii_hexdigit() || *byte == b' ');
             if gap > gap_max || !is_whole {
@@ -108,7 +108,7 @@ fn pairs(text: &str) -> Result<Vec<u8>, String> {
         if !rest.is_empty() {
             return Err(format!("a byte has two digits, and `{}` has {}", shortened(&group), group.len()));
         }
-        // All of them are digits.
+        // Only hex digits are left.
         let value = |digit: u8| char::from(digit).to_digit(16).unwrap_or_default() as u8;
         bytes.extend(pairs.iter().map(|[high, low]| 16 * value(*high) + value(*low)));
     }
@@ -135,12 +135,12 @@ mod tests {
         assert_eq!(read(""), Ok(Vec::new()));
         assert_eq!(read("0a0"), Err("a byte has two digits, and `0a0` has 3".to_owned()));
         assert_eq!(read("0a 0g"), Err("`g` is not a hex digit".to_owned()));
-        // Four digits that are no offset.
+        // Four digits that are not an offset.
         assert_eq!(read("0a0d ff"), Ok(vec![10, 13, 255]));
         assert_eq!(read("0000 0000"), Ok(vec![0; 4]));
     }
 
-    /// `\n\rpolar penguin ab\x10\x14`, twenty bytes, as each tool writes them.
+    /// Dumps of `\n\rpolar penguin ab\x10\x14`, twenty bytes, by each tool.
     #[test]
     fn dumps_are_read_without_their_offsets_and_text() {
         let bytes = b"\n\rpolar penguin ab\x10\x14";
@@ -184,7 +184,7 @@ mod tests {
             assert_eq!(read(dump).as_deref(), Ok(&bytes[..]), "{tool}");
             assert_eq!(super::dump(dump).as_deref(), Some(&bytes[..]), "{tool}");
         }
-        // The text of a last line may look like more bytes.
+        // The text column of the last line may look like hex.
         assert_eq!(
             dump("00000000: 3030 3131                                0011\n").as_deref(),
             Some(&b"0011"[..])

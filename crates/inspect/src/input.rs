@@ -1,4 +1,4 @@
-//! Bytes to inspect: as they are, in hex or in Base64; or a packet capture.
+//! Input to inspect: raw bytes, hex, Base64 or a packet capture.
 
 use std::io::{self, Cursor, Read};
 
@@ -12,23 +12,23 @@ use thalweg_protobuf_text::dissect::framing::{Framing, split};
 use crate::capture::is_capture;
 use crate::hex;
 
-/// As many bytes tell a capture.
+/// Number of bytes that identify a capture.
 const MAGIC_LEN: u64 = 4;
-/// gzip's, and its only method.
+/// gzip magic with DEFLATE, its only method.
 const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
-/// A prefix of gRPC in Base64.
+/// Length of a gRPC prefix in Base64.
 const TEXT_FRAME_LEN_MIN: usize = 8;
 
-/// An input, as its first bytes tell.
+/// An input, identified by its first bytes.
 pub enum Source {
     /// Bytes, [decoded](Input::decoded).
     Bytes(Input),
-    /// A packet capture, to be read as it comes.
+    /// A packet capture, to be read as a stream.
     Capture(Box<dyn Read + Send>),
 }
 
 impl Source {
-    /// Reads an input to its end, or as far as it is known to be a capture. Input compressed by gzip is decompressed.
+    /// Reads an input completely, or a capture up to its identification. Decompresses gzip.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl Source {
     }
 }
 
-/// Bytes, and what to call them.
+/// Bytes with a name.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// The name in headings and errors.
@@ -62,7 +62,7 @@ impl Input {
     ///
     /// # Errors
     ///
-    /// If the text is neither, with what is wrong.
+    /// Returns an error that describes an invalid text.
     pub fn of_hex(name: &str, text: &str) -> Result<Self, String> {
         Ok(Self { name: name.to_owned(), bytes: hex::read(text)? })
     }
@@ -71,12 +71,12 @@ impl Input {
     ///
     /// # Errors
     ///
-    /// If the text is not Base64, with what is wrong.
+    /// Returns an error that describes an invalid text.
     pub fn of_base64(name: &str, text: &str) -> Result<Self, String> {
         Ok(Self { name: name.to_owned(), bytes: base64(text)? })
     }
 
-    /// Decodes a text that can only be a hex dump or a body of grpc-web-text. Returns any other bytes unchanged.
+    /// Decodes a text that can only be a hex dump or a grpc-web-text body. Returns other bytes unchanged.
     #[must_use]
     pub fn decoded(self) -> Self {
         let Self { name, bytes } = self;
@@ -92,7 +92,7 @@ impl Input {
         }
     }
 
-    /// What bytes that are no message may be instead.
+    /// Returns a hint about what an invalid message may be.
     pub(crate) fn hint(&self) -> &'static str {
         let is_hex = |byte: &u8| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace();
         match &self.bytes[..] {
@@ -108,13 +108,13 @@ impl Input {
     }
 }
 
-/// Whether these are messages with gRPC's prefixes from the first to the last byte.
+/// Returns whether all bytes are messages with gRPC prefixes.
 fn is_framed(bytes: &[u8]) -> bool {
     let frames = split(bytes, Framing::Grpc, &Limits::default());
     frames.problem.is_none() && frames.frames.iter().all(|frame| frame.missing_of.is_none())
 }
 
-/// Reads Base64 as anybody may have written it. grpc-web-text may have padding behind each of its parts.
+/// Parses Base64 in any common variant. grpc-web-text may have padding after each part.
 fn base64(text: &str) -> Result<Vec<u8>, String> {
     let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let alphabet = if text.contains(['-', '_']) { &URL_SAFE } else { &STANDARD };
@@ -148,7 +148,7 @@ mod tests {
             assert_eq!(base64(text), Ok(vec![0xfb, 0xff]), "{text:?}");
         }
         assert_eq!(base64("ab!d"), Err("invalid character `!` at position 3".to_owned()));
-        // Parts that each have padding.
+        // Parts with padding each.
         assert_eq!(base64("+/8=+/8=AA=="), Ok(vec![0xfb, 0xff, 0xfb, 0xff, 0]));
         assert_eq!(base64("abcde"), Err("5 characters do not decode to whole bytes".to_owned()));
     }

@@ -1,4 +1,4 @@
-//! What was found in an input.
+//! Results of inspecting an input.
 
 use thalweg_protobuf::MessageType;
 use thalweg_protobuf_text::dissect::framing::{Detection, Frames, Framing, detect, split};
@@ -7,23 +7,22 @@ use thalweg_protobuf_text::dissect::{Limits, Message, Span, dissect};
 use crate::compressed::Opened;
 use crate::input::Input;
 
-/// An input taken apart.
+/// A decoded input.
 #[derive(Debug)]
 pub struct Inspection<'a> {
     pub(crate) input: &'a Input,
     pub(crate) message_type: Option<MessageType<'a>>,
     pub(crate) framing: Framing,
-    /// None if the framing was said.
+    /// `None` if the framing was given.
     pub(crate) detection: Option<Detection>,
     pub(crate) frames: Vec<Opened<'a>>,
-    /// What is no frame, at the end, and why.
+    /// Bytes at the end that are not a frame, and why.
     pub(crate) rest: Span,
     pub(crate) rest_problem: Option<String>,
 }
 
 impl<'a> Inspection<'a> {
-    /// Takes an input apart. Its messages are of type `message_type`, if that is known. Without `framing`, the framing
-    /// is detected.
+    /// Decodes an input. Messages have the type `message_type`, if known. Without `framing`, it is detected.
     pub fn of(input: &'a Input, message_type: Option<MessageType<'a>>, framing: Option<Framing>) -> Self {
         let limits = Limits::default();
         let detection = framing.is_none().then(|| detected(&input.bytes, message_type, &limits));
@@ -34,12 +33,12 @@ impl<'a> Inspection<'a> {
         let frames = frames.into_iter().map(open).collect();
         Self { input, message_type, framing, detection, frames, rest, rest_problem: problem }
     }
-    /// All messages, each with the bytes in which it lies.
+    /// Returns all messages, each with the bytes that it refers to.
     pub(crate) fn messages(&self) -> impl Iterator<Item = (&Message<'_>, &[u8])> {
         self.frames.iter().filter_map(|opened| opened.message(&self.input.bytes))
     }
 
-    /// All that is wrong, with offsets.
+    /// Returns all problems with their offsets.
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems: Vec<String> = self.frames.iter().flat_map(Opened::problems).collect();
         let rest = self.rest_problem.as_ref();
@@ -47,7 +46,7 @@ impl<'a> Inspection<'a> {
         problems
     }
 
-    /// Returns the first thing that is wrong, and how many more there are. `None` if nothing is.
+    /// Returns the first problem and the number of others, or `None` without problems.
     pub fn verdict(&self) -> Option<String> {
         let problems = self.problems();
         let (first, more) = problems.split_first()?;
@@ -59,7 +58,7 @@ impl<'a> Inspection<'a> {
     }
 }
 
-/// The framing that fits, and makes of all messages what the schema says, if that can be.
+/// Detects the framing, preferring one in which all messages match the schema.
 fn detected(bytes: &[u8], message_type: Option<MessageType>, limits: &Limits) -> Detection {
     let shallow = Limits { depth_max: 1, ..*limits };
     let fits = |span: Span| {

@@ -1,4 +1,4 @@
-//! What was found, for programs: the schema `thalweg.inspect/1`, which docs/inspect.md describes.
+//! JSON output in the schema `thalweg.inspect/1`, described in docs/inspect.md.
 
 use std::io::{self, Write};
 
@@ -14,7 +14,7 @@ use crate::compressed::{Content, Opened};
 use crate::inspection::Inspection;
 use crate::sizes::Sizes;
 
-/// Greater whole numbers are no whole numbers any more in JavaScript and jq: they are strings.
+/// Larger integers lose precision in JavaScript and jq, and are written as strings.
 const EXACT_MAX: i128 = 1 << 53;
 
 #[derive(Serialize)]
@@ -33,7 +33,7 @@ pub(crate) struct Document<'a> {
 #[derive(Serialize)]
 struct Framing<'a> {
     is: &'static str,
-    /// None if it was said.
+    /// `None` if the framing was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     because: Option<&'a str>,
     or: Vec<&'static str>,
@@ -91,7 +91,7 @@ fn frame(input: &[u8], opened: &Opened) -> Json {
     json.into()
 }
 
-/// The fields of a message, and what is wrong with it.
+/// Returns the fields and problems of a message.
 fn fields(input: &[u8], message: &Message) -> Map<String, Json> {
     let remarks = message.remarks();
     let records = message.records.iter().zip(remarks);
@@ -230,7 +230,7 @@ fn integer(number: i128) -> Json {
     }
 }
 
-/// A number, or the text of what JSON has no number for. `written` keeps a float as short as it can be.
+/// Returns a number, or text for values that JSON cannot express. `written` keeps the shortest form of a float.
 fn float(number: f64, written: &impl std::fmt::Debug) -> Json {
     if number.is_finite() {
         let text = format!("{written:?}");

@@ -1,9 +1,9 @@
-//! Explains bytes that gRPC and Protobuf put on the wire.
+//! Decodes and explains bytes of gRPC and Protobuf.
 //!
-//! - [`Inspection`] takes an input apart into frames, messages, fields and values, by a schema if there is one.
-//!   [`write`](mod@write) shows that as a tree, as JSON (`thalweg.inspect/1`) or as text that can be assembled again.
-//! - [`capture`] finds the gRPC calls in a packet capture, and [`exchange`] reads one that `thalweg call --save` wrote.
-//!   A [`Transcript`](transcript::Transcript) has either with its messages, ready to be shown.
+//! - [`Inspection`] decodes an input into frames, messages, fields and values, with an optional schema.
+//!   [`write`](mod@write) shows it as a tree, as JSON (`thalweg.inspect/1`) or as text that can be assembled again.
+//! - [`capture`] finds gRPC calls in packet captures, and [`exchange`] reads calls saved by `thalweg call --save`.
+//!   [`Transcript`](transcript::Transcript) is either, with messages ready to be shown.
 //!
 //! ```
 //! use thalweg_inspect::{Input, Inspection, Paint, write};
@@ -17,7 +17,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// The command prints, by one way.
+// Only the command prints.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 #![forbid(unsafe_code)]
 

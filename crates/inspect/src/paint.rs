@@ -1,6 +1,6 @@
-//! Styles of the pieces of a tree.
+//! Styles of the tree output.
 
-/// What a piece of the output is.
+/// Role of a piece of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Text without a role.
@@ -13,22 +13,22 @@ pub enum Role {
     Payload,
     /// Names of fields and headings.
     Name,
-    /// What is wrong.
+    /// Problems.
     Problem,
-    /// What is unusual, but not wrong.
+    /// Valid but unusual encodings.
     Remark,
     /// Offsets and other details.
     Aside,
 }
 
-/// How pieces are styled. By default they are not.
+/// Styles of pieces. None by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Paint {
     style: Option<fn(Role, &str) -> String>,
 }
 
 impl Paint {
-    /// Styles each piece that is not empty with this function.
+    /// Styles each non-empty piece with this function.
     pub fn with(style: fn(Role, &str) -> String) -> Self {
         Self { style: Some(style) }
     }

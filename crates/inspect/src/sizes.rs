@@ -1,4 +1,4 @@
-//! What a message costs: field by field, and in other forms.
+//! Size of messages by field and in other formats.
 
 use std::io::{self, Write};
 
@@ -11,21 +11,21 @@ use thalweg_protobuf_text::dissect::account::{Account, Share};
 use crate::inspection::Inspection;
 use crate::paint::{Paint, Role};
 
-/// Rows that are shown, if not all are: those of the most bytes.
+/// Maximum number of rows shown. The largest are kept.
 const SHARES_SHOWN: usize = 24;
 
-/// What all messages of an input cost together.
+/// Sizes of all messages of an input together.
 pub(crate) struct Sizes {
     pub(crate) account: Account,
-    /// Before messages.
+    /// Bytes of prefixes.
     pub(crate) framing: usize,
-    /// The same content in several forms.
+    /// Sizes in several formats.
     pub(crate) forms: Vec<Form>,
-    /// Why it has no others, though there is a schema.
+    /// Why there are no other formats despite a schema.
     pub(crate) unlike: Option<String>,
 }
 
-/// A form of the same content.
+/// Size in one format.
 pub(crate) struct Form {
     pub(crate) name: &'static str,
     pub(crate) bytes: usize,
@@ -52,10 +52,10 @@ impl Sizes {
         sizes
     }
 
-    /// Adds what the messages are in other forms, or says why they have none.
+    /// Adds the sizes in other formats. Fails if a message cannot be converted.
     fn convert(&mut self, inspection: &Inspection, message_type: MessageType) -> Result<(), String> {
         let (mut json, mut msgpack) = (Vec::new(), Vec::new());
-        // What is missing is shown in the tree.
+        // Missing required fields are shown in the tree.
         let options = PrintOptions { allow_partial: true, ..PrintOptions::default() };
         for (message, bytes) in inspection.messages() {
             let wire = message.span.of(bytes);
@@ -76,7 +76,7 @@ impl Form {
     }
 }
 
-/// Writes the account as a table.
+/// Writes the sizes as tables.
 pub(crate) fn write(
     output: &mut dyn Write,
     inspection: &Inspection,

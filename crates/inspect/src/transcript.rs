@@ -1,4 +1,4 @@
-//! A call with its messages, as a capture or a file has it.
+//! A call with its messages, from a capture or a file.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,20 +9,20 @@ use crate::input::Input;
 use crate::inspection::Inspection;
 use crate::json;
 
-/// Names and values; those of `-bin` names in Base64.
+/// Names and values. Values of `-bin` names are in Base64.
 pub type Metadata = Vec<(String, String)>;
 
 /// A call with its messages, from a file or a capture.
 #[derive(Debug, Serialize)]
 pub struct Transcript<'s> {
     pub(crate) schema: &'static str,
-    /// `package.Service/Method`, if it is known.
+    /// `package.Service/Method`, if known.
     pub method: Option<String>,
-    /// The server.
+    /// Address of the server.
     pub target: String,
     /// Start of the call (RFC 3339).
     pub started: String,
-    /// Metadata of the request, if it is known.
+    /// Metadata of the request, if known.
     pub request_metadata: Option<Metadata>,
     /// Metadata of the response, if there is any.
     pub response_metadata: Option<Metadata>,
@@ -44,11 +44,11 @@ pub struct Transcript<'s> {
 /// Status of a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Status {
-    /// gRPC's code.
+    /// gRPC status code.
     pub code: i32,
-    /// gRPC's name of the code.
+    /// Name of the code.
     pub name: String,
-    /// Its message; empty if there is none.
+    /// Status message; empty if there is none.
     pub message: String,
     /// A `google.rpc.Status`, in Base64; empty if there is none.
     pub details: String,
@@ -59,20 +59,20 @@ pub struct Status {
 pub struct Phase {
     /// `connect`, `head`, `last message`, …
     pub name: String,
-    /// Since the start of the call.
+    /// Time in ns since the start of the call.
     pub ended_ns: u64,
     /// Further information; may be empty.
     pub note: String,
 }
 
-/// Information on a call that only a capture has.
+/// Information that only captures have.
 #[derive(Clone, Debug, Serialize)]
 pub struct Captured {
     /// Number of the call in the capture.
     pub call: u64,
     /// Address of the client.
     pub client: String,
-    /// Stream of the connection.
+    /// Stream ID.
     pub stream: u32,
     /// Name of the status, or the reason why there is none.
     pub ended: String,
@@ -80,7 +80,7 @@ pub struct Captured {
     pub sent: Counted,
     /// Messages of the server.
     pub received: Counted,
-    /// What is missing.
+    /// Missing data and other remarks.
     pub notes: Vec<String>,
 }
 
@@ -91,13 +91,13 @@ pub struct Counted {
     pub messages: u64,
     /// Bytes of messages.
     pub bytes: u64,
-    /// Bytes of a message that is incomplete.
+    /// Bytes of an incomplete message.
     pub cut_off_bytes: u64,
-    /// Times of the messages, since the start of the call.
+    /// Times of the messages in ns since the start of the call.
     pub at_ns: Vec<u64>,
 }
 
-/// The messages of one direction, each with gRPC's prefix before it.
+/// Messages of one direction with gRPC prefixes.
 #[derive(Debug)]
 pub(crate) struct Messages<'s> {
     input: Input,
@@ -111,7 +111,7 @@ impl<'s> Messages<'s> {
 }
 
 impl Transcript<'_> {
-    /// Takes the messages apart: `requests`, then `responses`, if there are any.
+    /// Decodes the messages: `requests`, then `responses`, if there are any.
     pub fn inspections(&self) -> Vec<(&'static str, Inspection<'_>)> {
         let parts = [("requests", &self.requests), ("responses", &self.responses)];
         let parts = parts.into_iter().filter(|(_, part)| !part.input.bytes.is_empty());
@@ -120,8 +120,8 @@ impl Transcript<'_> {
             .collect()
     }
 
-    /// Returns the call and its `inspections` as a document of the schema `thalweg.inspect-exchange/1` or, for a call
-    /// of a capture, `thalweg.inspect-call/1`.
+    /// Returns the call and its `inspections` as a document of the schema `thalweg.inspect-exchange/1`, or
+    /// `thalweg.inspect-call/1` for a captured call.
     ///
     /// # Panics
     ///
@@ -135,7 +135,7 @@ impl Transcript<'_> {
     }
 }
 
-/// Returns messages as gRPC frames them, each with its flags.
+/// Returns messages with gRPC prefixes.
 pub(crate) fn framed<'m>(messages: impl Iterator<Item = (u8, &'m [u8])>) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     for (flags, message) in messages {

@@ -1,4 +1,4 @@
-//! Bytes on the left, what they mean on the right.
+//! Tree output: bytes on the left, their meaning on the right.
 
 use std::io::{self, Write};
 
@@ -15,17 +15,17 @@ use layout::{Layout, Piece};
 
 mod layout;
 
-/// Elements of a list that are shown, if not all are; of one that is unlikely to be a list fewer.
+/// Maximum list elements shown. Fewer for a value that is unlikely to be a list.
 const ELEMENTS_SHOWN: usize = 6;
 const UNLIKELY_ELEMENTS_SHOWN: usize = 3;
-/// Characters of a string that are shown, if not all are; of one that is unlikely to be a string fewer.
+/// Maximum characters of a string shown. Fewer for a value that is unlikely to be a string.
 const CHARS_SHOWN: usize = 240;
 const UNLIKELY_CHARS_SHOWN: usize = 8;
-/// Names of fields that are not there, if not all are shown.
+/// Maximum names of absent fields shown.
 const ABSENT_SHOWN: usize = 8;
-/// Text that would be a message of more records is not shown as one, if not everything is.
+/// Maximum records of text that is also shown as a message.
 const UNLIKELY_RECORDS_SHOWN: usize = 3;
-/// A varint of at most so many bytes is shown as a sum.
+/// Maximum length of a varint shown as a sum.
 const SUM_BYTES_MAX: usize = 3;
 
 /// Writes all frames of an input.
@@ -51,7 +51,7 @@ pub(crate) fn write(
 
 struct Tree<'a, 'w> {
     layout: Layout<'w>,
-    /// Where the spans lie.
+    /// Bytes that spans refer to.
     input: &'a [u8],
     is_full: bool,
 }
@@ -213,7 +213,7 @@ impl Tree<'_, '_> {
         }
     }
 
-    /// A row of values: few of them one by one.
+    /// Writes packed values. Few are written one per row.
     fn packed(&mut self, payload: Span, elements: &[(Span, Scalar)], depth: usize) -> io::Result<()> {
         if self.is_full || elements.len() <= ELEMENTS_SHOWN {
             for (span, scalar) in elements {
@@ -236,7 +236,7 @@ impl Tree<'_, '_> {
         )
     }
 
-    /// Fields that are not there, and what they are then.
+    /// Writes absent fields with their defaults.
     fn absent(&mut self, message: &Message, depth: usize) -> io::Result<()> {
         let absent = message.absent();
         let (required, others): (Vec<_>, Vec<_>) = absent.into_iter().partition(|field| field.is_required());
@@ -269,7 +269,7 @@ impl Tree<'_, '_> {
         self.bytes(end.span, Role::Tag, depth, &pieces)
     }
 
-    /// What the value is, or all that it may be.
+    /// Returns the value, or its possible readings.
     fn value(&self, record: &Record) -> Vec<Piece> {
         match record.meaning(self.input) {
             Some(Meaning::Scalar(scalar)) => self.scalar(&scalar),
@@ -295,7 +295,7 @@ impl Tree<'_, '_> {
         }
     }
 
-    /// All that a value may be, side by side.
+    /// Returns all possible readings of a value.
     fn readings(&self, value: &Value) -> Vec<Piece> {
         let readings = value.readings(self.input);
         let mut pieces: Vec<Piece> = Vec::new();
@@ -306,7 +306,7 @@ impl Tree<'_, '_> {
                     let shown = if is_likely { CHARS_SHOWN } else { UNLIKELY_CHARS_SHOWN };
                     (format!("{} (string)", self.quoted(text, shown)), Role::Payload)
                 }
-                // They stand beside it in hex.
+                // The hex is shown next to it.
                 Reading::Bytes(_) => ("bytes".to_owned(), Role::Plain),
                 _ if self.is_full => (format!("{reading:#}"), Role::Plain),
                 _ => {
@@ -344,7 +344,7 @@ impl Tree<'_, '_> {
         self.layout.row(self.input, span, role, depth, pieces)
     }
 
-    /// A string in quotes, with what can't be seen escaped; of a long one the begin.
+    /// Quotes and escapes a string. A long one is shortened.
     fn quoted(&self, text: &str, shown: usize) -> String {
         let end = if self.is_full { None } else { text.char_indices().nth(shown) };
         match end {
@@ -354,13 +354,13 @@ impl Tree<'_, '_> {
     }
 }
 
-/// How a tag came about: `tag 0x72 + (0x03 << 7) = 498 = (62 << 3) | 2, LEN`.
+/// Explains a tag: `tag 0x72 + (0x03 << 7) = 498 = (62 << 3) | 2, LEN`.
 fn tag_pieces(tag: &Tag, input: &[u8]) -> Vec<Piece> {
     let wire_type = tag.wire_type().map_or("?", wire_type_name);
     let mut pieces = vec![aside(format!("tag{}", layout::UNBROKEN_SPACE))];
     pieces.extend(sum(tag, input));
     let formula = format!("{} = ({} << 3) | {}, {wire_type}", tag.value, tag.number(), tag.value & 7);
-    // On one line, if it fits there.
+    // Not broken if it fits on a line.
     pieces.push(aside(formula.replace(' ', layout::UNBROKEN_SPACE)));
     pieces.extend(excess(tag));
     pieces
@@ -374,7 +374,7 @@ fn length_pieces(length: &Varint, input: &[u8]) -> Vec<Piece> {
     pieces
 }
 
-/// The bytes of a varint, each with its weight, if they are more than one and not too many.
+/// Returns the bytes of a varint with their weights, if there are several but not too many.
 fn sum(varint: &Varint, input: &[u8]) -> Vec<Piece> {
     let bytes = varint.span.of(input);
     if !(2..=SUM_BYTES_MAX).contains(&bytes.len()) {
@@ -397,7 +397,7 @@ fn excess(varint: &Varint) -> Option<Piece> {
     Some((Role::Problem, text))
 }
 
-/// A field that is not there: its name, and what it is then if the schema says that.
+/// Returns the name of an absent field, with its default if the schema defines one.
 fn absent_field(field: Field) -> String {
     match known::declared_default(field) {
         Some(default) => format!("{} ({default})", known::name(field)),
@@ -405,7 +405,7 @@ fn absent_field(field: Field) -> String {
     }
 }
 
-/// `1 byte`, `2 bytes`.
+/// Formats `1 byte`, `2 bytes`.
 pub(crate) fn counted(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

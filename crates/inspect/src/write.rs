@@ -1,4 +1,4 @@
-//! Ways to write what was found in an input. Each fails if the output does.
+//! Writers of inspection results. Each fails only if the output fails.
 
 use std::io::{self, Write};
 
@@ -9,8 +9,7 @@ use crate::inspection::Inspection;
 use crate::paint::Paint;
 use crate::{json, sizes, tree};
 
-/// Writes bytes on the left, their meaning on the right, and what each field takes. Long values are shortened unless
-/// `is_full`.
+/// Writes bytes with their meaning, and sizes by field. Long values are shortened unless `is_full`.
 pub fn tree(
     inspection: &Inspection<'_>,
     output: &mut dyn Write,
@@ -27,7 +26,7 @@ pub fn json(inspection: &Inspection<'_>, output: &mut dyn Write) -> io::Result<(
     json::write(output, inspection)
 }
 
-/// Writes text of which [`assemble`](thalweg_protobuf_text::dissect::text::assemble) makes the bytes again.
+/// Writes text that [`assemble`](thalweg_protobuf_text::dissect::text::assemble) converts back to the same bytes.
 pub fn text(inspection: &Inspection<'_>, output: &mut dyn Write) -> io::Result<()> {
     let input = &inspection.input.bytes;
     let frames = split(input, inspection.framing, &Limits::default());

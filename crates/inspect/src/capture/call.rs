@@ -1,4 +1,4 @@
-//! A call, as the capture has it.
+//! A captured call.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,88 +8,88 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use thalweg_http2::{ErrorCode, FieldList};
 
-/// Names and values of a head or of trailers, pseudo-headers among them. Values of names that end in `-bin` are Base64,
-/// also where the peers agreed on raw bytes (gRFC G1).
+/// Names and values of headers or trailers, including pseudo-headers. Values of names ending in `-bin` are Base64, even
+/// if the peers use raw bytes (gRFC G1).
 pub type Fields = Vec<(String, Vec<u8>)>;
 
-/// A call, as the capture has it. Times are those since 1970.
+/// A captured call. Times are relative to 1970.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Who calls.
+    /// Address of the client.
     pub client: SocketAddr,
-    /// Who is called.
+    /// Address of the server.
     pub server: SocketAddr,
-    /// Its number on the connection.
+    /// Stream ID.
     pub stream: u32,
-    /// What the client sent.
+    /// Data from the client.
     pub request: Side,
-    /// What the server sent.
+    /// Data from the server.
     pub response: Side,
-    /// With a status that came without a head, all of its fields.
+    /// Trailers. In a trailers-only response, all of its headers.
     pub trailers: Option<Fields>,
-    /// How it ended.
+    /// Kind of end.
     pub end: End,
-    /// When it ended, or the last thing that is known of it.
+    /// Time of the end, or of the last known event.
     pub ended_at: Duration,
-    /// What is missing, and what else is to be said.
+    /// Missing data and other remarks.
     pub notes: Vec<String>,
 }
 
 /// One direction of a call.
 #[derive(Clone, Debug, Default)]
 pub struct Side {
-    /// Its head; none if the capture does not have it, and of a server's that sent trailers alone.
+    /// Headers. `None` if they were not captured or the response is trailers-only.
     pub head: Option<Fields>,
-    /// When the head was there, or what came first of this direction.
+    /// Time of the headers, or of the first data in this direction.
     pub began_at: Option<Duration>,
-    /// The messages that were kept.
+    /// Messages that were kept.
     pub messages: Vec<Message>,
-    /// How many messages came in all.
+    /// Number of all messages.
     pub message_count: u64,
-    /// Their bytes as they were on the wire, without gRPC's prefixes.
+    /// Size of all messages on the wire, without gRPC prefixes.
     pub message_bytes: u64,
-    /// When the first message was there to its last byte.
+    /// Time when the first message was complete.
     pub first_message_at: Option<Duration>,
-    /// When the last one was.
+    /// Time when the last message was complete.
     pub last_message_at: Option<Duration>,
-    /// Bytes of a message that is not there to its end.
+    /// Bytes of an incomplete message.
     pub cut_off: u64,
 }
 
-/// A message as it was on the wire.
+/// A message on the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// When its last byte was there.
+    /// Time when the message was complete.
     pub at: Duration,
-    /// gRPC's: 1 is compressed.
+    /// gRPC flags: 1 means compressed.
     pub flags: u8,
-    /// What follows the prefix.
+    /// The bytes after the prefix.
     pub bytes: Vec<u8>,
 }
 
-/// One of the two.
+/// One of the two peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// Who calls.
+    /// The client.
     Client,
-    /// Who is called.
+    /// The server.
     Server,
 }
 
-/// How a call ended.
+/// Kind of end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The server's last frame is there; its trailers have the status.
+    /// The response ended; its trailers have the status.
     Trailers,
-    /// RST_STREAM, with its code.
+    /// RST_STREAM by this peer with this code.
     Reset(Peer, u32),
-    /// The connection ended before it.
+    /// The connection ended before the call.
     Disconnected,
-    /// The capture did, or what can be followed of it.
+    /// The capture, or its decodable part, ended before the call.
     Unknown,
 }
 
-/// What takes the place of a status.
+/// Displays what to show if there is no status.
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -103,20 +103,20 @@ impl fmt::Display for End {
 }
 
 impl Call {
-    /// `package.Service/Method`, if the head is there.
+    /// Returns `package.Service/Method`, if the request headers were captured.
     pub fn method(&self) -> Option<String> {
         let path = self.request.field(":path")?;
         Some(String::from_utf8_lossy(path.strip_prefix(b"/").unwrap_or(path)).into_owned())
     }
 
-    /// The code of gRPC's status, if there is one. A value that is no code is UNKNOWN (2), and the
-    /// [message](Self::status_message) has it.
+    /// Returns the gRPC status code, if there is a status. An invalid code is UNKNOWN (2), and the
+    /// [message](Self::status_message) includes it.
     pub fn status(&self) -> Option<i32> {
         let value = field(self.trailers.as_ref()?, "grpc-status")?;
         Some(known_code(value).unwrap_or(UNKNOWN))
     }
 
-    /// The message of the status, decoded (it is percent-coded on the wire), behind a `grpc-status` that is no code.
+    /// Returns the percent-decoded status message, prefixed by an invalid `grpc-status`.
     pub fn status_message(&self) -> String {
         let message = self.sent_message();
         let sent = self.trailers.as_ref().and_then(|trailers| field(trailers, "grpc-status"));
@@ -140,32 +140,31 @@ impl Call {
                 [b'%', high, low, ..] => digit(*high).zip(digit(*low)).map(|(high, low)| high * 16 + low),
                 _ => None,
             };
-            // A `%` without two digits stands for itself.
+            // A `%` without two hex digits is kept.
             rest = if byte.is_some() { &rest[3..] } else { behind };
             bytes.push(byte.map_or(*first, |byte| byte as u8));
         }
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// When the request's head was there, or what came first.
+    /// Returns the time of the request headers, or of the first data.
     pub fn began_at(&self) -> Duration {
         self.request.began_at.or(self.response.began_at).unwrap_or(self.ended_at)
     }
 }
 
 impl Side {
-    /// The value of the first field of this name in the head.
+    /// Returns the value of the first header of this name.
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         field(self.head.as_ref()?, name)
     }
 }
 
-/// The fields of a decoded header block.
+/// Converts a decoded header block.
 pub(crate) fn fields(list: &FieldList) -> Fields {
     let field = |field: thalweg_http2::Field<'_>| {
         let name = String::from_utf8_lossy(field.name).into_owned();
-        // gRFC G1: after a NUL the value is raw. C-core sends it so to peers that have set
-        // GRPC_ALLOW_TRUE_BINARY_METADATA.
+        // gRFC G1: a value after NUL is raw. C-core sends such values to peers with GRPC_ALLOW_TRUE_BINARY_METADATA.
         let value = match field.value {
             [0, raw @ ..] if name.ends_with("-bin") => STANDARD_NO_PAD.encode(raw).into_bytes(),
             value => value.to_vec(),
@@ -175,10 +174,10 @@ pub(crate) fn fields(list: &FieldList) -> Fields {
     list.iter().map(field).collect()
 }
 
-/// The number of gRPC's code UNKNOWN.
+/// gRPC status code UNKNOWN.
 const UNKNOWN: i32 = 2;
 
-/// The value of `grpc-status`, if gRPC has such a code.
+/// Parses `grpc-status`, if it is a known code.
 fn known_code(value: &[u8]) -> Option<i32> {
     std::str::from_utf8(value).ok()?.parse().ok().filter(|code| (0..=16).contains(code))
 }

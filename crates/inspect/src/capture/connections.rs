@@ -13,7 +13,7 @@ use crate::capture::segment::Segment;
 use crate::capture::summary::Summary;
 use crate::capture::tls::KeyLog;
 
-/// The connections that have not ended, by their addresses, the lesser one first.
+/// Connections by their addresses, smaller one first.
 #[derive(Debug)]
 pub(crate) struct Connections {
     limits: Limits,
@@ -28,7 +28,7 @@ struct Connection {
     ways: [Reassembly; 2],
     protocol: Protocol,
     has_bytes: bool,
-    /// RST, or FIN of both sides: what follows are stragglers.
+    /// Whether there was an RST, or a FIN in both directions. Later packets are stragglers.
     has_ended: bool,
     last_at: Duration,
 }
@@ -38,7 +38,7 @@ impl Connections {
         Self { limits, keys, budget: limits.kept_bytes_max, open: BTreeMap::new() }
     }
 
-    /// Takes a segment, and gives calls that have ended.
+    /// Processes a segment and adds calls that ended.
     pub(crate) fn take(&mut self, segment: &Segment<'_>, summary: &mut Summary, calls: &mut Vec<Call>) {
         let (from, key) = if segment.from <= segment.to {
             (0, [segment.from, segment.to])
@@ -48,7 +48,7 @@ impl Connections {
         let opens = segment.is_syn && segment.acknowledged.is_none();
         let Self { limits, keys, budget, open } = self;
         let mut shared = Shared { limits, keys, budget, summary, calls };
-        // The addresses are used again, also where the end of the connection that had them is not in the capture.
+        // The addresses are reused, possibly without a captured end of the earlier connection.
         if opens
             && open
                 .get(&key)
@@ -59,7 +59,7 @@ impl Connections {
             before.end(end, &mut shared);
         }
         if !open.contains_key(&key) {
-            // The last words of a connection that is not known are none.
+            // Last packets of an unknown connection are ignored.
             if segment.is_reset || (segment.bytes.is_empty() && segment.cut == 0 && !segment.is_syn) {
                 return;
             }
@@ -72,7 +72,7 @@ impl Connections {
         connection.take(from, segment, &mut shared);
     }
 
-    /// The capture has ended.
+    /// Ends all connections at the end of the capture.
     pub(crate) fn end(&mut self, summary: &mut Summary, calls: &mut Vec<Call>) {
         let Self { limits, keys, budget, open } = self;
         let mut shared = Shared { limits, keys, budget, summary, calls };
@@ -83,7 +83,7 @@ impl Connections {
     }
 }
 
-/// Gives up those that were silent for longest.
+/// Gives up half of the connections: ended ones first, then those idle longest.
 fn give_up_half(open: &mut BTreeMap<[SocketAddr; 2], Connection>, shared: &mut Shared<'_>) {
     let mut by_age: Vec<(bool, Duration, [SocketAddr; 2])> =
         open.iter().map(|(key, connection)| (!connection.has_ended, connection.last_at, *key)).collect();

@@ -1,4 +1,4 @@
-//! From a file to its packets.
+//! Reads packets from a file.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -6,52 +6,52 @@ use std::time::Duration;
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 use thiserror::Error;
 
-/// What is read at once at first, and at most for a block: a packet of 256 KiB, the most that tcpdump takes, and room.
+/// Initial and maximum buffer size. tcpdump packets have at most 256 KiB.
 const BUFFER_LEN: usize = 128 << 10;
 const BUFFER_LEN_MAX: usize = 16 << 20;
-/// The head of a pcap file.
+/// Length of a pcap file header.
 const PCAP_HEAD_LEN: u32 = 24;
-/// Up to here pcapng says how long its first block is, and in which order bytes stand.
+/// Prefix of a pcapng file with the length and byte order of its first block.
 const NG_MAGIC_END: u64 = 12;
-/// A longer one, which may have any comments, is not taken.
+/// Maximum length of the first pcapng block, which may have comments.
 const NG_HEAD_LEN_MAX: u32 = 64 << 10;
-/// More interfaces than these a section does not have.
+/// Maximum interfaces per section.
 const INTERFACES_MAX: usize = 4096;
 
-/// Why an input could not be read at all.
+/// Error for an input that cannot be read.
 #[derive(Debug, Error)]
 pub enum CaptureError {
-    /// It is neither pcap nor pcapng.
+    /// The input is neither pcap nor pcapng.
     #[error("it is not a capture: neither pcap nor pcapng")]
     Format,
-    /// The system said so.
+    /// An I/O error.
     #[error("{0}")]
     Io(#[from] io::Error),
 }
 
-/// Whether an input that begins so is a capture; four bytes are enough.
+/// Returns whether an input that starts with these bytes is a capture. Four bytes are sufficient.
 pub fn is_capture(begin: &[u8]) -> bool {
     let Some(magic) = begin.first_chunk::<4>() else { return false };
     let pcap = |magic: u32| matches!(magic, 0xa1b2_c3d4 | 0xa1b2_3c4d | 0xa1b2_cd34);
     *magic == [0x0a, 0x0d, 0x0d, 0x0a] || pcap(u32::from_le_bytes(*magic)) || pcap(u32::from_be_bytes(*magic))
 }
 
-/// A packet as the capture has it.
+/// A captured packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet<'a> {
-    /// Since 1970.
+    /// Time since 1970.
     pub(crate) at: Duration,
     pub(crate) link: Linktype,
     pub(crate) bytes: &'a [u8],
-    /// Bytes at its end that were not captured.
+    /// Number of bytes missing at the end.
     pub(crate) cut: usize,
 }
 
-/// An interface of pcapng, or that of pcap.
+/// An interface of pcapng, or the only one of pcap.
 #[derive(Clone, Copy, Debug)]
 struct Interface {
     link: Linktype,
-    /// Ticks in a second.
+    /// Ticks per second.
     resolution: u64,
     offset_s: i64,
     snap_len: u32,
@@ -66,13 +66,13 @@ impl Interface {
     }
 }
 
-/// Gives each packet until there are no more, or `each` gives false. Why it could not go on, if it could not.
+/// Passes on each packet until the end, or until `each` returns false. Returns the problem that ended reading, if any.
 pub(crate) fn packets(
     input: impl Read + Send,
     mut each: impl FnMut(Packet<'_>) -> bool,
 ) -> Result<Option<String>, CaptureError> {
     let mut source = Remembering { input, error: None };
-    // The parser wants to have it at once, and a pipe may give it in pieces.
+    // The parser needs the file header in one read, but a pipe may split it.
     let head = file_head(&mut &mut source)?;
     let created = create_reader(BUFFER_LEN, io::Cursor::new(head).chain(&mut source));
     let mut reader = created.map_err(|_| CaptureError::Format)?;
@@ -107,7 +107,7 @@ pub(crate) fn packets(
             }
             Some(false) => {}
         }
-        // The source says why.
+        // The error is in `source`.
         if reader.refill().is_err() {
             break None;
         }
@@ -119,7 +119,7 @@ pub(crate) fn packets(
     }
 }
 
-/// What a file begins with: pcap's head, or pcapng's first block.
+/// Reads the pcap file header or the first pcapng block.
 fn file_head(input: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     input.take(NG_MAGIC_END).read_to_end(&mut head)?;
@@ -133,7 +133,7 @@ fn file_head(input: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// The packet in a block, if it has one; interfaces are noted.
+/// Returns the packet in a block, if any. Records interfaces.
 fn packet<'a>(block: &'a PcapBlockOwned<'a>, interfaces: &mut Vec<Interface>) -> Option<Packet<'a>> {
     match block {
         PcapBlockOwned::LegacyHeader(header) => {
@@ -164,7 +164,7 @@ fn packet<'a>(block: &'a PcapBlockOwned<'a>, interfaces: &mut Vec<Interface>) ->
         }
         PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
             let interface = interfaces.get(packet.if_id as usize)?;
-            // It is padded to four bytes.
+            // `data` is padded to four bytes.
             let bytes = packet.data.get(..packet.caplen as usize)?;
             let ticks = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
             let cut = (packet.origlen as usize).saturating_sub(bytes.len());
@@ -176,14 +176,14 @@ fn packet<'a>(block: &'a PcapBlockOwned<'a>, interfaces: &mut Vec<Interface>) ->
             let len = packet.origlen.min(snap_len) as usize;
             let bytes = &packet.data[..len.min(packet.data.len())];
             let cut = (packet.origlen as usize).saturating_sub(bytes.len());
-            // It has no time.
+            // Simple packets have no time.
             Some(Packet { at: Duration::ZERO, link: interface.link, bytes, cut })
         }
         PcapBlockOwned::NG(_) => None,
     }
 }
 
-/// A reader whose error can be asked for: the parser only says that there was one.
+/// A reader that keeps its error, because the parser does not pass it on.
 struct Remembering<R> {
     input: R,
     error: Option<io::Error>,

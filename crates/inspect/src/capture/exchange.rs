@@ -1,4 +1,4 @@
-//! An HTTP/2 connection, followed from both sides, and the calls on it.
+//! Decodes an HTTP/2 connection and its calls from both directions.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,19 +15,19 @@ use crate::capture::messages::Messages;
 use crate::capture::summary::Summary;
 use crate::capture::tls::KeyLog;
 
-/// The largest HPACK table that is followed. Hardly anybody asks for more than 4 KiB.
+/// Maximum HPACK table size. Few peers request more than 4 KiB.
 const TABLE_SIZE_MAX: usize = 64 << 10;
-/// Notes of a call, of which each is a line.
+/// Maximum notes per call.
 const NOTES_MAX: usize = 16;
 
-/// What is shared by all connections.
+/// State shared by all connections.
 pub(crate) struct Shared<'s> {
     pub(crate) limits: &'s Limits,
     pub(crate) keys: &'s KeyLog,
-    /// Bytes of messages that may still be kept.
+    /// Remaining bytes for kept messages.
     pub(crate) budget: &'s mut usize,
     pub(crate) summary: &'s mut Summary,
-    /// Those that have ended.
+    /// Ended calls.
     pub(crate) calls: &'s mut Vec<Call>,
 }
 
@@ -38,9 +38,9 @@ pub(crate) struct Exchange {
     server: SocketAddr,
     ways: [Way; 2],
     open: BTreeMap<u32, Open>,
-    /// The last stream that was opened: numbers rise.
+    /// The highest stream ID opened so far.
     highest: u32,
-    /// What the server's GOAWAY said.
+    /// Text of the server's GOAWAY.
     goaway: Option<String>,
     last_at: Duration,
 }
@@ -50,17 +50,17 @@ pub(crate) struct Exchange {
 struct Way {
     frames: Frames,
     decoder: Decoder,
-    /// A header block that CONTINUATION goes on with: its stream, whether it ends that, and its bytes.
+    /// Header block to be continued: stream, END_STREAM and bytes so far.
     block: Option<(u32, bool, Vec<u8>)>,
-    /// Why it cannot be followed any more.
+    /// Why decoding stopped.
     lost: Option<String>,
 }
 
-/// A stream that has not ended.
+/// An open stream.
 #[derive(Debug)]
 enum Open {
     Call(Box<InProgress>),
-    /// A request that is not gRPC's, or one beyond the limit.
+    /// A non-gRPC request, or one beyond the limit.
     Other,
 }
 
@@ -68,7 +68,7 @@ enum Open {
 struct InProgress {
     call: Call,
     messages: [Messages; 2],
-    /// The client's END_STREAM is there.
+    /// Whether the client sent END_STREAM.
     request_has_ended: bool,
 }
 
@@ -91,14 +91,14 @@ impl Exchange {
         }
     }
 
-    /// Takes bytes that `from` has sent, the client's without the preface.
+    /// Processes bytes from `from`, without the client's preface.
     pub(crate) fn take(&mut self, from: Peer, at: Duration, bytes: &[u8], shared: &mut Shared<'_>) {
         self.last_at = self.last_at.max(at);
         let index = from as usize;
         if self.ways[index].lost.is_some() {
             return;
         }
-        // Taken out, as what comes of its frames changes the rest.
+        // Taken out of `self`, because handling frames borrows the rest.
         let mut frames = std::mem::take(&mut self.ways[index].frames);
         let mut input = bytes;
         loop {
@@ -128,19 +128,19 @@ impl Exchange {
         self.ways[index].frames = frames;
     }
 
-    /// Bytes of `from` are not in the capture: nothing of what follows can be understood.
+    /// Reports lost bytes of `from`. Later bytes cannot be decoded.
     pub(crate) fn gap(&mut self, from: Peer, len: u64) {
         self.lose(from, &format!("{len} bytes are not in the capture"));
     }
 
-    /// The connection has ended, or the capture.
+    /// Ends all calls.
     pub(crate) fn end(&mut self, end: End, shared: &mut Shared<'_>) {
         while let Some((&stream, _)) = self.open.first_key_value() {
             self.finish(stream, end, self.last_at, shared);
         }
     }
 
-    /// Gives up following what `from` sends.
+    /// Stops decoding of `from`.
     pub(crate) fn lose(&mut self, from: Peer, why: &str) {
         let whose = match from {
             Peer::Client => "client",
@@ -185,7 +185,7 @@ impl Exchange {
                 (block.to_vec(), ends_stream, stream)
             }
             Kind::PushPromise => {
-                // Nobody sends these in gRPC; the table must know them. Stream 0 has no call.
+                // gRPC does not use PUSH_PROMISE, but it changes the HPACK table. Stream 0 has no call.
                 let block = unpad(head.flags, payload).map_err(|_| BROKEN)?;
                 (block.get(4..).ok_or(BROKEN)?.to_vec(), false, 0)
             }
@@ -241,7 +241,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// A head or trailers.
+    /// Handles headers or trailers.
     fn fields(&mut self, from: Peer, at: Duration, stream: u32, list: &FieldList, shared: &mut Shared<'_>) {
         let fields = call::fields(list);
         if !self.open.contains_key(&stream) {
@@ -256,10 +256,10 @@ impl Exchange {
         side.began_at.get_or_insert(at);
         let status = field(&fields, ":status");
         match from {
-            // Trailers of a client mean nothing in gRPC.
+            // gRPC clients have no trailers.
             Peer::Client if side.head.is_some() => {}
             Peer::Client => side.head = Some(fields),
-            // Informational (RFC 9110 §15.2).
+            // Informational response (RFC 9110 §15.2).
             Peer::Server if status.is_some_and(|status| status.starts_with(b"1")) => {}
             Peer::Server if status.is_some() && field(&fields, "grpc-status").is_none() => {
                 side.head = Some(fields);
@@ -268,9 +268,10 @@ impl Exchange {
         }
     }
 
-    /// A stream that is not known yet.
+    /// Starts an unknown stream.
     fn begin(&mut self, at: Duration, stream: u32, fields: &Fields, shared: &mut Shared<'_>) {
-        // It has ended, or was beyond the limits. Of a later one the server's head may be there and the client's not.
+        // Streams up to `highest` have ended or were beyond the limits. A higher one may start with the server's
+        // headers if the client's are missing.
         if stream <= self.highest {
             return;
         }
@@ -328,7 +329,7 @@ impl Exchange {
         messages[from as usize].take(at, bytes, side, messages_max, shared.budget);
     }
 
-    /// END_STREAM: the server's ends the call.
+    /// Handles END_STREAM. The server's ends the call.
     fn end_of(&mut self, from: Peer, at: Duration, stream: u32, shared: &mut Shared<'_>) {
         match (from, self.open.get_mut(&stream)) {
             (Peer::Server, _) => self.finish(stream, End::Trailers, at, shared),

@@ -1,18 +1,17 @@
-//! The frames of one direction of HTTP/2, as its bytes come. DATA goes through; other frames are held until they are
-//! whole.
+//! Splits one direction of HTTP/2 into frames. DATA is passed through; other frames are buffered until complete.
 
 use thalweg_http2::frame::{Flags, FrameHead, HEAD_LEN, Kind};
 
-/// What comes next.
+/// The next part.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Part<'a> {
-    /// A part of a DATA frame's bytes, without padding. The last one ends the frame, and may be empty.
+    /// Part of a DATA frame without padding. The last part may be empty.
     Data { stream: u32, bytes: &'a [u8], ends_stream: bool },
-    /// Another frame.
+    /// Another complete frame.
     Frame(FrameHead, &'a [u8]),
 }
 
-/// Cuts bytes into frames.
+/// Splits bytes into frames.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     state: State,
@@ -24,18 +23,19 @@ enum State {
     #[default]
     Head,
     Payload(FrameHead),
-    /// A frame was given, and its payload is still held.
+    /// The last frame was returned, and its payload is still buffered.
     Given,
-    /// DATA whose first byte is the length of its padding.
+    /// DATA with PADDED, before the padding length.
     Padded(FrameHead),
-    /// So many bytes of DATA are left, and of padding behind them.
+    /// Remaining bytes of DATA and of padding after it.
     Data(FrameHead, usize, usize),
-    /// So many bytes of it are left.
+    /// Remaining bytes of padding.
     Padding(usize),
 }
 
 impl Frames {
-    /// The next part that `input` completes; none if it takes more. Why it cannot go on, if it cannot.
+    /// Returns the next part that `input` completes, or `None` if more input is needed. Fails if the bytes are not
+    /// valid frames.
     pub(crate) fn next<'a, 'i: 'a>(
         &'a mut self,
         input: &mut &'i [u8],
@@ -102,7 +102,7 @@ impl Frames {
         }
     }
 
-    /// Holds `len` bytes if it can.
+    /// Buffers up to `len` bytes. Returns whether they are complete.
     fn fill(&mut self, input: &mut &[u8], len: usize) -> bool {
         let wanted = len.saturating_sub(self.held.len()).min(input.len());
         let (bytes, rest) = input.split_at(wanted);

@@ -1,21 +1,21 @@
-//! Bounds for what a capture may make us hold.
+//! Memory limits.
 
-/// Bounds for what a capture may make us hold. What is beyond them is counted, and said.
+/// Memory limits for reading a capture. Anything beyond them is counted and reported.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections that are followed at once; of more, those that were silent for longest are given up.
+    /// Maximum connections at once. Beyond it, those idle longest are given up. Default: 1024.
     pub connections_max: usize,
-    /// Calls that are open at once on a connection; others are not followed.
+    /// Maximum open calls per connection. Others are not decoded. Default: 4096.
     pub calls_max: usize,
-    /// Bytes of one direction that wait for what comes before them; a segment counts for 64 besides.
+    /// Maximum bytes waiting for earlier ones in a direction, plus 64 per segment. Default: 1 MiB.
     pub waiting_bytes_max: usize,
-    /// Bytes of a header block, or of another frame than DATA.
+    /// Maximum bytes of a header block or a frame other than DATA. Default: 256 KiB.
     pub frame_len_max: usize,
-    /// Bytes of a list of fields, as HTTP/2 counts them.
+    /// Maximum size of decoded headers, counted as in HTTP/2. Default: 64 KiB.
     pub fields_len_max: usize,
-    /// Messages that are kept of a direction of a call; others are counted.
+    /// Maximum messages kept per direction of a call. Others are counted. Default: 10,000.
     pub messages_max: usize,
-    /// Bytes of messages that are kept of all open calls.
+    /// Maximum message bytes kept for all open calls. Default: 256 MiB.
     pub kept_bytes_max: usize,
 }
 

@@ -1,4 +1,4 @@
-//! gRPC's messages in the DATA of one direction of a call.
+//! Splits DATA of one direction of a call into gRPC messages.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use crate::capture::call::{Message, Side};
 /// Flags and length.
 const PREFIX_LEN: usize = 5;
 
-/// Cuts DATA into messages.
+/// Splits DATA into messages.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     prefix: Vec<u8>,
-    /// The message that is coming: its flags, its length, and what has come of it, kept or not.
+    /// The incomplete message.
     coming: Option<Coming>,
 }
 
@@ -20,12 +20,12 @@ struct Coming {
     flags: u8,
     len: u64,
     come: u64,
-    /// None if it is not kept.
+    /// `None` if not kept.
     kept: Option<Vec<u8>>,
 }
 
 impl Messages {
-    /// Takes DATA. Messages are kept while `side` has less than `messages_max`, and `budget` bytes last.
+    /// Processes DATA. Keeps a message if `side` has fewer than `messages_max` and `budget` suffices.
     pub(crate) fn take(
         &mut self,
         at: Duration,
@@ -73,12 +73,12 @@ impl Messages {
         }
     }
 
-    /// Whether a message has begun.
+    /// Returns whether a message is incomplete.
     pub(crate) fn is_within_one(&self) -> bool {
         self.coming.is_some() || !self.prefix.is_empty()
     }
 
-    /// Gives the budget back what is held of a message that does not come to its end.
+    /// Returns an incomplete message's bytes to the budget.
     pub(crate) fn give_back(self, budget: &mut usize) {
         *budget += self.coming.and_then(|coming| coming.kept).map_or(0, |kept| kept.len());
     }

@@ -1,4 +1,4 @@
-//! What a connection speaks, seen from its first bytes.
+//! Detects the protocol of a connection from its first bytes.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,50 +10,50 @@ use crate::capture::exchange::{Exchange, Shared};
 use crate::capture::reassembly::Piece;
 use crate::capture::tls::{Closed, KeyLog, Plain, Session};
 
-/// Bytes of each side that are held until it is known what they are: a server may speak first.
+/// Maximum bytes buffered for detection. A server may send first.
 const HELD_MAX: usize = 16 << 10;
 
-/// A connection's protocol.
+/// Protocol of a connection.
 #[derive(Debug)]
 pub(crate) enum Protocol {
-    /// Not known yet.
+    /// Not detected yet.
     Unknown(Begin),
     Http2(Box<Exchange>),
     Tls(Box<Tls>),
     /// Something else, such as HTTP/1.1.
     Other,
-    /// It began before the capture.
+    /// The start of the connection was not captured.
     BegunBefore,
 }
 
-/// TLS, and what is in it.
+/// A TLS connection and its content.
 #[derive(Debug)]
 pub(crate) struct Tls {
     session: Session,
     inside: Protocol,
 }
 
-/// What came before it was known, of both sides.
+/// Data of both directions before detection.
 #[derive(Debug, Default)]
 pub(crate) struct Begin {
     pieces: Vec<(usize, Duration, Vec<u8>)>,
     len: usize,
-    /// As much of each side as tells what it is.
+    /// First bytes of each direction, for detection.
     first: [Vec<u8>; 2],
 }
 
-/// A connection's ends, of which one may be known to be the client.
+/// The two ends of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
     pub(crate) addresses: [SocketAddr; 2],
-    /// Its index.
+    /// Index of the client, if known.
     pub(crate) client: Option<usize>,
-    /// Its first packets are in the capture.
+    /// Whether the first packets were captured.
     pub(crate) has_begin: bool,
 }
 
 impl Protocol {
-    /// Takes what `from`, the index of an end, has sent.
+    /// Processes data from the end with index `from`.
     pub(crate) fn take(&mut self, ends: &mut Ends, from: usize, piece: Piece<'_>, shared: &mut Shared<'_>) {
         if let Piece::Gap(len) = piece {
             shared.summary.gaps += 1;
@@ -69,7 +69,7 @@ impl Protocol {
             }
             (Self::Tls(tls), piece) => tls.take(ends, from, piece, shared),
             (Self::Http2(exchange), Piece::Gap(len)) => exchange.gap(ends.peer(from), len),
-            // The first bytes are not there: what follows could be anything.
+            // Without its first bytes the connection cannot be identified.
             (Self::Unknown(_), Piece::Gap(_)) => *self = Self::BegunBefore,
             (Self::Unknown(begin), Piece::Bytes(at, bytes)) => {
                 begin.pieces.push((from, at, bytes.to_vec()));
@@ -92,7 +92,7 @@ impl Protocol {
         }
     }
 
-    /// The connection has ended, or the capture; counts what it was.
+    /// Ends and counts the connection.
     pub(crate) fn end(&mut self, end: End, ends: &Ends, shared: &mut Shared<'_>) {
         match self {
             Self::Http2(exchange) => exchange.end(end, shared),
@@ -148,7 +148,7 @@ impl Tls {
         }
     }
 
-    /// Something in it could be read.
+    /// Returns whether any data was decrypted.
     fn is_open(&self) -> bool {
         !matches!(&self.inside, Protocol::Unknown(begin) if begin.len == 0)
     }
@@ -161,7 +161,7 @@ impl Ends {
 }
 
 impl Begin {
-    /// What it is, as soon as that can be said.
+    /// Returns the protocol, once it is certain.
     fn decided(&self, ends: &mut Ends, keys: &KeyLog) -> Option<Protocol> {
         for (index, first) in self.first.iter().enumerate() {
             let may_be_client = ends.client.is_none_or(|client| client == index);
@@ -171,7 +171,7 @@ impl Begin {
                 return Some(Protocol::Http2(Box::new(Exchange::new(client, server))));
             }
         }
-        // Records of TLS: of a handshake, or of data if the connection is older.
+        // TLS records of a handshake, or of data on an older connection.
         if self.first.iter().any(|first| matches!(first[..], [0x14..=0x17, 3, 0..=4, ..])) {
             return Some(Protocol::Tls(Box::new(Tls::new(keys.clone()))));
         }
@@ -187,7 +187,7 @@ impl Begin {
     }
 }
 
-/// Gives the exchange what came before it was known to be one.
+/// Passes buffered data to the exchange.
 fn exchange_begun(exchange: &mut Exchange, begin: Begin, ends: Ends, shared: &mut Shared<'_>) {
     let mut preface = PREFACE.len();
     for (from, at, bytes) in begin.pieces {

@@ -1,37 +1,37 @@
-//! The bytes of one direction of a connection, in order.
+//! Puts the bytes of one direction in order.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::capture::segment::Segment;
 
-/// So many packets are waited for what was acknowledged and is not there: packets may be captured out of order.
+/// Number of packets to wait for acknowledged but missing bytes, which may be captured out of order.
 const PATIENCE: u32 = 64;
-/// What a segment that waits costs besides its bytes: of one that was cut off there may be none.
+/// Overhead of a waiting segment, which may have no bytes if cut off.
 const SEGMENT_COST: usize = 64;
 
-/// What comes next of a direction.
+/// The next piece of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'a> {
     Bytes(Duration, &'a [u8]),
-    /// So many bytes are not in the capture.
+    /// Number of bytes missing from the capture.
     Gap(u64),
 }
 
-/// The bytes of one direction. Sequence numbers become offsets, which do not wrap around.
+/// The bytes of one direction. Sequence numbers become offsets, which do not wrap.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
-    /// The sequence number that comes next, and its offset; none before the first segment.
+    /// Next sequence number and its offset. `None` before the first segment.
     next: Option<(u32, u64)>,
-    /// By their offsets: what came before what stands before it. A missing part has no bytes and a length.
+    /// Segments that wait for earlier bytes, by offset. Bytes cut off are only counted.
     waiting: BTreeMap<u64, Waiting>,
-    /// What they cost.
+    /// Total cost of waiting segments.
     waiting_cost: usize,
-    /// How far the other side says that it has everything.
+    /// Offset acknowledged by the other side.
     acknowledged: u64,
-    /// Packets since that was more than we have.
+    /// Packets since acknowledged bytes are missing.
     patience: u32,
-    /// The time of what was given last: what was held back by a gap does not go back in time.
+    /// Time of the last piece. Pieces delayed by a gap do not go back in time.
     last_at: Duration,
     fin: Option<u64>,
 }
@@ -50,7 +50,7 @@ impl Waiting {
 }
 
 impl Reassembly {
-    /// Takes a segment of this direction; `waiting_max` bounds the bytes that are held, with [`SEGMENT_COST`].
+    /// Processes a segment. `waiting_max` limits waiting bytes including [`SEGMENT_COST`].
     pub(crate) fn take(
         &mut self,
         segment: &Segment<'_>,
@@ -59,13 +59,13 @@ impl Reassembly {
     ) {
         let sequence = if segment.is_syn { segment.sequence.wrapping_add(1) } else { segment.sequence };
         let (next, position) = *self.next.get_or_insert((sequence, 0));
-        // Within half of the numbers' range it is before or behind.
+        // Less than half the number range ahead is new, otherwise old.
         let distance = i64::from(sequence.wrapping_sub(next).cast_signed());
         let (bytes, start) = if distance < 0 {
             let known = distance.unsigned_abs();
             match usize::try_from(known).ok().and_then(|known| segment.bytes.get(known..)) {
                 Some(bytes) => (bytes, position),
-                // All of it has been there: it is sent again.
+                // A complete retransmission.
                 None if known as usize >= segment.bytes.len() + segment.cut => return,
                 None => (&[][..], position),
             }
@@ -83,7 +83,7 @@ impl Reassembly {
             return;
         }
         let waits = Waiting { at: segment.at, bytes: bytes.to_vec(), cut: segment.cut };
-        // Of two that begin alike the longer one.
+        // If two segments start at the same offset, keeps the longer.
         if self.waiting.get(&start).is_none_or(|known| known.bytes.len() < bytes.len()) {
             self.waiting_cost += waits.cost();
             let replaced = self.waiting.insert(start, waits);
@@ -95,7 +95,7 @@ impl Reassembly {
         }
     }
 
-    /// The other side has everything up to this number.
+    /// Handles an acknowledgment of all bytes up to `number`.
     pub(crate) fn acknowledge(&mut self, number: u32, each: &mut dyn FnMut(Piece<'_>)) {
         let Some((next, position)) = self.next else { return };
         let distance = number.wrapping_sub(next).cast_signed();
@@ -110,34 +110,34 @@ impl Reassembly {
         }
     }
 
-    /// Nothing more comes: what waits is given, with the gaps before it.
+    /// Ends the direction: passes on waiting segments and gaps before them.
     pub(crate) fn end(&mut self, each: &mut dyn FnMut(Piece<'_>)) {
         while !self.waiting.is_empty() {
             self.skip(u64::MAX, each);
         }
-        // What was sent, and is not there.
+        // Bytes sent but not captured.
         self.skip(self.fin.unwrap_or(self.acknowledged), each);
     }
 
-    /// Whether a SYN is another connection's: one that is sent again has the number that this one began with.
+    /// Returns whether a SYN starts another connection. A retransmitted SYN has this connection's initial number.
     pub(crate) fn begins_otherwise(&self, syn: &Segment<'_>) -> bool {
         let first = self.next.map(|(next, position)| next.wrapping_sub(position as u32));
         first.is_some_and(|first| first != syn.sequence.wrapping_add(1))
     }
 
-    /// Whether it ended, and all of it was given, or was had by the other side and is not in the capture.
+    /// Returns whether FIN was sent and all bytes before it were passed on or acknowledged.
     pub(crate) fn has_ended(&self) -> bool {
         let has_come = |fin| self.next.is_some_and(|(_, position)| position >= fin);
         self.fin.is_some_and(|fin| has_come(fin) || self.acknowledged >= fin)
     }
 
-    /// Goes over what is missing, up to `end` or to what waits.
+    /// Skips missing bytes up to `end` or the first waiting segment.
     fn skip(&mut self, end: u64, each: &mut dyn FnMut(Piece<'_>)) {
         self.patience = 0;
         let Some((_, position)) = self.next else { return };
         let end = match self.waiting.keys().next() {
             Some(first) => end.min(*first),
-            // A FIN has a number, too, and no byte.
+            // FIN has a sequence number but no byte.
             None => self.fin.map_or(end, |fin| end.min(fin)),
         };
         if end > position && end != u64::MAX {
@@ -147,7 +147,7 @@ impl Reassembly {
         self.give_ready(each);
     }
 
-    /// What waits, as far as nothing is missing before it.
+    /// Passes on waiting segments without gaps before them.
     fn give_ready(&mut self, each: &mut dyn FnMut(Piece<'_>)) {
         while let Some((_, position)) = self.next
             && let Some(first) = self.waiting.first_entry()
@@ -205,10 +205,10 @@ mod tests {
         }
     }
 
-    /// So much may wait here.
+    /// Limit of waiting bytes in these tests.
     const WAITING_MAX: usize = 3 * SEGMENT_COST + 16;
 
-    /// The bytes that come of these segments behind a SYN with the number 0xfffffffd; gaps are `<N>`.
+    /// Returns the bytes of these segments after a SYN with number 0xfffffffd. Gaps are `<N>`.
     fn put_together(segments: &[Segment<'_>]) -> String {
         let mut out = String::new();
         let mut each = |piece: Piece<'_>| match piece {
@@ -225,7 +225,7 @@ mod tests {
         out
     }
 
-    /// The number of a byte: they wrap around.
+    /// Returns the sequence number of a byte. Numbers wrap.
     fn number(offset: u32) -> u32 {
         0xffff_fffe_u32.wrapping_add(offset)
     }
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(put_together(&[at(0, "abc"), at(0, "abc"), at(1, "bcde"), at(3, "d")]), "abcde");
         assert_eq!(put_together(&[at(4, "ef"), at(2, "cdefg"), at(4, "efg"), at(0, "abcd")]), "abcdefg");
         assert_eq!(put_together(&[at(6, "g"), at(2, "c"), at(4, "e"), at(0, "abcdef")]), "abcdefg");
-        // A keep-alive probe: a byte that was there.
+        // A keep-alive probe repeats a byte.
         assert_eq!(put_together(&[at(0, "ab"), at(1, "x"), at(2, "c")]), "abc");
     }
 
@@ -250,7 +250,7 @@ mod tests {
         let cut = Segment { cut: 3, ..at(0, "ab") };
         assert_eq!(put_together(&[cut, at(5, "f")]), "ab<3>f");
         assert_eq!(put_together(&[at(5, "f"), cut]), "ab<3>f");
-        // What was cut off comes again, whole: it is too late for it.
+        // A later retransmission does not fill the gap that was reported.
         assert_eq!(put_together(&[cut, at(0, "abcde"), at(5, "f")]), "ab<3>f");
     }
 
@@ -266,7 +266,7 @@ mod tests {
             assert!(reassembly.waiting.len() <= WAITING_MAX / SEGMENT_COST);
         }
         reassembly.end(&mut each);
-        // Each, and what is missing before it.
+        // A gap for each cut segment and one before it.
         assert_eq!(given, 2000);
         assert_eq!(reassembly.waiting_cost, 0);
     }
@@ -284,7 +284,7 @@ mod tests {
         for _ in 0..PATIENCE {
             reassembly.acknowledge(11, &mut each);
         }
-        // The late packet is there after all.
+        // The late packet arrives after all.
         reassembly.take(&segment(1, "0123456789"), 1 << 20, &mut each);
         for _ in 0..=PATIENCE {
             reassembly.acknowledge(21, &mut each);

@@ -1,4 +1,4 @@
-//! From a packet to the TCP segment in it.
+//! Finds the TCP segment in a packet.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -20,26 +20,26 @@ pub(crate) struct Segment<'a> {
     pub(crate) is_fin: bool,
     pub(crate) is_reset: bool,
     pub(crate) bytes: &'a [u8],
-    /// Bytes behind those that were not captured.
+    /// Bytes missing after `bytes`.
     pub(crate) cut: usize,
 }
 
-/// What a packet holds.
+/// Content of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Parsed<'a> {
     Segment(Segment<'a>),
-    /// A part of an IP packet.
+    /// Part of an IP packet.
     Fragment,
     UnknownLink(i32),
-    /// Another protocol, or what is broken.
+    /// Another or broken protocol.
     Other,
 }
 
-/// Linux's cooked capture, version 2: the head's length. The protocol stands at its begin.
+/// Header length of Linux cooked capture version 2. The protocol is at its start.
 const COOKED_V2_LEN: usize = 20;
-/// Version 1. The protocol stands at its end.
+/// Header length of version 1. The protocol is at its end.
 const COOKED_LEN: usize = 16;
-/// Of BSD's loopback: the family, in either order.
+/// Length of the address family in BSD loopback, in either byte order.
 const LOOPBACK_LEN: usize = 4;
 
 pub(crate) fn parse<'a>(packet: &Packet<'a>) -> Parsed<'a> {
@@ -57,7 +57,7 @@ pub(crate) fn parse<'a>(packet: &Packet<'a>) -> Parsed<'a> {
         Linktype::NULL | Linktype::LOOP => {
             bytes.get(LOOPBACK_LEN..).and_then(|bytes| LaxSlicedPacket::from_ip(bytes).ok())
         }
-        // 12 and 14 are what the same type was called on some systems.
+        // Some systems use 12 and 14 for RAW.
         Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 | Linktype(12 | 14) => {
             LaxSlicedPacket::from_ip(bytes).ok()
         }

@@ -1,54 +1,54 @@
-//! What else a capture has, and what it lacks.
+//! Summary of a capture.
 
 use serde_json::{Value, json};
 
 use crate::tree::counted;
 
-/// What else a capture has, and what it lacks.
+/// Counts of a capture, including skipped and missing data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Packets of any kind.
     pub packets: u64,
     /// TCP connections.
     pub connections: u64,
-    /// Those that speak HTTP/2 and were followed.
+    /// Connections of HTTP/2 that were decoded.
     pub http2: u64,
-    /// Those that speak TLS and could not be opened.
+    /// TLS connections that were not decrypted.
     pub tls: u64,
-    /// Why one of these could not be opened, if it was not for want of its secrets.
+    /// Why a TLS connection was not decrypted, other than for missing secrets.
     pub tls_closed: Option<String>,
-    /// Those that speak something else.
+    /// Connections with other protocols.
     pub other: u64,
-    /// Those that began before the capture did, so that nothing can be said of them.
+    /// Connections that started before the capture and cannot be decoded.
     pub begun_before: u64,
-    /// Those without any bytes.
+    /// Connections without data.
     pub silent: u64,
-    /// Those that were given up, as there were too many at once.
+    /// Connections given up because there were too many at once.
     pub given_up: u64,
-    /// Calls that were given.
+    /// Calls passed on.
     pub calls: u64,
-    /// Requests over HTTP/2 that are not gRPC's.
+    /// Non-gRPC requests over HTTP/2.
     pub other_requests: u64,
-    /// Calls that were not followed, as there were too many at once on a connection.
+    /// Calls skipped because a connection had too many at once.
     pub calls_beyond: u64,
-    /// Places where bytes of a connection are not in the capture.
+    /// Number of gaps in connections.
     pub gaps: u64,
-    /// How many bytes these are.
+    /// Bytes missing in gaps.
     pub gap_bytes: u64,
-    /// Packets of which the capture has only the beginning: its snapshot length was too small.
+    /// Packets truncated by the snapshot length.
     pub cut_packets: u64,
-    /// Fragments of IP packets, which are not put together.
+    /// IP fragments, which are skipped.
     pub fragments: u64,
-    /// Packets of a link type that is not known.
+    /// Packets of unknown link types.
     pub unknown_links: u64,
-    /// The number of such a type.
+    /// One of the unknown link types.
     pub unknown_link: Option<i32>,
-    /// Why the capture could not be read to its end.
+    /// Why reading stopped early.
     pub problem: Option<String>,
 }
 
 impl Summary {
-    /// Returns a sentence for each thing that is missing. `has_keys`: a key log was given.
+    /// Returns a sentence for each kind of missing data. `has_keys` tells whether a key log was given.
     pub fn notes(&self, has_keys: bool) -> Vec<String> {
         let are = |count: u64| if count == 1 { "is" } else { "are" };
         let why_closed = match &self.tls_closed {
@@ -85,8 +85,8 @@ impl Summary {
         notes.map(|(count, noun, what)| format!("{} {what}", counted(count as usize, noun))).collect()
     }
 
-    /// Returns a document of the schema `thalweg.inspect-capture/1`. `name` is the capture's, and `shown` the number of
-    /// calls that were shown.
+    /// Returns a document of schema `thalweg.inspect-capture/1`. `name` is the capture's name, `shown` the number of
+    /// shown calls.
     pub fn json(&self, name: &str, shown: u64, has_keys: bool) -> Value {
         json!({
             "schema": "thalweg.inspect-capture/1",

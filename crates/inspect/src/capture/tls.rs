@@ -1,5 +1,4 @@
-//! A TLS connection, opened with the secrets of a key log: TLS 1.3 (RFC 8446), and the AEAD suites of TLS 1.2
-//! (RFC 5246).
+//! Decrypts TLS connections with the secrets of a key log: TLS 1.3 (RFC 8446) and AEAD suites of TLS 1.2 (RFC 5246).
 
 mod handshake;
 mod key_log;
@@ -16,25 +15,25 @@ use key_log::Secrets;
 use keys::{Keys, RECORD_HEAD_LEN};
 use suite::Suite;
 
-/// 2^14 bytes and what encryption may add (RFC 5246 §6.2.3).
+/// 2^14 bytes plus maximum expansion (RFC 5246 §6.2.3).
 const RECORD_LEN_MAX: usize = (16 << 10) + 2048;
-/// Bytes that wait for the other side's handshake message, which may be later in the capture.
+/// Maximum bytes waiting for the other side's handshake, which may be captured later.
 const WAITING_LEN_MAX: usize = 256 << 10;
 
 const CHANGE_CIPHER_SPEC: u8 = 20;
 const HANDSHAKE: u8 = 22;
 const APPLICATION_DATA: u8 = 23;
 
-/// Why a connection stays closed.
+/// Why a connection cannot be decrypted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Closed {
-    /// The key log has no secrets of this connection.
+    /// The key log lacks its secrets.
     NoKeys,
-    /// Anything else.
+    /// Another reason.
     Other(String),
 }
 
-/// Plain bytes of one side.
+/// Decrypted bytes of one side.
 #[derive(Debug)]
 pub(crate) struct Plain {
     pub(crate) from: usize,
@@ -42,12 +41,12 @@ pub(crate) struct Plain {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A TLS connection whose records are opened.
+/// State of decrypting a connection.
 #[derive(Debug)]
 pub(crate) struct Session {
     keys: KeyLog,
     sides: [Side; 2],
-    /// The side that sent ClientHello, and its random.
+    /// Index of the client and the random of its ClientHello.
     client: Option<(usize, [u8; 32])>,
     negotiated: Option<Negotiated>,
     closed: Option<Closed>,
@@ -56,14 +55,14 @@ pub(crate) struct Session {
 /// One direction.
 #[derive(Debug, Default)]
 struct Side {
-    /// Records that are not whole, or wait for the other side.
+    /// Incomplete records, or records that wait for the other side.
     waiting: VecDeque<u8>,
     waiting_since: Duration,
     handshake: Handshake,
     keys: Option<Keys>,
-    /// TLS 1.2: records are encrypted from here on.
+    /// TLS 1.2: whether records are encrypted from now on.
     is_encrypted: bool,
-    /// Bytes are missing, so that no record behind them can be found.
+    /// Whether bytes are missing, so that later records cannot be found.
     is_lost: bool,
 }
 
@@ -80,19 +79,19 @@ impl Session {
         Self { keys, sides: <[Side; 2]>::default(), client: None, negotiated: None, closed: None }
     }
 
-    /// Why nothing more can be read, if nothing can.
+    /// Returns why decryption stopped, if it did.
     pub(crate) fn closed(&self) -> Option<&Closed> {
         self.closed.as_ref()
     }
 
-    /// Takes bytes that `from` has sent, and gives those that were in them.
+    /// Processes bytes from `from` and adds decrypted data.
     pub(crate) fn take(&mut self, from: usize, at: Duration, bytes: &[u8], plain: &mut Vec<Plain>) {
         if self.closed.is_some() || self.sides[from].is_lost {
             return;
         }
         self.sides[from].waiting.extend(bytes);
         self.sides[from].waiting_since = at;
-        // A message of one side may let the other one go on.
+        // A message of one side may let the other proceed.
         for side in [from, 1 - from, from] {
             if let Err(closed) = self.records(side, plain) {
                 self.close(closed);
@@ -104,7 +103,7 @@ impl Session {
         }
     }
 
-    /// Bytes of `from` are not in the capture.
+    /// Handles missing bytes of `from`.
     pub(crate) fn gap(&mut self, from: usize) {
         if self.negotiated.is_none() {
             self.close(Closed::Other("its handshake is not whole in the capture".to_owned()));
@@ -128,7 +127,7 @@ impl Session {
                     if self.client.is_none() {
                         return Err(Closed::Other("it started before the capture".to_owned()));
                     }
-                    // The server's hello comes later in the capture.
+                    // ServerHello comes later in the capture.
                     side.put_back(&record);
                     return Ok(());
                 };
@@ -146,11 +145,11 @@ impl Session {
             }
             match record[0] {
                 HANDSHAKE => self.plain_handshake(from, &record[RECORD_HEAD_LEN..])?,
-                // TLS 1.3 has it for old intermediaries only (RFC 8446 §D.4).
+                // TLS 1.3 uses it only for old intermediaries (RFC 8446 §D.4).
                 CHANGE_CIPHER_SPEC => {
                     let is_1_2 = self.negotiated.as_ref().is_some_and(|negotiated| !negotiated.is_1_3);
                     if self.negotiated.is_none() {
-                        // A client that resumes may be ahead of the server's hello in the capture.
+                        // A resuming client may precede ServerHello in the capture.
                         self.sides[from].put_back(&record);
                         return Ok(());
                     }
@@ -188,7 +187,7 @@ impl Session {
         Ok(())
     }
 
-    /// Follows the encrypted part of a TLS 1.3 handshake.
+    /// Handles encrypted handshake messages of TLS 1.3.
     fn encrypted_handshake(&mut self, from: usize, bytes: &[u8]) -> Result<(), Closed> {
         let (Some(negotiated), Some((client, _))) = (&self.negotiated, self.client) else { return Ok(()) };
         let side = &mut self.sides[from];
@@ -214,7 +213,7 @@ impl Session {
 }
 
 impl Negotiated {
-    /// The first keys of the client and of the server.
+    /// Returns the first keys of client and server.
     fn first_keys(&self, client_random: &[u8; 32]) -> Option<[Keys; 2]> {
         let Self { suite, secrets, .. } = self;
         if self.is_1_3 {
@@ -226,7 +225,7 @@ impl Negotiated {
 }
 
 impl Side {
-    /// Takes the next record that is whole, with its head.
+    /// Removes and returns the next complete record with its header.
     fn next_record(&mut self) -> Result<Option<Vec<u8>>, Closed> {
         let byte = |at: usize| self.waiting.get(at).copied().map(usize::from);
         let (Some(high), Some(low)) = (byte(3), byte(4)) else { return Ok(None) };

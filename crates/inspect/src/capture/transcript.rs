@@ -1,4 +1,4 @@
-//! A call of a capture as a transcript.
+//! Converts a captured call to a transcript.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,18 +8,18 @@ use crate::capture::call::{Call, Fields, Side, field};
 use crate::transcript::{Captured, Counted, Messages, Metadata, Phase, Status, Transcript, framed};
 use crate::tree::counted;
 
-/// Later years have five digits, and no form in RFC 3339.
+/// Start of the year 10000, which RFC 3339 cannot express.
 const YEAR_10_000: Duration = Duration::from_secs(253_402_300_800);
 
 impl Call {
-    /// Returns the call with its messages. `number` is the call's in the capture, and `outcome` is the name of its
-    /// status or, without one, of its [`end`](Self::end). `schema` may declare the types of messages.
+    /// Returns the call with its messages. `number` is the call's in the capture. `outcome` names the status or,
+    /// without one, the [`end`](Self::end). `schema` may declare message types.
     pub fn transcript<'s>(&self, number: u64, outcome: &str, schema: &'s Schema) -> Transcript<'s> {
         let method = self.method();
         let types = method.as_deref().and_then(|method| schema.method(method));
         let types = types.map(|method| (method.input(), method.output())).unzip();
         let messages = |way: &str, side: &Side, message_type| {
-            // They came with lengths of 32 bits.
+            // Does not fail: lengths were 32 bits on the wire.
             let frames = framed(side.messages.iter().map(|message| (message.flags, &message.bytes[..])));
             Messages::new(format!("call {number}, {way}"), frames.unwrap_or_default(), message_type)
         };
@@ -93,7 +93,7 @@ impl Call {
         }
     }
 
-    /// Messages that are incomplete or were not kept.
+    /// Returns notes about incomplete or dropped messages.
     fn missing(&self) -> impl Iterator<Item = String> {
         [(&self.request, "request"), (&self.response, "response")].into_iter().flat_map(|(side, whose)| {
             let (kept, all, cut_off) =
@@ -106,7 +106,7 @@ impl Call {
     }
 }
 
-/// Metadata of the user, or of gRPC itself.
+/// Returns headers except those shown elsewhere.
 fn metadata(fields: &Fields) -> Metadata {
     let is_shown_elsewhere = |name: &str| matches!(name, ":method" | ":scheme" | ":path" | ":status");
     fields

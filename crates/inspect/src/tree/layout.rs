@@ -1,4 +1,4 @@
-//! Columns: offsets, bytes, and text that is wrapped beside them.
+//! Columns: offsets, bytes, and wrapped text.
 
 use std::io::{self, Write};
 
@@ -6,19 +6,18 @@ use thalweg_protobuf_text::dissect::Span;
 
 use crate::paint::{Paint, Role};
 
-/// Text of one role.
+/// Text with one role.
 pub(super) type Piece = (Role, String);
 
-/// A space at which no line is broken. Text that is quoted has it escaped.
+/// A space that does not break lines. Quoted text has it escaped.
 pub(super) const UNBROKEN_SPACE: &str = "\u{a0}";
-/// From so many columns on there are 16 bytes on a line, not 8.
+/// Minimum width for 16 instead of 8 bytes per line.
 const WIDE: usize = 110;
-/// Lines of bytes that are shown, if not all are.
+/// Maximum lines of bytes shown.
 const BYTE_LINES_SHOWN: usize = 4;
-/// Offsets may have so many digits.
+/// Minimum width of offsets.
 const OFFSET_DIGITS_MIN: usize = 6;
 
-/// Writes rows.
 pub(super) struct Layout<'w> {
     output: &'w mut dyn Write,
     paint: Paint,
@@ -40,7 +39,7 @@ impl<'w> Layout<'w> {
         Self { output, paint, width, offset_digits: digits(input_len), line_bytes, is_full }
     }
 
-    /// The same columns for another input.
+    /// Returns the same columns for another input.
     pub(super) fn again(&mut self, input_len: usize) -> Layout<'_> {
         Layout { output: &mut *self.output, offset_digits: digits(input_len), ..*self }
     }
@@ -49,7 +48,7 @@ impl<'w> Layout<'w> {
         self.offset_digits + 2 + 3 * self.line_bytes + 1
     }
 
-    /// A line over all columns.
+    /// Writes text across all columns.
     pub(super) fn line(&mut self, pieces: &[Piece]) -> io::Result<()> {
         let lines = wrapped(pieces, self.width, 2);
         if lines.is_empty() {
@@ -61,12 +60,12 @@ impl<'w> Layout<'w> {
         Ok(())
     }
 
-    /// Text without bytes beside it.
+    /// Writes text without bytes.
     pub(super) fn note(&mut self, depth: usize, pieces: &[Piece]) -> io::Result<()> {
         self.row(&[], Span { start: 0, end: 0 }, Role::Plain, depth, pieces)
     }
 
-    /// Bytes, and text beside them.
+    /// Writes bytes with text next to them.
     pub(super) fn row(
         &mut self,
         input: &[u8],
@@ -76,7 +75,7 @@ impl<'w> Layout<'w> {
         pieces: &[Piece],
     ) -> io::Result<()> {
         let text_width = self.width.saturating_sub(self.text_column()).max(10);
-        // Deep messages would leave no space for text.
+        // Deep messages must leave room for text.
         let indent = (2 * depth).min(text_width / 3);
         let texts = wrapped(pieces, text_width - indent, 2);
         let bytes = self.byte_lines(span.of(input), span.start);
@@ -97,7 +96,7 @@ impl<'w> Layout<'w> {
         Ok(())
     }
 
-    /// Lines of bytes in hex, each with its offset; of many the first ones.
+    /// Returns lines of hex with their offsets. Long values are shortened.
     fn byte_lines(&self, bytes: &[u8], start: usize) -> Vec<(String, String)> {
         let lines = bytes.len().div_ceil(self.line_bytes);
         let shown = if self.is_full || lines <= BYTE_LINES_SHOWN { lines } else { BYTE_LINES_SHOWN - 1 };
@@ -129,8 +128,7 @@ fn digits(number: usize) -> usize {
     number.to_string().len().max(OFFSET_DIGITS_MIN)
 }
 
-/// Breaks text into lines at spaces, or where a word is longer than a line. All lines but the first begin with so many
-/// spaces as `hang` says.
+/// Wraps text at spaces, or within a word that is longer than a line. All lines but the first are indented by `hang`.
 fn wrapped(pieces: &[Piece], width: usize, hang: usize) -> Vec<Vec<Piece>> {
     let mut lines: Vec<Vec<Piece>> = Vec::new();
     let mut line: Vec<Piece> = Vec::new();
@@ -138,7 +136,7 @@ fn wrapped(pieces: &[Piece], width: usize, hang: usize) -> Vec<Vec<Piece>> {
     for (role, text) in pieces {
         for word in text.split_inclusive(' ') {
             let mut word = word;
-            // The space behind it may be cut off.
+            // A trailing space may exceed the width.
             while used + word.trim_end().chars().count() > width {
                 let free = if used > hang { 0 } else { width.saturating_sub(used).max(1) };
                 let cut = word.char_indices().nth(free).map_or(word.len(), |(at, _)| at);

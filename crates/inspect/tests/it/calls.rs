@@ -1,4 +1,4 @@
-//! What is seen of calls.
+//! Tests decoding of captured calls.
 
 use thalweg_http2::frame::{Flags, Kind};
 use thalweg_inspect::capture::{End, Limits, Peer};
@@ -20,7 +20,7 @@ fn calls_are_there_with_messages_status_and_times() {
         ("10.0.0.1:40000".into(), "10.0.0.2:50051".into())
     );
     assert_eq!(get.request.field(":authority"), Some(&b"a.example"[..]));
-    // The packets are 1 ms apart: two of the handshake, a request, and an answer.
+    // Packets are 1 ms apart: two of the handshake, a request and a response.
     assert_eq!((get.began_at(), get.ended_at), (at(BEGAN_US + 3000), at(BEGAN_US + 4000)));
     let watch = calls.iter().find(|call| call.stream == 3).unwrap();
     assert_eq!(watch.response.first_message_at, Some(at(BEGAN_US + 4000)));
@@ -54,7 +54,7 @@ fn every_link_type_version_and_format_is_read() {
     assert_eq!((summary.unknown_links, summary.unknown_link), (2, Some(105)));
 }
 
-/// gRFC G1: peers that agreed on it send binary metadata behind a NUL, and not as Base64.
+/// gRFC G1: peers that agreed on it send binary metadata raw after a NUL, not in Base64.
 #[test]
 fn raw_binary_metadata_becomes_base64() {
     let mut tcp = Tcp::new();
@@ -90,7 +90,7 @@ fn packets_that_are_cut_off_are_counted() {
     let file = tcp.pcap();
     let (_, summary) = read_all(&file);
     assert_eq!(summary.cut_packets, 0);
-    // The first packet's length on the wire.
+    // Length of the first packet on the wire.
     let mut cut = file.clone();
     cut[24 + 12..24 + 16].copy_from_slice(&2000_u32.to_le_bytes());
     let (_, summary) = read_all(&cut);

@@ -1,4 +1,4 @@
-//! Connections that are not there whole, are something else, or are too many.
+//! Tests connections that are incomplete, not gRPC, or too many.
 
 use thalweg_inspect::capture::{CaptureError, End, Limits, is_capture, read};
 
@@ -14,7 +14,7 @@ fn what_is_lost_of_a_direction_is_said_and_the_other_goes_on() {
         packets.remove(index);
         read_all(&pcap(Link::Ethernet, &packets))
     };
-    // The second packet of the client's: the third call's head, and a message of the second one.
+    // The client's second packet: headers of the third call, and a message of the second.
     let (calls, summary) = without(4);
     assert_eq!((summary.gaps, summary.http2), (1, 1));
     assert_eq!(
@@ -29,7 +29,7 @@ fn what_is_lost_of_a_direction_is_said_and_the_other_goes_on() {
     assert_eq!(notes(0), [""; 0]);
     assert_eq!(notes(1), ["the response ended before the request did, as far as the capture has it"]);
     assert_eq!(notes(2), ["the request's head is not in the capture"]);
-    // The first answers: what the second packet of the server's says cannot be known.
+    // The first responses: without them the server's second packet cannot be decoded.
     let (calls, summary) = without(3);
     assert_eq!(summary.gap_bytes > 0, summary.gaps == 1);
     assert_eq!(described(&calls)[0], r"1 shop.Orders/Get >\x08\x01 < None Disconnected ");
@@ -45,7 +45,7 @@ fn packets_that_were_cut_off_leave_a_gap() {
         let len = tcp.packets[last].1.len();
         tcp.packets[last].1.truncate(len - 4);
         let mut file = tcp.pcap();
-        // Its original length, behind its length.
+        // Original length, stored after the captured length.
         let before: usize = 24 + tcp.packets[..last].iter().map(|(_, bytes)| 16 + bytes.len()).sum::<usize>();
         file[before + 12..before + 16].copy_from_slice(&(len as u32).to_le_bytes());
         file
@@ -61,7 +61,7 @@ fn a_connection_that_began_before_the_capture_is_not_guessed_at() {
     let tcp = three_calls();
     let (calls, summary) = read_all(&pcap(Link::Ethernet, &tcp.packets[3..]));
     assert_eq!((calls.len(), summary.begun_before, summary.http2), (0, 1, 0));
-    // Without its handshake alone it is whole.
+    // Only the handshake is missing.
     let (calls, summary) = read_all(&pcap(Link::Ethernet, &tcp.packets[2..]));
     assert_eq!((described(&calls), summary.http2), (THREE.map(str::to_owned).to_vec(), 1));
 }
@@ -119,7 +119,7 @@ fn addresses_are_used_again_without_an_end_in_the_capture() {
 #[test]
 fn a_syn_that_is_sent_again_is_of_the_same_connection() {
     let mut tcp = three_calls();
-    // Right behind the first one, and once more when much has been said.
+    // Immediately after the first, and later among data.
     let syn = tcp.packets[0].1.clone();
     for place in [1, 5] {
         tcp.packets.insert(place, (tcp.packets[place].0, syn.clone()));
@@ -154,7 +154,7 @@ fn files_that_are_none_or_end_early_are_told_apart() {
     let (calls, summary) = read_all(&file[..file.len() - 100]);
     assert_eq!(summary.problem.as_deref(), Some("it ends in the middle of a packet"));
     assert_eq!(calls.len(), 3);
-    // One who has seen enough.
+    // Stops early.
     let mut seen = 0;
     read(&file[..], &Limits::default(), |_| {
         seen += 1;

@@ -1,4 +1,4 @@
-//! Captures, made packet by packet: one binary for all modules.
+//! Tests with generated captures, in one binary.
 
 mod calls;
 mod connections;

@@ -1,4 +1,4 @@
-//! Packets as a network leaves them, and files as nobody writes them.
+//! Tests with reordered and lost packets, and with corrupted files.
 
 use thalweg_inspect::capture::{Limits, read};
 
@@ -18,14 +18,14 @@ impl Random {
     }
 }
 
-/// The bytes of both directions in the order of [`three_calls`], as segments of any size, some of them sent again, with
-/// more or fewer bytes, and in another order than they were sent.
+/// Returns the traffic of [`three_calls`] in segments of random size, some retransmitted with other lengths, in random
+/// order.
 fn scrambled(random: &mut Random) -> Vec<Packet> {
     let whole = three_calls();
     let payloads: Vec<(usize, Vec<u8>)> = whole.packets[2..6]
         .iter()
         .zip([CLIENT, SERVER, CLIENT, SERVER])
-        // Behind the heads of Ethernet, IP and TCP.
+        // Skips the headers of Ethernet, IP and TCP.
         .map(|((_, packet), from)| (from, packet[54..].to_vec()))
         .collect();
     let mut tcp = Tcp::new();
@@ -40,7 +40,7 @@ fn scrambled(random: &mut Random) -> Vec<Packet> {
             tcp.send(from, &payload[at..at + len]);
             at += len;
             if random.below(3) == 0 {
-                // Again, from somewhere before to somewhere that has been sent.
+                // Retransmits an arbitrary range already sent.
                 let again = random.below(at);
                 let end = again + 1 + random.below(at - again);
                 tcp.sequences[from] = first.wrapping_add(again as u32);
@@ -130,7 +130,7 @@ fn no_file_makes_it_panic_or_hold_much() {
                 }
             }
             let mut kept = 0;
-            // A file whose head was changed may be none.
+            // A file with a corrupted header may be rejected.
             let _ = read(&changed[..], &limits, |call| {
                 let sides = call.request.messages.iter().chain(&call.response.messages);
                 kept = sides.map(|message| message.bytes.len()).sum();

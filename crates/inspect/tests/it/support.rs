@@ -1,4 +1,4 @@
-//! What a capture is made of: packets around TCP segments around HTTP/2.
+//! Builds captures: packets with TCP segments with HTTP/2.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use thalweg_http2::hpack::Encoder;
 use thalweg_http2::{Block, FieldList, Indexing, StreamId};
 use thalweg_inspect::capture::{Call, Limits, Summary, read};
 
-/// Link types, as both formats number them.
+/// Link types, numbered as in both formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
     Null = 0,
@@ -19,17 +19,17 @@ pub(crate) enum Link {
     CookedV2 = 276,
 }
 
-/// A packet and when it was seen, in µs since 1970.
+/// A packet with its time in µs since 1970.
 pub(crate) type Packet = (u64, Vec<u8>);
 
 pub(crate) const BEGAN_US: u64 = 1_700_000_000_000_000;
 
-/// A TCP connection whose packets are made one after the other, 1 ms apart.
+/// A TCP connection whose packets are 1 ms apart.
 #[derive(Debug)]
 pub(crate) struct Tcp {
     pub(crate) link: Link,
     pub(crate) ends: [SocketAddr; 2],
-    /// What each end says next.
+    /// Next sequence number of each end.
     pub(crate) sequences: [u32; 2],
     pub(crate) packets: Vec<Packet>,
     pub(crate) now_us: u64,
@@ -45,7 +45,7 @@ impl Tcp {
 
     pub(crate) fn between(client: &str, server: &str) -> Self {
         let ends = [client.parse().unwrap(), server.parse().unwrap()];
-        // The client's numbers wrap around.
+        // The client's sequence numbers wrap.
         Self {
             link: Link::Ethernet,
             ends,
@@ -80,7 +80,7 @@ impl Tcp {
         self
     }
 
-    /// A packet with the end's next number; that stays.
+    /// Adds a packet with the end's next sequence number, which is not advanced.
     pub(crate) fn segment(
         &mut self,
         from: usize,
@@ -127,7 +127,7 @@ impl Tcp {
     }
 }
 
-/// A file of pcap.
+/// Returns a pcap file.
 pub(crate) fn pcap(link: Link, packets: &[Packet]) -> Vec<u8> {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 262_144, link as u32] {
@@ -143,7 +143,7 @@ pub(crate) fn pcap(link: Link, packets: &[Packet]) -> Vec<u8> {
     file
 }
 
-/// A file of pcapng, in the order of the highest byte first, with nanoseconds.
+/// Returns a big-endian pcapng file with nanoseconds.
 pub(crate) fn pcapng(link: Link, packets: &[Packet]) -> Vec<u8> {
     fn block(kind: u32, body: &[u8], file: &mut Vec<u8>) {
         let len = (12 + body.len().next_multiple_of(4)) as u32;
@@ -172,7 +172,7 @@ pub(crate) fn pcapng(link: Link, packets: &[Packet]) -> Vec<u8> {
     file
 }
 
-/// What one end of HTTP/2 says.
+/// Output of one HTTP/2 end.
 pub(crate) struct Speaker {
     encoder: Encoder,
     pub(crate) wire: Vec<u8>,
@@ -191,7 +191,7 @@ impl Speaker {
         Self { encoder: Encoder::new(), wire }
     }
 
-    /// What has been said since.
+    /// Removes and returns the bytes written so far.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.wire)
     }
@@ -243,14 +243,14 @@ impl Speaker {
     }
 }
 
-/// Three calls on a connection, interleaved: an echo, a stream, and one that fails.
+/// Returns a connection with three interleaved calls: an echo, a stream, and a failed call.
 pub(crate) fn three_calls() -> Tcp {
     let mut tcp = Tcp::new();
     talk(&mut tcp);
     tcp
 }
 
-/// The same on a connection of anybody's.
+/// Sends the calls of [`three_calls`] over a connection.
 pub(crate) fn talk(tcp: &mut Tcp) {
     let (mut client, mut server) = (Speaker::client(), Speaker::server());
     tcp.open();
@@ -288,7 +288,7 @@ pub(crate) fn read_within(file: &[u8], limits: &Limits) -> (Vec<Call>, Summary) 
     (calls, summary.unwrap())
 }
 
-/// What is known of each call, without its times.
+/// Describes each call without times.
 pub(crate) fn described(calls: &[Call]) -> Vec<String> {
     let messages = |side: &thalweg_inspect::capture::Side| {
         let texts: Vec<String> =
@@ -314,7 +314,7 @@ pub(crate) fn described(calls: &[Call]) -> Vec<String> {
     described
 }
 
-/// What [`three_calls`] has.
+/// Description of the calls of [`three_calls`].
 pub(crate) const THREE: [&str; 3] = [
     r"1 shop.Orders/Get >\x08\x01 <\x08\x02 Some(0) Trailers ",
     "3 shop.Orders/Watch >abc,def <first,second Some(0) Trailers ",

@@ -1,4 +1,4 @@
-//! TLS connections with the secrets of a key log: records of rustls's own client and server.
+//! Tests decryption with key logs of rustls clients and servers.
 
 use std::fmt::{self, Write as _};
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use thalweg_inspect::capture::{Call, KeyLog, Limits, Summary, read_with_keys};
 
 use crate::support::{CLIENT, SERVER, Speaker, Tcp, described, read_all};
 
-/// Lines of a key log, as they are written.
+/// Collects the lines of a key log.
 #[derive(Default)]
 struct Lines(Mutex<String>);
 
@@ -38,7 +38,7 @@ impl Log for Lines {
     }
 }
 
-/// Both ends of a connection, and the packets between them.
+/// Both ends of a TLS connection, and its packets.
 struct Pair {
     tcp: Tcp,
     ends: [Connection; 2],
@@ -79,7 +79,7 @@ impl Pair {
         pair
     }
 
-    /// Sends what each end has to say, until neither has more.
+    /// Transfers data until both ends are idle.
     fn exchange(&mut self) {
         loop {
             let mut has_moved = false;
@@ -88,7 +88,7 @@ impl Pair {
                 while self.ends[from].wants_write() {
                     self.ends[from].write_tls(&mut bytes).unwrap();
                 }
-                // Segments end anywhere.
+                // Segments end at arbitrary places.
                 for piece in bytes.chunks(1000) {
                     has_moved = true;
                     self.tcp.send(from, piece);
@@ -96,7 +96,7 @@ impl Pair {
                     while !rest.is_empty() {
                         self.ends[1 - from].read_tls(&mut rest).unwrap();
                         self.ends[1 - from].process_new_packets().unwrap();
-                        // Its buffer is small. With nothing in it reading would block.
+                        // Empties the small receive buffer. The error when it is empty is ignored.
                         let _ = self.ends[1 - from].reader().read_to_end(&mut Vec::new());
                     }
                 }
@@ -112,7 +112,7 @@ impl Pair {
         self.exchange();
     }
 
-    /// A call whose response is longer than a record.
+    /// Makes a call with a response longer than a record. Returns its description.
     fn call(&mut self) -> String {
         let (mut client, mut server) = (Speaker::client(), Speaker::server());
         client.request(1, "/shop.Orders/Get").message(1, b"\x08\x01", true);
@@ -152,7 +152,7 @@ impl Pair {
 #[test]
 fn each_cipher_suite_is_opened() {
     for suite in aws_lc_rs::ALL_CIPHER_SUITES.iter().copied() {
-        // The certificate's key is ECDSA.
+        // The certificate has an ECDSA key.
         if suite.tls13().is_none() && format!("{:?}", suite.suite()).contains("RSA") {
             continue;
         }
@@ -172,7 +172,7 @@ fn without_its_secrets_a_connection_is_counted() {
     let (calls, summary) = read_all(&pair.tcp.pcap());
     assert!(calls.is_empty());
     assert_eq!((summary.tls, summary.http2, summary.tls_closed), (1, 0, None));
-    // Those of the handshake alone are not enough, and wrong ones open nothing.
+    // Handshake secrets are not sufficient, and wrong secrets decrypt nothing.
     let log = pair.log();
     let handshake: Vec<&str> = log.lines().filter(|line| line.contains("HANDSHAKE")).collect();
     let handshake = handshake.join("\n");

@@ -1,6 +1,6 @@
-//! The messages of a handshake that change how records are read.
+//! Handshake messages that affect record decryption.
 
-/// A message that changes how records are read.
+/// A message that affects record decryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message {
     ClientHello { random: [u8; 32] },
@@ -10,7 +10,7 @@ pub(super) enum Message {
     Other,
 }
 
-/// The handshake messages of one side.
+/// Handshake messages of one side.
 #[derive(Debug, Default)]
 pub(super) struct Handshake {
     pending: Vec<u8>,
@@ -18,9 +18,9 @@ pub(super) struct Handshake {
 
 /// Type and length.
 const HEAD_LEN: usize = 4;
-/// Longer ones are not kept; a chain of certificates is a few KiB.
+/// Maximum bytes kept. A certificate chain has a few KiB.
 const LEN_MAX: usize = 256 << 10;
-/// SHA-256 of "HelloRetryRequest" in place of a random (RFC 8446 §4.1.3).
+/// SHA-256 of "HelloRetryRequest", sent in place of a random (RFC 8446 §4.1.3).
 const RETRY_REQUEST: [u8; 32] = [
     0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2,
     0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
@@ -63,7 +63,7 @@ fn server_hello(body: &[u8]) -> Option<Message> {
     let rest = body.get(34..)?;
     let rest = rest.get(1 + usize::from(*rest.first()?)..)?;
     let (suite, rest) = rest.split_first_chunk::<2>()?;
-    // Behind the method of compression, and the length of all extensions.
+    // Skips the compression method and the length of extensions.
     let mut extensions = rest.get(3..).unwrap_or_default();
     let mut is_1_3 = false;
     while let Some(([k0, k1, l0, l1], rest)) = extensions.split_first_chunk::<4>() {

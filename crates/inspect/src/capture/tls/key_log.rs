@@ -1,18 +1,18 @@
-//! Secrets of TLS connections, as `SSLKEYLOGFILE` has them.
+//! Secrets of TLS connections in `SSLKEYLOGFILE` format.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use thiserror::Error;
 
-/// Secrets of TLS connections, by the random of each one's ClientHello.
+/// Secrets of TLS connections, by the random of their ClientHello.
 ///
-/// Clients and servers write them to the file that the environment variable `SSLKEYLOGFILE` names: browsers, curl,
-/// OpenSSL, Go and rustls, if the program lets them.
+/// Clients and servers write them to the file named by the environment variable `SSLKEYLOGFILE`: browsers, curl, and
+/// programs with OpenSSL, Go or rustls that enable it.
 #[derive(Clone, Debug, Default)]
 pub struct KeyLog(Arc<HashMap<[u8; 32], Secrets>>);
 
-/// The secrets of one connection.
+/// Secrets of one connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Secrets {
     /// The master secret of TLS 1.2.
@@ -23,7 +23,7 @@ pub(super) struct Secrets {
     pub(super) server_traffic: Option<Vec<u8>>,
 }
 
-/// A text that is no key log.
+/// Error for an invalid key log.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {what}")]
 pub struct KeyLogError {
@@ -32,12 +32,12 @@ pub struct KeyLogError {
 }
 
 impl KeyLog {
-    /// Reads lines of `LABEL RANDOM SECRET`, the last two in hex. Labels that are not needed are ignored, and so are
-    /// comments, which begin with `#`.
+    /// Parses lines of `LABEL RANDOM SECRET`, the last two in hex. Ignores other labels and comments, which start with
+    /// `#`.
     ///
     /// # Errors
     ///
-    /// For a line that is not of that form.
+    /// Returns an error for a malformed line.
     pub fn parse(text: &str) -> Result<Self, KeyLogError> {
         let mut secrets: HashMap<[u8; 32], Secrets> = HashMap::new();
         for (index, line) in text.lines().enumerate() {
@@ -48,7 +48,7 @@ impl KeyLog {
                 return Err(error("expected a label, a random and a secret"));
             };
             let secret = hex(secret).ok_or_else(|| error("the secret is not hex"))?;
-            // `RSA` lines, of old key exchanges, have something shorter here.
+            // `RSA` lines of old key exchanges have a shorter value here.
             let random = hex(random).and_then(|random| <[u8; 32]>::try_from(random).ok());
             let Some(random) = random else { return Err(error("the random is not 32 bytes in hex")) };
             let known = secrets.entry(random).or_default();
@@ -65,7 +65,7 @@ impl KeyLog {
         Ok(Self(Arc::new(secrets)))
     }
 
-    /// Whether it has no secrets.
+    /// Returns whether there are no secrets.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,44 +1,44 @@
-//! The keys of one direction: derived from a secret, and used to open records.
+//! Keys of one direction: derivation and record decryption.
 
 use aws_lc_rs::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::{hkdf, hmac};
 
 use super::suite::{Cipher, Suite};
 
-/// Type, version and length of a record.
+/// Length of a record header: type, version and length.
 pub(super) const RECORD_HEAD_LEN: usize = 5;
-/// AES-GCM of TLS 1.2: the part of the nonce that is secret, and the one in each record (RFC 5288 §3).
+/// AES-GCM of TLS 1.2: length of the secret part of the nonce. The rest is in each record (RFC 5288 §3).
 const SALT_LEN: usize = 4;
 const EXPLICIT_LEN: usize = NONCE_LEN - SALT_LEN;
 const TAG_LEN: usize = 16;
 
-/// The keys of one direction.
+/// Keys of one direction.
 #[derive(Debug)]
 pub(super) struct Keys {
     suite: Suite,
     key: LessSafeKey,
-    /// The whole nonce's, or of AES-GCM in TLS 1.2 its secret part.
+    /// For the whole nonce; in AES-GCM of TLS 1.2 its secret part.
     iv: Vec<u8>,
     sequence: u64,
-    /// The traffic secret of TLS 1.3, which later keys come from.
+    /// TLS 1.3 traffic secret, from which updated keys are derived.
     secret: Vec<u8>,
 }
 
 impl Keys {
-    /// Derives the keys of TLS 1.3 from a traffic secret (RFC 8446 §7.3).
+    /// Derives TLS 1.3 keys from a traffic secret (RFC 8446 §7.3).
     pub(super) fn of_secret(suite: Suite, secret: &[u8]) -> Option<Self> {
         let key = expand_label(suite, secret, b"key", suite.cipher.algorithm().key_len())?;
         let iv = expand_label(suite, secret, b"iv", NONCE_LEN)?;
         Self::new(suite, &key, iv, secret.to_vec())
     }
 
-    /// The keys after a KeyUpdate (RFC 8446 §7.2).
+    /// Derives the keys after a KeyUpdate (RFC 8446 §7.2).
     pub(super) fn updated(&self) -> Option<Self> {
         let secret = expand_label(self.suite, &self.secret, b"traffic upd", self.suite.hash.len())?;
         Self::of_secret(self.suite, &secret)
     }
 
-    /// Derives the keys of TLS 1.2, the client's and the server's (RFC 5246 §6.3).
+    /// Derives the TLS 1.2 keys of client and server (RFC 5246 §6.3).
     pub(super) fn of_master(
         suite: Suite,
         master: &[u8],
@@ -66,7 +66,7 @@ impl Keys {
         Some(Self { suite, key, iv, sequence: 0, secret })
     }
 
-    /// The type and the bytes in a record. None if the keys are not its own.
+    /// Decrypts a record. Returns its type and bytes, or `None` if the keys do not match.
     pub(super) fn open(&mut self, record: &[u8], is_1_3: bool) -> Option<(u8, Vec<u8>)> {
         let (head, sealed) = record.split_first_chunk::<RECORD_HEAD_LEN>()?;
         let sequence = self.sequence.to_be_bytes();
@@ -84,7 +84,7 @@ impl Keys {
         let aad = if is_1_3 {
             head.to_vec()
         } else {
-            // RFC 5246 §6.2.3.3, with the length of what is in it.
+            // RFC 5246 §6.2.3.3, with the plaintext length.
             let len = (sealed.len().checked_sub(TAG_LEN)? as u16).to_be_bytes();
             [&sequence[..], &head[..3], &len].concat()
         };
@@ -96,7 +96,7 @@ impl Keys {
         if !is_1_3 {
             return Some((head[0], bytes));
         }
-        // The type is the last byte that is not padding (RFC 8446 §5.4).
+        // The type is the last byte before padding (RFC 8446 §5.4).
         let end = bytes.iter().rposition(|byte| *byte != 0)?;
         let kind = bytes[end];
         bytes.truncate(end);
@@ -122,7 +122,7 @@ fn expand_label(suite: Suite, secret: &[u8], label: &[u8], len: usize) -> Option
     Some(out)
 }
 
-/// The pseudorandom function of TLS 1.2 (RFC 5246 §5): `seed` begins with the label.
+/// TLS 1.2 PRF (RFC 5246 §5). `seed` starts with the label.
 fn p_hash(suite: Suite, secret: &[u8], seed: &[u8], len: usize) -> Vec<u8> {
     let key = hmac::Key::new(suite.hash.hmac(), secret);
     let mut out = Vec::new();

@@ -1,8 +1,8 @@
-//! Cipher suites.
+//! TLS cipher suites.
 
 use aws_lc_rs::{aead, hkdf, hmac};
 
-/// A cipher suite, as far as records need it.
+/// The parts of a cipher suite that record decryption needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Suite {
     pub(super) cipher: Cipher,
@@ -23,7 +23,7 @@ pub(super) enum Hash {
 }
 
 impl Suite {
-    /// By its number (IANA's TLS Cipher Suites): those of TLS 1.3, and those of 1.2 with an AEAD.
+    /// Looks up a suite by number (IANA TLS Cipher Suites): TLS 1.3, and TLS 1.2 with AEAD.
     pub(super) fn of(number: u16) -> Option<Self> {
         let (cipher, hash) = match number {
             0x1301 | 0x009c | 0x009e | 0xc02b | 0xc02f => (Cipher::Aes128Gcm, Hash::Sha256),
