@@ -1,4 +1,4 @@
-//! A call of any method, from its requests to its status.
+//! Calls any method, from requests to status.
 
 use std::pin::pin;
 
@@ -9,7 +9,7 @@ use thalweg::{CallOptions, Channel, Method, Raw, Request, Status};
 use crate::called::Called;
 use crate::requests::{RequestError, RequestSource};
 
-/// How a call ended.
+/// Outcome of a call.
 #[derive(Debug)]
 pub struct Outcome {
     /// Metadata of the response.
@@ -20,7 +20,7 @@ pub struct Outcome {
     pub status: Status,
 }
 
-/// Something of the response has arrived.
+/// A received part of the response.
 #[derive(Debug)]
 pub enum Received {
     /// Its headers.
@@ -32,12 +32,12 @@ pub enum Received {
 }
 
 impl Called {
-    /// Makes a call, whatever its type. Calls `sent` for each request that is sent, and with `None` at their end. Calls
-    /// `received` for what arrives.
+    /// Makes a call of any type. Calls `sent` for each request sent, and with `None` after the last. Calls `received`
+    /// for each received part.
     ///
     /// # Errors
     ///
-    /// Returns an error for an invalid request, and the first one of `received`.
+    /// Returns an error for an invalid request, and the first error of `received`.
     pub async fn call<E: From<RequestError>>(
         &self,
         channel: &Channel,
@@ -66,7 +66,7 @@ impl Called {
         }
     }
 
-    /// All four types of call are the same on the wire, but for how many messages go each way.
+    /// Makes the call as bidirectional streaming: call types differ on the wire only in the number of messages.
     async fn exchange<E: From<RequestError>>(
         &self,
         channel: &Channel,
@@ -110,7 +110,7 @@ impl Called {
     }
 }
 
-/// The status of a call that did not end with OK has its trailers.
+/// Returns the outcome of a failed call, whose trailers are in the status.
 fn failed(head: MetadataMap, status: Status) -> Outcome {
     Outcome { head, trailers: status.metadata().clone(), status }
 }

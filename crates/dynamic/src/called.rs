@@ -1,4 +1,4 @@
-//! A method by its descriptor.
+//! Looks up methods by their descriptors.
 
 use thalweg_protobuf::Schema;
 use thalweg_protobuf::json::{self, ParseOptions};
@@ -14,24 +14,24 @@ use crate::texts::MessageFormat;
 /// A method that can be called.
 #[derive(Clone, Debug)]
 pub struct Called {
-    /// Declares the types of requests and responses.
+    /// Types of requests and responses.
     pub schema: Schema,
     /// `/package.Service/Method`.
     pub path: String,
-    /// Full name of the request's type.
+    /// Full name of the request type.
     pub request_type: String,
-    /// Full name of the response's type.
+    /// Full name of the response type.
     pub response_type: String,
-    /// Whether it takes a stream of requests.
+    /// Whether the method takes a stream of requests.
     pub is_client_streaming: bool,
-    /// Whether it returns a stream of responses.
+    /// Whether the method returns a stream of responses.
     pub is_server_streaming: bool,
 }
 
-/// Why a method cannot be called.
+/// Error of looking up a method or symbol.
 #[derive(Debug, thiserror::Error)]
 pub enum LookUpError {
-    /// The server does not answer reflection.
+    /// Reflection failed.
     #[error(transparent)]
     Reflection(#[from] ReflectionError),
     /// Reflection lists the service, but does not describe it.
@@ -46,10 +46,10 @@ pub enum LookUpError {
 }
 
 impl Called {
-    /// Returns the names and values that templates may use, by ghz's names.
+    /// Returns names and values for templates, named as in ghz.
     pub fn constants(&self) -> Vec<(&'static str, String)> {
         let last = |name: &str, separator| name.rsplit(separator).next().unwrap_or_default().to_owned();
-        // A path is `/package.Service/Method`.
+        // The path is `/package.Service/Method`.
         let full_name = self.path.trim_start_matches('/').replace('/', ".");
         let service = full_name.rsplit_once('.').map_or("", |(service, _)| service);
         vec![
@@ -68,11 +68,11 @@ impl Called {
         matches!(&*self.request_type, "google.protobuf.ListValue" | "google.protobuf.Value")
     }
 
-    /// Encodes a request. Binary requests are not checked.
+    /// Encodes a request. Binary requests are not validated.
     ///
     /// # Errors
     ///
-    /// Returns an error for a request of another type, or one that lacks a field that proto2 requires.
+    /// Returns an error if the request does not match the type or lacks a field that proto2 requires.
     pub fn encoded(
         &self,
         format: MessageFormat,
@@ -92,7 +92,7 @@ impl Called {
         Ok(wire)
     }
 
-    /// Encodes a message without fields.
+    /// Encodes an empty message.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl Called {
     }
 }
 
-/// Looks a method up.
+/// Looks up a method.
 ///
 /// # Errors
 ///
@@ -138,7 +138,7 @@ pub(crate) async fn no_service(catalogue: &mut Catalogue, name: &str) -> LookUpE
     LookUpError::Unknown(format!("unknown service `{name}`{near}{}", of_files(catalogue)))
 }
 
-/// Returns a hint at other files for an unknown name, if descriptors come from files.
+/// Returns a hint at other files, if descriptors come from files.
 pub(crate) fn of_files(catalogue: &Catalogue) -> &'static str {
     match catalogue {
         Catalogue::Files { .. } => "; another --proto or --protoset may declare it",

@@ -1,29 +1,29 @@
-//! What can be called: from files, or from the server.
+//! Sources of descriptors: files or server reflection.
 
 use thalweg_protobuf::Schema;
 
 use crate::reflection::{Reflection, ReflectionError};
 
-/// Descriptors, wherever they come from.
+/// Descriptors of services and types.
 #[derive(Debug)]
 pub enum Catalogue {
-    /// From files: all of them are there.
+    /// Complete descriptors from files.
     Files {
-        /// What they declare.
+        /// Declared services and types.
         schema: Schema,
-        /// A `google.protobuf.FileDescriptorSet`, encoded.
+        /// Encoded `google.protobuf.FileDescriptorSet`.
         set: Vec<u8>,
     },
-    /// From the server: they are fetched when something is asked for.
+    /// Descriptors from a server, fetched on demand.
     Server(Box<Reflection>),
 }
 
 impl Catalogue {
-    /// The full names of all services, by the alphabet.
+    /// Returns the full names of all services in alphabetical order.
     ///
     /// # Errors
     ///
-    /// If the server does not say.
+    /// Returns an error if reflection fails.
     pub async fn services(&mut self) -> Result<Vec<String>, ReflectionError> {
         let mut names = match self {
             Self::Files { schema, .. } => {
@@ -36,11 +36,12 @@ impl Catalogue {
         Ok(names)
     }
 
-    /// A schema that has `symbol`, the full name of a service, message, enum, extension or method, if there is one.
+    /// Returns a schema with `symbol`, the full name of a service, message, enum, extension or method, or `None` if
+    /// unknown.
     ///
     /// # Errors
     ///
-    /// If the server does not say.
+    /// Returns an error if reflection fails.
     pub async fn schema_of(&mut self, symbol: &str) -> Result<Option<Schema>, ReflectionError> {
         match self {
             Self::Files { schema, .. } => Ok(declares(schema, symbol).then(|| schema.clone())),
@@ -48,7 +49,7 @@ impl Catalogue {
                 if reflection.fetch(symbol).await? {
                     return Ok(Some(reflection.schema()?));
                 }
-                // Some servers, such as grpcio's, do not know methods, but the service around one.
+                // Some servers, such as grpcio's, do not find methods, but the enclosing service.
                 let Some((outer, _)) = symbol.rsplit_once('.') else { return Ok(None) };
                 if !reflection.fetch(outer).await? {
                     return Ok(None);
@@ -59,12 +60,12 @@ impl Catalogue {
         }
     }
 
-    /// Whether there is `symbol`, the full name of a service, message, enum or extension. A server's descriptors of it
-    /// are fetched.
+    /// Returns whether `symbol` exists, the full name of a service, message, enum or extension. Fetches its descriptors
+    /// from a server.
     ///
     /// # Errors
     ///
-    /// If the server does not say.
+    /// Returns an error if reflection fails.
     pub async fn has(&mut self, symbol: &str) -> Result<bool, ReflectionError> {
         match self {
             Self::Files { schema, .. } => Ok(declares(schema, symbol)),
@@ -72,7 +73,7 @@ impl Catalogue {
         }
     }
 
-    /// All descriptors that are there by now, as an encoded `google.protobuf.FileDescriptorSet`.
+    /// Returns all descriptors known so far as an encoded `google.protobuf.FileDescriptorSet`.
     pub fn descriptor_set(&self) -> Vec<u8> {
         match self {
             Self::Files { set, .. } => set.clone(),

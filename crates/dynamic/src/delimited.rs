@@ -1,8 +1,8 @@
-//! Messages one behind the other, each with its length before it as a varint.
+//! Delimited messages: each is preceded by its length as a varint.
 
 use std::io::{self, Read};
 
-/// Why there is no message.
+/// Error of reading a message.
 #[derive(Debug)]
 pub enum Fault {
     /// The message is invalid.
@@ -13,11 +13,11 @@ pub enum Fault {
 
 const CUT_OFF: Fault = Fault::Wrong("is cut off");
 
-/// Reads the next message; `None` at the end.
+/// Reads the next message. Returns `None` at the end.
 ///
 /// # Errors
 ///
-/// Returns an error for a truncated message, and if the input cannot be read.
+/// Returns an error for a truncated message, or if the input cannot be read.
 pub fn next(input: &mut dyn Read) -> Result<Option<Vec<u8>>, Fault> {
     let mut length = 0_u64;
     for shift in (0..).step_by(7) {

@@ -1,4 +1,4 @@
-//! Lists names, declarations (in `.proto` syntax) and request templates of a catalogue.
+//! Lists names and prints declarations (in `.proto` syntax) and request templates.
 
 use thalweg_protobuf::{Field, Kind, MessageType, Oneof, Schema};
 use thalweg_protobuf_text::declarations::Declarations;
@@ -7,14 +7,14 @@ use crate::called::{LookUpError, no_service, of_files};
 use crate::catalogue::Catalogue;
 use crate::near::listed;
 
-/// Messages within one another of a template: deeper ones are empty, as those that hold themselves must be.
+/// Maximum nesting of messages in a template. Deeper messages are empty, which also ends recursive types.
 const TEMPLATE_DEPTH: usize = 3;
 
 /// Returns the names of the services, or of the methods of one.
 ///
 /// # Errors
 ///
-/// Returns an error for an unknown service, and if reflection fails.
+/// Returns an error for an unknown service, or if reflection fails.
 pub async fn list(catalogue: &mut Catalogue, service: Option<&str>) -> Result<Vec<String>, LookUpError> {
     let Some(name) = service else { return Ok(catalogue.services().await?) };
     let schema = catalogue.schema_of(name).await?;
@@ -24,12 +24,12 @@ pub async fn list(catalogue: &mut Catalogue, service: Option<&str>) -> Result<Ve
     Ok(service.methods().map(|method| method.path().trim_start_matches('/').to_owned()).collect())
 }
 
-/// Returns the declaration of a symbol or, with `is_template`, a request with all fields of a message. Without a
-/// symbol, returns the declarations of all services.
+/// Returns the declaration of a symbol or, with `is_template`, a request with all fields. Without a symbol, returns the
+/// declarations of all services.
 ///
 /// # Errors
 ///
-/// Returns an error for an unknown symbol, and if reflection fails.
+/// Returns an error for an unknown symbol, or if reflection fails.
 pub async fn describe(
     catalogue: &mut Catalogue,
     symbol: Option<&str>,
@@ -44,7 +44,7 @@ pub async fn describe(
         let texts: Vec<String> = services.iter().filter_map(|name| headed(&declarations, name)).collect();
         return Ok(texts.join("\n"));
     };
-    // gRPC's reflection knows methods by `package.Service.Method`.
+    // Reflection names methods `package.Service.Method`.
     let symbol = symbol.replace('/', ".");
     let Some(schema) = catalogue.schema_of(&symbol).await? else {
         let known = catalogue.services().await.unwrap_or_default();
@@ -62,7 +62,7 @@ pub async fn describe(
     text.ok_or_else(|| LookUpError::Unknown(format!("`{symbol}` is not a service, method or type")))
 }
 
-/// The declaration of a symbol, and of a method its types, too.
+/// Returns the declaration of a symbol. For a method it includes the declarations of its types.
 fn declaration(declarations: &Declarations, schema: &Schema, symbol: &str) -> Option<String> {
     let mut text = headed(declarations, symbol)?;
     let method = symbol.rsplit_once('.').and_then(|(service, name)| schema.service(service)?.method(name));
@@ -76,13 +76,13 @@ fn declaration(declarations: &Declarations, schema: &Schema, symbol: &str) -> Op
     Some(text)
 }
 
-/// A declaration below a comment that has its full name and file.
+/// Returns a declaration below a comment with its full name and file.
 fn headed(declarations: &Declarations, symbol: &str) -> Option<String> {
     let (file, text) = (declarations.file_of(symbol)?, declarations.get(symbol)?);
     Some(format!("// {symbol}, declared in {file}\n{text}"))
 }
 
-/// A request with all fields of a message, or of the request of a method.
+/// Returns a request with all fields of a message or of a method's request.
 fn template(schema: &Schema, symbol: &str) -> Option<String> {
     let of_method = || {
         let (service, method) = symbol.rsplit_once('.')?;
@@ -92,8 +92,7 @@ fn template(schema: &Schema, symbol: &str) -> Option<String> {
     Some(template_of(message, TEMPLATE_DEPTH, 0))
 }
 
-/// JSON with all fields of a message, as they are declared, one element in each list and map; of a oneof its first
-/// member.
+/// Returns JSON with all fields in order of declaration. Lists and maps have one element, oneofs their first member.
 fn template_of(message: MessageType<'_>, depth: usize, indent: usize) -> String {
     if let Some(text) = well_known(message.full_name()) {
         return text.to_owned();
@@ -105,7 +104,7 @@ fn template_of(message: MessageType<'_>, depth: usize, indent: usize) -> String 
     let mut members = Vec::new();
     for field in message.fields() {
         if let Some(oneof) = field.oneof() {
-            // One of them: the first.
+            // Only the first member of a oneof.
             if seen.contains(&oneof) {
                 continue;
             }
@@ -146,10 +145,10 @@ fn value_of(field: Field<'_>, depth: usize, indent: usize) -> String {
     .to_owned()
 }
 
-/// What types that have a JSON of their own look like.
+/// Returns the template of a type with special JSON.
 fn well_known(name: &str) -> Option<&'static str> {
     Some(match name {
-        // Of which type, only its user knows.
+        // The content type is unknown.
         "google.protobuf.Any" | "google.protobuf.Struct" => "{}",
         "google.protobuf.Timestamp" => "\"1970-01-01T00:00:00Z\"",
         "google.protobuf.Duration" => "\"0s\"",

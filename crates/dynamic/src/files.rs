@@ -6,53 +6,53 @@ use std::{fs, io};
 use thalweg_protobuf::sources::{Compiler, Disk, FolderError, Folders, SourceError};
 use thalweg_protobuf::{Schema, SchemaError};
 
-/// Why files make no schema.
+/// Error of loading descriptors.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
-    /// A file is not there, or not readable.
+    /// A file does not exist or is not readable.
     #[error("cannot read {}: {error}", .file.display())]
     Read {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// Why.
+        /// The I/O error.
         error: io::Error,
     },
-    /// A path that Protobuf's names of files cannot have.
+    /// A path that is not UTF-8, as Protobuf file names must be.
     #[error("{}: not a UTF-8 file name", .0.display())]
     Name(PathBuf),
-    /// The text of a `.proto` file is not right.
+    /// A `.proto` file is invalid.
     #[error("{0}")]
     Source(SourceError),
-    /// A descriptor set in place of a `.proto` file.
+    /// A descriptor set was given instead of a `.proto` file.
     #[error("{file} is a descriptor set, not a .proto file; use --protoset {file}", file = .0.display())]
     DescriptorSet(PathBuf),
-    /// The descriptors contradict each other.
+    /// The descriptors are inconsistent.
     #[error("{}: {error}", .file.display())]
     Schema {
-        /// Of which file.
+        /// The file.
         file: PathBuf,
-        /// How.
+        /// The inconsistency.
         error: Box<SchemaError>,
     },
 }
 
-/// What `.proto` files or descriptor sets declare.
+/// Declarations of `.proto` files or descriptor sets.
 #[derive(Debug)]
 pub struct Compiled {
-    /// The descriptors of the files and all that they import.
+    /// Descriptors of the files and their imports.
     pub schema: Schema,
-    /// A `google.protobuf.FileDescriptorSet`, encoded.
+    /// Encoded `google.protobuf.FileDescriptorSet`.
     pub set: Vec<u8>,
 }
 
-/// Compiles `.proto` files. What they import is looked for in `import_paths`, then beside the files, then in the
-/// current directory. A file of `protos` that is not there is looked for in the same places.
+/// Compiles `.proto` files. Imports are searched in `import_paths`, the files' folders and the current directory. Files
+/// of `protos` that do not exist are searched there too.
 ///
 /// # Errors
 ///
-/// For files that are not there or not right.
+/// Returns an error for missing or invalid files.
 pub fn compile(protos: &[PathBuf], import_paths: &[PathBuf]) -> Result<Compiled, FilesError> {
-    // A parser of sources would take it for a source full of mistakes. Its first field is 1, a message.
+    // Detected here, because the source parser would report many errors. The first field of a set is 1, a message.
     let is_set = |bytes: &[u8]| bytes.starts_with(&[0x0a]) && Schema::from_descriptor_set(bytes).is_ok();
     if let Some(set) = protos.iter().find(|proto| fs::read(proto).is_ok_and(|bytes| is_set(&bytes))) {
         return Err(FilesError::DescriptorSet(set.clone()));
@@ -71,15 +71,15 @@ pub fn compile(protos: &[PathBuf], import_paths: &[PathBuf]) -> Result<Compiled,
     Compiled::of(set, protos)
 }
 
-/// Reads descriptor sets, as `protoc --include_imports -o FILE` writes them.
+/// Reads descriptor sets in the format of `protoc --include_imports -o FILE`.
 ///
 /// # Errors
 ///
-/// For files that are not there or not right.
+/// Returns an error for missing or invalid files.
 pub fn descriptor_sets(files: &[PathBuf]) -> Result<Compiled, FilesError> {
     let mut set = Vec::new();
     for file in files {
-        // Sets one behind the other are one set of all their files.
+        // Concatenated sets form one set of all their files.
         let bytes = fs::read(file).map_err(|error| FilesError::Read { file: file.clone(), error })?;
         set.extend(bytes);
     }
@@ -98,7 +98,7 @@ impl Compiled {
 
 const DISK: Disk = Disk { read: |path| fs::read(path), canonicalize: |path| fs::canonicalize(path) };
 
-/// The name under which others would import a file. Where it is in none of the folders its own becomes one.
+/// Returns the import name of a file. If it is outside all folders, its own is added.
 fn name_in(path: &Path, folders: &mut Folders) -> Result<String, FilesError> {
     let named = match folders.name(path) {
         Err(FolderError::Outside) => {

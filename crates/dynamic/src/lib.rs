@@ -1,11 +1,11 @@
-//! Services and methods that are known at run time only.
+//! Services and methods known only at run time.
 //!
 //! Descriptors come from `.proto` files and descriptor sets ([`files`]), or from server reflection ([`Reflection`]). A
 //! [`Catalogue`] lists services and returns a [`Schema`](thalweg_protobuf::Schema) with the requested ones.
-//! [`MethodName`] parses `package.Service/Method`, and [`look_up`] returns the method it names, to be
-//! [called](Called::call). [`list`] and [`describe`] show what there is, and [`completions`] completes names.
+//! [`MethodName`] parses `package.Service/Method`, and [`look_up`] finds the method for a [call](Called::call).
+//! [`list`] and [`describe`] show services and types, and [`completions`] completes names.
 //!
-//! [`texts`], [`delimited`] and [`metadata`] read messages and metadata as people and pipes write them.
+//! [`texts`], [`delimited`] and [`metadata`] parse messages and metadata from text and pipes.
 //!
 //! ```
 //! use thalweg_dynamic::{Catalogue, MethodName};

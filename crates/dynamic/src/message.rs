@@ -1,15 +1,15 @@
-//! The message type that is meant.
+//! Finds the message type to use.
 
 use thalweg_protobuf::{MessageType, Schema};
 
 use crate::called::LookUpError;
 use crate::near::{listed, near};
 
-/// Looks up a message type by its full name or a unique suffix. Without a name, returns the only one that is declared.
+/// Looks up a message type by full name or unique suffix. Without a name, returns the only declared type.
 ///
 /// # Errors
 ///
-/// Returns an error for an unknown name, and if several types are possible.
+/// Returns an error for an unknown or ambiguous name.
 pub fn message<'s>(schema: &'s Schema, name: Option<&str>) -> Result<MessageType<'s>, LookUpError> {
     let found = match name {
         Some(name) => named(schema, name.trim_start_matches('.')),
@@ -53,7 +53,7 @@ fn only(schema: &Schema) -> Result<MessageType<'_>, String> {
     }
 }
 
-/// All but those that the compiler made for maps.
+/// Returns all messages except generated map entries.
 pub(crate) fn declared(schema: &Schema) -> impl Iterator<Item = MessageType<'_>> {
     schema.messages().filter(|message| !message.is_map_entry())
 }

@@ -1,4 +1,4 @@
-//! Metadata as text.
+//! Parses and formats metadata.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -7,16 +7,16 @@ use thalweg::metadata::{
     AsciiMetadataKey, AsciiMetadataValue, BinaryMetadataKey, BinaryMetadataValue, KeyAndValueRef, MetadataMap,
 };
 
-/// A name and a value.
+/// A metadata entry.
 #[derive(Clone, Debug)]
 pub enum Entry {
-    /// ASCII.
+    /// ASCII value.
     Text(AsciiMetadataKey, AsciiMetadataValue),
-    /// Bytes, of a name that ends in `-bin`.
+    /// Binary value; the name ends in `-bin`.
     Binary(BinaryMetadataKey, BinaryMetadataValue),
 }
 
-/// Reads `name: value`, or `name=value`. Values of `-bin` names are Base64.
+/// Parses `name: value` or `name=value`. Values of `-bin` names are Base64.
 ///
 /// # Errors
 ///
@@ -44,7 +44,7 @@ pub fn parse(text: &str) -> Result<Entry, String> {
     Ok(Entry::Text(key, value))
 }
 
-/// Returns the entries as a map. Those of one name keep their order.
+/// Returns the entries as a map. Entries of the same name keep their order.
 pub fn map(entries: &[Entry]) -> MetadataMap {
     let mut map = MetadataMap::new();
     for entry in entries {
@@ -60,7 +60,7 @@ pub fn map(entries: &[Entry]) -> MetadataMap {
     map
 }
 
-/// Returns names and values as on the wire: those of `-bin` in Base64.
+/// Returns names and values in wire format: `-bin` values in Base64.
 pub fn pairs(metadata: &MetadataMap) -> Vec<(String, String)> {
     let pair = |entry: KeyAndValueRef<'_>| match entry {
         KeyAndValueRef::Ascii(key, value) => {

@@ -1,9 +1,9 @@
-//! A method as people write it.
+//! Names of methods.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The full name of a method: `package.Service/Method`, as gRPC's paths have it, or `package.Service.Method`.
+/// Full name of a method: `package.Service/Method`, as in gRPC paths, or `package.Service.Method`.
 ///
 /// ```
 /// use thalweg_dynamic::MethodName;
@@ -19,18 +19,18 @@ pub struct MethodName {
     method: String,
 }
 
-/// What was written is no name of a method.
+/// Error for an invalid method name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a method: write package.Service/Method")]
 pub struct MethodNameError(String);
 
 impl MethodName {
-    /// With its package.
+    /// Returns the service with its package.
     pub fn service(&self) -> &str {
         &self.service
     }
 
-    /// Its own name.
+    /// Returns the method without its service.
     pub fn method(&self) -> &str {
         &self.method
     }

@@ -1,33 +1,33 @@
-//! Completion of names: of services, methods, and what else a schema declares.
+//! Completion of names of services, methods and other symbols.
 
 use thalweg_protobuf::{Schema, Service};
 
 use crate::catalogue::Catalogue;
 use crate::message;
 
-/// Of more services than these that may be meant, the names come without their methods: those take a question to the
-/// server for each.
+/// Maximum number of services whose methods are completed, because each needs a request to the server. Beyond it only
+/// service names are returned.
 const SERVICES_OPENED_MAX: usize = 12;
 
 /// Kind of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameKind {
-    /// `package.Service/Method`; of many services those, with a slash.
+    /// `package.Service/Method`. For many services, `package.Service/`.
     Method,
     /// `package.Service`.
     Service,
-    /// Anything that is declared.
+    /// Any declared symbol.
     Symbol,
 }
 
-/// Returns the names of this kind that start with `typed`, as far as the catalogue knows them.
+/// Returns the known names of this kind that start with `typed`.
 pub async fn completions(catalogue: &mut Catalogue, kind: NameKind, typed: &str) -> Vec<String> {
     let (service, is_method) = match typed.rsplit_once('/') {
         Some((service, _)) => (service, true),
         None => (typed, false),
     };
     let is_meant = |name: &String| match kind {
-        // A type may lie beside any of them.
+        // A type may be declared in the files of any service.
         NameKind::Symbol => true,
         _ if is_method => name == service,
         _ => name.starts_with(service),
@@ -62,7 +62,7 @@ fn methods(service: Service<'_>) -> impl Iterator<Item = String> {
     service.methods().map(|method| method.path().trim_start_matches('/').to_owned())
 }
 
-/// Messages and enums of which the descriptors are there.
+/// Returns the messages and enums whose descriptors are known.
 fn declared(catalogue: &Catalogue) -> Vec<String> {
     let Ok(schema) = Schema::from_descriptor_set(&catalogue.descriptor_set()) else { return Vec::new() };
     let messages = message::declared(&schema).map(|message| message.full_name().to_owned());

@@ -1,11 +1,11 @@
-//! Names that somebody may have meant.
+//! Suggestions for misspelled names.
 
-/// Less likeness than this is chance.
+/// Minimum similarity of suggestions.
 const LIKENESS_MIN: f64 = 0.75;
-/// Of more names the first are listed.
+/// Maximum number of names listed.
 const LISTED: usize = 8;
 
-/// What to say behind "there is no such thing": the names that are close to `name`, or those that there are.
+/// Returns the end of an error about an unknown `name`: similar names, or the available ones.
 ///
 /// ```
 /// use thalweg_dynamic::near;
@@ -36,7 +36,7 @@ pub fn near<'n>(names: impl IntoIterator<Item = &'n str>, name: &str) -> String 
     format!("; did you mean {}?", quoted.join(" or "))
 }
 
-/// Names in a row, the first ones of many.
+/// Joins names with commas. A long list is shortened.
 pub(crate) fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     let more = names.len().saturating_sub(LISTED);

@@ -1,4 +1,4 @@
-//! Descriptors from the server itself, by gRPC's [server reflection].
+//! Descriptors from the server by gRPC [server reflection].
 //!
 //! [server reflection]: https://github.com/grpc/grpc/blob/master/doc/server-reflection.md
 
@@ -24,16 +24,16 @@ use tokio::time::Instant;
 pub use limits::ReflectionLimits;
 use response::{EncodedResponse, items, text};
 
-/// The versions of the service, in the order in which they are tried.
+/// Versions of the service, in the order of attempts.
 const VERSIONS: [&str; 2] = [
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 ];
 
-/// Why a server's reflection does not say what was asked.
+/// Error of server reflection.
 #[derive(Debug, thiserror::Error)]
 pub enum ReflectionError {
-    /// The server has no reflection.
+    /// The server does not support reflection.
     #[error(
         "the server does not support reflection (grpc.reflection.v1 or v1alpha); use --proto or --protoset, or enable \
          reflection on the server"
@@ -42,13 +42,13 @@ pub enum ReflectionError {
     /// The call failed.
     #[error("reflection failed: {}: {}", .0.code(), .0.message())]
     Call(Box<Status>),
-    /// The server broke the rules of the service.
+    /// The server violated the protocol.
     #[error("the server's reflection {0}")]
     Answer(String),
     /// The exchange reached one of the [`ReflectionLimits`].
     #[error("reflection aborted: {0}; use --proto or --protoset")]
     Limit(String),
-    /// What it sent makes no schema.
+    /// The descriptors are invalid.
     #[error("invalid descriptors from server reflection: {0}")]
     Schema(#[from] SchemaError),
 }
@@ -59,38 +59,38 @@ impl From<Status> for ReflectionError {
     }
 }
 
-/// A server's reflection, and all descriptors that it has sent so far.
+/// Client of a server's reflection with all descriptors received so far.
 ///
-/// Questions go over one stream, as the server may send each file once only.
+/// Requests share a stream, because servers may send each file only once per stream.
 #[derive(Debug)]
 pub struct Reflection {
     channel: Channel,
     metadata: MetadataMap,
     limits: ReflectionLimits,
-    /// Of [`VERSIONS`].
+    /// Index into [`VERSIONS`].
     version: usize,
     stream: Option<Conversation>,
     files: BTreeMap<String, File>,
-    /// Of all files, unless there are new ones.
+    /// Schema of all files. `None` after new files.
     schema: Option<Schema>,
-    /// Imports that were not sent when the file that has them was, each with that file.
+    /// Names of imports not received yet, each with the importing file.
     missing: VecDeque<(String, String)>,
     used: Used,
 }
 
-/// What the exchange has taken of its limits.
+/// Usage of the limits.
 #[derive(Debug, Default)]
 struct Used {
-    /// Spent waiting for responses.
+    /// Time spent waiting for responses.
     time: Duration,
-    /// Of all responses.
+    /// Size of all responses.
     received_bytes: usize,
-    /// Of the files that are kept.
+    /// Size of all kept files.
     bytes: usize,
     imports: usize,
 }
 
-/// A call of the service.
+/// An open call of the service.
 #[derive(Debug)]
 struct Conversation {
     questions: mpsc::Sender<ServerReflectionRequest>,
@@ -100,11 +100,11 @@ struct Conversation {
 #[derive(Debug)]
 struct File {
     encoded: Bytes,
-    /// Each once.
+    /// Imports without duplicates.
     imports: Vec<String>,
 }
 
-/// `google.protobuf.FileDescriptorSet`, its files left encoded.
+/// `google.protobuf.FileDescriptorSet` with encoded files.
 #[derive(Clone, PartialEq, prost::Message)]
 struct EncodedSet {
     #[prost(bytes = "bytes", repeated, tag = "1")]
@@ -112,7 +112,7 @@ struct EncodedSet {
 }
 
 impl Reflection {
-    /// Asks over `channel`, with `metadata`, within `limits`.
+    /// Creates a client on `channel` that sends `metadata` and enforces `limits`.
     pub fn new(channel: Channel, metadata: MetadataMap, limits: ReflectionLimits) -> Self {
         Self {
             channel,
@@ -127,7 +127,7 @@ impl Reflection {
         }
     }
 
-    /// The names of all services, in the server's order.
+    /// Returns the names of all services in the server's order.
     ///
     /// # Errors
     ///
@@ -150,7 +150,7 @@ impl Reflection {
         Ok(names)
     }
 
-    /// Fetches what declares `symbol`, a full name, and all that this imports. False if the server knows no such name.
+    /// Fetches the file that declares `symbol`, a full name, with its imports. Returns false if the symbol is unknown.
     ///
     /// # Errors
     ///
@@ -159,11 +159,11 @@ impl Reflection {
         self.fetch_files(MessageRequest::FileContainingSymbol(symbol.to_owned())).await
     }
 
-    /// What was fetched so far.
+    /// Returns the schema of all files fetched so far.
     ///
     /// # Errors
     ///
-    /// If the files contradict each other.
+    /// Returns an error if files are inconsistent.
     pub fn schema(&mut self) -> Result<Schema, ReflectionError> {
         if let Some(schema) = &self.schema {
             return Ok(schema.clone());
@@ -172,8 +172,8 @@ impl Reflection {
         Ok(self.schema.insert(schema).clone())
     }
 
-    /// What was fetched so far, as an encoded `google.protobuf.FileDescriptorSet`, imports before those that import
-    /// them.
+    /// Returns all files fetched so far as an encoded `google.protobuf.FileDescriptorSet`. Imports precede importing
+    /// files.
     pub fn descriptor_set(&self) -> Vec<u8> {
         EncodedSet { file: self.in_order().into_iter().map(|file| file.encoded.clone()).collect() }
             .encode_to_vec()
@@ -203,7 +203,7 @@ impl Reflection {
                 }
                 Err(ReflectionError::Answer(format!("returned other files when asked for {name}")))
             }
-            // Some servers do not have what every compiler brings.
+            // Some servers lack well-known files, which every compiler includes.
             Some(_) if name.starts_with("google/protobuf/") => {
                 let set = sources::compile(&[name], |_| None);
                 let set = set.map_err(|error| {
@@ -268,11 +268,11 @@ impl Reflection {
         Ok(())
     }
 
-    /// The files, imports before those that import them.
+    /// Returns the files with imports before importing files.
     fn in_order(&self) -> Vec<&File> {
         let mut ordered = Vec::new();
         let mut seen = BTreeSet::new();
-        // Depth first, without recursion: a server may have a long chain of imports.
+        // Depth first without recursion, because import chains may be long.
         for root in self.files.keys() {
             let mut path = vec![(root.as_str(), 0)];
             while let Some((name, next)) = path.pop() {
@@ -289,7 +289,7 @@ impl Reflection {
         ordered
     }
 
-    /// The response to a question, by the newest version of the service that the server has.
+    /// Sends a request to the newest version that the server supports, and returns the response.
     async fn ask(&mut self, question: MessageRequest) -> Result<EncodedResponse, ReflectionError> {
         let response = loop {
             match self.ask_within(question.clone()).await {
@@ -312,7 +312,7 @@ impl Reflection {
         Ok(response)
     }
 
-    /// Asks within the time for a response, and what is left of that for the whole exchange.
+    /// Sends a request within the response timeout and the rest of the total timeout.
     async fn ask_within(&mut self, question: MessageRequest) -> Result<EncodedResponse, ReflectionError> {
         let ReflectionLimits { response_timeout, total_timeout, .. } = self.limits;
         let left = total_timeout.saturating_sub(self.used.time);
@@ -320,7 +320,7 @@ impl Reflection {
             let seconds = total_timeout.as_secs_f64();
             ReflectionError::Limit(format!("it took longer than {seconds} s, for {files} files so far"))
         };
-        // A response that is there goes before a timer that is due, so the timer alone would not end it.
+        // A timeout would not fire if the response is ready, so the total limit is checked here.
         if left.is_zero() {
             return Err(took_too_long(self.files.len()));
         }
@@ -339,7 +339,7 @@ impl Reflection {
     async fn ask_version(&mut self, question: MessageRequest) -> Result<EncodedResponse, Status> {
         let request = ServerReflectionRequest { message_request: Some(question), ..Default::default() };
         let stream = if let Some(stream) = &mut self.stream {
-            // If nobody takes it any more, the stream's end says why.
+            // If sending fails, the end of the stream has the reason.
             let _ = stream.questions.send(request).await;
             stream
         } else {
@@ -374,7 +374,7 @@ fn malformed(error: impl fmt::Display) -> ReflectionError {
     ReflectionError::Answer(format!("sent an invalid file descriptor: {error}"))
 }
 
-/// What a call of the service sends.
+/// Requests of a call.
 struct Questions(mpsc::Receiver<ServerReflectionRequest>);
 
 impl Stream for Questions {

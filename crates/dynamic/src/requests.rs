@@ -1,4 +1,4 @@
-//! Requests of a call, as they are read.
+//! Reads and sends the requests of a call.
 
 use std::future::pending;
 use std::io::{self, Read};
@@ -14,55 +14,55 @@ use crate::called::Called;
 use crate::delimited;
 use crate::texts::{MessageFormat, Texts};
 
-/// Messages that are read ahead of what flow control lets go.
+/// Messages read ahead of flow control.
 const AHEAD: usize = 16;
-/// Bytes of the input that are read at once.
+/// Size of reads in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// Why requests cannot be sent.
+/// Error of reading requests.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// A request does not fit the method.
+    /// A request does not match the method.
     #[error("{0}")]
     Invalid(String),
     /// The input cannot be read.
     #[error("cannot read the request: {0}")]
     Unreadable(io::Error),
-    /// There is no thread to read on.
+    /// No thread could be started for reading.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
 
-/// Requests of a call, still to be read.
+/// Source of the requests of a call.
 #[expect(missing_debug_implementations, reason = "it has a reader")]
 pub struct RequestSource {
     /// Format of the input.
     pub format: MessageFormat,
-    /// Whether unknown fields of JSON are ignored.
+    /// Whether unknown JSON fields are ignored.
     pub ignore_unknown: bool,
-    /// The input. `None`: one empty message; no message for a method that takes a stream.
+    /// Input. `None` means one empty message, or none for a method that takes a stream.
     pub input: Option<Box<dyn Read + Send>>,
 }
 
-/// The requests as the transport takes them, in the order in which they are read.
+/// Stream of requests for the transport, in order.
 pub(crate) struct Requests<S> {
     messages: mpsc::Receiver<Bytes>,
-    /// The first message, once it was waited for.
+    /// The first message, after waiting for it.
     first: Option<Bytes>,
-    /// Called for each message that is sent, and at their end.
+    /// Called for each message sent, and with `None` after the last.
     sent: S,
     has_ended: bool,
 }
 
-/// An invalid request. The stream of requests does not end before this is dropped: it would seem complete.
+/// An invalid request. Keeps the stream of requests open until dropped, so that it does not seem complete.
 pub(crate) struct Fault {
     pub(crate) why: RequestError,
     _messages: mpsc::Sender<Bytes>,
 }
 
 impl RequestSource {
-    /// Starts to read. Calls `sent` for each message that is sent, and with `None` at their end. The future ends if a
-    /// request is found to be invalid.
+    /// Starts reading. Calls `sent` for each message sent, and with `None` after the last. The future completes if a
+    /// request is invalid.
     pub(crate) fn start<S>(
         self,
         called: &Called,
@@ -71,11 +71,11 @@ impl RequestSource {
         let (messages, taken) = mpsc::channel(AHEAD);
         let (failed, failure) = oneshot::channel();
         let called = called.clone();
-        // Reading stdin blocks, and may never end: a thread that ends with the process.
+        // Uses a detached thread, because reads of stdin block and may never end.
         let thread = thread::Builder::new().spawn(move || {
             let mut send = |wire: Vec<u8>| messages.blocking_send(wire.into()).is_ok();
             if let Err(why) = self.read(&called, &mut send) {
-                // Nobody waits for it if the call is over.
+                // Fails only if the call is over.
                 let _ = failed.send(Fault { why, _messages: messages });
             }
         });
@@ -114,7 +114,7 @@ fn read_texts(
     send: &mut dyn FnMut(Vec<u8>) -> bool,
 ) -> Result<(), RequestError> {
     let mut count = 0_u64;
-    // The one request of a method that takes no stream, held back until it is known to be the only one.
+    // The request of a method without request stream, held until it is known to be the only one.
     let mut only = None;
     let mut each = |text: Vec<u8>| {
         count += 1;
@@ -151,7 +151,7 @@ fn read_texts(
     Ok(())
 }
 
-/// All of it for one message, and for a stream each with its length before it.
+/// Reads one message, or delimited messages for a stream.
 fn read_binary(
     called: &Called,
     input: &mut dyn Read,
@@ -182,7 +182,7 @@ fn invalid(called: &Called, number: u64, why: &str) -> RequestError {
 }
 
 impl<S> Requests<S> {
-    /// Waits until the first message has been read and checked.
+    /// Waits until the first message is read and validated.
     pub(crate) async fn first_is_read(&mut self) {
         self.first = self.messages.recv().await;
     }

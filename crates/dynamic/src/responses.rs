@@ -1,4 +1,4 @@
-//! Responses as people read them.
+//! Formats responses.
 
 use thalweg_protobuf::Schema;
 use thalweg_protobuf::json::{self, PrintError, PrintOptions};
@@ -8,31 +8,31 @@ use crate::called::Called;
 use crate::catalogue::Catalogue;
 use crate::texts::MessageFormat;
 
-/// More types than these are not looked for to print one message.
+/// Maximum number of types fetched to print one message.
 const FETCHES_MAX: usize = 32;
 
 /// Prints responses of a method.
 #[derive(Debug)]
 pub struct ResponsePrinter {
     schema: Schema,
-    /// Full name of their type.
+    /// Full name of the response type.
     message: String,
     format: MessageFormat,
     options: PrintOptions,
 }
 
 impl ResponsePrinter {
-    /// Returns a printer of this format.
+    /// Creates a printer of this format.
     pub fn new(called: &Called, format: MessageFormat, options: PrintOptions) -> Self {
         Self { schema: called.schema.clone(), message: called.response_type.clone(), format, options }
     }
 
-    /// Returns the text of a response, or its bytes if the format is binary. Types of what is in an `Any` come from the
-    /// catalogue. In text format, an `Any` of an unknown type keeps its bytes.
+    /// Formats a response as text, or returns its bytes if the format is binary. Types of `Any` come from the
+    /// catalogue. In text format an `Any` of unknown type keeps its bytes.
     ///
     /// # Errors
     ///
-    /// Returns an error for an invalid response, and for JSON of an `Any` whose type is unknown.
+    /// Returns an error for an invalid response, or for JSON with an `Any` of unknown type.
     pub async fn print(&mut self, wire: &[u8], catalogue: &mut Catalogue) -> Result<Vec<u8>, String> {
         let message = self.message.clone();
         for _ in 0..FETCHES_MAX {
@@ -59,7 +59,7 @@ impl ResponsePrinter {
             for type_url in &unknown {
                 let name = type_url.rsplit('/').next().unwrap_or_default();
                 let schema = catalogue.schema_of(name).await.ok().flatten();
-                // One that has lost what is printed would lead nowhere.
+                // Ignores a schema without the printed type, which would not help.
                 let has =
                     |schema: &Schema| schema.message(name).is_some() && schema.message(&message).is_some();
                 found = found.or(schema.filter(has));

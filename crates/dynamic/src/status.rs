@@ -1,4 +1,4 @@
-//! Details of a status, which are messages of any type.
+//! Status details, which may be messages of any type.
 
 use std::fmt;
 
@@ -12,20 +12,20 @@ use thalweg_protobuf::json::{self, PrintOptions};
 
 use crate::catalogue::Catalogue;
 
-/// A detail of a status.
+/// A status detail.
 #[derive(Debug)]
 pub struct Detail {
     type_url: String,
     value: Vec<u8>,
-    /// `None` of a type without a descriptor.
+    /// `None` if the type has no descriptor.
     json: Option<String>,
 }
 
-/// Decodes the details of a status. Types that are unusual in details come from the catalogue.
+/// Decodes status details. Types other than the standard ones come from the catalogue.
 ///
 /// # Errors
 ///
-/// Returns an error for details that are not a `google.rpc.Status`.
+/// Returns an error if the details are not a `google.rpc.Status`.
 pub async fn details(status: &Status, catalogue: &mut Catalogue) -> Result<Vec<Detail>, DecodeError> {
     let mut details = Vec::new();
     for any in RpcStatus::decode(status.details())?.details {
@@ -39,11 +39,11 @@ pub async fn details(status: &Status, catalogue: &mut Catalogue) -> Result<Vec<D
     Ok(details)
 }
 
-/// Decodes the details of a status, as [`details`] does. Types that are unusual in details come from the schema.
+/// Decodes status details as [`details`] does. Types other than the standard ones come from the schema.
 ///
 /// # Errors
 ///
-/// Returns an error for details that are not a `google.rpc.Status`.
+/// Returns an error if the details are not a `google.rpc.Status`.
 pub fn details_by(status: &Status, schema: &Schema) -> Result<Vec<Detail>, DecodeError> {
     let details = RpcStatus::decode(status.details())?.details.into_iter();
     let detail = |any: Any| {
@@ -53,8 +53,7 @@ pub fn details_by(status: &Status, schema: &Schema) -> Result<Vec<Detail>, Decod
     Ok(details.map(detail).collect())
 }
 
-/// Returns a status as JSON of a `google.rpc.Status`, on one line. Details without a descriptor have their bytes,
-/// `value`.
+/// Returns a status as single-line JSON of `google.rpc.Status`. Details without descriptor have their bytes as `value`.
 pub async fn status_json(status: &Status, catalogue: &mut Catalogue) -> String {
     let mut members = vec![format!("\"code\":{}", status.code() as i32)];
     if !status.message().is_empty() {
@@ -68,7 +67,7 @@ pub async fn status_json(status: &Status, catalogue: &mut Catalogue) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// `google.rpc.Status`, but for what its trailers say, too.
+/// `google.rpc.Status` without the fields that trailers repeat.
 #[derive(Clone, PartialEq, Message)]
 #[prost(prost_path = "thalweg::prost")]
 struct RpcStatus {
@@ -86,7 +85,7 @@ struct Any {
     value: Vec<u8>,
 }
 
-/// Its type and its JSON.
+/// Displays the type and the JSON.
 impl fmt::Display for Detail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = type_name(&self.type_url);
@@ -103,10 +102,10 @@ impl Detail {
         Self { type_url, value, json }
     }
 
-    /// As ProtoJSON has an `Any`: the type stands among the members, and what is no object is a member, too.
+    /// Returns ProtoJSON of an `Any`: an `@type` member, and JSON other than an object as `value`.
     fn any(&self) -> String {
         let type_url = Value::from(self.type_url.as_str());
-        // Of `google.protobuf` there are types whose JSON is of a form of their own.
+        // Some types of `google.protobuf` have special JSON.
         let is_plain = !type_name(&self.type_url).starts_with("google.protobuf.");
         let inside =
             self.json.as_deref().filter(|_| is_plain).and_then(|it| it.strip_prefix('{')?.strip_suffix('}'));
@@ -124,7 +123,7 @@ fn type_name(type_url: &str) -> &str {
     type_url.rsplit('/').next().unwrap_or_default()
 }
 
-/// The schema of gRPC's usual details, if it has this type.
+/// Returns the schema of gRPC's standard details, if it has this type.
 fn usual(name: &str) -> Option<Schema> {
     let usual = Schema::from_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET).ok();
     usual.filter(|schema| schema.message(name).is_some())
@@ -149,7 +148,7 @@ mod tests {
             type_url: format!("type.googleapis.com/{name}"),
             value: value.to_vec(),
         };
-        // A reason; two seconds; nothing; a type that nobody declares.
+        // A reason; two seconds; nothing; an undeclared type.
         let details = vec![
             any("google.rpc.ErrorInfo", b"\x0a\x01a"),
             any("google.protobuf.Duration", &[8, 2]),

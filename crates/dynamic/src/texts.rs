@@ -1,4 +1,4 @@
-//! Messages as text.
+//! Messages in text.
 
 mod documents;
 mod records;
@@ -25,7 +25,7 @@ pub enum MessageFormat {
 impl FromStr for MessageFormat {
     type Err = String;
 
-    /// Reads `json`, `text` or `binary`.
+    /// Parses `json`, `text` or `binary`.
     fn from_str(name: &str) -> Result<Self, String> {
         match name {
             "json" => Ok(Self::Json),
@@ -36,14 +36,14 @@ impl FromStr for MessageFormat {
     }
 }
 
-/// Starts the texts of some editors. It is part of no format.
+/// Byte order mark that some editors write. Part of no format.
 pub const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// Splits bytes into what messages are written in, as they come. A byte order mark before them is skipped.
+/// Splits a byte stream into texts of messages. Skips a leading byte order mark.
 #[derive(Debug)]
 pub struct Texts {
     splitter: Splitter,
-    /// The first bytes, while they may become a byte order mark.
+    /// First bytes, while they may be a byte order mark.
     begin: Option<Vec<u8>>,
 }
 
@@ -54,7 +54,7 @@ enum Splitter {
 }
 
 impl Texts {
-    /// Returns `None` for messages that are not text.
+    /// Creates a splitter for this format. Returns `None` for binary.
     pub fn of(format: MessageFormat) -> Option<Self> {
         let splitter = match format {
             MessageFormat::Json => Splitter::Json(Documents::default()),
@@ -64,7 +64,7 @@ impl Texts {
         Some(Self { splitter, begin: Some(Vec::new()) })
     }
 
-    /// Adds received bytes.
+    /// Adds input.
     pub fn push(&mut self, bytes: &[u8]) {
         let Some(begin) = &mut self.begin else { return self.split(bytes) };
         begin.extend_from_slice(bytes);
@@ -87,7 +87,7 @@ impl Texts {
         }
     }
 
-    /// Returns the rest at the end of the input.
+    /// Returns the remaining text at the end of the input.
     pub fn rest(&mut self) -> Option<Vec<u8>> {
         self.end_begin();
         match &mut self.splitter {
@@ -97,7 +97,7 @@ impl Texts {
     }
 }
 
-/// Complete messages. There may be more of them after another [`push`](Texts::push).
+/// Returns complete texts. More may follow after another [`push`](Texts::push).
 impl Iterator for Texts {
     type Item = Vec<u8>;
 
@@ -127,7 +127,7 @@ mod tests {
                 }
             }
         }
-        // A part of one is text like any other.
+        // An incomplete mark is ordinary text.
         let mut texts = Texts::of(MessageFormat::Text).unwrap();
         texts.push(b"\xef\xbb");
         assert_eq!((texts.next(), texts.rest()), (None, Some(b"\xef\xbb".to_vec())));

@@ -1,5 +1,5 @@
-//! Reflection of servers that answer as real ones do, and of those that do not: old versions, files one by one, missing
-//! imports, wrong answers, silence.
+//! Tests reflection with correct and faulty servers: old versions, separate files, missing imports, wrong responses,
+//! and silence.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const SHOP: &str = "
     service Orders { rpc Place(Order) returns (Order); }";
 const ITEM: &str = "syntax = 'proto3'; package shop; message Item { string name = 1; }";
 
-/// What a server does with a question.
+/// Reaction of a server to a request.
 enum Answer {
     Say(MessageResponse),
     End(Status),
@@ -38,7 +38,7 @@ enum Answer {
 
 type Answers = Box<dyn Fn(&MessageRequest) -> Answer + Send + Sync>;
 
-/// The service under either name.
+/// The service, under either name.
 struct V1(Arc<Answers>);
 struct Alpha(Arc<Answers>);
 
@@ -87,7 +87,7 @@ fn register(answers: &Arc<Answers>, methods: &mut Methods<'_>) {
     );
 }
 
-/// A client of a server with this service.
+/// Returns a client of a server with this service.
 fn client(service: impl Service, response_timeout: Duration) -> Reflection {
     client_within(service, ReflectionLimits::with_response_timeout(response_timeout))
 }
@@ -110,7 +110,7 @@ fn client_within(service: impl Service, limits: ReflectionLimits) -> Reflection 
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Each file of the shop by its name.
+/// Returns the files of the shop by name.
 fn shop_files() -> BTreeMap<String, Bytes> {
     #[derive(Clone, PartialEq, prost::Message)]
     struct Set {
@@ -145,7 +145,7 @@ fn error(code: Code) -> Answer {
     }))
 }
 
-/// A server that sends each file alone, and has none of Google's.
+/// Returns a server that sends each file alone and lacks those of Google.
 fn one_by_one() -> Arc<Answers> {
     let shop = shop_files();
     Arc::new(Box::new(move |question| match question {
@@ -172,13 +172,13 @@ async fn what_is_imported_is_fetched_too() {
     let place = schema.service("shop.Orders").unwrap().method("Place").unwrap();
     assert_eq!(place.input().full_name(), "shop.Order");
     assert!(schema.message("shop.Item").is_some());
-    // The compiler's own, which the server does not have.
+    // Included in the compiler; the server lacks it.
     assert!(schema.message("google.protobuf.Timestamp").is_some());
     assert!(catalogue.schema_of("shop.Nothing").await.unwrap().is_none());
-    // It knows services and not their methods, as grpcio's.
+    // Like grpcio, this server finds services but not methods.
     assert!(catalogue.schema_of("shop.Orders.Place").await.unwrap().is_some());
     assert!(catalogue.schema_of("shop.Orders.Nothing").await.unwrap().is_none());
-    // Imports before those that import them, as protoc writes them.
+    // Imports precede importing files, as in protoc's output.
     let set = catalogue.descriptor_set();
     let at = |name: &[u8]| set.windows(name.len()).position(|window| window == name).unwrap();
     assert!(at(b"\x0a\x0aitem.proto") < at(b"\x0a\x0ashop.proto"));
@@ -226,7 +226,7 @@ async fn wrong_answers_are_said() {
     .await;
     check(Arc::new(Box::new(|_| error(Code::Internal))), "answered Internal when asked for a file: not here")
         .await;
-    // It has no item.proto, and sends itself when asked for it.
+    // The server lacks item.proto and sends another file instead.
     let shop = shop_files();
     let missing = shop["shop.proto"].clone();
     check(
@@ -255,7 +255,7 @@ async fn a_silent_server_is_given_up() {
     assert!(error.to_string().contains("no response within 50ms"), "{error}");
 }
 
-/// A `FileDescriptorProto` with this name and these imports.
+/// Returns a `FileDescriptorProto` with this name and these imports.
 fn file(name: &str, imports: impl IntoIterator<Item = String>) -> Bytes {
     #[derive(Clone, PartialEq, prost::Message)]
     struct File {
@@ -268,7 +268,7 @@ fn file(name: &str, imports: impl IntoIterator<Item = String>) -> Bytes {
     prost::Message::encode_to_vec(&file).into()
 }
 
-/// A server with a chain of files, each of which imports the next, and the first of which imports `extra` besides.
+/// Returns a server with a chain of files that import the next. The first also imports `extra`.
 fn chain(len: usize, extra: Vec<String>) -> V1 {
     V1(Arc::new(Box::new(move |question| {
         let index = match question {
@@ -281,7 +281,7 @@ fn chain(len: usize, extra: Vec<String>) -> V1 {
     })))
 }
 
-/// Looking for what is missing in all files again, after each of them, would take hours here.
+/// Searching all files for missing imports after each file would take hours.
 #[tokio::test]
 async fn time_is_in_proportion_to_the_files_and_their_imports() {
     let repeated = vec!["0".to_owned(); 1_000_000];

@@ -1,30 +1,29 @@
-//! Bounds of the exchange with a server: [`ReflectionLimits`].
+//! Limits of reflection: [`ReflectionLimits`].
 
 use std::time::Duration;
 
-/// What a server may send by reflection, and how long it may take. Each limit has a default.
+/// Limits on data and time of server reflection. Each has a default.
 ///
-/// All of a [`Reflection`](super::Reflection) together counts, whatever it is asked.
+/// They apply to all requests of a [`Reflection`](super::Reflection) together.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReflectionLimits {
-    /// Maximum time for each response; 10 s by default.
+    /// Maximum time for each response. Default: 10 s.
     pub response_timeout: Duration,
-    /// Maximum time spent waiting for responses in all; 120 s by default.
+    /// Maximum total time spent waiting for responses. Default: 120 s.
     pub total_timeout: Duration,
-    /// Maximum number of files, and of listed services; 10,000 by default.
+    /// Maximum number of files, and of listed services. Default: 10,000.
     pub files_max: usize,
-    /// Maximum size of all files together, and of one response, in bytes; 64 MiB by default.
+    /// Maximum size of all files, and of one response, in bytes. Default: 64 MiB.
     pub bytes_max: usize,
-    /// Maximum number of imports of all files together, each counted once a file; 100,000 by default.
+    /// Maximum number of imports in all files, without duplicates in a file. Default: 100,000.
     pub imports_max: usize,
-    /// Maximum size of all responses together, in bytes; 512 MiB by default. Some servers send the same files with
-    /// each response.
+    /// Maximum size of all responses in bytes. Default: 512 MiB, because some servers resend files with each response.
     pub received_bytes_max: usize,
 }
 
 impl ReflectionLimits {
-    /// The defaults, with `timeout` for each response.
+    /// Returns the defaults with this response timeout.
     pub fn with_response_timeout(timeout: Duration) -> Self {
         Self { response_timeout: timeout, ..Self::default() }
     }

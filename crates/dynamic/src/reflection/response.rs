@@ -1,5 +1,5 @@
-//! A server's response, whose parts stay encoded until they are needed: two bytes on the wire can stand for an empty
-//! file or name, of which each would take a dozen times as much.
+//! Reflection responses with parts left encoded until needed. An empty file or name takes two bytes on the wire but a
+//! dozen times as much decoded.
 
 use std::str::Utf8Error;
 
@@ -14,7 +14,7 @@ pub(super) struct EncodedResponse {
     /// `FileDescriptorResponse`.
     #[prost(bytes = "bytes", optional, tag = "4")]
     pub(super) files: Option<Bytes>,
-    /// `ExtensionNumberResponse`, which nothing here asks for.
+    /// `ExtensionNumberResponse`, never requested.
     #[prost(bytes = "bytes", optional, tag = "5")]
     pub(super) extensions: Option<Bytes>,
     /// `ListServiceResponse`.
@@ -38,18 +38,18 @@ pub(super) const SERVICE: u32 = 1;
 pub(super) const SERVICE_NAME: u32 = 1;
 
 impl EncodedResponse {
-    /// Whether it answers nothing.
+    /// Returns whether the response has no content.
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Its size on the wire, in bytes.
+    /// Returns the size on the wire in bytes.
     pub(super) fn len(&self) -> usize {
         self.encoded_len()
     }
 }
 
-/// The values of the field with this number, which is a string, bytes or a message. An error is the last item.
+/// Returns the values of the length-delimited field with this number. An error is the last item.
 pub(super) fn items(message: &Bytes, number: u32) -> impl Iterator<Item = Result<Bytes, WireError>> {
     let mut reader = Reader::new(message);
     let mut has_failed = false;
@@ -63,12 +63,12 @@ pub(super) fn items(message: &Bytes, number: u32) -> impl Iterator<Item = Result
     })
 }
 
-/// The text of a string's value.
+/// Decodes a string.
 pub(super) fn text(value: &Bytes) -> Result<String, Utf8Error> {
     std::str::from_utf8(value).map(str::to_owned)
 }
 
-/// Groups in one another, in fields that are not looked at.
+/// Maximum nesting of groups in skipped fields.
 const SKIP_DEPTH_MAX: usize = 100;
 
 fn next<'m>(reader: &mut Reader<'m>, number: u32) -> Result<Option<&'m [u8]>, WireError> {

@@ -1,14 +1,13 @@
-//! Where JSON documents that come one behind the other end, as their bytes come.
+//! Splits a byte stream into JSON documents.
 
-/// Splits bytes into JSON documents. Each is given as soon as its last byte is there; of a number, a word or what is no
-/// JSON, which have no last byte, as soon as white space follows.
+/// Splits a byte stream into JSON documents. A document is complete at its last byte. Numbers, words and invalid text
+/// have no last byte and end at white space.
 ///
-/// What lies between two brackets is not looked at but for strings and brackets: whoever reads the document says what
-/// is wrong with it.
+/// Only brackets and strings are parsed. The JSON parser reports errors inside a document.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
     pending: Vec<u8>,
-    /// So many bytes of those have been looked at.
+    /// Number of pending bytes already parsed.
     seen: usize,
     depth: usize,
     in_string: bool,
@@ -16,17 +15,17 @@ pub(super) struct Documents {
 }
 
 impl Documents {
-    /// Takes bytes that have come.
+    /// Adds input.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
     }
 
-    /// The next document that is complete.
+    /// Returns the next complete document.
     pub(super) fn next(&mut self) -> Option<Vec<u8>> {
         while let Some(&byte) = self.pending.get(self.seen) {
             let is_white = byte.is_ascii_whitespace();
             if self.seen == 0 && is_white && !self.in_string {
-                // Before a document.
+                // White space before a document.
                 let blank = self.pending.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
                 self.pending.drain(..blank);
                 continue;
@@ -36,7 +35,7 @@ impl Documents {
                 return Some(self.take(self.seen));
             }
             if at_top && self.seen > 0 && matches!(byte, b'{' | b'[') {
-                // Behind a word or a number without white space between.
+                // A bracket directly after a word or number.
                 return Some(self.take(self.seen));
             }
             self.seen += 1;
@@ -48,7 +47,7 @@ impl Documents {
         None
     }
 
-    /// What is left when nothing more comes: the last document, or a part of one.
+    /// Returns the remaining bytes at the end: the last document, or a part of one.
     pub(super) fn rest(&mut self) -> Option<Vec<u8>> {
         let rest = self.take(self.pending.len());
         (!rest.iter().all(u8::is_ascii_whitespace)).then_some(rest)
@@ -73,9 +72,9 @@ impl Documents {
     }
 }
 
-/// The elements of a document that is an array; any other document by itself.
+/// Splits an array into its elements. Returns other documents unchanged.
 ///
-/// Only brackets, commas and strings are read, so that elements may have places of templates in them.
+/// Parses only brackets, commas and strings, so that elements may have template placeholders.
 pub fn elements(document: Vec<u8>) -> Vec<Vec<u8>> {
     let inside = document.trim_ascii().strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
     let Some(inside) = inside else { return vec![document] };
@@ -100,7 +99,7 @@ pub fn elements(document: Vec<u8>) -> Vec<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// Whatever the pieces that the bytes come in.
+    /// Checks every division of the text into pieces.
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
         for piece in 1..=text.len().max(1) {
@@ -144,7 +143,7 @@ mod tests {
         check(r#"[ {"n": {{.RequestNumber}}} ,{}]"#, &[r#"{"n": {{.RequestNumber}}}"#, "{}"]);
         check("[{}]", &["{}"]);
         check("[]", &[]);
-        // The parser of messages says what is wrong with these.
+        // Errors are left to the message parser.
         check("[{},]", &["{}", ""]);
         check("{}", &["{}"]);
         check("[{}", &["[{}"]);

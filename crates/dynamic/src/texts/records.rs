@@ -1,24 +1,24 @@
-//! Where messages in text format end, as their bytes come.
+//! Splits a byte stream into messages in text format.
 
-/// Stands between two messages, as grpcurl has it: ASCII's record separator.
+/// Separator between messages, as in grpcurl: the ASCII record separator.
 pub const SEPARATOR: u8 = 0x1e;
 
-/// Splits bytes at record separators. Text format by itself has no end: what follows would be more fields of the same
-/// message.
+/// Splits a byte stream at record separators. Text format has no end marker: what follows would be more fields of the
+/// same message.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     pending: Vec<u8>,
-    /// So many bytes of those have no separator in them.
+    /// Number of pending bytes without a separator.
     seen: usize,
 }
 
 impl Records {
-    /// Takes bytes that have come.
+    /// Adds input.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
     }
 
-    /// The next message that a separator ends; one without fields may be empty.
+    /// Returns the next complete message, which may be empty.
     pub(super) fn next(&mut self) -> Option<Vec<u8>> {
         let Some(at) = self.pending[self.seen..].iter().position(|byte| *byte == SEPARATOR) else {
             self.seen = self.pending.len();
@@ -31,7 +31,7 @@ impl Records {
         Some(record)
     }
 
-    /// What is left when nothing more comes, if it is more than white space.
+    /// Returns the remaining bytes at the end, unless they are white space.
     pub(super) fn rest(&mut self) -> Option<Vec<u8>> {
         let rest = std::mem::take(self).pending;
         (!rest.iter().all(u8::is_ascii_whitespace)).then_some(rest)
