@@ -1,4 +1,4 @@
-//! Makes the stubs and the descriptors of the services that are switched on.
+//! Generates code and descriptors for the enabled services.
 
 use std::env;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn main() {
     }
     let Some(out) = env::var_os("OUT_DIR") else { panic!("cargo sets OUT_DIR for build scripts") };
     let generated = thalweg_build::configure()
-        // Descriptors are handed out as they are, from one place in memory.
+        // Shares the bytes of descriptors without copying.
         .bytes(".grpc.reflection")
         .file_descriptor_set_path(Path::new(&out).join("services.bin"))
         .compile_protos(&protos, &["proto"]);

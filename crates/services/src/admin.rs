@@ -1,7 +1,7 @@
-//! gRPC's admin services in one: [gRFC A38].
+//! gRPC admin services: [gRFC A38].
 //!
-//! They tell what the whole process does, of all its servers and channels. So they belong on a server of their own,
-//! that listens on a loopback address or a UNIX socket:
+//! They expose activity of the whole process, with all servers and channels. Serve them separately on a loopback
+//! address or Unix socket:
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -21,14 +21,13 @@ use thalweg::server::{Methods, Service};
 
 use crate::channelz::ChannelzService;
 
-/// All admin services that there are: channelz. (The other one that A38 names, CSDS, tells of xDS, which Thalweg does
-/// not speak.)
+/// All available admin services: channelz. CSDS, the other one in A38, is for xDS, which Thalweg does not support.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct AdminServices;
 
 impl AdminServices {
-    /// Of this process.
+    /// Creates the admin services of this process.
     pub fn new() -> Self {
         Self
     }

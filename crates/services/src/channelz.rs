@@ -1,4 +1,4 @@
-//! `grpc.channelz.v1.Channelz` ([gRFC A14]): what the servers and channels of the process do.
+//! `grpc.channelz.v1.Channelz` ([gRFC A14]): activity of the servers and channels in the process.
 //!
 //! ```
 //! use thalweg_services::channelz::ChannelzService;
@@ -6,15 +6,15 @@
 //! let server = thalweg::Server::builder().add_service(ChannelzService::new());
 //! ```
 //!
-//! - A *server* is one of `thalweg::Server`'s. It has its calls, the sockets that it listens on and its connections.
-//! - A *channel* is one of `thalweg::Channel`'s, and its *subchannels* are its lanes. Its calls are those that it has
-//!   sent on a connection: one that is retried is counted again, and one that finds no connection is none.
-//! - A *socket* is a connection of either, or one that is listened on.
+//! - A *server* is a `thalweg::Server`. It has calls, listening sockets and connections.
+//! - A *channel* is a `thalweg::Channel`, and its *subchannels* are lanes. Its calls are those sent on a connection:
+//!   retries count again, and calls that find no connection do not count.
+//! - A *socket* is a connection of a server or channel, or a listening socket.
 //!
-//! Everything is there from the start of the process; plain calls pay nothing for it. That is why some fields stay
-//! empty: the numbers of messages, when they came and went, and when a client called last. Times are to the second.
+//! Data is collected from the start of the process at no cost to plain calls. Some fields therefore stay empty: message
+//! counts, message times, and the last call of a client. Times have a resolution of one second.
 //!
-//! Whoever can reach it learns the addresses of all peers. [`admin`](crate::admin) says where it belongs.
+//! The service exposes the addresses of all peers. See [`admin`](crate::admin) for where to serve it.
 //!
 //! [gRFC A14]: https://github.com/grpc/proposal/blob/master/A14-channelz.md
 

@@ -1,6 +1,6 @@
-//! `grpc.health.v1.Health`, gRPC's [health checking protocol]: whether a server, and each of its services, takes calls.
+//! `grpc.health.v1.Health`, the gRPC [health checking protocol]: whether a server and its services accept calls.
 //!
-//! A [`HealthReporter`] holds the statuses, and makes the service that tells them:
+//! A [`HealthReporter`] holds the statuses and creates the service that reports them:
 //!
 //! ```
 //! use thalweg::Server;
@@ -13,8 +13,8 @@
 //! health.set_service_status("shop.v1.Orders", ServingStatus::Serving);
 //! ```
 //!
-//! When the server begins to stop gracefully, every status is NOT_SERVING by itself: those who watch are told, and
-//! their calls end with UNAVAILABLE, as the server would wait for them otherwise.
+//! When the server starts a graceful shutdown, every status becomes NOT_SERVING. Watchers are notified, and their calls
+//! end with UNAVAILABLE so that the server does not wait for them.
 //!
 //! [health checking protocol]: https://github.com/grpc/grpc/blob/master/doc/health-checking.md
 
@@ -31,7 +31,7 @@ pub use reporter::HealthReporter;
 pub use service::HealthService;
 pub use statuses::ServingStatus;
 
-/// Asks the server behind `channel` about a service, `package.Service`, or about the server as a whole: `""`.
+/// Checks the status of a service, `package.Service`, or of the whole server, `""`.
 ///
 /// ```no_run
 /// # use thalweg_services::health::{self, ServingStatus};
@@ -42,8 +42,8 @@ pub use statuses::ServingStatus;
 /// ```
 ///
 /// # Errors
-/// NOT_FOUND where the server does not know the service, UNIMPLEMENTED where it has no health service, and whatever
-/// else ends a call.
+/// Returns NOT_FOUND if the service is unknown, UNIMPLEMENTED if the server has no health service, or any other status
+/// of a failed call.
 pub async fn check(channel: &Channel, service: &str) -> Result<ServingStatus, Status> {
     let client = pb::health_client::HealthClient::new(channel.clone());
     let request = pb::HealthCheckRequest { service: service.to_owned() };

@@ -1,7 +1,7 @@
-//! `grpc.reflection.v1.ServerReflection`, and `v1alpha`, gRPC's [server reflection]: which services a server has, and
-//! the descriptors of all that they use. grpcurl and its like need no .proto files then.
+//! `grpc.reflection.v1.ServerReflection` and `v1alpha`, gRPC [server reflection]: a server's services and their
+//! descriptors. Tools such as grpcurl then need no .proto files.
 //!
-//! The descriptors come from an encoded `google.protobuf.FileDescriptorSet`, which the build script writes:
+//! Descriptors come from an encoded `google.protobuf.FileDescriptorSet`, written by the build script:
 //!
 //! ```ignore
 //! let out = std::path::PathBuf::from(std::env::var("OUT_DIR")?);
@@ -10,7 +10,7 @@
 //!     .compile_protos(&["proto/shop.proto"], &["proto"])?;
 //! ```
 //!
-//! and the server takes:
+//! The server uses it:
 //!
 //! ```no_run
 //! # macro_rules! include_shop { ("shop") => { &[] as &'static [u8] } }
@@ -25,9 +25,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The services that are listed are those that the server has. Those of this crate are described without being asked
-//! for. Comments are in the descriptors if they are in the set; whoever does not want them told leaves out the source
-//! info.
+//! The server's own services are listed. Services of this crate are described automatically. Descriptors include
+//! comments if the set does; omit source info to hide them.
 //!
 //! [server reflection]: https://github.com/grpc/grpc/blob/master/doc/server-reflection.md
 

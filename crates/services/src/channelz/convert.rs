@@ -1,4 +1,4 @@
-//! What the library knows, in the protocol's messages.
+//! Converts internal data to channelz messages.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use super::pb::{
     Socket, SocketData, SocketRef, Subchannel, SubchannelRef,
 };
 
-/// A number of the library's as the protocol has it: of both there are more than anybody counts to.
+/// Converts an ID or counter. Both stay within `i64` in practice.
 pub(super) fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
@@ -108,7 +108,7 @@ fn state(lane: &LaneDetails) -> State {
     State::from_str_name(lane.state).unwrap_or(State::Unknown)
 }
 
-/// A channel with a lane that is ready is; otherwise what the best of them is. Those that close take no part.
+/// Returns the best state of all lanes. Closing lanes do not count.
 fn state_of(lanes: &[LaneDetails]) -> State {
     const BEST_FIRST: [State; 4] = [State::Ready, State::Connecting, State::Idle, State::TransientFailure];
     let has = |wanted: &State| lanes.iter().any(|lane| state(lane) == *wanted);
@@ -135,7 +135,7 @@ fn octets(address: SocketAddr) -> Vec<u8> {
     }
 }
 
-/// The other end has an address, or is only called something: a byte stream, the end of a UNIX socket that connected.
+/// Returns the peer's address, or its name if it has none: a byte stream, or a connecting Unix socket.
 fn peer_address(peer: &str) -> Address {
     match peer.parse() {
         Ok(parsed) => address(&parsed),

@@ -1,4 +1,4 @@
-//! The channelz service, as a server has it.
+//! The channelz service.
 
 use thalweg::inventory::{self, ServerSnapshot};
 use thalweg::server::{Methods, Service};
@@ -12,13 +12,13 @@ use super::pb::{
     GetSubchannelRequest, GetSubchannelResponse, GetTopChannelsRequest, GetTopChannelsResponse,
 };
 
-/// `grpc.channelz.v1.Channelz`, of this process.
+/// `grpc.channelz.v1.Channelz` for this process.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ChannelzService;
 
 impl ChannelzService {
-    /// Of this process.
+    /// Creates the service for this process.
     pub fn new() -> Self {
         Self
     }
@@ -32,10 +32,10 @@ impl Service for ChannelzService {
     }
 }
 
-/// Requests are some numbers.
+/// Maximum request size. Requests only have a few numbers.
 const REQUEST_BYTES_MAX: usize = 1024;
 
-/// So many results are in a page at most.
+/// Maximum number of results in a page.
 const PAGE_LEN_MAX: usize = 100;
 
 struct OfProcess;
@@ -131,7 +131,7 @@ fn not_found(what: &str, id: i64) -> Status {
     Status::not_found(format!("there is no {what} {id}"))
 }
 
-/// Which part of a list is asked for.
+/// A page of a list.
 #[derive(Debug)]
 struct Page {
     start: u64,
@@ -153,7 +153,7 @@ impl Page {
         Ok(Self { start, len_max })
     }
 
-    /// Of a list in the order of its numbers: the page, and whether it is the last.
+    /// Returns the page of a list sorted by ID, and whether it is the last.
     fn of<T>(&self, all: Vec<T>, id: impl Fn(&T) -> u64) -> (Vec<T>, bool) {
         let mut rest = all.into_iter().skip_while(|entry| id(entry) < self.start);
         let page = rest.by_ref().take(self.len_max).collect();

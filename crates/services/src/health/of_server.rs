@@ -1,4 +1,4 @@
-//! Statuses as one server tells them: [`OfServer`].
+//! Statuses as reported by one server: [`OfServer`].
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::pb::HealthCheckResponse;
 use super::pb::health_check_response::ServingStatus as Wire;
 use super::statuses::{ServingStatus, Statuses};
 
-/// The statuses as one server tells them.
+/// Statuses as reported by one server.
 #[derive(Clone, Debug)]
 pub(super) struct OfServer {
     statuses: Arc<watch::Sender<Statuses>>,
@@ -21,7 +21,7 @@ impl OfServer {
         Self { statuses, server }
     }
 
-    /// `None` where the service is unknown.
+    /// Returns the reported status, or `None` for an unknown service.
     pub(super) fn status(&self, service: &str) -> Option<Wire> {
         let status = self.statuses.borrow().get(service)?;
         Some(self.told(status))
@@ -35,12 +35,12 @@ impl OfServer {
         &self.server
     }
 
-    /// As they were set; see [`told`](Self::told).
+    /// Returns the statuses before [`told`](Self::told).
     pub(super) fn statuses(&self) -> watch::Ref<'_, Statuses> {
         self.statuses.borrow()
     }
 
-    /// What is told of one that was set to this.
+    /// Returns the status to report: NOT_SERVING while the server drains.
     pub(super) fn told(&self, status: ServingStatus) -> Wire {
         if self.server.is_draining() { Wire::NotServing } else { status.into() }
     }

@@ -1,4 +1,4 @@
-//! The protocol's messages, client and server, as `thalweg-build` makes them.
+//! Generated messages, client and server of the protocol.
 #![allow(missing_docs, clippy::pedantic, reason = "generated code")]
 
 thalweg::include_proto!("grpc.health.v1");

@@ -1,4 +1,4 @@
-//! The program's side of the health service: [`HealthReporter`].
+//! API of the health service for programs: [`HealthReporter`].
 
 use std::sync::Arc;
 
@@ -8,61 +8,61 @@ use tokio::sync::watch;
 use super::service::HealthService;
 use super::statuses::{ServingStatus, Statuses};
 
-/// Holds the statuses of a server and of its services. Clones share them; none of its methods waits.
+/// Holds the statuses of a server and its services. Clones share them. Methods do not block.
 ///
-/// The server as a whole, whose name is `""`, is [`Serving`](ServingStatus::Serving) from the start. Services are
-/// unknown until they are given a status.
+/// The whole server, named `""`, starts as [`Serving`](ServingStatus::Serving). Services are unknown until a status is
+/// set.
 #[derive(Clone, Debug, Default)]
 pub struct HealthReporter {
     statuses: Arc<watch::Sender<Statuses>>,
 }
 
 impl HealthReporter {
-    /// The server serves; nothing is known of its services.
+    /// Creates a reporter with a serving server and no services.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What a server is given. One that is given to several servers tells all of them the same, but for their stopping.
+    /// Returns the service to add to a server. Several servers may share a reporter; only their shutdown is separate.
     pub fn service(&self) -> HealthService {
         HealthService::new(Arc::clone(&self.statuses))
     }
 
-    /// The service `S` takes calls.
+    /// Sets the status of service `S` to serving.
     pub fn set_serving<S: Service>(&self) {
         self.set_service_status(S::NAME, ServingStatus::Serving);
     }
 
-    /// The service `S` takes no calls.
+    /// Sets the status of service `S` to not serving.
     pub fn set_not_serving<S: Service>(&self) {
         self.set_service_status(S::NAME, ServingStatus::NotServing);
     }
 
-    /// Sets the status of a service, `package.Service`, or of the server as a whole, `""`; those who watch it are told.
-    /// Of statuses that follow each other faster than a watcher reads, it gets the last.
+    /// Sets the status of a service, `package.Service`, or of the whole server, `""`, and notifies watchers. If
+    /// statuses change faster than a watcher reads, it gets the latest.
     pub fn set_service_status(&self, service: impl AsRef<str>, status: ServingStatus) {
         self.statuses.send_if_modified(|statuses| statuses.set(service.as_ref(), status));
     }
 
-    /// Forgets a service: `Check` fails with NOT_FOUND, and those who watch are told SERVICE_UNKNOWN.
+    /// Removes a service: `Check` fails with NOT_FOUND, and watchers get SERVICE_UNKNOWN.
     pub fn clear_service_status(&self, service: impl AsRef<str>) {
         self.statuses.send_if_modified(|statuses| statuses.clear(service.as_ref()));
     }
 
-    /// What is told of a service, or of the server as a whole, `""`; `None` where it is unknown.
+    /// Returns the status of a service, or of the whole server, `""`, or `None` if unknown.
     ///
-    /// A server that has begun to stop tells NOT_SERVING in any case.
+    /// A draining server reports NOT_SERVING regardless of this.
     pub fn service_status(&self, service: &str) -> Option<ServingStatus> {
         self.statuses.borrow().get(service)
     }
 
-    /// Everything is told to be NOT_SERVING until [`resume`](Self::resume), whatever is set meanwhile. For a server
-    /// that is about to stop, and goes on answering until all balancers have seen it: those who watch stay.
+    /// Reports NOT_SERVING for everything until [`resume`](Self::resume), whatever is set. Use it before a shutdown,
+    /// while the server still responds, so that load balancers notice. Watchers stay connected.
     pub fn shut_down(&self) {
         self.set_shut_down(true);
     }
 
-    /// The statuses are told again as they were set.
+    /// Reports the set statuses again.
     pub fn resume(&self) {
         self.set_shut_down(false);
     }

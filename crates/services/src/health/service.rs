@@ -1,4 +1,4 @@
-//! The health service, as a server has it.
+//! The health service.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::pb::{HealthCheckRequest, HealthCheckResponse, HealthListRequest, Heal
 use super::statuses::Statuses;
 use super::watching::Watching;
 
-/// `grpc.health.v1.Health`, of a [`HealthReporter`](super::HealthReporter).
+/// `grpc.health.v1.Health` with the statuses of a [`HealthReporter`](super::HealthReporter).
 #[derive(Clone, Debug)]
 pub struct HealthService {
     statuses: Arc<watch::Sender<Statuses>>,
@@ -34,10 +34,10 @@ impl Service for HealthService {
     }
 }
 
-/// A watcher's name of a service is kept for as long as it watches.
+/// Maximum request size. A watcher's service name is kept while it watches.
 const REQUEST_BYTES_MAX: usize = 4096;
 
-/// So many services are listed at most, as the protocol has it.
+/// Maximum number of listed services, from the protocol.
 const LISTED_MAX: usize = 100;
 
 impl Health for OfServer {

@@ -1,17 +1,17 @@
-//! Which service has which status.
+//! Statuses by service.
 
 use std::collections::BTreeMap;
 
 use super::pb::health_check_response::ServingStatus as Wire;
 
-/// Whether a service takes calls.
+/// Whether a service accepts calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServingStatus {
-    /// It is not known.
+    /// Unknown.
     Unknown,
-    /// It does.
+    /// Accepts calls.
     Serving,
-    /// It does not, or shall not be sent any.
+    /// Does not accept calls, or should not receive any.
     NotServing,
 }
 
@@ -28,7 +28,7 @@ impl From<ServingStatus> for Wire {
 impl From<Wire> for ServingStatus {
     fn from(status: Wire) -> Self {
         match status {
-            // The latter is for `Watch` alone.
+            // `ServiceUnknown` is only sent by `Watch`.
             Wire::Unknown | Wire::ServiceUnknown => Self::Unknown,
             Wire::Serving => Self::Serving,
             Wire::NotServing => Self::NotServing,
@@ -36,28 +36,28 @@ impl From<Wire> for ServingStatus {
     }
 }
 
-/// The statuses of a server as they were set.
+/// Statuses of a server as set.
 #[derive(Debug)]
 pub(super) struct Statuses {
     by_service: BTreeMap<String, ServingStatus>,
-    /// Whatever they are, nothing serves.
+    /// Whether everything is reported as not serving.
     pub(super) is_shut_down: bool,
 }
 
 impl Default for Statuses {
-    /// The server as a whole serves; nothing is known of services.
+    /// Returns a serving server without services.
     fn default() -> Self {
         Self { by_service: BTreeMap::from([(String::new(), ServingStatus::Serving)]), is_shut_down: false }
     }
 }
 
 impl Statuses {
-    /// The status of `service`; `None` where it has none.
+    /// Returns the status of `service`, or `None` if it has none.
     pub(super) fn get(&self, service: &str) -> Option<ServingStatus> {
         self.by_service.get(service).map(|status| self.shown(*status))
     }
 
-    /// Whether that changed anything.
+    /// Sets a status. Returns whether it changed.
     pub(super) fn set(&mut self, service: &str, status: ServingStatus) -> bool {
         match self.by_service.get_mut(service) {
             Some(known) => std::mem::replace(known, status) != status,
@@ -65,7 +65,7 @@ impl Statuses {
         }
     }
 
-    /// Whether that changed anything.
+    /// Removes a status. Returns whether there was one.
     pub(super) fn clear(&mut self, service: &str) -> bool {
         self.by_service.remove(service).is_some()
     }

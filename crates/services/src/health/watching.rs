@@ -1,4 +1,4 @@
-//! What a watcher is told.
+//! Stream of statuses for a watcher.
 
 use std::fmt;
 use std::pin::Pin;
@@ -12,15 +12,15 @@ use super::pb::HealthCheckResponse;
 use super::pb::health_check_response::ServingStatus as Wire;
 use super::statuses::Statuses;
 
-/// The status of one service, at once and whenever it has changed; SERVICE_UNKNOWN while there is none. It ends when
-/// the server drains.
+/// Yields the status of one service immediately and after each change; SERVICE_UNKNOWN if there is none. Ends when the
+/// server drains.
 pub(super) struct Watching {
     statuses: OfServer,
     service: String,
-    /// What the watcher was told last.
+    /// Last status sent to the watcher.
     told: Option<Wire>,
     changed: Pin<Box<dyn Future<Output = watch::Receiver<Statuses>> + Send>>,
-    /// `None` once the server drains.
+    /// `None` when the server drains.
     draining: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     is_over: bool,
 }
@@ -48,9 +48,9 @@ impl Watching {
     }
 }
 
-/// Gives the receiver back when there is something new.
+/// Waits for a change and returns the receiver.
 async fn change(mut statuses: watch::Receiver<Statuses>) -> watch::Receiver<Statuses> {
-    // The service that watches holds the sender.
+    // Does not fail: the watching service holds the sender.
     let _ = statuses.changed().await;
     statuses
 }
@@ -64,7 +64,7 @@ impl Stream for Watching {
         }
         loop {
             let is_draining = self.is_draining(cx);
-            // Read after `changed` began to watch: what comes between the two is not missed.
+            // Read after subscribing, so that no change is missed.
             let status = self.statuses.status(&self.service).unwrap_or(Wire::ServiceUnknown);
             if self.told != Some(status) {
                 self.told = Some(status);

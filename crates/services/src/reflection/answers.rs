@@ -1,4 +1,4 @@
-//! The answers to a client's requests, one for each.
+//! Responses to a client's requests.
 
 use std::fmt;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use super::pb::{
     ServerReflectionRequest, ServerReflectionResponse, ServiceResponse,
 };
 
-/// Answers requests as they come. A stream without requests ends when the server drains, which would wait for it.
+/// Stream of one response per request. An idle stream ends when the server drains, which would otherwise wait for it.
 pub(super) struct Answers {
     known: Arc<Known>,
     requests: Streaming<ServerReflectionRequest>,
@@ -49,7 +49,7 @@ impl Answers {
         }
     }
 
-    /// Or what there is not.
+    /// Returns the response, or a message for NOT_FOUND.
     fn find(&mut self, asked: &Asked) -> Result<Answer, String> {
         let descriptors = &self.known.descriptors;
         let file = match asked {

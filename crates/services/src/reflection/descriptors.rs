@@ -1,4 +1,4 @@
-//! The files that are known, and where each name is declared: [`Descriptors`].
+//! Known files, and where symbols are declared: [`Descriptors`].
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -8,14 +8,14 @@ use thalweg::prost::{self, Message};
 
 use super::error::DescriptorError;
 
-/// Files by their names and by what they declare. Each stays encoded as it came, with options that nobody here knows.
+/// Files by name and by declared symbols. They stay encoded to keep unknown options.
 #[derive(Debug, Default)]
 pub(super) struct Descriptors {
     files: Vec<File>,
     by_name: HashMap<String, usize>,
-    /// By the full names of messages, fields, oneofs, enums and their values, extensions, services and methods.
+    /// Full names of messages, fields, oneofs, enums, enum values, extensions, services and methods.
     symbols: HashMap<String, Symbol>,
-    /// By the full name of the message that is extended, and the number.
+    /// Files of extensions by the full name of the extended message and field number.
     extensions: HashMap<String, BTreeMap<i32, usize>>,
 }
 
@@ -31,8 +31,7 @@ struct Symbol {
     is_message: bool,
 }
 
-/// `google.protobuf.FileDescriptorSet`, its files left encoded: decoded and encoded again they would lose custom
-/// options.
+/// `google.protobuf.FileDescriptorSet` with encoded files, because decoding and encoding would lose custom options.
 #[derive(Clone, PartialEq, Message)]
 #[prost(prost_path = "prost")]
 struct EncodedSet {
@@ -40,12 +39,12 @@ struct EncodedSet {
     file: Vec<Bytes>,
 }
 
-/// Which files a client has been sent.
+/// Files already sent to a client.
 #[derive(Debug)]
 pub(super) struct Sent(Vec<bool>);
 
 impl Descriptors {
-    /// Of several files of the same name, and of several declarations of the same symbol, the first counts.
+    /// Reads the sets. Of files or symbols with the same name, the first is used.
     pub(super) fn new(sets: impl IntoIterator<Item = Bytes>) -> Result<Self, DescriptorError> {
         let mut descriptors = Self::default();
         let mut files = Vec::new();
@@ -83,35 +82,35 @@ impl Descriptors {
         file.dependency.iter().map(index).collect()
     }
 
-    /// The file of this name.
+    /// Returns the file of this name.
     pub(super) fn file(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }
 
-    /// The file that declares this symbol.
+    /// Returns the file that declares this symbol.
     pub(super) fn declaring(&self, symbol: &str) -> Option<usize> {
         self.symbols.get(symbol).map(|symbol| symbol.file)
     }
 
-    /// The file that declares this extension.
+    /// Returns the file that declares this extension.
     pub(super) fn extending(&self, message: &str, number: i32) -> Option<usize> {
         self.extensions.get(message)?.get(&number).copied()
     }
 
-    /// The numbers of a message's extensions, in their order; `None` where there is no such message.
+    /// Returns the extension numbers of a message in ascending order, or `None` if the message is unknown.
     pub(super) fn extension_numbers(&self, message: &str) -> Option<Vec<i32>> {
-        // A message that is extended may be in no set: the imports of the extension are, though.
+        // An extended message is always in a set, because imports of the extending file are.
         let is_message = self.symbols.get(message).is_some_and(|symbol| symbol.is_message);
         let numbers = || self.extensions.get(message).into_iter().flat_map(BTreeMap::keys).copied().collect();
         is_message.then(numbers)
     }
 
-    /// A client to which nothing has been sent yet.
+    /// Returns the state of a client before any response.
     pub(super) fn nothing_sent(&self) -> Sent {
         Sent(vec![false; self.files.len()])
     }
 
-    /// A file and all that it needs, but for what was sent before: only the file itself is sent again.
+    /// Returns a file and those of its imports not sent before. The file itself is sent again.
     pub(super) fn with_imports(&self, file: usize, sent: &mut Sent) -> Vec<Bytes> {
         let mut encoded = vec![self.files[file].encoded.clone()];
         sent.0[file] = true;
@@ -133,7 +132,7 @@ impl Descriptors {
     }
 }
 
-/// Adds what one file declares.
+/// Adds the declarations of one file.
 struct Declarations<'a> {
     descriptors: &'a mut Descriptors,
     file: usize,
@@ -162,7 +161,7 @@ impl Declarations<'_> {
 
     fn enumeration(&mut self, scope: &str, declared: &EnumDescriptorProto) {
         self.symbol(scope, declared.name());
-        // The values of an enum are its siblings, as in C++.
+        // Enum values are siblings of their enum, as in C++.
         declared.value.iter().for_each(|value| drop(self.symbol(scope, value.name())));
     }
 
@@ -176,7 +175,7 @@ impl Declarations<'_> {
         self.declare(scope, name, false)
     }
 
-    /// The full name.
+    /// Adds a symbol and returns its full name.
     fn declare(&mut self, scope: &str, name: &str, is_message: bool) -> String {
         let full = if scope.is_empty() { name.to_owned() } else { format!("{scope}.{name}") };
         let symbol = Symbol { file: self.file, is_message };

@@ -1,47 +1,47 @@
-//! Why descriptors are no use.
+//! Errors in descriptors.
 
 use thalweg::prost::DecodeError;
 
-/// What is wrong with the descriptors that a [`ReflectionBuilder`](super::ReflectionBuilder) was given. Sets are
-/// counted from 1, in the order in which they were given.
+/// Error in the descriptors of a [`ReflectionBuilder`](super::ReflectionBuilder). Sets are numbered from 1 in the order
+/// they were added.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DescriptorError {
-    /// The bytes are no set.
+    /// The bytes are not a valid set.
     #[error("descriptor set {set} is no encoded google.protobuf.FileDescriptorSet: {source}")]
     Set {
-        /// Which set.
+        /// Number of the set.
         set: usize,
-        /// What the decoder said.
+        /// Decoder error.
         source: DecodeError,
     },
-    /// A file of a set is none.
+    /// A file in a set is invalid.
     #[error("file {file} of descriptor set {set} is no google.protobuf.FileDescriptorProto: {source}")]
     File {
-        /// Which set.
+        /// Number of the set.
         set: usize,
-        /// Which of its files, counted from 1.
+        /// Number of the file in the set, from 1.
         file: usize,
-        /// What the decoder said.
+        /// Decoder error.
         source: DecodeError,
     },
-    /// A file has no name, by which others could import it.
+    /// A file has no name, which imports need.
     #[error("file {file} of descriptor set {set} has no name")]
     NoName {
-        /// Which set.
+        /// Number of the set.
         set: usize,
-        /// Which of its files, counted from 1.
+        /// Number of the file in the set, from 1.
         file: usize,
     },
-    /// A client could not make anything of a file without what that imports.
+    /// An import is missing, without which clients cannot use the file.
     #[error(
         "{file} imports {import}, which is in no descriptor set: write the set with its imports (thalweg-build does; \
          protoc does with --include_imports)"
     )]
     MissingImport {
-        /// The file that imports.
+        /// The importing file.
         file: String,
-        /// The file that is not there.
+        /// The missing file.
         import: String,
     },
 }

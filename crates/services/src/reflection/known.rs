@@ -1,4 +1,4 @@
-//! What there is to tell: [`Known`].
+//! Data of reflection: [`Known`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use thalweg::server::ServerHandle;
 
 use super::descriptors::Descriptors;
 
-/// What reflection of one server can tell.
+/// Data that the reflection of one server returns.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) descriptors: Arc<Descriptors>,
@@ -16,7 +16,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// The names of the services that are listed, in the order of the alphabet.
+    /// Returns the listed services in alphabetical order.
     pub(super) fn services(&self) -> Vec<&str> {
         match &self.advertised {
             Some(advertised) => advertised.iter().map(String::as_str).collect(),

@@ -1,4 +1,4 @@
-//! Reflection as a server has it, both versions of it.
+//! Both versions of the reflection service.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use super::error::DescriptorError;
 use super::known::Known;
 use super::pb::ServerReflectionRequest;
 
-/// `grpc.reflection.v1.ServerReflection`, and `grpc.reflection.v1alpha.ServerReflection`, which older clients ask.
+/// `grpc.reflection.v1.ServerReflection`, and `grpc.reflection.v1alpha.ServerReflection` for older clients.
 #[derive(Clone, Debug)]
 pub struct Reflection {
     descriptors: Arc<Descriptors>,
     advertised: Option<Arc<BTreeSet<String>>>,
 }
 
-/// How a [`Reflection`] is set up.
+/// Builder of a [`Reflection`].
 #[derive(Clone, Debug, Default)]
 pub struct ReflectionBuilder {
     sets: Vec<Bytes>,
@@ -28,25 +28,24 @@ pub struct ReflectionBuilder {
 }
 
 impl Reflection {
-    /// Begins without descriptors but those of this crate's own services.
+    /// Returns a builder with descriptors of this crate's services only.
     pub fn builder() -> ReflectionBuilder {
         ReflectionBuilder::default()
     }
 }
 
 impl ReflectionBuilder {
-    /// Adds an encoded `google.protobuf.FileDescriptorSet`, imports included, as
-    /// `thalweg_build::Builder::file_descriptor_set_path` and `protoc --include_imports -o` write it. What is `'static`
-    /// is not copied.
+    /// Adds an encoded `google.protobuf.FileDescriptorSet` with imports, as written by
+    /// `thalweg_build::Builder::file_descriptor_set_path` or `protoc --include_imports -o`. Static data is not copied.
     ///
-    /// Files may be in several sets. Of those with the same name the first counts.
+    /// Sets may overlap. Of files with the same name, the first is used.
     pub fn descriptors(mut self, set: impl Into<Bytes>) -> Self {
         self.sets.push(set.into());
         self
     }
 
-    /// Lists this service, `package.Service`, and no others but those that are named so too. Without it, all services
-    /// of the server are listed. What is not listed is described all the same to those who know its name.
+    /// Lists this service, `package.Service`, and only services named by this method. By default all services of the
+    /// server are listed. Unlisted services are still described on request.
     pub fn with_service_name(mut self, name: impl Into<String>) -> Self {
         self.advertised.get_or_insert_default().insert(name.into());
         self
@@ -55,7 +54,7 @@ impl ReflectionBuilder {
     /// Reads the descriptors.
     ///
     /// # Errors
-    /// Says which set cannot be read, or which import is in none.
+    /// Returns an error for an invalid set or a missing import.
     pub fn build(self) -> Result<Reflection, DescriptorError> {
         let own = Bytes::from_static(thalweg::include_file_descriptor_set!("services"));
         let descriptors = Descriptors::new(self.sets.into_iter().chain([own]))?;
@@ -74,7 +73,7 @@ impl Service for Reflection {
     }
 }
 
-/// The older version, whose messages are the same.
+/// The older version, with the same messages.
 struct Alpha(Arc<Known>);
 
 impl Service for Alpha {
@@ -85,7 +84,7 @@ impl Service for Alpha {
     }
 }
 
-/// Requests hold a name or two, and are sent back with their answers.
+/// Maximum request size. Requests have one or two names and are echoed in responses.
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
 
 fn register(known: &Arc<Known>, methods: &mut Methods<'_>) {

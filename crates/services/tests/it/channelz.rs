@@ -1,4 +1,4 @@
-//! `grpc.channelz.v1`, by the generated client, on a server of its own: others run in the process meanwhile.
+//! Tests `grpc.channelz.v1` with the generated client. Other servers run in the same process.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,10 +14,10 @@ use thalweg_services::health::{self, HealthReporter};
 
 use crate::support::{Running, soon};
 
-/// Started, succeeded and failed.
+/// Started, succeeded and failed calls.
 type Counts = [i64; 3];
 
-/// Asks about one server and about the channel to it.
+/// Queries one server and the channel to it.
 struct Asking {
     client: ChannelzClient,
     _admin: Running,
@@ -34,7 +34,7 @@ impl Asking {
     async fn server(&self) -> Option<pb::Server> {
         let mut start_server_id = 0;
         loop {
-            // Two of them a page: there is a next one as a rule.
+            // Small pages, so that there is usually a next one.
             let request = pb::GetServersRequest { start_server_id, max_results: 2 };
             let page = soon(self.client.get_servers(request)).await.expect("a page").into_inner();
             let ids: Vec<i64> = page.server.iter().map(id_of).collect();
@@ -101,14 +101,14 @@ fn asked(service: &str) -> HealthCheckRequest {
     HealthCheckRequest { service: service.to_owned() }
 }
 
-/// A server and a fixed channel to it, `ipv4:ADDRESS`.
+/// Starts a server with a fixed channel to it, `ipv4:ADDRESS`.
 async fn subject() -> (Running, Channel) {
     let server = Running::start(|server| server.add_service(HealthReporter::new().service())).await;
     let channel = Channel::builder(format!("ipv4:{}", server.address)).lanes(1).connect().await;
     (server, channel.expect("it listens"))
 }
 
-/// Tries until it is so: the other end hears of what was done here a moment later.
+/// Polls until the condition holds, because the other end is notified a moment later.
 async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
     let waiting = async {
         while !is_so().await {
@@ -137,7 +137,7 @@ async fn calls_are_counted_by_how_they_ended_on_both_sides() {
     under_way.message().await.expect("a status");
     drop(cut_off);
 
-    // Seven calls: three OK, two with a status, one cut off, one under way.
+    // Seven calls: three OK, two with a status, one cancelled, one in progress.
     let expected = [7, 3, 3];
     until("the server hears of the call that is cut off", async || {
         calls_of_server(&asking.server().await.expect("it runs")) == expected
@@ -153,18 +153,18 @@ async fn calls_are_counted_by_how_they_ended_on_both_sides() {
     let subchannel = subchannel.expect("a lane").into_inner().subchannel.expect("it is there");
     assert_eq!(calls(subchannel.data.as_ref()), expected);
 
-    // A stream that ends with a status has ended as it should.
+    // A stream that ends with a status counts as succeeded.
     let of_client = asking.socket(subchannel.socket_ref[0].socket_id).await;
     assert_eq!(streams(&of_client), [7, 5, 1]);
     let sockets = asking.sockets().await;
-    // The other one is the test server's own channel, which makes no calls.
+    // The other socket belongs to the test server's own channel, which makes no calls.
     let of_server = sockets.iter().find(|socket| streams(socket)[0] > 0).expect("it carries calls");
     assert_eq!((sockets.len(), streams(of_server)), (2, [7, 5, 1]));
 
     let data = of_server.data.as_ref().expect("data");
     let opened: SystemTime =
         data.last_remote_stream_created_timestamp.expect("one").try_into().expect("a time");
-    // To the second, and clocks of both kinds are not one.
+    // Resolution is one second, and two different clocks are involved.
     assert!(opened + Duration::from_secs(2) > began && opened < SystemTime::now() + Duration::from_secs(2));
     assert!(data.local_flow_control_window > Some(0) && data.remote_flow_control_window > Some(0));
     assert!(data.last_local_stream_created_timestamp.is_none());
@@ -181,7 +181,7 @@ async fn what_is_over_stays_counted() {
     drop((channel, watched));
     until("the channel's connection goes", async || asking.sockets().await.len() == 1).await;
     assert_eq!(calls_of_server(&asking.server().await.expect("it runs")), [2, 1, 1]);
-    // Snapshots in other tests of the process keep channels and servers alive for a moment.
+    // Snapshots in parallel tests keep channels and servers alive briefly.
     until("the channel goes", async || asking.channel().await.is_none()).await;
     server.stop().await;
     until("the server goes", async || asking.server().await.is_none()).await;

@@ -1,4 +1,4 @@
-//! `grpc.health.v1`, by the generated client.
+//! Tests `grpc.health.v1` with the generated client.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use thalweg_services::health::{self, HealthReporter, ServingStatus};
 
 use crate::support::{Running, soon};
 
-/// What a program does to its statuses.
+/// A change of the statuses.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Nothing,
@@ -23,7 +23,7 @@ enum Step {
     Resume,
 }
 
-/// A service by its type.
+/// A service type.
 struct Orders;
 
 impl Service for Orders {
@@ -54,7 +54,7 @@ async fn next(watched: &mut Streaming<HealthCheckResponse>) -> Result<Told, Code
     }
 }
 
-/// Asks about `service` after each step: by `Check`, by `List`, by the helper, and once by a `Watch` that stays open.
+/// Checks `service` after each step by `Check`, `List`, the helper, and one open `Watch`.
 async fn check(service: &str, steps: &[(Step, Option<ServingStatus>)]) {
     let reporter = HealthReporter::new();
     let server = Running::start(|server| server.add_service(reporter.service())).await;
@@ -74,7 +74,7 @@ async fn check(service: &str, steps: &[(Step, Option<ServingStatus>)]) {
         assert_eq!(listed.get(service).copied(), expected.map(Told::from), "{step:?}: {listed:?}");
 
         let expected = expected.map_or(Told::ServiceUnknown, Told::from);
-        // A watcher hears of changes alone.
+        // Watchers are notified of changes only.
         if std::mem::replace(&mut told, expected) != expected {
             assert_eq!(next(&mut watched).await, Ok(expected), "{step:?}");
         }
@@ -91,7 +91,7 @@ async fn the_server_as_a_whole_serves_from_the_start() {
             (Step::Set("", NotServing), Some(NotServing)),
             (Step::Set("", NotServing), Some(NotServing)),
             (Step::Set("", Unknown), Some(Unknown)),
-            // Another service's status is its own.
+            // Statuses of services are independent.
             (Step::Serves, Some(Unknown)),
             (Step::Clear(""), None),
         ],
@@ -159,7 +159,7 @@ async fn watchers_are_told_of_a_graceful_stop_and_do_not_hold_it_up() {
         }
         assert_eq!(next(&mut watched).await, Err(Code::Unavailable), "{service}");
     }
-    // Its grace is for ever: it ends because no call is left.
+    // The grace period is unlimited, so the server ends because no call is left.
     stopped.await;
     assert_eq!(
         reporter.service_status(""),
@@ -182,7 +182,7 @@ async fn a_server_that_stops_says_nothing_of_another_with_the_same_reporter() {
 #[tokio::test]
 async fn what_is_asked_for_has_bounds() {
     let reporter = HealthReporter::new();
-    // With the server as a whole they are a hundred.
+    // Together with the whole server there are a hundred.
     (1..100).for_each(|number| reporter.set_service_status(format!("a.S{number}"), ServingStatus::Serving));
     let server = Running::start(|server| server.add_service(reporter.service())).await;
     let client = HealthClient::new(server.channel.clone());

@@ -1,4 +1,4 @@
-//! The services, asked over real sockets.
+//! Tests of the services over real sockets.
 
 mod channelz;
 mod health;

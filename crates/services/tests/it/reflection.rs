@@ -1,4 +1,4 @@
-//! `grpc.reflection`, by the generated client; of `v1alpha` by its path.
+//! Tests `grpc.reflection` with the generated client, and `v1alpha` by its path.
 
 use std::pin::Pin;
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ use crate::support::{Running, soon};
 static V1: Method = Method::new("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo");
 static V1ALPHA: Method = Method::new("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
 
-/// The shop's descriptors as `thalweg-build` writes them.
+/// Returns the shop's descriptors, written by `thalweg-build`.
 fn shop() -> &'static [u8] {
     static SET: OnceLock<Vec<u8>> = OnceLock::new();
     SET.get_or_init(|| {
@@ -35,7 +35,7 @@ fn shop() -> &'static [u8] {
     })
 }
 
-/// A stream of requests, answered one after the other.
+/// A stream of requests with responses in order.
 struct Asking {
     requests: mpsc::UnboundedSender<ServerReflectionRequest>,
     answers: Streaming<ServerReflectionResponse>,
@@ -58,7 +58,7 @@ impl Asking {
         Self { requests, answers: soon(call).await.expect("a stream").into_inner() }
     }
 
-    /// The answer, as the names of files, as numbers, as names of services or as an error.
+    /// Sends a request. Returns the response as file names, numbers, service names or an error.
     async fn ask(&mut self, asked: Option<Ask>) -> Said {
         let request = ServerReflectionRequest { host: "a host".to_owned(), message_request: asked };
         self.requests.send(request.clone()).expect("it is open");
@@ -117,12 +117,12 @@ fn error(code: Code, message: &str) -> Said {
     Said::Error(code, message.to_owned())
 }
 
-/// Asks a server with health, reflection and these descriptors, in both versions, on a stream each.
+/// Sends requests to a server with health, reflection and these descriptors, in a stream for each version.
 async fn check(builder: ReflectionBuilder, asked_and_said: &[(Ask, Said)]) {
     let reflection = builder.build().expect("the descriptors are right");
     let health = HealthReporter::new();
     let add = |server: thalweg::server::ServerBuilder| {
-        // The list is whole although reflection comes first.
+        // The list is complete although reflection is added first.
         server.add_service(reflection).add_service(health.service())
     };
     let server = Running::start(add).await;
@@ -155,7 +155,7 @@ async fn a_symbol_is_in_the_file_that_declares_it() {
     ]
     .map(|name| (symbol(name), files(&[ORDERS])))
     .into();
-    // Imports come with the first file that needs them, and not again.
+    // Imports come only with the first file that needs them.
     cases[0].1 = files(&[ORDERS, DESCRIPTOR, TIMESTAMP, MONEY]);
     cases.extend([
         (symbol("shop.Money"), files(&[MONEY])),
@@ -179,7 +179,7 @@ async fn files_come_by_their_names() {
             (named(ORDERS), files(&[ORDERS, DESCRIPTOR, TIMESTAMP])),
             (named(ORDERS), files(&[ORDERS])),
             (named("orders.proto"), error(Code::NotFound, "no file orders.proto is known")),
-            // The stream goes on.
+            // The stream continues after errors.
             (named(TIMESTAMP), files(&[TIMESTAMP])),
         ],
     )
@@ -217,7 +217,7 @@ async fn the_services_of_the_server_are_listed_or_those_that_are_named() {
         "grpc.reflection.v1.ServerReflection",
         "grpc.reflection.v1alpha.ServerReflection",
     ];
-    // What is described need not be served.
+    // Described services need not be served.
     check(Reflection::builder().descriptors(shop()), &[(list(), said(&all))]).await;
     let named = Reflection::builder().with_service_name("shop.B").with_service_name("shop.A");
     check(named, &[(list(), said(&["shop.A", "shop.B"]))]).await;
@@ -294,7 +294,7 @@ fn descriptors_that_are_no_use_are_told() {
     check(&[set(&[]), not_a_file], "file 1 of descriptor set 2 is no google.protobuf.FileDescriptorProto: ");
     check(&[set(&[("a.proto", &[]), ("", &[])])], "file 2 of descriptor set 1 has no name");
     check(&[set(&[("a.proto", &["b.proto"])])], "a.proto imports b.proto, which is in no descriptor set: ");
-    // Another set may have it, wherever it stands.
+    // Another set may have the import, in any order.
     let sets = [set(&[("a.proto", &["b.proto"])]), set(&[("b.proto", &[]), ("a.proto", &[])])];
     let builder = sets.into_iter().fold(Reflection::builder(), ReflectionBuilder::descriptors);
     builder.build().expect("both are there");

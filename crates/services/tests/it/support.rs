@@ -1,4 +1,4 @@
-//! A server on a port of the system's choice.
+//! A server on a free port, and its channel.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use thalweg::{Channel, Server};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Far longer than anything here takes on a machine that does other things: a test that waits for so long has failed.
+/// Timeout, far longer than any test step takes even on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A server that can be told to stop, and a channel to it.
+/// A server that can be stopped, and a channel to it.
 pub(crate) struct Running {
     pub(crate) address: String,
     pub(crate) channel: Channel,
@@ -19,7 +19,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// `add` adds the services. The server waits for its calls for ever.
+    /// Starts a server with the services that `add` adds. The grace period is unlimited.
     pub(crate) async fn start(add: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Self {
         let server = add(Server::builder()).shutdown_grace(Duration::from_secs(1 << 30));
         let server = server.bind(&["127.0.0.1:0".parse().expect("an address")]).await.expect("a free port");
@@ -30,14 +30,14 @@ impl Running {
         Self { address, channel, stop, serving }
     }
 
-    /// Tells it to stop; the server's end.
+    /// Stops the server. The future completes when it has ended.
     pub(crate) fn stop(self) -> impl Future<Output = ()> {
         self.stop.send(()).expect("it serves");
         async { soon(self.serving).await.expect("no panic").expect("a clean end") }
     }
 }
 
-/// What the future comes to, which must not take long.
+/// Returns the future's output. Panics if it takes too long.
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(LONG, future).await.expect("it does not hang")
 }
