@@ -1,18 +1,18 @@
-//! Base64 as these protocols have it: written without padding where they say so, read with or without.
+//! Base64 variants of these protocols: encoders pad where the protocol requires it, decoders accept both.
 
 use base64::alphabet::{self, Alphabet};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-/// Values of metadata and details of errors.
+/// For metadata values and error details.
 pub(crate) const UNPADDED: GeneralPurpose = lenient(&alphabet::STANDARD, false);
 
-/// Messages in a URL.
+/// For messages in URLs.
 pub(crate) const URL_SAFE: GeneralPurpose = lenient(&alphabet::URL_SAFE, false);
 
-/// Bodies of gRPC-Web in text.
+/// For gRPC-Web text bodies.
 pub(crate) const PADDED: GeneralPurpose = lenient(&alphabet::STANDARD, true);
 
-/// What other stacks leave in the unused bits of the last character is of no account.
+/// Ignores the unused bits of the last character, since other stacks may set them.
 const fn lenient(alphabet: &Alphabet, padding: bool) -> GeneralPurpose {
     let config = GeneralPurposeConfig::new()
         .with_encode_padding(padding)

@@ -1,4 +1,4 @@
-//! The service as what a server's port has beside gRPC.
+//! The service as the non-gRPC handler of a server's port.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::http1::serve::serve_counted;
 use crate::service::{LastCall, WebService};
 
 impl WebService {
-    /// What a server's port has beside gRPC: this service, for requests over HTTP/2 that are not gRPC, for those of
-    /// gRPC whose messages are no wire bytes, and for connections of HTTP/1.1.
+    /// Returns this service as the fallback of a server's port. It handles non-gRPC requests over HTTP/2, gRPC requests
+    /// with a codec other than Protobuf, and HTTP/1.1 connections.
     pub fn beside(&self) -> Beside {
         let beside = Beside::new(self.clone(), Arc::new(self.clone()));
         if self.has_grpc_codecs() { beside.with_content_subtypes() } else { beside }

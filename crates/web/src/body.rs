@@ -1,4 +1,4 @@
-//! The body of a request or an answer: [`Body`].
+//! Request and response bodies: [`Body`].
 
 use std::error::Error;
 use std::fmt;
@@ -16,40 +16,38 @@ use crate::compression::too_large;
 use crate::http1::received_body::ReceivedBody;
 use crate::timed::Timed;
 
-/// The body of a request or an answer, whatever it is made of and whichever version of HTTP carries it.
+/// Body of a request or a response, independent of the HTTP version.
 pub struct Body(Kind);
 
 enum Kind {
-    /// Whole, or from a connection of HTTP/2.
+    /// A complete body, or one received over HTTP/2.
     Raw(RawBody),
-    /// From one of HTTP/2, within a time.
+    /// A body received over HTTP/2 with a time limit.
     Timed(Box<Timed>),
-    /// From one of HTTP/1.1.
+    /// A body received over HTTP/1.1.
     Http1(ReceivedBody),
     Other(Pin<Box<dyn http_body::Body<Data = Bytes, Error = Status> + Send>>),
 }
 
-/// What an error of another's body is.
+/// Error of an external body type.
 type BoxError = Box<dyn Error + Send + Sync>;
 
 impl Body {
-    /// One without anything.
+    /// Returns an empty body.
     pub fn empty() -> Self {
         RawBody::default().into()
     }
 
-    /// Bytes, and nothing behind them.
+    /// Returns a body of these bytes, without trailers.
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         Self::with_trailers(bytes.into(), Trailers::None)
     }
 
-    /// Bytes, and what follows them.
     pub(crate) fn with_trailers(bytes: Bytes, trailers: Trailers) -> Self {
         RawBody::whole(bytes, trailers).into()
     }
 
-    /// Any body as one of this type. An error of it is a [`Status`] if it is one, or has one as its source; else it is
-    /// INTERNAL.
+    /// Wraps any body. Its errors should be a [`Status`] or have one as a source; others become INTERNAL.
     pub fn new<B>(body: B) -> Self
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -61,7 +59,6 @@ impl Body {
         Self::streaming(body.map_err(|error| to_status(&*error.into())))
     }
 
-    /// A body that is made as it is sent.
     pub(crate) fn streaming<B>(body: B) -> Self
     where
         B: http_body::Body<Data = Bytes, Error = Status> + Send + 'static,
@@ -73,11 +70,11 @@ impl Body {
         Self(Kind::Http1(body))
     }
 
-    /// Has what comes of it come in its time, where that is not the byte stream's business. `has_length`: its head has
-    /// said how long it is.
+    /// Limits the time to receive the body, unless the byte stream does that itself. `has_length` returns whether the
+    /// headers declare the body's length.
     pub(crate) fn within(self, time: Option<Duration>, has_length: impl FnOnce() -> bool) -> Self {
         match (self.0, time) {
-            // What is there is in time.
+            // A complete body needs no limit.
             (Kind::Raw(body), Some(time)) if http_body::Body::size_hint(&body).exact().is_none() => {
                 Self(Kind::Timed(Box::new(Timed::new(body, time, has_length()))))
             }
@@ -85,8 +82,8 @@ impl Body {
         }
     }
 
-    /// Nothing is done before the rest of a part of the body is there, the how manieth is said: that has its time, all
-    /// of it together. `None`: nothing of the next part is there, and it may come whenever it does.
+    /// Limits the total time for the rest of the part with this index, which is needed to make progress. `None`:
+    /// nothing of the next part has arrived, so there is no limit.
     pub(crate) fn awaits(&mut self, part: Option<u64>) {
         match &mut self.0 {
             Kind::Timed(body) => body.awaits(part),
@@ -95,7 +92,7 @@ impl Body {
         }
     }
 
-    /// All of it, where it is known to be there; it is empty then.
+    /// Takes the whole body if it is complete, leaving an empty one.
     pub(crate) fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
         match &mut self.0 {
             Kind::Raw(body) => body.take_whole(),
@@ -103,7 +100,7 @@ impl Body {
         }
     }
 
-    /// What a request takes of its connection: nothing, where its body is there whole and small.
+    /// Returns the request's memory accounting. A small body that is complete counts as nothing.
     pub(crate) fn share(&self) -> RequestShare {
         match &self.0 {
             Kind::Raw(body) => body.share(),
@@ -113,11 +110,11 @@ impl Body {
         }
     }
 
-    /// All of it, as it comes; what is there of it is held by `share`.
+    /// Collects the whole body; `share` accounts for the buffered bytes.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED as soon as it has more than `size_max` bytes, or says that it will have; else what keeps it
-    /// from being read.
+    /// RESOURCE_EXHAUSTED as soon as the body has, or announces, more than `size_max` bytes; otherwise the error of
+    /// reading it.
     pub(crate) async fn gather(mut self, size_max: usize, share: &mut RequestShare) -> Result<Bytes, Status> {
         let announced = http_body::Body::size_hint(&self).lower();
         if let Some(size) = usize::try_from(announced).ok().filter(|size| *size > size_max) {

@@ -1,14 +1,14 @@
-//! Calls by Connect and gRPC-Web: [`Client`].
+//! Connect and gRPC-Web clients: [`Client`].
 //!
-//! For those who sit behind proxies that know no trailers, or no HTTP/2. What a call is stays gRPC's: metadata,
-//! messages of bytes, deadline, compression, a status at the end. Which protocol carries it is [`Protocol`]'s, and what
-//! carries that is [`Transport`]'s: the engine's own [`Channel`](thalweg_engine::Channel) for HTTP/2, or [`Http1`].
+//! For use behind proxies without trailers or HTTP/2. Calls keep gRPC's semantics: metadata, byte messages, deadlines,
+//! compression and a final status. [`Protocol`] selects the wire format. [`Transport`] selects the connection: the
+//! engine's [`Channel`](thalweg_engine::Channel) for HTTP/2, or [`Http1`].
 //!
 //! Dropping a call cancels it: over HTTP/2 its stream is reset, over HTTP/1.1 its connection is closed.
 //!
-//! Bidirectional calls need HTTP/2. Over HTTP/1.1 they end with UNIMPLEMENTED at once, as connect-go's client has it:
-//! most servers and proxies of HTTP/1.1 would not answer before the last request, and a caller that waits for an answer
-//! before it sends on would wait for ever.
+//! Bidirectional calls need HTTP/2. Over HTTP/1.1 they fail immediately with UNIMPLEMENTED, as in connect-go. Most
+//! HTTP/1.1 servers and proxies respond only after the last request, so a caller that awaits a response first would
+//! deadlock.
 
 mod answers;
 mod calling;
@@ -34,39 +34,39 @@ pub use transport::Transport;
 
 const TOO_LATE: &str = "no answer had come";
 
-/// Which side of a call sends a stream of messages.
+/// The sides of a call that stream messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Streams {
-    /// The client: one answer to many requests.
+    /// The client: one response to many requests.
     Requests,
-    /// The server: many answers to one request.
+    /// The server: many responses to one request.
     Answers,
-    /// Both of them. It needs HTTP/2.
+    /// Both; requires HTTP/2.
     Both,
 }
 
-/// Makes calls by Connect or gRPC-Web. Cheap to clone; clones share their connections.
+/// A Connect or gRPC-Web client. Cheap to clone; clones share their connections.
 #[derive(Clone, Debug)]
 pub struct Client {
     manner: Arc<Manner>,
 }
 
 impl Client {
-    /// One that writes calls as `protocol` has it, and sends them by `transport`.
+    /// Creates a client that speaks `protocol` over `transport`.
     pub fn new(protocol: Protocol, transport: impl Into<Transport>) -> Client {
         let manner = Manner { protocol, transport: transport.into(), uses_get: false };
         Client { manner: Arc::new(manner) }
     }
 
-    /// Has Connect's unary calls of methods [without side effects](Method::without_side_effects) go by GET, so that
-    /// what is between can keep their answers; not by default, since their messages then stand in URLs, and so in logs.
-    /// Those whose URL would become longer than 8 KiB go by POST all the same.
+    /// Sends Connect's unary calls of methods [without side effects](Method::without_side_effects) by GET, so that
+    /// intermediaries can cache responses. Off by default, since messages then appear in URLs and thus in logs. Calls
+    /// whose URL would exceed 8 KiB still use POST.
     #[must_use]
     pub fn with_get(self, uses_get: bool) -> Client {
         Client { manner: Arc::new(Manner { uses_get, ..Arc::unwrap_or_clone(self.manner) }) }
     }
 
-    /// Its connections, if they are of HTTP/1.1.
+    /// Returns the HTTP/1.1 connections, or `None` for HTTP/2.
     pub fn http1(&self) -> Option<&Http1> {
         match &self.manner.transport {
             Transport::Http1(http1) => Some(http1),
@@ -77,7 +77,7 @@ impl Client {
     /// Calls a unary method. Cancel-safe: dropping the future cancels the call.
     ///
     /// # Errors
-    /// The status of the call if that is not OK, or why there is none.
+    /// The status of the call if it is not OK, or a local status if there is no response.
     pub async fn unary(
         &self,
         method: &Method,
@@ -89,12 +89,11 @@ impl Client {
         calling.deadline.hold(TOO_LATE, Box::pin(calling.unary(message))).await
     }
 
-    /// Opens a call with streams, and waits for the head of the answer, sending meanwhile: its metadata, and what comes
-    /// behind it. The requests go on being sent while that is read.
-    ///
+    /// Opens a streaming call and returns the leading metadata and the response messages. Requests are sent while
+    /// waiting for the response headers and while reading the messages.
     /// # Errors
-    /// The status of the call if it ends before its head and not with OK, or why there is none. An error among the
-    /// requests ends the call.
+    /// The status of a call that fails before its response headers, or a local status if there is no response. An error
+    /// in `requests` ends the call.
     pub async fn stream<S>(
         &self,
         method: &Method,

@@ -1,4 +1,4 @@
-//! Messages on the way between the wire bytes that methods have and what a client has in their place.
+//! Conversion of messages between wire bytes and the client's codec.
 
 use bytes::Bytes;
 use thalweg_engine::{Code, ServiceOptions, Status, compact};
@@ -6,18 +6,17 @@ use thalweg_protobuf::{MessageType, json, msgpack};
 
 use crate::compression::SIZE_OPTION;
 
-/// What the messages of a request and its answer are.
+/// Encoding of the messages of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Codec {
-    /// Wire bytes of Protobuf.
+    /// Protobuf wire format.
     Proto,
-    /// ProtoJSON.
     Json,
-    /// MessagePack, by the rules of ProtoJSON.
+    /// MessagePack, with the mapping of ProtoJSON.
     MessagePack,
 }
 
-/// How messages are read and written that are no wire bytes.
+/// Options for codecs other than Protobuf.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CodecOptions {
     pub(crate) parse: json::ParseOptions,
@@ -25,7 +24,7 @@ pub(crate) struct CodecOptions {
 }
 
 impl CodecOptions {
-    /// The same, but that messages are no longer than a method lets them be.
+    /// Lowers the message size limits to those of a method.
     pub(crate) fn within(&self, bounds: &ServiceOptions) -> CodecOptions {
         let CodecOptions { mut parse, mut print } = self.clone();
         parse.len_max = parse.len_max.min(bounds.max_decoding_message_size);
@@ -34,17 +33,17 @@ impl CodecOptions {
     }
 }
 
-/// The names of all.
+/// The names of all codecs.
 pub(crate) const CODECS: [&str; 3] = ["proto", "json", "msgpack"];
 
 impl Codec {
-    /// By its name, in whatever case.
+    /// Returns the codec with this name, ignoring case.
     pub(crate) fn named(name: &str) -> Option<Codec> {
         let all = [Codec::Proto, Codec::Json, Codec::MessagePack];
         all.into_iter().find(|codec| codec.name().eq_ignore_ascii_case(name))
     }
 
-    /// As content types have it.
+    /// Returns the name used in content types.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Codec::Proto => "proto",
@@ -53,10 +52,11 @@ impl Codec {
         }
     }
 
-    /// The wire bytes of a message that a client has sent.
+    /// Decodes a client's message to wire bytes.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT, with the place and the field of what is wrong; RESOURCE_EXHAUSTED for what is too long.
+    /// INVALID_ARGUMENT with the position and the field for a malformed message, RESOURCE_EXHAUSTED for one that is too
+    /// long.
     pub(crate) fn read(
         self,
         message_type: MessageType<'_>,
@@ -82,10 +82,10 @@ impl Codec {
         Ok(compact(wire))
     }
 
-    /// What a client gets for the wire bytes of a message.
+    /// Encodes wire bytes for the client.
     ///
     /// # Errors
-    /// INTERNAL for what can't be printed, RESOURCE_EXHAUSTED for what is too long.
+    /// INTERNAL for a message that can't be printed, RESOURCE_EXHAUSTED for one that is too long.
     pub(crate) fn write(
         self,
         message_type: MessageType<'_>,
@@ -102,7 +102,7 @@ impl Codec {
             len if len > options.len_max => Err(json::PrintError::TooLong { max: options.len_max }),
             _ => Ok(()),
         };
-        // What closes the message is not counted while it is printed.
+        // While printing, closing brackets are not counted.
         printed.and_then(within).map_err(|error| {
             let code = match &error {
                 json::PrintError::TooLong { .. } => Code::ResourceExhausted,

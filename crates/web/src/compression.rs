@@ -1,30 +1,30 @@
-//! Compression of bodies and messages, and which of it both sides know.
+//! Compression of bodies and messages, and its negotiation.
 
 use bytes::Bytes;
 use thalweg_engine::{COMPRESSION_THRESHOLD, Code, Encoding, EncodingSet, Status, compact};
 
 use crate::content_type::listed;
 
-/// How what is sent is compressed.
+/// Compression of sent messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Compression {
-    /// With what.
+    /// Encoding.
     pub encoding: Encoding,
-    /// Messages of fewer bytes are sent as they are, and so are those that would become no smaller. With 0 all are
-    /// compressed, whatever becomes of them.
+    /// Minimum size of compressed messages, in bytes. Smaller messages are sent uncompressed, and so are those that do
+    /// not shrink. With 0 every message is compressed.
     pub threshold: usize,
 }
 
 impl Compression {
-    /// None.
+    /// No compression.
     pub const NONE: Compression = Compression { encoding: Encoding::Identity, threshold: usize::MAX };
 
-    /// With this encoding, from [`COMPRESSION_THRESHOLD`] on.
+    /// Compresses messages of at least [`COMPRESSION_THRESHOLD`] bytes.
     pub fn with(encoding: Encoding) -> Compression {
         Compression { encoding, threshold: COMPRESSION_THRESHOLD }
     }
 
-    /// What is sent in the place of `message`, if it is worth it.
+    /// Returns the compressed message, or `None` if `message` should be sent uncompressed.
     pub fn compress(&self, message: &[u8]) -> Option<Vec<u8>> {
         if !self.encoding.compresses() || message.len() < self.threshold {
             return None;
@@ -35,10 +35,10 @@ impl Compression {
     }
 }
 
-/// A received message of at most `size_max` bytes, decompressed. No bytes are no bytes with each encoding.
+/// Decompresses a received message of at most `size_max` bytes. An empty message is valid in every encoding.
 ///
 /// # Errors
-/// RESOURCE_EXHAUSTED if it is larger, INTERNAL if it is not what the encoding says.
+/// RESOURCE_EXHAUSTED if the message is larger, INTERNAL if it is not valid in this encoding.
 pub fn decompress(encoding: Encoding, message: Bytes, size_max: usize) -> Result<Bytes, Status> {
     if !encoding.compresses() || message.is_empty() {
         return match message.len() {
@@ -49,19 +49,18 @@ pub fn decompress(encoding: Encoding, message: Bytes, size_max: usize) -> Result
     Ok(compact(encoding.decompress(&message, size_max)?))
 }
 
-/// The option that bounds received messages, for errors.
+/// The option that limits received messages, for errors.
 pub(crate) const SIZE_OPTION: &str = "the receiver's max_decoding_message_size";
 
-/// A message of `size` bytes, where at most `size_max` are accepted.
 pub(crate) fn too_large(size: usize, size_max: usize) -> Status {
     let why = format!("received message larger than max ({size} vs. {size_max}): {SIZE_OPTION}");
     Status::new(Code::ResourceExhausted, why)
 }
 
-/// The encoding that a header names, as one that accepts `accepts`. No header, and an empty one, is identity.
+/// Returns the accepted encoding that a header names. A missing or empty header means identity.
 ///
 /// # Errors
-/// UNIMPLEMENTED, with the accepted ones in its message.
+/// UNIMPLEMENTED, listing the accepted encodings.
 pub(crate) fn named(header: &str, value: Option<&[u8]>, accepts: EncodingSet) -> Result<Encoding, Status> {
     let Some(name) = value.map(<[u8]>::trim_ascii).filter(|name| !name.is_empty()) else {
         return Ok(Encoding::Identity);
@@ -76,10 +75,10 @@ pub(crate) fn named(header: &str, value: Option<&[u8]>, accepts: EncodingSet) ->
     })
 }
 
-/// How a server answers: as the client likes it best of what the server `offers`. One that says nothing reads what it
-/// has sent.
+/// Chooses the response encoding that the client prefers among those the server `offers`. Without a list, it is the
+/// encoding of the request, if offered.
 ///
-/// The highest quality goes first (RFC 9110 §12.5.3), and of equal ones what stands first. `*` is what is not named.
+/// The highest quality wins (RFC 9110 §12.5.3), and the first among equals. `*` stands for all encodings not named.
 pub(crate) fn for_answer<'a>(
     accept: impl Iterator<Item = &'a [u8]>,
     request: Encoding,
@@ -110,19 +109,19 @@ pub(crate) fn for_answer<'a>(
     best.map_or(Encoding::Identity, |(_, encoding)| encoding)
 }
 
-/// How a server answers a client whose list is in no order: gRPC's, unlike Connect's.
+/// Chooses the response encoding from an unordered list, as gRPC clients send it, unlike Connect's.
 pub(crate) fn common(offers: EncodingSet, accepts: EncodingSet) -> Encoding {
     let both = |encoding: &Encoding| offers.contains(*encoding) && accepts.contains(*encoding);
     let compressing = Encoding::ALL.iter().copied().filter(|encoding| encoding.compresses());
     compressing.into_iter().find(both).unwrap_or_default()
 }
 
-/// Content codings are read in whatever case (RFC 9110 §8.4.1).
+/// Content codings are case-insensitive (RFC 9110 §8.4.1).
 fn from_name(name: &[u8]) -> Option<Encoding> {
     Encoding::ALL.iter().copied().find(|encoding| encoding.name().as_bytes().eq_ignore_ascii_case(name))
 }
 
-/// What a client says that it accepts; identity alone has to be said, or the server would take the request's.
+/// The list of encodings that a client accepts. Identity alone is listed, or the server would use the request's.
 pub(crate) fn accept_value(accepts: EncodingSet) -> String {
     let compressing =
         Encoding::ALL.iter().filter(|encoding| encoding.compresses() && accepts.contains(**encoding));
@@ -203,13 +202,13 @@ mod tests {
         check(&["gzip; q=0.000"], Encoding::Gzip, all, Encoding::Identity);
         check(&["gzip;q=0.5, deflate;q=0.8"], Encoding::Identity, all, Encoding::Deflate);
         check(&["gzip;q=0.5, identity;q=0.8"], Encoding::Identity, all, Encoding::Identity);
-        // Of equal ones the first; thousandths count.
+        // The first among equals wins; thousandths count.
         check(&["deflate;q=0.5, gzip;q=0.5"], Encoding::Identity, all, Encoding::Deflate);
         check(&["gzip;q=0.001, deflate;q=0.002"], Encoding::Identity, all, Encoding::Deflate);
         check(&["gzip;q=0.999, deflate"], Encoding::Identity, all, Encoding::Deflate);
         check(&["gzip;Q=0, deflate;q=0.1"], Encoding::Identity, all, Encoding::Deflate);
         check(&["gzip;a=b;q=0.5, deflate ; q=0.6"], Encoding::Identity, all, Encoding::Deflate);
-        // What is no quality is 1.
+        // Invalid qualities count as 1.
         for quality in ["", "x", "7", "-1", "NaN", "1.0"] {
             for (other, best) in [("gzip;q=0.9", Encoding::Deflate), ("gzip", Encoding::Gzip)] {
                 check(&[&format!("{other}, deflate;q={quality}")], Encoding::Identity, all, best);

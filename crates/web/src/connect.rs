@@ -1,12 +1,12 @@
-//! [Connect](https://connectrpc.com/docs/protocol): calls as plain requests of HTTP, and streams of envelopes.
+//! [Connect](https://connectrpc.com/docs/protocol): calls as plain HTTP requests, and streams of envelopes.
 //!
-//! A server reads a request with [`read_request`], and answers with [`Answering`]. A client writes it with [`Call`],
-//! and reads the answer with [`UnaryAnswer::read`] or [`read_answer`].
+//! Servers read a request with [`read_request`] and respond with [`Answering`]. Clients write it with [`Call`] and read
+//! the response with [`UnaryAnswer::read`] or [`read_answer`].
 //!
-//! | call | request | answer |
+//! | call | request | response |
 //! |---|---|---|
-//! | unary | POST, or GET with the message in the query | HTTP's status, the message or the error as JSON |
-//! | with streams | POST of `application/connect+…`, envelopes | 200, envelopes; the last says how it ended |
+//! | unary | POST, or GET with the message in the query | an HTTP status, with the message or the error as JSON |
+//! | streaming | POST of `application/connect+…`, envelopes | 200, envelopes; the last has the outcome |
 
 mod answer;
 mod code;

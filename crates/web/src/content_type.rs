@@ -1,10 +1,10 @@
-//! Content types: what of one counts.
+//! Parsing of content types.
 
-/// The essence and its suffix of a content type of `application/…`: what stands before the parameters.
+/// Returns the subtype of an `application/…` content type, without parameters.
 ///
-/// A `charset` other than UTF-8 makes it one that nobody here reads.
+/// A `charset` other than UTF-8 is not supported and returns `None`.
 pub(crate) fn application(content_type: &[u8]) -> Option<&str> {
-    // What most say.
+    // Fast path for the most common value.
     if content_type == b"application/json" {
         return Some("json");
     }
@@ -21,19 +21,20 @@ pub(crate) fn application(content_type: &[u8]) -> Option<&str> {
         .then_some(subtype)
 }
 
-/// What is behind `prefix`, in whatever case.
+/// Returns the rest of `text` after `prefix`, ignoring case.
 pub(crate) fn strip_prefix<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
     let (front, rest) = text.split_at_checked(prefix.len())?;
     front.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
-/// RFC 9110 §5.6.2.
+/// A token (RFC 9110 §5.6.2).
 pub(crate) fn is_token(text: &str) -> bool {
     let is_token_char = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(is_token_char)
 }
 
-/// The items of a header such as `accept`, each with its quality in thousandths. Those that are not UTF-8 are left out.
+/// Returns the items of a header such as `accept`, each with its quality in thousandths. Items that are not UTF-8 are
+/// skipped.
 pub(crate) fn listed<'a>(values: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = (&'a str, u16)> {
     values.flat_map(|value| value.split(|byte| *byte == b',')).filter_map(|item| {
         let mut parts = str::from_utf8(item).ok()?.split(';').map(str::trim_ascii);
@@ -41,12 +42,11 @@ pub(crate) fn listed<'a>(values: impl Iterator<Item = &'a [u8]>) -> impl Iterato
     })
 }
 
-/// The quality of an item of a list, in thousandths, by its parameters (RFC 9110 §12.4.2). None is 1, and so is what is
-/// no number.
+/// Returns an item's quality in thousandths (RFC 9110 §12.4.2). A missing or invalid one is 1.
 fn quality<'a>(mut parameters: impl Iterator<Item = &'a str>) -> u16 {
     let told = parameters.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
     let value = told.and_then(|quality| quality.parse::<f32>().ok()).unwrap_or(1.0);
-    // Within the range of the type.
+    // The product fits `u16`.
     if (0.0..=1.0).contains(&value) { (value * 1000.0) as u16 } else { 1000 }
 }
 

@@ -1,5 +1,4 @@
-//! What a browser asks before it lets a page of another origin call, and what it wants to hear in answers.
-//!
+//! CORS: preflight responses, and response headers for pages of other origins.
 //! ```
 //! use http::{HeaderMap, HeaderValue, Method};
 //! use thalweg_web::cors::{Cors, Origins};
@@ -23,43 +22,43 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
-/// What pages may do.
+/// Permissions of pages from other origins.
 #[derive(Clone, Debug)]
 pub struct Cors {
-    /// Whose pages; nobody's by default.
+    /// Allowed origins; none by default.
     pub origins: Origins,
-    /// With which methods; by default GET, HEAD, POST, PUT, PATCH and DELETE: Connect and gRPC-Web use GET and POST,
-    /// and annotations have the others. One of an annotation's own (`custom`) has to be named.
+    /// Allowed methods. The default is GET and POST, which Connect and gRPC-Web use, and HEAD, PUT, PATCH and DELETE
+    /// for annotations. A method of an annotation's `custom` pattern has to be listed.
     pub methods: Vec<Method>,
-    /// What headers they may send, beside those of the protocols: `authorization`, say. Each may also come as
+    /// Allowed request headers besides those of the protocols, for example `authorization`. Each may also come as
     /// transcoded metadata: `grpc-metadata-authorization`.
     pub request_headers: RequestHeaders,
-    /// What headers of answers they see, beside those of the protocols, as themselves and as trailing
-    /// metadata: `x-a`, `trailer-x-a` of Connect and `grpc-trailer-x-a` of transcoded calls.
+    /// Exposed response headers besides those of the protocols. Trailing metadata of these names is exposed too: `x-a`
+    /// as `trailer-x-a` of Connect and `grpc-trailer-x-a` of transcoded calls.
     pub response_headers: Vec<HeaderName>,
-    /// Whether they may send cookies and the like. Not for [`Origins::Any`], where every page
-    /// would act as its reader: a server that is set up so does not start
-    /// ([`WebError::Credentials`](crate::WebError::Credentials)).
+    /// Whether pages may send credentials such as cookies. Must not be combined with [`Origins::Any`], which would let
+    /// every page act as its reader: the server then fails to start with
+    /// [`WebError::Credentials`](crate::WebError::Credentials).
     pub allows_credentials: bool,
-    /// How long browsers remember it; 2 hours by default, which is the longest for some of them.
+    /// Time that browsers cache preflight responses; 2 hours by default, the maximum of some browsers.
     pub max_age: Option<Duration>,
 }
 
-/// Whose pages may call.
+/// Origins whose pages may call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origins {
-    /// Everybody's.
+    /// All origins.
     Any,
-    /// Those of these origins: `https://example.com`, with the port unless it is the scheme's.
+    /// These origins, for example `https://example.com`, with the port unless it is the scheme's default.
     These(Vec<HeaderValue>),
 }
 
-/// What headers pages may send beside those of the protocols.
+/// Request headers that pages may send besides those of the protocols.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestHeaders {
-    /// All that they ask for.
+    /// All requested headers.
     Any,
-    /// These.
+    /// These headers.
     These(Vec<HeaderName>),
 }
 
@@ -79,17 +78,17 @@ impl Default for Cors {
 const DEFAULT_METHODS: [Method; 6] =
     [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 
-/// What clients of Connect and gRPC-Web send.
+/// Request headers of Connect and gRPC-Web clients.
 const REQUEST_HEADERS: &str = "content-type, content-encoding, connect-protocol-version, connect-timeout-ms, \
      connect-content-encoding, connect-accept-encoding, grpc-timeout, grpc-encoding, grpc-accept-encoding, x-grpc-web, \
      x-user-agent";
 
-/// What they look at in answers.
+/// Response headers that these clients read.
 const RESPONSE_HEADERS: &str = "content-encoding, connect-content-encoding, grpc-encoding, grpc-status, grpc-message, \
      grpc-status-details-bin";
 
 impl Cors {
-    /// The answer to a preflight request; `None` for any other, which is a call or something else.
+    /// Returns the response to a preflight request; `None` for any other request.
     pub fn preflight(&self, method: &Method, headers: &HeaderMap) -> Option<Response<()>> {
         let asked = headers.get(ACCESS_CONTROL_REQUEST_METHOD)?;
         let origin = headers.get(ORIGIN).filter(|_| *method == Method::OPTIONS)?;
@@ -104,7 +103,7 @@ impl Cors {
             *answer.status_mut() = StatusCode::FORBIDDEN;
             return Some(answer);
         }
-        // A list of tokens is a value.
+        // A list of tokens is a valid header value.
         let mut insert = |name: HeaderName, value: Option<HeaderValue>| {
             value.and_then(|value| allowed.insert(name, value));
         };
@@ -123,10 +122,10 @@ impl Cors {
         Some(answer)
     }
 
-    /// Adds to the headers of an answer what the page that made the request may see of it.
+    /// Adds the headers that expose a response to the page that made the request.
     pub fn allow(&self, request: &HeaderMap, answer: &mut HeaderMap) {
         if self.origins != Origins::Any {
-            // Without it a cache gives one page the answer of another.
+            // Without it, a cache would serve one page's response to another page.
             answer.append(VARY, HeaderValue::from_static("origin"));
         }
         let Some(origin) = request.get(ORIGIN) else { return };
@@ -142,7 +141,7 @@ impl Cors {
         }
     }
 
-    /// Whether every page would act as its reader.
+    /// Returns whether every page could act as its reader.
     pub(crate) fn is_for_all_with_credentials(&self) -> bool {
         self.allows_credentials && self.origins == Origins::Any
     }
@@ -163,7 +162,7 @@ impl Cors {
     }
 }
 
-/// A list of names: what there always is, and more.
+/// Returns a list of names: those of `always`, then `more`.
 fn list(always: &str, more: impl Iterator<Item = String>) -> Option<HeaderValue> {
     let list = more.fold(always.to_owned(), |list, name| format!("{list}, {name}"));
     HeaderValue::try_from(list).ok()

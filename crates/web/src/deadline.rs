@@ -1,4 +1,4 @@
-//! The time that a call has: [`Deadline`].
+//! Deadline of a call: [`Deadline`].
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 use crate::body::Body;
 
-/// When a call has had its time.
+/// Instant at which a call times out; `None` for no limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(Option<Instant>);
 
@@ -19,7 +19,7 @@ impl Deadline {
         Deadline(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
     }
 
-    /// What is left of it.
+    /// Returns the remaining time.
     pub(crate) fn left(self) -> Option<Duration> {
         self.0.map(|at| at.saturating_duration_since(Instant::now()))
     }
@@ -28,7 +28,7 @@ impl Deadline {
         self.0.map(|at| Box::pin(sleep_until(at)))
     }
 
-    /// A whole body of at most `size_max` bytes, which `share` holds, once it is its turn to be read.
+    /// Collects a body of at most `size_max` bytes, accounted for by `share`, and waits for its turn.
     ///
     /// # Errors
     /// See [`hold`](Self::hold) and [`Body::gather`].
@@ -46,10 +46,10 @@ impl Deadline {
         .await
     }
 
-    /// What comes of `future`, if that is in time.
+    /// Returns the output of `future` if it is ready in time.
     ///
     /// # Errors
-    /// DEADLINE_EXCEEDED with `what` in its message, if it is not.
+    /// DEADLINE_EXCEEDED, with `what` in its message, if it is not.
     pub(crate) async fn hold<T>(
         self,
         what: &str,

@@ -1,4 +1,4 @@
-//! The details of a status, which gRPC has as a `google.rpc.Status`.
+//! Error details of a status, which gRPC encodes as a `google.rpc.Status`.
 
 use std::borrow::Cow;
 
@@ -8,19 +8,19 @@ use thalweg_protobuf::wire::{Reader, Tag, WireError, WireType, put_tag, put_vari
 /// A message in a `google.protobuf.Any`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Detail<'a> {
-    /// `type.googleapis.com/google.rpc.RetryInfo`.
+    /// For example `type.googleapis.com/google.rpc.RetryInfo`.
     pub(crate) type_url: Cow<'a, str>,
     /// The message, as wire bytes.
     pub(crate) value: Cow<'a, [u8]>,
 }
 
 impl<'a> Detail<'a> {
-    /// A message of the type of this full name.
+    /// Creates a detail from the full name of its message type.
     pub(crate) fn new(type_name: &str, value: Vec<u8>) -> Self {
         Detail { type_url: format!("type.googleapis.com/{type_name}").into(), value: value.into() }
     }
 
-    /// `google.rpc.RetryInfo`.
+    /// For example `google.rpc.RetryInfo`.
     pub(crate) fn type_name(&self) -> &str {
         self.type_url.rsplit('/').next().unwrap_or_default()
     }
@@ -45,10 +45,10 @@ const DETAILS: Tag = Tag::new(3, WireType::Len);
 const TYPE_URL: Tag = Tag::new(1, WireType::Len);
 const VALUE: Tag = Tag::new(2, WireType::Len);
 
-/// Groups in one another, in fields that are not looked at.
+/// Maximum nesting of groups in skipped fields.
 const SKIP_DEPTH_MAX: usize = 100;
 
-/// The details in a `google.rpc.Status`. One that cannot be read has none: a failure must not get lost for its details.
+/// Returns the details in a `google.rpc.Status`. A malformed one has none, so that the failure itself is not lost.
 pub(crate) fn of_status(status: &[u8]) -> Vec<Detail<'_>> {
     read_status(status).unwrap_or_default()
 }
@@ -65,7 +65,7 @@ fn read_status(status: &[u8]) -> Result<Vec<Detail<'_>>, WireError> {
     Ok(details)
 }
 
-/// A `google.rpc.Status`, or nothing if there are no details: code and message are said elsewhere.
+/// Encodes a `google.rpc.Status`, or nothing without details: code and message are sent separately.
 pub(crate) fn to_status(code: Code, message: &str, details: &[Detail<'_>]) -> Vec<u8> {
     let mut status = Vec::new();
     if details.is_empty() {
@@ -118,7 +118,7 @@ mod tests {
         check(b"\x1a\x07\x0a\x05x/y/z\x20\x01", &["z"]);
         check(b"\x1a\x00", &[""]);
         check(b"\x1a\x03\x0a\x01\xff", &["\u{fffd}"]);
-        // Cut off, or no message at all: no details.
+        // Truncated or malformed input has no details.
         check(b"\x1a\x07\x0a\x05x/y", &[]);
         check(b"\xff", &[]);
         check(b"\x1b", &[]);

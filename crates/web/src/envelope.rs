@@ -1,4 +1,4 @@
-//! Messages in a stream: `flags (1 byte) length (4 bytes, big-endian) payload`, as Connect and gRPC-Web have them.
+//! Message envelopes of Connect and gRPC-Web: `flags (1 byte) length (4 bytes, big-endian) payload`.
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::HeaderMap;
@@ -7,19 +7,19 @@ use thalweg_engine::{Code, Encoding, Prefix, Status};
 use crate::compression::{self, Compression};
 use crate::grpc_web::text;
 
-/// Length of what stands before each payload, in bytes.
+/// Length of the prefix of each payload, in bytes.
 pub const PREFIX_LEN: usize = Prefix::LEN;
 
-/// The flag of a payload that is compressed.
+/// Flag of a compressed payload.
 pub const COMPRESSED: u8 = 1;
 
-/// Bytes of the largest payload that ends a stream: it is no message, and their bound is not its.
+/// Maximum size of the payload that ends a stream, in bytes. It is no message, so message limits do not apply.
 pub const ENDING_SIZE_MAX: usize = 1 << 20;
 
 /// Appends an envelope to `out`.
 ///
 /// # Errors
-/// RESOURCE_EXHAUSTED, if the payload is longer than a prefix can say.
+/// RESOURCE_EXHAUSTED if the payload exceeds the range of the length prefix.
 pub fn put(flags: u8, payload: &[u8], out: &mut Vec<u8>) -> Result<(), Status> {
     let Ok(len) = u32::try_from(payload.len()) else {
         let why =
@@ -33,10 +33,10 @@ pub fn put(flags: u8, payload: &[u8], out: &mut Vec<u8>) -> Result<(), Status> {
     Ok(())
 }
 
-/// Appends a message in its envelope to `out`, compressed if that is worth it.
+/// Appends a message in its envelope to `out`, compressed if that makes it smaller.
 ///
 /// # Errors
-/// RESOURCE_EXHAUSTED, if it is longer than a prefix can say.
+/// RESOURCE_EXHAUSTED if the payload exceeds the range of the length prefix.
 pub fn put_message(message: &[u8], compression: &Compression, out: &mut Vec<u8>) -> Result<(), Status> {
     match compression.compress(message) {
         Some(compressed) => put(COMPRESSED, &compressed, out),
@@ -44,49 +44,49 @@ pub fn put_message(message: &[u8], compression: &Compression, out: &mut Vec<u8>)
     }
 }
 
-/// What a stream brings.
+/// Part of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     /// A message, decompressed.
     Message(Bytes),
-    /// What ends the stream, decompressed: nothing follows it.
+    /// The end of the stream, decompressed.
     Ending(Bytes),
 }
 
-/// What the stream of an answer brings, as a protocol's client reads it.
+/// Part of a response stream, decoded by a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Received {
     /// A message.
     Message(Bytes),
-    /// The end of a call that succeeded, with its trailing metadata.
+    /// The end of a successful call, with its trailing metadata.
     End(HeaderMap),
 }
 
-/// Reads the envelopes of a stream, in whatever pieces it arrives.
+/// Reads the envelopes of a stream from pieces of any size.
 ///
-/// It holds the bytes that have arrived of one envelope, and those that are pushed and not taken yet: push, then take
-/// until there is nothing. After an error it gives nothing else.
+/// It buffers one incomplete envelope and the pushed bytes that are not taken yet: after a push, take until nothing is
+/// left. Errors are permanent.
 #[derive(Debug)]
 pub struct Reader {
-    /// The flag of what ends the stream; 0 if nothing may.
+    /// Flag of the end of the stream, or 0 if the stream has none.
     ending: u8,
     encoding: Encoding,
     size_max: usize,
-    /// The stream is Base64.
+    /// Decodes Base64 in text mode.
     text: Option<text::Decoder>,
-    /// Why the text cannot be read. Envelopes before it are given first.
+    /// Error of the Base64 decoder. Earlier envelopes are returned first.
     text_failure: Option<Status>,
-    /// The front of an envelope, of pieces before.
+    /// Start of an envelope, from earlier pieces.
     held: BytesMut,
-    /// The latest piece, what is left of it.
+    /// Rest of the latest piece.
     piece: Bytes,
     has_ended: bool,
     failure: Option<Status>,
 }
 
 impl Reader {
-    /// Reads messages of at most `size_max` bytes, which are compressed with `encoding` where they say so. `ending` is
-    /// the flag of what ends the stream, or 0 for one that ends with its last message.
+    /// Reads messages of at most `size_max` bytes; those flagged as compressed use `encoding`. `ending` is the flag of
+    /// the end of the stream, or 0 if the stream ends with its last message.
     pub fn new(ending: u8, encoding: Encoding, size_max: usize) -> Reader {
         Reader {
             ending,
@@ -101,14 +101,14 @@ impl Reader {
         }
     }
 
-    /// Reads Base64 if `is_text`, as gRPC-Web has it: in pieces that may each be padded.
+    /// Decodes Base64 if `is_text`: in gRPC-Web, each piece may be padded.
     #[must_use]
     pub fn with_text(mut self, is_text: bool) -> Reader {
         self.text = is_text.then(text::Decoder::default);
         self
     }
 
-    /// Bytes that have arrived.
+    /// Adds received bytes.
     pub fn push(&mut self, mut piece: Bytes) {
         if self.failure.is_some() || self.text_failure.is_some() {
             return;
@@ -125,18 +125,18 @@ impl Reader {
         if self.piece.is_empty() {
             self.piece = piece;
         } else {
-            // What is left is not one envelope's front any more, but it is read as if it were.
+            // The rest may hold several envelopes, but `held` is read the same way.
             self.held.extend_from_slice(&self.piece);
             self.held.extend_from_slice(&piece);
             self.piece = Bytes::new();
         }
     }
 
-    /// What has arrived whole, if there is more.
+    /// Returns the next complete part, or `None` if more bytes are needed.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED for what is too large, as soon as its prefix says so; INTERNAL for what breaks the rules, and
-    /// for text that is no Base64.
+    /// RESOURCE_EXHAUSTED for a message that is too large, as soon as its prefix shows it. INTERNAL for a violation of
+    /// the protocol or for invalid Base64.
     pub fn take(&mut self) -> Result<Option<Part>, Status> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
@@ -152,18 +152,15 @@ impl Reader {
         taken
     }
 
-    /// The next message of a stream that ends with its last message, such as a request.
-    ///
-    /// # Errors
-    /// See [`take`](Self::take).
+    /// Returns the next message of a stream that ends with its last message, such as a request.
     pub fn message(&mut self) -> Result<Option<Bytes>, Status> {
         Ok(self.take()?.map(|(Part::Message(message) | Part::Ending(message))| message))
     }
 
-    /// The stream has ended, and all that arrived was taken.
+    /// Ends the stream, after everything was taken.
     ///
     /// # Errors
-    /// INTERNAL, if that was in the middle of an envelope, or before what ends it.
+    /// INTERNAL if the stream ends inside an envelope or before its end envelope.
     pub fn finish(&self) -> Result<(), Status> {
         if let Some(failure) = self.text_failure.as_ref().or(self.failure.as_ref()) {
             return Err(failure.clone());
@@ -177,17 +174,17 @@ impl Reader {
         }
     }
 
-    /// Whether what ends the stream was taken.
+    /// Returns whether the end of the stream was taken.
     pub fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// Whether nothing has arrived yet that was not taken.
+    /// Returns whether all received bytes were taken.
     pub fn is_empty(&self) -> bool {
         self.len() == 0 && self.text.as_ref().is_none_or(text::Decoder::is_empty)
     }
 
-    /// How much has arrived that was not taken, in bytes.
+    /// Returns the number of received bytes that were not taken.
     pub fn len(&self) -> usize {
         self.held.len() + self.piece.len()
     }
@@ -216,7 +213,7 @@ impl Reader {
         Ok(Some(if is_ending { Part::Ending(payload) } else { Part::Message(payload) }))
     }
 
-    /// The flags and the length of the envelope that comes next.
+    /// Returns the flags and the length of the next envelope.
     fn prefix(&mut self) -> Option<(u8, usize)> {
         self.gather(PREFIX_LEN);
         let front = if self.held.is_empty() { &self.piece[..] } else { &self.held[..] };
@@ -224,7 +221,7 @@ impl Reader {
         Some((flags, u32::from_be_bytes([a, b, c, d]) as usize))
     }
 
-    /// Whether these are the flags of what ends the stream.
+    /// Validates flags. Returns whether they mark the end of the stream.
     fn checked(&self, flags: u8) -> Result<bool, Status> {
         if flags & !(COMPRESSED | self.ending) != 0 {
             return Err(internal(format!("received an envelope with the unexpected flags {flags}")));
@@ -235,7 +232,7 @@ impl Reader {
         Ok(flags & self.ending != 0)
     }
 
-    /// The payload of the envelope of `len` bytes, if it is there: cut out of the piece where one has all of it.
+    /// Takes the payload of an envelope of `len` bytes if it is complete, without a copy if it is in one piece.
     fn envelope(&mut self, len: usize) -> Option<Bytes> {
         self.gather(len);
         let mut envelope = if self.held.is_empty() {
@@ -247,7 +244,7 @@ impl Reader {
         Some(envelope)
     }
 
-    /// Moves of the piece what `held` lacks for `len` bytes, where one can't be read without the other.
+    /// Moves bytes from `piece` to complete `held` up to `len`, unless `piece` alone has them.
     fn gather(&mut self, len: usize) {
         if self.held.is_empty() && self.piece.len() >= len {
             return;
@@ -257,14 +254,14 @@ impl Reader {
     }
 }
 
-/// Reads the stream of an answer, at a client: push pieces, take what they bring until there is nothing.
+/// Reads a response stream at a client: push pieces, then take until nothing is left.
 #[derive(Debug)]
 pub struct AnswerReader {
     reader: Reader,
     read_ending: fn(&[u8]) -> Result<HeaderMap, Status>,
-    /// How the call has ended if there is no body, where the head can say that.
+    /// Outcome from the headers, valid if there is no body.
     without_body: Option<Result<HeaderMap, Status>>,
-    /// The message of an answer without its end.
+    /// Error message for a response that ends early.
     cut_off: &'static str,
 }
 
@@ -278,7 +275,7 @@ impl AnswerReader {
         AnswerReader { reader, read_ending, without_body, cut_off }
     }
 
-    /// Bytes that have arrived.
+    /// Adds received bytes.
     pub fn push(&mut self, piece: Bytes) {
         if !piece.is_empty() {
             self.without_body = None;
@@ -286,10 +283,10 @@ impl AnswerReader {
         self.reader.push(piece);
     }
 
-    /// What comes next, if it has arrived whole.
+    /// Returns the next complete part.
     ///
     /// # Errors
-    /// The status that the server has ended the call with, or what is wrong with the stream.
+    /// The server's status of the call, or the error in the stream.
     pub fn take(&mut self) -> Result<Option<Received>, Status> {
         match self.reader.take()? {
             None => Ok(None),
@@ -300,10 +297,10 @@ impl AnswerReader {
         }
     }
 
-    /// The body has ended. Returns the trailing metadata of a success that was in the head, with nothing behind it.
+    /// Ends the body. Returns the trailing metadata if the headers alone are a successful response.
     ///
     /// # Errors
-    /// The status in the head of an answer without a body; INTERNAL, if the body has ended before what ends an answer.
+    /// The status in the headers of a response without a body; INTERNAL if the response is truncated.
     pub fn finish(&self) -> Result<Option<HeaderMap>, Status> {
         self.reader.finish()?;
         if self.reader.has_ended() {
@@ -327,7 +324,7 @@ mod tests {
 
     const END: u8 = 2;
 
-    /// What a reader makes of `wire`, in pieces that end at `cuts`, and whether it may end there.
+    /// Returns the parts of `wire`, pushed in pieces that end at `cuts`, or the error.
     fn read(reader: &mut Reader, wire: &[u8], cuts: &[usize]) -> Result<Vec<Part>, Status> {
         let mut parts = Vec::new();
         let mut at = 0;
@@ -377,11 +374,11 @@ mod tests {
                 assert!(reader.has_ended());
             }
         }
-        // All pushed before anything is taken.
+        // Everything is pushed before anything is taken.
         let mut reader = Reader::new(END, Encoding::Gzip, 40);
         wire.chunks(3).for_each(|piece| reader.push(Bytes::copy_from_slice(piece)));
         assert_eq!(read(&mut reader, b"", &[]).unwrap(), expected);
-        // The end of the stream is seen inside each envelope.
+        // A stream that ends inside an envelope is an error.
         let ends = [0, 8, 13, wire.len() - 7, wire.len()];
         for cut in 0..wire.len() {
             let outcome = read(&mut Reader::new(END, Encoding::Gzip, 40), &wire[..cut], &[]);
@@ -401,7 +398,7 @@ mod tests {
             assert_eq!(last.as_ptr(), piece[at..].as_ptr());
         };
         check(b"", b"\0\0\0\0\x03abc", 5);
-        // Nor is one behind another that was cut.
+        // Nor is a message after a split one.
         check(b"\0\0", b"\0\0\x03abc\0\0\0\0\x03abc", 11);
         check(b"\0\0\0\0\x03a", b"bc\0\0\0\0\x03abc", 7);
     }
@@ -411,7 +408,7 @@ mod tests {
         let check = |ending: u8, encoding: Encoding, wire: &[u8], code: Code, why: &str| {
             let mut reader = Reader::new(ending, encoding, 3);
             assert_eq!(failure(read(&mut reader, wire, &[])), (code, why.to_owned()));
-            // It stays so, and holds nothing.
+            // The failure is permanent, and nothing is buffered.
             reader.push(Bytes::from_static(b"\0\0\0\0\0"));
             let again = if reader.take().is_err() { reader.take().map(|_| ()) } else { reader.finish() };
             assert_eq!(again.unwrap_err().code(), code);
@@ -454,7 +451,7 @@ mod tests {
         let mut seeded = Seeded(1);
         for _ in 0..3_000 {
             let mut wire = seeded.bytes(0..60);
-            // Most random lengths are too large at once.
+            // Most random lengths would be too large.
             for at in (0..wire.len()).filter(|at| at % 5 < 4) {
                 wire[at] &= 3 * u8::from(at % 5 == 0);
             }

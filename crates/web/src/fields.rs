@@ -1,18 +1,17 @@
-//! Metadata in headers of HTTP, and headers as gRPC's fields.
+//! Conversion between metadata, HTTP headers and gRPC fields.
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use thalweg_engine::http2::fields::{Field, FieldList, Indexing};
 use thalweg_engine::{Code, Status, wire};
 
-/// What RFC 9113 §6.5.2 counts for a field besides its name and its value, in bytes.
+/// Overhead of a field in bytes (RFC 9113 §6.5.2).
 const FIELD_OVERHEAD: usize = 32;
 
-/// Appends `metadata` to `headers`, with `prefix` before each name: all of it but what the protocols write themselves.
-/// Binary values go out without padding, text without surrounding spaces.
-///
+/// Appends `metadata` to `headers` with `prefix` before each name, except fields owned by the protocols. Padding of
+/// binary values and spaces around text values are removed.
 /// # Errors
-/// RESOURCE_EXHAUSTED, if `headers` would become larger than gRPC lets metadata be.
+/// RESOURCE_EXHAUSTED if `headers` would exceed gRPC's limit for metadata.
 pub(crate) fn append(metadata: &HeaderMap, prefix: &str, headers: &mut HeaderMap) -> Result<(), Status> {
     let mut free = wire::METADATA_SIZE_MAX;
     let too_large = || {
@@ -31,7 +30,7 @@ pub(crate) fn append(metadata: &HeaderMap, prefix: &str, headers: &mut HeaderMap
     Ok(())
 }
 
-/// A value of metadata as it is sent.
+/// Returns a metadata value as it is sent.
 pub(crate) fn sent_value(name: &HeaderName, value: &HeaderValue) -> HeaderValue {
     let bytes = value.as_bytes();
     let mut sent = bytes.trim_ascii();
@@ -41,29 +40,29 @@ pub(crate) fn sent_value(name: &HeaderName, value: &HeaderValue) -> HeaderValue 
     if sent.len() == bytes.len() {
         return value.clone();
     }
-    // A part of what a value can be can be one.
+    // A part of a valid value is valid.
     let mut cut = HeaderValue::from_bytes(sent).unwrap_or_else(|_| HeaderValue::from_static(""));
     cut.set_sensitive(value.is_sensitive());
     cut
 }
 
-/// Fields that are no metadata: gRPC's, HTTP's and Connect's own.
+/// Returns whether a field belongs to gRPC, HTTP or Connect and is not metadata.
 pub(crate) fn is_written_by_protocol(name: &str) -> bool {
     wire::is_written_by_transport(name) || is_read_by_protocol(name)
 }
 
-/// Fields that are no metadata to a receiver, beside those that gRPC leaves out.
+/// Returns whether receivers ignore a field, in addition to those that gRPC ignores.
 fn is_read_by_protocol(name: &str) -> bool {
     matches!(name, "content-length" | "content-encoding" | "accept-encoding" | "x-grpc-web")
         || name.starts_with("connect-")
 }
 
-/// The metadata in `headers`.
+/// Returns the metadata in `headers`.
 pub(crate) fn received(headers: &HeaderMap) -> Result<HeaderMap, Status> {
     wire::receive_foreign(headers, is_read_by_protocol)
 }
 
-/// The fields of gRPC in `headers`, whose content type is another protocol's: gRPC's own stands in its place.
+/// Returns the gRPC fields in `headers`, with the other protocol's content type replaced by gRPC's.
 pub(crate) fn grpc_fields(headers: &HeaderMap) -> impl Iterator<Item = Field<'_>> {
     let is_left_out = |name: &HeaderName| {
         *name == CONTENT_TYPE || is_read_by_protocol(name.as_str()) || is_of_one_hop(name.as_str())
@@ -78,7 +77,7 @@ pub(crate) fn grpc_fields(headers: &HeaderMap) -> impl Iterator<Item = Field<'_>
     std::iter::once(content_type).chain(fields)
 }
 
-/// RFC 9110 §7.6.1, and `host`, for which HTTP/2 has another place.
+/// Hop-by-hop fields (RFC 9110 §7.6.1), and `host`, which HTTP/2 replaces.
 fn is_of_one_hop(name: &str) -> bool {
     matches!(
         name,
@@ -86,11 +85,10 @@ fn is_of_one_hop(name: &str) -> bool {
     )
 }
 
-/// Appends gRPC's fields to headers.
 pub(crate) fn append_fields(fields: &FieldList, headers: &mut HeaderMap) {
     for field in fields.iter() {
         let (name, value) = (HeaderName::from_bytes(field.name), HeaderValue::from_bytes(field.value));
-        // What the engine has written are names and values.
+        // The engine writes valid names and values only.
         if let (Ok(name), Ok(mut value)) = (name, value) {
             value.set_sensitive(field.indexing == Indexing::Never);
             let _ = headers.try_append(name, value);

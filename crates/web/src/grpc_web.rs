@@ -1,10 +1,10 @@
-//! [gRPC-Web](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-WEB.md): gRPC's messages in a body, and its
-//! trailers behind them in an envelope of their own. In text the whole body is Base64.
+//! [gRPC-Web](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-WEB.md): gRPC messages in a body, followed by the
+//! trailers in an envelope. In text mode the whole body is Base64.
 //!
-//! A server reads a request with [`read_request`] and an [envelope reader](crate::envelope::Reader), and answers with
-//! [`Answering`]. A client writes it with [`Call`], and reads the answer with [`read_answer`].
+//! Servers read a request with [`read_request`] and an [envelope reader](crate::envelope::Reader), and respond with
+//! [`Answering`]. Clients write it with [`Call`] and read the response with [`read_answer`].
 //!
-//! Binary metadata is Base64 in text as well. The document would leave that out, but a value could then end its line.
+//! Binary metadata is Base64 in text mode too. The specification omits that, but a value could then end its line.
 
 mod answer;
 mod content_type;

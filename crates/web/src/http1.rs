@@ -1,23 +1,21 @@
-//! HTTP/1.1: [`serve`] takes a connection, and answers its requests with a service.
+//! HTTP/1.1: [`serve`] handles a connection's requests with a service.
 //!
-//! hyper reads and writes it. What is around hyper here:
+//! hyper reads and writes messages. This module adds:
 //!
-//! - **times**: each head, body and answer has its own ([`Http1Limits`]);
-//! - **one reading**: a request whose end two readers could find in two places is refused, and its connection ended, so
-//!   that nobody can hide a request behind another one (request smuggling). hyper forgives what RFC 9112 allows to
-//!   forgive. Refused besides are: lines that end without CR, in heads as in chunks; `Content-Length` beside
-//!   `Transfer-Encoding`, and more than one of either; any transfer coding but `chunked`; spaces behind a chunk's size;
-//!   a request without exactly one `Host`; targets whose form is not their method's;
-//! - **an end**: a service that fails in the middle of an answer cuts the connection, so that nobody takes what came
-//!   for all of it; in HTTP/1.0 an answer of unknown length ends with its connection, and over TCP without TLS nothing
-//!   else tells such a client.
+//! - **timeouts** for each head, body and response ([`Http1Limits`]);
+//! - **strict framing** against request smuggling: a request whose end is ambiguous is refused and its connection
+//!   closed. hyper is as lenient as RFC 9112 allows. Also refused are: lines that end without CR, in heads and chunks;
+//!   `Content-Length` with `Transfer-Encoding`, or more than one of either; transfer codings except `chunked`; spaces
+//!   after a chunk size; requests without exactly one `Host`; targets in a form that does not fit the method;
+//! - **truncation**: a service that fails during a response cuts the connection, so that clients notice. In HTTP/1.0 a
+//!   response of unknown length ends with its connection, so clients without TLS cannot notice.
 //!
-//! Requests of a connection are answered one after the other, in their order. A client that ends its connection cancels
-//! what it has asked for: the service's future, and the answer's body, are dropped. That is seen as long as the
-//! connection is read: not while requests, or a body that the service does not take, wait in it. Half a connection is
-//! none: who ends its side before the answer is there gets none.
+//! Requests of a connection are handled one at a time, in order. A client that closes its connection cancels its
+//! request: the service's future and the response body are dropped. The close is detected only while the connection is
+//! read, not while pipelined requests or unread body data wait in it. A client that closes only its sending side before
+//! the response gets none.
 //!
-//! There are no upgrades and no tunnels: `Upgrade` is passed over, and CONNECT refused.
+//! Upgrades and tunnels are not supported: `Upgrade` is ignored, and CONNECT is refused.
 
 mod answer;
 mod framing;

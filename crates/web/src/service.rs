@@ -1,34 +1,33 @@
-//! One function for every request of HTTP that is not gRPC: [`WebService`].
+//! Handler of all non-gRPC HTTP requests: [`WebService`].
 //!
-//! # Which protocol a request is of
+//! # Protocol selection
 //!
-//! In this order; a protocol that is switched off is passed over.
+//! In this order, skipping disabled protocols:
 //!
-//! 1. **A browser's preflight request** ([`Cors`](crate::cors::Cors)) to a path that is a method's or a page's, or for
-//!    a method of HTTP and a path that are an annotation's; others are the fallback's, if there is one.
-//! 2. **By the content type** of a POST: `application/grpc-web…` is gRPC-Web, `application/connect+…` is a stream of
-//!    Connect, `application/grpc+json` and `application/grpc+msgpack` are gRPC with another codec, over HTTP/2 alone.
-//!    Calls of methods that there are not end as that protocol has it, with UNIMPLEMENTED.
-//! 3. **Connect's unary calls**, at the path of a method with one message each way: a POST of `application/proto`,
-//!    `application/json` or `application/msgpack`; a GET whose query has `connect=v1`, or `encoding` and `message`, of
-//!    a method without side effects.
-//! 4. **Transcoded JSON**, where an annotation has a path for it, or by POST of `application/json` to the path of a
-//!    method that has none.
-//! 5. **The pages** of the server itself, **the fallback**, and then 404. Of a path that annotations have for other
-//!    methods of HTTP alone, the fallback may have this one: it gets the request. Without a fallback that is 405.
+//! 1. **Preflight requests** of browsers ([`Cors`](crate::cors::Cors)) for the path of a method or a page, or for the
+//!    HTTP method and path of an annotation. Others go to the fallback if there is one.
+//! 2. **POST requests by content type**: `application/grpc-web…` is gRPC-Web, `application/connect+…` is a Connect
+//!    stream, `application/grpc+json` and `application/grpc+msgpack` are gRPC with another codec, over HTTP/2 only.
+//!    Calls of unknown methods fail with UNIMPLEMENTED in that protocol.
+//! 3. **Unary Connect calls**, to the path of a method with one message each way: a POST of `application/proto`,
+//!    `application/json` or `application/msgpack`; or a GET whose query has `connect=v1`, or `encoding` and `message`,
+//!    for a method without side effects.
+//! 4. **Transcoded JSON**, to a path of an annotation, or by POST of `application/json` to the path of a method without
+//!    annotations.
+//! 5. **The server's own pages**, then **the fallback**, then 404. If annotations have the path for other HTTP methods
+//!    only, the fallback gets the request; without a fallback the response is 405.
 //!
-//! A POST of `application/json` to `/package.Service/Method` may be of either, 3 or 4. Both read it alike, and write
-//! the same answer if the call succeeds; an error has Connect's form in one (`"code":"not_found"`) and that of
-//! `google.rpc.Status` in the other (`"code":5`). It is Connect's where the method is unary, whether or not the request
-//! has the header `connect-protocol-version`, which not all clients send, and who types into curl reads either error.
-//! It is transcoded where
+//! A POST of `application/json` to `/package.Service/Method` matches both 3 and 4. Both read it alike and write the
+//! same successful response. Errors have Connect's form (`"code":"not_found"`) or that of `google.rpc.Status`
+//! (`"code":5`). For unary methods Connect wins, with or without the header `connect-protocol-version`, which not all
+//! clients send. Transcoding wins if
 //!
-//! - the method has a stream: the answer is lines of JSON then, while Connect has envelopes for that, and says so by
-//!   its content type;
-//! - an annotation has this very path, and the header is not there;
-//! - Connect is switched off, or requires the header, and that is not there.
+//! - the method is streaming: the response is JSON lines then, while Connect's streams have a content type of their
+//!   own;
+//! - an annotation has exactly this path, and the header is missing;
+//! - Connect is disabled, or requires the header and it is missing.
 //!
-//! At the path of a method, what is no call of any of them is 405, with `allow`, or 415, with `accept-post`.
+//! Other requests to the path of a method get 405 with `allow`, or 415 with `accept-post`.
 
 mod answers;
 mod call;
@@ -78,8 +77,8 @@ use pages::Pages;
 use transcoded::{Found, Route, Transcoded};
 use unary::Form;
 
-/// Answers every request of HTTP that is not gRPC: calls by other protocols, pages, and what the user's own service is
-/// for. Clones are the same service.
+/// Handles all non-gRPC HTTP requests: calls by other protocols, pages, and requests for the user's fallback. Clones
+/// share the same service.
 #[derive(Clone, Debug)]
 pub struct WebService(Arc<Shared>);
 
@@ -94,30 +93,29 @@ struct Shared {
     http1: Http1Limits,
 }
 
-/// What a content type says of the protocol.
+/// Protocol indicated by a content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Said {
     GrpcWeb,
     Grpc(Option<Codec>),
     ConnectStream,
-    /// A message.
+    /// A single message.
     Message(Codec),
-    /// Lines of JSON.
+    /// JSON lines.
     Lines,
     Other,
 }
 
 impl Web {
-    /// The service for the methods that `calls` calls.
+    /// Creates the service for the methods of `calls`.
     ///
     /// # Errors
-    /// For descriptors that can't be used, annotations that are wrong or in each other's way, and credentials for the
-    /// pages of every origin.
+    /// Invalid descriptors, invalid or conflicting annotations, or credentials allowed for all origins.
     pub fn into_service(self, calls: LocalCalls) -> Result<WebService, WebError> {
         if self.cors.as_ref().is_some_and(Cors::is_for_all_with_credentials) {
             return Err(WebError::Credentials);
         }
-        // Sets behind each other are one set.
+        // Concatenated sets are one set.
         let set = self.sets.concat();
         let schema = Schema::from_descriptor_set(&set)?;
         let info = self.info.comments(Comments::from_descriptor_set(&set));
@@ -136,14 +134,13 @@ impl Web {
 }
 
 impl WebService {
-    /// Answers a request. The connection that it came by is in its extensions, as an `Arc<ConnectionInfo>`, if calls
-    /// are to know it.
+    /// Handles a request. If its extensions have an `Arc<ConnectionInfo>`, it is passed to calls.
     pub fn call(&self, request: Request<Body>) -> ResponseFuture {
         let read = self.0.read(&head_of(&request));
         self.answer(read, request)
     }
 
-    /// As [`call`](Self::call), of a request of one connection, whose last head is kept in `last`.
+    /// Like [`call`](Self::call), for a request of a connection whose last head is kept in `last`.
     pub(crate) fn call_after(&self, request: Request<Body>, last: &LastCall) -> ResponseFuture {
         let read = last.read(&head_of(&request), |head| self.0.read(head).0);
         self.answer(ReadHead(read), request)
@@ -179,7 +176,7 @@ impl RawHandler for WebService {
         read.0.as_ref().map(|call| call.form.cost())
     }
 
-    /// Over HTTP/2, whose driver knows no times for what is not gRPC.
+    /// Adds the time limit of bodies, since the HTTP/2 driver has none for non-gRPC requests.
     fn start(&self, head: &RawHead<'_>, read: &ReadHead, body: Body) -> ResponseFuture {
         let body = body.within(self.0.http1.request_timeout, || head.headers.contains_key(CONTENT_LENGTH));
         if let Some(call) = &read.0 {
@@ -193,7 +190,7 @@ impl RawHandler for WebService {
     }
 }
 
-/// What the head of a request has said: all of it, if it is a unary call.
+/// Result of reading a request's headers: the complete call, if it is unary.
 pub struct ReadHead(Option<Arc<UnaryCall>>);
 
 impl fmt::Debug for ReadHead {
@@ -202,10 +199,10 @@ impl fmt::Debug for ReadHead {
     }
 }
 
-/// A unary call whose message is in the body of its request.
+/// A unary call with its message in the request body.
 pub(crate) struct UnaryCall {
     form: Arc<dyn Form>,
-    /// What browsers are told.
+    /// CORS response headers.
     added: HeaderMap,
     http_method: Verb,
 }
@@ -217,26 +214,26 @@ impl UnaryCall {
     }
 }
 
-/// The unary call that the last head of a connection has said.
+/// The unary call of the last head on a connection.
 pub(crate) type LastCall = LastHead<Arc<UnaryCall>>;
 
-/// What a request is, by its head.
+/// Kind of a request, by its headers.
 enum Which<'s> {
     GrpcWeb(Option<&'s Arc<Method>>),
     Grpc(Option<&'s Arc<Method>>, Option<Codec>),
-    /// A call of Connect's.
+    /// A Connect call.
     Connect(Cow<'s, Arc<Method>>),
     Transcoded(&'s Transcoded, Route),
-    /// The path is a method's, and the body is no message of it.
+    /// The path of a method, with an unsupported body.
     Unsupported(Cow<'s, Arc<Method>>),
-    /// The path takes these.
+    /// The path supports these HTTP methods only.
     MethodNotAllowed(HeaderValue),
-    /// A page, the fallback's, or nothing.
+    /// A page, a request for the fallback, or neither.
     Other,
 }
 
 impl Shared {
-    /// Reads a head: a unary call needs no more than its message then.
+    /// Reads a request's headers. A unary call then needs only its message.
     fn read(&self, head: &RawHead<'_>) -> ReadHead {
         // It may be a preflight request.
         if self.cors.is_some() && *head.method == Verb::OPTIONS {
@@ -258,13 +255,12 @@ impl Shared {
         }))
     }
 
-    /// Answers a request of any kind.
     fn call(&self, request: Request<Body>) -> ResponseFuture {
         let method = request.method().clone();
         self.call_as_get(request).answering(&method)
     }
 
-    /// The same, but that HEAD has the answer to GET, with its body.
+    /// Like `call`, but HEAD gets the response to GET, with its body.
     fn call_as_get(&self, request: Request<Body>) -> ResponseFuture {
         let Some(cors) = &self.cors else { return self.answer(request) };
         if let Some(preflight) = cors.preflight(request.method(), request.headers())
@@ -276,7 +272,7 @@ impl Shared {
         cors.allow(request.headers(), &mut allowed);
         match self.answer_own(request) {
             Ok(answer) => answer.adding(allowed),
-            // That there is nothing, a page is told, too; what the fallback answers is the fallback's business.
+            // Only the server's own 404 gets CORS headers; the fallback sets its own.
             Err(request) if self.fallback.is_none() => self.other(request).adding(allowed),
             Err(request) => self.other(request),
         }
@@ -286,7 +282,7 @@ impl Shared {
         self.answer_own(request).unwrap_or_else(|request| self.other(request))
     }
 
-    /// The answer to a call, or to what is a page of the server's own.
+    /// Handles a call or a request for one of the server's pages.
     ///
     /// # Errors
     /// The request, if it is neither.
@@ -346,7 +342,7 @@ impl Shared {
         }
     }
 
-    /// A request whose content type is gRPC's.
+    /// Handles a request with gRPC's content type.
     fn grpc(
         &self,
         method: Option<&Arc<Method>>,
@@ -367,7 +363,7 @@ impl Shared {
         }
     }
 
-    /// A request to the path of a method.
+    /// Classifies a request to the path of a method.
     fn at_method<'s>(&'s self, method: &'s Arc<Method>, said: Said, head: &RawHead<'_>) -> Which<'s> {
         let is_connect = self.is_connect(method, said, head);
         if let Some(transcoded) = &self.transcoded
@@ -394,7 +390,7 @@ impl Shared {
         Which::MethodNotAllowed(HeaderValue::from_static(if may_get { "GET, POST" } else { "POST" }))
     }
 
-    /// Whether it is a unary call of Connect's.
+    /// Returns whether it is a unary Connect call.
     fn is_connect(&self, method: &Method, said: Said, head: &RawHead<'_>) -> bool {
         if !self.protocols.connect || method.is_streaming() {
             return false;
@@ -412,7 +408,7 @@ impl Shared {
         }
     }
 
-    /// A POST to the path of a method, with a body that is no message of it.
+    /// Responds to a POST to the path of a method with an unsupported body.
     fn unsupported(&self, method: &Method, request: &Request<Body>) -> ResponseFuture {
         let mut accepted = Vec::new();
         let codecs: &[&str] =
@@ -431,7 +427,7 @@ impl Shared {
         ResponseFuture::ready(pages::unsupported_media_type(request.headers(), &accepted.join(", ")))
     }
 
-    /// What is no call: the fallback's, if there is one.
+    /// Passes other requests to the fallback, or responds with 404.
     fn other(&self, request: Request<Body>) -> ResponseFuture {
         match &self.fallback {
             Some(fallback) => fallback.call(request),
@@ -439,7 +435,7 @@ impl Shared {
         }
     }
 
-    /// Whether what a preflight request is for is not the fallback's.
+    /// Returns whether a preflight request is not for the fallback.
     fn is_ours(&self, preflight: &Request<Body>) -> bool {
         let path = preflight.uri().path();
         let asked = preflight.headers().get(ACCESS_CONTROL_REQUEST_METHOD);
@@ -455,7 +451,7 @@ impl Shared {
 
 const CONNECT_VERSION: &str = "connect-protocol-version";
 
-/// A method, which the server may not have.
+/// Returns the method, or a placeholder for an unknown one.
 fn known<'s>(method: Option<&'s Arc<Method>>, uri: &Uri) -> Cow<'s, Arc<Method>> {
     method.map_or_else(|| Cow::Owned(Arc::new(Method::unknown(uri.path()))), Cow::Borrowed)
 }

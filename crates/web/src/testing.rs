@@ -1,11 +1,11 @@
-//! What the tests of this crate share: headers as tables, bytes that a seed repeats.
+//! Test utilities: headers as tables, seeded random data.
 
 use std::ops::Range;
 
 use http::{HeaderMap, HeaderName};
 use thalweg_engine::{Code, Status};
 
-/// Headers as a table.
+/// Builds headers from a table.
 pub(crate) fn headers(list: &[(&str, &str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in list {
@@ -14,7 +14,7 @@ pub(crate) fn headers(list: &[(&str, &str)]) -> HeaderMap {
     headers
 }
 
-/// Headers as text, sorted.
+/// Returns headers as sorted text.
 pub(crate) fn told(headers: &HeaderMap) -> String {
     let line = |(name, value): (&HeaderName, &http::HeaderValue)| {
         format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))
@@ -24,13 +24,13 @@ pub(crate) fn told(headers: &HeaderMap) -> String {
     lines.join("\n")
 }
 
-/// Code and message of a failure.
+/// Returns the code and the message of a failure.
 pub(crate) fn failure<T>(outcome: Result<T, Status>) -> (Code, String) {
     let status = outcome.err().expect("a failure");
     (status.code(), status.message().to_owned())
 }
 
-/// `SplitMix64`: small, and good enough to choose test data.
+/// `SplitMix64`, sufficient for choosing test data.
 pub(crate) struct Seeded(pub(crate) u64);
 
 impl Seeded {
@@ -50,7 +50,7 @@ impl Seeded {
         (0..len).map(|_| self.next() as u8).collect()
     }
 
-    /// A row of `words`, which finds more than random bytes do.
+    /// Returns a sequence of `words`, which finds more than random bytes.
     pub(crate) fn words(&mut self, words: &[&str], count: Range<usize>) -> String {
         let count = count.start + self.below(count.len());
         (0..count).map(|_| words[self.below(words.len())]).collect()

@@ -1,4 +1,4 @@
-//! The body of a request over HTTP/2, which has to come in its time: [`Timed`].
+//! HTTP/2 request bodies with a time limit: [`Timed`].
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -9,7 +9,7 @@ use http_body::{Body as _, Frame};
 use thalweg_engine::{Code, RawBody, Status};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A part of a body, and how long has been waited for it. While nobody reads, time stands still.
+/// Time spent waiting for a part of a body. The clock stops while the service does not read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Waiting {
     came: u64,
@@ -17,22 +17,22 @@ pub(crate) struct Waiting {
     since: Option<Instant>,
 }
 
-/// A part may take a second more for so many bytes that have come of it.
+/// Bytes of a part that extend its time limit by one second.
 const BYTES_PER_S: u64 = 1024;
 
 impl Waiting {
-    /// So many bytes have come.
+    /// Records `len` received bytes.
     pub(crate) fn came(&mut self, len: usize, now: Instant) {
         self.came += len as u64;
         self.waited += self.since.take().map_or(Duration::ZERO, |since| now - since);
     }
 
-    /// Somebody would read, and nothing is there.
+    /// Records that a read is pending.
     pub(crate) fn waits(&mut self, now: Instant) {
         self.since.get_or_insert(now);
     }
 
-    /// For the next part, which may be waited for already.
+    /// Returns the state for the next part, whose read may be pending already.
     pub(crate) fn anew(&self, now: Instant) -> Waiting {
         Waiting { since: self.since.map(|_| now), ..Waiting::default() }
     }
@@ -41,7 +41,7 @@ impl Waiting {
         self.since.is_some()
     }
 
-    /// When it is too late, if somebody waits and there is `time` for a part without anything.
+    /// Returns the deadline while a read is pending; `time` is the limit of a part without any bytes.
     pub(crate) fn ends(&self, time: Duration) -> Option<Instant> {
         let allowed = time + Duration::from_secs(self.came / BYTES_PER_S);
         Some(self.since? + allowed.saturating_sub(self.waited))
@@ -53,13 +53,13 @@ pub(crate) fn too_slow() -> Status {
     Status::new(Code::Cancelled, "the request's body took too long to come")
 }
 
-/// A body that comes, and has to come in its time.
+/// A body with a time limit.
 pub(crate) struct Timed {
     body: RawBody,
     time: Duration,
-    /// It is as long as its head says: all of it has its time.
+    /// Whether the headers declare the length: the limit then applies to the whole body.
     has_length: bool,
-    /// The part that must come.
+    /// The part needed to make progress.
     part: Option<u64>,
     waiting: Waiting,
     timer: Option<Pin<Box<Sleep>>>,
@@ -98,7 +98,7 @@ impl Timed {
             timer.as_mut().reset(ends);
         }
         ready!(timer.as_mut().poll(cx));
-        // Nothing more of it is read.
+        // Discards the rest of the body.
         self.body = RawBody::default();
         Poll::Ready(Some(Err(too_slow())))
     }

@@ -1,4 +1,4 @@
-//! JSON over plain HTTP, by the annotations [`google.api.http`] of the `.proto` files.
+//! JSON over plain HTTP, by [`google.api.http`] annotations in `.proto` files.
 //!
 //! ```
 //! use thalweg_protobuf::{Schema, json, sources};
@@ -41,69 +41,66 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # The way of a request
+//! # Request processing
 //!
-//! 1. At start, [`Rules`] reads the annotations of a schema, parses their paths ([`Template`])
-//!    and checks all of it against the messages; [`Router`] makes a table of it.
-//! 2. [`Router::find`] leads from a method of HTTP and a path to a [`Binding`] and the parts of the path that its
-//!    variables stand for. It allocates nothing.
-//! 3. [`request::to_wire`] makes the request's wire bytes of body, query and path, in this order, and no message in
-//!    between: a later record of a field replaces or extends an earlier one.
-//! 4. [`response::from_wire`] makes the body of the answer, or [`error::to_json`] that of a failed call.
+//! 1. At startup, [`Rules`] reads the annotations of a schema, parses their paths ([`Template`]) and checks them
+//!    against the messages. [`Router`] builds a table from them.
+//! 2. [`Router::find`] maps an HTTP method and a path to a [`Binding`] and the values of its path variables. It does
+//!    not allocate.
+//! 3. [`request::to_wire`] writes the request's wire bytes from body, query and path, in this order, without an
+//!    intermediate message: a later record of a field replaces or extends an earlier one.
+//! 4. [`response::from_wire`] returns the body of the response, or [`error::to_json`] that of a failed call.
 //!
-//! # What the specification leaves open
+//! # Choices beyond the specification
 //!
-//! - **Which route.** A literal goes before `*`, and that before `**`, segment by segment from the front; of two that
-//!   end in `**` and literals, the one with more literals goes first. A route for another method of HTTP does not hide
-//!   one further behind. A custom verb goes before a segment with a colon in it. Routes of the same form are a
-//!   [conflict](RulesError::Conflict) when the server starts.
-//! - **Segments.** `*` takes one that is not empty, `**` any number of any. A slash at the end is a segment more.
-//!   Behind `**` literals may follow. Literals are compared as they are written, without decoding.
-//! - **Percent-encoding.** All of a variable of one segment is decoded; of others all but `%2F`. What then is not UTF-8
-//!   is refused, and so is a `%` without two digits.
-//! - **Body and parameters.** A field that the path or the body has is none for the query. With `body: "*"` there are
-//!   no parameters. Path goes before body where both have a value. A body that is empty is an empty message. The field
-//!   of `body` and `response_body` may be of any type.
-//! - **Parameters** have the names of the schema or of JSON, with dots between; an entry of a map is `map[key]=value`.
-//!   `+` is a space, as forms and browsers write it. A name that begins with `$` (`$alt`) is left alone, and so
-//!   are the [ignored](RequestOptions::ignored_parameters) ones. A field that
-//!   is not repeated comes once, and of a oneof one member.
-//! - **PATCH.** Where `body` is a field, and the request has a FieldMask `update_mask` that was not given, it has the
-//!   fields that the body's JSON has, as deep as they go (`{"author": {"name": null}}` is `author.name`).
-//! - **`google.api.HttpBody`** as the request, its body field, the answer or its body field, is the body as it is.
+//! - **Route selection.** Segments are compared from the front: a literal wins over `*`, and `*` over `**`. If two
+//!   routes end in `**` and literals, the one with more literals wins. A route for another HTTP method does not hide
+//!   later routes. A custom verb wins over a segment with a colon. Routes of the same form are a
+//!   [conflict](RulesError::Conflict) at startup.
+//! - **Segments.** `*` matches one non-empty segment, `**` any number of any segments. A trailing slash adds a segment.
+//!   Literals may follow `**`. Literals are compared without decoding.
+//! - **Percent-encoding.** Variables of one segment are decoded completely, others except `%2F`. Values that are not
+//!   UTF-8 and `%` without two digits are refused.
+//! - **Body and parameters.** Fields in the path or the body are not allowed in the query. With `body: "*"` there are
+//!   no parameters. The path overrides the body. An empty body is an empty message. The field of `body` and
+//!   `response_body` may have any type.
+//! - **Parameters** have schema or JSON names, joined by dots; an entry of a map is `map[key]=value`. `+` is a space,
+//!   as in forms and browsers. Names that start with `$` (`$alt`) and [ignored](RequestOptions::ignored_parameters)
+//!   ones are skipped. A field that is not repeated may occur once, and a oneof may have one member.
+//! - **PATCH.** If `body` is a field, and the request lacks its FieldMask `update_mask`, the mask is set to the fields
+//!   in the body's JSON, at any depth (`{"author": {"name": null}}` is `author.name`).
+//! - **`google.api.HttpBody`** as the request, its body field, the response or its body field is the raw body.
 //!
-//! # What a client meets
+//! # HTTP behavior
 //!
-//! Where a [`WebService`](crate::WebService) serves it:
+//! A [`WebService`](crate::WebService) behaves as follows:
 //!
-//! - **Bodies** are `application/json`, or `application/…+json`; others are 415, and so is JSON that does not say
-//!   that it is: a page of another origin could send that unasked. Of methods that take a stream they may be
-//!   `application/x-ndjson` too. For a `google.api.HttpBody` it is anything. They may be compressed
-//!   as a whole (`content-encoding`), streams too. What is larger than the method takes is 413, also where only its
-//!   message is.
-//! - **Streams of requests** are JSON values behind each other, on lines of their own or not, or the elements of one
-//!   array ([`Values`]); of a raw body each piece is a message, and an empty body is one, too. What path and query
-//!   say is in the first message, as Envoy has it.
-//! - **Streams of answers** are lines (`application/x-ndjson`) unless `accept` names server-sent events
-//!   (`text/event-stream`) or an array (`application/json`): [`Framing`]. Until there is a
-//!   first message a failure is a plain one. So nothing is answered before, but that a handler which has begun to
-//!   answer, and then is silent for a second, has its head sent. Afterwards a failure is the last thing in the body:
-//!   the line `{"error":{…}}`, the event `error`, or an element like the line. Events end with the event `end`, at
-//!   which a page closes its `EventSource`: it would ask again. They have `cache-control: no-cache` and
-//!   `x-accel-buffering: no`, for what stands between. A raw body is cut off.
-//! - **Metadata** are all headers but those of one hop and of the protocols, by their own names. `grpc-metadata-x` is
-//!   `x`, as clients of grpc-gateway have it, unless there is a header `x`: who takes headers away in front of the
-//!   server has to do so with those, too. The deadline is `grpc-timeout` or `connect-timeout-ms`, the earlier of
-//!   both.
-//! - **Headers of answers** are the initial metadata by their own names, and the trailing metadata with
-//!   `grpc-trailer-` before them. Behind a stream those are trailers of HTTP, for who takes any (`te: trailers`). The
-//!   metadata of a failure are headers by their own names: `retry-after`, say.
-//! - **Failures** are a `google.rpc.Status` in JSON, and have the [status of HTTP](error::http_status) of their code.
-//! - **HEAD** is GET without the body. Other methods than a path has are 405, with `allow`; a server with a
-//!   [fallback](crate::Web::fallback) hands them to that, which may have them.
-//! - **Answers are compressed** as `accept-encoding` says if the method compresses its answers
-//!   ([`ServiceOptions`](thalweg_engine::ServiceOptions)): JSON, that of a stream as a whole, where
-//!   each message can be read when it has arrived. Raw bodies stay as they are.
+//! - **Bodies** are `application/json` or `application/…+json`; others get 415. So does JSON without a content type,
+//!   which a page of another origin could send without a preflight request. Methods with a request stream also accept
+//!   `application/x-ndjson`. A `google.api.HttpBody` accepts anything. Bodies may be compressed as a whole
+//!   (`content-encoding`), including streams. Bodies and messages above the method's limit get 413.
+//! - **Request streams** are consecutive JSON values, with or without line breaks, or the elements of one array
+//!   ([`Values`]). In a raw body each received piece is a message, and an empty body is one message. Fields of path and
+//!   query are in the first message, as in Envoy.
+//! - **Response streams** are lines (`application/x-ndjson`) unless `accept` names server-sent events
+//!   (`text/event-stream`) or an array (`application/json`): [`Framing`]. A failure before the first message is a plain
+//!   failure response. Headers are therefore sent with the first message, or when a handler that has started to respond
+//!   is silent for a second. A later failure is the last part of the body: the line `{"error":{…}}`, the event `error`,
+//!   or an element like the line. Event streams end with the event `end`, at which a page should close its
+//!   `EventSource`, which would reconnect. They have `cache-control: no-cache` and `x-accel-buffering: no` for
+//!   intermediaries. A raw body is truncated.
+//! - **Metadata** is all headers except hop-by-hop and protocol headers. `grpc-metadata-x` becomes `x`, as in
+//!   grpc-gateway, unless there is a header `x`. A proxy that removes headers must remove those too. The deadline is
+//!   `grpc-timeout` or `connect-timeout-ms`, the earlier of both.
+//! - **Response headers** are the initial metadata, and the trailing metadata with the prefix `grpc-trailer-`. After a
+//!   stream the latter are HTTP trailers, if the client accepts them (`te: trailers`). The metadata of a failure
+//!   becomes headers without prefix, for example `retry-after`.
+//! - **Failures** are a `google.rpc.Status` in JSON, with the [HTTP status](error::http_status) of their code.
+//! - **HEAD** is GET without the body. Methods that a path does not support get 405 with `allow`. With a
+//!   [fallback](crate::Web::fallback), the fallback handles them.
+//! - **Responses are compressed** according to `accept-encoding` if the method compresses its responses
+//!   ([`ServiceOptions`](thalweg_engine::ServiceOptions)): JSON only, and streams as a whole, with each message
+//!   readable on arrival. Raw bodies are not compressed.
 //!
 //! [`google.api.http`]: https://github.com/googleapis/googleapis/blob/master/google/api/http.proto
 

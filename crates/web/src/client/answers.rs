@@ -1,4 +1,4 @@
-//! The answers of a call, as they come: [`Answers`].
+//! The response messages of a call: [`Answers`].
 
 use std::fmt;
 use std::future::poll_fn;
@@ -15,8 +15,8 @@ use crate::body::Body;
 use crate::deadline::{Deadline, too_late};
 use crate::envelope::{AnswerReader, Received};
 
-/// The messages of an answer, in the order of their sending; and behind them the trailing metadata. An error is the
-/// last of them: the status of a call that did not end with OK, or why it could not be read.
+/// The response messages of a call in order, followed by the trailing metadata. An error is the last item: a non-OK
+/// status, or the reason why the response could not be read.
 ///
 /// Dropping it before its end cancels the call.
 pub struct Answers {
@@ -25,15 +25,14 @@ pub struct Answers {
     deadline: Option<Pin<Box<Sleep>>>,
     trailers: Option<HeaderMap>,
     state: State,
-    /// Whether anything of the body has come. Without it, a failure is what the head has said.
+    /// Whether any part of the body has arrived. If not, a failure comes from the headers.
     has_body: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
-    /// Messages may come.
     Open,
-    /// What ends the call has come. Nothing may follow it in the body.
+    /// The outcome was received. The body must not continue.
     Ending,
     Over,
 }
@@ -44,24 +43,24 @@ impl Answers {
         Answers { body, reader, deadline, trailers: None, state: State::Open, has_body: false }
     }
 
-    /// The next message; `None` behind the last. Cancel-safe.
+    /// Returns the next message, or `None` after the last one. Cancel-safe.
     ///
     /// # Errors
-    /// How the call ended, if not with OK.
+    /// The call's status if it is not OK.
     pub async fn message(&mut self) -> Result<Option<Bytes>, Status> {
         poll_fn(|cx| self.poll_message(cx)).await.transpose()
     }
 
-    /// The trailing metadata, once the messages have ended.
+    /// Takes the trailing metadata, available once the messages have ended.
     pub fn take_trailers(&mut self) -> Option<HeaderMap> {
         self.trailers.take()
     }
 
-    /// The message of a call that has one, and the trailing metadata. A failure has the metadata of the `head` too.
+    /// Returns the only message of a call and the trailing metadata. An error also carries the metadata of `head`.
     ///
     /// # Errors
-    /// How the call ended, if not with OK. UNIMPLEMENTED, if there was no message, or more than one: the server takes
-    /// the method for another one.
+    /// The call's status if it is not OK. UNIMPLEMENTED if there is not exactly one message: client and server disagree
+    /// about the method's type.
     pub async fn only(&mut self, head: &HeaderMap) -> Result<(Bytes, HeaderMap), Status> {
         let outcome = self.only_message().await;
         outcome.map_err(|status| if self.has_body { status.behind(head) } else { status })
@@ -117,7 +116,7 @@ impl Answers {
                     }
                     return Poll::Ready(Ok(None));
                 }
-                // The call has ended. That its connection did so too is no news.
+                // The call's outcome is known, so a connection error no longer matters.
                 Poll::Ready(Some(Err(_))) if self.state == State::Ending => return Poll::Ready(Ok(None)),
                 Poll::Ready(Some(Err(status))) => return Poll::Ready(Err(self.explain(status))),
                 Poll::Pending => return self.poll_deadline(cx),
@@ -131,14 +130,14 @@ impl Answers {
         Poll::Ready(Err(too_late("its answer had not ended")))
     }
 
-    /// A server whose clock runs out first ends the call, which may come before this side's timer.
+    /// Reports the deadline if it has passed: a server whose clock is ahead may end the call before the local timer.
     #[cold]
     fn explain(&self, status: Status) -> Status {
         let is_late = self.deadline.as_ref().is_some_and(|deadline| deadline.deadline() <= Instant::now());
         if is_late { too_late("its answer had not ended") } else { status }
     }
 
-    /// Nothing more is read. A body that has come to its end is read to there: its connection takes other calls then.
+    /// Stops reading. Polls the body once more, so that a finished body returns its connection to the pool.
     #[cold]
     fn fail(&mut self, cx: &mut Context<'_>) {
         self.state = State::Over;

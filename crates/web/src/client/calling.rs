@@ -1,4 +1,4 @@
-//! A call that is to be made: its request, and how the answer is read.
+//! An outgoing call: its request, and the decoding of the response.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::deadline::Deadline;
 use crate::envelope::{ENDING_SIZE_MAX, PREFIX_LEN};
 use crate::grpc_web::{self, ContentType};
 
-/// Bytes of the longest URL of a call by GET: what is between may refuse longer ones.
+/// Maximum URL length of a GET call, in bytes; intermediaries may refuse longer URLs.
 const URL_LEN_MAX: usize = 8 * 1024;
 
-/// How a client makes its calls.
+/// A client's protocol, transport and options.
 #[derive(Clone, Debug)]
 pub(super) struct Manner {
     pub(super) protocol: Protocol,
@@ -30,7 +30,7 @@ pub(super) struct Manner {
     pub(super) uses_get: bool,
 }
 
-/// The reply of a unary call that ended with OK.
+/// Response of a successful unary call.
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// The leading metadata.
@@ -103,11 +103,11 @@ impl<'a> Calling<'a> {
         let answer = if head.status == StatusCode::OK {
             match body.gather(size_max, &mut RequestShare::default()).await {
                 Ok(body) => read(body)?,
-                // What is no answer is that, however long it is.
+                // A response that is not Connect is reported as such, even if it is too long.
                 Err(status) => return Err(read(Bytes::new()).err().unwrap_or(status)),
             }
         } else {
-            // A page that is no error of Connect's has said all with its head.
+            // For error pages that are not Connect the headers suffice.
             read(body.gather(ENDING_SIZE_MAX, &mut RequestShare::default()).await.unwrap_or_default())?
         };
         let UnaryAnswer { metadata, trailers, message } = answer;
@@ -134,7 +134,7 @@ impl<'a> Calling<'a> {
         self.answers(request.map(|()| Body::streaming(Messages::new(requests, put)))).await
     }
 
-    /// The head of a request whose body is messages with prefixes, and what writes them.
+    /// Returns the request headers of an enveloped call, and the message encoder.
     fn head(&self) -> Result<(Request<()>, Put), Status> {
         let (request, is_text) = match self.manner.protocol {
             Protocol::Connect => (self.connect_call().stream()?, false),

@@ -1,4 +1,4 @@
-//! Connections of HTTP/1.1, each with one call at a time: [`Http1`].
+//! HTTP/1.1 connections with one call at a time: [`Http1`].
 
 mod answer_body;
 mod pool;
@@ -18,26 +18,26 @@ use sending::{Sending, Sent};
 
 pub use pool::Http1Options;
 
-/// Calls over HTTP/1.1. Cheap to clone; clones share their connections.
+/// An HTTP/1.1 client. Cheap to clone; clones share their connections.
 ///
-/// A call takes a connection that is idle, or opens one. One that broke while it was idle is passed over, if nothing of
-/// the call has left: then it takes another. What left is not sent again: nobody knows what the server has done with
-/// it. A call that is dropped closes its connection.
+/// Each call uses an idle connection or opens one. If an idle connection turns out to be closed before any of the call
+/// was sent, the call uses another. A sent request is not repeated: the server may have processed it. Dropping a call
+/// closes its connection.
 #[derive(Clone)]
 pub struct Http1 {
     pool: Arc<Pool>,
 }
 
 impl Http1 {
-    /// To where `streams` connect.
+    /// Creates a client that connects through `streams`.
     ///
     /// # Errors
-    /// When the authority can't be in a header.
+    /// If the authority is not a valid header value.
     pub fn new(streams: ByteStreams, options: Http1Options) -> Result<Http1, InvalidHeaderValue> {
         Ok(Http1 { pool: Arc::new(Pool::new(streams, options)?) })
     }
 
-    /// Opens a connection, unless there is an idle one.
+    /// Opens a connection unless an idle one exists.
     ///
     /// # Errors
     /// UNAVAILABLE, with the reason.
@@ -67,7 +67,7 @@ impl Http1 {
                     return Ok(answer.map(|body| AnswerBody::body(body, busy, Arc::clone(pool), sent)));
                 }
                 Err(mut error) => match error.take_message() {
-                    // It had ended, and nobody had seen it yet.
+                    // The idle connection had closed unnoticed.
                     Some(unsent) if !is_new => request = unsent,
                     _ => return Err(pool.failed(&error.into_error(), &sent)),
                 },

@@ -1,4 +1,4 @@
-//! Requests with prefixes, as a body that is made while it is sent.
+//! Enveloped requests as a body that is encoded while it is sent.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,25 +11,24 @@ use thalweg_engine::{Code, Status};
 use crate::compression::Compression;
 use crate::grpc_web::put_message;
 
-/// How messages are put into the body.
+/// Encoding of messages in a body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Put {
     pub(super) compression: Compression,
-    /// As Base64.
+    /// Whether the body is Base64.
     pub(super) is_text: bool,
-    /// Bytes of the largest.
+    /// Maximum size of a message, in bytes.
     pub(super) size_max: usize,
 }
 
 impl Put {
-    /// Appends a message.
     pub(super) fn message(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), Status> {
         permit(message.len(), self.size_max)?;
         put_message(message, &self.compression, self.is_text, out)
     }
 }
 
-/// Whether a message of so many bytes may be sent.
+/// Returns RESOURCE_EXHAUSTED if a message of `len` bytes may not be sent.
 pub(super) fn permit(len: usize, size_max: usize) -> Result<(), Status> {
     if len <= size_max {
         return Ok(());
@@ -40,12 +39,12 @@ pub(super) fn permit(len: usize, size_max: usize) -> Result<(), Status> {
     Err(Status::local(Code::ResourceExhausted, why))
 }
 
-/// Bytes of messages that are sent at once, if so many are there.
+/// Bytes of ready messages after which a piece is sent.
 const PIECE_LEN: usize = 32 * 1024;
 
-/// The messages of a stream.
+/// A stream of messages as a body.
 pub(super) struct Messages {
-    /// None once it has ended.
+    /// `None` once it has ended.
     requests: Option<Requests>,
     put: Put,
 }
@@ -57,7 +56,7 @@ impl Messages {
         Messages { requests: Some(requests), put }
     }
 
-    /// What there is of them, to [`PIECE_LEN`].
+    /// Encodes the messages that are ready, up to [`PIECE_LEN`].
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, Status>> {
         let mut piece = Vec::new();
         while piece.len() < PIECE_LEN

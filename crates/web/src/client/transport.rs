@@ -1,4 +1,4 @@
-//! What carries calls: [`Transport`].
+//! Transports of calls: [`Transport`].
 
 use http::{Request, Response};
 use thalweg_engine::{CallOptions, Channel, Status};
@@ -6,12 +6,12 @@ use thalweg_engine::{CallOptions, Channel, Status};
 use super::http1::Http1;
 use crate::body::Body;
 
-/// What carries calls.
+/// Transport of calls.
 #[derive(Clone, Debug)]
 pub enum Transport {
-    /// HTTP/2, by the lanes of a channel.
+    /// HTTP/2, through the lanes of a channel.
     Http2(Channel),
-    /// HTTP/1.1, a connection for each call that is under way.
+    /// HTTP/1.1, with one connection per active call.
     Http1(Http1),
 }
 

@@ -1,4 +1,4 @@
-//! Answers: written by servers, and the unary ones read by clients.
+//! Responses: the server's encoder, and the client's decoder for unary calls.
 
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY};
@@ -13,23 +13,23 @@ use crate::content_type;
 use crate::envelope::{self, ENDING_SIZE_MAX};
 use crate::fields;
 
-/// How a request is answered. [`RequestHead::answering`](super::RequestHead::answering) says it for one that was read.
+/// Format of the response to a request, for example from [`RequestHead::answering`](super::RequestHead::answering).
 #[derive(Clone, Copy, Debug)]
 pub struct Answering<'a> {
-    /// What messages are.
+    /// Codec of the messages.
     pub codec: &'a str,
-    /// Whether they come in envelopes.
+    /// Whether the messages are enveloped.
     pub is_stream: bool,
-    /// Whether the request was a GET: what is kept of its answer for others depends on what they accept.
+    /// Whether the request was a GET: then the response varies by `accept-encoding`.
     pub is_get: bool,
-    /// How messages are compressed.
+    /// Compression of the messages.
     pub compression: Compression,
-    /// What people are told of the details of errors.
+    /// Converts error details to readable JSON.
     pub detail_json: DetailJson<'a>,
 }
 
 impl<'a> Answering<'a> {
-    /// To a unary request with messages of this codec: no compression, and nothing more about details.
+    /// Returns the format for a unary request: no compression, and no JSON for details.
     pub fn unary(codec: &'a str) -> Answering<'a> {
         Answering {
             codec,
@@ -40,7 +40,7 @@ impl<'a> Answering<'a> {
         }
     }
 
-    /// The answer of a unary call that succeeded.
+    /// Returns the response of a successful unary call.
     pub fn success(&self, metadata: &HeaderMap, trailers: &HeaderMap, message: Bytes) -> Response<Bytes> {
         let compressed = self.compression.compress(&message);
         let mut headers = HeaderMap::new();
@@ -56,8 +56,8 @@ impl<'a> Answering<'a> {
         self.answer(StatusCode::OK, headers, compressed.map_or(message, compact))
     }
 
-    /// The whole answer of a call that failed, before anything was said of it: the error, or an empty stream that ends
-    /// with it.
+    /// Returns the complete response of a call that failed before its response started. For a stream, it is an empty
+    /// stream that ends with the error.
     pub fn failure(&self, status: &Status) -> Response<Bytes> {
         let mut headers = HeaderMap::new();
         if self.is_stream {
@@ -66,16 +66,16 @@ impl<'a> Answering<'a> {
             headers.insert(CONTENT_TYPE, content_type_of(STREAM_SUBTYPE, self.codec));
             return self.answer(StatusCode::OK, headers, body.into());
         }
-        // The error arrives, with its metadata or without.
+        // The error is sent even if its metadata is too large.
         let _ = fields::append(status.metadata(), TRAILER, &mut headers).inspect_err(|_| headers.clear());
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         self.answer(http_status(status.code()), headers, error::write(status, self.detail_json).into())
     }
 
-    /// The head of a stream.
+    /// Returns the response headers of a stream.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED, if the metadata is too large: the call [fails](Self::failure) with it.
+    /// RESOURCE_EXHAUSTED if the metadata is too large; respond with [`failure`](Self::failure) then.
     pub fn head(&self, metadata: &HeaderMap) -> Result<Response<()>, Status> {
         let mut head = Response::new(());
         let headers = head.headers_mut();
@@ -90,21 +90,21 @@ impl<'a> Answering<'a> {
     /// Appends a message of a stream to `out`.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED, if it is longer than a prefix can say.
+    /// RESOURCE_EXHAUSTED if the message exceeds the range of the length prefix.
     pub fn message(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), Status> {
         envelope::put_message(message, &self.compression, out)
     }
 
-    /// Appends what ends a stream to `out`: the trailing metadata of a success, or the status of a failure.
+    /// Appends the end of a stream to `out`: the trailing metadata of a success, or the status of a failure.
     pub fn end(&self, outcome: Result<&HeaderMap, &Status>, out: &mut Vec<u8>) {
         let mut end = error::write_end(outcome, self.detail_json);
         if end.len() > ENDING_SIZE_MAX
             && let Err(status) = outcome
         {
-            // No client reads more. The code arrives.
+            // Clients reject longer ends, so only the code is sent.
             end = error::write_end(Err(&Status::new(status.code(), "")), DetailJson::default());
         }
-        // It is far shorter than a prefix can say.
+        // It is much shorter than the limit of the length prefix.
         let _ = envelope::put(END_STREAM, &end, out);
     }
 
@@ -119,13 +119,13 @@ impl<'a> Answering<'a> {
     }
 }
 
-/// A request with this codec was read, so that it can be in a header.
+/// The codec came from a content type, so it is a valid header value.
 fn content_type_of(prefix: &str, codec: &str) -> HeaderValue {
     let content_type = HeaderValue::try_from(format!("application/{prefix}{codec}"));
     content_type.unwrap_or_else(|_| HeaderValue::from_static("application/octet-stream"))
 }
 
-/// The answer of a unary call that succeeded, as a client reads it.
+/// Response of a successful unary call, decoded by a client.
 #[derive(Clone, Debug)]
 pub struct UnaryAnswer {
     /// The leading metadata.
@@ -137,10 +137,10 @@ pub struct UnaryAnswer {
 }
 
 impl UnaryAnswer {
-    /// Reads the answer to a call with messages of this codec. The message has at most `size_max` bytes.
+    /// Reads the response to a call with this codec. The message has at most `size_max` bytes.
     ///
     /// # Errors
-    /// The status that the server has answered with; or, of what is no answer of Connect's, one that says what it is.
+    /// The server's status, or a status that describes a response that is not Connect.
     pub fn read(
         http_status: StatusCode,
         headers: &HeaderMap,
@@ -177,7 +177,7 @@ impl UnaryAnswer {
     }
 }
 
-/// Leading and trailing metadata, as they are.
+/// Splits headers into leading and trailing metadata, undecoded.
 fn split(headers: &HeaderMap) -> (HeaderMap, HeaderMap) {
     let (mut metadata, mut trailers) = (HeaderMap::new(), HeaderMap::new());
     for (name, value) in headers {
@@ -190,7 +190,7 @@ fn split(headers: &HeaderMap) -> (HeaderMap, HeaderMap) {
     (metadata, trailers)
 }
 
-/// All that can be read: a failure has one place for it.
+/// Returns all readable metadata: a failure does not separate leading and trailing metadata.
 fn all_metadata(headers: &HeaderMap) -> HeaderMap {
     let (metadata, trailers) = split(headers);
     let mut all = fields::received(&metadata).unwrap_or_default();
@@ -200,7 +200,7 @@ fn all_metadata(headers: &HeaderMap) -> HeaderMap {
     all
 }
 
-/// The status of an answer with HTTP's status alone.
+/// Returns a status derived from the HTTP status alone.
 pub(super) fn not_connect(http_status: StatusCode, content_type: &[u8]) -> Status {
     let content_type =
         if content_type.is_empty() { "none".into() } else { String::from_utf8_lossy(content_type) };
@@ -210,8 +210,8 @@ pub(super) fn not_connect(http_status: StatusCode, content_type: &[u8]) -> Statu
     Status::new(code, why)
 }
 
-/// The status of an answer with another content type than it should have. One that Connect could have is a server's
-/// that breaks the rules; any other may be from anybody.
+/// Returns the status of a response with an unexpected content type. If Connect has such a content type, the server
+/// violates the protocol; otherwise the response may come from an intermediary.
 pub(super) fn unexpected(content_type: &[u8], is_like_connect: bool, expected: &str) -> Status {
     if !is_like_connect {
         return not_connect(StatusCode::OK, content_type);
@@ -222,7 +222,7 @@ pub(super) fn unexpected(content_type: &[u8], is_like_connect: bool, expected: &
     Status::new(Code::Internal, why)
 }
 
-/// What a server has got wrong although it was told.
+/// Turns a server's violation of negotiated parameters into INTERNAL.
 pub(super) fn as_internal(status: Status) -> Status {
     Status::from(StatusParts { code: Code::Internal, ..status.into_parts() })
 }

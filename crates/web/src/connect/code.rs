@@ -1,9 +1,9 @@
-//! Codes by their names, and as HTTP's status.
+//! Names and HTTP statuses of codes.
 
 use http::StatusCode;
 use thalweg_engine::Code;
 
-/// What of gRPC's codes are Connect's, with their names and HTTP statuses ("Error Codes").
+/// gRPC codes with their Connect names and HTTP statuses ("Error Codes").
 const CODES: [(Code, &str, u16); 16] = [
     (Code::Cancelled, "canceled", 499),
     (Code::Unknown, "unknown", 500),
@@ -23,17 +23,17 @@ const CODES: [(Code, &str, u16); 16] = [
     (Code::Unauthenticated, "unauthenticated", 401),
 ];
 
-/// Connect's name of a code. It has none for OK, which a failure should not have: that is told as `unknown`.
+/// Returns Connect's name of a code. OK, which no failure should have, has none and becomes `unknown`.
 pub fn code_name(code: Code) -> &'static str {
     row(code).1
 }
 
-/// The code of this name.
+/// Returns the code with this name.
 pub fn code_from_name(name: &str) -> Option<Code> {
     CODES.iter().find(|row| row.1 == name).map(|row| row.0)
 }
 
-/// HTTP's status of a unary call that failed with this code.
+/// Returns the HTTP status of a unary call that failed with this code.
 pub fn http_status(code: Code) -> StatusCode {
     StatusCode::from_u16(row(code).2).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
@@ -67,7 +67,7 @@ mod tests {
         check(Code::Unavailable, "unavailable", 503);
         check(Code::DataLoss, "data_loss", 500);
         check(Code::Unauthenticated, "unauthenticated", 401);
-        // No failure has it.
+        // No failure has this code.
         check(Code::Ok, "unknown", 500);
         for number in 1..=16 {
             let code = Code::from_number(number);

@@ -1,4 +1,4 @@
-//! Errors and the ends of streams, as JSON.
+//! Errors and ends of streams as JSON.
 
 use std::fmt;
 
@@ -13,10 +13,10 @@ use crate::base64::UNPADDED;
 use crate::details::{self, Detail};
 use crate::fields;
 
-/// What a detail is in JSON, by the name of its type and its bytes.
+/// Converts a detail to JSON, given the name of its type and its bytes.
 pub type ToJson = dyn Fn(&str, &[u8]) -> Option<Value> + Send + Sync;
 
-/// What people are told of a detail besides its bytes (`debug`), by who has a schema for it. Nothing by default.
+/// Adds a readable form (`debug`) to error details, if their schema is known. None by default.
 #[derive(Clone, Copy, Default)]
 pub struct DetailJson<'a>(pub Option<&'a ToJson>);
 
@@ -52,14 +52,14 @@ struct EndJson<'a> {
     metadata: Map<String, Value>,
 }
 
-/// The body of a unary call that failed.
+/// Encodes the body of a failed unary call.
 pub(super) fn write(status: &Status, debug: DetailJson<'_>) -> Vec<u8> {
     to_vec(&error_json(status, debug))
 }
 
-/// What ends a stream: the trailing metadata, or the status with that in it.
+/// Encodes the end of a stream: the trailing metadata, or the status with its metadata.
 pub(super) fn write_end(outcome: Result<&HeaderMap, &Status>, debug: DetailJson<'_>) -> Vec<u8> {
-    // Too much metadata ends the call with that, as in gRPC.
+    // Too much metadata fails the call, as in gRPC.
     let (error, metadata) = match outcome {
         Ok(trailers) => (None, metadata_json(trailers)),
         Err(status) => (Some(status), metadata_json(status.metadata())),
@@ -95,23 +95,22 @@ fn metadata_json(metadata: &HeaderMap) -> Result<Map<String, Value>, Status> {
 }
 
 fn to_vec(json: &impl Serialize) -> Vec<u8> {
-    // Strings, and maps of them, have a form in JSON.
+    // Strings and maps of strings always have a JSON form.
     serde_json::to_vec(json).unwrap_or_default()
 }
 
-/// The status in the body of an answer, with `metadata` in it. What says no code, or one that nobody knows, has
-/// `code_otherwise`.
+/// Reads the status in a response body and adds `metadata`. A missing or unknown code becomes `code_otherwise`.
 ///
-/// `None` for what is no JSON object.
+/// Returns `None` if the body is not a JSON object.
 pub(super) fn read(body: &[u8], code_otherwise: Code, metadata: HeaderMap) -> Option<Status> {
     let error: Value = serde_json::from_slice(body).ok()?;
     Some(read_error(error.as_object()?, code_otherwise, metadata))
 }
 
-/// What the end of a stream says: the trailing metadata, or the status.
+/// Reads the end of a stream: the trailing metadata, or the status.
 ///
 /// # Errors
-/// INTERNAL, if it can't be read.
+/// INTERNAL if it is malformed.
 pub(super) fn read_end(payload: &[u8]) -> Result<HeaderMap, Status> {
     let malformed =
         |why: &dyn fmt::Display| Status::new(Code::Internal, format!("malformed end of the stream: {why}"));
@@ -138,14 +137,14 @@ fn read_error(error: &Map<String, Value>, code_otherwise: Code, metadata: Header
     })
 }
 
-/// A detail, unless it can't be read: the others are of use without it.
+/// Reads a detail. Unreadable details are dropped: the others are still useful.
 fn read_detail(detail: &Value) -> Option<Detail<'static>> {
     let value = UNPADDED.decode(detail.get("value")?.as_str()?).ok()?;
     let type_name = detail.get("type")?.as_str()?;
     Some(Detail::new(type_name.rsplit('/').next()?, value))
 }
 
-/// Names and values that headers can have; the others are left out.
+/// Reads metadata; names and values that are invalid in headers are dropped.
 fn read_metadata(metadata: Option<&Value>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, values) in metadata.and_then(Value::as_object).into_iter().flatten() {
@@ -283,7 +282,7 @@ mod tests {
         check(r#"{"error":{"code":null,"message":"oops"}}"#, Err((Code::Unknown, "oops")));
         check(r#"{"error":{"code":"foobar","message":"oops"}}"#, Err((Code::Unknown, "oops")));
         check(r#"{"error":{"code":"unauthenticated"},"x":1}"#, Err((Code::Unauthenticated, "")));
-        // An error that stands in the wrong place is none.
+        // A misplaced error is ignored.
         check(r#"{"code":"out_of_range","message":"oops"}"#, Ok(""));
         check(
             r#"{"metadata":{"X-A":["1",2,"3"],"x-b":"4","a b":["5"],"x-c":[],"x-d":["\n"]}}"#,

@@ -1,21 +1,20 @@
-//! Names and flags that more than one file reads and writes.
+//! Names and flags shared by several files.
 
 use http::HeaderName;
 
-/// The header of [`VERSION`].
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("connect-protocol-version");
 
-/// The only version there is.
+/// The only version.
 pub(super) const VERSION: &str = "1";
 
-/// What trailers of unary calls have before their names.
+/// Prefix of trailers in the headers of unary calls.
 pub(super) const TRAILER: &str = "trailer-";
 
-/// `connect-content-encoding`: of streams, whose HTTP compression is another matter.
+/// `connect-content-encoding`: for streams, since HTTP compression is separate.
 pub(super) const STREAM_ENCODING: HeaderName = HeaderName::from_static("connect-content-encoding");
 
-/// What stands before the codec in the content type of streams.
+/// Prefix of the codec in the content type of streams.
 pub(super) const STREAM_SUBTYPE: &str = "connect+";
 
-/// The flag of the envelope that ends an answer.
+/// Flag of the envelope that ends a response.
 pub(super) const END_STREAM: u8 = 2;

@@ -1,4 +1,4 @@
-//! The query of a unary call by GET.
+//! The query of a unary GET call.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use thalweg_engine::{Code, Status};
 
 use crate::base64::URL_SAFE;
 
-/// What needs encoding anywhere (RFC 3986 §2.3).
+/// Characters to encode anywhere (RFC 3986 §2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// What the query of a GET says. Of a name that comes twice the first counts, and unknown ones are passed over.
+/// Parameters of a GET query. The first of duplicates counts, and unknown ones are ignored.
 #[derive(Debug, Default)]
 pub(super) struct Query<'a> {
     version: Option<Cow<'a, [u8]>>,
@@ -39,13 +39,13 @@ impl<'a> Query<'a> {
         parsed
     }
 
-    /// Whether it is Connect's: it says so, or what messages are and which one this is.
+    /// Returns whether it is a Connect query: it has the version, or both the codec and the message.
     pub(super) fn is_connect(&self) -> bool {
         self.version.is_some() || self.encoding.is_some() && self.message.is_some()
     }
 
     /// # Errors
-    /// INVALID_ARGUMENT, if it is another version than there is, or none and that `is_required`.
+    /// INVALID_ARGUMENT for an unknown version, or for a missing one if `is_required`.
     pub(super) fn check_version(&self, is_required: bool) -> Result<(), Status> {
         match self.version.as_deref() {
             Some(b"v1") => Ok(()),
@@ -58,23 +58,23 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// What messages are.
+    /// Returns the codec of the messages.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT, if it is not said.
+    /// INVALID_ARGUMENT if it is missing.
     pub(super) fn encoding(&self) -> Result<&[u8], Status> {
         self.encoding.as_deref().ok_or_else(|| invalid("the query has no encoding"))
     }
 
-    /// With what the message is compressed.
+    /// Returns the encoding of the message.
     pub(super) fn compression(&self) -> Option<&[u8]> {
         self.compression.as_deref()
     }
 
-    /// The message, as it is compressed.
+    /// Returns the message, still compressed.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT, if there is none, or if it is not the Base64 that it should be.
+    /// INVALID_ARGUMENT if it is missing or not valid Base64.
     pub(super) fn message(self) -> Result<Vec<u8>, Status> {
         let message = self.message.ok_or_else(|| invalid("the query has no message"))?;
         if self.base64.as_deref() != Some(b"1") {
@@ -86,7 +86,8 @@ impl<'a> Query<'a> {
     }
 }
 
-/// A query for `message`, in the order that lets caches find it again. `is_text` says that it is readable as it is.
+/// Writes a query for `message`, with parameters in the order that makes URLs cacheable. `is_text`: the message is
+/// readable text.
 pub(super) fn write(codec: &str, compression: Option<&str>, message: &[u8], is_text: bool) -> String {
     let mut query = String::from("connect=v1");
     let text = str::from_utf8(message).ok().filter(|_| is_text);
@@ -107,7 +108,7 @@ pub(super) fn write(codec: &str, compression: Option<&str>, message: &[u8], is_t
     query
 }
 
-/// A name or a value of a query. `+` is a space, as forms have it; a `%` without two digits stands for itself.
+/// Decodes a name or a value. `+` is a space, as in forms; a `%` without two digits is literal.
 fn decode(text: &str) -> Cow<'_, [u8]> {
     if text.contains('+') {
         return percent_decode_str(&text.replace('+', " ")).collect::<Vec<u8>>().into();

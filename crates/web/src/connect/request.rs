@@ -1,4 +1,4 @@
-//! The head of a request: read by servers, written by clients.
+//! Request headers: read by servers, written by clients.
 
 use std::time::Duration;
 
@@ -15,55 +15,54 @@ use crate::compression::{self, Compression};
 use crate::content_type::{self, strip_prefix};
 use crate::fields;
 
-/// `connect-accept-encoding`.
 const STREAM_ACCEPT: HeaderName = HeaderName::from_static("connect-accept-encoding");
 
-/// What a server takes.
+/// Requests that a server accepts.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
-    /// What messages may be: `proto`, `json`.
+    /// Accepted codecs: `proto`, `json`.
     pub codecs: &'a [&'a str],
-    /// Whether unary requests must say that they are Connect's. Without it, what somebody types into curl is one too.
+    /// Whether unary requests must have the protocol version. If not, a plain `curl` request is accepted too.
     pub requires_version: bool,
-    /// How messages may be compressed.
+    /// Accepted encodings of requests.
     pub accepts: EncodingSet,
-    /// How answers are compressed, for clients that like it.
+    /// Encodings offered for responses.
     pub offers: EncodingSet,
 }
 
-/// In which way a request has its messages.
+/// Location of a request's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// The body is the message.
     Post,
-    /// The query has the message, decoded but compressed as the head says. Only methods without side effects take it.
+    /// The query has the message, decoded but still compressed. Allowed only for methods without side effects.
     Get {
         /// The message.
         message: Bytes,
     },
-    /// The body is a row of envelopes.
+    /// The body is a sequence of envelopes.
     Stream,
 }
 
-/// What the head of a request says.
+/// Decoded request headers.
 #[derive(Clone, Debug)]
 pub struct RequestHead<'a> {
-    /// Where its messages are.
+    /// Location of the messages.
     pub shape: Shape,
-    /// What they are: one of [`Rules::codecs`].
+    /// Codec of the messages, one of [`Rules::codecs`].
     pub codec: &'a str,
-    /// The time that the caller waits.
+    /// The caller's timeout.
     pub timeout: Option<Duration>,
-    /// How they are compressed.
+    /// Encoding of the request messages.
     pub encoding: Encoding,
-    /// How the answer is.
+    /// Encoding of the response messages.
     pub answer_encoding: Encoding,
-    /// The metadata, `user-agent` included.
+    /// The metadata, including `user-agent`.
     pub metadata: HeaderMap,
 }
 
 impl<'a> RequestHead<'a> {
-    /// How this request is answered.
+    /// Returns the format of the response.
     pub fn answering(&self) -> Answering<'a> {
         Answering {
             compression: Compression::with(self.answer_encoding),
@@ -74,19 +73,19 @@ impl<'a> RequestHead<'a> {
     }
 }
 
-/// Why a request is not taken as a call.
+/// Reason why a request is not accepted as a call.
 #[derive(Clone, Debug)]
 pub enum Refusal<'a> {
     /// Neither POST nor GET: HTTP status 405.
     MethodNotAllowed,
-    /// Its messages are what the server does not read: HTTP status 415.
+    /// The server does not support the codec: HTTP status 415.
     UnsupportedMediaType,
-    /// It is Connect's, but malformed or unsupported: the call ends with this status.
+    /// A Connect request that is malformed or unsupported: the call fails with this status.
     Status(Status, Answering<'a>),
 }
 
 impl Refusal<'_> {
-    /// The answer.
+    /// Returns the response.
     pub fn answer(&self) -> Response<Bytes> {
         let (status, allow) = match self {
             Refusal::Status(status, answering) => return answering.failure(status),
@@ -102,11 +101,12 @@ impl Refusal<'_> {
     }
 }
 
-/// Reads the head of a request. A request is Connect's if its path is that of a method and
+/// Reads the headers of a request. A request to a method's path is a Connect request if
 ///
-/// - it is a POST of `application/…` that is no other protocol's, or
-/// - a GET whose query says so, or says what the message is: other GETs are `None` here.
+/// - it is a POST of `application/…` that belongs to no other protocol, or
+/// - it is a GET whose query has Connect's parameters; other GETs return `None`.
 ///
+/// # Errors
 /// # Errors
 /// See [`Refusal`].
 pub fn read_request<'a>(
@@ -125,7 +125,7 @@ pub fn read_request<'a>(
     }
 }
 
-/// Whether the query of a GET is Connect's.
+/// Returns whether a GET has a Connect query.
 pub(crate) fn is_get(uri: &Uri) -> bool {
     Query::parse(uri.query().unwrap_or_default()).is_connect()
 }
@@ -141,7 +141,7 @@ fn read_post<'a>(headers: &HeaderMap, rules: &Rules<'a>) -> Result<RequestHead<'
         if stream.is_some() { (STREAM_ENCODING, STREAM_ACCEPT) } else { (CONTENT_ENCODING, ACCEPT_ENCODING) };
     let asked = headers.get(&encoding).map(HeaderValue::as_bytes);
     let encoding = compression::named(encoding.as_str(), asked, rules.accepts);
-    // The content type of a stream says what it is.
+    // The content type of a stream identifies the protocol.
     let version = check_version(headers, rules.requires_version && stream.is_none());
     let read =
         version.and(encoding).and_then(|encoding| head(shape, codec, encoding, &accept, headers, rules));
@@ -201,28 +201,28 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// What the head of a request is written from.
+/// Input for the request headers of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// `/package.Service/Method`, with what may stand before it.
+    /// `/package.Service/Method`, with an optional prefix.
     pub path: &'a str,
-    /// What messages are.
+    /// Codec of the messages.
     pub codec: &'a str,
-    /// The time that the call has.
+    /// Timeout of the call.
     pub timeout: Option<Duration>,
-    /// How messages are compressed.
+    /// Compression of the request messages.
     pub compression: Compression,
-    /// How those of the answer may be.
+    /// Accepted encodings of the response messages.
     pub accepts: EncodingSet,
-    /// The metadata. What the protocols and HTTP write themselves is left out, `user-agent` too.
+    /// The metadata. Headers owned by the protocols and HTTP are omitted, including `user-agent`.
     pub metadata: &'a HeaderMap,
 }
 
 impl Call<'_> {
-    /// A unary call.
+    /// Returns the request of a unary call.
     ///
     /// # Errors
-    /// INTERNAL for a path that no URL has, RESOURCE_EXHAUSTED for metadata that is too large.
+    /// INTERNAL for a path that is invalid in a URL, RESOURCE_EXHAUSTED for metadata that is too large.
     pub fn post(&self, message: &[u8]) -> Result<Request<Bytes>, Status> {
         let compressed = self.compression.compress(message);
         let mut request = self.request(Method::POST, self.path, &ACCEPT_ENCODING)?;
@@ -235,7 +235,7 @@ impl Call<'_> {
         Ok(request.map(|()| compressed.map_or_else(|| Bytes::copy_from_slice(message), Bytes::from)))
     }
 
-    /// A unary call that has no side effects. Its URL has the message: who gets too long a one uses
+    /// Returns the request of a unary call without side effects. Its URL contains the message; if it is too long, use
     /// [`post`](Self::post).
     ///
     /// # Errors
@@ -248,7 +248,7 @@ impl Call<'_> {
         self.request(Method::GET, &format!("{}?{query}", self.path), &ACCEPT_ENCODING)
     }
 
-    /// A call with a stream of messages, each in an [envelope](crate::envelope::put_message).
+    /// Returns the request headers of a streaming call. Each message is in an [envelope](crate::envelope::put_message).
     ///
     /// # Errors
     /// See [`post`](Self::post).
@@ -278,7 +278,7 @@ impl Call<'_> {
     }
 }
 
-/// The value of a header; a codec's name need not be one.
+/// Returns a header value, which a codec's name may not be.
 fn value(text: &str) -> Result<HeaderValue, Status> {
     HeaderValue::try_from(text).map_err(|_| internal(format!("{text:?} can't be in a header")))
 }
@@ -299,7 +299,7 @@ mod tests {
         offers: EncodingSet::ALL,
     };
 
-    /// A head, or what the refusal of it is, in words.
+    /// Returns a description of the request or of its refusal.
     fn read(method: &str, uri: &str, list: &[(&str, &str)], rules: &Rules<'_>) -> String {
         let (method, uri) = (method.parse().unwrap(), uri.parse().unwrap());
         match read_request(&method, &uri, &headers(list), rules) {

@@ -1,4 +1,4 @@
-//! Answers with streams, as clients read them.
+//! Streaming responses, read by clients.
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -12,11 +12,11 @@ use crate::content_type::{self, strip_prefix};
 use crate::envelope::{AnswerReader, Reader};
 use crate::fields;
 
-/// Reads the head of the answer to a call with messages of this codec: the leading metadata, and what reads the
-/// body. Messages have at most `size_max` bytes.
+/// Reads the response headers of a call with this codec. Returns the leading metadata and the reader of the body.
+/// Messages have at most `size_max` bytes.
 ///
 /// # Errors
-/// What is no answer of Connect's, as a status.
+/// A status that describes a response that is not Connect.
 pub fn read_answer(
     http_status: StatusCode,
     headers: &HeaderMap,
@@ -57,7 +57,7 @@ mod tests {
         read_answer(status, &headers(list), "proto", EncodingSet::ALL, 1000)
     }
 
-    /// What a body brings, in words.
+    /// Returns a description of a body's parts.
     fn read(reader: &mut AnswerReader, body: &[u8], piece_len: usize) -> Result<Vec<String>, Status> {
         let mut parts = Vec::new();
         for piece in body.chunks(piece_len) {

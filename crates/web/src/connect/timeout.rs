@@ -1,4 +1,4 @@
-//! `connect-timeout-ms`: the time left to a call, in whole milliseconds, as at most ten digits.
+//! `connect-timeout-ms`: the remaining time of a call in milliseconds, as up to ten digits.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use thalweg_engine::{Code, Status};
 
 pub(super) const NAME: HeaderName = HeaderName::from_static("connect-timeout-ms");
 
-/// What ten digits can say: 115 days.
+/// Largest value of ten digits: 115 days.
 const MILLIS_MAX: u64 = 9_999_999_999;
 
-/// Reads it.
+/// Reads the header.
 ///
 /// # Errors
-/// INVALID_ARGUMENT, if it is anything else.
+/// INVALID_ARGUMENT if the value is malformed.
 pub(crate) fn read(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
     let Some(value) = headers.get(NAME) else { return Ok(None) };
     let digits = value.as_bytes();
@@ -26,7 +26,7 @@ pub(crate) fn read(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
     Ok(Some(Duration::from_millis(millis)))
 }
 
-/// The value for `timeout`, rounded down: the peer never waits longer than we do.
+/// Returns the header value of `timeout`, rounded down so that the peer never waits longer than the caller.
 pub(super) fn value(timeout: Duration) -> HeaderValue {
     HeaderValue::from(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX).min(MILLIS_MAX))
 }

@@ -1,4 +1,4 @@
-//! Answers: written by servers, read by clients.
+//! Responses: written by servers, read by clients.
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -15,22 +15,22 @@ use crate::fields;
 
 const GRPC_ACCEPT: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
-/// How a request is answered.
+/// Format of the response to a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Answering<'a> {
-    /// How the answer is written.
+    /// Content type of the response.
     pub content_type: ContentType<'a>,
-    /// How messages are compressed.
+    /// Compression of the messages.
     pub compression: Compression,
-    /// What the client is told that requests may be compressed with.
+    /// Encodings that the client may use for requests.
     pub accepts: EncodingSet,
 }
 
 impl Answering<'_> {
-    /// The head of an answer, before its messages.
+    /// Returns the response headers.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED, if the metadata is too large: the call [fails](Self::failure) with it.
+    /// RESOURCE_EXHAUSTED if the metadata is too large; respond with [`failure`](Self::failure) then.
     pub fn head(&self, metadata: &HeaderMap) -> Result<Response<()>, Status> {
         let mut fields = FieldList::new();
         wire::emit_response(self.compression.encoding, metadata, wire::METADATA_SIZE_MAX, &mut fields)?;
@@ -40,25 +40,25 @@ impl Answering<'_> {
     /// Appends a message to `out`.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED, if it is longer than a prefix can say.
+    /// RESOURCE_EXHAUSTED if the message exceeds the range of the length prefix.
     pub fn message(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), Status> {
         parts::put_message(message, &self.compression, self.content_type.is_text, out)
     }
 
-    /// Appends what ends the answer to `out`: the trailing metadata of a success, or the status of a failure.
+    /// Appends the end of the response to `out`: the trailing metadata of a success, or the status of a failure.
     pub fn end(&self, outcome: Result<&HeaderMap, &Status>, out: &mut Vec<u8>) {
         parts::put_trailers(outcome, self.content_type.is_text, out);
     }
 
-    /// The whole answer of a call that failed before anything was said of it. The status is in the body: a browser
-    /// shows that to a page without being told so, and headers it does not.
+    /// Returns the complete response of a call that failed before its response started. The status is in the body,
+    /// which browsers expose to pages without further CORS headers.
     pub fn failure(&self, status: &Status) -> Response<Bytes> {
         let mut body = Vec::new();
         self.end(Err(status), &mut body);
         self.answer(&FieldList::new()).map(|()| body.into())
     }
 
-    /// The whole answer of a call without messages, as its head (Trailers-Only).
+    /// Returns the response headers of a call without messages (Trailers-Only).
     pub fn trailers_only(&self, outcome: Result<&HeaderMap, &Status>) -> Response<()> {
         let mut fields = FieldList::new();
         wire::emit_ending(outcome, wire::METADATA_SIZE_MAX, &mut fields);
@@ -75,11 +75,11 @@ impl Answering<'_> {
     }
 }
 
-/// Reads the head of the answer to a call with messages of this codec: the leading metadata, and what reads the
-/// body. Messages have at most `size_max` bytes.
+/// Reads the response headers of a call with this codec. Returns the leading metadata and the reader of the body.
+/// Messages have at most `size_max` bytes.
 ///
 /// # Errors
-/// What is no answer of gRPC-Web's, as a status.
+/// A status that describes a response that is not gRPC-Web.
 pub fn read_answer(
     http_status: StatusCode,
     headers: &HeaderMap,
@@ -104,7 +104,7 @@ pub fn read_answer(
     Ok((head.metadata, AnswerReader::new(reader, trailers::read, Some(without_body), cut_off)))
 }
 
-/// The status of an answer that is not gRPC-Web's, unless it gives one itself.
+/// Returns the status of a response that is not gRPC-Web: its own gRPC status, if it has one.
 fn not_grpc_web(http_status: StatusCode, headers: &HeaderMap, content_type: &[u8]) -> Status {
     if headers.contains_key("grpc-status")
         && let Err(status) =
@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    /// What an answer brings, in words.
+    /// Returns a description of a response's parts.
     fn read(status: u16, headers: &HeaderMap, body: &[u8], piece_len: usize) -> Result<Vec<String>, Status> {
         let status = StatusCode::from_u16(status).unwrap();
         let (metadata, mut reader) = read_answer(status, headers, "proto", EncodingSet::ALL, 1000)?;
@@ -218,7 +218,7 @@ mod tests {
         let missing = "the server ended the call without grpc-status (does a proxy keep trailers back?)";
         check(200, &[WEB], b"\x80\0\0\0\x00", Err((Code::Unknown, missing)));
         check(200, &[WEB, ("grpc-message", "error")], b"", Err((Code::Unknown, missing)));
-        // What is in the head counts if there is nothing else.
+        // The headers count only if there is no body.
         let both = [WEB, ("grpc-status", "8")];
         check(200, &both, b"\x80\0\0\0\x0egrpc-status: 9", Err((Code::FailedPrecondition, "")));
         check(200, &both, b"", Err((Code::ResourceExhausted, "")));

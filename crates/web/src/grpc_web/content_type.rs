@@ -1,40 +1,39 @@
-//! `content-type`: binary or text, and what messages are.
+//! `content-type`: binary or text, and the codec.
 
 use http::HeaderValue;
 
 use crate::content_type::{application, strip_prefix};
 
-/// A content type of gRPC-Web.
+/// A gRPC-Web content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentType<'a> {
     /// Whether the body is Base64.
     pub is_text: bool,
-    /// What messages are; empty if that is not said, which stands for `proto`.
+    /// Codec of the messages; empty if unspecified, which means `proto`.
     pub codec: &'a str,
 }
 
 impl<'a> ContentType<'a> {
-    /// Reads it, if it is gRPC-Web's: `application/grpc-web+proto`, `application/grpc-web-text`.
+    /// Parses a gRPC-Web content type: `application/grpc-web+proto`, `application/grpc-web-text`.
     pub fn parse(content_type: &'a [u8]) -> Option<ContentType<'a>> {
         let rest = strip_prefix(application(content_type)?, "grpc-web")?;
         let text = strip_prefix(rest, "-text");
-        // Base64 is the only text there is.
+        // Base64 is the only text format.
         let rest = text.map_or(rest, |rest| strip_prefix(rest, "-base64").unwrap_or(rest));
         let codec = if rest.is_empty() { "" } else { rest.strip_prefix('+')? };
         Some(ContentType { is_text: text.is_some(), codec })
     }
 
-    /// What messages are.
+    /// Returns the codec of the messages, `proto` by default.
     pub fn codec(&self) -> &'a str {
         if self.codec.is_empty() { "proto" } else { self.codec }
     }
 
-    /// The value of the header.
     pub(super) fn value(&self) -> HeaderValue {
         let text = if self.is_text { "-text" } else { "" };
         let plus = if self.codec.is_empty() { "" } else { "+" };
         let value = HeaderValue::try_from(format!("application/grpc-web{text}{plus}{}", self.codec));
-        // What was read can be written.
+        // A parsed content type is a valid header value.
         value.unwrap_or_else(|_| HeaderValue::from_static("application/grpc-web"))
     }
 }

@@ -1,4 +1,4 @@
-//! What bodies consist of, as it is written: messages and trailers, binary or text.
+//! Encoding of bodies: messages and trailers, binary or text.
 
 use http::HeaderMap;
 use thalweg_engine::Status;
@@ -7,10 +7,10 @@ use super::{text, trailers};
 use crate::compression::Compression;
 use crate::envelope;
 
-/// The flag of the envelope with the trailers.
+/// Flag of the envelope with the trailers.
 pub(super) const TRAILERS: u8 = 0x80;
 
-/// Appends a message in its envelope, in text if that is asked for.
+/// Appends a message in its envelope, as Base64 if `is_text`.
 pub(crate) fn put_message(
     message: &[u8],
     compression: &Compression,
@@ -26,10 +26,10 @@ pub(crate) fn put_message(
     Ok(())
 }
 
-/// Appends the trailers for how a call ended, in text if that is asked for.
+/// Appends the trailers of a call's outcome, as Base64 if `is_text`.
 pub(super) fn put_trailers(outcome: Result<&HeaderMap, &Status>, is_text: bool, out: &mut Vec<u8>) {
     let mut binary = Vec::new();
-    // They are far shorter than a prefix can say.
+    // They are much shorter than the limit of the length prefix.
     let _ = envelope::put(TRAILERS, &trailers::write(outcome), &mut binary);
     if is_text {
         text::encode(&binary, out);

@@ -1,4 +1,4 @@
-//! The head of a request: read by servers, written by clients. But for its content type it is gRPC's.
+//! Request headers: read by servers, written by clients. Except for the content type they are gRPC's.
 
 use std::time::Duration;
 
@@ -17,43 +17,43 @@ use crate::fields;
 const GRPC_WEB: HeaderName = HeaderName::from_static("x-grpc-web");
 const GRPC_ACCEPT: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
-/// What a server takes.
+/// Requests that a server accepts.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
-    /// What messages may be: `proto`, `json`.
+    /// Accepted codecs: `proto`, `json`.
     pub codecs: &'a [&'a str],
-    /// How messages may be compressed.
+    /// Accepted encodings of requests.
     pub accepts: EncodingSet,
-    /// How answers are compressed, for clients that accept it.
+    /// Encodings offered for responses.
     pub offers: EncodingSet,
 }
 
-/// What the head of a request says.
+/// Decoded request headers.
 #[derive(Clone, Debug)]
 pub struct RequestHead<'a> {
-    /// Whether its body is text.
+    /// Whether the body is Base64.
     pub is_text: bool,
-    /// What its messages are: one of [`Rules::codecs`].
+    /// Codec of the messages, one of [`Rules::codecs`].
     pub codec: &'a str,
-    /// As gRPC has it: timeout, encoding, metadata.
+    /// The gRPC part: timeout, encoding, metadata.
     pub head: thalweg_engine::RequestHead,
-    /// How it is answered.
+    /// Format of the response.
     pub answering: Answering<'a>,
 }
 
-/// Why a request is not taken as a call.
+/// Reason why a request is not accepted as a call.
 #[derive(Clone, Debug)]
 pub enum Refusal<'a> {
-    /// No POST: HTTP status 405.
+    /// Not a POST: HTTP status 405.
     MethodNotAllowed,
-    /// It is not gRPC-Web's, or its messages are what the server does not read: HTTP status 415.
+    /// Not gRPC-Web, or an unsupported codec: HTTP status 415.
     UnsupportedMediaType,
-    /// It is gRPC-Web's, but malformed or unsupported: the call ends with this status.
+    /// A gRPC-Web request that is malformed or unsupported: the call fails with this status.
     Status(Status, Answering<'a>),
 }
 
 impl Refusal<'_> {
-    /// The answer.
+    /// Returns the response.
     pub fn answer(&self) -> Response<Bytes> {
         let mut answer = Response::new(Bytes::new());
         match self {
@@ -68,7 +68,7 @@ impl Refusal<'_> {
     }
 }
 
-/// Reads the head of a request.
+/// Reads the headers of a request.
 ///
 /// # Errors
 /// See [`Refusal`].
@@ -84,7 +84,7 @@ pub fn read_request<'a>(
     let asked = ContentType::parse(content_type).ok_or(Refusal::UnsupportedMediaType)?;
     let codec = rules.codecs.iter().copied().find(|codec| codec.eq_ignore_ascii_case(asked.codec()));
     let codec = codec.ok_or(Refusal::UnsupportedMediaType)?;
-    // It may want its answer otherwise than it asks; mostly it says the same, or that anything will do.
+    // `accept` may ask for another response format; usually it is equal or a wildcard.
     let wanted = headers.get(ACCEPT).and_then(|accept| ContentType::parse(accept.as_bytes()));
     let content_type = ContentType {
         is_text: wanted.map_or(asked.is_text, |wanted| wanted.is_text),
@@ -102,28 +102,28 @@ pub fn read_request<'a>(
     Ok(RequestHead { is_text: asked.is_text, codec, head, answering })
 }
 
-/// What a request is written from.
+/// Input for a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// `/package.Service/Method`, with what may stand before it.
+    /// `/package.Service/Method`, with an optional prefix.
     pub path: &'a str,
-    /// How it is written.
+    /// Content type of the request.
     pub content_type: ContentType<'a>,
-    /// The time that the call has.
+    /// Timeout of the call.
     pub timeout: Option<Duration>,
-    /// How messages are compressed.
+    /// Compression of the request messages.
     pub compression: Compression,
-    /// How those of the answer may be.
+    /// Accepted encodings of the response messages.
     pub accepts: EncodingSet,
-    /// The metadata. What the protocols and HTTP write themselves is left out, `user-agent` too.
+    /// The metadata. Headers owned by the protocols and HTTP are omitted, including `user-agent`.
     pub metadata: &'a HeaderMap,
 }
 
 impl Call<'_> {
-    /// The head of the request.
+    /// Returns the request headers.
     ///
     /// # Errors
-    /// INTERNAL for a path that no URL has, RESOURCE_EXHAUSTED for metadata that is too large.
+    /// INTERNAL for a path that is invalid in a URL, RESOURCE_EXHAUSTED for metadata that is too large.
     pub fn head(&self) -> Result<Request<()>, Status> {
         let mut request = Request::new(());
         *request.method_mut() = Method::POST;
@@ -141,10 +141,10 @@ impl Call<'_> {
         Ok(request)
     }
 
-    /// Appends a message to `out`, which is or becomes the body.
+    /// Appends a message to the body `out`.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED, if it is longer than a prefix can say.
+    /// RESOURCE_EXHAUSTED if the message exceeds the range of the length prefix.
     pub fn message(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), Status> {
         parts::put_message(message, &self.compression, self.content_type.is_text, out)
     }
@@ -161,7 +161,7 @@ mod tests {
     const RULES: Rules<'static> =
         Rules { codecs: &["proto", "json"], accepts: EncodingSet::ALL, offers: EncodingSet::ALL };
 
-    /// A head, or what the refusal of it is, in words.
+    /// Returns a description of the request or of its refusal.
     fn read(list: &[(&str, &str)]) -> String {
         match read_request(&Method::POST, &headers(list), &RULES) {
             Ok(read) => {

@@ -1,25 +1,25 @@
-//! Bodies in text: Base64, in pieces that may each be padded.
+//! Text bodies: Base64, in pieces that may each be padded.
 
 use base64::Engine;
 use thalweg_engine::{Code, Status};
 
 use crate::base64::PADDED;
 
-/// Appends `bytes` as a piece of its own, which a reader can read at once.
+/// Appends `bytes` as a padded piece, so that a reader can decode it immediately.
 pub(super) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(PADDED.encode(bytes).as_bytes());
 }
 
-/// Reads Base64 as it arrives. Padding may be anywhere, and what follows it begins anew.
+/// Decodes Base64 incrementally. Padding may occur anywhere; a new group follows it.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
-    /// The front of a group of four characters.
+    /// Start of a group of four characters.
     group: [u8; 4],
     len: usize,
 }
 
 impl Decoder {
-    /// What the characters up to here are.
+    /// Decodes all complete groups.
     pub(crate) fn decode(&mut self, text: &[u8]) -> Result<Vec<u8>, Status> {
         let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 3);
         let mut rest = text;
@@ -43,12 +43,12 @@ impl Decoder {
         Ok(bytes)
     }
 
-    /// Whether it is not in a group.
+    /// Returns whether no group is incomplete.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The body has ended.
+    /// Ends the body. Returns INTERNAL if a group is incomplete.
     pub(crate) fn finish(&self) -> Result<(), Status> {
         match self.len {
             0 => Ok(()),

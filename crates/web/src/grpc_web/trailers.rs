@@ -1,13 +1,13 @@
-//! The trailers in a body: a block of fields, as HTTP/1.1 has them, without the empty line behind it.
+//! Trailers in a body: HTTP/1.1 field lines without the final empty line.
 
 use http::HeaderMap;
 use thalweg_engine::http2::fields::{FieldList, Indexing};
 use thalweg_engine::{Code, Status, wire};
 
-/// The most fields of one block: far more than what fits into the metadata that gRPC lets one send.
+/// Maximum number of fields in a block, far more than fit into gRPC's metadata limit.
 const FIELDS_MAX: usize = 1_000;
 
-/// The block for how a call ended.
+/// Encodes the trailers of a call's outcome.
 pub(super) fn write(outcome: Result<&HeaderMap, &Status>) -> Vec<u8> {
     let mut fields = FieldList::new();
     wire::emit_ending(outcome, wire::METADATA_SIZE_MAX, &mut fields);
@@ -20,10 +20,10 @@ pub(super) fn write(outcome: Result<&HeaderMap, &Status>) -> Vec<u8> {
     block
 }
 
-/// How the call ended, by a block: the trailing metadata, or the status.
+/// Reads the outcome of a call from a block: the trailing metadata, or the status.
 ///
 /// # Errors
-/// INTERNAL for what is no block of fields, RESOURCE_EXHAUSTED for too long a one.
+/// INTERNAL for a malformed block, RESOURCE_EXHAUSTED for too many fields.
 pub(super) fn read(block: &[u8]) -> Result<HeaderMap, Status> {
     let mut fields = FieldList::new();
     let lines = block.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));

@@ -1,4 +1,4 @@
-//! Answers as hyper gets them.
+//! Responses for hyper.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -13,7 +13,7 @@ use thalweg_engine::server::Http1Admission;
 use super::progress::Answering;
 use crate::body::Body;
 
-/// An answer that hyper can send, to a request with `method`. `is_last` has it say that the connection ends.
+/// Returns a response to a request with `method` that hyper can send. `is_last` adds `connection: close`.
 pub(super) fn prepared(
     answer: Response<Body>,
     method: &Method,
@@ -21,7 +21,7 @@ pub(super) fn prepared(
     answering: Answering,
 ) -> Response<AnswerBody> {
     let (mut head, mut body) = answer.into_parts();
-    // Nobody has asked for another protocol, and 100 is hyper's to send.
+    // Upgrades are not supported, and hyper itself sends 100.
     if head.status.is_informational() {
         tracing::debug!(status = %head.status, "a service answers with a status that is none of an answer");
         head.status = StatusCode::INTERNAL_SERVER_ERROR;
@@ -33,7 +33,7 @@ pub(super) fn prepared(
         && let Some(length) = http_body::Body::size_hint(&body).exact()
         && head.headers.get(CONTENT_LENGTH).is_some_and(|told| *told != length.to_string())
     {
-        // hyper would send it as it is, and the next answer would be taken for the rest of this one.
+        // hyper would send it unchanged, and clients would take the next response for the rest of this one.
         head.headers.remove(CONTENT_LENGTH);
     }
     if is_last {
@@ -43,10 +43,10 @@ pub(super) fn prepared(
     Response::from_parts(head, AnswerBody { body, admission, answering })
 }
 
-/// No more of a response is made while so many bytes of it wait to be written.
+/// Unsent response bytes at which a response body pauses.
 const UNSENT_MAX: usize = 256 << 10;
 
-/// The body of an answer. When it is dropped, the request is answered.
+/// A response body. Dropping it marks the request as answered.
 pub(super) struct AnswerBody {
     body: Body,
     admission: Option<Http1Admission>,

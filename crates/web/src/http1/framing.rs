@@ -1,37 +1,37 @@
-//! Where one message of a connection ends and the next begins, by the strict reading of RFC 9112.
+//! Strict message framing by RFC 9112.
 //!
-//! hyper finds that out as well, and forgives more: a peer that forgives less, and has passed the same bytes on, would
-//! see other messages than we do. Here is what it forgives, and is refused before it comes to hyper:
+//! hyper finds message boundaries too, but is more lenient. A stricter proxy in front would see other messages in the
+//! same bytes. hyper accepts the following, and this module refuses it:
 //!
 //! - lines of heads and trailers that end with LF alone (§2.2);
-//! - `Content-Length` beside `Transfer-Encoding`, and more than one of either (§6.1, §6.3);
+//! - `Content-Length` with `Transfer-Encoding`, and more than one of either (§6.1, §6.3);
 //! - any transfer coding before `chunked` (§6.1);
-//! - spaces behind a chunk's size without an extension, control characters in one, and sizes of more than 16 digits
+//! - spaces after a chunk size without extension, control characters in an extension, and sizes of more than 16 digits
 //!   (§7.1).
 
 use thiserror::Error;
 
-/// What hyper sees in the place of `Upgrade`. A connection on which it has seen one may end before the last answer has
-/// left.
+/// Name that hyper sees instead of `Upgrade`. After an upgrade request hyper may close the connection before the last
+/// response is sent.
 pub(super) const HIDDEN_UPGRADE: &str = "upgrad_";
 
-/// Follows the bytes of a connection.
+/// Follows the message boundaries of a connection.
 #[derive(Debug)]
 pub(super) struct Framing {
     at: At,
-    /// The beginning of a line whose end has not come.
+    /// Start of an incomplete line.
     begun: Vec<u8>,
-    /// What is known of the head that is being read.
+    /// Facts about the head being read.
     head: Head,
-    /// How long the head, or the trailers, are by now.
+    /// Current length of the head or the trailers.
     fields_len: usize,
-    /// How long they may be, and any other line.
+    /// Maximum length of a head, of trailers or of any other line.
     fields_len_max: usize,
     messages: u64,
     chunks: u64,
 }
 
-/// What comes next.
+/// Next element of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Head,
@@ -45,7 +45,7 @@ enum At {
     /// The end of a chunk's line.
     ChunkEnd,
     Trailers,
-    /// In a head or in trailers that are too long: hyper refuses them, and nothing behind them is read.
+    /// Inside a head or trailers that are too long: hyper refuses them, and nothing after them is read.
     Overlong,
 }
 
@@ -57,27 +57,27 @@ struct Head {
     is_chunked: bool,
 }
 
-/// Where in a message the bytes have ended.
+/// Position in the messages of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) part: Part,
-    /// The how manieth message of the connection it is, and the how manieth chunk.
+    /// Index of the message on the connection, and of the chunk.
     pub(super) message: u64,
     pub(super) chunk: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Nothing of the next message is there.
+    /// Before the first byte of a message.
     Between,
     Head,
-    /// Some of a body, or of a chunk, is missing.
+    /// A body or a chunk is incomplete.
     Body,
     /// Between chunks.
     Pause,
 }
 
-/// Bytes that can be read in more than one way.
+/// Reasons why bytes are ambiguous.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub(super) enum Refusal {
     #[error("a line does not end with CR and LF")]
@@ -94,13 +94,13 @@ pub(super) enum Refusal {
     ChunkEnd,
 }
 
-/// From where on bytes are refused.
+/// Position and reason of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) why: Refusal,
-    /// Of a body, whose head was good.
+    /// Whether it is in a body, whose head was valid.
     pub(super) in_body: bool,
-    /// So many of them are good.
+    /// Number of valid bytes before it.
     pub(super) good: usize,
 }
 
@@ -117,9 +117,9 @@ impl Framing {
         }
     }
 
-    /// Follows the bytes that come next. Nothing may follow those that are refused.
+    /// Follows the next bytes. Must not be called after a refusal.
     ///
-    /// A field `Upgrade` gets [another name](HIDDEN_UPGRADE), where its line comes whole.
+    /// Renames [`Upgrade`](HIDDEN_UPGRADE) fields whose line arrives in one piece.
     pub(super) fn follow(&mut self, bytes: &mut [u8]) -> Result<(), Refused> {
         let mut good = 0;
         while good < bytes.len() {
@@ -136,7 +136,7 @@ impl Framing {
 
     pub(super) fn place(&self) -> Place {
         let part = match self.at {
-            // RFC 9112 §2.2: empty lines before a request are no part of it.
+            // RFC 9112 §2.2: empty lines before a request do not belong to it.
             At::Head if !self.head.has_request_line && matches!(*self.begun, [] | [b'\r']) => Part::Between,
             At::Head | At::Overlong => Part::Head,
             At::ChunkSize if self.begun.is_empty() => Part::Pause,
@@ -145,7 +145,7 @@ impl Framing {
         Place { part, message: self.messages, chunk: self.chunks }
     }
 
-    /// Takes what there is of a body or a chunk.
+    /// Skips the available bytes of a body or a chunk.
     fn skip(&mut self, available: usize) -> usize {
         let (At::Body { left } | At::Chunk { left }) = &mut self.at else { return 0 };
         let len = usize::try_from(*left).map_or(available, |left| left.min(available));
@@ -159,7 +159,7 @@ impl Framing {
         len
     }
 
-    /// Takes a line, or what there is of it.
+    /// Reads a line, or the available part of it.
     fn line(&mut self, bytes: &mut [u8]) -> Result<usize, Refusal> {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let len = end.map_or(bytes.len(), |end| end + 1);
@@ -254,13 +254,13 @@ impl Head {
     }
 }
 
-/// The value of the field of this name, which ends with its colon, if it is that field.
+/// Returns the value of `line` if it is the field `name`, which includes the colon.
 fn value_of<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
     let (begin, value) = line.split_at_checked(name.len())?;
     begin.eq_ignore_ascii_case(name).then(|| trimmed(value))
 }
 
-/// Without the spaces and tabs around it: `OWS` (RFC 9110 §5.6.3).
+/// Strips surrounding spaces and tabs: `OWS` (RFC 9110 §5.6.3).
 fn trimmed(mut text: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = text {
         text = rest;
@@ -274,7 +274,7 @@ fn number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()
 }
 
-/// `chunk-size [ chunk-ext ]` (RFC 9112 §7.1). Nothing is known of extensions, which end with their line.
+/// `chunk-size [ chunk-ext ]` (RFC 9112 §7.1). Extensions are ignored.
 fn chunk_size(line: &[u8]) -> Option<u64> {
     let digits = line.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(line.len());
     let (size, extension) = line.split_at(digits);
@@ -292,7 +292,7 @@ mod tests {
 
     const HEAD_LEN_MAX: usize = 200;
 
-    /// Follows `bytes`, at once and one by one: in which place they end, or why they are refused.
+    /// Follows `bytes` at once and one by one, and checks the position at their end or the refusal.
     #[track_caller]
     fn check(bytes: &[u8], expected: Result<(Part, u64), Refusal>) {
         let summary = |framing: &Framing| (framing.place().part, framing.place().message);
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn chunks_are_as_long_as_they_say() {
-        // Nobody sends an extension of that length.
+        // An extension of this length is refused.
         check_chunked(&format!("1;{}\r\n", "a".repeat(HEAD_LEN_MAX)), Err(Refusal::ChunkSize));
         check_chunked("", Ok((Part::Pause, 0)));
         check_chunked("3", Ok((Part::Body, 0)));

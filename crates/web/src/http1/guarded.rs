@@ -1,4 +1,4 @@
-//! The byte stream as hyper has it: [`Guarded`].
+//! The byte stream that hyper uses: [`Guarded`].
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,19 +12,20 @@ use super::progress::{Ending, Progress};
 use super::received_body::bad_body;
 use crate::timed::too_slow;
 
-/// A byte stream that brings only what can be read in one way, and tells how far it is.
+/// A byte stream that passes only unambiguous messages, and records their progress.
 #[derive(Debug)]
 pub(super) struct Guarded<IO> {
     io: IO,
     framing: Framing,
     progress: Progress,
-    /// What hyper gets in the place of a head that is refused.
+    /// Rest of the substitute for a refused head.
     no_head: &'static [u8],
     has_ended: bool,
     is_shut: bool,
 }
 
-/// No head, wherever it begins: hyper answers with 400. It looks at heads that come in pieces when their end is there.
+/// Invalid at any position of a head, so hyper responds with 400. Includes the end of a head, since hyper parses
+/// partial heads only once their end has arrived.
 const NO_HEAD: &[u8] = b"\0\r\n\r\n";
 
 impl<IO> Guarded<IO> {
@@ -33,13 +34,13 @@ impl<IO> Guarded<IO> {
         Self { io, framing, progress, no_head: NO_HEAD, has_ended: false, is_shut: false }
     }
 
-    /// What is left of it: the byte stream, and whether its client may still send something that nobody reads.
+    /// Returns the byte stream, and whether the client may still send data that is not read.
     pub(super) fn into_rest(self) -> Rest<IO> {
         let is_in_message = self.framing.place().part != Part::Between || self.progress.ending().is_some();
         Rest { is_shut: self.is_shut, may_have_more: is_in_message && !self.has_ended, io: self.io }
     }
 
-    /// Looks at what has come behind the `before` bytes that were there.
+    /// Checks the bytes received after the first `before` bytes.
     fn look_at(&mut self, into: &mut ReadBuf<'_>, before: usize) {
         let bytes = &mut into.filled_mut()[before..];
         if bytes.is_empty() {
@@ -60,7 +61,7 @@ impl<IO> Guarded<IO> {
         }
     }
 
-    /// What there is in the place of what is refused.
+    /// Returns the result of a read after a refusal: an error, or bytes of the invalid head.
     fn refuse(&mut self, into: &mut ReadBuf<'_>) -> Option<Poll<io::Result<()>>> {
         let status = match self.progress.ending()? {
             Ending::Cut => return None,
@@ -95,10 +96,10 @@ impl<IO> Guarded<IO> {
     }
 }
 
-/// A byte stream that hyper is done with.
+/// A byte stream after hyper has finished with it.
 pub(super) struct Rest<IO> {
     pub(super) io: IO,
-    /// Nothing more is written.
+    /// Whether the write side is shut down.
     pub(super) is_shut: bool,
     pub(super) may_have_more: bool,
 }
@@ -120,7 +121,7 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Guarded<IO> {
             }
             ready!(read)?;
             self.look_at(into, before);
-            // Nothing would mean the end of the stream.
+            // An empty read would mean the end of the stream.
             if into.filled().len() > before || self.has_ended {
                 return Poll::Ready(Ok(()));
             }

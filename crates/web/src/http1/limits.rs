@@ -1,28 +1,28 @@
-//! What clients of HTTP/1.1 may do: [`Http1Limits`].
+//! Limits of HTTP/1.1 clients: [`Http1Limits`].
 
 use std::time::Duration;
 
-/// What clients of HTTP/1.1 may do, and how long it may take.
+/// Size and time limits of HTTP/1.1 clients.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Http1Limits {
-    /// How long a request's head may take from its first byte to its last; 10 s.
+    /// Maximum time to receive a request's head, from its first byte to its last; 10 s by default.
     pub header_timeout: Duration,
-    /// Maximum time that a connection may be without a request; 75 s by default, as in nginx. `None`: for ever.
+    /// Maximum time without a request; 75 s by default, as in nginx. `None`: unlimited.
     pub idle_timeout: Option<Duration>,
-    /// How long a request line and its fields may be; 16 KiB.
+    /// Maximum size of the request line and the header fields; 16 KiB by default.
     pub max_head_size: usize,
-    /// How many fields a request may have; 100.
+    /// Maximum number of header fields of a request; 100 by default.
     pub max_headers: usize,
-    /// How long a request's body may take to come, and a second more for each KiB of it; 30 s. Of a stream each message
-    /// has this time, from its first byte to its last, and the pauses between them have none. While nobody reads, time
-    /// stands still. `None`: as long as it takes.
+    /// Maximum time to receive a request's body, plus one second per KiB received; 30 s by default. In a stream it
+    /// applies to each message from its first byte to its last, and pauses between messages are unlimited. The clock
+    /// stops while the service does not read. `None`: unlimited.
     ///
-    /// It holds over HTTP/2, too, for what is not gRPC. Bodies that a fallback reads have it where their length is
-    /// known from the start, and over HTTP/1.1 each chunk of the others has it.
+    /// It also applies over HTTP/2 to non-gRPC requests. For a fallback it limits bodies of known length, and over
+    /// HTTP/1.1 each chunk of other bodies.
     pub request_timeout: Option<Duration>,
-    /// How far a client may be behind the least rate at which it has to take what waits for it, 1 KiB a second; 60 s.
-    /// `None`: nothing is demanded.
+    /// Maximum lag of a client behind the minimum rate of 1 KiB/s at which it must accept response data; 60 s by
+    /// default. `None`: no minimum rate.
     pub reply_timeout: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! How far a connection is, and what it may still take: [`Progress`].
+//! Progress and limits of a connection: [`Progress`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,57 +13,57 @@ use super::limits::Http1Limits;
 use super::unsent::Unsent;
 use crate::timed::Waiting;
 
-/// What the byte stream, the requests and the answers of a connection tell of it. Clones are of the same connection.
+/// State shared by a connection's byte stream, requests and responses. Clones share the same connection.
 #[derive(Clone, Debug)]
 pub(super) struct Progress {
     state: Arc<Mutex<State>>,
-    /// Where the server counts requests, and what they take.
+    /// The server's request counter and memory accounting.
     requests: Option<Http1Requests>,
 }
 
 #[derive(Debug)]
 struct State {
     place: Place,
-    /// Since when a head is being read.
+    /// Start of the current head.
     head_since: Instant,
-    /// The body, or the part or chunk of it, that is being read.
+    /// Timing of the body being read, or of its current part or chunk.
     body: Waiting,
-    /// How many requests the service has had.
+    /// Number of requests passed to the service.
     requests: u64,
-    /// The request of whose body a part must come, and which: its time goes on between chunks.
+    /// Request and part of its body that the service needs. The time of a part includes pauses between chunks.
     awaited: Option<(u64, u64)>,
-    /// The last request whose body was read to its end.
+    /// The last request whose body was read completely.
     read: Option<u64>,
-    /// The response to the last request has begun.
+    /// Whether the response to the last request has started.
     has_begun: bool,
-    /// The body of the last request, where the service has dropped it before its end and before its response.
+    /// Body of the last request, if the service dropped it incomplete and before responding.
     dropped: Option<Incoming>,
-    /// A request is with the service, or its answer is not complete.
+    /// Whether a request is being handled or its response is incomplete.
     is_answering: bool,
-    /// Since when none is.
+    /// Time since which no request is active.
     free_since: Instant,
-    /// Not all could be written.
+    /// Whether a write is pending.
     is_blocked: bool,
-    /// How the client takes what is there to be written.
+    /// Rate at which the client accepts data.
     pace: Pace,
     unsent: Unsent,
     ending: Option<Ending>,
 }
 
-/// Why a connection has no further request.
+/// Reason why a connection has no further request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// The client has ended it in the middle of a request.
+    /// The client closed the connection during a request.
     Cut,
-    /// The head of a request can be read in more than one way.
+    /// The head of a request is ambiguous.
     BadHead,
-    /// A body can.
+    /// A body is ambiguous.
     BadBody,
-    /// A body has not come in its time.
+    /// A body was too slow.
     TooSlow,
 }
 
-/// What has not come in its time.
+/// Overdue event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Request,
@@ -93,12 +93,12 @@ impl Progress {
         Self { state: Arc::new(Mutex::new(state)), requests }
     }
 
-    /// What the request under way takes of the connection.
+    /// Returns the memory accounting of the current request.
     pub(super) fn share(&self) -> RequestShare {
         self.requests.as_ref().map(Http1Requests::share).unwrap_or_default()
     }
 
-    /// `len` bytes have come, and end at `place`.
+    /// Records `len` received bytes that end at `place`.
     pub(super) fn came(&self, len: usize, place: Place, now: Instant) {
         let mut state = self.lock();
         let before = std::mem::replace(&mut state.place, place);
@@ -118,7 +118,7 @@ impl Progress {
         }
     }
 
-    /// More bytes were asked for, and none are there.
+    /// Records that a read is pending.
     pub(super) fn waits(&self, now: Instant) {
         let mut state = self.lock();
         if matches!(state.place.part, Part::Body | Part::Pause) {
@@ -126,7 +126,7 @@ impl Progress {
         }
     }
 
-    /// See [`Body::awaits`](crate::body::Body), of the body of this request.
+    /// See [`Body::awaits`](crate::body::Body); for the body of this request.
     pub(super) fn awaits(&self, request: u64, part: Option<u64>) {
         let mut state = self.lock();
         let awaited = part.map(|part| (request, part));
@@ -138,12 +138,12 @@ impl Progress {
         }
     }
 
-    /// The body of this request is read to its end.
+    /// Records that the body of this request was read completely.
     pub(super) fn is_read(&self, request: u64) {
         self.lock().read = Some(request);
     }
 
-    /// The service has dropped the body of a request before its end.
+    /// Records that the service dropped an incomplete request body.
     pub(super) fn dropped(&self, body: Incoming) {
         let mut state = self.lock();
         if !state.has_begun {
@@ -151,8 +151,7 @@ impl Progress {
         }
     }
 
-    /// The response to a request begins: what is left of a body that the service has dropped is read, if all of it has
-    /// arrived.
+    /// Records that a response starts. Reads the rest of a dropped request body if it has arrived completely.
     pub(super) async fn begins(&self, request: u64) {
         let dropped = {
             let mut state = self.lock();
@@ -168,13 +167,13 @@ impl Progress {
         self.is_read(request);
     }
 
-    /// Whether no further request can follow this one when its response begins now: hyper closes a connection where the
-    /// body of a request is not read to its end, and the client must know that (RFC 9112 §9.6).
+    /// Returns whether a response that starts now is the last: hyper closes a connection if the request's body is not
+    /// read completely, and the client must know that (RFC 9112 §9.6).
     pub(super) fn is_last(&self, request: u64) -> bool {
         self.lock().read != Some(request)
     }
 
-    /// The service gets a request: the how manieth it is, and what is dropped when it is answered.
+    /// Records a request passed to the service. Returns its index and a guard to drop when it is answered.
     pub(super) fn answering(&self) -> (u64, Answering) {
         let counted = self.requests.as_ref().map(Http1Requests::begin);
         let mut state = self.lock();
@@ -184,14 +183,14 @@ impl Progress {
         (state.requests - 1, Answering { progress: self.clone(), _counted: counted })
     }
 
-    /// What there is can't be written.
+    /// Records that a write is pending.
     pub(super) fn is_blocked(&self) {
         let mut state = self.lock();
         state.is_blocked = true;
         state.pace.waits(Instant::now());
     }
 
-    /// So many bytes were written.
+    /// Records `len` written bytes.
     pub(super) fn wrote(&self, len: usize) {
         let mut state = self.lock();
         let now = Instant::now();
@@ -201,7 +200,7 @@ impl Progress {
         self.tell_unsent(state);
     }
 
-    /// All that there was is written.
+    /// Records that everything is written.
     pub(super) fn flushed(&self) {
         let mut state = self.lock();
         state.pace = Pace::default();
@@ -212,14 +211,14 @@ impl Progress {
         self.tell_unsent(state);
     }
 
-    /// A part of a response is with hyper.
+    /// Records `len` response bytes passed to hyper.
     pub(super) fn queues(&self, len: usize) {
         let mut state = self.lock();
         state.unsent.push(len);
         self.tell_unsent(state);
     }
 
-    /// Tells the server what is held of responses.
+    /// Reports unsent response bytes to the server.
     fn tell_unsent(&self, mut state: MutexGuard<'_, State>) {
         let Some(requests) = &self.requests else { return };
         let news = state.unsent.news();
@@ -229,7 +228,7 @@ impl Progress {
         }
     }
 
-    /// Asks the server for room for a response.
+    /// Requests the server's admission for a response.
     pub(super) fn admission(&self) -> Option<Http1Admission> {
         self.requests.as_ref().map(Http1Requests::admission)
     }
@@ -242,7 +241,7 @@ impl Progress {
         self.lock().ending
     }
 
-    /// What is due next, and when.
+    /// Returns the next deadline and its event.
     pub(super) fn next_due(&self, limits: &Http1Limits) -> Option<(Instant, Due)> {
         let state = self.lock();
         let body = limits.request_timeout.filter(|_| state.is_body_timed() && state.body.is_waiting());
@@ -290,7 +289,7 @@ impl State {
 #[derive(Debug)]
 pub(super) struct Answering {
     pub(super) progress: Progress,
-    /// The server counts it as long as this is there.
+    /// The server counts the request until this is dropped.
     _counted: Option<Http1Request>,
 }
 

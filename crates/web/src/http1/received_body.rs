@@ -1,4 +1,4 @@
-//! The body of a request, as the service gets it: [`ReceivedBody`].
+//! Request bodies for the service: [`ReceivedBody`].
 
 use std::error::Error;
 use std::io;
@@ -12,10 +12,10 @@ use thalweg_engine::{Code, RequestShare, Status};
 
 use super::progress::{Ending, Progress};
 
-/// The body of a request, from a connection of HTTP/1.1.
+/// A request body received over HTTP/1.1.
 #[derive(Debug)]
 pub(crate) struct ReceivedBody {
-    /// Until its end.
+    /// `None` after its end.
     body: Option<Incoming>,
     number: u64,
     progress: Progress,
@@ -26,7 +26,7 @@ impl ReceivedBody {
         Self { body: Some(body), number, progress }
     }
 
-    /// See [`Body::awaits`](crate::body::Body): pauses between chunks are part of that time.
+    /// See [`Body::awaits`](crate::body::Body). The time includes pauses between chunks.
     pub(crate) fn awaits(&self, part: Option<u64>) {
         self.progress.awaits(self.number, part);
     }
@@ -71,7 +71,7 @@ impl http_body::Body for ReceivedBody {
     }
 }
 
-/// What is wrong with a body: the byte stream knows it, or hyper does.
+/// Returns the status of a failed body, from the byte stream or for hyper's error.
 #[cold]
 fn status_of(error: &hyper::Error, progress: &Progress) -> Status {
     let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());

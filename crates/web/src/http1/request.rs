@@ -1,4 +1,4 @@
-//! Requests as the service gets them: what of their heads is refused.
+//! Requests for the service, and validation of their heads.
 
 use http::header::{CONNECTION, CONTENT_TYPE, HOST};
 use http::uri::Authority;
@@ -10,8 +10,8 @@ use super::progress::Progress;
 use super::received_body::ReceivedBody;
 use crate::body::Body;
 
-/// A request that hyper has read, or the answer to one that RFC 9112 has refused. `number` says which of the connection
-/// it is.
+/// Returns a request read by hyper, or the response to one that violates RFC 9112. `number` is its index on the
+/// connection.
 #[expect(clippy::result_large_err, reason = "the answer is on its way: it is no error")]
 pub(super) fn checked(
     request: Request<Incoming>,
@@ -22,7 +22,7 @@ pub(super) fn checked(
     check_target(&head.method, &head.uri).map_err(refusal)?;
     check_host(&head.headers, head.version).map_err(refusal)?;
     head.headers.remove(HIDDEN_UPGRADE);
-    // RFC 9112 §3.2.2: what the target says goes before Host.
+    // RFC 9112 §3.2.2: the target's authority overrides Host.
     if let Some(authority) = head.uri.authority()
         && let Ok(host) = HeaderValue::from_str(authority.as_str())
     {
@@ -62,12 +62,12 @@ fn check_host(headers: &HeaderMap, version: Version) -> Result<(), Refusal> {
     if is_right { Ok(()) } else { Err((StatusCode::BAD_REQUEST, "a request has one Host")) }
 }
 
-/// Without a user.
+/// Returns whether `host` is an authority without user information.
 fn is_authority(host: &[u8]) -> bool {
     !host.contains(&b'@') && Authority::try_from(host).is_ok()
 }
 
-/// The connection ends with it.
+/// Returns an error response that closes the connection.
 #[cold]
 fn refusal((status, why): Refusal) -> Response<Body> {
     let mut answer = Response::new(Body::whole(format!("{why}\n")));

@@ -1,4 +1,4 @@
-//! One connection: [`serve`].
+//! Serving of one connection: [`serve`].
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -18,18 +18,18 @@ use super::progress::{Due, Ending, Progress};
 use super::{answer, request};
 use crate::body::Body;
 
-/// How long a client may go on sending what nobody reads, so that it reads the answer that says so: bytes that come to
-/// a closed socket would take the answer with them.
+/// Maximum time to discard a client's data after the last response. Data that arrives at a closed socket could make the
+/// client lose the response.
 const LINGER_MAX: Duration = Duration::from_secs(2);
-/// How much hyper reads at once, at most, of what is longer than a head.
+/// Maximum size of hyper's buffer, unless heads may be larger.
 const READ_BYTES_MAX: usize = 417_792;
-/// The next request is not answered while so many bytes of responses wait to be written.
+/// Unsent response bytes at which the next request has to wait.
 const UNSENT_MAX: usize = 64 << 10;
 
-/// Answers the requests that come by `io`, until it ends, or `stop` is ready: then a request that is under way is
-/// answered, and a connection without one ends at once.
+/// Responds to the requests of `io` until it ends or `stop` is ready. On `stop` a current request is still answered; a
+/// connection without one ends immediately.
 ///
-/// It ends the connection when it is dropped, and what is under way on it.
+/// Dropping the future closes the connection and cancels its request.
 pub async fn serve<IO, S, F>(io: IO, service: S, limits: &Http1Limits, stop: impl Future<Output = ()>)
 where
     IO: AsyncRead + AsyncWrite + Unpin,
@@ -39,7 +39,7 @@ where
     serve_counted(io, service, limits, stop, None).await;
 }
 
-/// The same: `requests` is told of each that is under way, until it is answered to its body's end.
+/// Like [`serve`]. `requests` counts each request until its response is complete.
 pub(crate) async fn serve_counted<IO, S, F>(
     io: IO,
     service: S,
@@ -101,9 +101,9 @@ pub(crate) async fn serve_counted<IO, S, F>(
             }
             match ready!(overdue(&progress, limits, timer.as_mut(), cx)) {
                 Due::Head | Due::Reading => return Poll::Ready(Err(None)),
-                // hyper reads on, and finds it.
+                // hyper finds the error at its next read.
                 Due::Body => progress.end(Ending::TooSlow),
-                // hyper keeps a connection open on which it has read an empty line, which is not a request yet.
+                // After an empty line, which is not a request yet, hyper keeps the connection open.
                 Due::Request if is_idle => return Poll::Ready(Err(None)),
                 Due::Request => {
                     is_idle = true;
@@ -121,7 +121,7 @@ pub(crate) async fn serve_counted<IO, S, F>(
     end(rest, served.is_ok(), !parts.read_buf.is_empty()).await;
 }
 
-/// What has not come in its time, as soon as there is such a thing.
+/// Waits until something is overdue.
 fn overdue(
     progress: &Progress,
     limits: &Http1Limits,
@@ -130,7 +130,7 @@ fn overdue(
 ) -> Poll<Due> {
     loop {
         let Some((at, due)) = progress.next_due(limits) else { return Poll::Pending };
-        // One that is early stays: most of what it waits for comes, and the next thing is due later.
+        // A later deadline does not reset the timer before it fires, since most deadlines move before they expire.
         if at < timer.deadline() || timer.is_elapsed() {
             timer.as_mut().reset(at);
         }
@@ -141,7 +141,7 @@ fn overdue(
     }
 }
 
-/// Ends a connection that hyper is done with. One that was cut is dropped as it is.
+/// Ends a connection after hyper has finished with it. A cut connection is dropped without a shutdown.
 async fn end<IO: AsyncRead + AsyncWrite + Unpin>(mut rest: Rest<IO>, is_whole: bool, has_unread: bool) {
     let ending = async {
         if is_whole && !rest.is_shut {

@@ -1,4 +1,4 @@
-//! Bytes in, bytes out: connections over a pipe, with a clock that stands still while something can be done.
+//! Tests of connections over a pipe, with a paused clock.
 
 mod ends;
 mod fuzz;
@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use super::{Http1Limits, serve};
 use crate::body::Body;
 
-/// What the service had, a line for each request and each thing that it noticed.
+/// Log of the service, a line per request or event.
 #[derive(Clone, Debug, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -37,7 +37,7 @@ impl Log {
     }
 }
 
-/// Says so when it is dropped.
+/// Logs when it is dropped.
 struct Dropped(Log, &'static str);
 
 impl Drop for Dropped {
@@ -46,7 +46,7 @@ impl Drop for Dropped {
     }
 }
 
-/// A service whose paths say what it does.
+/// A service whose path selects its behavior.
 async fn service(request: Request<Body>, log: Log) -> Response<Body> {
     let (head, mut body) = request.into_parts();
     let asked = format!("{} {}", head.method, head.uri);
@@ -119,7 +119,7 @@ async fn service(request: Request<Body>, log: Log) -> Response<Body> {
             let mut read = String::new();
             let end = loop {
                 if head.uri.path() == "/parts" {
-                    // Each piece is one.
+                    // Each piece is a part.
                     body.awaits(Some(read.len() as u64));
                 }
                 match poll_fn(|cx| http_body::Body::poll_frame(Pin::new(&mut body), cx)).await {
@@ -137,7 +137,6 @@ async fn service(request: Request<Body>, log: Log) -> Response<Body> {
     }
 }
 
-/// A body of these frames.
 fn pieces(frames: Vec<Result<Frame<Bytes>, Status>>) -> Body {
     Body::streaming(Pieces(frames.into_iter()))
 }
@@ -156,7 +155,7 @@ impl http_body::Body for Pieces {
     }
 }
 
-/// The same with a pause before each of them: what was before it has left.
+/// [`Pieces`] with a pause before each, so that the one before has been sent.
 struct Slow(Pieces, Pin<Box<tokio::time::Sleep>>);
 
 impl Slow {
@@ -181,7 +180,7 @@ impl http_body::Body for Slow {
     }
 }
 
-/// A body that drops the request's with its first piece.
+/// A body that drops the request body with its first piece.
 struct Early(Option<Body>, Slow);
 
 impl http_body::Body for Early {
@@ -198,7 +197,7 @@ impl http_body::Body for Early {
     }
 }
 
-/// A body that has begun, and does not go on.
+/// A body that starts and never continues.
 struct ForEver(#[expect(dead_code, reason = "it is there to be dropped")] Dropped);
 
 impl http_body::Body for ForEver {
@@ -213,7 +212,6 @@ impl http_body::Body for ForEver {
     }
 }
 
-/// A body that always has more.
 struct Endless;
 
 impl http_body::Body for Endless {
@@ -228,7 +226,7 @@ impl http_body::Body for Endless {
     }
 }
 
-/// A connection, from the client's end.
+/// The client's side of a connection.
 struct Client {
     io: DuplexStream,
     log: Log,
@@ -236,7 +234,7 @@ struct Client {
     serving: JoinHandle<()>,
 }
 
-/// What came of a connection.
+/// Data received from a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Came {
     text: String,
@@ -255,7 +253,7 @@ impl Client {
         Self::with(Http1Limits::default(), 64 << 10)
     }
 
-    /// `buffered` bytes fit between the two ends, each way.
+    /// `buffered` is the capacity of the pipe in bytes, each way.
     fn with(limits: Http1Limits, buffered: usize) -> Self {
         let (io, served) = duplex(buffered);
         let (stop, stopped) = oneshot::channel();
@@ -273,11 +271,11 @@ impl Client {
     }
 
     async fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        // A server that has closed its end needs no more.
+        // The server may have closed its side.
         let _ = self.io.write_all(bytes.as_ref()).await;
     }
 
-    /// What comes until nothing has come for a second, or the other end is closed.
+    /// Receives until the other side closes or is silent for a second.
     async fn receive(&mut self) -> Came {
         let mut came = Came::default();
         let mut bytes = Vec::new();
@@ -302,7 +300,7 @@ impl Client {
     }
 }
 
-/// How long `future` takes.
+/// Returns the output and the duration of `future`.
 async fn time_of<T>(future: impl Future<Output = T>) -> (T, Duration) {
     let begin = tokio::time::Instant::now();
     (future.await, begin.elapsed())

@@ -10,55 +10,55 @@ use http_body::Frame;
 use thalweg_engine::server::LocalStream;
 use thalweg_engine::{BodyEncoder, Encoding, Status, compact};
 
-/// Answers that are there together leave together, as long as they have no more bytes than this and one message.
+/// Bytes of ready messages after which a piece is sent.
 const PIECE_LEN: usize = 32 << 10;
 
 /// Writes the messages of one response.
 pub(super) trait WriteMessages: Send + Unpin + 'static {
-    /// Appends a message to `out`, which stays as it is if that fails.
+    /// Appends a message to `out`, which is unchanged on failure.
     fn put(&mut self, wire: Bytes, out: &mut Vec<u8>) -> Result<(), Status>;
 
     /// Appends the end to `out`: the trailing metadata of a success, or the status of a failure. Returns HTTP trailers
-    /// if something of it is in those.
+    /// if some of it belongs there.
     fn end(&mut self, outcome: Result<&HeaderMap, &Status>, out: &mut Vec<u8>) -> Option<HeaderMap>;
 }
 
-/// The messages of a method as they come, and the end.
+/// Body of a streaming response: its messages and its end.
 pub(super) struct Answers<W> {
-    /// None once it has ended.
+    /// `None` once it has ended.
     stream: Option<LocalStream>,
     writer: W,
     out: Vec<u8>,
-    /// Compresses the body as a whole. None where it is not compressed, and once its end was sent.
+    /// Compresses the body as a whole. `None` without compression, and after the end was sent.
     encoder: Option<BodyEncoder>,
     trailers: Option<HeaderMap>,
 }
 
 impl<W: WriteMessages> Answers<W> {
-    /// `encoding` is that of the whole body, not of its messages.
+    /// `encoding` applies to the body, not to its messages.
     pub(super) fn new(stream: LocalStream, writer: W, encoding: Encoding) -> Self {
         let encoder = encoding.compresses().then(|| BodyEncoder::new(encoding));
         Self { stream: Some(stream), writer, out: Vec::new(), encoder, trailers: None }
     }
 
-    /// Puts a message that was taken from the stream.
+    /// Adds a message that was taken from the stream.
     pub(super) fn put(&mut self, wire: Bytes) -> Result<(), Status> {
         self.writer.put(wire, &mut self.out)
     }
 
-    /// Ends the body of a stream that has ended well.
+    /// Ends the body after a successful stream.
     pub(super) fn finish(&mut self) {
         let trailers = self.stream.take().and_then(|mut stream| stream.take_trailers());
         self.trailers = self.writer.end(Ok(&trailers.unwrap_or_default()), &mut self.out);
     }
 
-    /// A handler that is still at work is cancelled.
+    /// Cancels the handler and ends the body with `status`.
     fn fail(&mut self, status: &Status) {
         self.stream = None;
         self.trailers = self.writer.end(Err(status), &mut self.out);
     }
 
-    /// What is sent of what is there. The client can read all of it when it arrives.
+    /// Takes the pending data. The client can decode all of it on arrival.
     fn take_piece(&mut self) -> Option<Frame<Bytes>> {
         let mut out = std::mem::take(&mut self.out);
         if let Some(encoder) = self.encoder.as_mut().filter(|_| !out.is_empty()) {

@@ -1,4 +1,4 @@
-//! A call under way, whichever protocol it came by: [`Call`].
+//! A call of any protocol: [`Call`].
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::context::Context;
 use super::methods::Method;
 use crate::codec::Codec;
 
-/// A method, and what the messages of one call of it are.
+/// A method and the codec of one call.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) context: Arc<Context>,
@@ -20,12 +20,12 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// The wire bytes of a request.
+    /// Decodes a request to wire bytes.
     pub(super) fn read(&self, message: Bytes) -> Result<Bytes, Status> {
         self.method.read(self.codec, message)
     }
 
-    /// What the client gets for the wire bytes of an answer.
+    /// Encodes a response from wire bytes.
     pub(super) fn write(&self, wire: Bytes) -> Result<Bytes, Status> {
         self.method.write(self.codec, wire)
     }

@@ -1,4 +1,4 @@
-//! How a server speaks with others than gRPC's clients: [`Web`].
+//! Configuration of the protocols besides gRPC: [`Web`].
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -17,7 +17,7 @@ use crate::cors::Cors;
 use crate::http1::limits::Http1Limits;
 use crate::transcoding::{RequestOptions, RulesError};
 
-/// Which protocols a server speaks besides gRPC, and how: all of them by default.
+/// Protocols that a server speaks besides gRPC; all by default.
 ///
 /// ```
 /// use thalweg_web::Web;
@@ -29,12 +29,12 @@ use crate::transcoding::{RequestOptions, RulesError};
 /// ```
 #[derive(Debug)]
 pub struct Web {
-    /// `FileDescriptorSet`s, as they are encoded.
+    /// Encoded `FileDescriptorSet`s.
     pub(super) sets: Vec<Cow<'static, [u8]>>,
     pub(super) protocols: Protocols,
     pub(super) cors: Option<Cors>,
     pub(super) options: CodecOptions,
-    /// But for what they have of `options`.
+    /// Only the fields that `options` lacks are used.
     pub(super) requests: RequestOptions,
     pub(super) fallback: Option<Fallback>,
     pub(super) pages: PageOptions,
@@ -42,48 +42,48 @@ pub struct Web {
     pub(super) info: Info,
 }
 
-/// What is spoken.
+/// Enabled protocols.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "switches that have nothing to do with each other")]
 pub(super) struct Protocols {
     pub(super) connect: bool,
-    /// Unary calls of Connect must say that they are.
+    /// Whether unary Connect calls must have the protocol version.
     pub(super) requires_version: bool,
     pub(super) grpc_web: bool,
     pub(super) transcoding: bool,
-    /// Transcoded POST may come with a content type that forms can send, or with none.
+    /// Whether transcoded POST requests may have a content type that forms can send, or none.
     pub(super) simple_posts: bool,
     /// `application/grpc+json` and `application/grpc+msgpack`.
     pub(super) grpc_codecs: bool,
 }
 
-/// Which pages there are.
+/// Enabled pages.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PageOptions {
-    /// `/`; by default if there is no fallback, which has one of its own.
+    /// `/`; by default enabled if there is no fallback.
     pub(super) front: Option<bool>,
     pub(super) openapi: bool,
     pub(super) docs: bool,
 }
 
 impl PageOptions {
-    /// Whether there is a page that shows the rules of the services.
+    /// Returns whether a page needs the rules of the services.
     pub(super) fn are_of_rules(self) -> bool {
         self.openapi || self.docs
     }
 }
 
-/// Why a server can't be set up so.
+/// Reason why a configuration is invalid.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WebError {
-    /// Descriptors that are none.
+    /// Invalid descriptors.
     #[error("the descriptors can't be used: {0}")]
     Descriptors(#[from] SchemaError),
-    /// Annotations that are wrong, or that are in each other's way.
+    /// Invalid or conflicting annotations.
     #[error(transparent)]
     Rules(#[from] RulesError),
-    /// [`Cors`] with [`allows_credentials`](Cors::allows_credentials) for [every page](crate::cors::Origins::Any).
+    /// [`Cors`] with [`allows_credentials`](Cors::allows_credentials) for [all origins](crate::cors::Origins::Any).
     #[error("pages of all origins can't be allowed to send credentials: name the origins (Cors::origins)")]
     Credentials,
 }
@@ -112,105 +112,105 @@ impl Default for Web {
 }
 
 impl Web {
-    /// Everything that needs no more than the services.
+    /// Creates the default configuration.
     pub fn new() -> Web {
         Web::default()
     }
 
-    /// Descriptors of services: an encoded `google.protobuf.FileDescriptorSet`, imports included, as `thalweg-build`
-    /// writes it. Without those of a service its messages are wire bytes alone, and there is no JSON. There may be
-    /// several sets; of services that the server does not have, nothing is served.
+    /// Adds descriptors of services: an encoded `google.protobuf.FileDescriptorSet` with imports, as written by
+    /// `thalweg-build`. Services without descriptors support Protobuf messages only, and no JSON. May be called several
+    /// times; descriptors of services that the server does not have are ignored.
     pub fn descriptors(mut self, set: impl Into<Cow<'static, [u8]>>) -> Web {
         self.sets.push(set.into());
         self
     }
 
-    /// Whether Connect is spoken.
+    /// Enables Connect. Enabled by default.
     pub fn connect(mut self, is_on: bool) -> Web {
         self.protocols.connect = is_on;
         self
     }
 
-    /// Whether unary requests of Connect must have the header `connect-protocol-version`, or `connect=v1` in their
-    /// query; not by default. With it, what somebody types into curl is transcoded JSON.
+    /// Whether unary Connect requests must have the header `connect-protocol-version`, or `connect=v1` in the query.
+    /// Off by default. If on, plain `curl` requests are transcoded JSON.
     pub fn requires_connect_version(mut self, is_required: bool) -> Web {
         self.protocols.requires_version = is_required;
         self
     }
 
-    /// Whether gRPC-Web is spoken.
+    /// Enables gRPC-Web. Enabled by default.
     pub fn grpc_web(mut self, is_on: bool) -> Web {
         self.protocols.grpc_web = is_on;
         self
     }
 
-    /// Whether JSON is transcoded by the annotations `google.api.http`.
+    /// Enables JSON transcoding by `google.api.http` annotations. Enabled by default.
     pub fn transcoding(mut self, is_on: bool) -> Web {
         self.protocols.transcoding = is_on;
         self
     }
 
     /// Whether transcoded POST requests may have no content type, or one that an HTML form can send: `text/plain`,
-    /// `multipart/form-data` or `application/x-www-form-urlencoded`. By default they get 415, also without a body,
-    /// because browsers let pages of any origin send them, cookies included (cross-site request forgery). A body of
-    /// JSON needs `application/json` either way. Allow this only where no browser is authenticated by cookies, by the
-    /// client's address or by a client certificate.
+    /// `multipart/form-data` or `application/x-www-form-urlencoded`. By default they get 415, even without a body,
+    /// because browsers let pages of any origin send them, cookies included (cross-site request forgery). A JSON body
+    /// needs `application/json` either way. Allow this only if no browser is authenticated by cookies, by the client's
+    /// address or by a client certificate.
     pub fn allow_simple_posts(mut self, is_allowed: bool) -> Web {
         self.protocols.simple_posts = is_allowed;
         self
     }
 
-    /// Whether gRPC's own calls may have messages as JSON and MessagePack: `application/grpc+json` and
-    /// `application/grpc+msgpack`.
+    /// Enables JSON and MessagePack messages in gRPC calls: `application/grpc+json` and `application/grpc+msgpack`.
+    /// Enabled by default.
     pub fn grpc_codecs(mut self, is_on: bool) -> Web {
         self.protocols.grpc_codecs = is_on;
         self
     }
 
-    /// What pages of other origins may do; nothing by default. It holds for calls and the server's own pages, and not
-    /// for the [fallback](Self::fallback).
+    /// Sets the permissions of pages from other origins; none by default. They apply to calls and the server's own
+    /// pages, not to the [fallback](Self::fallback).
     pub fn cors(mut self, cors: Cors) -> Web {
         self.cors = Some(cors);
         self
     }
 
-    /// How messages are written as JSON and MessagePack.
+    /// Sets the format of messages written as JSON and MessagePack.
     pub fn print(mut self, options: json::PrintOptions) -> Web {
         self.options.print = options;
         self
     }
 
-    /// What is accepted as a message in JSON and MessagePack. With `ignore_unknown` also parameters of a query that no
-    /// field is for are left alone.
+    /// Sets what is accepted as a JSON or MessagePack message. With `ignore_unknown`, query parameters without a field
+    /// are ignored too.
     pub fn parse(mut self, options: json::ParseOptions) -> Web {
         self.options.parse = options;
         self
     }
 
-    /// Whether `+` is a space in the queries of transcoded requests, as forms and browsers write it; by default it is.
+    /// Whether `+` is a space in queries of transcoded requests, as in forms and browsers. On by default.
     pub fn plus_is_space(mut self, is_space: bool) -> Web {
         self.requests.plus_is_space = is_space;
         self
     }
 
-    /// How many parameters the query of a transcoded request may have: 1,000.
+    /// Sets the maximum number of query parameters of a transcoded request; 1,000 by default.
     pub fn parameters_max(mut self, max: usize) -> Web {
         self.requests.parameters_max = max;
         self
     }
 
-    /// Names of parameters that the queries of transcoded requests may have beside fields, and that are left alone:
-    /// what pages and other layers add, as `utm_source`. A parameter that no field is for is refused with 400 else.
+    /// Sets names of query parameters that are ignored in transcoded requests, such as `utm_source`, which pages and
+    /// other layers add. Otherwise a parameter without a field gets 400.
     pub fn ignored_parameters<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Web {
         self.requests.ignored_parameters = names.into_iter().map(N::into).collect();
         self
     }
 
-    /// What answers requests that are no calls: an `axum::Router`, say.
+    /// Sets the handler of other requests, for example an `axum::Router`.
     ///
-    /// An error of it is a 500. It sees all paths that are no method's, no annotation's and no page's, and those of
-    /// annotations with other methods of HTTP than they have: of `/v1/books/7`, which is there for GET, it may have
-    /// DELETE. So it is the fallback that answers such a request with 405, or with 404.
+    /// Its errors become a 500. It receives all paths that belong to no method, annotation or page. It also receives
+    /// paths of annotations with other HTTP methods: if `/v1/books/7` supports GET, the fallback may handle DELETE. So
+    /// the fallback responds with 405 or 404 to such requests.
     pub fn fallback<S, B>(mut self, service: S) -> Web
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -223,34 +223,33 @@ impl Web {
         self
     }
 
-    /// What clients of HTTP/1.1 may do, and how long it may take; how long bodies may take by either version.
+    /// Sets the limits of HTTP/1.1 clients, and the time limits of bodies over HTTP/1.1 and HTTP/2.
     pub fn http1(mut self, limits: Http1Limits) -> Web {
         self.http1 = limits;
         self
     }
 
-    /// Whether `GET /` names the services with their methods, the protocols that are spoken and the pages that there
-    /// are; by default if there is no [fallback](Self::fallback).
+    /// Whether `GET /` lists the services with their methods, the protocols and the pages. On by default if there is no
+    /// [fallback](Self::fallback).
     pub fn front_page(mut self, is_on: bool) -> Web {
         self.pages.front = Some(is_on);
         self
     }
 
-    /// Whether there is an OpenAPI description of the services at `/openapi.json`; not by default.
+    /// Serves an OpenAPI description of the services at `/openapi.json`. Off by default.
     pub fn openapi(mut self, is_on: bool) -> Web {
         self.pages.openapi = is_on;
         self
     }
 
-    /// Whether there is a page of the services at `/docs`, where they can be called; not by default.
+    /// Serves an HTML page at `/docs` that documents the services and can call them. Off by default.
     pub fn docs(mut self, is_on: bool) -> Web {
         self.pages.docs = is_on;
         self
     }
 
-    /// What the OpenAPI description and the page say of the services besides: title, version, servers. Comments of
-    /// the `.proto` files are those of the [descriptors](Self::descriptors), and names and enums are as they are
-    /// [printed](Self::print).
+    /// Sets further contents of the OpenAPI description and the page: title, version, servers. Comments come from the
+    /// [descriptors](Self::descriptors); names and enums are as [printed](Self::print).
     pub fn info(mut self, info: Info) -> Web {
         self.info = info;
         self

@@ -1,4 +1,4 @@
-//! Connect, called.
+//! Connect calls.
 
 mod answer;
 mod form;
@@ -21,7 +21,7 @@ use crate::envelope::Reader;
 use answer::Answer;
 use form::ConnectForm;
 
-/// Answers a request to a method, which is Connect's.
+/// Handles a Connect request to a method.
 pub(super) fn call(
     context: &Arc<Context>,
     method: &Arc<Method>,
@@ -45,7 +45,7 @@ pub(super) fn call(
     enveloped::call(answer.call.clone(), asked, body, reader, answer)
 }
 
-/// The form of a unary call; `None` for what is refused.
+/// Returns the form of a unary call; `None` if it is refused.
 pub(super) fn form(
     context: &Arc<Context>,
     method: &Arc<Method>,

@@ -1,4 +1,4 @@
-//! What all protocols need to call a method: [`Context`].
+//! Shared state for calling methods: [`Context`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::codec::CodecOptions;
 use crate::connect::{DetailJson, ToJson};
 use crate::transcoding::{Rules, RulesError};
 
-/// The methods, and how their messages are read and written.
+/// The methods, and the conversion of their messages.
 pub(crate) struct Context {
     pub(crate) calls: LocalCalls,
     pub(crate) methods: Methods,
     pub(crate) schema: Schema,
     pub(crate) options: CodecOptions,
-    /// What people are told of the details of errors.
+    /// Converts error details to readable JSON.
     detail_json: Box<ToJson>,
 }
 
@@ -36,7 +36,7 @@ impl Context {
         Context { calls, methods, schema, options, detail_json }
     }
 
-    /// The annotations of all services that have descriptors.
+    /// Returns the annotations of all services that have descriptors.
     ///
     /// # Errors
     /// See [`RulesError`].
@@ -52,7 +52,7 @@ impl Context {
     }
 }
 
-/// Else its annotated paths are 404, and nobody knows why.
+/// Warns about a service without descriptors, whose annotated paths are 404.
 #[cold]
 fn tell_undescribed(service: &str) {
     tracing::warn!(
@@ -68,7 +68,7 @@ impl fmt::Debug for Context {
     }
 }
 
-/// The head of a request, whose extensions have the connection that it came by.
+/// Returns the head of a request, with the connection from its extensions.
 pub(crate) fn head_of<B>(request: &Request<B>) -> RawHead<'_> {
     RawHead {
         method: request.method(),
@@ -79,7 +79,7 @@ pub(crate) fn head_of<B>(request: &Request<B>) -> RawHead<'_> {
     }
 }
 
-/// The connection that a request came by, if that is told.
+/// Returns the connection of a request, if known.
 pub(crate) fn connection_of<B>(request: &Request<B>) -> Option<Arc<ConnectionInfo>> {
     request.extensions().get::<Arc<ConnectionInfo>>().cloned()
 }

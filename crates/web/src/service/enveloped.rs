@@ -1,4 +1,4 @@
-//! Calls whose messages are in envelopes, whatever the protocol.
+//! Calls with enveloped messages, in any protocol.
 
 use bytes::Bytes;
 use http::{HeaderMap, Response};
@@ -14,7 +14,6 @@ use crate::body::Body;
 use crate::deadline::Deadline;
 use crate::envelope::Reader;
 
-/// Calls the method with the messages in `body`.
 pub(super) fn call<P: Protocol>(
     call: Call,
     head: RequestHead,
@@ -73,7 +72,7 @@ fn stream<P: Protocol>(
     })
 }
 
-/// Writes messages in the envelopes of a protocol.
+/// Writes messages in a protocol's envelopes.
 struct Enveloped<P> {
     call: Call,
     protocol: P,

@@ -1,4 +1,4 @@
-//! What answers requests that are no calls: a service of the user's.
+//! The user's service for requests that are not calls.
 
 use std::error::Error;
 use std::fmt;
@@ -12,7 +12,7 @@ use tower_service::Service;
 use super::response::ResponseFuture;
 use crate::body::Body;
 
-/// A service of tower's, whatever its types.
+/// A type-erased tower service.
 #[derive(Clone)]
 pub(crate) struct Fallback(Arc<dyn Fn(Request<Body>) -> ResponseFuture + Send + Sync>);
 
@@ -51,7 +51,7 @@ impl fmt::Debug for Fallback {
     }
 }
 
-/// The client is not told why.
+/// Hides the error from the client.
 #[cold]
 fn failure(path: &str, error: &(dyn Error + Send + Sync)) -> Response<Body> {
     tracing::error!(path, %error, "the fallback service failed");

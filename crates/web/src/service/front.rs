@@ -1,4 +1,4 @@
-//! The page at `/`: what a server has, for who does not know.
+//! The page at `/`, which lists what a server offers.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::config::{PageOptions, Protocols};
 use super::context::Context;
 
-/// In text, and in JSON.
+/// Returns the page as text and as JSON.
 pub(super) fn front(context: &Context, protocols: Protocols, pages: PageOptions) -> (Bytes, Bytes) {
     let server = concat!("Thalweg ", env!("CARGO_PKG_VERSION"));
     let (protocols, pages) = (spoken(protocols), there(pages));
@@ -16,7 +16,7 @@ pub(super) fn front(context: &Context, protocols: Protocols, pages: PageOptions)
     let mut services = serde_json::Map::new();
     for service in context.methods.services() {
         let methods = context.methods.of_service(service);
-        // What is written to a String is written.
+        // Writing to a String does not fail.
         let _ = writeln!(text, "  {service}");
         for (name, call_type) in &methods {
             let _ = writeln!(text, "    {name} ({call_type})");

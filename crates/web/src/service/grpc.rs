@@ -1,4 +1,4 @@
-//! gRPC with messages that are no wire bytes: `application/grpc+json` and `application/grpc+msgpack`, over HTTP/2.
+//! gRPC with other codecs: `application/grpc+json` and `application/grpc+msgpack`, over HTTP/2.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::fields;
 
 const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
-/// Answers a request whose content type is gRPC's, with messages of this codec.
+/// Handles a request with gRPC's content type and this codec.
 pub(super) fn call(
     context: &Arc<Context>,
     method: &Arc<Method>,
@@ -37,7 +37,7 @@ pub(super) fn call(
     let head = match wire::receive_request(Some(asked), accepts, fields::grpc_fields(&parts.headers)) {
         Ok(head) => head,
         Err(wire::Refusal::Status(status)) => return ResponseFuture::ready(answer.failure(&status)),
-        // Its content type was looked at.
+        // The content type is already checked.
         Err(_) => {
             let allow = HeaderValue::from_static("POST");
             return ResponseFuture::ready(pages::method_not_allowed(&parts.headers, allow));
@@ -50,7 +50,7 @@ pub(super) fn call(
     enveloped::call(call, head, body, reader, answer)
 }
 
-/// How a request is answered.
+/// Format of the response to a request.
 struct Answer {
     codec: Codec,
     accepts: EncodingSet,

@@ -1,4 +1,4 @@
-//! gRPC-Web, called.
+//! gRPC-Web calls.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::codec::{CODECS, Codec};
 use crate::envelope::Reader;
 use crate::grpc_web::{Answering, Rules, read_request};
 
-/// Answers a request whose content type is gRPC-Web's.
+/// Handles a request with gRPC-Web's content type.
 pub(super) fn call(context: &Arc<Context>, method: &Arc<Method>, request: Request<Body>) -> ResponseFuture {
     let (accepts, offers) = (method.options().accept_compressed, method.offers());
     let rules: Rules<'static> = Rules { codecs: &CODECS, accepts, offers };

@@ -1,4 +1,4 @@
-//! What the head before has said: [`LastHead`].
+//! Cache of the last head: [`LastHead`].
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,8 +7,7 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 use thalweg_engine::raw::RawHead;
 
-/// The head before of a connection of HTTP/1.1, and what it has said: most clients go on with requests of the same
-/// kind, which differ in their bodies alone.
+/// The last head of an HTTP/1.1 connection and its result. Most clients repeat requests that differ only in the body.
 #[derive(Debug)]
 pub(crate) struct LastHead<R>(Mutex<Option<Kept<R>>>);
 
@@ -17,12 +16,12 @@ struct Kept<R> {
     method: Method,
     uri: Uri,
     version: Version,
-    /// All but `content-length`, of which no protocol here reads anything.
+    /// All except `content-length`, which no protocol reads.
     fields: Vec<(HeaderName, HeaderValue)>,
     read: R,
 }
 
-/// A larger head is not kept, in bytes.
+/// Maximum size of a cached head, in bytes.
 const SIZE_MAX: usize = 2 << 10;
 
 impl<R> Default for LastHead<R> {
@@ -32,7 +31,7 @@ impl<R> Default for LastHead<R> {
 }
 
 impl<R: Clone> LastHead<R> {
-    /// What `read` reads in `head`, or has read in the one before, if they are equal. `None` is not kept.
+    /// Returns the cached result if `head` equals the last one, otherwise that of `read`. `None` is not cached.
     pub(crate) fn read(&self, head: &RawHead<'_>, read: impl FnOnce(&RawHead<'_>) -> Option<R>) -> Option<R> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = &*last
@@ -72,8 +71,7 @@ fn fields(headers: &HeaderMap) -> impl Iterator<Item = (&HeaderName, &HeaderValu
     headers.iter().filter(|(name, _)| **name != CONTENT_LENGTH)
 }
 
-/// URI and fields in memory of their own: those of a head that was read lie in the buffer that it came in, which may be
-/// large, and would stay as long as they do.
+/// Copies URI and fields: the received ones would keep their read buffer alive, which may be large.
 fn detached(head: &RawHead<'_>) -> Option<(Uri, HeaderMap)> {
     let mut bytes = head.uri.to_string().into_bytes();
     let uri_len = bytes.len();
@@ -139,7 +137,7 @@ mod tests {
         check(Method::PUT, "/b?c", &[json], true);
     }
 
-    /// The buffer that a head came in may be hundreds of kilobytes: it is let go.
+    /// The read buffer of a head may be hundreds of kilobytes and must be freed.
     #[test]
     fn what_is_kept_has_memory_of_its_own() {
         let buffer = Bytes::from(b"/path?queryvalue".to_vec());

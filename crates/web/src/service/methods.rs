@@ -1,4 +1,4 @@
-//! The methods that can be called, with what is known of each.
+//! The callable methods and their properties.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,27 +12,25 @@ use thalweg_protobuf::{MessageId, Schema};
 use crate::codec::{Codec, CodecOptions};
 use crate::compression::Compression;
 
-/// All methods by their paths.
+/// All methods by path.
 #[derive(Debug)]
 pub(crate) struct Methods(HashMap<Box<str>, Arc<Method>>);
 
-/// A method.
 pub(crate) struct Method {
     path: Box<str>,
-    /// None of one that the server does not have.
+    /// `None` if the server does not have the method.
     served: Option<Arc<ServerMethod>>,
     types: Option<Types>,
-    /// How long its calls keep the processor that are not gRPC.
+    /// CPU time of its non-gRPC calls.
     cost: HandlerCost,
 }
 
-/// What its descriptor says.
+/// Data from its descriptor.
 #[derive(Debug)]
 struct Types {
     schema: Schema,
     input: MessageId,
     output: MessageId,
-    /// How its messages are read and written.
     options: CodecOptions,
     has_no_side_effects: bool,
     call_type: &'static str,
@@ -62,7 +60,7 @@ impl Methods {
         self.0.get(path)
     }
 
-    /// The full names of the services, in the order of the alphabet.
+    /// Returns the full names of the services, sorted.
     pub(crate) fn services(&self) -> Vec<&str> {
         let mut services: Vec<&str> = self.0.keys().filter_map(|path| path[1..].rsplit('/').nth(1)).collect();
         services.sort_unstable();
@@ -70,7 +68,7 @@ impl Methods {
         services
     }
 
-    /// The methods of a service by their own names, in the order of the alphabet, with what types of calls they take.
+    /// Returns the methods of a service by name, sorted, with their call types.
     pub(crate) fn of_service(&self, service: &str) -> Vec<(&str, &'static str)> {
         let of = |(path, method): (_, &Arc<Method>)| {
             let (its, name) = str::rsplit_once(path, '/')?;
@@ -98,7 +96,7 @@ impl fmt::Debug for Method {
 }
 
 impl Method {
-    /// One that the server does not have: calls of it end with the status that says so.
+    /// Returns a method that the server does not have: its calls fail with UNIMPLEMENTED.
     pub(crate) fn unknown(path: &str) -> Method {
         Method { path: path.into(), served: None, types: None, cost: HandlerCost::default() }
     }
@@ -108,7 +106,7 @@ impl Method {
         &self.path
     }
 
-    /// What was set for it.
+    /// Returns the options set for the method.
     pub(crate) fn options(&self) -> &ServiceOptions {
         static OF_UNKNOWN: LazyLock<ServiceOptions> = LazyLock::new(ServiceOptions::default);
         self.served.as_ref().map_or(&OF_UNKNOWN, |served| served.options())
@@ -118,7 +116,7 @@ impl Method {
         &self.cost
     }
 
-    /// Calls it with one message, for one.
+    /// Makes a unary call.
     pub(crate) fn call(&self, calls: &LocalCalls, head: &RequestHead, message: Bytes) -> LocalUnary {
         match &self.served {
             Some(served) => calls.call_method(served, head, message),
@@ -126,43 +124,43 @@ impl Method {
         }
     }
 
-    /// Whether requests, answers or both are a stream.
+    /// Returns whether the requests or the responses are a stream.
     pub(crate) fn is_streaming(&self) -> bool {
         self.served.as_ref().is_none_or(|served| served.is_streaming())
     }
 
-    /// As its descriptor says; without one nobody knows which way a stream goes.
+    /// Returns the call type. Without a descriptor the direction of a stream is unknown.
     fn call_type(&self) -> &'static str {
         let undescribed = if self.is_streaming() { "streaming" } else { "unary" };
         self.types.as_ref().map_or(undescribed, |types| types.call_type)
     }
 
-    /// Whether it may be called by GET.
+    /// Returns whether GET is allowed.
     pub(crate) fn has_no_side_effects(&self) -> bool {
         self.types.as_ref().is_some_and(|types| types.has_no_side_effects)
     }
 
-    /// Whether its messages can be anything but wire bytes.
+    /// Returns whether it supports codecs other than Protobuf.
     pub(crate) fn is_described(&self) -> bool {
         self.types.is_some()
     }
 
-    /// How its answers may be compressed.
+    /// Returns the encodings offered for responses.
     pub(crate) fn offers(&self) -> EncodingSet {
         self.options()
             .send_compressed
             .map_or(EncodingSet::IDENTITY, |encoding| EncodingSet::IDENTITY.with(encoding))
     }
 
-    /// How an answer is that is compressed so.
+    /// Returns the compression of responses with this encoding.
     pub(crate) fn compression(&self, encoding: Encoding) -> Compression {
         Compression { encoding, threshold: self.options().compression_threshold }
     }
 
-    /// The wire bytes of a request.
+    /// Decodes a request to wire bytes.
     ///
     /// # Errors
-    /// See [`Codec::read`]; UNIMPLEMENTED, if its type is not known.
+    /// See [`Codec::read`]; UNIMPLEMENTED if its type is unknown.
     pub(crate) fn read(&self, codec: Codec, message: Bytes) -> Result<Bytes, Status> {
         if codec == Codec::Proto {
             return Ok(message);
@@ -171,10 +169,10 @@ impl Method {
         codec.read(types.schema.message_by_id(types.input), message, &types.options.parse)
     }
 
-    /// What a client gets for the wire bytes of an answer.
+    /// Encodes a response from wire bytes.
     ///
     /// # Errors
-    /// See [`Codec::write`]; UNIMPLEMENTED, if its type is not known.
+    /// See [`Codec::write`]; UNIMPLEMENTED if its type is unknown.
     pub(crate) fn write(&self, codec: Codec, wire: Bytes) -> Result<Bytes, Status> {
         if codec == Codec::Proto {
             return Ok(wire);

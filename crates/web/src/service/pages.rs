@@ -1,4 +1,4 @@
-//! Answers that are no call's: what is here, and what is not.
+//! Pages and errors that belong to no call.
 
 use bytes::Bytes;
 use http::header::{ACCEPT, ALLOW, CONTENT_TYPE};
@@ -20,7 +20,7 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// The server's own pages.
 #[derive(Debug)]
 pub(super) struct Pages {
-    /// In text, and in JSON.
+    /// As text and as JSON.
     front: Option<(Bytes, Bytes)>,
     openapi: Option<Bytes>,
     docs: Option<Page>,
@@ -29,8 +29,8 @@ pub(super) struct Pages {
 const OPENAPI: &str = "/openapi.json";
 
 impl Pages {
-    /// `info` is what people are told besides; how names and enums are printed is the context's. Without rules there is
-    /// no page [of them](PageOptions::are_of_rules).
+    /// `info` is further content; the format of names and enums comes from the context. Without rules there are no
+    /// [pages of them](PageOptions::are_of_rules).
     pub(super) fn new(
         options: PageOptions,
         front: Option<(Bytes, Bytes)>,
@@ -45,14 +45,14 @@ impl Pages {
         Pages { front, openapi, docs }
     }
 
-    /// Whether there is a page at this path.
+    /// Returns whether there is a page at this path.
     pub(super) fn has(&self, path: &str) -> bool {
         self.front.is_some() && path == "/"
             || self.openapi.is_some() && path == OPENAPI
             || self.docs.as_ref().is_some_and(|docs| docs.has(path))
     }
 
-    /// The page at this path, if there is one.
+    /// Returns the page at this path.
     pub(super) fn find(&self, method: &Method, path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
         if !self.has(path) {
             return None;
@@ -75,12 +75,12 @@ impl Pages {
     }
 }
 
-/// There is nothing at this path.
+/// 404 for an unknown path.
 pub(super) fn not_found(path: &str, headers: &HeaderMap) -> Response<Body> {
     error(StatusCode::NOT_FOUND, Code::NotFound, &format!("there is nothing at {path}"), headers)
 }
 
-/// There is something at this path, for other methods of HTTP.
+/// 405 for a path that supports other HTTP methods.
 pub(super) fn method_not_allowed(headers: &HeaderMap, allow: HeaderValue) -> Response<Body> {
     let why = format!("this path is for {}", String::from_utf8_lossy(allow.as_bytes()));
     let mut answer = error(StatusCode::METHOD_NOT_ALLOWED, Code::Unimplemented, &why, headers);
@@ -88,7 +88,7 @@ pub(super) fn method_not_allowed(headers: &HeaderMap, allow: HeaderValue) -> Res
     answer
 }
 
-/// Bodies at this path are of these content types.
+/// 415 for a path that accepts other content types.
 pub(super) fn unsupported_media_type(headers: &HeaderMap, accepted: &str) -> Response<Body> {
     let why = format!("the content type of requests to this path is one of {accepted}");
     let mut answer = error(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::Unimplemented, &why, headers);
@@ -98,8 +98,8 @@ pub(super) fn unsupported_media_type(headers: &HeaderMap, accepted: &str) -> Res
     answer
 }
 
-/// An error as a `google.rpc.Status`, for who reads JSON, or a line of text. Connect's clients look at the status of
-/// HTTP where the code is a number.
+/// Returns an error as a `google.rpc.Status` if the client reads JSON, otherwise as a line of text. Connect clients use
+/// the HTTP status if the code is a number.
 pub(super) fn error(status: StatusCode, code: Code, why: &str, headers: &HeaderMap) -> Response<Body> {
     let (content_type, body) = if wants_json(headers) {
         let details: [Value; 0] = [];
@@ -113,7 +113,7 @@ pub(super) fn error(status: StatusCode, code: Code, why: &str, headers: &HeaderM
     answer
 }
 
-/// Who names JSON, or sends it.
+/// Returns whether the client accepts or sends JSON.
 fn wants_json(headers: &HeaderMap) -> bool {
     let is_accepted = headers.get_all(ACCEPT).iter().any(|accept| {
         let mut ranges = accept.as_bytes().split(|byte| *byte == b',');

@@ -1,28 +1,28 @@
-//! What protocols with envelopes do differently: [`Protocol`].
+//! Differences between the enveloped protocols: [`Protocol`].
 
 use http::{HeaderMap, Response};
 use thalweg_engine::Status;
 
 use crate::body::Body;
 
-/// Writes the answer to one request.
+/// Writes the response to one request.
 pub(super) trait Protocol: Send + Sync + Unpin + 'static {
-    /// The head of an answer.
+    /// Returns the response headers.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED, if the metadata is too large.
+    /// RESOURCE_EXHAUSTED if the metadata is too large.
     fn head(&self, metadata: &HeaderMap) -> Result<Response<()>, Status>;
 
     /// Appends a message to `out`.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED, if it is longer than a prefix can say.
+    /// RESOURCE_EXHAUSTED if the message exceeds the range of the length prefix.
     fn message(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), Status>;
 
-    /// Appends what ends the answer to `out`: the trailing metadata of a success, or the status of a failure. The
-    /// trailers of HTTP, if it is in those.
+    /// Appends the end of the response to `out`: the trailing metadata of a success, or the status of a failure.
+    /// Returns HTTP trailers if it belongs there.
     fn end(&self, outcome: Result<&HeaderMap, &Status>, out: &mut Vec<u8>) -> Option<HeaderMap>;
 
-    /// The whole answer of a call that failed before anything was said of it.
+    /// Returns the complete response of a call that failed before its response started.
     fn failure(&self, status: &Status) -> Response<Body>;
 }

@@ -1,4 +1,4 @@
-//! The messages in the body of a request, as they come: [`Requests`].
+//! The messages in a request body: [`Requests`].
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -13,19 +13,18 @@ use super::call::Call;
 use crate::body::Body;
 use crate::envelope::Reader;
 
-/// A body whose envelopes are read: a stream of messages as wire bytes. An error is the last that it gives.
+/// A stream of messages as wire bytes, from an enveloped body. An error is the last item.
 pub(super) struct Requests {
     body: Body,
     share: RequestShare,
     envelopes: Reader,
     call: Call,
-    /// Messages that were given.
+    /// Number of messages returned.
     count: u64,
-    /// Bytes of the message that waits for the end of the body.
+    /// Size of the message that waits for the end of the body, in bytes.
     waiting_len: usize,
-    /// There is no use in a part of what is missing, whatever is there.
+    /// Whether the body is useful only if complete.
     is_whole: bool,
-    /// The body has ended.
     is_over: bool,
     has_failed: bool,
 }
@@ -46,10 +45,10 @@ impl Requests {
         }
     }
 
-    /// The one message that there should be, and what it takes.
+    /// Returns the only message and its memory accounting.
     ///
     /// # Errors
-    /// UNIMPLEMENTED, if there is none, or more than one.
+    /// UNIMPLEMENTED if there is not exactly one message.
     pub(super) async fn only(mut self) -> Result<(Bytes, RequestShare), Status> {
         self.is_whole = true;
         let message = poll_fn(|cx| self.poll(cx)).await?.ok_or_else(wire::no_message)?;
@@ -61,14 +60,14 @@ impl Requests {
         }
     }
 
-    /// Tells what there is of messages.
+    /// Updates the memory accounting.
     fn hold(&mut self) {
         self.share.hold(self.waiting_len + self.envelopes.len());
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Status>> {
         loop {
-            // It may be compressed.
+            // Waits for a turn, since the message may be compressed.
             ready!(self.share.poll_turn(cx));
             if let Some(message) = self.envelopes.message()? {
                 self.share.decoded(message.len());
@@ -86,7 +85,7 @@ impl Requests {
                 self.envelopes.finish()?;
                 continue;
             };
-            // Trailers of a request say nothing.
+            // Request trailers are ignored.
             if let Ok(piece) = frame?.into_data() {
                 self.envelopes.push(piece);
                 self.hold();

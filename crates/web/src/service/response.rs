@@ -1,4 +1,4 @@
-//! What is to be answered: [`ResponseFuture`].
+//! Pending responses: [`ResponseFuture`].
 
 use std::fmt;
 use std::pin::Pin;
@@ -12,13 +12,13 @@ use http_body::Body as _;
 use super::unary::{self, Form, Unary};
 use crate::body::Body;
 
-/// An answer that is to come; errors are answers, too. Dropping it cancels the call.
+/// A pending response; errors are responses too. Dropping it cancels the call.
 #[must_use = "the call goes on where this is polled"]
 pub struct ResponseFuture {
     answer: Answer,
-    /// What every answer to this request has besides.
+    /// Headers added to the response.
     added: Option<Box<HeaderMap>>,
-    /// Whether HEAD asked.
+    /// Whether the request method is HEAD.
     is_head: bool,
 }
 
@@ -30,12 +30,12 @@ enum Answer {
 }
 
 impl ResponseFuture {
-    /// An answer that is there.
+    /// Returns a response that is ready.
     pub(crate) fn ready(answer: Response<impl Into<Body>>) -> Self {
         Self { answer: Answer::Ready(Box::new(answer.map(Into::into))), added: None, is_head: false }
     }
 
-    /// That of a call whose message is in `body`.
+    /// Returns the response of a unary call whose message is in `body`.
     pub(super) fn unary(form: &Arc<dyn Form>, mut body: Body) -> Self {
         let (form, share) = (Arc::clone(form), body.share());
         if !share.is_some()
@@ -46,12 +46,12 @@ impl ResponseFuture {
         Self::of(unary::gather(form, body, share))
     }
 
-    /// One that comes of a future.
+    /// Returns the response of a future.
     pub(crate) fn of(answer: impl Future<Output = Response<Body>> + Send + 'static) -> Self {
         Self { answer: Answer::Running(Box::pin(answer)), added: None, is_head: false }
     }
 
-    /// The same with these fields in its head.
+    /// Adds these response headers.
     pub(crate) fn adding(self, fields: HeaderMap) -> Self {
         if fields.is_empty() {
             return self;
@@ -59,7 +59,7 @@ impl ResponseFuture {
         Self { added: Some(Box::new(fields)), ..self }
     }
 
-    /// The same to a request with this method of HTTP.
+    /// Sets the HTTP method of the request.
     pub(crate) fn answering(self, method: &Method) -> Self {
         Self { is_head: *method == Method::HEAD, ..self }
     }
@@ -82,7 +82,7 @@ impl Future for ResponseFuture {
         this.answer = Answer::Given;
         if let Some(added) = this.added.take() {
             for (name, value) in added.iter() {
-                // There is room: it is a handful.
+                // The few fields fit.
                 let _ = answer.headers_mut().try_append(name, value.clone());
             }
         }
@@ -90,10 +90,10 @@ impl Future for ResponseFuture {
     }
 }
 
-/// An answer to HEAD, whoever made it: it has no content (RFC 9110 §9.3.2).
+/// Removes the content of a response to HEAD (RFC 9110 §9.3.2).
 fn without_body(answer: Response<Body>) -> Response<Body> {
     let (mut head, body) = answer.into_parts();
-    // That of the answer to GET (RFC 9110 §8.6). Whoever has left the body away has said how long it is, or nobody can.
+    // The length of the response to GET (RFC 9110 §8.6). An empty body has its length in the head, or it is unknown.
     if let Some(len) = body.size_hint().exact().filter(|len| *len > 0) {
         head.headers.entry(CONTENT_LENGTH).or_insert(len.into());
     }

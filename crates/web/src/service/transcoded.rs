@@ -1,6 +1,6 @@
-//! JSON by the annotations `google.api.http`, called: [`Transcoded`].
+//! JSON transcoding by `google.api.http` annotations: [`Transcoded`].
 //!
-//! What a client meets stands in [`transcoding`](crate::transcoding).
+//! See [`transcoding`](crate::transcoding) for the behavior seen by clients.
 
 mod answers;
 mod call;
@@ -33,21 +33,21 @@ use target::{Routes, Target};
 #[derive(Clone)]
 pub(super) struct Transcoded(Arc<Routes>);
 
-/// What a request leads to.
+/// Result of routing a request.
 #[derive(Clone, Debug)]
 pub(super) enum Found {
     /// A binding.
     Route(Route),
-    /// The path is there for other methods of HTTP only: these, as the header `allow` has them.
+    /// The path supports other HTTP methods only; `allow` lists them.
     MethodNotAllowed { allow: HeaderValue },
-    /// None.
+    /// No route.
     Nothing,
 }
 
-/// A binding, and where the path of the request has what it takes.
+/// A binding, and the part of the path that it matches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Route {
-    /// Whether an annotation says so; else it is the method's own path.
+    /// Whether the route comes from an annotation and is not the method's own path.
     pub(super) is_annotated: bool,
     place: RoutePlace,
 }
@@ -84,17 +84,17 @@ impl Transcoded {
         }
     }
 
-    /// The form of a call with one message each way; `None` of any other, and of what is refused.
+    /// Returns the form of a unary call; `None` if it is streaming or refused.
     pub(super) fn form(&self, route: &Route, head: &RawHead<'_>) -> Option<Arc<dyn Form>> {
         if self.is_streaming(route) {
             return None;
         }
-        // Whether there is a body is not known: what is refused for that is read again when it is.
+        // Whether there is a body is unknown here: a request refused because of its body is read again later.
         let (call, asked) = Call::read(&self.0, route.place, head, true).ok()?;
         Some(form(call, asked))
     }
 
-    /// Answers a request that was led to `route`.
+    /// Handles a request for `route`.
     pub(super) fn call(&self, route: &Route, request: Request<Body>) -> ResponseFuture {
         let has_body = !request.body().is_end_stream();
         match Call::read(&self.0, route.place, &head_of(&request), has_body) {
@@ -127,7 +127,7 @@ impl fmt::Debug for Transcoded {
     }
 }
 
-/// The header of that name. Where there is GET, there is HEAD.
+/// Returns the value of `allow`. GET implies HEAD.
 fn allow(methods: &[&Method]) -> HeaderValue {
     let mut names: Vec<&str> = methods.iter().map(|method| method.as_str()).collect();
     if names.contains(&"GET") && !names.contains(&"HEAD") {

@@ -1,4 +1,4 @@
-//! Unary calls that are not gRPC: [`Form`].
+//! Unary non-gRPC calls: [`Form`].
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,43 +12,42 @@ use thalweg_engine::{RequestHead, RequestShare, Status};
 use crate::body::Body;
 use crate::deadline::Deadline;
 
-/// A unary call in the form that the head of its request has said: how its message is read, and its answer written.
-/// Requests with equal heads share it.
+/// A unary call as described by its request headers: reads the message and writes the response. Requests with identical
+/// header blocks share it.
 pub(super) trait Form: Send + Sync + 'static {
-    /// How long its calls keep the processor.
+    /// Returns the CPU time of its calls.
     fn cost(&self) -> &HandlerCost;
 
-    /// What the caller has said besides.
+    /// Returns the metadata, timeout and connection of the request.
     fn asked(&self) -> &RequestHead;
 
-    /// How long a body may be, in bytes.
+    /// Returns the maximum size of a body, in bytes.
     fn size_max(&self) -> usize;
 
-    /// The message that a body is.
+    /// Decodes the message in a body.
     ///
     /// # Errors
-    /// The answer to one that can't be read.
+    /// The response to a malformed body.
     #[expect(clippy::result_large_err, reason = "the answer is on its way: it is no error")]
     fn read(&self, body: Bytes) -> Result<Bytes, Response<Body>>;
 
-    /// Calls the method.
     fn call(&self, asked: &RequestHead, message: Bytes) -> LocalUnary;
 
-    /// What the call comes to.
+    /// Returns the response for the outcome of the call.
     fn answer(&self, outcome: Result<LocalAnswer, Status>) -> Response<Body>;
 
-    /// The answer where the body can't be had.
+    /// Returns the response if the body cannot be received.
     fn failure(&self, status: Status) -> Response<Body>;
 }
 
-/// A call whose request is there.
+/// A call whose request is complete.
 pub(super) struct Unary {
     form: Arc<dyn Form>,
     stage: Stage,
 }
 
 impl Unary {
-    /// The call whose message `body` is: it begins when it is polled.
+    /// Creates a call with the message `body`. It starts when polled.
     pub(super) fn new(form: Arc<dyn Form>, body: Bytes) -> Unary {
         Unary { form, stage: Stage::Sent(body) }
     }
@@ -76,7 +75,7 @@ impl Future for Unary {
     }
 }
 
-/// The call whose message is to come, or takes long to read.
+/// Makes a call whose message is incomplete or slow to read.
 pub(super) async fn gather(form: Arc<dyn Form>, body: Body, mut share: RequestShare) -> Response<Body> {
     let deadline = Deadline::after(form.asked().timeout);
     let read = match deadline.gather(body, form.size_max(), &mut share).await {
@@ -89,12 +88,12 @@ pub(super) async fn gather(form: Arc<dyn Form>, body: Body, mut share: RequestSh
     let message = match read {
         Ok(message) => message,
         Err(answer) => {
-            // Nobody says after how many bytes.
+            // The position of the error is unknown, so the maximum is counted.
             share.decoded(form.size_max());
             return answer;
         }
     };
-    // The handler has it as long as the call goes on.
+    // The handler holds it during the call.
     share.hold(message.len());
     let call = match deadline.left() {
         None => form.call(form.asked(), message),

@@ -1,4 +1,4 @@
-//! Failed calls: their status of HTTP, and their body.
+//! Failed calls: their HTTP status and body.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use thalweg_protobuf::json::{self, PrintOptions};
 use crate::connect;
 use crate::details::{self, Detail};
 
-/// The status of HTTP for a code, as [`google/rpc/code.proto`] has it. Connect has the same for failures.
+/// Returns the HTTP status of a code by [`google/rpc/code.proto`]. Connect's is the same for failures.
 ///
 /// [`google/rpc/code.proto`]: https://github.com/googleapis/googleapis/blob/master/google/rpc/code.proto
 pub fn http_status(code: Code) -> StatusCode {
@@ -20,10 +20,10 @@ pub fn http_status(code: Code) -> StatusCode {
     }
 }
 
-/// The JSON of a `google.rpc.Status`: `{"code":5,"message":"no such book","details":[]}`.
+/// Returns the JSON of a `google.rpc.Status`: `{"code":5,"message":"no such book","details":[]}`.
 ///
-/// Each detail is an Any as JSON has it, if the schema has its type; of others it is
-/// `{"@type":"type.googleapis.com/…","value":"base64"}`, and so of those that are no message of their type.
+/// Details whose type is in the schema are printed as a JSON Any. Others, and malformed ones, are
+/// `{"@type":"type.googleapis.com/…","value":"base64"}`.
 pub fn to_json(schema: &Schema, status: &Status, options: &PrintOptions) -> Vec<u8> {
     let mut json = format!("{{\"code\":{},\"message\":", status.code().number()).into_bytes();
     put_text(status.message(), &mut json);
@@ -42,7 +42,7 @@ pub fn to_json(schema: &Schema, status: &Status, options: &PrintOptions) -> Vec<
 fn put_any(schema: &Schema, type_url: &str, value: &[u8], options: &PrintOptions, json: &mut Vec<u8>) {
     json.extend_from_slice(b"{\"@type\":");
     put_text(type_url, json);
-    // Lines of their own would be indented for another place.
+    // Nested lines would have the wrong indentation.
     let options = PrintOptions { pretty: false, ..options.clone() };
     let message = type_url.rsplit_once('/').and_then(|(_, name)| schema.message(name));
     let start = json.len();
@@ -52,7 +52,7 @@ fn put_any(schema: &Schema, type_url: &str, value: &[u8], options: &PrintOptions
             json::print(message, value, &options, json).is_ok()
         }
         Some(message) if json::print(message, value, &options, json).is_ok() => {
-            // The members of the object follow the type: its brace becomes a comma, if there are any.
+            // The members follow the type: the opening brace becomes a comma, unless the object is empty.
             if json[start..] == *b"{}" {
                 json.truncate(start);
             } else {
@@ -70,8 +70,8 @@ fn put_any(schema: &Schema, type_url: &str, value: &[u8], options: &PrintOptions
     json.push(b'}');
 }
 
-/// In quotes.
+/// Appends a JSON string.
 fn put_text(text: &str, json: &mut Vec<u8>) {
-    // Writing to memory does not fail, nor does a text.
+    // Writing a string to memory does not fail.
     let _ = serde_json::to_writer(json, text);
 }

@@ -1,22 +1,22 @@
-//! The messages of a stream in the body of an answer.
+//! Framing of response streams in JSON.
 
 use crate::content_type::listed;
 
-/// How they are told apart.
+/// Separation of the messages of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// Each on a line of its own: NDJSON.
+    /// Each message on a line: NDJSON.
     Lines,
-    /// Server-sent events, as [`EventSource`](https://html.spec.whatwg.org/multipage/server-sent-events.html) reads
-    /// them in browsers.
+    /// Server-sent events, for [`EventSource`](https://html.spec.whatwg.org/multipage/server-sent-events.html) in
+    /// browsers.
     Events,
     /// Elements of one array.
     Array,
 }
 
 impl Framing {
-    /// What a client likes best that names any of them in its `accept` (RFC 9110 §12.5.1): the one with the highest
-    /// quality, one that is named before `*/*`, and then the first. For those who name none it is [`Framing::Lines`].
+    /// Returns the framing that the client prefers in its `accept` (RFC 9110 §12.5.1): highest quality, then named
+    /// before `*/*`, then first. [`Framing::Lines`] if it names none.
     pub fn by_accept<'a>(accept: impl Iterator<Item = &'a [u8]>) -> Framing {
         let mut best: Option<((u16, bool), Framing)> = None;
         for (range, quality) in listed(accept).filter(|(_, quality)| *quality > 0) {
@@ -29,7 +29,7 @@ impl Framing {
         best.map_or(Framing::Lines, |(_, framing)| framing)
     }
 
-    /// Of the body.
+    /// Returns the content type of the body.
     pub fn content_type(self) -> &'static str {
         match self {
             Framing::Lines => "application/x-ndjson",
@@ -38,10 +38,10 @@ impl Framing {
         }
     }
 
-    /// Appends a message, which `put` appends as JSON in one line.
+    /// Appends a message, which `put` writes as one line of JSON.
     ///
     /// # Errors
-    /// Those of `put`; `body` is then what it was.
+    /// Those of `put`; `body` is then unchanged.
     pub fn put_message<E>(
         self,
         is_first: bool,
@@ -60,17 +60,17 @@ impl Framing {
         Ok(())
     }
 
-    /// Appends the end behind a last message, or behind none.
+    /// Appends the end of the body.
     pub fn put_end(self, is_empty: bool, body: &mut Vec<u8>) {
         match self {
             Framing::Lines => {}
-            // Without it a browser would ask again. An event without data is none.
+            // Tells browsers not to reconnect. Events without data are ignored.
             Framing::Events => body.extend_from_slice(b"event: end\ndata: {}\n\n"),
             Framing::Array => body.extend_from_slice(if is_empty { b"[]" } else { b"]" }),
         }
     }
 
-    /// Appends the end of a call that failed: `status` is the JSON of a `google.rpc.Status`.
+    /// Appends the end of a failed call; `status` is the JSON of a `google.rpc.Status`.
     pub fn put_failure(self, is_first: bool, status: &[u8], body: &mut Vec<u8>) {
         let (front, behind): (&[u8], &[u8]) = match self {
             Framing::Lines => (b"{\"error\":", b"}\n"),
@@ -83,13 +83,12 @@ impl Framing {
     }
 }
 
-/// Whether this, in whatever case, is the content type of lines of JSON, without `application/`. It has no registered
-/// one.
+/// Returns whether `subtype`, in any case, is an `application/` content type of JSON lines. None is registered.
 pub(crate) fn is_row(subtype: &str) -> bool {
     ["x-ndjson", "ndjson", "jsonl", "x-jsonlines"].iter().any(|row| subtype.eq_ignore_ascii_case(row))
 }
 
-/// The framing that a range is for, and whether it names it.
+/// Returns the framing of a media range, and whether the range names it.
 fn range_of(range: &str) -> Option<(bool, Framing)> {
     let range = range.to_ascii_lowercase();
     Some(match &*range {
@@ -133,7 +132,7 @@ mod tests {
         check(&["text/html"], Lines);
     }
 
-    /// A body with these messages, and a failure at its end if there is one.
+    /// Returns a body with these messages, and a failure at its end if there is one.
     fn body(framing: Framing, messages: &[&str], failure: Option<&str>) -> String {
         let mut body = Vec::new();
         for (index, message) in messages.iter().enumerate() {

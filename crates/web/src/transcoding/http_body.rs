@@ -1,4 +1,4 @@
-//! `google.api.HttpBody`: a body that is no JSON, and its content type.
+//! `google.api.HttpBody`: a non-JSON body and its content type.
 
 use bytes::Bytes;
 use thalweg_openapi::rules::is_http_body;
@@ -8,19 +8,19 @@ use thalweg_protobuf::wire::{Reader, Tag, WireError, WireType, put_tag, put_vari
 const CONTENT_TYPE: Tag = Tag::new(1, WireType::Len);
 const DATA: Tag = Tag::new(2, WireType::Len);
 
-/// Groups in one another, in fields that are not looked at.
+/// Maximum nesting of groups in skipped fields.
 const SKIP_DEPTH_MAX: usize = 100;
 
-/// A body and what it is.
+/// A body and its content type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
-    /// `application/json`, say; empty if nothing is known.
+    /// For example `application/json`; empty if unknown.
     pub content_type: String,
     /// The body.
     pub data: Bytes,
 }
 
-/// Whether values of this field are.
+/// Returns whether the field is a `google.api.HttpBody`.
 pub(super) fn is_http_body_field(field: Field<'_>) -> bool {
     !field.is_repeated() && field.message_type().is_some_and(is_http_body)
 }
@@ -36,13 +36,13 @@ pub(super) fn put(content: &Content, wire: &mut Vec<u8>) {
     }
 }
 
-/// How many bytes [`put`] appends.
+/// Returns the number of bytes that [`put`] appends.
 pub(super) fn len(content: &Content) -> usize {
     let of = |len: usize| if len == 0 { 0 } else { 1 + varint_len(len as u64) + len };
     of(content.content_type.len()) + of(content.data.len())
 }
 
-/// What a `google.api.HttpBody` holds; its data is no copy.
+/// Reads a `google.api.HttpBody` without copying its data.
 pub(super) fn read(wire: &Bytes) -> Result<Content, WireError> {
     let mut content = Content::default();
     let mut reader = Reader::new(wire);

@@ -1,33 +1,32 @@
-//! Percent-encoding (RFC 3986 §2.1), in paths and queries.
+//! Percent-encoding (RFC 3986 §2.1) in paths and queries.
 
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 use thiserror::Error;
 
-/// A text that is not percent-encoded as it must be.
+/// Invalid percent-encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PercentError {
-    /// A `%` without two digits.
+    /// A `%` without two hexadecimal digits.
     #[error("a % without two hexadecimal digits behind it")]
     Digits,
-    /// Other bytes than UTF-8.
+    /// Decoded bytes that are not UTF-8.
     #[error("what it stands for is not UTF-8")]
     Utf8,
 }
 
-/// What stays as it is, and what does not.
+/// Context of a text, which determines the characters to decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// One segment of a path: all of it is decoded.
+    /// One segment of a path, decoded completely.
     Segment,
-    /// Several segments: an encoded slash stays encoded, or it would look like one between segments.
+    /// Several segments: encoded slashes stay encoded, to differ from those between segments.
     Segments,
-    /// A name or value of a query, where `+` is a space if so.
+    /// A name or value of a query.
     Query { plus_is_space: bool },
 }
 
-/// The text that `encoded` stands for.
 pub(super) fn decode(encoded: &str, place: Place) -> Result<Cow<'_, str>, PercentError> {
     let has_digits = |behind: &str| behind.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
     if !encoded.split('%').skip(1).all(has_digits) {
@@ -35,7 +34,7 @@ pub(super) fn decode(encoded: &str, place: Place) -> Result<Cow<'_, str>, Percen
     }
     let replaced = match place {
         Place::Query { plus_is_space: true } if encoded.contains('+') => encoded.replace('+', " "),
-        // What is encoded twice is still encoded when it has been decoded once.
+        // A doubly encoded slash stays encoded after decoding once.
         Place::Segments if encoded.contains('%') => encoded.replace("%2F", "%252F").replace("%2f", "%252f"),
         _ => return percent_decode_str(encoded).decode_utf8().map_err(|_| PercentError::Utf8),
     };

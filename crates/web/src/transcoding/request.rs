@@ -1,4 +1,4 @@
-//! From a request of HTTP to the wire bytes of the method's request.
+//! Conversion of HTTP requests to wire bytes of method requests.
 
 mod error;
 mod nested;
@@ -17,18 +17,17 @@ pub use error::RequestError;
 pub use options::RequestOptions;
 use query::Query;
 
-/// Appends the wire bytes of a request: of its body, of `query`, and of its path.
+/// Appends the wire bytes of a request, from its body, `query` and path.
 ///
-/// `query` is what stands behind the `?`, as it was sent; empty if there is none. Of a body that is JSON, the content
-/// type does not matter here.
+/// `query` is the raw part after the `?`, empty if there is none. The content type of a JSON body is not checked here.
 ///
 /// # Errors
 ///
-/// See [`RequestError`]. `wire` is then what it was.
+/// See [`RequestError`]. `wire` is then unchanged.
 ///
 /// # Panics
 ///
-/// If the route is not one of these rules, and their schema does not have its type.
+/// If the route is from other rules, whose type is not in this schema.
 pub fn to_wire(
     rules: &Rules,
     route: &Route<'_, '_>,
@@ -43,16 +42,16 @@ pub fn to_wire(
     put.inspect_err(|_| wire.truncate(start))
 }
 
-/// Appends the wire bytes of a later message of a stream: of its body alone. What path and query say, the first one
-/// has.
+/// Appends the wire bytes of a later message of a stream, from its body only. Path and query belong to the first
+/// message.
 ///
 /// # Errors
 ///
-/// See [`RequestError`]. `wire` is then what it was.
+/// See [`RequestError`]. `wire` is then unchanged.
 ///
 /// # Panics
 ///
-/// If the binding is not one of these rules, and their schema does not have its type.
+/// If the binding is from other rules, whose type is not in this schema.
 pub fn later_to_wire(
     rules: &Rules,
     binding: &Binding,
@@ -65,11 +64,11 @@ pub fn later_to_wire(
     put.inspect_err(|_| wire.truncate(start))
 }
 
-/// Whether the bodies of requests are taken as they are: into a `google.api.HttpBody`.
+/// Returns whether request bodies are raw, as a `google.api.HttpBody`.
 ///
 /// # Panics
 ///
-/// As [`later_to_wire`].
+/// See [`later_to_wire`].
 pub fn is_raw(rules: &Rules, binding: &Binding) -> bool {
     let message = rules.input(binding);
     match binding.body() {
@@ -104,7 +103,7 @@ impl Request<'_, '_> {
         Ok(())
     }
 
-    /// The fields that the body has, as the mask that says which fields to change.
+    /// Appends an update mask with the fields of the body.
     fn put_mask(&self, body: &Content, wire: &mut Vec<u8>) -> Result<(), RequestError> {
         let binding = self.route.binding();
         let (Some(mask), Body::Field(number)) = (binding.update_mask(), binding.body()) else {
@@ -115,7 +114,7 @@ impl Request<'_, '_> {
         let (Some(message), false) = (field.message_type(), body.data.trim_ascii().is_empty()) else {
             return Ok(());
         };
-        // A field that is null is no message with fields; what else it may be, the body has been read as.
+        // A null field has no fields; the body was already validated.
         if body.data.trim_ascii() == b"null" {
             return Ok(());
         }
@@ -134,13 +133,13 @@ impl Request<'_, '_> {
         Ok(())
     }
 
-    /// The problem, if there is one, is told without the name.
+    /// Errors do not include the name.
     fn put_variable(&self, path: &FieldPath, text: &str, wire: &mut Vec<u8>) -> Result<(), String> {
         value::put(&nested::fields_of(self.message, path), text, &self.options.parse, wire)
     }
 }
 
-/// What a message has of the body.
+/// Part of a message that comes from the body.
 struct RequestBody<'s, 'r> {
     binding: &'r Binding,
     message: MessageType<'s>,
@@ -152,7 +151,7 @@ impl RequestBody<'_, '_> {
         let is_blank = body.data.trim_ascii().is_empty();
         match self.binding.body() {
             Body::Absent if is_blank || self.options.parse.ignore_unknown => Ok(()),
-            // What many clients send where there is nothing to say.
+            // Many clients send this instead of an empty body.
             Body::Absent if *body.data.trim_ascii() == *b"{}" => Ok(()),
             Body::Absent => Err(RequestError::UnexpectedBody),
             Body::Whole if is_http_body(self.message) => {
@@ -161,14 +160,14 @@ impl RequestBody<'_, '_> {
             }
             Body::Whole if is_blank => Ok(()),
             Body::Whole => {
-                // What is required may be in the path.
+                // Required fields may be in the path.
                 let allow_partial = self.options.parse.allow_partial || !self.binding.variables().is_empty();
                 let options = ParseOptions { allow_partial, ..self.options.parse.clone() };
                 Ok(json::parse(self.message, &body.data, &options, wire)?)
             }
             Body::Field(number) => match self.message.field_by_number(number) {
                 Some(field) => self.put_field(field, body, is_blank, wire),
-                // The rules have looked for it.
+                // The rules have checked that it exists.
                 None => Ok(()),
             },
         }

@@ -1,4 +1,4 @@
-//! From the wire bytes of a method's answer to the body of HTTP's.
+//! Conversion of wire bytes of method responses to HTTP bodies.
 
 use bytes::Bytes;
 use thalweg_openapi::rules::{Binding, Rules, is_http_body};
@@ -11,11 +11,11 @@ use super::http_body::{self, Content};
 /// The content type of JSON.
 pub const JSON: &str = "application/json";
 
-/// Of a `google.api.HttpBody` that does not say what it is.
+/// Content type of a `google.api.HttpBody` that does not specify one.
 pub(crate) const UNKNOWN: &str = "application/octet-stream";
 
-/// The body of an answer, and its content type: JSON by `options`, or what a `google.api.HttpBody` holds, which is no
-/// copy. The content type of that is the handler's, and may be none that a header can have.
+/// Returns the body and the content type of a response: JSON by `options`, or the contents of a `google.api.HttpBody`
+/// without a copy. The handler sets the content type of the latter, which may be an invalid header value.
 ///
 /// # Errors
 ///
@@ -23,7 +23,7 @@ pub(crate) const UNKNOWN: &str = "application/octet-stream";
 ///
 /// # Panics
 ///
-/// If the binding is not one of these rules, and their schema does not have its type.
+/// If the binding is from other rules, whose type is not in this schema.
 pub fn from_wire(
     rules: &Rules,
     binding: &Binding,
@@ -41,15 +41,15 @@ pub fn from_wire(
     }
 }
 
-/// Appends the JSON of an answer, also where its [body is raw](is_raw).
+/// Appends the JSON of a response, even if its [body is raw](is_raw).
 ///
 /// # Errors
 ///
-/// See [`PrintError`]. `json` is then what it was.
+/// See [`PrintError`]. `json` is then unchanged.
 ///
 /// # Panics
 ///
-/// As [`from_wire`].
+/// See [`from_wire`].
 pub fn print(
     rules: &Rules,
     binding: &Binding,
@@ -60,18 +60,18 @@ pub fn print(
     JsonBody::of(rules, binding).print(wire, options, json)
 }
 
-/// Whether answers are the bodies of HTTP as they are: of a `google.api.HttpBody`.
+/// Returns whether response bodies are raw, from a `google.api.HttpBody`.
 ///
 /// # Panics
 ///
-/// As [`from_wire`].
+/// See [`from_wire`].
 pub fn is_raw(rules: &Rules, binding: &Binding) -> bool {
     matches!(body_of(rules, binding), Body::Raw(_))
 }
 
-/// What the body of an answer is of its message.
+/// Source of a response body.
 enum Body<'s> {
-    /// What a `google.api.HttpBody` holds, which the message is, or this field.
+    /// The contents of a `google.api.HttpBody`: the message, or this field of it.
     Raw(Option<Field<'s>>),
     Json(JsonBody<'s>),
 }
@@ -112,7 +112,7 @@ fn raw(wire: &Bytes) -> Result<Content, PrintError> {
     Ok(content)
 }
 
-/// The records of a message's message; those in several parts are joined.
+/// Returns the records of a message field; several occurrences are joined.
 fn content_of(field: Field<'_>, wire: &Bytes) -> Result<Bytes, PrintError> {
     const SKIP_DEPTH_MAX: usize = 100;
     let mut content = Bytes::new();

@@ -1,4 +1,4 @@
-//! From a method of HTTP and a path to a binding.
+//! Routing of an HTTP method and a path to a binding.
 
 mod table;
 
@@ -11,28 +11,28 @@ use thalweg_openapi::rules::{Binding, FieldPath, Rules, Segment, Variable};
 use super::percent::{self, PercentError, Place};
 use table::{Search, Table};
 
-/// The bindings of [`Rules`], to be found by requests.
+/// Routes requests to the bindings of [`Rules`].
 #[derive(Clone, Debug)]
 pub struct Router {
     rules: Rules,
     table: Table,
 }
 
-/// What a request leads to.
+/// Result of routing a request.
 #[derive(Clone, Debug)]
 pub enum Found<'r, 'p> {
     /// A binding.
     Route(Route<'r, 'p>),
-    /// The path is there for other methods of HTTP only: 405, with these in the header `Allow`.
+    /// The path supports other HTTP methods only: 405, with these in the header `Allow`.
     MethodNotAllowed {
-        /// Each once.
+        /// Without duplicates.
         allowed: Vec<&'r Method>,
     },
-    /// 404.
+    /// No binding: 404.
     NotFound,
 }
 
-/// A binding, and a path that it takes.
+/// A binding, and a path that it matches.
 #[derive(Clone, Copy, Debug)]
 pub struct Route<'r, 'p> {
     binding: &'r Binding,
@@ -42,7 +42,7 @@ pub struct Route<'r, 'p> {
 }
 
 impl Router {
-    /// A table of all bindings.
+    /// Builds a table of all bindings.
     pub fn new(rules: Rules) -> Router {
         let mut table = Table::default();
         for (index, binding) in rules.bindings().iter().enumerate() {
@@ -51,12 +51,12 @@ impl Router {
         Router { rules, table }
     }
 
-    /// The rules.
+    /// Returns the rules.
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// What a request leads to; `path` is as it was sent, without the query.
+    /// Routes a request; `path` is undecoded and without the query.
     pub fn find<'p>(&self, method: &Method, path: &'p str) -> Found<'_, 'p> {
         let mut search = Search::new(method);
         let Some((index, path)) = self.table.find(&mut search, path) else {
@@ -69,24 +69,24 @@ impl Router {
         Found::Route(Route { binding: &self.rules.bindings()[index], index, path })
     }
 
-    /// The route that a request was led to whose path this is: for who could not keep that.
+    /// Restores a route from its place and the path of the request.
     pub(crate) fn route<'p>(&self, place: RoutePlace, path: &'p str) -> Route<'_, 'p> {
         let RoutePlace { index, path_len } = place;
         Route { binding: &self.rules.bindings()[index], index, path: &path[..path_len] }
     }
 }
 
-/// A [`Route`] without its binding and its path.
+/// A [`Route`] without references to its binding and path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoutePlace {
-    /// Among the bindings.
+    /// Index of the binding.
     pub(crate) index: usize,
-    /// Without the verb.
+    /// Length without the verb.
     path_len: usize,
 }
 
 impl<'r, 'p> Route<'r, 'p> {
-    /// The binding.
+    /// Returns the binding.
     pub fn binding(&self) -> &'r Binding {
         self.binding
     }
@@ -95,10 +95,10 @@ impl<'r, 'p> Route<'r, 'p> {
         RoutePlace { index: self.index, path_len: self.path.len() }
     }
 
-    /// The variables and the parts of the path that they stand for.
+    /// Returns the variables with their parts of the path.
     pub fn variables(&self) -> Variables<'r, 'p> {
         let segments = self.binding.template().segments();
-        // `**` stands for what is left when each other segment has one.
+        // `**` matches the segments that remain after each other template segment has one.
         let rest_at = segments.iter().position(|segment| *segment == Segment::Rest);
         let rest_len = || {
             let len = if self.path == "/" { 0 } else { self.path.matches('/').count() };
@@ -114,15 +114,15 @@ impl<'r, 'p> Route<'r, 'p> {
     }
 }
 
-/// The variables of a route: each with its field, and its decoded value.
+/// The variables of a route, each with its field and its decoded value.
 #[derive(Clone, Debug)]
 pub struct Variables<'r, 'p> {
     templates: slice::Iter<'r, Variable>,
     field_paths: slice::Iter<'r, FieldPath>,
     path: &'p str,
-    /// Where `**` is among the template's segments; behind the last of them if there is none.
+    /// Index of `**` in the template's segments, or their number if there is none.
     rest_at: usize,
-    /// How many segments of the path it stands for.
+    /// Number of path segments that `**` matches.
     rest_len: usize,
 }
 
@@ -139,12 +139,12 @@ impl<'r, 'p> Iterator for Variables<'r, 'p> {
     }
 }
 
-/// The segments of `path` from `start` to before `end`, with the slashes between them.
+/// Returns the segments `start..end` of `path`, with the slashes between them.
 fn segments_of(path: &str, start: usize, end: usize) -> &str {
     if start >= end {
         return "";
     }
-    // The segment with the index 0 stands behind the first slash.
+    // Segment 0 follows the first slash.
     let mut slashes = path.match_indices('/').map(|(at, _)| at);
     let from = slashes.nth(start).map_or(path.len(), |slash| slash + 1);
     let to = slashes.nth(end - start - 1).unwrap_or(path.len());

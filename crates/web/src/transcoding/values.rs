@@ -1,4 +1,4 @@
-//! The messages of a stream in the body of a request: JSON values behind each other, or an array of them.
+//! The messages of a stream in a request body: consecutive JSON values, or an array of them.
 
 use bytes::{Buf, Bytes, BytesMut};
 use thalweg_engine::{Code, Status};
@@ -6,76 +6,75 @@ use thiserror::Error;
 
 use crate::compression::too_large;
 
-/// Cuts a body into its values, in whatever pieces it arrives: each on a line of its own (NDJSON), or behind each other
-/// with space between or none, or the elements of one array.
+/// Splits a body into JSON values: lines (NDJSON), consecutive values with or without spaces between, or the elements
+/// of one array. The body may arrive in pieces of any size.
 ///
-/// What a value is is left to who reads it: only its end is looked for. It holds the bytes that have arrived of one
-/// value, and those that are pushed and not taken yet: push, then take until there is nothing. After an error it gives
-/// nothing else.
+/// It finds only the ends of values and leaves their validation to the reader. It buffers one incomplete value and the
+/// pushed bytes that are not taken yet: after a push, take until nothing is left. Errors are permanent.
 #[derive(Debug)]
 pub struct Values {
     size_max: usize,
     place: Place,
-    /// The front of a value, of pieces before.
+    /// Start of a value, from earlier pieces.
     held: BytesMut,
-    /// The latest piece, what is left of it.
+    /// Rest of the latest piece.
     piece: Bytes,
-    /// Of `piece`, what has been looked at.
+    /// Scanned bytes of `piece`.
     seen: usize,
     scan: Scan,
     failure: Option<ValuesError>,
 }
 
-/// What is no row of values.
+/// Reasons why a body is not a sequence of values.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ValuesError {
-    /// A value that is larger than a message may be.
+    /// A value larger than the limit of messages.
     #[error("a value of more than {size_max} bytes")]
     TooLarge {
-        /// Bytes that have arrived of it.
+        /// Received bytes of the value.
         size: usize,
-        /// The bound.
+        /// The limit in bytes.
         size_max: usize,
     },
-    /// An array with something else between its elements.
+    /// An array without a comma between its elements.
     #[error("expected `,` or `]` behind an element of the array, found {0:?}")]
     NoComma(char),
-    /// An array with a comma and nothing before or behind it.
+    /// An array with a comma, but no element before or after it.
     #[error("expected an element of the array, found {0:?}")]
     NoElement(char),
-    /// Something behind the array.
+    /// Data after the array.
     #[error("expected nothing behind the array, found {0:?}")]
     Behind(char),
-    /// A body that ends in an array.
+    /// A body that ends inside an array.
     #[error("the array has no end")]
     Unfinished,
 }
 
-/// What is expected next, outside of values.
+/// Next element outside of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// The first byte says whether it is an array.
+    /// The first byte shows whether it is an array.
     Start,
-    /// Values, each with or without something between.
+    /// Consecutive values.
     Row,
-    /// An element, or the end of an array that has none.
+    /// An element, or the end of an empty array.
     FirstElement,
     Element,
     BehindElement,
     BehindArray,
 }
 
-/// How far a value has been read.
+/// State within a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scan {
-    /// It has not begun.
+    /// Before the value.
     Outside,
-    /// A number, `true` and the like: it ends before what can be no part of it.
+    /// A number, `true` or similar: it ends before a byte that cannot be part of it.
     Word,
-    /// Within so many brackets; of which kind they are is the reader's business.
+    /// Inside `depth` brackets; the reader checks their kinds.
     Brackets { depth: usize },
-    /// Within a string, and the brackets around that.
+    /// Inside a string and `depth` brackets.
     String { depth: usize, is_escaped: bool },
 }
 
@@ -89,8 +88,8 @@ impl From<ValuesError> for Status {
 }
 
 impl Values {
-    /// Of at most `size_max` bytes each. With `takes_array` a body that begins with `[` is an array of them; without,
-    /// it begins with a value that is an array.
+    /// Values have at most `size_max` bytes. With `takes_array`, a body that starts with `[` is an array of values;
+    /// without, it starts with a value that is an array.
     pub fn new(size_max: usize, takes_array: bool) -> Values {
         Values {
             size_max,
@@ -103,7 +102,7 @@ impl Values {
         }
     }
 
-    /// Bytes that have arrived.
+    /// Adds received bytes.
     pub fn push(&mut self, piece: Bytes) {
         if self.failure.is_some() {
             return;
@@ -115,26 +114,26 @@ impl Values {
         }
     }
 
-    /// The next value that has arrived whole, if there is one.
+    /// Returns the next complete value.
     ///
     /// # Errors
-    /// See [`ValuesError`]: of a value that is too large as soon as it is.
+    /// See [`ValuesError`]. A value that is too large fails as soon as it exceeds the limit.
     pub fn take(&mut self) -> Result<Option<Bytes>, ValuesError> {
         self.guarded(Self::try_take)
     }
 
-    /// Whether nothing has arrived of a value that was not taken.
+    /// Returns whether all received bytes were taken.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How much has arrived of values that were not taken, in bytes.
+    /// Returns the number of received bytes that were not taken.
     pub fn len(&self) -> usize {
         self.held.len() + self.piece.len()
     }
 
-    /// The body has ended: the last value, of which only that can say that it is whole. What has no end of its own is
-    /// given as it is.
+    /// Ends the body. Returns the last value, if only the end shows that it is complete. An incomplete value is
+    /// returned unchanged.
     ///
     /// # Errors
     /// See [`ValuesError`].
@@ -185,7 +184,7 @@ impl Values {
         Ok(None)
     }
 
-    /// Steps over what stands before the next value; whether there is one.
+    /// Skips to the next value. Returns whether there is one.
     fn begin(&mut self) -> Result<bool, ValuesError> {
         while let Some(&byte) = self.piece.first() {
             self.place = match (self.place, byte) {
@@ -212,7 +211,7 @@ impl Values {
         Ok(false)
     }
 
-    /// Looks for the end of the value that has begun, up to where that is or the piece ends.
+    /// Scans for the end of the current value. Returns whether it is in the piece.
     fn find_end(&mut self) -> bool {
         while let Some(&byte) = self.piece.get(self.seen) {
             match self.scan.step(byte) {
@@ -227,7 +226,7 @@ impl Values {
         false
     }
 
-    /// What has been looked at of the value.
+    /// Takes the scanned part of the value.
     fn cut(&mut self) -> Bytes {
         let rest = self.piece.split_to(self.seen);
         (self.seen, self.scan) = (0, Scan::Outside);
@@ -239,7 +238,7 @@ impl Values {
     }
 }
 
-/// What a byte is to a value.
+/// Position of a byte relative to a value.
 enum Step {
     Inside,
     Last,
@@ -278,7 +277,7 @@ mod tests {
     use super::{Values, ValuesError};
     use crate::testing::Seeded;
 
-    /// The values of a body that comes in pieces, which are cut at these places.
+    /// Returns the values of a body that arrives in pieces with these cuts.
     fn read(values: &mut Values, body: &[u8], cuts: &[usize]) -> Result<Vec<String>, ValuesError> {
         let mut found = Vec::new();
         let text = |value: Bytes| String::from_utf8_lossy(&value).into_owned();
@@ -324,7 +323,7 @@ mod tests {
             check("1 2\n-3.5e7 true\nnull", &["1", "2", "-3.5e7", "true", "null"]);
             check("\"a\"\"b\\\"}{\"1{}\"\"", &["\"a\"", "\"b\\\"}{\"", "1", "{}", "\"\""]);
             check("{\"a\":\"}\\\\\"}{\"é\":\"[\"}", &["{\"a\":\"}\\\\\"}", "{\"é\":\"[\"}"]);
-            // Who reads them finds out what is wrong with them.
+            // The reader detects invalid values.
             check("{]", &["{]"]);
             check("{}, {}", &["{}", ",", "{}"]);
             check("{} }x", &["{}", "}x"]);
@@ -363,7 +362,7 @@ mod tests {
         values.push(Bytes::from_static(b"de"));
         let error = values.take().unwrap_err();
         assert_eq!(error, ValuesError::TooLarge { size: 6, size_max: 5 });
-        // It stays so, and holds nothing.
+        // The failure is permanent, and nothing is buffered.
         values.push(Bytes::from_static(b"1 2 3"));
         assert_eq!((values.take(), values.finish()), (Err(error.clone()), Err(error)));
         assert!(values.piece.is_empty() && values.held.is_empty());
@@ -390,7 +389,7 @@ mod tests {
             cuts.sort_unstable();
             let whole = read(&mut Values::new(100, takes_array), body.as_bytes(), &[]);
             let cut = read(&mut Values::new(100, takes_array), body.as_bytes(), &cuts);
-            // An error comes when it is found: what came before it is not in the result.
+            // On an error the values before it are not in the result.
             assert_eq!(whole, cut, "{body} {cuts:?}");
         }
     }

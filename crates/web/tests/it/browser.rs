@@ -1,4 +1,4 @@
-//! A browser that is told where to look, and what a script in its page tells.
+//! Runs a browser, and collects the results of a script in its page.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What a script tells by `POST /told`, a `name: value` each, until it is done.
+/// Results of a script, sent by `POST /told` as one `name: value` each until it is done.
 pub(crate) struct Told {
     facts: mpsc::UnboundedSender<String>,
     is_done: watch::Sender<bool>,
@@ -26,18 +26,18 @@ impl Told {
         (Told { facts: sender, is_done: watch::Sender::default() }, facts)
     }
 
-    /// The answer to a request to `/told`.
+    /// Responds to a request to `/told`.
     pub(crate) fn tell(&self, fact: &str) -> Response<Body> {
         if fact.starts_with("done") || fact.starts_with("fault") {
             self.is_done.send_replace(true);
         }
-        // Whoever read them may be gone.
+        // The reader may be gone.
         let _ = self.facts.send(fact.to_owned());
         Response::new(Body::empty())
     }
 
-    /// The answer to a request to `/held`, when the script is done: until then the page has not loaded, and the browser
-    /// stays.
+    /// Responds to a request to `/held` when the script is done. Until then the page is not loaded, and the browser
+    /// keeps running.
     pub(crate) async fn hold(&self) -> Response<Body> {
         let mut is_done = self.is_done.subscribe();
         let _ = timeout(PATIENCE, is_done.wait_for(|is_done| *is_done)).await;
@@ -45,7 +45,7 @@ impl Told {
     }
 }
 
-/// What the page has told, until it is done.
+/// Reads the results of the page until it is done.
 pub(crate) async fn read(told: &mut mpsc::UnboundedReceiver<String>) -> HashMap<String, String> {
     let mut facts = HashMap::new();
     loop {
@@ -70,7 +70,7 @@ impl Browser {
         let profile =
             PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("page-{name}-{}", std::process::id()));
         fs::create_dir_all(&profile).unwrap();
-        // It ends by itself when the page has loaded, which it has when the script is done: that holds an image back.
+        // It ends by itself when the page has loaded, which an image delays until the script is done.
         let process = Command::new(chromium())
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
             .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
@@ -89,7 +89,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // It may have ended by itself. It has processes of its own, and may be one of a script's.
+        // It may have ended already. It has child processes, and may be the child of a script.
         let group = format!("kill -KILL -- -{}", self.process.id());
         let _ = Command::new("sh").args(["-c", &group]).stderr(Stdio::null()).status();
         let _ = self.process.wait();

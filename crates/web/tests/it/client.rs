@@ -1,4 +1,4 @@
-//! Clients over HTTP/1.1, at servers that answer as they are told to.
+//! HTTP/1.1 clients of scripted servers.
 
 use std::io;
 use std::pin::Pin;
@@ -18,23 +18,23 @@ use tokio::net::{TcpListener, TcpStream};
 static ECHO: Method = Method::new("/test.Echo/Echo");
 static FIND: Method = Method::new("/test.Echo/Find").without_side_effects();
 
-/// A server. Each of its connections answers so many requests with these bytes, and is closed then.
+/// A server. Each of its connections follows its turns and is then closed.
 struct Scripted {
     target: String,
-    /// As they came, their bodies too.
+    /// Requests with their bodies.
     requests: Arc<Mutex<Vec<String>>>,
     connections: Arc<AtomicUsize>,
-    /// Connections that the client has ended while they had no answer for it.
+    /// Number of connections that the client closed without a response.
     abandoned: Arc<AtomicUsize>,
 }
 
-/// What becomes of a request.
+/// Reaction to a request.
 #[derive(Clone)]
 enum Turn {
     Answer(Vec<u8>),
-    /// This, and no more of it.
+    /// Sends these bytes only, and stalls.
     Stall(Vec<u8>),
-    /// None any more: after 20 ms the connection ends.
+    /// Closes the connection after 20 ms, without a request.
     End,
 }
 
@@ -78,7 +78,7 @@ impl Scripted {
         scripted
     }
 
-    /// One that answers one request so.
+    /// Returns a server that responds once.
     async fn once(answer: impl Into<Vec<u8>>) -> Scripted {
         Scripted::new(vec![vec![Turn::Answer(answer.into())]]).await
     }
@@ -111,7 +111,7 @@ impl Scripted {
     }
 }
 
-/// A request with its body; `None` if the client has ended the connection.
+/// Reads a request with its body; `None` if the client has closed the connection.
 async fn read_request(stream: &mut TcpStream) -> Option<String> {
     let mut request = Vec::new();
     loop {
@@ -135,7 +135,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-/// An answer of known length.
+/// Returns a response of known length.
 fn answer(status: &str, content_type: &str, fields: &str, body: &[u8]) -> Vec<u8> {
     let mut answer = format!(
         "HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\n{fields}content-length: {}\r\n\r\n",
@@ -157,7 +157,7 @@ async fn unary(client: &Client, options: &CallOptions) -> Result<Reply, Status> 
     client.unary(&ECHO, &HeaderMap::new(), Bytes::from_static(b"ping"), options).await
 }
 
-/// The messages that come, and how the call ends.
+/// Returns the received messages and the outcome of the call.
 async fn stream(client: &Client, options: &CallOptions) -> (Vec<Bytes>, Result<HeaderMap, Status>) {
     let requests = Items(vec![Ok("ping")]);
     let called = client.stream(&ECHO, &HeaderMap::new(), Streams::Answers, requests, options).await;
@@ -307,7 +307,7 @@ async fn what_is_no_stream_of_connect() {
     check(unary, &[], Code::Unknown, "not a Connect answer").await;
     let json = answer("200 OK", "application/connect+json", "", b"");
     check(json, &[], Code::Internal, "answered with the content type").await;
-    // Cut by whoever is between, in the middle of a message and between two.
+    // Cut by an intermediary, inside a message and between two.
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: application/connect+proto\r\ntransfer-encoding: chunked\r\n\r\n";
     check(format!("{head}7\r\n\0\0\0\0\u{1}a\0\r\n"), &["a"], Code::Unavailable, "was lost").await;
@@ -347,7 +347,7 @@ async fn answers_of_grpc_web() {
     let failed = envelope(0x80, b"grpc-status: 5\r\ngrpc-message: no%20Ada\r\n");
     check(web("", &failed), Code::NotFound, "no Ada").await;
     check(web("", &trailers), Code::Unimplemented, "none came").await;
-    // A failure has the metadata of both, and that of a head alone once.
+    // A failure has the metadata of headers and trailers. With headers alone it has them once.
     let alone = web("x-a: 1\r\ngrpc-status: 5\r\n", &[]);
     for (bytes, expected) in
         [(web("x-a: 1\r\n", &envelope(0x80, b"grpc-status: 5\r\nx-a: 2\r\n")), 2), (alone, 1)]
@@ -386,7 +386,7 @@ async fn a_connection_takes_one_call_after_the_other() {
 #[tokio::test]
 async fn a_connection_that_broke_while_it_was_idle_is_passed_over() {
     let good = || Turn::Answer(answer("200 OK", "application/proto", "", b"pong"));
-    // At once, and later.
+    // Closed immediately, and later.
     let server = Scripted::new(vec![vec![good()], vec![good(), Turn::End], vec![good()]]).await;
     let (client, options) = (server.connect(), CallOptions::default());
     for count in 1..=3 {
@@ -396,7 +396,7 @@ async fn a_connection_that_broke_while_it_was_idle_is_passed_over() {
     }
 }
 
-/// A connection whose end is there to be read, and nobody has been woken for it: as where the call comes first.
+/// A connection that is closed without a wake-up, as if the next call came first.
 struct Breakable {
     stream: TcpStream,
     is_broken: Arc<AtomicBool>,
@@ -444,7 +444,7 @@ async fn a_call_that_meets_the_end_of_its_connection_takes_another() {
     let client = Client::new(Protocol::Connect, Http1::new(streams, Http1Options::default()).unwrap());
     let options = CallOptions::default();
     unary(&client, &options).await.unwrap();
-    // It is idle now, and waits for a call.
+    // Now it is idle and waits for a call.
     tokio::time::sleep(Duration::from_millis(50)).await;
     is_broken.store(true, Ordering::SeqCst);
     unary(&client, &options).await.unwrap();
@@ -482,7 +482,7 @@ async fn deadlines_pass() {
     assert!(server.requests()[0].contains("connect-timeout-ms: 200\r\n"));
     assert!(server.is_abandoned().await);
 
-    // Behind the head, and a message.
+    // After the headers and a message.
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: application/connect+proto\r\ntransfer-encoding: chunked\r\n\r\n";
     let begun = format!("{head}6\r\n\0\0\0\0\u{1}a\r\n").into_bytes();
@@ -528,7 +528,7 @@ async fn a_call_that_is_dropped_closes_its_connection() {
     let _ = tokio::time::timeout(Duration::from_secs(5), rest).await.expect("it is closed");
 }
 
-/// Requests that come as fast as they are taken.
+/// A stream of requests that is always ready.
 struct Endless;
 
 impl Stream for Endless {

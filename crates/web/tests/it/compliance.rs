@@ -1,8 +1,7 @@
-//! The calls of gapic-showcase's compliance suite: 12 requests in four groups, each by the calls of its group, 53 in
-//! all. One message by all the ways that a client has for it: as the body, as a field that is the body, by parameters,
-//! and by the path. What the service gets must be what was meant, and what a server answers that answers with what it
-//! is asked. Names and texts are ours; which fields there are, what they have in them and how that is written as JSON
-//! are the suite's.
+//! The calls of gapic-showcase's compliance suite: 12 requests in four groups, each made by all calls of its group, 53
+//! in total. A message is sent in all supported ways: as the body, as a field in the body, as parameters and in the
+//! path. The service must receive the intended message, and an echo server must return it. Names and texts are ours.
+//! Fields, their values and their JSON form are the suite's.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -73,7 +72,7 @@ enum Way {
     Body(&'static str),
     Info,
     Query,
-    /// The first of these templates that the values fit, which are the parts in braces.
+    /// The first template whose variables, the parts in braces, fit the values.
     Path(&'static [&'static str]),
 }
 
@@ -85,11 +84,11 @@ const RESOURCE: Way = Way::Path(&[
 ]);
 const TRAILING: Way = Way::Path(&["/v1/repeat/{info.text=first/*}/{info.child.text=second/**}:trailing"]);
 
-/// With the request as the body, and by parameters.
+/// The request as the body, and as parameters.
 const WHOLE: [Way; 4] = [Way::Body("POST"), Way::Body("PUT"), Way::Body("PATCH"), Way::Query];
 const ALL: [Way; 6] = [WHOLE[0], WHOLE[1], WHOLE[2], Way::Query, SIMPLE, Way::Info];
 
-/// The suite's groups: calls, and the requests that each of them is made with.
+/// The suite's groups: calls, and the requests made by each of them.
 const SUITE: [(&[Way], &[&str]); 4] = [
     (
         &ALL,
@@ -207,7 +206,7 @@ fn the_suite() {
     assert_eq!((calls, requests), (53, 12));
 }
 
-/// What the suite does not have: bytes, messages in messages, the least numbers, and texts of other kinds.
+/// Cases that the suite lacks: bytes, nested messages, least numbers and other kinds of text.
 #[test]
 fn every_value_comes_by_every_way() {
     let router = router(DECLARATIONS);
@@ -261,7 +260,7 @@ fn names_of_json_that_are_no_identifiers() {
 
 #[track_caller]
 fn check(router: &Router, way: Way, text: &str) {
-    // serde_json takes what is a little more than the largest double for infinite.
+    // serde_json parses values slightly above the largest double as infinite.
     let message = text.replace("1.797693134862315708145274237317043567981e+308", "1.7976931348623157e308");
     let message: Value = serde_json::from_str(&message).unwrap();
     let (method, target, body) = asked(way, text, &message);
@@ -279,7 +278,7 @@ fn check(router: &Router, way: Way, text: &str) {
     }
 }
 
-/// All that was meant is there, and nothing else. It is not compared by what reads and writes messages here.
+/// Checks that the intended values are there and nothing else, independently of the code under test.
 #[track_caller]
 fn check_same(meant: &Value, made: &Value, target: &str) {
     let mut made: BTreeMap<String, String> = flattened(made).into_iter().collect();
@@ -287,7 +286,7 @@ fn check_same(meant: &Value, made: &Value, target: &str) {
         let name = path.rsplit('.').next().unwrap();
         match made.remove(&path) {
             Some(value) => assert!(is_same(name, &meant, &value), "{target}: {path} is {value}, not {meant}"),
-            // Of fields that need not be there zero is told, too.
+            // For fields without presence, zero may be absent.
             None => assert!(is_zero(&meant) && !name.starts_with("maybe"), "{target}: {path} is not there"),
         }
     }
@@ -300,7 +299,7 @@ fn is_same(name: &str, meant: &str, value: &str) -> bool {
     match name.trim_start_matches("maybe").to_lowercase().as_str() {
         "double" => number(meant) == number(value),
         "float" => float(meant) == float(value),
-        // Base64 is written in either alphabet.
+        // Base64 may be in either alphabet.
         "bytes" => meant.replace('_', "/") == value,
         _ => meant == value,
     }
@@ -310,7 +309,7 @@ fn is_zero(text: &str) -> bool {
     matches!(text, "" | "0" | "false" | "UNSPECIFIED")
 }
 
-/// The JSON that a server answers which answers with what it is asked.
+/// Returns the JSON response of an echo server.
 fn served(method: &str, target: &str, body: &str) -> Value {
     static SERVICE: LazyLock<WebService> = LazyLock::new(|| {
         let methods = ["t.S/Body", "t.S/Info", "t.S/Query", "t.S/Resource", "t.S/Simple", "t.S/Trailing"];
@@ -327,14 +326,14 @@ fn served(method: &str, target: &str, body: &str) -> Value {
     })
 }
 
-/// Method, path with query, and body of a request.
+/// Returns method, path with query, and body of a request.
 fn asked(way: Way, text: &str, message: &Value) -> (&'static str, String, String) {
     let mut rest = flattened(message);
     match way {
         Way::Body(method) => (method, "/v1/repeat:body".to_owned(), text.to_owned()),
         Way::Info => {
             rest.retain(|(name, _)| !name.starts_with("info."));
-            // As it is written.
+            // The verbatim text.
             let info = text.split_once("\"info\":").unwrap().1.trim_start();
             let mut depth = 0;
             let end = info.find(|character| {
@@ -353,14 +352,14 @@ fn asked(way: Way, text: &str, message: &Value) -> (&'static str, String, String
     }
 }
 
-/// The path of a template, if the values of its variables begin as it says; they are no parameters then.
+/// Returns the path of a template if its variables fit. Their values are then removed from the parameters.
 fn expanded(template: &str, leaves: &mut Vec<(String, String)>) -> Option<String> {
     let (mut path, mut rest, mut names) = (String::new(), template, Vec::new());
     while let Some((front, behind)) = rest.split_once('{') {
         let (variable, behind) = behind.split_once('}')?;
         let (name, pattern) = variable.split_once('=').unwrap_or((variable, "*"));
         let value = leaves.iter().find(|(leaf, _)| leaf == name).map(|(_, value)| value.as_str());
-        // What is not there is zero.
+        // Absent values are zero.
         let value = value.unwrap_or(match name {
             "info.bool" => "false",
             "info.kind" => "UNSPECIFIED",
@@ -369,7 +368,7 @@ fn expanded(template: &str, leaves: &mut Vec<(String, String)>) -> Option<String
         if !format!("{value}/").starts_with(pattern.trim_end_matches('*')) {
             return None;
         }
-        // Single segments have no slash; of the others the slashes stay.
+        // Single segments have no slash; others keep their slashes.
         let kept = if pattern == "*" { "" } else { "/" };
         path += front;
         path += &encoded(value, kept);
@@ -380,7 +379,7 @@ fn expanded(template: &str, leaves: &mut Vec<(String, String)>) -> Option<String
     Some(path + rest)
 }
 
-/// Leaves by their paths, as texts.
+/// Returns the leaves as text, with their paths.
 fn flattened(message: &Value) -> Vec<(String, String)> {
     fn walk(prefix: &str, object: &Map<String, Value>, leaves: &mut Vec<(String, String)>) {
         for (name, value) in object {
@@ -405,7 +404,7 @@ fn query(leaves: &[(String, String)]) -> String {
     query
 }
 
-/// With all but letters, digits and `-_.~` encoded, as the specification asks of clients; and but for `kept`.
+/// Encodes all characters except letters, digits, `-_.~` and `kept`, as the specification requires of clients.
 fn encoded(text: &str, kept: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {

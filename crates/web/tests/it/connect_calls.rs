@@ -1,4 +1,4 @@
-//! Connect, from requests to answers.
+//! Connect calls from request to response.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -63,7 +63,7 @@ async fn failures_say_all_there_is() {
     let expected = "{\"code\":\"aborted\",\"message\":\"ganz: ü\",\
                     \"details\":[{\"type\":\"echo.Order\",\"value\":\"CgN3aHk\",\"debug\":{\"text\":\"why\"}}]}";
     assert_eq!(answer.text(), expected);
-    // A handler's panic is nobody else's.
+    // A handler's panic does not affect others.
     let answer = post("One", JSON, Bytes::from_static(br#"{"text":"panic"}"#)).await;
     assert_eq!(
         (answer.status, answer.text()),
@@ -118,7 +118,7 @@ async fn gets_are_for_methods_without_side_effects() {
     assert_eq!(answer.status, 400);
 }
 
-/// A head that was sent before costs a client some bytes: what it decompresses to has a bound of its own.
+/// A repeated header costs a client a few bytes, so its decompressed size has its own limit.
 #[tokio::test]
 async fn gets_become_no_large_messages() {
     let check = async |len: usize, expected: u16| {
@@ -187,7 +187,7 @@ async fn streams_of_messagepack() {
     check("Fold", &a_and_b, &[message("ab", 2)], "{}").await;
     check("Many", &[message("a", 2)], &[message("a", 2), message("a", 1)], "{}").await;
     check("Chat", &a_and_b, &a_and_b, "{}").await;
-    // Errors stay JSON.
+    // Errors remain JSON.
     let why = "the request is no echo.Order: at byte 7: count: `a` is not a whole number";
     let end = format!(r#"{{"error":{{"code":"invalid_argument","message":"{why}"}}}}"#);
     let broken = b"\x81\xa5count\xa1a".to_vec();
@@ -218,7 +218,7 @@ async fn streams_end_with_their_failures() {
     check("Chat", bad, &format!(r#"0 {{"text":"a"}} | 2 {place}"#)).await;
     let cut = r#"{"error":{"code":"internal","message":"the stream ended inside a message, 3 bytes after its start"}}"#;
     check("Chat", vec![0, 0, 0], &format!("2 {cut}")).await;
-    // What can't be written ends the call, and its handler.
+    // An unprintable message ends the call and its handler.
     let answer = post("Chat", STREAM, envelope(0, br#"{"text":"broken"}"#)).await;
     assert!(
         envelopes(&answer.body)
@@ -259,7 +259,7 @@ async fn deadlines() {
     };
     let (status, body) = late("One", JSON, Bytes::from_static(br#"{"text":"sleep "}"#).into()).await;
     assert_eq!((status, body.contains("deadline_exceeded")), (504, true), "{body}");
-    // Its request does not come to an end.
+    // The request never ends.
     let (status, body) = late("One", JSON, pieces([Some(b"{".to_vec())])).await;
     assert_eq!((status, body.contains("the request was not complete")), (504, true), "{body}");
     let (status, body) = late("Chat", STREAM, pieces([])).await;
@@ -285,7 +285,7 @@ async fn sizes_are_bounded() {
     check("One", JSON, Bytes::from(long.clone()).into(), too_large).await;
     check("One", JSON, pieces([Some(long.clone().into_bytes())]), too_large).await;
     check("Chat", STREAM, Bytes::from(envelope(0, long.as_bytes())).into(), too_large).await;
-    // The prefix is enough to know.
+    // The prefix suffices to detect it.
     check("Chat", STREAM, pieces([Some(vec![0, 0, 0, 0, 51])]), too_large).await;
     let mut bomb = GzEncoder::new(Vec::new(), Compression::best());
     bomb.write_all(format!("{{{}}}", " ".repeat(39)).as_bytes()).unwrap();
@@ -293,7 +293,7 @@ async fn sizes_are_bounded() {
     check("One", &format!("{JSON}\ncontent-encoding: gzip"), bomb.into(), "resource_exhausted").await;
     assert_eq!(told.begun.load(Ordering::SeqCst), 2);
     check("One", JSON, Bytes::from_static(br#"{"text":"size 90"}"#).into(), "resource_exhausted").await;
-    // As wire bytes it would be small enough.
+    // It would fit in wire format.
     check("One", JSON, Bytes::from_static(br#"{"text":"size 50"}"#).into(), "longer than 60 bytes").await;
 }
 
@@ -318,7 +318,7 @@ async fn compression_both_ways() {
     let answer = ask(&service, request(head, envelope(1, &gzip))).await;
     let head = "200 connect-content-encoding: gzip, content-type: application/connect+json";
     assert_eq!((answer.head().as_str(), answer.body[0]), (head, 1));
-    // Nothing is compressed unless the server was asked to.
+    // Responses are compressed only if the server is configured to do so.
     let answer = post(
         "One",
         &format!("{JSON}\naccept-encoding: gzip"),

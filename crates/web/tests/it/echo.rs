@@ -1,4 +1,4 @@
-//! A service of four methods, written by hand on the engine, and requests to it by every way.
+//! A service of four methods, implemented directly on the engine, and requests to it in all protocols.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -44,14 +44,14 @@ pub(crate) fn descriptors() -> &'static [u8] {
     &DESCRIPTORS
 }
 
-/// What the handlers have been through.
+/// Counters of the handlers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
     pub(crate) dropped: Arc<AtomicUsize>,
     pub(crate) begun: Arc<AtomicUsize>,
 }
 
-/// Counts itself when it is dropped.
+/// Counts its drop.
 struct CountDrop(Told);
 
 impl Drop for CountDrop {
@@ -72,7 +72,7 @@ impl Encode for Wire {
     }
 }
 
-/// An order in wire bytes: a text, and a count if it is not 0.
+/// Returns an order in wire format: a text, and a count unless it is 0.
 pub(crate) fn order(text: &str, count: u8) -> Vec<u8> {
     let json = format!("{{\"text\":{},\"count\":{count}}}", serde_json::Value::from(text));
     let schema = Schema::from_descriptor_set(descriptors()).unwrap();
@@ -94,7 +94,7 @@ fn read(schema: &Schema, wire: &[u8]) -> (String, usize) {
     (text, count)
 }
 
-/// A failure with all that one can have.
+/// Returns a failure with all parts.
 pub(crate) fn failure() -> Status {
     let detail = [&b"\x0a\x1etype.googleapis.com/echo.Order"[..], b"\x12\x05\x0a\x03why"].concat();
     let mut details = vec![0x08, 10, 0x1a, detail.len() as u8];
@@ -115,7 +115,7 @@ struct Output {
     trailers: HeaderMap,
 }
 
-/// Does what the text of an order says, and answers with an order.
+/// Follows the text of an order and responds with an order.
 async fn obey(told: Told, schema: Schema, head: RequestHead, wire: Vec<u8>) -> Result<Output, Status> {
     told.begun.fetch_add(1, Ordering::SeqCst);
     let (text, _) = read(&schema, &wire);
@@ -177,7 +177,7 @@ enum Kind {
 
 struct Streaming(Told, Schema, Kind);
 
-/// The next message of a stream.
+/// Returns the next message of a stream.
 pub(crate) async fn next(requests: &mut Incoming) -> Result<Option<Vec<u8>>, Status> {
     let Some(prefix) = poll_fn(|cx| requests.poll_prefix(cx)).await.transpose()? else { return Ok(None) };
     Ok(Some(requests.take(prefix)?.as_bytes().to_vec()))
@@ -232,7 +232,7 @@ impl StreamingHandler for Streaming {
     }
 }
 
-/// So many of the same, numbered down to 1; a text that begins with `late` ends with a failure.
+/// `left` messages with the same text, numbered down to 1. A text that starts with `late` ends with a failure.
 struct Many {
     left: usize,
     text: String,
@@ -309,7 +309,7 @@ impl std::fmt::Debug for Methods {
     }
 }
 
-/// Calls of the service, and what its handlers go through.
+/// Returns the calls of the service and the counters of its handlers.
 pub(crate) fn calls(options: &ServiceOptions) -> (LocalCalls, Told) {
     let (told, schema) = (Told::default(), Schema::from_descriptor_set(descriptors()).unwrap());
     let mut methods = BTreeMap::new();
@@ -326,7 +326,7 @@ pub(crate) fn calls(options: &ServiceOptions) -> (LocalCalls, Told) {
     (LocalCalls::new(&ServerConfig::default(), Arc::new(Methods(methods))), told)
 }
 
-/// The service with all protocols.
+/// Returns the service with all protocols.
 pub(crate) fn service() -> WebService {
     serve(Web::new().descriptors(descriptors()), &ServiceOptions::default()).0
 }
@@ -336,7 +336,7 @@ pub(crate) fn serve(web: Web, options: &ServiceOptions) -> (WebService, Told) {
     (web.into_service(calls).unwrap(), told)
 }
 
-/// A request: a line with method and path, and lines with headers; over HTTP/1.1 if the line says so.
+/// Builds a request from a line with method and path, and lines with headers. It is HTTP/1.1 if the first line says so.
 pub(crate) fn request(head: &str, body: impl Into<Body>) -> Request<Body> {
     let mut lines = head.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut first = lines.next().unwrap().split(' ');
@@ -350,7 +350,7 @@ pub(crate) fn request(head: &str, body: impl Into<Body>) -> Request<Body> {
     request.body(body.into()).unwrap()
 }
 
-/// A body whose pieces come one by one; it never ends without `None` behind them.
+/// A body that yields these pieces. It ends only after a `None`.
 pub(crate) fn pieces(pieces: impl IntoIterator<Item = Option<Vec<u8>>>) -> Body {
     Body::new(Pieces(pieces.into_iter().collect::<Vec<_>>().into_iter()))
 }
@@ -373,7 +373,7 @@ impl http_body::Body for Pieces {
     }
 }
 
-/// An answer, whole.
+/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) status: u16,
@@ -387,7 +387,7 @@ impl Answered {
         str::from_utf8(&self.body).unwrap()
     }
 
-    /// Status and headers, but for those that every answer has.
+    /// Returns status and headers, except headers that all responses have.
     pub(crate) fn head(&self) -> String {
         format!("{} {}", self.status, told(&self.headers))
     }
@@ -419,7 +419,7 @@ pub(crate) async fn whole(answer: Response<Body>) -> Answered {
     answered
 }
 
-/// The next piece of a body, if there is one now.
+/// Returns the next piece of a body if it is ready.
 pub(crate) fn piece_now(body: &mut Body) -> Option<Bytes> {
     let mut cx = Context::from_waker(std::task::Waker::noop());
     match Pin::new(body).poll_frame(&mut cx) {
@@ -432,7 +432,7 @@ pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(10), future).await.expect("it takes too long")
 }
 
-/// An envelope.
+/// Returns an envelope.
 pub(crate) fn envelope(flags: u8, payload: &[u8]) -> Vec<u8> {
     let mut out = vec![flags];
     out.extend((payload.len() as u32).to_be_bytes());
@@ -440,7 +440,7 @@ pub(crate) fn envelope(flags: u8, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Envelopes in words: `0 payload | 2 payload`.
+/// Returns envelopes as text: `0 payload | 2 payload`.
 pub(crate) fn envelopes(mut body: &[u8]) -> String {
     let mut words = String::new();
     while let [flags, a, b, c, d, rest @ ..] = body {

@@ -31,10 +31,10 @@ fn codes_and_their_status_of_http() {
     }
 }
 
-/// The JSON of a status whose details are these, each a type URL and its bytes.
+/// Returns the JSON of a status with these details, each a type URL and its bytes.
 fn json_of(code: Code, message: &str, details: &[(&str, &[u8])]) -> String {
     let schema = schema("message Why { string main_reason = 1; repeated int32 at = 2; } message Nothing {}");
-    // As small as they are, each length is a byte.
+    // Lengths are small enough for a single byte.
     let record = |tag: u8, value: &[u8]| [&[tag, value.len() as u8], value].concat();
     let anys = details.iter().map(|(type_url, value)| {
         record(0x1a, &[record(0x0a, type_url.as_bytes()), record(0x12, value)].concat())
@@ -69,7 +69,7 @@ fn a_status_is_code_message_and_details() {
         &[("a/google.protobuf.Duration", b"\x08\x05"), ("a/t.Nothing", b"")],
         r#"{"@type":"a/google.protobuf.Duration","value":"5s"},{"@type":"a/t.Nothing"}"#,
     );
-    // Types that nobody knows, and bytes that are no message of theirs.
+    // Unknown types, and malformed messages of known types.
     check(&[("a/t.Gone", b"\xff\0")], r#"{"@type":"a/t.Gone","value":"/wA="}"#);
     check(&[("t.Why", b"")], r#"{"@type":"t.Why","value":""}"#);
     check(&[("a/t.Why", b"\x0a\x09")], r#"{"@type":"a/t.Why","value":"Cgk="}"#);

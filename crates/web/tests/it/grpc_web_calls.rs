@@ -1,4 +1,4 @@
-//! gRPC-Web, and gRPC with messages that are no wire bytes, from requests to answers.
+//! gRPC-Web calls, and gRPC calls with other codecs, from request to response.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,7 +18,7 @@ async fn post(method: &str, headers: &str, body: impl Into<Body>) -> Answered {
     ask(&service(), request(&format!("POST /echo.Echo/{method}\n{headers}"), body)).await
 }
 
-/// With the feature `zstd` there is one more.
+/// The feature `zstd` adds an encoding.
 fn accepts() -> String {
     format!("grpc-accept-encoding: {}", EncodingSet::ALL.value())
 }
@@ -152,7 +152,7 @@ async fn grpc_with_other_codecs_has_trailers() {
     let answer = post("One", "content-type: application/grpc+msgpack", envelope(0, packed)).await;
     assert_eq!(answer.headers["content-type"], "application/grpc+msgpack");
     assert_eq!(answer.body, envelope(0, packed));
-    // A failure is in the head.
+    // A failure is in the headers.
     let answer = post("One", GRPC, envelope(0, br#"{"text":"fail"}"#)).await;
     let expected = format!(
         "200 content-type: application/grpc+json, {}, grpc-message: ganz: %C3%BC, \

@@ -1,4 +1,4 @@
-//! A service with annotations, written by hand on the engine, and requests to it.
+//! An annotated service, implemented directly on the engine, and requests to it.
 
 use std::fmt::{self, Write as _};
 use std::future::poll_fn;
@@ -89,12 +89,12 @@ static DESCRIPTORS: LazyLock<Vec<u8>> = LazyLock::new(|| {
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::from_descriptor_set(&DESCRIPTORS).unwrap());
 
-/// A message of the schema, without its package's name.
+/// Returns a message type by its name without the package.
 fn message_type(name: &str) -> MessageType<'static> {
     SCHEMA.message(name).unwrap_or_else(|| SCHEMA.message(&format!("library.{name}")).unwrap())
 }
 
-/// The wire bytes of JSON.
+/// Converts JSON to wire bytes.
 fn wire(name: &str, json: &Value) -> Vec<u8> {
     protojson::to_wire(message_type(name), json.to_string().as_bytes()).unwrap()
 }
@@ -103,7 +103,7 @@ fn value(name: &str, wire: &[u8]) -> Value {
     serde_json::from_str(&protojson::from_wire(message_type(name), wire).unwrap()).unwrap()
 }
 
-/// A failure with all that one can have.
+/// Returns a failure with all parts.
 pub(crate) fn failure() -> Status {
     let why = wire("Why", &json!({ "mainReason": "gone" }));
     let record = |tag: u8, value: &[u8]| [&[tag, value.len() as u8], value].concat();
@@ -118,11 +118,11 @@ pub(crate) fn failure() -> Status {
     })
 }
 
-/// Its JSON.
+/// JSON of [`failure`].
 pub(crate) const FAILURE: &str =
     r#"{"code":5,"message":"no such book","details":[{"@type":"a/library.Why","mainReason":"gone"}]}"#;
 
-/// Counts itself when it is dropped.
+/// Counts its drop.
 struct CountDrop(Arc<AtomicUsize>);
 
 impl Drop for CountDrop {
@@ -149,7 +149,7 @@ struct Output {
     trailers: HeaderMap,
 }
 
-/// Does what the text of an order says, and answers with the order.
+/// Follows the text of an order and responds with the order.
 async fn obey(head: RequestHead, order: Value, dropped: Arc<AtomicUsize>) -> Result<Output, Status> {
     let mut output = Output { metadata: HeaderMap::new(), message: order, trailers: HeaderMap::new() };
     let text = output.message["text"].as_str().unwrap_or_default().to_owned();
@@ -195,7 +195,7 @@ impl UnaryHandler for One {
         Ok(Box::pin(async move {
             let mut obeyed = obeyed.await?;
             if output == BODY {
-                // What was put comes back, with the name in it.
+                // Returns the received data, preceded by the name.
                 let (raw, name) = (obeyed.message["raw"].clone(), obeyed.message["name"].clone());
                 let data = STANDARD.decode(raw["data"].as_str().unwrap_or_default()).unwrap();
                 let data = [name.as_str().unwrap().as_bytes(), b":", &data].concat();
@@ -215,7 +215,7 @@ impl UnaryHandler for One {
 
 const BODY: &str = "google.api.HttpBody";
 
-/// Requests, as they come.
+/// A stream of requests.
 struct Orders(Incoming, &'static str);
 
 impl Orders {
@@ -227,7 +227,7 @@ impl Orders {
 
 pub(crate) type Sent = Result<Wire, Status>;
 
-/// What a task sends.
+/// Messages sent by a task.
 pub(crate) struct Answers(pub(crate) mpsc::Receiver<Sent>);
 
 impl Stream for Answers {
@@ -242,8 +242,8 @@ impl Source for Answers {
     type Message = Wire;
 }
 
-/// `count` answers, and then what the text of the order says: `late` fails, `hang` does not end. `slow` is a second
-/// between them, `broken` a message that is none at the end.
+/// Sends `count` messages and then follows the text of the order: `late` fails, `hang` never ends, `broken` sends an
+/// invalid message. `slow` waits 2 s before each message.
 async fn many(order: Value, answer: &'static str, to: mpsc::Sender<Sent>, dropped: Arc<AtomicUsize>) {
     let text = order["text"].as_str().unwrap_or_default().to_owned();
     for number in 1..=order["count"].as_i64().unwrap_or_default() {
@@ -268,7 +268,7 @@ async fn many(order: Value, answer: &'static str, to: mpsc::Sender<Sent>, droppe
     dropped.fetch_add(usize::from(to.is_closed()), Ordering::SeqCst);
 }
 
-/// Each request comes back; one whose text is `fail` ends the call.
+/// Echoes each request; one with the text `fail` ends the call.
 async fn chat(mut orders: Orders, to: mpsc::Sender<Sent>, dropped: Arc<AtomicUsize>) {
     loop {
         let sent = match orders.next().await {
@@ -330,7 +330,7 @@ impl StreamingHandler for Streaming {
     }
 }
 
-/// All requests as the words of one answer.
+/// Returns all requests as the words of one response.
 async fn folded(mut orders: Orders, head: RequestHead, dropped: Arc<AtomicUsize>) -> Result<Value, Status> {
     let mut words = Vec::new();
     while let Some(order) = orders.next().await? {
@@ -359,7 +359,7 @@ impl Router for Methods {
     }
 }
 
-/// The service, and how many handlers were dropped before their end.
+/// The service, and the number of handlers dropped before their end.
 pub(crate) struct Library {
     pub(crate) service: WebService,
     pub(crate) dropped: Arc<AtomicUsize>,
@@ -387,7 +387,7 @@ impl Library {
         Library { service, dropped }
     }
 
-    /// The answer to a request: its status, the headers that are asked for, and its body, a line each.
+    /// Returns the status, the named headers and the body of the response, one per line.
     pub(crate) async fn told(&self, request: Request<Body>, names: &[&str]) -> String {
         let (mut answer, body) = self.answer(request).await;
         let mut told = answer.status().as_u16().to_string();
@@ -400,7 +400,7 @@ impl Library {
         told
     }
 
-    /// The answer, and what its body is, trailers included, or how it was cut off.
+    /// Returns the response and its body as text, with trailers or the reason of a truncation.
     pub(crate) async fn answer(&self, request: Request<Body>) -> (Response<()>, String) {
         let (head, mut body) = self.service.call(request).await.into_parts();
         let mut told = String::new();
@@ -415,12 +415,12 @@ impl Library {
     }
 }
 
-/// A service whose methods, all with one message each way, answer with what they are asked.
+/// Returns an echo service; all its methods are unary.
 pub(crate) fn echo(descriptors: Vec<u8>, methods: &[&str]) -> WebService {
     echo_with(Web::new(), descriptors, methods).unwrap()
 }
 
-/// The same, as `web` has it.
+/// Like [`echo`], with the configuration `web`.
 pub(crate) fn echo_with(web: Web, descriptors: Vec<u8>, methods: &[&str]) -> Result<WebService, WebError> {
     let methods = methods
         .iter()
@@ -447,7 +447,7 @@ impl UnaryHandler for Echo {
     }
 }
 
-/// What comes next of a body: text, `<name: value>` for trailers, or `<cut off: why>`.
+/// Returns the next part of a body: text, `<name: value>` for trailers, or `<cut off: why>`.
 pub(crate) async fn next_frame(body: &mut Body) -> Option<String> {
     let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await?;
     Some(match frame.map(http_body::Frame::into_data) {
@@ -461,7 +461,7 @@ pub(crate) async fn next_frame(body: &mut Body) -> Option<String> {
     })
 }
 
-/// A request: `METHOD target`, and lines with headers. JSON has its content type, if there is no other.
+/// Builds a request from `METHOD target` and lines with headers. JSON is the default content type.
 pub(crate) fn request(head: &str, body: &str) -> Request<Body> {
     request_with(head, Body::whole(body.to_owned()))
 }
@@ -483,7 +483,7 @@ pub(crate) fn request_with(head: &str, body: Body) -> Request<Body> {
     request.body(body).unwrap()
 }
 
-/// A body whose pieces a test sends; dropping the sender ends it.
+/// Returns a body and its sender; dropping the sender ends the body.
 pub(crate) fn sent() -> (mpsc::UnboundedSender<Result<Bytes, Status>>, Body) {
     let (sender, receiver) = mpsc::unbounded_channel();
     (sender, Body::new(Sending(receiver)))

@@ -1,4 +1,4 @@
-//! Transcoding from requests to wire bytes and back, and the service of all protocols: one binary for all modules.
+//! Tests of transcoding and of the service with all protocols, in one binary.
 
 mod browser;
 mod client;

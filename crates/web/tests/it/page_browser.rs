@@ -1,5 +1,4 @@
-//! The page in a browser: a script goes through it and calls methods of all four types. What answers is the service
-//! that has the page.
+//! The docs page in a browser: a script calls methods of all four types, which the service with the page handles.
 
 use std::collections::HashMap;
 use std::process::Command;
@@ -70,7 +69,7 @@ async fn check(name: &str, width: u32, is_dark: bool) {
     let (lost, why) = (fact("LockBook error"), "there is nothing at /library.v1.Library/LockBook");
     assert!(lost.contains("HTTP 404: ") && lost.contains(why), "{lost}");
 
-    // What was stopped, and what was late, has ended at the server.
+    // The stopped and the late call have ended at the server.
     for _ in 0..500 {
         if site.released() == 2 {
             break;
@@ -79,7 +78,7 @@ async fn check(name: &str, width: u32, is_dark: bool) {
     }
     assert_eq!(site.released(), 2);
 
-    // A validator looks at this document in a step of `cargo xtask test`.
+    // A step of `cargo xtask test` validates this document.
     is_golden(&serde_json::from_str(fact("openapi")).unwrap());
     check_commands(&facts, port, &site);
 }
@@ -108,7 +107,7 @@ fn check_commands(facts: &HashMap<String, String>, port: u16, site: &Site) {
         )
     );
     assert!(facts["ImportBooks grpcurl"].contains("-d '{\"title\":\"One\"}\n{\"title\":\"Zwei ü\"}'"));
-    // What is piped into curl is what the page has sent.
+    // The input piped into curl is what the page has sent.
     let (printf, curl) = facts["ImportBooks curl"].split_once(" |\n").unwrap();
     assert!(curl.contains("--data-binary @-") && curl.contains("application/connect+json"), "{curl}");
     let printed = Command::new("sh").args(["-c", printf]).output().unwrap();

@@ -1,4 +1,4 @@
-//! The library of `tests/proto`, as far as a script in its page calls it, and the port that has both.
+//! The library of `tests/proto`, as far as the script in its page calls it, on a port with the page.
 
 use std::collections::HashMap;
 use std::future::{Ready, pending, ready};
@@ -28,7 +28,7 @@ use crate::echo::{next, whole};
 use crate::library::{Answers, Methods, Sent, Wire};
 use crate::openapi::descriptors;
 
-/// A library with its page, on a port of its own.
+/// A library with its page, on its own port.
 pub(crate) struct Site {
     service: WebService,
     told: Told,
@@ -36,17 +36,17 @@ pub(crate) struct Site {
     bodies: Mutex<HashMap<String, Vec<u8>>>,
 }
 
-/// What the handlers share.
+/// State shared by the handlers.
 struct State {
     schema: Schema,
-    /// How often somebody has seen a first message.
+    /// Number of first messages that were seen.
     seen: watch::Sender<u32>,
-    /// Calls that were to be held, and have ended.
+    /// Number of held calls that have ended.
     released: AtomicUsize,
 }
 
 impl Site {
-    /// Serves it, with `probe` behind the page's own script; the port, and what the probe tells.
+    /// Serves it with `probe` added to the page's script. Returns the port and the results of the probe.
     pub(crate) async fn start(probe: &'static str) -> (Arc<Site>, u16, mpsc::UnboundedReceiver<String>) {
         let set = descriptors();
         let schema = Schema::from_descriptor_set(&set).unwrap();
@@ -72,12 +72,12 @@ impl Site {
         (site, port, facts)
     }
 
-    /// What was sent to a path.
+    /// Returns the body sent to a path.
     pub(crate) fn body(&self, path: &str) -> Vec<u8> {
         self.bodies.lock().unwrap()[path].clone()
     }
 
-    /// Calls that were to be held, and have ended.
+    /// Returns the number of held calls that have ended.
     pub(crate) fn released(&self) -> usize {
         self.state.released.load(Ordering::SeqCst)
     }
@@ -106,7 +106,7 @@ impl Site {
     }
 }
 
-/// A body that is noted as it is read.
+/// A body that records what is read.
 struct Recorded {
     body: Body,
     site: Arc<Site>,
@@ -135,7 +135,7 @@ impl http_body::Body for Recorded {
     }
 }
 
-/// All methods that the script calls but one: `LockBook` is described, and not there.
+/// Returns all methods that the script calls except `LockBook`, which has a descriptor only.
 fn calls(state: &Arc<State>) -> LocalCalls {
     let method = |name: &str, handler: Handler| {
         let name = format!("library.v1.Library/{name}");
@@ -164,7 +164,7 @@ impl State {
     }
 }
 
-/// A book that says who has asked for it, and looks like what it is not.
+/// Returns a book that names its reader and has misleading contents.
 struct GetBook(Arc<State>);
 
 impl UnaryHandler for GetBook {
@@ -238,7 +238,7 @@ impl StreamingHandler for Streaming {
     }
 }
 
-/// Each question comes back, and then it is enough.
+/// Echoes each question, then fails.
 async fn ask(state: Arc<State>, questions: Vec<Value>, to: mpsc::Sender<Sent>) {
     for question in questions {
         let _ = to.send(Ok(state.wire("Answer", &question))).await;
@@ -252,7 +252,7 @@ async fn ask(state: Arc<State>, questions: Vec<Value>, to: mpsc::Sender<Sent>) {
     let _ = to.send(Err(Status::from(enough))).await;
 }
 
-/// The second event comes when the first has been seen; of a call that is held it never does.
+/// Sends the second event once the first was seen; a held call never gets it.
 async fn watch_books(state: Arc<State>, is_held: bool, to: mpsc::Sender<Sent>) {
     let mut seen = state.seen.subscribe();
     let event = |title: &str| Ok(state.wire("BookEvent", &json!({ "book": { "title": title } })));

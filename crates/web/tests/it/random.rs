@@ -1,4 +1,4 @@
-//! Nothing panics, whatever is sent or written.
+//! Random input never causes a panic.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use thalweg_web::transcoding::{Content, Found, RequestOptions, Segment, Template
 use crate::declared::service;
 use crate::support::router;
 
-/// xorshift64*: the same numbers for the same seed.
+/// xorshift64*: deterministic for a seed.
 struct Random(u64);
 
 impl Random {
@@ -44,7 +44,7 @@ fn templates() {
             Ok(template) => {
                 parsed += 1;
                 assert_eq!(template.to_string(), text);
-                // Its shape is one of its own, with the same segments.
+                // Its shape is a template with the same segments.
                 let shape: Template = template.shape().parse().unwrap();
                 assert_eq!((shape.segments(), shape.verb()), (template.segments(), template.verb()));
                 assert!(
@@ -60,7 +60,7 @@ fn templates() {
     assert!(parsed > 1000, "{parsed}");
 }
 
-/// What a path matches, found without a tree: whether each of `templates` takes it, and the best of them.
+/// Returns the best of the templates that match a path, without a tree.
 fn best<'t>(templates: &'t [Template], path: &str) -> Option<&'t Template> {
     let inside = path.strip_prefix('/')?;
     let segments = |text: &str| -> Vec<String> {
@@ -80,8 +80,8 @@ fn best<'t>(templates: &'t [Template], path: &str) -> Option<&'t Template> {
     None
 }
 
-/// If the segments are matched: for each up to `**` 0 for a literal and 1 for `*`, then for `**` 2 and how few literals
-/// come behind it. Less is better.
+/// Returns the rank of a match, less is better: up to `**`, 0 per literal and 1 per `*`; for `**`, 2 and a number that
+/// decreases with the literals after it.
 fn rank(segments: &[Segment], path: &[String]) -> Option<Vec<usize>> {
     let one = |segment: &Segment, text: &String| match segment {
         Segment::Literal(literal) => (**literal == **text).then_some(0),
@@ -234,7 +234,7 @@ fn requests_and_answers() {
         match result {
             Ok(()) => {
                 built += 1;
-                // It is a message of the type, and one that can be answered with.
+                // The wire bytes are a valid message and can be a response.
                 let message_type = router.rules().input(route.binding());
                 thalweg_protobuf::Message::decode(message_type, wire.clone()).unwrap();
                 let print = PrintOptions { allow_partial: true, ..PrintOptions::default() };

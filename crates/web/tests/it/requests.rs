@@ -53,7 +53,7 @@ const RULES: [&str; 12] = [
     "patch: \"/whole/{int32}\" body: \"*\"",
 ];
 
-/// No value, and objects and arrays that end too early, in the wrong way or in the middle of something.
+/// Invalid JSON: no value, or objects and arrays that end too early or in a wrong way.
 pub(crate) const NO_JSON: [&str; 9] = [
     "Wrong",
     r#"{"text")"#,
@@ -75,7 +75,7 @@ fn check(request: &str, expected: &str) {
     check_with(&RequestOptions::default(), request, expected);
 }
 
-/// `METHOD target body`, and the JSON of the message or the error.
+/// Checks the JSON of the message, or the error, for a request `METHOD target body`.
 #[track_caller]
 fn check_with(options: &RequestOptions, request: &str, expected: &str) {
     let mut parts = request.splitn(3, ' ');
@@ -288,7 +288,7 @@ fn variables_of_paths() {
         "GET /path/2/true/1/YQ/a/%zz",
         "path: inner.inner.text: a % without two hexadecimal digits behind it",
     );
-    // The query has what the path leaves.
+    // The query has the fields that the path leaves.
     check(
         "GET /path/2/true/1/YQ/a?inner.inner.left=x&inner.text=y",
         concat!(
@@ -339,7 +339,7 @@ fn a_body_is_the_message_or_a_field() {
 #[test]
 fn the_path_goes_before_the_body() {
     check("PATCH /whole/5 {\"int32\": 7, \"text\": \"a\"}", r#"{"int32":5,"text":"a"}"#);
-    // Also if it says zero.
+    // Even if the path has zero.
     check("PATCH /whole/0 {\"int32\": 7}", "{}");
     check(
         "PATCH /inner/a {\"text\": \"b\", \"numbers\": [1]}",
@@ -364,7 +364,7 @@ fn bad_json_is_told_with_line_column_and_path() {
     );
     check("POST /all {} {}", "body: line 1, column 4: expected the end of the text, found '{'");
     check("POST /all {\"nothing\": 1}", "body: line 1, column 2: t.All has no field `nothing`");
-    // Where it begins: its end may be anywhere.
+    // The error is at its start, since its end could be anywhere.
     check("PUT /text \"a", "body: line 1, column 1: text: the string has no end");
     check(
         "POST /all {\n \"text\": \"a, \"int32\": 1}",
@@ -377,8 +377,8 @@ fn bad_json_is_told_with_line_column_and_path() {
     );
 }
 
-/// The JSON of the message that `post: TEMPLATE body: "*"` makes of a body, or the error. A message has messages of its
-/// own kind, so that variables are at any depth.
+/// Returns the JSON of the message, or the error, for `post: TEMPLATE body: "*"`. The message type is recursive, so
+/// that variables can be at any depth.
 fn woven(template: &str, path: &str, body: &str) -> String {
     let messages = "message Node {
         string u = 1; string v = 2; string w = 3; int32 int32 = 4; uint32 uint32 = 5; int64 int64 = 6;
@@ -394,7 +394,7 @@ fn woven(template: &str, path: &str, body: &str) -> String {
 fn what_the_path_has_is_woven_into_the_body_at_any_depth() {
     let check =
         |template, path, body, expected| assert_eq!(woven(template, path, body), expected, "{template}");
-    // Nothing of the path.
+    // No variables.
     check(
         "/n",
         "/n",
@@ -420,14 +420,14 @@ fn what_the_path_has_is_woven_into_the_body_at_any_depth() {
         r#"{"a":{"b":{"v":"d"},"w":"e","c":{}},"b":{"u":"f","a":{"w":"g"}}}"#,
         r#"{"a":{"w":"e","b":{"u":"a","v":"d"},"c":{"v":"b"}},"b":{"u":"f","a":{"u":"c","w":"g"}}}"#,
     );
-    // A part of the message that the body does not have.
+    // Part of the message is not in the body.
     check(
         "/{a.b.u}",
         "/a",
         r#"{"u":"b","c":{"v":"c","a":{"w":"d"}}}"#,
         r#"{"u":"b","a":{"b":{"u":"a"}},"c":{"v":"c","a":{"w":"d"}}}"#,
     );
-    // Some of each.
+    // A mixture.
     check(
         "/{u}/{a.b.v}/{a.w}",
         "/a/b/c",
@@ -440,7 +440,7 @@ fn what_the_path_has_is_woven_into_the_body_at_any_depth() {
         r#"{"a":{"u":"e"},"b":{"v":"f"}}"#,
         r#"{"u":"a","a":{"u":"e","v":"b"},"b":{"v":"f","w":"c"},"c":{"a":{"u":"d"}}}"#,
     );
-    // What is in a list is nobody else.
+    // Messages in a list are not affected.
     check(
         "/{a.u}",
         "/a",
@@ -460,14 +460,14 @@ fn a_value_in_path_and_body_is_that_of_the_path() {
         r#""bool":true,"bytes":"Yg==","b":{"bool":true}}}"#
     );
     assert_eq!(woven(template, path, "{}"), expected);
-    // Whether they are the same or not.
+    // Whether the values are equal or not.
     assert_eq!(woven(template, path, expected), expected);
     let other = concat!(
         r#"{"a":{"u":"b","int32":-3,"uint32":3,"int64":"-3","uint64":"3","float":1.25,"double":1.0001,"#,
         r#""bool":false,"bytes":"Yw==","b":{"bool":false}}}"#
     );
     assert_eq!(woven(template, path, other), expected);
-    // What is none is told, whatever the body has.
+    // Invalid values are reported, whatever the body has.
     for (field, value, problem) in [
         ("bool", "true1", "`true1` is neither true nor false"),
         ("int32", "abc", "`abc` is not a number"),
@@ -570,8 +570,8 @@ fn groups_and_required_fields_of_proto2() {
     check("{}", "body: line 1, column 3: the required field `name` is missing");
 }
 
-/// The mask of a body of a recursive type repeats the names of all messages around each field: without a bound that is
-/// hundreds of times the body. Building stops a small way into the body.
+/// The mask of a recursive body repeats the names of all messages around each field. Without a limit it would be
+/// hundreds of times the size of the body. Building stops early in the body.
 #[test]
 fn masks_stop_at_the_bound_of_the_message() {
     let messages = "message Node { Node a = 1; Node b = 2; }
@@ -593,7 +593,7 @@ fn masks_stop_at_the_bound_of_the_message() {
     assert_eq!(thalweg_engine::Status::from(error).code(), thalweg_engine::Code::ResourceExhausted);
 }
 
-/// A chain of `depth` nodes, and a full tree of `height` at its end.
+/// Returns a chain of `depth` nodes that ends in a full tree of `height`.
 fn recursive(depth: usize, height: usize) -> String {
     let tree = (0..height).fold("{}".to_owned(), |tree, _| format!("{{\"a\":{tree},\"b\":{tree}}}"));
     "{\"a\":".repeat(depth) + &tree + &"}".repeat(depth)

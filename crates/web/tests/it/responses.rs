@@ -17,7 +17,7 @@ const MESSAGES: &str = r#"
         repeated string texts = 14 [json_name = "a\"}:{b"]; int32 short = 15;
     }"#;
 
-/// The answer of a method whose `response_body` is `field` and whose message has this JSON.
+/// Returns the response body of a method with the `response_body` `field`, for a message with this JSON.
 #[track_caller]
 fn answer(field: &str, message: &str, options: &PrintOptions) -> String {
     let rule = format!("get: \"/a\" response_body: \"{field}\"");
@@ -151,7 +151,7 @@ fn an_http_body_goes_out_as_it_is() {
         let content =
             response::from_wire(&rules, &rules.bindings()[0], &wire, &PrintOptions::default()).unwrap();
         assert_eq!((&*content.content_type, &content.data[..]), (expected, &b"\0\xff\0"[..]));
-        // It is no copy.
+        // It is not a copy.
         if let Some(at) = at {
             assert_eq!(content.data.as_ptr(), wire[at..].as_ptr());
         }

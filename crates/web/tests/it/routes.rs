@@ -1,9 +1,9 @@
-//! Which path leads where.
+//! Routing of paths.
 
 use crate::declared::service;
 use crate::support::{found, router};
 
-/// Answers of a router with a GET for each template; `expected` as `found` gives it.
+/// Checks the results of a router with a GET route for each template; `expected` is the output of `found`.
 #[track_caller]
 fn check(templates: &[&str], cases: &[(&str, &str)]) {
     let rules: Vec<String> = templates.iter().map(|template| format!("get: \"{template}\"")).collect();
@@ -264,7 +264,7 @@ fn methods_of_http() {
     };
     check("GET", "/v1/books", "/v1/books");
     check("PUT", "/v1/books", "/v1/books");
-    // What has another method does not hide what is less literal.
+    // A route for another method does not hide less literal ones.
     check("DELETE", "/v1/books", "/v1/{x} x=books");
     check("HEAD", "/v1/books", "/v1/{x} x=books");
     check("PATCH", "/v1/books", "/**");

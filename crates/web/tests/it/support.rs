@@ -1,4 +1,4 @@
-//! Requests to schemas with annotations.
+//! Requests to annotated schemas.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ pub(crate) fn router(declarations: &str) -> Router {
     Router::new(rules(declarations).unwrap())
 }
 
-/// The template that a path leads to, and its variables: `/a/{x} x=1 y=2`; `404` or `405 GET PUT`.
+/// Returns the template of a path and its variables, `/a/{x} x=1 y=2`, or else `404` or `405 GET PUT`.
 pub(crate) fn found(router: &Router, method: &str, path: &str) -> String {
     match router.find(&method.parse::<Method>().unwrap(), path) {
         Found::NotFound => "404".to_owned(),
@@ -32,7 +32,7 @@ pub(crate) fn found(router: &Router, method: &str, path: &str) -> String {
     }
 }
 
-/// The wire bytes of a request: `target` is path and query.
+/// Returns the wire bytes of a request; `target` is path and query.
 pub(crate) fn to_wire(
     router: &Router,
     method: &str,
@@ -44,7 +44,7 @@ pub(crate) fn to_wire(
     let Found::Route(route) = router.find(&method.parse::<Method>().unwrap(), path) else {
         panic!("{method} {target}: {}", found(router, method, path));
     };
-    // Something stands there already.
+    // The buffer is not empty.
     let mut wire = vec![1, 2, 3];
     let result = request::to_wire(router.rules(), &route, query, body, options, &mut wire);
     let appended = wire.split_off(3);
@@ -53,7 +53,7 @@ pub(crate) fn to_wire(
     result.map(|()| appended)
 }
 
-/// The JSON of the message that a request with a body of JSON becomes.
+/// Returns the JSON of the message for a request with a JSON body.
 pub(crate) fn to_json(
     router: &Router,
     method: &str,
@@ -68,7 +68,7 @@ pub(crate) fn to_json(
     let wire = to_wire(router, method, target, &content, options)?;
     let path = target.split('?').next().unwrap();
     let Found::Route(route) = router.find(&method.parse::<Method>().unwrap(), path) else { unreachable!() };
-    // Decoded first: in the order of the schema.
+    // Decoding first gives the order of the schema.
     let message = thalweg_protobuf::Message::decode(router.rules().input(route.binding()), wire).unwrap();
     Ok(json::from_message(message.as_ref()).unwrap())
 }

@@ -1,4 +1,4 @@
-//! Transcoded JSON, served: methods with one message each way.
+//! Transcoded JSON, served: unary methods.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::library::{FAILURE, Library, request, request_with, sent};
 
 const JSON: &str = "content-type: application/json";
 
-/// The status and the body of the answer, and of its headers those that `expected` names in lines of their own.
+/// Checks the status and the body of the response, and the headers that `expected` names on separate lines.
 async fn check(head: &str, body: &str, expected: &str) {
     check_with(&Library::new(), head, body, expected).await;
 }
@@ -49,7 +49,7 @@ async fn path_query_and_body_are_the_message() {
     )
     .await;
     check("GET /v1/words?words=a&words=b", "", &format!("{json}[\"a\",\"b\"]")).await;
-    // Without an annotation.
+    // Without annotation.
     let strict = Library::with(Web::new().requires_connect_version(true), &ServiceOptions::default());
     check_with(&strict, "POST /library.Library/Plain", r#"{"count":2}"#, &format!("{json}{{\"count\":2}}"))
         .await;
@@ -121,7 +121,7 @@ async fn bad_requests_are_told_what_is_wrong() {
 async fn a_failure_is_a_status_in_json() {
     let expected = format!("404\n{JSON}\nretry-after: 7\n{FAILURE}");
     check("GET /v1/one/n?text=fail", "", &expected).await;
-    // It has one form, whatever is accepted.
+    // Its form does not depend on `accept`.
     check("GET /v1/one/n?text=fail\naccept: text/html", "", &expected).await;
     let unknown = r#"{"code":12,"message":"nothing is called so","details":[]}"#;
     check("GET /v1/absent", "", &format!("501\n{unknown}")).await;
@@ -195,12 +195,12 @@ async fn bodies_are_of_their_content_type() {
     ] {
         check(&format!("POST /v1/one\ncontent-type: {sent}"), "{}", &unsupported(sent)).await;
     }
-    // A page of another origin could send it without asking.
+    // A page of another origin could send it without a preflight request.
     check("POST /v1/one\ncontent-type: none", "{}", &unsupported("")).await;
     for sent in ["application/json; charset=utf-8", "Application/JSON", "application/merge-patch+json"] {
         check(&format!("POST /v1/one\ncontent-type: {sent}"), "{}", "200\n{}").await;
     }
-    // Where there is no body, or none is wanted, it does not matter.
+    // Without a body the content type does not matter.
     check("PUT /v1/one/n\ncontent-type: text/plain", "", "200\n{\"name\":\"n\"}").await;
     check("GET /v1/one/n\ncontent-type: text/plain", "", "200\n{\"name\":\"n\"}").await;
 }
@@ -282,7 +282,7 @@ async fn requests_may_be_compressed() {
     assert!(told.starts_with("415\naccept-encoding: identity, gzip, deflate"), "{told}");
     let told = ask("POST /v1/one\ncontent-encoding: gzip", Body::whole("{}")).await;
     assert!(told.starts_with("400\n{\"code\":3,"), "{told}");
-    // Without a body there is nothing that is compressed.
+    // Without a body nothing is compressed.
     let told = ask("GET /v1/one/n\ncontent-encoding: br", Body::empty()).await;
     assert_eq!(told, "200\n{\"name\":\"n\"}");
     let mut options = ServiceOptions::default();
@@ -320,10 +320,10 @@ async fn answers_are_compressed_for_who_accepts_it() {
             assert_eq!(sent, json.as_bytes());
         }
     }
-    // What is small stays as it is.
+    // Small responses are not compressed.
     let told = library.told(request("GET /v1/one/n\naccept-encoding: gzip", ""), &headers).await;
     assert_eq!(told, "200\nvary: accept-encoding\n{\"name\":\"n\"}");
-    // So does what no server has been asked to compress, and what is raw.
+    // Nor are raw ones, or any without the server's option.
     let plain = Library::new();
     let asked = request("GET /v1/one/n?text=long%202000\naccept-encoding: gzip", "");
     assert_eq!(plain.told(asked, &headers).await, format!("200\n{json}"));
@@ -362,20 +362,20 @@ async fn limits_are_the_methods() {
     check("POST /v1/one", json(31), too_large(31)).await;
     let asked = request_with("POST /v1/one\ncontent-encoding: gzip", compressed(&json(200)));
     assert!(library.told(asked, &[]).await.starts_with("413\n"));
-    // A message may be larger than its JSON, and is given up at the fourth of five numbers.
+    // A message may be larger than its JSON; parsing stops at the fourth of five numbers.
     let why = "body: line 1, column 20: numbers: the message is longer than 30 bytes";
     let expected = format!(
         "413\n{{\"code\":8,\"message\":\"{why}: the receiver's max_decoding_message_size\",\"details\":[]}}"
     );
     check("POST /v1/one", r#"{"numbers":[1,2,3,4,5]}"#.to_owned(), expected).await;
-    // As soon as so much has come.
+    // As soon as that much has arrived.
     let (sender, body) = sent();
     sender.send(Ok(Bytes::from(json(20)))).unwrap();
     sender.send(Ok(Bytes::from(json(20)))).unwrap();
     assert_eq!(library.told(request_with("POST /v1/one", body), &[]).await, too_large(40));
     let (answer, body) = library.answer(request("GET /v1/one/n?text=long%2050", "")).await;
     assert_eq!(answer.status(), 429, "{body}");
-    // A message is fine whose JSON is too long.
+    // The message fits, but its JSON is too long.
     let (answer, body) = library.answer(request("GET /v1/one/n?text=long%2035", "")).await;
     assert_eq!(answer.status(), 429, "{body}");
     assert!(body.contains("the answer can't be written as JSON"), "{body}");
@@ -404,7 +404,7 @@ async fn deadlines_end_calls() {
         assert!(body.starts_with("{\"code\":4,"), "{body}");
     }
     assert_eq!(library.dropped(), 2);
-    // A request may come too late, or take some of the time.
+    // A request may arrive too late, or use part of the time.
     let (sender, body) = sent();
     let (answer, told) = library.answer(request_with("POST /v1/one\ngrpc-timeout: 2S", body)).await;
     assert_eq!(answer.status(), 504, "{told}");
@@ -431,7 +431,7 @@ async fn who_drops_the_answer_cancels_the_call() {
     assert_eq!(library.dropped(), 1);
 }
 
-/// Whether it is not ready.
+/// Returns whether the future is pending.
 async fn futures_poll<F: Future + Unpin>(future: &mut F) -> bool {
     std::future::poll_fn(|cx| std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(cx).is_pending()))
         .await
@@ -470,7 +470,7 @@ async fn options_are_the_servers() {
     let library = Library::with(Web::new().print(pretty), &ServiceOptions::default());
     let told = library.told(request("GET /v1/one/a", ""), &[]).await;
     assert_eq!(told, "200\n{\n  \"name\": \"a\"\n}");
-    // A line is a line all the same.
+    // In a stream, each message still has one line.
     let told = library.told(request("GET /v1/many/a?count=1", ""), &[]).await;
     assert_eq!(told, "200\n{\"count\":1,\"words\":[\"1\"]}\n");
 }

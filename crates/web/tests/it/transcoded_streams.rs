@@ -1,4 +1,4 @@
-//! Transcoded JSON, served: methods with streams.
+//! Transcoded JSON, served: streaming methods.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ const LINES: &str = "application/x-ndjson";
 const EVENTS: &str = "text/event-stream";
 const ARRAY: &str = "application/json";
 
-/// The message with this number.
+/// Returns the message with this number.
 fn message(number: usize) -> String {
     format!("{{\"count\":{number},\"words\":[\"{number}\"]}}")
 }
@@ -76,7 +76,7 @@ async fn heads_and_trailers_have_the_metadata() {
 #[tokio::test]
 async fn a_failure_before_the_first_message_is_a_plain_one() {
     for accept in ["x-a: b", "accept: text/event-stream", "accept: application/json"] {
-        // Without a head, and behind one.
+        // Without headers, and after them.
         for text in ["fail", "late"] {
             check(&format!("GET /v1/many/n?text={text}\n{accept}"), "", 404, ARRAY, FAILURE).await;
         }
@@ -118,7 +118,7 @@ async fn a_head_does_not_wait_for_ever_for_the_first_message() {
         assert_eq!(begun.elapsed().as_secs(), second);
     }
     assert_eq!(next_frame(&mut body).await, None);
-    // A failure without a head is waited for.
+    // Without headers, the response waits for a failure.
     let asked = request("GET /v1/many/n?text=sleep\ngrpc-timeout: 9S", "");
     let (answer, told) = library.answer(asked).await;
     assert_eq!(answer.status(), 504, "{told}");
@@ -168,7 +168,7 @@ async fn who_drops_the_body_cancels_the_call() {
     let answer = library.service.call(request_with("POST /v1/chat", body)).await;
     drop(answer);
     soon(|| library.dropped() == 3).await;
-    // Nobody reads the request any more.
+    // The request is no longer read.
     assert!(sender.is_closed());
 }
 
@@ -208,7 +208,7 @@ async fn a_message_of_a_stream_may_be_a_field() {
         let words: Vec<serde_json::Value> = words.iter().map(|word| (*word).into()).collect();
         serde_json::json!({ "words": words }).to_string()
     };
-    // Of several values, or one with some of what the path has, which the first message has alone.
+    // Several values, or a value and a path with parts of the same field, which only the first message gets.
     for (target, body, messages) in [
         ("/v1/fold", r#"["a","b","c"]"#, &[r#"{"text":"a"}"#, r#"{"text":"b"}"#, r#"{"text":"c"}"#][..]),
         (
@@ -226,7 +226,7 @@ async fn a_message_of_a_stream_may_be_a_field() {
     }
 }
 
-/// What is sent comes back, whatever is sent: no message, and as many as anybody likes, empty ones among them.
+/// A stream comes back unchanged: no message or many, including empty ones.
 #[tokio::test]
 async fn streams_are_of_any_length() {
     let library = Library::new();
@@ -251,7 +251,7 @@ async fn streams_are_of_any_length() {
                 let asked = request(&format!("POST /v1/chat\naccept: {framing}"), body);
                 let (answer, told) = library.answer(asked).await;
                 assert_eq!(answer.headers()["content-type"], framing);
-                // Not by assert_eq, which would tell all of it.
+                // `assert_eq` would print everything.
                 assert!(told == expected, "{len} messages, {framing}");
             }
         }
@@ -266,14 +266,14 @@ async fn streams_that_are_no_json_are_refused() {
     }
 }
 
-/// The whole of a body.
+/// Returns a compressed body.
 fn compressed(encoding: Encoding, text: &str) -> Vec<u8> {
     let mut compressed = Vec::new();
     encoding.compress(text.as_bytes(), &mut compressed);
     compressed
 }
 
-/// All encodings but identity.
+/// Returns all encodings except identity.
 fn compressing() -> impl Iterator<Item = Encoding> {
     Encoding::ALL.iter().copied().filter(|encoding| encoding.compresses())
 }
@@ -284,7 +284,7 @@ async fn streams_of_requests_may_be_compressed() {
     for encoding in compressing() {
         let library = Library::new();
         let head = format!("POST /v1/chat\ncontent-encoding: {}", encoding.name());
-        // Whatever pieces it comes in.
+        // In pieces of any size.
         for piece_len in [1, 5, 1000] {
             let (to, body) = sent();
             for piece in compressed(encoding, lines).chunks(piece_len) {
@@ -294,13 +294,13 @@ async fn streams_of_requests_may_be_compressed() {
             let (answer, told) = library.answer(request_with(&head, body)).await;
             assert_eq!((answer.status().as_u16(), &*told), (200, lines), "{encoding:?}");
         }
-        // Messages go on as they come.
+        // Messages are passed on as they arrive.
         let (to, body) = sent();
         let mut encoder = BodyEncoder::new(encoding);
         to.send(Ok(encoder.push(b"{\"count\":1}\n".to_vec()).into())).unwrap();
         let answer = library.service.call(request_with(&head, body)).await;
         assert_eq!(next_frame(&mut answer.into_body()).await.unwrap(), "{\"count\":1}\n", "{encoding:?}");
-        // What is no such body, and what is not all of it.
+        // Invalid and truncated bodies.
         let cut = compressed(encoding, lines);
         for body in [b"nonsense, nonsense".to_vec(), cut[..cut.len() - 1].to_vec()] {
             let (answer, told) = library.answer(request_with(&head, Body::whole(body))).await;
@@ -312,7 +312,7 @@ async fn streams_of_requests_may_be_compressed() {
     assert!(told.starts_with("415"), "{told}");
 }
 
-/// A body that becomes much larger than a message may be, with or without a message in it.
+/// A body that becomes much larger than the message limit, with or without a message in it.
 #[tokio::test]
 async fn streams_of_requests_are_not_inflated_beyond_a_message() {
     let mut options = ServiceOptions::default();
@@ -362,7 +362,7 @@ async fn streams_of_answers_are_compressed_for_who_accepts_it() {
                 "{told}"
             );
         }
-        // Each message can be read when it has come: the end never does.
+        // Each message is readable on arrival, though the end never comes.
         let asked = request(&format!("GET /v1/many/n?count=1&text=hang\n{accept}"), "");
         let mut body = library.service.call(asked).await.into_body();
         let frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await.unwrap();
@@ -370,7 +370,7 @@ async fn streams_of_answers_are_compressed_for_who_accepts_it() {
         decoder.push(frame.unwrap().into_data().unwrap());
         let line = decoder.take(1000).unwrap().unwrap();
         assert_eq!(line, format!("{}\n", message(1)), "{encoding:?}");
-        // Who does not ask for it has it as it is.
+        // Clients that do not ask for compression get none.
         let told = library.told(request("GET /v1/many/n?count=1", ""), &["content-encoding", "vary"]).await;
         assert_eq!(told, format!("200\nvary: accept\nvary: accept-encoding\n{}\n", message(1)));
     }
@@ -394,7 +394,7 @@ async fn bad_requests_of_streams_are_told() {
     .await;
     let why = "content-type \\\"text/plain\\\" is not supported; accepted is application/json, application/x-ndjson";
     check("POST /v1/fold/n\ncontent-type: text/plain", "{}", 415, ARRAY, &failed(12, why)).await;
-    // After an answer it is an answer's failure.
+    // After a message, the failure is part of the response.
     let why = failed(3, "message 2: body: line 1, column 1: expected an object, found a number");
     check("POST /v1/chat", "{\"count\":1} 1", 200, LINES, &format!("{{\"count\":1}}\n{{\"error\":{why}}}\n"))
         .await;
@@ -405,7 +405,7 @@ async fn bad_requests_of_streams_are_told() {
     let told = library.told(request("POST /v1/fold/n", &body), &[]).await;
     let why = "received message larger than max (31 vs. 20): the receiver's max_decoding_message_size";
     assert_eq!(told, format!("413\n{}", failed(8, why)));
-    // Who sends an error of its own is not told of the request's.
+    // A handler's own error replaces that of the request.
     check("POST /v1/fold/n", "{\"text\":\"fail\"} 1", 404, ARRAY, FAILURE).await;
 }
 
@@ -430,7 +430,7 @@ async fn messages_go_back_and_forth() {
     assert_eq!(next_frame(&mut body).await.unwrap(), format!("{{\"error\":{FAILURE}}}\n"));
     assert_eq!(next_frame(&mut body).await, None);
     drop(sender);
-    // A request that breaks off ends the call.
+    // A request that is cut ends the call.
     let (sender, body) = sent();
     sender.send(Ok(Bytes::from_static(b"{\"count\":1}"))).unwrap();
     let mut body = library.service.call(request_with("POST /v1/chat", body)).await.into_body();
@@ -469,7 +469,7 @@ async fn raw_bodies_come_and_go_in_pieces() {
     check("GET /v1/files/n?count=3\naccept: text/event-stream", "", 200, "text/x-count", "1;2;3;").await;
     check("GET /v1/files/n", "", 200, "", "").await;
     check("GET /v1/files/n?text=late", "", 404, ARRAY, FAILURE).await;
-    // What follows a beginning must not look whole.
+    // A truncated body must not look complete.
     check("GET /v1/files/n?count=2&text=late", "", 200, "text/x-count", "1;2;<cut off: no such book>").await;
 
     let library = Library::new();
@@ -486,10 +486,10 @@ async fn raw_bodies_come_and_go_in_pieces() {
     let head = "POST /v1/files/n\ncontent-type: image/png";
     let told = library.told(request_with(head, body), &[]).await;
     assert_eq!(told, words(&[file("n", "YWI="), file("", "Yw==")]));
-    // A file without anything has its name.
+    // An empty file has its name.
     let told = library.told(request(head, ""), &[]).await;
     assert_eq!(told, words(&["{\"name\":\"n\",\"raw\":{\"contentType\":\"image/png\"}}".to_owned()]));
-    // A piece that is larger than a message is more than one.
+    // A piece that is larger than a message becomes several.
     let mut options = ServiceOptions::default();
     options.max_decoding_message_size = 60;
     let library = Library::with(Web::new(), &options);

@@ -1,4 +1,4 @@
-//! What a server is told whose services have no descriptors.
+//! Warnings about services without descriptors.
 
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::library::echo_with;
 
-/// The fields of warnings, a line each.
+/// The fields of warnings, one line each.
 #[derive(Clone, Default)]
 struct Warnings(Arc<Mutex<Vec<String>>>);
 

@@ -1,17 +1,17 @@
-//! Which of our tests has each case of the tests of grpc-ecosystem's grpc-httpjson-transcoding, the library in Envoy
-//! and in Google's proxies. There is no official suite of `google.api.http`.
+//! Coverage of the test cases of grpc-ecosystem's grpc-httpjson-transcoding, the library in Envoy and Google's proxies.
+//! `google.api.http` has no official test suite.
 //!
-//! `docs/testing.md` has how many there are and hold. The cases are theirs, the tests and their values ours. Where one
-//! of theirs holds but for a part, that part is told.
+//! `docs/testing.md` has the number of cases and of those that hold. The cases are theirs, tests and values are ours.
+//! If a case holds except for a part, that part is noted.
 
 use std::fs;
 use std::path::Path;
 
-/// Where our tests are.
+/// Folders of our tests.
 const FOLDERS: [&str; 4] = ["src/transcoding", "tests/it", "../openapi/src/rules", "../openapi/tests/it"];
 
-/// A line for each of their tests: of ours where it holds, `!` and why where the specification says something else, and
-/// `-` and why where there is nothing of the kind here.
+/// One line per case: our test if it holds, `!` and the reason if the specification differs, `-` and the reason if it
+/// does not apply.
 const VECTORS: &str = "
 path_matcher_test
 WildCardMatchesRoot: routes::the_more_literal_goes_first

@@ -1,4 +1,4 @@
-//! Which protocol a request is of.
+//! Protocol selection.
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response};
@@ -14,7 +14,7 @@ use crate::declared::service;
 use crate::echo::{ask, descriptors, envelope, request, serve};
 use crate::library::echo_with;
 
-/// Says what it was asked.
+/// Echoes the request line.
 #[derive(Clone)]
 struct Pages;
 
@@ -40,7 +40,7 @@ fn of(web: Web) -> WebService {
     serve(web, &ServiceOptions::default()).0
 }
 
-/// Status and body of the answer.
+/// Checks status and body of the response.
 async fn check(service: &WebService, head: &str, body: &'static [u8], expected: &str) {
     let answer = ask(service, request(head, Bytes::from_static(body))).await;
     let told = format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body).trim_end());
@@ -84,7 +84,7 @@ async fn what_is_nowhere() {
     check(&service, "GET /nothing", b"", "404 there is nothing at /nothing").await;
     let json = r#"404 {"code":5,"details":[],"message":"there is nothing at /a.B/C"}"#;
     check(&service, "POST /a.B/C\ncontent-type: application/json", b"{}", json).await;
-    // It has descriptors, and no handlers.
+    // The service has descriptors, but no handlers.
     check(
         &service,
         "POST /echo.Absent/One\ncontent-type: application/proto",

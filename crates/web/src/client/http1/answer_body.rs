@@ -1,4 +1,4 @@
-//! The body of an answer on a connection of HTTP/1.1, and what becomes of the connection behind it.
+//! Response bodies on HTTP/1.1 connections, and the reuse of the connections.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,10 +13,11 @@ use super::pool::{Busy, Pool};
 use super::sending::Sent;
 use crate::body::Body;
 
-/// The body of an answer. Read to its end it gives its connection back; dropped before, it closes it.
+/// A response body. Reading it to its end returns the connection to the pool; dropping it earlier closes the
+/// connection.
 pub(super) struct AnswerBody {
     incoming: Incoming,
-    /// None once it is given back.
+    /// `None` once returned.
     busy: Option<Busy>,
     pool: Arc<Pool>,
     sent: Arc<Sent>,
@@ -32,7 +33,8 @@ impl AnswerBody {
         Body::streaming(body)
     }
 
-    /// A call that has its answer need not send the rest of its requests: the connection is of no more use then.
+    /// Returns the connection to the pool. It is closed if the request is not completely sent: a call with a response
+    /// need not send the rest.
     fn give_back(&mut self) {
         let Some(Busy { connection, .. }) = self.busy.take() else { return };
         if self.sent.is_whole() {

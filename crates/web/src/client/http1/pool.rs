@@ -1,4 +1,4 @@
-//! The connections of HTTP/1.1 of a client: those that are idle, and how many there may be.
+//! Pool of a client's HTTP/1.1 connections.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,16 +14,16 @@ use tokio::time::Instant;
 
 use super::sending::{Sending, Sent};
 
-/// How many connections there are of HTTP/1.1, and how long.
+/// Limits of an HTTP/1.1 connection pool.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Http1Options {
-    /// How many there are at once, at most; 256. Calls beyond wait for one of them, in the order of their coming.
+    /// Maximum number of connections, 256 by default. Further calls wait in order.
     pub connections_max: usize,
-    /// How many of them are kept while they have no call; 32.
+    /// Maximum number of idle connections, 32 by default.
     pub idle_max: usize,
-    /// How long one without a call is taken again; 90 s. Nothing is done when the time is over: it is closed when it is
-    /// looked at next.
+    /// Maximum idle time of a reused connection, 90 s by default. An expired connection is closed at the next access,
+    /// not by a timer.
     pub idle_timeout: Duration,
 }
 
@@ -38,10 +38,10 @@ pub(super) struct Pool {
     pub(super) options: Http1Options,
     pub(super) host: HeaderValue,
     pub(super) user_agent: HeaderValue,
-    /// The one that has been idle for the shortest time is last, and is taken first.
+    /// The most recently used connection is last and is taken first.
     idle: Mutex<Vec<Idle>>,
-    /// One for each connection that has a call. Those that are idle have none: another is only opened where there is no
-    /// idle one, so that there are never more than `connections_max` of both.
+    /// One permit per connection with a call. Idle connections hold none: connections are opened only if none is idle,
+    /// so both together never exceed `connections_max`.
     permits: Arc<Semaphore>,
 }
 
@@ -62,7 +62,7 @@ impl Drop for Connection {
     }
 }
 
-/// A connection that has a call.
+/// A connection with a call.
 pub(super) struct Busy {
     pub(super) connection: Connection,
     _permit: OwnedSemaphorePermit,
@@ -90,7 +90,7 @@ impl Pool {
         self.lock().len()
     }
 
-    /// Waits until there may be one more connection that has a call.
+    /// Waits until another call may use a connection.
     pub(super) async fn permit(&self) -> Result<OwnedSemaphorePermit, Status> {
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         permit.map_err(|_| Status::local(Code::Internal, "the connections are closed"))
@@ -100,16 +100,16 @@ impl Pool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One that can take a call.
+    /// Returns an idle connection that accepts a call.
     pub(super) async fn take_idle(&self) -> Option<Connection> {
         loop {
             let Idle { mut connection, since } = self.lock().pop()?;
             if since.elapsed() > self.options.idle_timeout {
-                // The others are older.
+                // The remaining ones are older.
                 self.lock().clear();
                 return None;
             }
-            // Its task may have to look once more at the answer that has just ended.
+            // Its task may still have to process the end of the last response.
             if connection.sender.ready().await.is_ok() {
                 return Some(connection);
             }
@@ -122,14 +122,14 @@ impl Pool {
             handshake(TokioIo::new(stream)).await.map_err(|error| self.failed(&error, &Sent::default()))?;
         let task = tokio::spawn(async move {
             if let Err(error) = connection.await {
-                // The call that was on it has its own.
+                // The call on the connection has its own error.
                 tracing::debug!(%error, "a connection of HTTP/1.1 failed");
             }
         });
         Ok(Connection { sender, task })
     }
 
-    /// A connection whose call is over.
+    /// Returns a connection to the pool after its call.
     pub(super) fn keep(&self, connection: Connection) {
         if connection.sender.is_closed() {
             return;
@@ -137,7 +137,7 @@ impl Pool {
         let mut idle = self.lock();
         idle.retain(|other| !other.connection.sender.is_closed());
         let excess = (idle.len() + 1).saturating_sub(self.options.idle_max).min(idle.len());
-        // Dropped behind the lock.
+        // Dropped after the lock is released.
         let closed: Vec<Idle> = idle.drain(..excess).collect();
         if self.options.idle_max > 0 {
             idle.push(Idle { connection, since: Instant::now() });
@@ -146,7 +146,7 @@ impl Pool {
         drop(closed);
     }
 
-    /// Why there is no answer, or no more of it.
+    /// Returns the status for a response that is missing or incomplete.
     #[cold]
     pub(super) fn failed(&self, error: &hyper::Error, sent: &Sent) -> Status {
         if let Some(status) = sent.failure() {

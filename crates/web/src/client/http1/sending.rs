@@ -1,4 +1,4 @@
-//! The body of a request on a connection of HTTP/1.1, and what is known of it behind its connection.
+//! Request bodies on HTTP/1.1 connections, and their progress.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use thalweg_engine::Status;
 
 use crate::body::Body;
 
-/// What has become of a request.
+/// Progress of a request body.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     is_whole: AtomicBool,
@@ -23,13 +23,13 @@ impl Sent {
         self.is_whole.load(Ordering::Relaxed)
     }
 
-    /// Why its body could not be made.
+    /// The error of the body itself, if it failed.
     pub(super) fn failure(&self) -> Option<Status> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// The body of a request, which tells how far it is.
+/// A request body that records its progress.
 pub(super) struct Sending {
     body: Body,
     sent: Arc<Sent>,

@@ -1,4 +1,4 @@
-//! Connections that end, and who ends them.
+//! Ends of connections, by either side.
 
 use std::io;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use crate::http1::{Http1Limits, serve};
 
 const MANY: Duration = Duration::from_secs(5);
 
-/// The client asks for `path`, sees what comes, and goes: the service's part is dropped.
+/// Requests a path, receives what is sent, then disconnects, and checks that the service's part is dropped.
 async fn check_cancelled(request: &str, path_begins: bool) {
     let mut client = Client::new();
     let came = client.ask(format!("{request} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
@@ -30,7 +30,7 @@ async fn a_client_that_goes_cancels_what_it_asked_for() {
     check_cancelled("GET /for-ever", true).await;
 }
 
-/// A byte stream of which reading fails once TCP's keepalive has had no response.
+/// A byte stream whose reads fail once TCP keepalive gets no response.
 struct Vanishing<IO>(IO, Pin<Box<tokio::time::Sleep>>);
 
 impl<IO: AsyncRead + Unpin> AsyncRead for Vanishing<IO> {
@@ -87,7 +87,7 @@ async fn a_client_that_goes_in_the_middle_of_its_body_cancels_what_it_asked_for(
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_fails_is_cut() {
-    // Of a length that was told HTTP/1.0 would keep the connection.
+    // With a declared length, HTTP/1.0 would keep the connection.
     for (request, length) in [
         ("GET /fails HTTP/1.1\r\nHost: a\r\n\r\n", None),
         ("GET /fails-of-30 HTTP/1.1\r\nHost: a\r\n\r\n", Some("30")),
@@ -102,7 +102,7 @@ async fn an_answer_that_fails_is_cut() {
         let expected = if length.is_some() { "some" } else { "4\r\nsome\r\n" };
         assert_eq!(body, expected, "{request} {came:?}");
     }
-    // Nobody can tell, but no more comes.
+    // The client cannot detect the truncation, but nothing more is sent.
     let came = Client::new().ask("GET /fails HTTP/1.0\r\n\r\n").await;
     assert!(came.is_closed && came.text.ends_with("\r\n\r\nsome"), "{came:?}");
 }
@@ -133,7 +133,7 @@ async fn a_server_that_stops_answers_what_it_was_asked() {
     assert_eq!(client.log.lines(), ["GET /slow"]);
 }
 
-/// RFC 9112 §9.6: a client that still sends when the server closes would lose the answer.
+/// RFC 9112 §9.6: a client that still sends when the server closes would lose the response.
 #[tokio::test(start_paused = true)]
 async fn a_body_that_nobody_wants_is_read_for_a_while() {
     let mut client = Client::with(Http1Limits::default(), 1 << 10);
@@ -146,7 +146,7 @@ async fn a_body_that_nobody_wants_is_read_for_a_while() {
     assert!(took <= Duration::from_secs(2), "{took:?}");
 }
 
-/// The same of requests behind the last one.
+/// The same for requests after the last one.
 #[tokio::test(start_paused = true)]
 async fn requests_that_nobody_wants_are_read_for_a_while() {
     let mut client = Client::new();
@@ -156,7 +156,7 @@ async fn requests_that_nobody_wants_are_read_for_a_while() {
     assert_eq!((took, client.log.lines()), (Duration::from_secs(2), vec!["GET /a".to_owned()]));
 }
 
-/// A request of HTTP/1.1 that asks for another protocol has hyper end the connection in another way.
+/// After an upgrade request hyper ends the connection differently.
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_sent_to_its_end_whatever_was_asked_besides() {
     let mut client = Client::with(Http1Limits::default(), 1 << 10);
@@ -168,7 +168,7 @@ async fn an_answer_is_sent_to_its_end_whatever_was_asked_besides() {
     assert_eq!(came.text.split_once("\r\n\r\n").unwrap().1.len(), 1 << 20);
 }
 
-/// RFC 9112 §9.6: a client that doesn't know of it sends its next request on a connection that is closed.
+/// RFC 9112 §9.6: without notice the client would send its next request on a closed connection.
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_ends_behind_a_response_has_said_so() {
     let (chunked, long) = ("Transfer-Encoding: chunked", "Content-Length: 9");
@@ -190,7 +190,7 @@ async fn a_connection_that_ends_behind_a_response_has_said_so() {
             let has_said = came.text.contains("\r\nconnection: close\r\n");
             assert_eq!(has_said, came.is_closed, "{path}, {length}, {arrives} bytes: {came:?}");
             let waits = matches!(path, "/read" | "/whole");
-            // `/early` holds the body of the request when its response begins.
+            // `/early` still holds the request body when its response starts.
             let is_kept = waits || is_kept && path != "/early";
             assert_eq!(!came.is_closed, is_kept, "{path}, {length}, {arrives} bytes: {came:?}");
         }

@@ -1,14 +1,14 @@
-//! Whatever comes, the service sees no request but those that a reader sees who forgives nothing.
+//! Fuzz test: for any input, the service sees only requests that a strict parser sees.
 //!
-//! - `THALWEG_FUZZ_SEED=n` makes other connections;
-//! - `THALWEG_FUZZ_ITERATIONS=n` makes so many, `THALWEG_FUZZ_SECONDS=n` as many as there is time for.
+//! - `THALWEG_FUZZ_SEED=n` sets the seed;
+//! - `THALWEG_FUZZ_ITERATIONS=n` sets the number of connections, `THALWEG_FUZZ_SECONDS=n` the time limit.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use super::Client;
 
-/// xorshift64*: the same numbers for the same seed.
+/// xorshift64*: deterministic for a seed.
 struct Random(u64);
 
 impl Random {
@@ -23,13 +23,13 @@ impl Random {
         of[self.below(of.len())]
     }
 
-    /// One of `of` in a while, else `usual`.
+    /// Returns one of `of` with a probability of 1/12, else `usual`.
     fn rarely<T: Copy>(&mut self, usual: T, of: &[T]) -> T {
         if self.below(12) == 0 { self.pick(of) } else { usual }
     }
 }
 
-/// Ends of lines that are none.
+/// Invalid line ends.
 const LINE_ENDS: &[&str] = &["\n", "\r", "\r\r\n", "\n\r\n", " \r\n", "\r\n "];
 
 fn request(random: &mut Random, out: &mut Vec<u8>) {
@@ -104,7 +104,7 @@ fn connection(random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// The requests of `bytes`, by method and body, up to the first that is not wholly right; and whether all are.
+/// Returns the requests of `bytes`, by method and body, before the first invalid one, and whether all are valid.
 fn read_strictly(mut bytes: &[u8]) -> (Vec<(String, Vec<u8>)>, bool) {
     let mut requests = Vec::new();
     loop {
@@ -192,14 +192,14 @@ fn strict_request(bytes: &[u8]) -> Option<Strict<'_>> {
     Some(((method.to_owned(), body), rest))
 }
 
-/// Of characters that lines may have.
+/// Splits off a line of permitted characters.
 fn strict_line(bytes: &[u8]) -> Option<(Cow<'_, str>, &[u8])> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     let line = String::from_utf8_lossy(bytes[..end].strip_suffix(b"\r")?);
     line.chars().all(|c| c == '\t' || !c.is_control()).then_some((line, &bytes[end + 1..]))
 }
 
-/// Returns how many requests the service has had to the end.
+/// Returns the number of requests that the service handled completely.
 async fn execute(bytes: &[u8], piece_len: usize) -> usize {
     let mut client = Client::new();
     for piece in bytes.chunks(piece_len) {
@@ -220,7 +220,7 @@ async fn execute(bytes: &[u8], piece_len: usize) -> usize {
         assert_eq!(read, String::from_utf8_lossy(body), "{}", context());
         seen += 1;
     }
-    // One more can have begun, whose body is wrong: the service is told so.
+    // One more request, with an invalid body, may have reached the service.
     for line in client.log.lines().iter().skip(expected.len()) {
         let (asked, read) = line.split_once(": ").unwrap_or((line, ""));
         assert!(!is_right, "{line:?}: {}", context());
@@ -247,6 +247,6 @@ async fn connections() {
         let piece_len = random.pick(&[usize::MAX, usize::MAX, 1, 2, 5, 17]);
         seen += execute(&bytes, piece_len).await;
     }
-    // Most connections have something that is right.
+    // Most connections have a valid request.
     assert!(seen as u64 > iteration / 2, "{seen} requests of {iteration} connections");
 }

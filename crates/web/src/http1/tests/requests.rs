@@ -1,8 +1,8 @@
-//! Requests and answers that are as they should be.
+//! Valid requests and responses.
 
 use super::Client;
 
-/// Sends `bytes` at once, and in pieces of each length up to 3: what the service has, and the statuses that come.
+/// Sends `bytes` at once and in pieces of each length up to 3, and checks the service's log and the statuses.
 async fn check(bytes: &str, log: &[&str], statuses: &[&str], is_closed: bool) {
     for piece_len in [usize::MAX, 1, 2, 3] {
         let mut client = Client::new();
@@ -32,7 +32,7 @@ async fn a_connection_is_kept() {
     assert_eq!((came.statuses(), came.is_closed), (vec!["200"], true));
 }
 
-/// RFC 9112 §3.2.2, and no protocol that there is no way to.
+/// RFC 9112 §3.2.2; `Upgrade` is removed.
 #[tokio::test(start_paused = true)]
 async fn the_fields_are_those_that_count() {
     let asked = "GET http://b/fields HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\nX-A: 1\r\n\r\n";
@@ -69,7 +69,7 @@ async fn a_body_is_asked_for_when_it_is_read() {
     assert_eq!(came.text, "HTTP/1.1 100 Continue\r\n\r\n");
     let came = client.ask("abc").await;
     assert_eq!((came.statuses(), client.log.lines()), (vec!["200"], vec!["POST /a: abc".to_owned()]));
-    // Who does not want it answers at once, and nobody knows whether the body comes.
+    // A service that ignores the body responds immediately, and the body may or may not follow.
     let came = client.ask(head("/unread")).await;
     assert_eq!((came.statuses(), came.is_closed), (vec!["200"], true));
     assert!(came.text.contains("\r\nconnection: close\r\n"), "{came:?}");

@@ -1,12 +1,12 @@
-//! Requests that two readers would read in two ways: the service sees none that was not honestly sent.
+//! Request smuggling: the service sees only requests that were really sent.
 
 use super::Client;
 use crate::http1::Http1Limits;
 
-/// What an attacker would like to be a request of its own.
+/// The request that an attacker tries to smuggle.
 const HIDDEN: &str = "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// Sends `bytes`, at once and one by one: what the service has, and the statuses that come. The connection is closed.
+/// Sends `bytes` at once and in pieces, and checks the service's log and the statuses. The connection is closed.
 #[track_caller]
 fn check(bytes: &str, log: &[&str], statuses: &[&str]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
@@ -26,11 +26,11 @@ fn check(bytes: &str, log: &[&str], statuses: &[&str]) {
     });
 }
 
-/// A request with these fields, and with a body that begins with `body`, is refused, and nothing behind it is read.
+/// Checks that a request with these fields and a body that starts with `body` is refused, and nothing after it is read.
 #[track_caller]
 fn check_refused(fields: &str, body: &str) {
     check(&format!("POST /a HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}{HIDDEN}"), &[], &["400"]);
-    // Nor after a good one.
+    // Nor after a valid request.
     let good = "GET /good HTTP/1.1\r\nHost: a\r\n\r\n";
     let both = format!("{good}POST /a HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}{HIDDEN}");
     check(&both, &["GET /good"], &["200", "400"]);
@@ -89,7 +89,7 @@ fn lines_end_in_one_way() {
 
 #[test]
 fn fields_are_what_they_are() {
-    // A folded line, which is a space and more.
+    // A folded line.
     check_refused("A: b\r\n Transfer-Encoding: chunked\r\n", "0\r\n\r\n");
     check_refused("Transfer-Encoding:\r\n chunked\r\n", "0\r\n\r\n");
     check_refused(" Transfer-Encoding: chunked\r\n", "0\r\n\r\n");
@@ -127,7 +127,7 @@ fn request_lines_are_what_they_are() {
     }
 }
 
-/// A body of these chunks is refused: the service has what was good of it, and nothing behind it is read.
+/// Checks that these chunks are refused: the service gets the valid ones, and nothing after them is read.
 #[track_caller]
 fn check_bad_chunks(chunks: &str) {
     let head = "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";

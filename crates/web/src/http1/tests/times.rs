@@ -1,4 +1,4 @@
-//! What has its time, and what has not.
+//! Time limits.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// When the connection ends, if it does within an hour.
+/// Returns when the connection ends, if it ends within an hour.
 async fn ends_after(client: &mut Client) -> Option<Duration> {
     let serving = &mut client.serving;
     let (ended, took) = time_of(tokio::time::timeout(seconds(3600), serving)).await;
@@ -25,7 +25,7 @@ async fn ends_after(client: &mut Client) -> Option<Duration> {
 async fn a_head_has_its_time_from_its_first_byte_on() {
     let limits = Http1Limits { idle_timeout: None, ..Http1Limits::default() };
     let mut client = Client::with(limits.clone(), 1000);
-    // Nothing, or empty lines, are no head.
+    // Empty lines do not start a head.
     sleep(seconds(1000)).await;
     client.send("\r\n").await;
     sleep(seconds(1000)).await;
@@ -34,7 +34,7 @@ async fn a_head_has_its_time_from_its_first_byte_on() {
     client.send("ET").await;
     assert_eq!(ends_after(&mut client).await, Some(seconds(1)));
 
-    // Nor is the time between two of them.
+    // Nor does the time between two heads count.
     let mut client = Client::with(limits, 1000);
     assert_eq!(client.ask(HEAD).await.statuses(), ["200"]);
     sleep(seconds(1000)).await;
@@ -55,7 +55,7 @@ async fn a_head_waits_for_the_answer_before_it() {
 async fn a_connection_may_be_idle_for_as_long_as_the_limit_says() {
     let mut client = Client::new();
     client.ask(HEAD).await;
-    // A second went by while the client waited for more of the answer.
+    // The client has already waited a second for more of the response.
     assert_eq!(ends_after(&mut client).await, Some(seconds(74)));
 
     let mut client = Client::with(Http1Limits { idle_timeout: None, ..Http1Limits::default() }, 1000);
@@ -74,7 +74,7 @@ async fn a_connection_may_be_idle_for_as_long_as_the_limit_says() {
     assert_eq!(took, seconds(60));
 }
 
-/// It is idle when the last of an answer has left, which may be long after it was ready.
+/// A connection becomes idle when its response was sent, which may be long after it was ready.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_leaves_slowly_is_no_idleness() {
     let limits = Http1Limits { idle_timeout: Some(seconds(60)), ..Http1Limits::default() };
@@ -96,7 +96,7 @@ async fn a_body_has_its_time() {
     let mut client = Client::new();
     client.send(post("/a", "Content-Length: 10000")).await;
     sleep(seconds(29)).await;
-    // 2 KiB are two seconds more.
+    // 2 KiB allow two more seconds.
     client.send("a".repeat(2048)).await;
     sleep(seconds(2)).await;
     assert!(client.log.lines().is_empty());
@@ -143,7 +143,7 @@ async fn a_body_that_is_wanted_as_a_whole_may_not_pause() {
     assert!(client.log.lines()[0].contains(TOO_SLOW), "{:?}", client.log);
 }
 
-/// One read may bring the end of a body and the beginning of the next.
+/// One read may bring the end of a body and the start of the next.
 #[tokio::test(start_paused = true)]
 async fn each_body_has_a_time_of_its_own() {
     let mut client = Client::new();
@@ -156,7 +156,7 @@ async fn each_body_has_a_time_of_its_own() {
     assert_eq!(client.log.lines(), ["POST /a: ab", "POST /b: cd"]);
 }
 
-/// Who reads messages out of a body says when the next one is awaited, wherever they are cut.
+/// Message readers announce the next part, independent of the pieces.
 #[tokio::test(start_paused = true)]
 async fn each_part_of_a_body_has_a_time_of_its_own() {
     let mut client = Client::new();
@@ -202,7 +202,7 @@ async fn empty_lines_do_not_keep_a_connection() {
     }
 }
 
-/// A byte now and then does not start the time again, and a KiB a second is enough.
+/// A byte now and then does not restart the time, and 1 KiB/s is enough.
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_to_be_read_at_a_least_rate() {
     let check = async |path: &str, len: usize, period: u64, expected: Option<Duration>| {
@@ -211,7 +211,7 @@ async fn an_answer_is_to_be_read_at_a_least_rate() {
         let Client { io, serving, .. } = &mut client;
         let reading = async {
             let mut part = vec![0; len];
-            // Some less than /large takes at 1 KiB a second.
+            // Slightly less than the time that /large takes at 1 KiB/s.
             for _ in 0..1000 / period {
                 sleep(seconds(period)).await;
                 io.read_exact(&mut part).await.expect("it is open");
@@ -234,7 +234,7 @@ async fn an_answer_is_to_be_read_at_a_least_rate() {
     }
 }
 
-/// Where nothing waits for the client, it need not take anything.
+/// If nothing waits for the client, it has no minimum rate.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_pauses_has_no_rate() {
     let mut client = Client::with(Http1Limits::default(), 1000);

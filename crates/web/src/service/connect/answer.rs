@@ -1,4 +1,4 @@
-//! How a request of Connect's is answered: [`Answer`].
+//! Format of the response to a Connect request: [`Answer`].
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::service::context::Context;
 use crate::service::methods::Method;
 use crate::service::protocol::Protocol;
 
-/// How a request is answered.
+/// Format of the response to a request.
 pub(super) struct Answer {
     pub(super) call: Call,
     pub(super) is_get: bool,

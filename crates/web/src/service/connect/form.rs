@@ -1,4 +1,4 @@
-//! Unary calls: the body is the message.
+//! Unary calls, with the message as the body.
 
 use bytes::Bytes;
 use http::Response;
@@ -10,18 +10,18 @@ use crate::body::Body;
 use crate::compression::decompress;
 use crate::service::unary::Form;
 
-/// A unary call of Connect's.
+/// A unary Connect call.
 pub(super) struct ConnectForm {
     pub(super) answer: Answer,
-    /// Of a GET: its body says nothing.
+    /// Message of a GET; its body is ignored.
     pub(super) message: Option<Bytes>,
-    /// How the message is compressed.
+    /// Encoding of the message.
     pub(super) encoding: Encoding,
     pub(super) asked: RequestHead,
 }
 
-/// What the message of a GET may become when it is decompressed, in bytes. HPACK has a head that was sent before in a
-/// handful of bytes: each of them could cost what a message of megabytes does.
+/// Maximum decompressed size of a GET message, in bytes. HPACK repeats a header in a few bytes, so a few bytes could
+/// otherwise cost as much as a message of megabytes.
 const GET_SIZE_MAX: usize = 64 << 10;
 
 impl ConnectForm {

@@ -15,7 +15,7 @@ use super::metadata::TRAILER_PREFIX;
 use crate::fields;
 use crate::service::answers::WriteMessages;
 
-/// Writes messages as JSON, in the framing that the request has asked for.
+/// Writes messages as JSON, in the framing chosen by the request.
 pub(super) struct JsonMessages {
     call: Call,
     has_message: bool,
@@ -50,11 +50,11 @@ impl WriteMessages for JsonMessages {
     }
 }
 
-/// The data of a `google.api.HttpBody` after the other. A failure ends it before its end.
+/// Concatenates the data of `google.api.HttpBody` messages. A failure truncates the body.
 pub(super) struct RawAnswers {
     call: Call,
     first: Option<Bytes>,
-    /// None once it has ended.
+    /// `None` once it has ended.
     stream: Option<LocalStream>,
 }
 
@@ -93,13 +93,13 @@ impl http_body::Body for RawAnswers {
     }
 }
 
-/// What goes behind a body that has ended well, if its client takes it.
+/// Returns the trailers of a successful body, if the client accepts trailers.
 fn trailers(call: &Call, trailing: &HeaderMap) -> Option<HeaderMap> {
     if !call.head().takes_trailers {
         return None;
     }
     let mut fields = HeaderMap::new();
-    // The call has bounded it.
+    // The call has limited its size.
     let _ = fields::append(trailing, TRAILER_PREFIX, &mut fields);
     (!fields.is_empty()).then_some(fields)
 }

@@ -1,4 +1,4 @@
-//! One request, and its messages on their way to wire bytes and back: [`Call`].
+//! One request and the conversion of its messages: [`Call`].
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::metadata;
 use super::target::{Routes, Target};
 use crate::transcoding::{Binding, Content, RoutePlace, request as to_request, response};
 
-/// A request that was led to a binding.
+/// A request for a binding.
 #[derive(Clone)]
 pub(super) struct Call {
     pub(super) routes: Arc<Routes>,
@@ -25,10 +25,10 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Reads a request's head.
+    /// Reads the head of a request.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The refusal to respond with.
     pub(super) fn read(
         routes: &Arc<Routes>,
         place: RoutePlace,
@@ -44,7 +44,7 @@ impl Call {
         Ok((Call { routes: Arc::clone(routes), place, uri: head.uri.clone(), head: read }, asked))
     }
 
-    /// Calls the method with one message, for one.
+    /// Makes a unary call.
     pub(super) fn unary(&self, asked: &RequestHead, message: Bytes) -> LocalUnary {
         let calls = &self.routes.context.calls;
         match &self.target().method {
@@ -53,7 +53,7 @@ impl Call {
         }
     }
 
-    /// The wire bytes of a message, which has what path and query say if it is the first.
+    /// Returns the wire bytes of a message. The first one includes the fields of path and query.
     pub(super) fn wire(&self, content: &Content, is_first: bool) -> Result<Bytes, Status> {
         let (router, options) = (&self.routes.router, &self.target().requests);
         let mut wire = Vec::with_capacity(content.data.len() + self.uri.path().len());
@@ -73,17 +73,17 @@ impl Call {
             .map_err(|error| unprintable(&error))
     }
 
-    /// The data of an answer whose body is raw.
+    /// Returns the data of a raw response.
     pub(super) fn raw(&self, wire: &Bytes) -> Result<Bytes, Status> {
         self.content(wire).map(|content| content.data)
     }
 
-    /// Appends an answer as JSON; `json` is what it was if that can't be.
+    /// Appends a response as JSON; on failure `json` is unchanged.
     pub(super) fn print(&self, wire: &[u8], json: &mut Vec<u8>) -> Result<(), Status> {
         let (rules, options) = (self.routes.router.rules(), &self.target().print);
         let start = json.len();
         response::print(rules, self.binding(), wire, options, json).map_err(|error| unprintable(&error))?;
-        // The last value of a message is printed before it is known to be too long.
+        // The last value may be printed completely before the limit is checked.
         if json.len() - start > options.len_max {
             json.truncate(start);
             return Err(unprintable(&PrintError::TooLong { max: options.len_max }));
@@ -91,7 +91,7 @@ impl Call {
         Ok(())
     }
 
-    /// A status as JSON in one line.
+    /// Returns a status as JSON in one line.
     pub(super) fn status(&self, status: &Status) -> Vec<u8> {
         crate::transcoding::error::to_json(&self.routes.context.schema, status, &self.target().print)
     }
@@ -113,7 +113,7 @@ impl Call {
     }
 }
 
-/// Of a handler's message, which is not what its type says, or longer than answers may be.
+/// Returns the status for a response that is malformed or too long.
 #[cold]
 fn unprintable(error: &PrintError) -> Status {
     let code = match error {

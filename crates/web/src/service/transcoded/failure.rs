@@ -1,4 +1,4 @@
-//! Requests that are refused, and calls that fail: [`Failure`].
+//! Refused requests and failed calls: [`Failure`].
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue, Response, StatusCode};
@@ -9,12 +9,12 @@ use crate::fields;
 use crate::service::context::Context;
 use crate::transcoding::{error, response};
 
-/// A status, and what HTTP says of it.
+/// A status and its HTTP response.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     http: StatusCode,
     status: Status,
-    /// What the client may do instead.
+    /// Header that tells the client what is accepted.
     field: Option<(HeaderName, HeaderValue)>,
 }
 
@@ -23,17 +23,17 @@ impl Failure {
         Failure { http, status, field: None }
     }
 
-    /// 415: the request is understood, but its body is not what the method takes. The field says what it does.
+    /// 415: the method does not accept the body. The field lists what it accepts.
     pub(super) fn unsupported(why: &str, name: HeaderName, accepted: &str) -> Failure {
         let status = Status::new(Code::Unimplemented, why.to_owned());
         let field = HeaderValue::try_from(accepted).ok().map(|value| (name, value));
         Failure { http: StatusCode::UNSUPPORTED_MEDIA_TYPE, status, field }
     }
 
-    /// Of a request's message, which can't be read: the client's fault.
+    /// Returns the failure for an unreadable request message, which is the client's fault.
     pub(super) fn unreadable(status: Status) -> Failure {
         match status.code() {
-            // The server's limit: to try again later, as its usual status says, would not help.
+            // It exceeds the server's limit; the usual HTTP status would suggest a retry, which does not help.
             Code::ResourceExhausted => Failure::new(StatusCode::PAYLOAD_TOO_LARGE, status),
             Code::Internal => Failure::from(Status::new(Code::InvalidArgument, status.message().to_owned())),
             _ => Failure::from(status),
@@ -44,13 +44,13 @@ impl Failure {
         &self.status
     }
 
-    /// The whole answer.
+    /// Returns the complete response.
     pub(super) fn answer(&self, context: &Context) -> Response<Body> {
         let json = error::to_json(&context.schema, &self.status, &context.options.print);
         let mut answer = Response::new(Body::whole(json));
         *answer.status_mut() = self.http;
         let headers = answer.headers_mut();
-        // What is too large of it is left out, and the status is told.
+        // Metadata that is too large is omitted, but the status is sent.
         let _ = fields::append(self.status.metadata(), "", headers);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(response::JSON));
         if let Some((name, value)) = &self.field {

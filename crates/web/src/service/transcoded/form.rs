@@ -10,7 +10,7 @@ use super::failure::Failure;
 use crate::body::Body;
 use crate::service::unary::Form;
 
-/// A unary call by HTTP and JSON.
+/// A unary transcoded call.
 pub(super) struct TranscodedForm {
     pub(super) call: Call,
     pub(super) asked: RequestHead,

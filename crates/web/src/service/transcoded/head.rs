@@ -1,4 +1,4 @@
-//! What the head of a request says: [`Head`].
+//! Request headers: [`Head`].
 
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, TE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -11,17 +11,17 @@ use crate::compression::{self, Compression};
 use crate::content_type::application;
 use crate::transcoding::{Binding, Framing, is_row};
 
-/// What a request says of its body, and of the answer that it would like.
+/// Headers about the request body and the desired response.
 #[derive(Clone, Debug)]
 pub(super) struct Head {
-    /// As it was sent, where a message has it.
+    /// The raw value, if a message includes it.
     pub(super) content_type: String,
-    /// Whether it says that its values stand in a row, and not in an array.
+    /// Whether the values are JSON lines and not an array.
     pub(super) is_row: bool,
     pub(super) encoding: Encoding,
     pub(super) answer: Compression,
     pub(super) framing: Framing,
-    /// Whether there may be something behind the answer.
+    /// Whether the client accepts trailers.
     pub(super) takes_trailers: bool,
 }
 
@@ -29,11 +29,12 @@ const TYPES: &str = "application/json";
 const STREAM_TYPES: &str = "application/json, application/x-ndjson";
 
 impl Head {
-    /// Reads it. Without a body the content type counts for POST only: a form of any page can send one without a
-    /// preflight request, and CORS cannot prevent that. Other methods that change something are never sent so.
+    /// Reads the headers. Without a body the content type matters for POST only: a form of any page can send such a
+    /// POST without a preflight request, and CORS cannot prevent that. Other methods with side effects are never sent
+    /// so.
     ///
     /// # Errors
-    /// 415 for a body that the method does not take, and for such a POST unless `allows_simple_posts`.
+    /// 415 for an unsupported body, and for such a POST unless `allows_simple_posts`.
     pub(super) fn read(
         head: &RawHead<'_>,
         target: &Target,
@@ -81,7 +82,7 @@ fn values<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item =
     headers.get_all(name).iter().map(HeaderValue::as_bytes)
 }
 
-/// Who does not say what it reads, as curl does not, reads no compression.
+/// Clients without `accept-encoding`, such as curl, get no compression.
 fn answer_compression(headers: &HeaderMap, target: &Target) -> Compression {
     let (Some(offered), true) = (target.options.send_compressed, headers.contains_key(ACCEPT_ENCODING))
     else {
@@ -114,8 +115,8 @@ fn is_json(subtype: Option<&str>, is_stream: bool) -> bool {
     })
 }
 
-/// Whether browsers ask before a page of another origin may send this content type. They don't for those of forms, nor
-/// without one (Fetch standard, "CORS-safelisted request-header").
+/// Returns whether browsers send a preflight request for this content type. They do not for those of forms, nor without
+/// one (Fetch standard, "CORS-safelisted request-header").
 fn forces_preflight(content_type: &[u8]) -> bool {
     const OF_FORMS: [&[u8]; 3] =
         [b"application/x-www-form-urlencoded", b"multipart/form-data", b"text/plain"];

@@ -1,4 +1,4 @@
-//! Headers of requests as metadata, and metadata as headers of answers.
+//! Conversion between headers and metadata.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,24 +9,24 @@ use thalweg_engine::{Code, Status, request_timeout};
 use crate::connect::timeout;
 use crate::fields;
 
-/// What clients of grpc-gateway write before the names of metadata.
+/// Prefix of metadata names that grpc-gateway clients use.
 const PREFIX: &str = "grpc-metadata-";
 
-/// What stands before the names of trailing metadata, as grpc-gateway has it.
+/// Prefix of trailing metadata names, as in grpc-gateway.
 pub(super) const TRAILER_PREFIX: &str = "grpc-trailer-";
 
-/// The metadata of a request.
+/// Returns the metadata of a request.
 ///
 /// # Errors
-/// INVALID_ARGUMENT, if something of it can't be read.
+/// INVALID_ARGUMENT if it is malformed.
 pub(super) fn received(headers: &HeaderMap) -> Result<HeaderMap, Status> {
     fields::received(&unprefixed(headers)).map_err(clients)
 }
 
-/// The time that the caller waits: what both ways to say it allow.
+/// Returns the caller's timeout, the smaller one if both headers are present.
 ///
 /// # Errors
-/// INVALID_ARGUMENT, if it can't be read.
+/// INVALID_ARGUMENT if it is malformed.
 pub(super) fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
     let (grpc, connect) = (request_timeout(headers).map_err(clients)?, timeout::read(headers)?);
     Ok(match (grpc, connect) {
@@ -35,7 +35,7 @@ pub(super) fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
     })
 }
 
-/// What gRPC calls internal is the fault of who typed it.
+/// Malformed metadata is INTERNAL in gRPC, but here it is the client's fault.
 fn clients(status: Status) -> Status {
     match status.code() {
         Code::Internal => Status::new(Code::InvalidArgument, status.message().to_owned()),
@@ -43,7 +43,7 @@ fn clients(status: Status) -> Status {
     }
 }
 
-/// The same without the prefixes. A header that has the name itself goes before: who sets that, a proxy say, means it.
+/// Removes the prefixes. A header without prefix wins, since for example a proxy sets it on purpose.
 fn unprefixed(headers: &HeaderMap) -> Cow<'_, HeaderMap> {
     let is_prefixed = |name: &HeaderName| name.as_str().starts_with(PREFIX);
     if !headers.keys().any(is_prefixed) {
@@ -57,7 +57,7 @@ fn unprefixed(headers: &HeaderMap) -> Cow<'_, HeaderMap> {
             Some(own) => own,
             None => name.clone(),
         };
-        // There are no more than there were.
+        // There are no more fields than before.
         let _ = plain.try_append(name, value.clone());
     }
     Cow::Owned(plain)
@@ -81,7 +81,7 @@ mod tests {
         check(&[("grpc-metadata-x", "1"), ("Grpc-Metadata-X", "2")], "x: 1\nx: 2");
         check(&[("grpc-metadata-x", "1"), ("x", "2")], "x: 2");
         check(&[("grpc-metadata-a-bin", "YQ==")], "a-bin: YQ");
-        // What is no metadata by its name is none with the prefix either.
+        // A prefix does not turn protocol headers into metadata.
         check(&own.map(|name| (&*format!("grpc-metadata-{name}").leak(), "1")), "");
         check(&[("grpc-metadata-", "1")], "grpc-metadata-: 1");
         let status = received(&headers(&[("a-bin", "?")])).unwrap_err();

@@ -1,4 +1,4 @@
-//! The messages of a stream in the body of a request, as they come: [`Requests`].
+//! The messages of a stream in a request body: [`Requests`].
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -16,35 +16,34 @@ use crate::body::Body;
 use crate::compression::too_large;
 use crate::transcoding::{Content, Values};
 
-/// A stream of messages as wire bytes. An error is the last that it gives.
+/// A stream of messages as wire bytes. An error is the last item.
 pub(super) struct Requests {
     body: Body,
     share: RequestShare,
-    /// What the body is compressed with, all of it.
+    /// Decompresses the body as a whole.
     decoder: Option<BodyDecoder>,
-    /// Bytes that it has become since the last message.
+    /// Decompressed bytes since the last message.
     decoded: usize,
     pieces: Pieces,
     call: Call,
-    /// Messages that were given.
+    /// Number of messages returned.
     count: usize,
-    /// The body has ended.
     is_over: bool,
     has_failed: bool,
     refused: Arc<OnceLock<Failure>>,
 }
 
-/// What messages are made of.
+/// Source of messages.
 enum Pieces {
     Values(Values),
-    /// What has arrived of a body that is raw, and how much of it is one message at most.
+    /// Received data of a raw body, and the maximum size of one message.
     Raw(Bytes, usize),
 }
 
-/// So much is decompressed at once.
+/// Maximum bytes decompressed at once.
 const DECODED_LEN: usize = 16 << 10;
 
-/// Bytes of a message for the data in it to be the message: more than any tag and length take.
+/// Upper bound of the tags and lengths around the data of a message, in bytes.
 const AROUND_DATA: usize = 32;
 
 impl Requests {
@@ -73,7 +72,7 @@ impl Requests {
         }
     }
 
-    /// What the client is told if the call ends with the error that this gives.
+    /// Returns the failure to respond with if the call ends with this stream's error.
     pub(super) fn refused(&self) -> Arc<OnceLock<Failure>> {
         Arc::clone(&self.refused)
     }
@@ -105,7 +104,7 @@ impl Requests {
                 ended.map_err(|error| Failure::unreadable(error.into()))?;
                 continue;
             };
-            // Trailers of a request say nothing.
+            // Request trailers are ignored.
             let Ok(piece) = frame?.into_data() else { continue };
             match &mut self.decoder {
                 Some(decoder) => decoder.push(piece),
@@ -115,12 +114,12 @@ impl Requests {
         }
     }
 
-    /// Whether there is more of what has arrived compressed.
+    /// Decompresses more data. Returns whether there was any.
     fn decode(&mut self) -> Result<bool, Failure> {
         let Some(decoder) = &mut self.decoder else { return Ok(false) };
         let piece = decoder.take(DECODED_LEN).map_err(|error| Failure::unreadable(error.into()))?;
         let Some(piece) = piece else { return Ok(false) };
-        // Spaces, too, can be without end.
+        // Whitespace could be endless too.
         self.decoded += piece.len();
         self.share.decoded(piece.len());
         let size_max = self.call.size_max();
@@ -171,12 +170,12 @@ impl Pieces {
         }
     }
 
-    /// Whether some of a message is there, and the rest is not. What is raw is a message as it comes.
+    /// Returns whether a message is incomplete. A raw body never has one.
     fn has_begun(&self) -> bool {
         matches!(self, Pieces::Values(values) if !values.is_empty())
     }
 
-    /// How much has arrived of messages that were not taken, in bytes.
+    /// Returns the number of received bytes that were not taken.
     fn len(&self) -> usize {
         match self {
             Pieces::Values(values) => values.len(),
@@ -184,21 +183,20 @@ impl Pieces {
         }
     }
 
-    /// What is the next message, of which `count` were taken, if it is there.
+    /// Takes the next complete message; `count` messages were taken before.
     fn take(&mut self, is_over: bool, count: usize) -> Result<Option<Bytes>, Failure> {
         match self {
             Pieces::Values(values) => {
                 let taken = if is_over { values.finish() } else { values.take() };
                 taken.map_err(|error| Failure::unreadable(error.into()))
             }
-            // What path and query say has to be in a message.
+            // Path and query need a message.
             Pieces::Raw(held, _) if held.is_empty() => Ok((is_over && count == 0).then(Bytes::new)),
             Pieces::Raw(held, size_max) => Ok(Some(held.split_to(held.len().min(*size_max)))),
         }
     }
 }
 
-/// A stream of one message.
 pub(super) struct One(Option<Bytes>);
 
 impl One {

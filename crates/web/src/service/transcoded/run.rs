@@ -1,4 +1,4 @@
-//! What becomes of a request: the method is called, and its answer begins.
+//! Execution of calls up to the start of the response.
 
 use std::time::Duration;
 
@@ -22,25 +22,25 @@ use crate::fields;
 use crate::service::answers::Answers;
 use crate::transcoding::{Content, Framing, response};
 
-/// How long an answer waits for its first message once the handler has begun to answer, which may be that it fails.
-/// Then the client is told that there is an answer.
+/// Maximum time that a started response waits for its first message, which may be a failure. Then the response headers
+/// are sent.
 const FIRST_MESSAGE_WAIT: Duration = Duration::from_secs(1);
 
 impl Call {
-    /// Calls the method, up to where its answer begins.
+    /// Calls the method and waits until its response starts.
     ///
     /// # Errors
-    /// What comes instead of an answer.
+    /// The failure to respond with.
     pub(super) async fn answer(self, asked: RequestHead, body: Body) -> Result<Response<Body>, Failure> {
         let binding = self.binding();
-        // Without a body there is no more than one message.
+        // Without a body there is at most one message.
         let sends_many = binding.is_client_streaming() && self.target().takes != Takes::Nothing;
         if sends_many {
             let requests = Requests::new(body, self.clone());
             let refused = requests.refused();
             let stream = self.stream(asked, requests);
             return self.answer_of(stream).await.map_err(|failure| {
-                // Who only passes on what it has read is not asked what HTTP says of that.
+                // If the handler passes on the error of the request stream, the refusal has the better HTTP status.
                 let told = refused.get().filter(|told| told.status().code() == failure.status().code());
                 told.cloned().unwrap_or(failure)
             });
@@ -50,7 +50,7 @@ impl Call {
         let sent = deadline.gather(body, self.size_max(), &mut share).await.map_err(Failure::unreadable)?;
         let message = self.message(sent)?;
         share.decoded(message.len());
-        // With its field mask, which may be longer than what was sent.
+        // Including the field mask, which may be longer than the body.
         share.hold(message.len());
         let asked = RequestHead { timeout: deadline.left(), ..asked };
         let stream = self.stream(asked, One::of(message));
@@ -72,7 +72,7 @@ impl Call {
         }
     }
 
-    /// The answer of a method with one.
+    /// Returns the response of a unary method.
     pub(super) fn whole(&self, answer: &LocalAnswer) -> Result<Response<Body>, Failure> {
         let mut headers = HeaderMap::new();
         fields::append(&answer.metadata, "", &mut headers)?;
@@ -94,21 +94,21 @@ impl Call {
         Ok(with_headers(headers, Body::whole(compact(json))))
     }
 
-    /// What a cache must know of answers that may be compressed.
+    /// Adds `vary` if responses may be compressed.
     fn vary(&self, headers: &mut HeaderMap) {
         if self.target().options.send_compressed.is_some() {
             headers.append(VARY, HeaderValue::from_static("accept-encoding"));
         }
     }
 
-    /// The answer of a method with any number: its head, and a body that goes on.
+    /// Returns the response of a server-streaming method.
     async fn answers(self, mut stream: LocalStream) -> Result<Response<Body>, Failure> {
         let metadata = stream.head().await?;
         let is_raw = self.target().is_raw_answer;
         let mut headers = HeaderMap::new();
         fields::append(&metadata, "", &mut headers)?;
         if is_raw {
-            // The first message says what the body is. Without one nothing is known of it.
+            // The first message has the content type. Without a message it is unknown.
             let mut data = None;
             if let Some(message) = stream.message().await? {
                 let content = self.content(&message)?;
@@ -138,7 +138,7 @@ impl Call {
         Ok(with_headers(headers, Body::streaming(answers)))
     }
 
-    /// The message that a body is, with what path and query say.
+    /// Returns the message of a body, with the fields of path and query.
     pub(super) fn message(&self, sent: Bytes) -> Result<Bytes, Failure> {
         let size_max = self.size_max();
         let data = decompress(self.head().encoding, sent, size_max).map_err(Failure::unreadable)?;
@@ -153,7 +153,7 @@ impl Call {
 
 const JSON: HeaderValue = HeaderValue::from_static(response::JSON);
 
-/// Has caches and proxies pass on events as they come; nginx gathers what does not say so. A handler may say otherwise.
+/// Keeps caches and proxies such as nginx from buffering events. The handler may override it.
 fn pass_on_at_once(headers: &mut HeaderMap) {
     let fields = [(CACHE_CONTROL, "no-cache"), (HeaderName::from_static("x-accel-buffering"), "no")];
     for (name, value) in fields {
@@ -161,7 +161,7 @@ fn pass_on_at_once(headers: &mut HeaderMap) {
     }
 }
 
-/// A handler may have called it anything.
+/// Returns the content type set by the handler, if it is a valid header value.
 fn content_type(content: &Content) -> HeaderValue {
     let called = HeaderValue::try_from(&content.content_type);
     called.unwrap_or_else(|_| HeaderValue::from_static(response::UNKNOWN))
@@ -173,7 +173,7 @@ fn with_headers(headers: HeaderMap, body: Body) -> Response<Body> {
     response
 }
 
-/// The answer of a stream with one.
+/// Returns the only response of a stream.
 async fn only(mut stream: LocalStream) -> Result<LocalAnswer, Status> {
     let metadata = stream.head().await?;
     let message = stream.message().await?.ok_or_else(wire::no_message)?;

@@ -1,4 +1,4 @@
-//! What the bindings lead to: [`Routes`], [`Target`].
+//! Targets of bindings: [`Routes`], [`Target`].
 
 use std::sync::Arc;
 
@@ -11,39 +11,39 @@ use crate::service::context::Context;
 use crate::service::methods::Method;
 use crate::transcoding::{self, Binding, RequestOptions, Router, Rules, request, response};
 
-/// What is the same for all requests.
+/// State shared by all requests.
 pub(super) struct Routes {
     pub(super) context: Arc<Context>,
     pub(super) router: Router,
     /// In the order of the bindings.
     pub(super) targets: Vec<Target>,
-    /// Whether POST may come with a content type that forms can send, or with none.
+    /// Whether POST requests may have a content type that forms can send, or none.
     pub(super) allows_simple_posts: bool,
 }
 
-/// What a binding leads to.
+/// Target of a binding.
 pub(super) struct Target {
-    /// None of a method that the server does not have.
+    /// `None` if the server does not have the method.
     pub(super) method: Option<Arc<Method>>,
-    /// How long its calls keep the processor.
+    /// CPU time of its calls.
     pub(super) cost: HandlerCost,
-    /// Those of the method.
+    /// The method's options.
     pub(super) options: ServiceOptions,
     pub(super) takes: Takes,
     pub(super) is_raw_answer: bool,
-    /// How requests are read.
+    /// Options for reading requests.
     pub(super) requests: RequestOptions,
-    /// How answers are printed; those of streams each in one line.
+    /// Options for printing responses; streams print each in one line.
     pub(super) print: PrintOptions,
 }
 
-/// What the body of a request is.
+/// Format of a request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
-    /// There is none: the request is all in its path and its query.
+    /// No body: path and query have the whole request.
     Nothing,
     Json,
-    /// Whatever it is, into a `google.api.HttpBody`.
+    /// Any data, as a `google.api.HttpBody`.
     Raw,
 }
 

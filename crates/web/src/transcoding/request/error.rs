@@ -1,4 +1,4 @@
-//! Requests that are none.
+//! Request errors.
 
 use http::StatusCode;
 use thalweg_engine::{Code, Status};
@@ -7,42 +7,42 @@ use thiserror::Error;
 
 use crate::compression::SIZE_OPTION;
 
-/// A request that is none of the method's: 400.
+/// An invalid request: 400.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// A part of the path that is no value of its variable.
+    /// A part of the path that is invalid for its variable.
     #[error("path: {variable}: {problem}")]
     Variable {
-        /// As the template has it.
+        /// The name in the template.
         variable: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// A parameter that is no value of its field.
+    /// A parameter that is invalid for its field.
     #[error("parameter `{name}`: {problem}")]
     Parameter {
-        /// As the request has it.
+        /// The name in the request.
         name: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// A query with too many of them.
+    /// A query with too many parameters.
     #[error("more than {max} parameters")]
     TooManyParameters {
-        /// The bound.
+        /// The limit.
         max: usize,
     },
-    /// A body that is not the message, or field, that it should be.
+    /// A body that is not valid JSON for the message or field.
     #[error("body: {0}")]
     Body(#[from] ParseError),
-    /// A body where there is none.
+    /// A body for a method without one.
     #[error("this method takes no body")]
     UnexpectedBody,
 }
 
 impl RequestError {
-    /// 400, or 413 for a message that is longer than [`ParseOptions::len_max`](thalweg_protobuf::json::ParseOptions).
+    /// Returns 400, or 413 for a message longer than [`ParseOptions::len_max`](thalweg_protobuf::json::ParseOptions).
     pub fn http_status(&self) -> StatusCode {
         match self {
             RequestError::Body(error) if error.is_too_long => StatusCode::PAYLOAD_TOO_LARGE,

@@ -1,15 +1,15 @@
-//! Records in records.
+//! Nested records.
 
 use thalweg_openapi::rules::FieldPath;
 use thalweg_protobuf::wire::{Tag, WireType, put_tag, put_varint, varint_len};
 use thalweg_protobuf::{Field, Kind, MessageType};
 
-/// The fields on a path, from the outside in.
+/// Returns the fields on a path, outermost first.
 pub(super) fn fields_of<'s>(message: MessageType<'s>, path: &FieldPath) -> Vec<Field<'s>> {
     let mut fields = Vec::with_capacity(path.numbers().len());
     let mut message = Some(message);
     for &number in path.numbers() {
-        // The rules have looked for them.
+        // The rules have checked that they exist.
         let Some(field) = message.and_then(|message| message.field_by_number(number)) else { break };
         message = field.message_type();
         fields.push(field);
@@ -17,8 +17,8 @@ pub(super) fn fields_of<'s>(message: MessageType<'s>, path: &FieldPath) -> Vec<F
     fields
 }
 
-/// Appends what `put` appends, which are `len` bytes, as the content of the last of `fields`, each of which is in the
-/// one before. Their values are messages, strings or bytes.
+/// Appends the `len` bytes that `put` writes as the content of the last of the nested `fields`. Their values are
+/// messages, strings or bytes.
 pub(super) fn put_around(
     fields: &[Field<'_>],
     len: usize,
@@ -26,7 +26,7 @@ pub(super) fn put_around(
     put: impl FnOnce(&mut Vec<u8>),
 ) {
     let mut len = len;
-    // From the inside out, because each length has those of all inside.
+    // Innermost first, because each length includes the inner ones.
     let lens: Vec<usize> = fields
         .iter()
         .rev()
@@ -48,7 +48,7 @@ pub(super) fn put_around(
     }
 }
 
-/// The bytes that [`put_around`] appends for a content of `len` bytes.
+/// Returns the number of bytes that [`put_around`] appends for `len` bytes of content.
 pub(super) fn len_around(fields: &[Field<'_>], len: usize) -> usize {
     fields.iter().rev().fold(len, |len, field| {
         let tag_len = varint_len(start_tag(*field).bits().into());

@@ -1,18 +1,18 @@
-//! What is accepted.
+//! Options for requests.
 
 use thalweg_protobuf::json::ParseOptions;
 
-/// What is accepted.
+/// Options for requests.
 #[derive(Clone, Debug)]
 pub struct RequestOptions {
-    /// Of bodies and values. With `ignore_unknown` also parameters are left alone that no field is for.
+    /// For bodies and values. With `ignore_unknown`, parameters without a field are ignored too.
     pub parse: ParseOptions,
-    /// In a query, `+` is a space: as forms and browsers write it.
+    /// Whether `+` is a space in a query, as in forms and browsers. On by default.
     pub plus_is_space: bool,
-    /// Parameters that a query may have: 1,000.
+    /// Maximum number of query parameters; 1,000 by default.
     pub parameters_max: usize,
-    /// Names of parameters that are left alone, also where a field is called so: `utm_source`, or `access_token`, which
-    /// another layer reads. None by default.
+    /// Names of ignored parameters, even if a field has the name: `utm_source`, or `access_token`, which another layer
+    /// reads. None by default.
     pub ignored_parameters: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The parameters of a query: fields that neither the path nor the body has.
+//! Query parameters: fields that are neither in the path nor in the body.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,17 +18,17 @@ pub(super) struct Query<'s, 'r> {
     message: MessageType<'s>,
     binding: &'r Binding,
     options: &'r RequestOptions,
-    /// Fields of one value that have it.
+    /// Singular fields that have a value.
     seen: HashSet<Vec<u32>>,
-    /// Oneofs that have a member, by the path to the first one that is declared: which it is.
+    /// Chosen members of oneofs, by the path to the first declared member.
     chosen: HashMap<Vec<u32>, u32>,
 }
 
-/// What a parameter is for.
+/// Target of a parameter.
 struct Target<'s> {
-    /// From the outside in.
+    /// Outermost first.
     fields: Vec<Field<'s>>,
-    /// In brackets, of an entry of a map.
+    /// The key in brackets, for an entry of a map.
     key: Option<String>,
 }
 
@@ -37,9 +37,9 @@ impl<'s, 'r> Query<'s, 'r> {
         Query { message, binding, options, seen: HashSet::new(), chosen: HashMap::new() }
     }
 
-    /// Appends their records. Says whether a mask of fields was among them, if the binding has one.
+    /// Appends the records of all parameters. Returns whether they include the binding's update mask.
     pub(super) fn put(mut self, query: &str, wire: &mut Vec<u8>) -> Result<bool, RequestError> {
-        // What the path has, has its oneofs too. Two of one oneof in a path are its author's business.
+        // Variables in the path choose oneof members too. Two members of one oneof there are the author's choice.
         for path in self.binding.variables() {
             let _ = self.check_is_first(&nested::fields_of(self.message, path));
         }
@@ -55,7 +55,7 @@ impl<'s, 'r> Query<'s, 'r> {
             let place = Place::Query { plus_is_space: self.options.plus_is_space };
             let decode = |text| percent::decode(text, place).map_err(|problem| problem.to_string());
             let decoded_name = decode(name).map_err(|problem| error(name, problem))?;
-            // `$alt` and its like are no fields.
+            // Parameters such as `$alt` are not fields.
             let is_ignored =
                 |name: &str| self.options.ignored_parameters.iter().any(|ignored| ignored == name);
             if decoded_name.starts_with('$') || is_ignored(&decoded_name) {
@@ -68,7 +68,7 @@ impl<'s, 'r> Query<'s, 'r> {
         Ok(is_mask_given)
     }
 
-    /// The number of the outermost field, unless the parameter is left alone.
+    /// Returns the number of the outermost field, or `None` if the parameter is ignored.
     fn put_parameter(&mut self, name: &str, text: &str, wire: &mut Vec<u8>) -> Result<Option<u32>, String> {
         let found = find(self.message, name).and_then(|target| self.check_is_free(&target).map(|()| target));
         let Target { fields, key } = match found {
@@ -88,7 +88,7 @@ impl<'s, 'r> Query<'s, 'r> {
         Ok(fields.first().map(|field| field.number()))
     }
 
-    /// Whether the field is left to the query.
+    /// Fails if the field is in the path or the body.
     fn check_is_free(&self, target: &Target<'_>) -> Result<(), String> {
         let numbers = || target.fields.iter().map(|field| field.number());
         match self.binding.body() {
@@ -105,7 +105,7 @@ impl<'s, 'r> Query<'s, 'r> {
         Ok(())
     }
 
-    /// Whether neither the field has a value already nor another one of its oneof.
+    /// Fails if the field or another one of its oneof has a value already.
     fn check_is_first(&mut self, fields: &[Field<'_>]) -> Result<(), String> {
         let mut path = Vec::with_capacity(fields.len());
         for field in fields {
@@ -128,7 +128,7 @@ impl<'s, 'r> Query<'s, 'r> {
     }
 }
 
-/// The fields that `a.b.c` or `a.b[key]` names, by the names of the schema or those of JSON.
+/// Returns the fields of `a.b.c` or `a.b[key]`, by schema or JSON names.
 fn find<'s>(message: MessageType<'s>, name: &str) -> Result<Target<'s>, String> {
     let (path, key) = match name.split_once('[') {
         None => (name, None),
@@ -163,7 +163,7 @@ fn find<'s>(message: MessageType<'s>, name: &str) -> Result<Target<'s>, String> 
     }
 }
 
-/// Appends an entry of the map that the last of `fields` is.
+/// Appends an entry to the map that is the last of `fields`.
 fn put_entry(
     fields: &[Field<'_>],
     key: &str,

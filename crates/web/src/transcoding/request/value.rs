@@ -5,7 +5,7 @@ use thalweg_protobuf::json::{self, ParseError, ParseOptions};
 
 use super::nested;
 
-/// Appends a value for the last of `fields`, each of which is in the one before.
+/// Appends a value for the last of the nested `fields`.
 pub(super) fn put(
     fields: &[Field<'_>],
     text: &str,
@@ -22,7 +22,7 @@ pub(super) fn put(
     Ok(())
 }
 
-/// Of a value without lines: what is wrong, and where in it if it has parts.
+/// Returns the problem with a value, and its position in the value if it has parts.
 pub(super) fn problem(error: ParseError) -> String {
     if error.path.is_empty() || !error.path.contains(['.', '[']) {
         return error.problem;

@@ -1,37 +1,37 @@
-//! Templates as a tree: a step for each segment, up to `**`.
+//! Templates as a tree with one level per segment, up to `**`.
 
 use http::Method;
 use thalweg_openapi::rules::{Segment, Template};
 
-/// A tree for paths without a verb, and one for each verb. Routes are numbers.
+/// A tree for paths without a verb, and one per verb. Routes are indices.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     plain: Node,
-    /// In the order of the verbs.
+    /// Sorted by verb.
     verbs: Vec<(Box<str>, Node)>,
 }
 
-/// A place in the tree: some segments have been matched.
+/// A node of the tree, reached by the first segments of a path.
 #[derive(Clone, Debug, Default)]
 struct Node {
-    /// For paths that end here.
+    /// Routes of paths that end here.
     routes: Routes,
-    /// In the order of the texts.
+    /// Sorted by text.
     literals: Vec<(Box<str>, Node)>,
-    /// Behind `*`.
+    /// Subtree of `*`.
     any: Option<Box<Node>>,
-    /// Behind `**`; longer ones first.
+    /// Routes of `**`, those with more literals first.
     rests: Vec<Rest>,
 }
 
-/// A `**` with the literals behind it.
+/// A `**` and the literals after it.
 #[derive(Clone, Debug)]
 struct Rest {
     literals: Vec<Box<str>>,
     routes: Routes,
 }
 
-/// The methods of HTTP that a path has; none stands for all, and comes last.
+/// The HTTP methods of a path. `None` matches all and comes last.
 #[derive(Clone, Debug, Default)]
 struct Routes(Vec<(Option<Method>, usize)>);
 
@@ -47,7 +47,7 @@ impl Table {
                 Segment::Literal(text) => child(&mut node.literals, text),
                 Segment::Any => node.any.get_or_insert_default(),
                 Segment::Rest => {
-                    // The grammar has nothing else there.
+                    // The grammar allows only literals there.
                     let literals = segments.filter_map(|segment| match segment {
                         Segment::Literal(text) => Some(text.clone()),
                         Segment::Any | Segment::Rest => None,
@@ -60,7 +60,7 @@ impl Table {
         node.routes.add(index, method);
     }
 
-    /// The route, and the path without the verb that the route has.
+    /// Returns the route, and the path without the route's verb.
     pub(super) fn find<'t, 'p>(
         &'t self,
         search: &mut Search<'t, '_>,
@@ -77,17 +77,17 @@ impl Table {
     }
 }
 
-/// What stands behind the last colon of the last segment.
+/// Splits off the part after the last colon of the last segment.
 fn split_verb(path: &str) -> Option<(&str, &str)> {
     path.rsplit_once(':').filter(|(_, verb)| !verb.contains('/'))
 }
 
-/// The segments of a path without its first slash, which is none, or a first one and what is behind its slash.
+/// Returns the segments of a path without its first slash, or `None` if there are none.
 fn segments(path: &str) -> Option<&str> {
     (!path.is_empty()).then_some(path)
 }
 
-/// The child with this name, which is made if there is none.
+/// Returns the child with this name, and creates it if necessary.
 fn child<'n>(children: &'n mut Vec<(Box<str>, Node)>, name: &str) -> &'n mut Node {
     let at = match children.binary_search_by(|(text, _)| (**text).cmp(name)) {
         Ok(at) => at,
@@ -121,11 +121,11 @@ impl Routes {
     }
 }
 
-/// A request on its way through the tree. What it costs is bounded by the tree, and one look at the path: each node is
-/// reached by one beginning of the path alone.
+/// A search in the tree. Its cost is bounded by the tree and one pass over the path: each node is reached by one prefix
+/// of the path only.
 pub(super) struct Search<'t, 'm> {
     method: &'m Method,
-    /// Routes of the path for other methods.
+    /// Routes of the path for other HTTP methods.
     others: Vec<&'t Routes>,
 }
 
@@ -134,7 +134,7 @@ impl<'t, 'm> Search<'t, 'm> {
         Search { method, others: Vec::new() }
     }
 
-    /// The methods that the path was found with, if it was not with the request's.
+    /// Returns the HTTP methods of the path, if that of the request did not match.
     pub(super) fn allowed(&self) -> Vec<&'t Method> {
         let mut allowed = Vec::new();
         for method in
@@ -147,7 +147,7 @@ impl<'t, 'm> Search<'t, 'm> {
         allowed
     }
 
-    /// The route of the segments that are left.
+    /// Returns the route of the remaining segments.
     fn node(&mut self, node: &'t Node, path: Option<&str>) -> Option<usize> {
         let Some(path) = path else {
             return self.routes(&node.routes).or_else(|| self.rests(node, None));
@@ -185,7 +185,7 @@ impl<'t, 'm> Search<'t, 'm> {
     }
 }
 
-/// Whether the last segments of `path` are these.
+/// Returns whether `path` ends with these segments.
 fn ends_with(path: Option<&str>, literals: &[Box<str>]) -> bool {
     let mut path = path;
     literals.iter().rev().all(|literal| {
