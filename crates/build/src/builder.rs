@@ -1,4 +1,4 @@
-//! The options, and the way from files to code.
+//! Options, and code generation from files.
 
 use std::env;
 use std::fs;
@@ -30,7 +30,7 @@ pub fn configure() -> Builder {
         out_dir: None,
         include_file: None,
         includes: Vec::new(),
-        // Outside cargo, the lines would only be in the way.
+        // Outside cargo the lines would only clutter the output.
         emit_rerun_if_changed: env::var_os("CARGO").is_some(),
         paths: PathLists::default(),
         #[cfg(feature = "buffa")]
@@ -38,7 +38,7 @@ pub fn configure() -> Builder {
     }
 }
 
-/// Options, then [`compile_protos`](Builder::compile_protos).
+/// Options of code generation; [`compile_protos`](Builder::compile_protos) runs it.
 ///
 /// Paths of messages and fields (`path` below) are prost's: `.` is everything, `.package.Message.field`
 /// is matched from the root, `Message.field` at the end.
@@ -58,20 +58,20 @@ pub struct Builder {
     config: Config,
     services: ServiceOptions,
     file_descriptor_set_path: Option<PathBuf>,
-    /// The descriptors of all files, encoded, where they have come from sources.
+    /// The encoded descriptors of all files, if compiled from sources.
     descriptors: Option<Vec<u8>>,
     out_dir: Option<PathBuf>,
     include_file: Option<PathBuf>,
-    /// The include directories, for the lines of errors.
+    /// The include directories, used in errors.
     includes: Vec<PathBuf>,
     emit_rerun_if_changed: bool,
     paths: PathLists,
-    /// Messages are buffa's.
+    /// Generates buffa messages.
     #[cfg(feature = "buffa")]
     buffa: bool,
 }
 
-/// Options of prost-build that take all their paths at once, while the builder takes one at a time.
+/// Options of prost-build that take all paths at once, whereas the builder takes one at a time.
 #[derive(Debug, Default)]
 struct PathLists {
     bytes: Vec<String>,
@@ -80,67 +80,66 @@ struct PathLists {
     disable_comments: Vec<String>,
 }
 
-/// Where code goes and what is made.
+/// Output options.
 impl Builder {
-    /// Whether clients are generated.
+    /// Whether clients are generated. On by default.
     pub fn build_client(mut self, enable: bool) -> Self {
         self.services.client = enable;
         self
     }
 
-    /// Whether servers are generated.
+    /// Whether servers are generated. On by default.
     pub fn build_server(mut self, enable: bool) -> Self {
         self.services.server = enable;
         self
     }
 
-    /// Writes the code to this folder, which exists, in place of `OUT_DIR`.
+    /// Sets the output folder, which must exist; `OUT_DIR` by default.
     pub fn out_dir(mut self, path: impl AsRef<Path>) -> Self {
         self.out_dir = Some(path.as_ref().to_owned());
         self
     }
 
-    /// Writes a file in the output folder with a module for each package, nested as the packages are.
+    /// Writes a file in the output folder with a module for each package, nested like the packages.
     pub fn include_file(mut self, path: impl AsRef<Path>) -> Self {
         self.include_file = Some(path.as_ref().to_owned());
         self
     }
 
-    /// Writes the descriptors of all files, imports and comments included, to this file: what server
-    /// reflection and descriptor-driven clients read.
+    /// Writes the descriptors of all files to this file, with imports and comments, for server reflection and
+    /// descriptor-driven clients.
     pub fn file_descriptor_set_path(mut self, path: impl AsRef<Path>) -> Self {
         self.file_descriptor_set_path = Some(path.as_ref().to_owned());
         self
     }
 
-    /// Whether the descriptors of services, with all that they import, their options and their comments, become a part
-    /// of the program. Servers then have them with them (`thalweg::server::Service::FILE_DESCRIPTOR_SET`), for what
-    /// wants to know at run time what messages look like: JSON over HTTP, pages that describe a service, reflection.
+    /// Whether the descriptors of services, with imports, options and comments, are embedded in the program. Servers
+    /// then have them at run time (`thalweg::server::Service::FILE_DESCRIPTOR_SET`), for JSON over HTTP, documentation
+    /// pages and reflection.
     ///
-    /// They are there once for a package, beside the code of its services, and as the static `FILE_DESCRIPTOR_SET` of
-    /// its module. Off by default.
+    /// They are stored once per package, next to the code of its services, as the static `FILE_DESCRIPTOR_SET` of its
+    /// module. Off by default.
     pub fn embed_descriptors(mut self, enable: bool) -> Self {
         self.services.embeds_descriptors = enable;
         self
     }
 
-    /// Whether cargo is told to run the build script again when an input changes, imports included. On
-    /// by default where cargo runs it.
+    /// Whether cargo reruns the build script when an input or an import changes. On by default if cargo runs it.
     pub fn emit_rerun_if_changed(mut self, enable: bool) -> Self {
         self.emit_rerun_if_changed = enable;
         self
     }
 
-    /// Where the generated messages find prost: `::thalweg::prost` by default. `::prost` for crates that
-    /// have it themselves and build neither clients nor servers.
+    /// Sets the path of prost in generated messages; `::thalweg::prost` by default. Use `::prost` in crates that depend
+    /// on prost and generate neither clients nor servers.
     pub fn prost_path(mut self, path: impl Into<String>) -> Self {
         self.config.prost_path(path);
         self
     }
 
-    /// Puts a type around all messages of services, whose `thalweg::Message` then says how they are encoded, and
-    /// what content types call it: `crate::Json` has clients and servers send and receive `crate::Json<Order>`. It has
-    /// one parameter, and a path that starts with `::` or `crate::`.
+    /// Wraps all messages of services in a type whose `thalweg::Message` defines their encoding and content subtype.
+    /// With `crate::Json`, clients and servers send and receive `crate::Json<Order>`. The type has one parameter, and
+    /// its path starts with `::` or `crate::`.
     ///
     /// ```no_run
     /// fn main() -> Result<(), thalweg_build::Error> {
@@ -155,41 +154,41 @@ impl Builder {
         self
     }
 
-    /// Messages are buffa's in place of prost's. The crate then needs `buffa`, and `thalweg` with its feature of that
-    /// name.
+    /// Generates buffa messages instead of prost's. The crate then needs `buffa`, and `thalweg` with the feature
+    /// `buffa`.
     ///
-    /// Of the options for messages, those of prost-build have no effect: buffa's own defaults hold.
+    /// Message options of prost-build have no effect; buffa's defaults apply.
     #[cfg(feature = "buffa")]
     pub fn buffa(mut self) -> Self {
         self.buffa = true;
         self
     }
 
-    /// Messages are buffa's, and those that are received (a server's requests, a client's answers) come as
-    /// `thalweg::View`s, whose strings and bytes lie in what the network brought.
+    /// Generates buffa messages, and receives messages (a server's requests, a client's responses) as `thalweg::View`s,
+    /// whose strings and bytes borrow the received data.
     #[cfg(feature = "buffa")]
     pub fn buffa_views(mut self) -> Self {
         self.services.receive_views = true;
         self.buffa()
     }
 
-    /// Any other option of prost-build. The service generator set there is replaced.
+    /// Sets any other option of prost-build. A service generator set there is replaced.
     pub fn prost_config(mut self, configure: impl FnOnce(&mut Config)) -> Self {
         configure(&mut self.config);
         self
     }
 }
 
-/// Messages: the options of prost-build that are used most.
+/// Message options: the most used ones of prost-build.
 impl Builder {
-    /// Uses a type from elsewhere: `.google.protobuf.Timestamp`, `::chrono_proto::Timestamp`. The Rust
-    /// path starts with `::` or `crate::`.
+    /// Uses an existing type: `.google.protobuf.Timestamp`, `::chrono_proto::Timestamp`. The Rust path starts with `::`
+    /// or `crate::`.
     pub fn extern_path(mut self, proto_path: impl Into<String>, rust_path: impl Into<String>) -> Self {
         self.config.extern_path(proto_path, rust_path);
         self
     }
 
-    /// Generates the well-known types as well, in place of those of `prost-types`.
+    /// Generates the well-known types too, instead of using those of `prost-types`.
     pub fn compile_well_known_types(mut self, enable: bool) -> Self {
         if enable {
             self.config.compile_well_known_types();
@@ -227,34 +226,34 @@ impl Builder {
         self
     }
 
-    /// Uses `bytes::Bytes`, which shares its memory, for `bytes` fields.
+    /// Uses `bytes::Bytes`, which shares memory, for `bytes` fields.
     pub fn bytes(mut self, path: impl AsRef<str>) -> Self {
         self.paths.bytes.push(path.as_ref().to_owned());
         self
     }
 
-    /// Uses `BTreeMap`, which is in order, for `map` fields.
+    /// Uses the ordered `BTreeMap` for `map` fields.
     pub fn btree_map(mut self, path: impl AsRef<str>) -> Self {
         self.paths.btree_map.push(path.as_ref().to_owned());
         self
     }
 
-    /// Derives no `Debug` for messages, for those who write it by hand.
+    /// Does not derive `Debug` for messages, so that it can be implemented manually.
     pub fn skip_debug(mut self, path: impl AsRef<str>) -> Self {
         self.paths.skip_debug.push(path.as_ref().to_owned());
         self
     }
 
-    /// Leaves comments out of the code, of messages and fields as of services and methods: for indented
-    /// text in them, which rustdoc takes for a test.
+    /// Omits comments of messages, fields, services and methods, for example if rustdoc would run indented text as a
+    /// test.
     pub fn disable_comments(mut self, path: impl AsRef<str>) -> Self {
         self.paths.disable_comments.push(path.as_ref().to_owned());
         self
     }
 }
 
-/// Attributes of services. Their paths are those of a package or of a service: `.`, `.shop`, `shop.v1`,
-/// `shop.v1.Orders`, `Orders`.
+/// Attributes of services. Paths are those of a package or a service: `.`, `.shop`, `shop.v1`, `shop.v1.Orders`,
+/// `Orders`.
 impl Builder {
     /// Adds an attribute to the client's module: `#[cfg(feature = "client")]`.
     pub fn client_mod_attribute(mut self, path: impl Into<String>, attribute: impl Into<String>) -> Self {
@@ -288,13 +287,12 @@ impl Builder {
 }
 
 impl Builder {
-    /// Compiles files, which are in one of the include directories, as are their imports. The well-known
-    /// types need no directory.
+    /// Compiles files. They and their imports must be in the include directories; the well-known types need none.
     ///
     /// # Errors
     ///
-    /// [`Error::Source`] for an error in a `.proto` file, with its position; others for what is not there or
-    /// cannot be written.
+    /// [`Error::Source`] for an error in a `.proto` file, with its position; other variants for missing files and
+    /// output that cannot be written.
     pub fn compile_protos(
         mut self,
         protos: &[impl AsRef<Path>],
@@ -303,11 +301,11 @@ impl Builder {
         let Compiled { set, paths, .. } = parse(protos, includes)?;
         self.includes = includes.iter().map(|include| include.as_ref().to_owned()).collect();
         if self.emit_rerun_if_changed {
-            // Without a listener on stdout there is nobody to tell.
+            // A closed stdout does not matter.
             let _ = write_rerun_lines(&mut io::stdout(), &paths);
         }
         if let Some(path) = &self.file_descriptor_set_path {
-            // These bytes have custom options, which prost's types would drop.
+            // These bytes keep custom options, which prost's types would drop.
             fs::write(path, &set).map_err(|cause| Error::Io {
                 action: "write",
                 path: path.clone(),
@@ -317,12 +315,12 @@ impl Builder {
         self.compile_encoded_fds(&set)
     }
 
-    /// Generates code for an encoded `google.protobuf.FileDescriptorSet`, as `protoc --include_imports
-    /// --include_source_info -o` writes it. Custom options stay in what is [embedded](Self::embed_descriptors).
+    /// Generates code for an encoded `google.protobuf.FileDescriptorSet`, as written by `protoc --include_imports
+    /// --include_source_info -o`. Custom options stay in [embedded](Self::embed_descriptors) descriptors.
     ///
     /// # Errors
     ///
-    /// [`Error::Other`] if `encoded` is no such set; otherwise those of [`compile_fds`](Self::compile_fds).
+    /// [`Error::Other`] if `encoded` is not a valid set; otherwise those of [`compile_fds`](Self::compile_fds).
     pub fn compile_encoded_fds(mut self, encoded: &[u8]) -> Result<(), Error> {
         let mut set = FileDescriptorSet::decode(encoded)
             .map_err(|error| Error::Other(format!("invalid FileDescriptorSet: {error}")))?;
@@ -333,11 +331,11 @@ impl Builder {
         self.compile_fds(set)
     }
 
-    /// Generates code for descriptors that come from elsewhere, imports included and sorted after what
-    /// they import, as `protoc --include_imports --include_source_info -o` writes them.
+    /// Generates code for descriptors from elsewhere. Imports must be included and come before the files that import
+    /// them, as written by `protoc --include_imports --include_source_info -o`.
     ///
-    /// The types of `descriptors` drop custom options, such as `google.api.http`, and features, so what is
-    /// [embedded](Self::embed_descriptors) has no options, and files of editions are refused.
+    /// The types of `descriptors` drop features and custom options such as `google.api.http`. So
+    /// [embedded](Self::embed_descriptors) descriptors have no options, and files of editions are refused.
     /// [`compile_encoded_fds`](Self::compile_encoded_fds) keeps both.
     pub fn compile_fds(mut self, mut descriptors: FileDescriptorSet) -> Result<(), Error> {
         if let Some(file) = descriptors.file.iter().find(|file| file.syntax() == "editions") {
@@ -385,7 +383,7 @@ impl Builder {
 }
 
 impl PathLists {
-    /// Sets those that have paths; prost-build forgets what was set before.
+    /// Sets the lists that have paths; each call replaces prost-build's previous list.
     fn apply(&self, config: &mut Config) {
         if !self.bytes.is_empty() {
             config.bytes(&self.bytes);
@@ -402,7 +400,7 @@ impl PathLists {
     }
 }
 
-/// Reads the files and all that they import.
+/// Reads the files and all their imports.
 fn parse(protos: &[impl AsRef<Path>], includes: &[impl AsRef<Path>]) -> Result<Compiled, Error> {
     let includes: Vec<PathBuf> = includes.iter().map(|include| include.as_ref().to_owned()).collect();
     let disk = Disk { read: |path| fs::read(path), canonicalize: |path| fs::canonicalize(path) };
@@ -423,7 +421,7 @@ fn parse(protos: &[impl AsRef<Path>], includes: &[impl AsRef<Path>]) -> Result<C
     compiled.map_err(|error| Error::Source(Box::new(SourceError::new(&error, &includes))))
 }
 
-/// One line for each input; the well-known types, which are built in, have no path.
+/// Writes one line per input; built-in well-known types have no path.
 fn write_rerun_lines(out: &mut impl Write, paths: &[String]) -> io::Result<()> {
     paths.iter().try_for_each(|input| writeln!(out, "cargo:rerun-if-changed={input}"))
 }
@@ -449,7 +447,7 @@ mod tests {
         };
         check(&["rootless.proto"], &["rootless.proto"]);
         check(&["common/size.proto"], &["common/size.proto"]);
-        // Imports of imports, too; google's are not files.
+        // Including indirect imports, except google's, which are not files.
         check(&["shapes.proto"], &["common/size.proto", "common/page.proto", "shapes.proto"]);
         check(
             &["rootless.proto", "type.proto", "shapes.proto"],

@@ -118,11 +118,11 @@ fn method_descriptor(method: &Method, service: &str, options: &ServiceOptions) -
     }
 }
 
-/// `pub fn say_hello<R>(&self, request: R) -> impl Future<..> + Send { .. }`
+/// Returns `pub fn say_hello<R>(&self, request: R) -> impl Future<..> + Send { .. }`.
 ///
-/// It is no `async fn`: a caller's future is `Send` by the bound alone then, and rustc need not look into what the
-/// request is made of. Looking, it fails for streams with a trait object or a closure in them ("higher-ranked lifetime
-/// error"). Crates of older editions get the captures that the edition 2024 has by itself.
+/// It is not an `async fn`: the bound alone makes a caller's future `Send`, so rustc does not inspect the request type.
+/// That inspection fails for streams with a trait object or a closure ("higher-ranked lifetime error"). Crates of older
+/// editions get the captures of edition 2024.
 fn call(method: &Method, service: &str, options: &ServiceOptions) -> TokenStream {
     let call_type = CallType::of(method);
     let input = options.sent(&method.input_type);

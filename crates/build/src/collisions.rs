@@ -1,8 +1,8 @@
-//! Names that differ in a `.proto` file and are the same in Rust.
+//! Names that differ in a `.proto` file but are equal in Rust.
 //!
-//! Protobuf tells `GetURL` from `GetUrl`, and the message `v2.Cluster` from the package `v2.cluster`. In Rust both are
-//! `get_url`, and the modules of the message's nested types and of the package are both `v2::cluster`. prost-build
-//! panics for some of these, and generates code that doesn't compile for others, so they are looked for first.
+//! Protobuf distinguishes `GetURL` and `GetUrl`, or the message `v2.Cluster` and the package `v2.cluster`. In Rust both
+//! methods are `get_url`, and the modules of the nested types and of the package are both `v2::cluster`. prost-build
+//! panics for some of these and generates code that does not compile for others, so they are detected first.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
@@ -20,13 +20,13 @@ use crate::error::{Error, SourceError};
 use crate::name::{answer_stream, client_name};
 use crate::service::ServiceOptions;
 
-/// The types of this package are prost-types', whatever is in the files.
+/// Types of this package always come from prost-types.
 const WELL_KNOWN: &str = "google.protobuf";
 
-/// Looks for names that are the same in Rust. `includes` are the folders of the files, for their lines.
+/// Finds names that are equal in Rust. `includes` are the folders of the files, used in errors.
 ///
 /// # Errors
-/// [`Error::Source`] with all of them.
+/// [`Error::Source`] with all collisions.
 pub(crate) fn check(
     set: &FileDescriptorSet,
     services: &ServiceOptions,
@@ -51,13 +51,13 @@ struct Messages {
 }
 
 impl Messages {
-    /// prost-build keeps its settings to itself, except in `Debug`.
+    /// prost-build exposes its settings only in `Debug`.
     fn of(config: &Config) -> Self {
         let config = format!("{config:?}");
         Self { strips_enum_prefix: config.contains("strip_enum_prefix: true"), config }
     }
 
-    /// Whether `extern_path` names this type or package, or one that it is in.
+    /// Returns whether `extern_path` names this type or package, or a parent of it.
     fn is_extern(&self, proto_path: &str) -> bool {
         let ends = proto_path.match_indices('.').map(|(end, _)| end).chain([proto_path.len()]);
         ends.filter(|end| *end > 0).any(|end| self.config.contains(&format!("(\"{}\", ", &proto_path[..end])))
@@ -65,10 +65,10 @@ impl Messages {
 }
 
 struct Names<'a> {
-    /// None if another generator makes the messages.
+    /// `None` if another generator makes the messages.
     messages: Option<Messages>,
     services: &'a ServiceOptions,
-    /// By Rust path: module, or type and the kind of name in it.
+    /// Used names by Rust path: module, or type and kind of name in it.
     taken: BTreeMap<(String, String), Taken>,
     wrong: Vec<Collision>,
 }
@@ -76,7 +76,7 @@ struct Names<'a> {
 /// An element of a `.proto` file.
 #[derive(Clone)]
 struct Element {
-    /// `message`, `rpc`.
+    /// For example `message` or `rpc`.
     kind: &'static str,
     name: String,
     file: String,
@@ -86,20 +86,20 @@ struct Element {
 
 struct Taken {
     element: Element,
-    /// All elements of this sort share the name, such as files their package.
+    /// Whether other elements of this kind may share the name, as files share their package.
     shares: bool,
 }
 
 struct Collision {
     element: Element,
-    /// None if the element has no name in Rust at all.
+    /// `None` if the element has no Rust name.
     other: Option<Element>,
-    /// `the module `v2::cluster``
+    /// For example ``the module `v2::cluster` ``.
     rust: String,
     help: String,
 }
 
-/// Where an element is: its file, and the path of its parent.
+/// Location of an element: its file, and the path of its parent.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     file: &'a FileDescriptorProto,
@@ -118,7 +118,7 @@ impl Place<'_> {
     }
 }
 
-// Numbers of fields in `descriptor.proto`, for paths.
+// Field numbers in `descriptor.proto`, for paths.
 const FILE_PACKAGE: i32 = 2;
 const FILE_MESSAGE: i32 = 4;
 const FILE_ENUM: i32 = 5;
@@ -150,7 +150,7 @@ impl Names<'_> {
         if self.services.server && self.services.embeds_descriptors && !file.service.is_empty() {
             let mut element = place.element("package", package, FILE_PACKAGE, 0);
             element.path.truncate(1);
-            // Each package has one, with its own file.
+            // Each package has one, in its own file.
             let key = (module.clone(), DESCRIPTORS.to_owned());
             let is_other = self.taken.get(&key).is_some_and(|taken| taken.element.name != package);
             if is_other || !self.taken.contains_key(&key) {
@@ -253,7 +253,7 @@ impl Names<'_> {
         let variants = join(place.module, &format!("{camel}'s variants"));
         let strips = self.messages.as_ref().is_some_and(|messages| messages.strips_enum_prefix);
         let mut numbers = HashSet::new();
-        // prost takes the first of those with the same number.
+        // prost uses the first value of each number.
         let values = r#enum.value.iter().enumerate().filter(|(_, value)| numbers.insert(value.number()));
         for (index, value) in values {
             let whole = value.name().to_upper_camel_case();
@@ -299,7 +299,8 @@ impl Names<'_> {
         self.messages.as_ref().is_some_and(|messages| messages.is_extern(proto_path))
     }
 
-    /// Gives `element` a name in a module or type. Returns whether it has another already, which is then an error.
+    /// Gives `element` a name in a module or type. Returns whether the name is missing or already taken, which is an
+    /// error.
     fn take(
         &mut self,
         element: Element,
@@ -311,7 +312,7 @@ impl Names<'_> {
     ) -> bool {
         let rust = format!("{what} `{}`", join(scope.split('\'').next().unwrap_or(scope), name));
         let wrong = |element, other: Option<&Taken>| {
-            // The remedy for a package is to leave it out, whichever of the two comes first.
+            // The fix for a package is to omit it, whichever element comes first.
             let is_package = |other: &&Taken| other.element.kind == "package" && !shares;
             let help =
                 other.filter(is_package).map_or(help.to_owned(), |other| package_help(&other.element.name));
@@ -354,7 +355,7 @@ fn is_map_entry(message: &DescriptorProto) -> bool {
     message.options.as_ref().is_some_and(prost_types::MessageOptions::map_entry)
 }
 
-/// Whether a oneof is one that somebody wrote, and not that of a proto3 `optional`.
+/// Returns whether a oneof is in the source, and not that of a proto3 `optional`.
 fn is_real(message: &DescriptorProto, oneof: usize) -> bool {
     message.field.iter().any(|field| {
         let is_member = field.oneof_index.is_some_and(|index| usize::try_from(index) == Ok(oneof));
@@ -409,7 +410,7 @@ impl Collision {
     }
 }
 
-/// The file of an element, and its line and column from 0, if the descriptors have them.
+/// Returns the file of an element, with its 0-based line and column if the descriptors have them.
 fn locate(
     element: &Element,
     files: &[FileDescriptorProto],

@@ -1,4 +1,4 @@
-//! Descriptors that become a part of the program: a file for each package that has services.
+//! Embedded descriptors: a file for each package with services.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -11,10 +11,10 @@ use quote::{format_ident, quote};
 
 use crate::error::Error;
 
-/// The static that has them, in the module of their package.
+/// Name of the static with the descriptors, in the module of their package.
 pub(crate) const DESCRIPTORS: &str = "FILE_DESCRIPTOR_SET";
 
-/// Brings the file of a package into its code, once for all its services.
+/// Includes the file of a package in its code, once for all its services.
 pub(crate) fn item(package: &str) -> TokenStream {
     let (name, file) = (format_ident!("{DESCRIPTORS}"), file_name(package));
     quote! {
@@ -25,8 +25,7 @@ pub(crate) fn item(package: &str) -> TokenStream {
     }
 }
 
-/// Writes a file for each package with services. `encoded` is all of `set`, and has more: custom options, which the
-/// types of `set` don't know.
+/// Writes a file for each package with services. `encoded` is `set` with custom options, which the types of `set` drop.
 pub(crate) fn write(set: &FileDescriptorSet, encoded: &[u8], folder: &Path) -> Result<(), Error> {
     let files = Encoded::decode(encoded).map_err(|error| Error::Other(error.to_string()))?.file;
     let with_services = set.file.iter().filter(|file| !file.service.is_empty());
@@ -41,26 +40,26 @@ pub(crate) fn write(set: &FileDescriptorSet, encoded: &[u8], folder: &Path) -> R
     Ok(())
 }
 
-/// A set whose files are left as they are.
+/// A set whose files stay encoded.
 #[derive(Clone, PartialEq, Message)]
 struct Encoded {
     #[prost(bytes = "vec", repeated, tag = "1")]
     file: Vec<Vec<u8>>,
 }
 
-/// As the package's code is named.
+/// Returns the file name, which corresponds to that of the package's code.
 fn file_name(package: &str) -> String {
     let package = if package.is_empty() { "_" } else { package };
     format!("{package}.descriptors.bin")
 }
 
-/// The names of the files that have a package's services, and of all that they import.
+/// Returns the names of the files with a package's services, and of all their imports.
 fn wanted<'s>(set: &'s FileDescriptorSet, package: &str) -> HashSet<&'s str> {
     let is_own =
         |file: &&prost_types::FileDescriptorProto| file.package() == package && !file.service.is_empty();
     let mut wanted: HashSet<&str> =
         set.file.iter().filter(is_own).map(prost_types::FileDescriptorProto::name).collect();
-    // Files come behind what they import.
+    // Files come after their imports.
     for file in set.file.iter().rev() {
         if wanted.contains(file.name()) {
             wanted.extend(file.dependency.iter().map(String::as_str));

@@ -1,7 +1,7 @@
-//! Files of editions, as prost-build understands them: proto3 with the features of each field spelled out.
+//! Converts files of editions for prost-build: proto3 with the features of each field made explicit.
 //!
-//! prost-build knows proto2 and proto3 only, and the types of `prost-types` drop `edition` and `features`. So these are
-//! read from the encoded descriptors.
+//! prost-build supports proto2 and proto3 only, and the types of `prost-types` drop `edition` and `features`. Both are
+//! therefore read from the encoded descriptors.
 
 use prost::Message;
 use prost_types::field_descriptor_proto::{Label, Type};
@@ -9,14 +9,14 @@ use prost_types::{DescriptorProto, FileDescriptorProto, FileDescriptorSet};
 
 use crate::error::Error;
 
-/// `EDITION_2023` and `EDITION_2024`, whose defaults are the same as far as generated code goes.
+/// `EDITION_2023` and `EDITION_2024`, whose defaults are the same for generated code.
 const EDITIONS: [i32; 2] = [1000, 1001];
 
 /// Rewrites the files of editions in `set`, which was decoded from `encoded`.
 ///
 /// # Errors
 ///
-/// [`Error::Edition`] for editions that are not known here.
+/// [`Error::Edition`] for unsupported editions.
 pub(crate) fn lower(set: &mut FileDescriptorSet, encoded: &[u8]) -> Result<(), Error> {
     if set.file.iter().all(|file| file.syntax() != "editions") {
         return Ok(());
@@ -49,7 +49,7 @@ fn lower_message(message: &mut DescriptorProto, declared: &EncodedMessage, outer
     }
     let is_map_entry = message.options.as_ref().is_some_and(prost_types::MessageOptions::map_entry);
     if is_map_entry {
-        // Entries of maps are the same in all versions of the language.
+        // Map entries are the same in all versions of the language.
         return;
     }
     let map_entries: Vec<String> = message
@@ -83,7 +83,7 @@ fn is_packable(of: Type) -> bool {
     !matches!(of, Type::String | Type::Bytes | Type::Message | Type::Group)
 }
 
-/// The features that change generated code.
+/// Features that affect generated code.
 #[derive(Clone, Copy)]
 struct Features {
     presence: Presence,
@@ -105,7 +105,7 @@ impl Default for Features {
 }
 
 impl Features {
-    /// These, with what is `declared` further in.
+    /// Returns these features, overridden by `declared`.
     fn with(self, declared: Option<&FeatureSet>) -> Self {
         let Some(declared) = declared else { return self };
         Features {

@@ -1,4 +1,4 @@
-//! What can be wrong with the `.proto` files and with the folder that the code goes to.
+//! Errors in `.proto` files and in reading or writing files.
 
 use std::fmt::{self, Write};
 use std::io;
@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 
 use thalweg_protobuf::sources::{self, Diagnostic};
 
-/// Why nothing was generated.
+/// Reason why nothing was generated.
 ///
-/// `Debug` prints what `Display` does: a build script that returns the error from `main` shows it that way.
+/// `Debug` prints the same as `Display`, because a build script that returns the error from `main` prints `Debug`.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A `.proto` file has an error.
     #[error("{0}")]
     Source(Box<SourceError>),
-    /// A `.proto` file is not there.
+    /// A `.proto` file does not exist.
     #[error("{}: no such file", path.display())]
     NotFound {
         /// The path as given.
         path: PathBuf,
     },
-    /// A `.proto` file is in none of the include directories, so it has no name for imports.
+    /// A `.proto` file is in none of the include directories, so it has no import name.
     #[error(
         "{}: is in none of the include directories ({}); add its folder to them",
         path.display(), list(includes)
@@ -32,7 +32,7 @@ pub enum Error {
         /// The include directories as given.
         includes: Vec<PathBuf>,
     },
-    /// A descriptor set has a file of an edition other than 2023 and 2024, or has lost what editions say.
+    /// A descriptor set has a file of an edition other than 2023 and 2024, or has lost the data of editions.
     #[error(
         "{file}: unsupported edition; 2023 and 2024 are supported, from sources and by `compile_encoded_fds`"
     )]
@@ -40,17 +40,17 @@ pub enum Error {
         /// The file's name in the descriptor set.
         file: String,
     },
-    /// There is nowhere to write to.
+    /// There is no output folder.
     #[error("OUT_DIR is not set: call this from a build script, or set `out_dir`")]
     NoOutDir,
     /// A file or folder that cannot be read or written.
     #[error("{}: cannot {action}: {cause}", path.display())]
     Io {
-        /// What was tried: `read`, `write`.
+        /// The failed action: `read`, `write`.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },
@@ -79,7 +79,7 @@ impl From<Error> for io::Error {
 pub struct SourceError {
     file: PathBuf,
     first: Diagnostic,
-    /// Behind a missing import.
+    /// Advice, for example after a missing import.
     help: Option<String>,
     others: Vec<SourceError>,
 }
@@ -101,7 +101,7 @@ impl SourceError {
         first
     }
 
-    /// An error at a line and column from 0, of a file that need not be there.
+    /// Returns an error at a 0-based line and column of a file that may not exist.
     pub(crate) fn at(file: PathBuf, start: Option<(usize, usize)>, message: String, help: String) -> Self {
         let source = std::fs::read_to_string(&file).unwrap_or_default();
         let first = Diagnostic::at(file.display().to_string(), &source, start, message);
@@ -112,27 +112,28 @@ impl SourceError {
         self.others.extend(others);
     }
 
-    /// The path of the file: include directory and name.
+    /// Returns the path of the file: include directory and name.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// The line, from 1; none for an error of the whole file.
+    /// Returns the 1-based line; `None` for an error of the whole file.
     pub fn line(&self) -> Option<usize> {
         self.first.line()
     }
 
-    /// The column, from 1. It counts bytes, and a tab advances to the next multiple of eight, as in protoc's errors.
+    /// Returns the 1-based column. It counts bytes, and a tab advances to the next multiple of eight, as in protoc's
+    /// errors.
     pub fn column(&self) -> Option<usize> {
         self.first.column()
     }
 
-    /// What is wrong.
+    /// Returns the error text.
     pub fn message(&self) -> &str {
         self.first.message()
     }
 
-    /// Further errors, in the same file or in others.
+    /// Returns further errors, in the same or other files.
     pub fn others(&self) -> &[SourceError] {
         &self.others
     }

@@ -70,7 +70,7 @@ pub use crate::error::{Error, SourceError};
 
 /// Compiles one `.proto` file with the default options; its folder is the include directory.
 ///
-/// Imports are looked for in that folder, too. [`configure`] is for more.
+/// Imports are also resolved in that folder. [`configure`] offers more options.
 pub fn compile_protos(proto: impl AsRef<Path>) -> Result<(), Error> {
     let proto = proto.as_ref();
     // The parent of a bare file name is the empty path, which would match no file.

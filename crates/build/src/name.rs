@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-/// Names of methods that generated clients have of their own; a method of the service with that name
-/// gets an underscore.
+/// Methods of generated clients; a service method with one of these names gets an underscore.
 const CLIENT_METHODS: [&str; 12] = [
     "clone",
     "new",
@@ -22,7 +21,7 @@ const CLIENT_METHODS: [&str; 12] = [
 /// Names that the server module uses unqualified, which a trait of the same name would shadow.
 const SERVER_MODULE_NAMES: [&str; 7] = ["Clone", "Fn", "Into", "Result", "Send", "Sync", "T"];
 
-/// The names of one service.
+/// Names in the code of one service.
 pub(crate) struct ServiceNames {
     /// `Greeter`
     pub(crate) trait_name: String,
@@ -62,23 +61,23 @@ impl ServiceNames {
     }
 }
 
-/// The name of a method in the client: `say_hello`, `r#type`, `new_`.
+/// Returns the name of a method in the client: `say_hello`, `r#type`, `new_`.
 pub(crate) fn client_method(method: &prost_build::Method) -> String {
     client_name(&method.name)
 }
 
-/// A method's name in the client, from that in snake case.
+/// Returns the name of a method in the client, from its snake-case name.
 pub(crate) fn client_name(snake: &str) -> String {
     if CLIENT_METHODS.contains(&snake) { format!("{snake}_") } else { snake.to_owned() }
 }
 
-/// The name of a method's static: `SAY_HELLO`.
+/// Returns the name of a method's static: `SAY_HELLO`.
 pub(crate) fn method_static(method: &prost_build::Method) -> String {
     method.name.trim_start_matches("r#").to_uppercase()
 }
 
-/// The associated type for a method's stream of answers: `LotsOfRepliesStream`. Methods are in camel
-/// case by convention; those that are not are made so.
+/// Returns the associated type for a method's response stream: `LotsOfRepliesStream`. Names that are not in camel case
+/// are converted.
 pub(crate) fn answer_stream(proto_name: &str) -> String {
     let mut name = String::new();
     for word in proto_name.split('_') {
@@ -89,10 +88,10 @@ pub(crate) fn answer_stream(proto_name: &str) -> String {
     name + "Stream"
 }
 
-/// The path of a message type as written one module below that of its package.
+/// Returns the path of a message type as written one module below its package.
 ///
-/// prost writes paths as seen from the package's module. Those that start at a crate, and the types
-/// that stand for well-known ones (`()` for `Empty`), mean the same everywhere.
+/// prost writes paths relative to the package's module. Paths that start at a crate, and the Rust types of well-known
+/// ones (`()` for `Empty`), are the same everywhere.
 pub(crate) fn message_path(path: &str) -> String {
     let is_absolute = path.starts_with("::") || path.starts_with("crate::");
     let is_primitive =
@@ -100,8 +99,8 @@ pub(crate) fn message_path(path: &str) -> String {
     if is_absolute || is_primitive { path.to_owned() } else { format!("super::{path}") }
 }
 
-/// Whether a path given by the user (`.`, `.shop.v1`, `v1.Orders`, `Orders.Get`) means this service or
-/// method. As in prost's paths, a leading dot anchors it at the root; without one it is an ending.
+/// Returns whether a user's path (`.`, `.shop.v1`, `v1.Orders`, `Orders.Get`) matches a service or method. As in
+/// prost's paths, a leading dot anchors it at the root; otherwise it matches the end.
 pub(crate) fn path_matches(pattern: &str, full: &str) -> bool {
     let full: Vec<&str> = full.split('.').collect();
     match pattern.strip_prefix('.') {
@@ -111,7 +110,7 @@ pub(crate) fn path_matches(pattern: &str, full: &str) -> bool {
     }
 }
 
-/// `HttpEcho` as `http_echo`. prost has made the name camel case, so a capital starts a word.
+/// Converts `HttpEcho` to `http_echo`. prost's names are camel case, so each capital starts a word.
 fn snake_case(camel: &str) -> String {
     let mut snake = String::new();
     for (index, letter) in camel.chars().enumerate() {

@@ -1,4 +1,4 @@
-//! The server's module of a service: the trait to implement, and the service made of it.
+//! The server module of a service: the trait to implement, and its server.
 
 use proc_macro2::TokenStream;
 use prost_build::{Method, Service};
@@ -33,7 +33,7 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
         let descriptors = format_ident!("{DESCRIPTORS}");
         quote!(const #descriptors: &'static [u8] = super::#descriptors;)
     });
-    // The methods are called by their trait: `Arc` and `Clone` have methods too.
+    // Methods are called through the trait, since `Arc` and `Clone` have methods too.
     let registrations = service.methods.iter().map(|method| {
         let function = CallType::of(method).function();
         let (name, proto_name) = (format_ident!("{}", method.name), &method.proto_name);
@@ -120,8 +120,8 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
     }
 }
 
-/// `fn say_hello(&self, request: ..) -> impl Future<..> + Send;`, after the type of its stream if it
-/// answers with one.
+/// Returns `fn say_hello(&self, request: ..) -> impl Future<..> + Send;`, after the type of its response stream if it
+/// has one.
 fn trait_method(method: &Method, service: &str, options: &ServiceOptions) -> TokenStream {
     let call_type = CallType::of(method);
     let input = options.received(&method.input_type);

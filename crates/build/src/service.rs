@@ -1,4 +1,4 @@
-//! What the two modules of a service have in common: options, attributes, call types.
+//! Common parts of the client and server modules: options, attributes, call types.
 
 use proc_macro2::{Ident, TokenStream};
 use prost_build::{Comments, Method};
@@ -6,7 +6,7 @@ use quote::{format_ident, quote};
 
 use crate::name::{ServiceNames, message_path, path_matches};
 
-/// Which halves of a service are generated, and what is written above them.
+/// Generated parts of a service, and their attributes.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is asked for by itself")]
 pub(crate) struct ServiceOptions {
@@ -17,13 +17,13 @@ pub(crate) struct ServiceOptions {
     pub(crate) server_module_attributes: Attributes,
     pub(crate) server_attributes: Attributes,
     pub(crate) trait_attributes: Attributes,
-    /// Paths of services and methods whose comments stay out of the code.
+    /// Paths of services and methods whose comments are omitted.
     pub(crate) disable_comments: Vec<String>,
-    /// What is received is a view of buffa's, not the owned message.
+    /// Whether received messages are buffa views instead of owned messages.
     pub(crate) receive_views: bool,
-    /// The type that is put around messages.
+    /// The type that wraps messages.
     pub(crate) codec: Option<String>,
-    /// Services have their descriptors with them.
+    /// Whether services embed their descriptors.
     pub(crate) embeds_descriptors: bool,
 }
 
@@ -46,7 +46,7 @@ impl Default for ServiceOptions {
 }
 
 impl ServiceOptions {
-    /// The type of a message that is sent, whose path prost gave.
+    /// Returns the type of a sent message, from prost's path.
     pub(crate) fn sent(&self, path: &str) -> TokenStream {
         let message = tokens(&message_path(path));
         match self.codec.as_deref().map(tokens) {
@@ -55,7 +55,7 @@ impl ServiceOptions {
         }
     }
 
-    /// The type of a message that is received.
+    /// Returns the type of a received message.
     pub(crate) fn received(&self, path: &str) -> TokenStream {
         if self.receive_views && self.codec.is_none() {
             let view = tokens(&format!("{}View", message_path(path)));
@@ -64,9 +64,9 @@ impl ServiceOptions {
         self.sent(path)
     }
 
-    /// The comments above and beside a service or method, as documentation.
+    /// Returns the leading and trailing comments of a service or method as documentation.
     ///
-    /// Detached blocks stay behind: they are about the file, not the item.
+    /// Detached blocks are omitted: they belong to the file, not the item.
     pub(crate) fn documentation(&self, comments: &Comments, full: &str) -> TokenStream {
         let mut text = String::new();
         if !self.disable_comments.iter().any(|pattern| path_matches(pattern, full)) {
@@ -77,7 +77,7 @@ impl ServiceOptions {
     }
 }
 
-/// Attributes, each with the path of the services that get it.
+/// Attributes with the paths of their services.
 #[derive(Debug, Default)]
 pub(crate) struct Attributes(Vec<(String, String)>);
 
@@ -86,7 +86,7 @@ impl Attributes {
         self.0.push((path.into(), attribute.into()));
     }
 
-    /// The attributes of one service.
+    /// Returns the attributes of one service.
     pub(crate) fn of(&self, service: &ServiceNames) -> TokenStream {
         let package = service.full.rsplit_once('.').map_or("", |(package, _)| package);
         let means_it = |path: &str| path_matches(path, &service.full) || path_matches(path, package);
@@ -95,7 +95,7 @@ impl Attributes {
     }
 }
 
-/// How the peers' messages of a method come: the four call types.
+/// The four call types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallType {
     Unary,
@@ -114,7 +114,7 @@ impl CallType {
         }
     }
 
-    /// The function for this call type, on the channel as on the server's method table.
+    /// Returns the function for this call type, which has the same name on the channel and the server's method table.
     pub(crate) fn function(self) -> Ident {
         let name = match self {
             CallType::Unary => "unary",
@@ -126,15 +126,15 @@ impl CallType {
     }
 }
 
-/// Parses Rust that is given as text: a path of prost's, an attribute or a path of the user's.
+/// Parses Rust text: a path of prost's, or an attribute or path of the user.
 ///
 /// # Panics
-/// If it is not Rust. prost-build panics for its own attributes, too.
+/// If it is not valid Rust, as prost-build does for its attributes.
 pub(crate) fn tokens(text: &str) -> TokenStream {
     text.parse().unwrap_or_else(|error| panic!("`{text}` is not Rust: {error}"))
 }
 
-/// Lints of the including crate say nothing about code that nobody wrote.
+/// Disables the including crate's lints for generated code.
 pub(crate) fn module_lints() -> TokenStream {
     quote! {
         #![allow(
@@ -143,12 +143,12 @@ pub(crate) fn module_lints() -> TokenStream {
     }
 }
 
-/// `#[deprecated]` where the `.proto` file says so.
+/// Returns `#[deprecated]` if the `.proto` file has that option.
 pub(crate) fn deprecation(is_deprecated: bool) -> Option<TokenStream> {
     is_deprecated.then(|| quote!(#[deprecated]))
 }
 
-/// The setters that clients and servers have in common. They document how messages are compressed in their own words.
+/// Returns the setters common to clients and servers. The docs of the compression setters differ.
 pub(crate) fn message_setters(compresses: &str, accepts: &str) -> TokenStream {
     quote! {
         /// Takes messages of at most `limit` bytes.

@@ -1,4 +1,4 @@
-//! What prost-build calls for each service: the client's module, then the server's.
+//! Generates, for each service of prost-build, the client module and then the server module.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::{client, descriptors, server};
 /// The generator handed to prost-build.
 pub(crate) struct Stubs {
     options: ServiceOptions,
-    /// The packages whose descriptors have been brought into their code.
+    /// Packages whose code already includes the descriptors.
     described: HashSet<String>,
 }
 

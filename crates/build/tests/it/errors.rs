@@ -1,12 +1,12 @@
-//! What a build script says about wrong input: each case is a `.proto` file and the text printed for it.
+//! Errors of a build script: each case is a `.proto` file and the printed text.
 
 use std::fs;
 use std::path::Path;
 
 use thalweg_build::Error;
 
-/// Compiles the first of `files`, which may import the others, and compares what is printed. A temporary
-/// folder stands for `proto/`.
+/// Compiles the first of `files`, which may import the others, and compares the printed text. A temporary folder
+/// replaces `proto/`.
 #[track_caller]
 fn check(files: &[(&str, &str)], expected: &[&str]) {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -26,7 +26,7 @@ fn compile(file: &Path, include: &Path) -> Error {
         .expect_err("the input is wrong")
 }
 
-/// What a build script that returns the error from `main` prints.
+/// Returns the output of a build script that returns the error from `main`.
 fn printed(error: &Error, folder: &Path) -> String {
     format!("{error:?}").replace(&folder.display().to_string(), "proto")
 }
@@ -328,7 +328,7 @@ fn rpcs_of_one_rust_name() {
     );
 }
 
-/// Compiles `text` as `a.proto` with what it may import, and returns the first line that is printed.
+/// Compiles `text` as `a.proto` with its imports, and returns the first printed line.
 fn first_line(files: &[(&str, &str)]) -> String {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (name, text) in files {
@@ -407,7 +407,7 @@ fn a_message_beside_a_package_of_its_name() {
         "proto/a.proto:4:1: message `Cluster` becomes the module `v2::cluster` in Rust, as does package `v2.cluster` \
          (proto/b.proto:2)"
     );
-    // The remedy that the error names.
+    // The fix that the error suggests.
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (name, text) in files {
         fs::write(folder.path().join(name), format!("syntax = \"proto3\";\n{text}"))
@@ -424,7 +424,7 @@ fn a_message_beside_a_package_of_its_name() {
 fn enum_values_that_keep_their_prefixes_differ() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let proto = folder.path().join("a.proto");
-    // Without the option, protoc refuses the file.
+    // Without the option, protoc rejects the file.
     let text = "syntax = \"proto2\";\n\
         enum Kind { option deprecated_legacy_json_field_conflicts = true; KIND_A_B = 0; A_B = 1; }";
     fs::write(&proto, text).expect("it can be written");

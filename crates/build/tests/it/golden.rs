@@ -1,7 +1,7 @@
-//! The generated code, as text: what is checked in under `golden/` is what comes out now.
+//! Compares generated code with the files under `golden/`.
 //!
-//! `BLESS=1 cargo test -p thalweg-build --test it golden` writes it anew. That it compiles, and that its calls arrive,
-//! is shown by the tests of `examples/`, which include the same files.
+//! `BLESS=1 cargo test -p thalweg-build --test it golden` updates them. The tests of `examples/` include the same files
+//! and show that they compile and that their calls work.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ fn tests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")
 }
 
-/// Compares what `builder` makes of `protos` with the files of `golden/{golden}`, all of them.
+/// Compares the output of `builder` for `protos` with all files of `golden/{golden}`.
 #[track_caller]
 fn check(golden: &str, protos: &[&str], configure: impl FnOnce(Builder) -> Builder) {
     compare(golden, |builder| configure(builder).compile_protos(protos, &[tests().join("proto")]));
 }
 
-/// Compares what `compile` makes with the files of `golden/{golden}`, all of them.
+/// Compares the output of `compile` with all files of `golden/{golden}`.
 #[track_caller]
 fn compare(golden: &str, compile: impl FnOnce(Builder) -> Result<(), thalweg_build::Error>) {
     let out = tempfile::tempdir().expect("a temporary folder");
@@ -94,7 +94,7 @@ fn messages_within_a_type_of_ones_own() {
     check("codec", &["rootless.proto"], |builder| builder.codec_path("crate::Json"));
 }
 
-/// `editions.binpb` is what `protoc --include_imports --include_source_info -o` makes of `editions.proto`.
+/// `editions.binpb` is the output of `protoc --include_imports --include_source_info -o` for `editions.proto`.
 #[test]
 fn editions() {
     let encoded = fs::read(tests().join("proto/editions.binpb")).expect("the descriptors");
@@ -106,7 +106,7 @@ fn messages_alone() {
     check("messages", &["rootless.proto"], |builder| builder.build_client(false).build_server(false));
 }
 
-/// The names of the files in a set.
+/// Returns the names of the files in a set.
 fn names_in(set: &Path) -> Vec<String> {
     let wire = fs::read(set).expect("it was just made");
     let set = thalweg_build::FileDescriptorSet::decode(&*wire).expect("a descriptor set");
@@ -142,7 +142,7 @@ fn a_package_embeds_its_services_and_what_they_import() {
     assert!(!shapes.contains(&"type.proto".to_owned()), "{shapes:?}");
     let last = names_in(&out.path().join("shapes.type.async.descriptors.bin"));
     assert_eq!(last[..], [&shapes[..], &["type.proto".to_owned()]].concat());
-    // Once for a package, however many services it has.
+    // Once per package, independent of the number of services.
     let code = fs::read_to_string(out.path().join("shapes.v1.rs")).expect("code was made");
     assert_eq!(code.matches("include_bytes!").count(), 1);
     assert_eq!(code.matches("= super::FILE_DESCRIPTOR_SET;").count(), code.matches("impl<T").count() / 3);
@@ -164,7 +164,7 @@ fn embedded_descriptors_have_custom_options() {
     let builder = thalweg_build::configure().embed_descriptors(true).out_dir(out.path());
     builder.emit_rerun_if_changed(false).compile_protos(&[&proto], &[out.path()]).expect("the file is right");
     let wire = fs::read(out.path().join("a.descriptors.bin")).expect("it was just made");
-    // Once as the option's value; the text of the source is not there.
+    // Once as the option's value; the source text is not embedded.
     let value = b"/v1/all";
     assert_eq!(wire.windows(value.len()).filter(|bytes| bytes == value).count(), 1);
 }
@@ -187,7 +187,7 @@ fn descriptors_have_the_imports_and_the_comments() {
     let comments: Vec<&str> = locations.iter().filter_map(|at| at.leading_comments.as_deref()).collect();
     assert_eq!(comments, [" Part of a list.\n"]);
 
-    // The same code comes from descriptors, which protoc may have written.
+    // The same code comes from descriptors, for example written by protoc.
     let again = tempfile::tempdir().expect("a temporary folder");
     thalweg_build::configure().out_dir(again.path()).compile_fds(set).expect("the descriptors are right");
     let code = |folder: &Path| fs::read_to_string(folder.join("shapes.v1.common.rs")).expect("code was made");

@@ -1,4 +1,4 @@
-//! The generator, from `.proto` files to code and to what it says of wrong ones: one binary for all modules.
+//! Tests of generated code and of errors, in one binary.
 
 mod errors;
 mod golden;

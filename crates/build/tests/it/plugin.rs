@@ -1,4 +1,4 @@
-//! `protoc-gen-thalweg`: what protoc would send to it, and the golden files that it must give back.
+//! `protoc-gen-thalweg`: requests as sent by protoc, and the expected golden files.
 
 use std::fs;
 use std::io::Write;
@@ -13,7 +13,7 @@ fn tests() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"))
 }
 
-/// The descriptors of `protos` and of their imports.
+/// Returns the descriptors of `protos` and their imports.
 fn descriptors(protos: &[&str]) -> FileDescriptorSet {
     let out = tempfile::tempdir().expect("a temporary folder");
     let path = out.path().join("set.bin");
@@ -49,7 +49,7 @@ fn respond(request: &CodeGeneratorRequest) -> CodeGeneratorResponse {
     CodeGeneratorResponse::decode(&*output.stdout).expect("a response")
 }
 
-/// Compares the plugin's files with those of `golden/{golden}`, all of them.
+/// Compares the plugin's files with all files of `golden/{golden}`.
 #[track_caller]
 fn check(golden: &str, protos: &[&str], parameter: &str) {
     let response = respond(&request(protos, parameter));
@@ -91,7 +91,7 @@ fn editions_are_understood() {
         ..CodeGeneratorRequest::default()
     }
     .encode_to_vec();
-    // A set of one file is a tag, a length and the file; the request has the same with a tag of its own.
+    // A set of one file is a tag, a length and the file; the request has the same with another tag.
     request.push(15 << 3 | 2);
     request.extend_from_slice(&encoded[1..]);
     let output = run(&request);
@@ -129,7 +129,7 @@ fn descriptors_are_embedded_with_custom_options() {
         #[prost(bytes = "vec", optional, tag = "15")]
         content: Option<Vec<u8>>,
     }
-    // A service option 12345 = "/v" in a second part of the file: prost-types does not know it.
+    // A service option 12345 = "/v" in a second part of the file, which prost-types does not know.
     let option = [0x32, 13, 0x0a, 4, b'M', b'o', b'r', b'e', 0x1a, 5, 0xca, 0x83, 0x06, 1, b'/'];
     let mut file = descriptors(&["rootless.proto"]).file.remove(0);
     file.source_code_info = None;

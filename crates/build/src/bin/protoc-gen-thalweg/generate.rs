@@ -1,4 +1,4 @@
-//! From a request to files, by `thalweg_build::Builder` and a temporary folder.
+//! Generates files for a request, with `thalweg_build::Builder` and a temporary folder.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use prost_build::Module;
 use crate::messages::{EncodedSet, File, FileName, Request};
 use crate::options;
 
-/// Why nothing was generated. protoc prints it.
+/// Reason why nothing was generated. protoc prints it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("{0}")]
@@ -26,7 +26,7 @@ pub(crate) enum Error {
     NoDescriptor(String),
 }
 
-/// The files of one request: one for each package, and one that has them all as modules.
+/// Returns the files of one request: one per package, and one with all of them as modules.
 pub(crate) fn files(request: &Request) -> Result<Vec<File>, Error> {
     let folder = tempfile::tempdir()?;
     let builder = thalweg_build::configure().out_dir(folder.path()).emit_rerun_if_changed(false);
@@ -55,8 +55,8 @@ pub(crate) fn files(request: &Request) -> Result<Vec<File>, Error> {
     Ok(files)
 }
 
-/// The packages of the files to generate, or of all files. A package is generated as a whole: its code refers to its
-/// types by their bare names, whichever file they are from.
+/// Returns the packages of the files to generate, or of all files. A package is generated as a whole, since its code
+/// refers to its types by bare names, independent of their file.
 fn selected_packages(request: &Request, include_imports: bool) -> Result<BTreeSet<String>, Error> {
     let files = request.proto_file.iter().map(|file| FileName::decode(&**file));
     let files: Vec<FileName> = files.collect::<Result<_, _>>()?;
@@ -69,7 +69,7 @@ fn selected_packages(request: &Request, include_imports: bool) -> Result<BTreeSe
     Ok(selected.map(|file| file.package().to_owned()).collect())
 }
 
-/// The files that the builder may have written for a package.
+/// Returns the files that the builder may have written for a package.
 fn file_names(package: &str) -> BTreeSet<String> {
     let by_prost = Module::from_protobuf_package_name(package).to_file_name_or("_");
     let package = if package.is_empty() { "_" } else { package };
@@ -97,7 +97,7 @@ fn select_modules(text: &str, is_selected: impl Fn(&str) -> bool) -> String {
             lines.push(line);
             continue;
         }
-        // buffa's modules begin with an import, and have an attribute.
+        // buffa's modules start with an import, and have an attribute.
         let last = lines.iter().rposition(|line| line.trim() != "use super::*;");
         match last.filter(|last| lines[*last].ends_with('{')) {
             Some(opening) => {

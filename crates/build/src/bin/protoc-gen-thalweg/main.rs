@@ -1,6 +1,6 @@
-//! A plugin for protoc and buf: the code that `thalweg-build` makes in `build.rs`, for builds without cargo.
+//! A plugin for protoc and buf that generates the code of `thalweg-build` in builds without cargo.
 //!
-//! It reads a `CodeGeneratorRequest` from stdin and writes a `CodeGeneratorResponse` to stdout. Options come by
+//! It reads a `CodeGeneratorRequest` from stdin and writes a `CodeGeneratorResponse` to stdout. Options come from
 //! `--thalweg_opt`; `docs/codegen.md` lists them.
 
 mod generate;
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Fails if protoc and the plugin don't understand each other; errors in options and files are in the response.
+/// Fails if stdin is no valid request; errors in options and files are in the response.
 fn run() -> io::Result<()> {
     let mut input = Vec::new();
     io::stdin().lock().read_to_end(&mut input)?;

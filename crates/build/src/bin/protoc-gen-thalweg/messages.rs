@@ -34,7 +34,7 @@ pub(crate) struct Response {
 pub(crate) struct File {
     #[prost(string, optional, tag = "1")]
     pub(crate) name: Option<String>,
-    /// A `string` of proto2, so protoc takes bytes that are not UTF-8: embedded descriptors.
+    /// A `string` of proto2, so protoc accepts bytes that are not UTF-8: embedded descriptors.
     #[prost(bytes = "vec", optional, tag = "15")]
     pub(crate) content: Option<Vec<u8>>,
 }
@@ -67,7 +67,7 @@ pub(crate) struct EncodedSet {
     pub(crate) file: Vec<Vec<u8>>,
 }
 
-/// The parts of a `FileDescriptorProto` that say which package it is in.
+/// The name and the package of a `FileDescriptorProto`.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct FileName {
     #[prost(string, optional, tag = "1")]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use thalweg_build::Builder;
 
-/// Why an option is refused.
+/// Reason why an option is refused.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct OptionError(String);
@@ -16,7 +16,7 @@ struct BuilderOption {
     apply: Apply,
 }
 
-/// How an option's value is read.
+/// Syntax of an option's value.
 enum Apply {
     /// `name`, `name=true` or `name=false`.
     Switch(fn(Builder, bool) -> Builder),
@@ -143,16 +143,15 @@ const OPTIONS: &[BuilderOption] = &[
 const INCLUDE_FILE: &str = "include_file";
 const INCLUDE_IMPORTS: &str = "include_imports";
 
-/// The options that are the plugin's own, beside those of the builder.
+/// Options of the plugin itself.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Output {
-    /// The file with a module for each package; none if the name is empty.
+    /// The file with a module for each package; `None` if the option is empty.
     pub(crate) include_file: Option<String>,
     /// Whether the packages of imports are generated too.
     pub(crate) include_imports: bool,
 }
 
-/// Applies `parameter` to `builder`.
 pub(crate) fn apply(parameter: &str, mut builder: Builder) -> Result<(Builder, Output), OptionError> {
     let mut output = Output { include_file: Some("mod.rs".to_owned()), include_imports: false };
     for word in words(parameter) {
@@ -184,7 +183,7 @@ pub(crate) fn apply(parameter: &str, mut builder: Builder) -> Result<(Builder, O
     Ok((builder, output))
 }
 
-/// All options, a line each.
+/// Returns the help text of all options, one per line.
 pub(crate) fn list() -> String {
     let own = [
         (INCLUDE_FILE, "file with a module for each package; empty for none (default: mod.rs)"),
