@@ -1,5 +1,5 @@
-//! `cargo xtask api`: what is public in the libraries for users, an item a line, in `api`. A test compares, so that
-//! a change of what is promised stands in the diff that is reviewed.
+//! `cargo xtask api`: lists the public items of the libraries in `api`, one per line. A test compares the lists, so a
+//! change of the promised API appears in the reviewed diff.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether the lists are what is there.
+/// Checks that the lists match the code.
 pub(crate) fn check() -> Result<String> {
     let found = files::emptied(workspace::output().join("api"))?;
     let items: usize = write(&found)?.iter().map(|(_, items)| items).sum();
@@ -52,15 +52,15 @@ pub(crate) fn check() -> Result<String> {
     Ok(format!("{items} public items of {} libraries, as in api", LIBRARIES.len()))
 }
 
-/// Writes a list of each library to `folder`, and gives how many items it has.
+/// Writes the list of each library to `folder` and returns its number of items.
 fn write(folder: &Path) -> Result<Vec<(PathBuf, usize)>> {
     let metadata = Metadata::load()?;
-    // Stable rustdoc writes JSON only with RUSTC_BOOTSTRAP, with which build scripts run again: it has its own folder.
+    // Stable rustdoc writes JSON only with RUSTC_BOOTSTRAP, which makes build scripts run again: use a separate folder.
     let target = workspace::target().join("api");
     let lister = workspace::suites().join("api");
     let build = Job::cargo("build --locked --quiet").directory(&lister).env("CARGO_TARGET_DIR", &target);
     build.builds(10).run()?;
-    // Of this one Cargo takes features by their own names only, as it does where one package is documented.
+    // A single package is documented: Cargo then takes its features by their plain names only.
     let (tonic, others): (Vec<&str>, Vec<&str>) =
         LIBRARIES.iter().partition(|name| **name == "thalweg-tonic");
     for (libraries, is_one) in [(others, false), (tonic, true)] {
@@ -99,7 +99,7 @@ fn write(folder: &Path) -> Result<Vec<(PathBuf, usize)>> {
     LIBRARIES.iter().map(list).collect()
 }
 
-/// Not what tests need, nor what only other features name.
+/// Excludes the features for tests and those that only other features name.
 fn is_for_users(feature: &str) -> bool {
     feature != "testing" && !feature.starts_with('_')
 }

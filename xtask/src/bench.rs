@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: what the stack costs, ours beside other people's in the same run.
+//! `cargo xtask bench`: costs of the stack, measured together with other stacks in the same run.
 
 mod alignment;
 mod attacks;
@@ -28,10 +28,10 @@ use crate::failure::Result;
 use crate::log;
 use crate::peers::{self, BuiltPeer};
 
-/// Takes the stacks to compare, gives its tables.
+/// Compares the given stacks and returns its tables.
 type Run = fn(&[BuiltPeer]) -> Result<Vec<Table>>;
 
-/// The benchmarks, each with the stacks that it compares unless told otherwise.
+/// The benchmarks, each with its default stacks.
 const BENCHES: &[(&str, Run, &[&str])] = &[
     ("instructions", valgrind::instructions, &["thalweg", "tonic"]),
     ("allocations", valgrind::allocations, &["thalweg", "tonic"]),
@@ -79,7 +79,7 @@ fn run_named(name: &str, peers: Option<&str>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs the benchmark of this name with these stacks, or its own, prints its tables and returns them.
+/// Runs a benchmark with the given stacks, or with its default ones, prints its tables and returns them.
 pub(crate) fn tables(name: &str, peers: Option<&str>) -> Result<Vec<Table>> {
     are_known("benchmark", &[name], &BENCHES.iter().map(|(name, ..)| *name).collect::<Vec<_>>())?;
     let (_, run, own) = BENCHES.iter().find(|(known, ..)| *known == name).expect("it is known");
@@ -89,7 +89,7 @@ pub(crate) fn tables(name: &str, peers: Option<&str>) -> Result<Vec<Table>> {
     Ok(tables)
 }
 
-/// The stacks of these names, none for none.
+/// Builds the stacks with these names.
 fn built(names: &[&str]) -> Result<Vec<BuiltPeer>> {
     if names.is_empty() {
         return Ok(Vec::new());

@@ -1,8 +1,8 @@
-//! What the main calls cost, counted so that the counts repeat: `cargo xtask costs` prints them, `--record` commits
-//! them, and the test step of this name compares the two.
+//! Instruction and allocation counts of the main calls. `cargo xtask costs` prints them, `--record` commits them, and
+//! the test step of this name compares the two.
 //!
-//! The programs that are counted do the same in every run: no sockets, no threads, no clock. What would still differ
-//! between machines is which of its copying routines glibc chooses for a processor: [`TUNABLES`] pins that.
+//! The counted programs are deterministic: no sockets, no threads, no clock. The copy routines that glibc selects for a
+//! processor would still differ; [`TUNABLES`] pins them.
 
 mod callgrind;
 mod record;
@@ -21,23 +21,23 @@ use crate::{figures, tools, workspace};
 use callgrind::Counts;
 pub(crate) use record::{Cost, Record, Toolchain};
 
-/// Cases of a program, and the calls or messages of two runs of each: what the longer one has more is what so many
-/// calls more cost, without what belongs to the start and the end.
+/// Cases of a program, and the calls or messages of two runs of each. The difference of the runs excludes start and
+/// stop.
 struct Cases {
     names: &'static str,
     program: Program,
     lengths: [u64; 2],
 }
 
-/// A program, which is an example.
+/// An example program.
 #[derive(Clone, Copy)]
 struct Program {
     example: &'static str,
-    /// What runs within these functions is the server's, and the client's.
+    /// Functions whose work counts for the server, and those for the client.
     functions: [&'static [&'static str]; 2],
 }
 
-/// Two halves of the HTTP/2 core, without the library: `crates/http2/examples/unary_calls.rs`.
+/// Client and server of the HTTP/2 core, without the library: `crates/http2/examples/unary_calls.rs`.
 const CORE: Program = Program {
     example: "unary_calls",
     functions: [&["unary_calls::serve"], &["unary_calls::call", "unary_calls::finish"]],
@@ -75,9 +75,9 @@ const CASES: &[Cases] = &[
 ];
 const SIDES: [&str; 2] = ["server", "client"];
 
-/// Plain SSE2 copying, which every x86-64 has. Left to itself, glibc copies with AVX where there is AVX, and in large
-/// pieces with `rep movsb`, which callgrind counts as an instruction for each byte: 214,039 instead of 44,607
-/// instructions for a message of 64 KiB. Names that a version of glibc does not know are passed over.
+/// Selects plain SSE2 copying, which every x86-64 has. By default glibc copies with AVX where available, and large
+/// blocks with `rep movsb`. callgrind counts that as one instruction per byte: 214,039 instead of 44,607 for a 64 KiB
+/// message. glibc ignores names that its version does not know.
 const TUNABLES: &str = "glibc.cpu.hwcaps=-AVX2,-AVX2_Usable,-AVX,-AVX_Fast_Unaligned_Load,-ERMS";
 
 /// `cargo xtask costs [--record]`.
@@ -90,24 +90,23 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     if records {
         let record = Record { toolchain: Toolchain::here()?, costs };
         println!("\nrecorded in {}", record.write()?.display());
-        // The documents have a table of them.
+        // The documents include a table of the costs.
         figures::regenerate()?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Counts all cases on both sides.
 pub(crate) fn measure() -> Result<Vec<Cost>> {
     tools::debian("valgrind", &["valgrind"])?;
     for program in [CORE, LIBRARY] {
-        // With the command's package its dependencies have the features with which they are built for it.
+        // Including the command's package gives dependencies the same features as in the command.
         let packages = "--package thalweg-cli --package thalweg-sim --package thalweg-http2";
         Job::cargo(&format!("build --release {packages} --example {}", program.example)).builds(30).run()?;
     }
     let mut costs = Vec::new();
     for cases in CASES {
         for name in cases.names.split_whitespace() {
-            // Two processors count at a time: what runs beside a count does not change it.
+            // Two processes count at a time: they do not affect each other's counts.
             let [server, client] = thread::scope(|scope| {
                 [0, 1]
                     .map(|side| scope.spawn(move || cases.cost(name, side)))
@@ -123,7 +122,7 @@ impl Cases {
     fn cost(&self, name: &str, side: usize) -> Result<Cost> {
         let (Program { example, functions }, [few, many]) = (self.program, self.lengths);
         let counts = |count: u64| {
-            // How many calls or messages, with how many in flight or of which case.
+            // Number of calls or messages, and the calls in flight or the case.
             let words =
                 if example == CORE.example { format!("{count} 64") } else { format!("{name} {count}") };
             let program = workspace::target().join("release/examples").join(example);

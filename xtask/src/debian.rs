@@ -1,5 +1,5 @@
-//! Another Debian beside this machine's own: a folder with all that debootstrap and apt-get put there. Programs are
-//! built in it, and run outside.
+//! Another release of Debian in a folder, installed by debootstrap and apt-get. Programs are built in it and run
+//! outside.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,36 +11,36 @@ use crate::{tools, workspace};
 /// A release of Debian.
 pub(crate) struct Suite {
     name: &'static str,
-    /// Of what besides this machine's there are packages.
+    /// Foreign architecture to install packages for.
     architecture: Option<&'static str>,
 }
 
 /// Debian 13.
 pub(crate) const TRIXIE: Suite = Suite { name: "trixie", architecture: None };
-/// Debian 14, whose Rust is newer than the oldest that we promise, with the libraries of 64-bit ARM.
+/// Debian 14, whose Rust is newer than our minimum version, with the libraries of 64-bit ARM.
 pub(crate) const FORKY: Suite = Suite { name: "forky", architecture: Some("arm64") };
 
-/// How each release since 2005 is begun: a debootstrap knows no release by name that is younger than itself.
+/// Bootstrap script for all releases since 2005: debootstrap does not know the names of releases newer than itself.
 const SCRIPT: &str = "/usr/share/debootstrap/scripts/sid";
-/// The folder of a build, beside the Debian.
+/// The build folder, next to the root of the Debian.
 const BUILD: &str = "build";
-/// What is found first in the other Debian, whatever this one's PATH says.
+/// PATH inside the other Debian, whatever this system's PATH is.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Everything below is mounted for this process and its children alone (`unshare --mount`): the kernel takes it away
-/// when the last of them ends, however it ends.
+/// Makes all mounts below private to this process and its children (`unshare --mount`): the kernel removes them when
+/// the last of them exits.
 const UNSHARED: &str = "--mount --propagation private";
 
-/// The Debian, which has what was asked for.
+/// An installed Debian with the requested packages.
 pub(crate) struct Debian {
     root: PathBuf,
 }
 
 impl Debian {
-    /// The one in `folder`, with these packages. It is made if it is not there, or was made for others.
+    /// Returns the Debian in `folder` with these packages. Creates it if it is missing or has other packages.
     pub(crate) fn get(suite: &Suite, folder: &Path, packages: &str) -> Result<Self> {
         let it = Self { root: folder.join("root") };
-        // Written last: what lies there without it is half of a Debian.
+        // Written last: without it, the installation is incomplete.
         let complete = folder.join("root.txt");
         if fs::read_to_string(&complete).is_ok_and(|present| present == packages) {
             return Ok(it);
@@ -58,16 +58,15 @@ impl Debian {
         Ok(it)
     }
 
-    /// Its folder.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
     fn make(&self, suite: &Suite, folder: &Path) -> Result<()> {
-        // What was built in another one knows its files.
+        // Earlier builds refer to files of the old root.
         let remove = Job::new("rm").words("--recursive --force --one-file-system").arg(&self.root);
         remove.arg(folder.join(BUILD)).run()?;
-        // The mirror is no word: a reason why not, which has the words, is published with results.
+        // The mirror is passed in the environment: failure messages contain the words and are published with results.
         let bootstrap =
             format!("exec debootstrap --variant=minbase {} \"$0\" \"$MIRROR\" {SCRIPT}", suite.name);
         let bootstrap = Job::new("unshare").words(UNSHARED).words("sh -c").arg(bootstrap).arg(&self.root);
@@ -81,7 +80,7 @@ impl Debian {
 
     fn install(&self, packages: &str) -> Result<()> {
         let apt = |words: &str| {
-            // A mirror's lists of a release that is not out yet may be some weeks old; who signed them is checked.
+            // The lists of an unreleased suite may be some weeks old; their signatures are still checked.
             let apt =
                 Job::new("chroot").arg(&self.root).words("apt-get --option Acquire::Check-Valid-Until=false");
             let apt = apt.words(words);
@@ -92,10 +91,10 @@ impl Debian {
         apt("clean").run()
     }
 
-    /// A script in it. It finds the workspace, which it cannot write to, in `/workspace`, and each of `folders` by its
-    /// name there.
+    /// Returns a job for a script in the Debian. The workspace is mounted read-only at `/workspace`, each of `folders`
+    /// at its name.
     pub(crate) fn shell(&self, folders: &[(&Path, &str)], script: &str) -> Job {
-        /// Its words: the root, the script, the workspace, and pairs of a folder and its name.
+        /// Arguments: the root, the script, the workspace, and pairs of a folder and its name.
         const SCRIPT: &str = r#"set -e
             root=$0 script=$1 workspace=$2
             shift 2
@@ -115,7 +114,7 @@ impl Debian {
         job.env("PATH", PATH)
     }
 
-    /// Builds what CMake finds in `source`, a folder of `peers/`, in the folder `build` of `folder`.
+    /// Builds the CMake project `source`, a folder of `peers/`, in the folder `build` of `folder`.
     pub(crate) fn cmake(&self, source: &Path, folder: &Path) -> Result<()> {
         if !tools::is_root() {
             return Err(missing!("only root can build in another Debian (chroot): run this as root"));
@@ -131,7 +130,7 @@ impl Debian {
     }
 }
 
-/// Where this machine's apt gets its Debian from: the other one is there, too. Security updates have another label.
+/// The mirror of this system's apt, which has the other release, too. Security updates have another label.
 fn mirror() -> Result<String> {
     let targets = Job::new("apt-get").words("indextargets --format $(REPO_URI)").arg("Label: Debian");
     let mirrors = targets.quiet_text()?;

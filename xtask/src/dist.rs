@@ -1,11 +1,11 @@
-//! `cargo xtask dist`: what people get who have no sources. All of it goes to `target/dist`:
+//! `cargo xtask dist`: release files for users without the sources. All of them go to `target/dist`:
 //!
-//! | file | what it is |
+//!  file | content |
 //! | --- | --- |
 //! | `thalweg-VERSION-TARGET.tar.gz` | the command, its manual, its completions and all licences |
-//! | `thalweg_VERSION-1_ARCH.deb` | the same for Debian and its kin |
-//! | `thalweg-VERSION-TARGET.cdx.json` | what the command is made of, in CycloneDX |
-//! | `SHA256SUMS` | a sum for each of them |
+//! | `thalweg_VERSION-1_ARCH.deb` | the same for Debian and derivatives |
+//! | `thalweg-VERSION-TARGET.cdx.json` | bill of materials of the command, in CycloneDX |
+//! | `SHA256SUMS` | a checksum of each of them |
 
 mod build;
 mod licences;
@@ -27,21 +27,20 @@ pub(crate) use target::GLIBC;
 use target::TARGET;
 pub(crate) use toolchain::NOTICES;
 
-/// The name of the file with the licences of others.
+/// File name of the third-party licences.
 pub(crate) const LICENCES: &str = "THIRD-PARTY-LICENSES.txt";
-/// The name of the bill of materials where it lies by itself.
+/// File name of the standalone bill of materials.
 pub(crate) const SBOM: &str = "thalweg.cdx.json";
 
-/// What was made.
+/// The created files.
 pub(crate) struct Dist {
-    /// Where it lies.
     pub(crate) folder: PathBuf,
     pub(crate) tarball: PathBuf,
-    /// The folder in the tarball.
+    /// The top folder in the tarball.
     pub(crate) name: String,
     pub(crate) package: PathBuf,
     pub(crate) sbom: PathBuf,
-    /// The names of the packages of others in it.
+    /// Names of the third-party packages in it.
     pub(crate) parts: Vec<String>,
 }
 
@@ -56,8 +55,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The bill of materials and the licences of packages alone, in `folder`: they take no build. The names of those
-/// packages.
+/// Writes the bill of materials and the package licences to `folder`, which needs no build. Returns the names of the
+/// third-party packages.
 pub(crate) fn papers(folder: &Path) -> Result<Vec<String>> {
     let parts = Parts::of("thalweg-cli")?;
     fs::create_dir_all(folder)?;
@@ -66,7 +65,7 @@ pub(crate) fn papers(folder: &Path) -> Result<Vec<String>> {
     Ok(names(&parts))
 }
 
-/// Of the packages that others made.
+/// Names of the third-party packages.
 fn names(parts: &Parts) -> Vec<String> {
     parts.others().map(|part| part.package.name.clone()).collect()
 }
@@ -79,7 +78,7 @@ pub(crate) fn make() -> Result<Dist> {
     let sbom = folder.join(format!("{name}.cdx.json"));
     fs::write(&sbom, sbom::document(&parts))?;
     let program = build::command()?;
-    // Where `package.metadata.deb` of the command's manifest looks for it.
+    // `package.metadata.deb` in the command's manifest refers to this folder.
     let staged = folder.join("staged");
     stage(&staged, &program, &parts)?;
     let tarball = folder.join(format!("{name}.tar.gz"));
@@ -91,7 +90,7 @@ pub(crate) fn make() -> Result<Dist> {
     Ok(dist)
 }
 
-/// Puts what belongs to the command into `folder`.
+/// Copies all files of the release to `folder`.
 fn stage(folder: &Path, program: &Path, parts: &Parts) -> Result<()> {
     let completions = folder.join("completions");
     fs::create_dir_all(&completions)?;
@@ -99,7 +98,7 @@ fn stage(folder: &Path, program: &Path, parts: &Parts) -> Result<()> {
     for file in ["CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
         fs::copy(workspace::root().join(file), folder.join(file))?;
     }
-    // The command's own: the workspace's leads into folders that are not there.
+    // The command's own README: the links of the workspace's README lead to folders that are not included.
     fs::copy(workspace::root().join("crates/cli/README.md"), folder.join("README.md"))?;
     fs::write(folder.join(LICENCES), licences::text(parts)? + &toolchain::licences()?)?;
     fs::copy(toolchain::notices()?, folder.join(NOTICES))?;
@@ -110,7 +109,7 @@ fn stage(folder: &Path, program: &Path, parts: &Parts) -> Result<()> {
     Ok(())
 }
 
-/// The same files make the same tarball, to the byte: their times are that of the last commit.
+/// Packs a reproducible tarball: all files have the time of the last commit.
 fn pack(staged: &Path, name: &str, tarball: &Path) -> Result<()> {
     let time = Job::new("git").words("log -1 --format=%ct").text().unwrap_or_else(|_| "0".to_owned());
     let plain = tarball.with_extension("");

@@ -1,4 +1,4 @@
-//! Why something did not come to its end, and short ways to say so.
+//! Failures of steps and commands, and macros for them.
 
 use std::fmt;
 
@@ -7,27 +7,27 @@ use serde::{Deserialize, Serialize};
 /// Why a step or a command did not pass.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) enum Failure {
-    /// What was tested is wrong, or a program failed.
+    /// The tested code is wrong, or a program failed.
     Failed(String),
-    /// Something that the step needs cannot be had on this machine, so nothing was tested.
+    /// A requirement of the step is missing on this machine, so nothing was tested.
     Missing(String),
-    /// The command line makes no sense: the message says which part.
+    /// Invalid command line; the message names the wrong part.
     Misuse(String),
 }
 
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// Makes a [`Failure::Failed`] of a text with places, as `format!` does.
+/// Creates a [`Failure::Failed`] with a message formatted as by `format!`.
 macro_rules! failed {
     ($($text:tt)*) => { $crate::failure::Failure::Failed(format!($($text)*)) };
 }
 
-/// Makes a [`Failure::Missing`].
+/// Creates a [`Failure::Missing`].
 macro_rules! missing {
     ($($text:tt)*) => { $crate::failure::Failure::Missing(format!($($text)*)) };
 }
 
-/// Makes a [`Failure::Misuse`].
+/// Creates a [`Failure::Misuse`].
 macro_rules! misuse {
     ($($text:tt)*) => { $crate::failure::Failure::Misuse(format!($($text)*)) };
 }
@@ -42,7 +42,7 @@ macro_rules! ensure {
     ($condition:expr, $($text:tt)*) => { if !$condition { bail!($($text)*) } };
 }
 
-/// `account` of what was tried: a success if `is_well`, else a failure.
+/// Returns `account` as success if `is_well`, else as failure.
 pub(crate) fn verdict(is_well: bool, account: String) -> Result<String> {
     if is_well { Ok(account) } else { Err(Failure::Failed(account)) }
 }

@@ -1,9 +1,9 @@
-//! `cargo xtask figures`: the tables of measured figures in the documents are made of the results files in
-//! `docs/results`, and those by commands that measure.
+//! `cargo xtask figures`: writes the tables of measured figures in the documents from the results files in
+//! `docs/results`. Measuring commands write those files.
 //!
 //! A page has a table between `<!-- figures: NAME -->` and `<!-- /figures -->`; its template is
-//! `xtask/figures/NAME.jinja`. A figure whose results files are not all there keeps the text that the page has, which
-//! must say that it awaits measuring.
+//! `xtask/figures/NAME.jinja`. If results files of a figure are missing, the page keeps its text, which must then say
+//! that it awaits measuring.
 
 mod blocks;
 mod measure;
@@ -24,7 +24,7 @@ use crate::{files, log, workspace};
 use render::Tables;
 use results::Results;
 
-/// The pages that have figures.
+/// The pages with figures.
 const PAGES: &[&str] = &[
     "README.md",
     "docs/PERFORMANCE.md",
@@ -39,7 +39,7 @@ const PAGES: &[&str] = &[
     "docs/tonic.md",
 ];
 
-/// What a table must say while its results files are missing.
+/// Required text of a table whose results files are missing.
 const AWAITS: &str = "Awaits measuring";
 
 /// `cargo xtask figures [--check | --list | --measure [NAME]... | --take NAME RESULTS.json]`.
@@ -69,7 +69,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the pages' tables anew.
+/// Writes the tables of all pages again.
 pub(crate) fn regenerate() -> Result<()> {
     for (page, fresh) in changed()? {
         fs::write(workspace::root().join(page), fresh)?;
@@ -78,7 +78,7 @@ pub(crate) fn regenerate() -> Result<()> {
     Ok(())
 }
 
-/// The pages are what [`regenerate`] would make of them.
+/// Checks that the pages equal the output of [`regenerate`].
 fn check() -> Result<()> {
     match changed()?.first() {
         Some((page, _)) => {
@@ -88,7 +88,7 @@ fn check() -> Result<()> {
     }
 }
 
-/// The pages whose tables are not what the results files have, with what they should be.
+/// Returns the outdated pages with their new text.
 fn changed() -> Result<Vec<(&'static str, String)>> {
     let costs = files::json(&workspace::root().join("xtask/costs.json"))?;
     let tables = Tables::of(&Results::read()?, &costs)?;
@@ -107,7 +107,7 @@ fn changed() -> Result<Vec<(&'static str, String)>> {
     Ok(changed)
 }
 
-/// Each measurement, of which commit it is, and how many commits have changed since then what it measures.
+/// Lists each measurement, its commit, and the number of later commits that changed the measured code.
 fn list() -> Result<()> {
     log::start("figures-list")?;
     let results = Results::read()?;

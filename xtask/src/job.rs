@@ -1,4 +1,4 @@
-//! Running programs: every run has a time limit, a log, and ends with us.
+//! Running programs: every run has a time limit and a log, and ends when this process ends.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::failure::Result;
 use crate::{log, workspace};
 
-/// A program to run, with what it is given and how long it may take.
+/// A program to run, with its arguments, environment and time limit.
 #[derive(Clone)]
 pub(crate) struct Job {
     words: Vec<OsString>,
@@ -25,7 +25,7 @@ pub(crate) struct Job {
     is_build: bool,
 }
 
-/// Long enough for what does not build or install anything.
+/// Long enough for anything except building and installing.
 const LIMIT_DEFAULT: Duration = Duration::from_secs(120);
 
 impl Job {
@@ -51,18 +51,18 @@ impl Job {
         self
     }
 
-    /// Adds the words of `words`, which are separated by spaces and hold none.
+    /// Adds the words of `words`, separated by spaces; no word may contain a space.
     pub(crate) fn words(self, words: &str) -> Self {
         self.args(words.split_whitespace())
     }
 
-    /// Adds these words as they are.
+    /// Adds these words verbatim.
     pub(crate) fn args(mut self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         self.words.extend(words.into_iter().map(|word| word.as_ref().to_owned()));
         self
     }
 
-    /// Lets the words of `wrapper` run this program: `taskset -c 0`, say.
+    /// Runs the program under `wrapper`, for example `taskset -c 0`.
     pub(crate) fn under(mut self, wrapper: &str) -> Self {
         self.words.splice(0..0, wrapper.split_whitespace().map(OsString::from));
         self
@@ -78,7 +78,7 @@ impl Job {
         self
     }
 
-    /// Gives it this file as its standard input, which is empty otherwise.
+    /// Sets the file for standard input. Empty by default.
     pub(crate) fn stdin(mut self, path: impl Into<PathBuf>) -> Self {
         self.input = Some(path.into());
         self
@@ -93,29 +93,29 @@ impl Job {
         self
     }
 
-    /// It compiles or installs, and its time is counted as such; it may take so long.
+    /// Marks the job as compiling or installing, which is timed separately, and sets its time limit.
     pub(crate) fn builds(mut self, minutes: u64) -> Self {
         self.is_build = true;
         self.minutes(minutes)
     }
 
-    /// Runs to the end; a failure is an error that names the program.
+    /// Runs to completion; a failure is an error that names the program.
     pub(crate) fn run(&self) -> Result<()> {
         self.check(self.status()?)
     }
 
-    /// Runs to the end and gives the exit status, whatever it is.
+    /// Runs to completion and returns the exit status, successful or not.
     pub(crate) fn status(&self) -> Result<ExitStatus> {
         Ok(self.end(log::file()?, log::file()?)?.status)
     }
 
-    /// Runs to the end and gives what it said; that is in the log, too.
+    /// Runs to completion and returns the output, which is also logged.
     pub(crate) fn output(&self) -> Result<Said> {
         Said::of(&self.end(Stdio::piped(), Stdio::piped())?)
     }
 
-    /// As [`output`](Self::output), with an open standard input: `reply` is written there as soon as `cue` has been put
-    /// out.
+    /// Like [`output`](Self::output), but keeps standard input open and writes `reply` to it as soon as `cue` was
+    /// printed.
     pub(crate) fn output_with_reply(&self, cue: &[u8], reply: &[u8]) -> Result<Said> {
         let mut command = self.bounded()?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -139,37 +139,36 @@ impl Job {
         Said::of(&Output { stdout: seen, ..child.wait_with_output()? })
     }
 
-    /// Runs to the end and gives its standard output; a failure is an error that names the program.
+    /// Runs to completion and returns standard output; a failure is an error that names the program.
     pub(crate) fn text(&self) -> Result<String> {
         let said = self.output()?;
         self.check(said.status)?;
         Ok(said.out)
     }
 
-    /// As [`text`](Self::text), for output that only a program reads: it stays out of the log.
+    /// Like [`text`](Self::text), for machine-readable output: it is not logged.
     pub(crate) fn quiet_text(&self) -> Result<String> {
         let output = self.end(Stdio::piped(), log::file()?)?;
         self.check(output.status)?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// As [`quiet_text`](Self::quiet_text), of a program that prints JSON.
+    /// Like [`quiet_text`](Self::quiet_text), for a program that prints JSON.
     pub(crate) fn json(&self) -> Result<Value> {
         serde_json::from_str(&self.quiet_text()?).map_err(|why| failed!("`{self}` printed no JSON: {why}"))
     }
 
-    /// Runs to the end and writes its standard output to a file of its own; a failure is an error that names the
-    /// program.
+    /// Runs to completion and writes standard output to a file; a failure is an error that names the program.
     pub(crate) fn run_into(&self, path: &Path) -> Result<()> {
         self.check(self.end(File::create(path)?, log::file()?)?.status)
     }
 
-    /// The command without a time limit, for a server: it still ends when we end.
+    /// Returns the command without a time limit, for servers; it still ends when this process ends.
     pub(crate) fn unbounded(&self) -> Command {
         self.command(&[])
     }
 
-    /// The program and its words, as a shell takes them.
+    /// The program and its words, quoted for a shell.
     pub(crate) fn shell(&self) -> String {
         let quoted = |word: &OsString| format!("'{}'", word.to_string_lossy().replace('\'', r"'\''"));
         self.words.iter().map(quoted).collect::<Vec<_>>().join(" ")
@@ -187,7 +186,7 @@ impl Job {
 
     fn bounded(&self) -> Result<Command> {
         log::line(format_args!("$ {self}"))?;
-        // `timeout` gives the program a group of its own and ends all of the group: what a build starts ends with it.
+        // `timeout` gives the program its own process group and kills the whole group, including children of a build.
         let mut command = self.command(&["timeout", "--kill-after=10", &self.limit.as_secs().to_string()]);
         if let Some(path) = &self.input {
             command.stdin(File::open(path)?);
@@ -196,7 +195,7 @@ impl Job {
     }
 
     fn command(&self, wrapper: &[&str]) -> Command {
-        // The kernel sends the signal when we end, however we end: nothing that we start outlives us.
+        // The kernel sends the signal however this process ends: no child outlives it.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "TERM"]).args(wrapper).args(&self.words);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -213,7 +212,7 @@ impl Job {
     }
 }
 
-/// What a program said, and how it ended.
+/// Output and exit status of a program.
 pub(crate) struct Said {
     pub(crate) status: ExitStatus,
     pub(crate) out: String,
@@ -230,12 +229,11 @@ impl Said {
         Ok(Self { status: output.status, out, err })
     }
 
-    /// Both outputs.
     pub(crate) fn all(&self) -> String {
         format!("{}{}", self.out, self.err)
     }
 
-    /// How many lines of its standard output start so.
+    /// Number of lines of standard output with this prefix.
     pub(crate) fn count(&self, start: &str) -> usize {
         self.out.lines().filter(|line| line.starts_with(start)).count()
     }
@@ -246,15 +244,14 @@ impl Said {
     }
 }
 
-/// How long this process waited for builds.
 static BUILDS_MILLIS: AtomicU64 = AtomicU64::new(0);
 
-/// How long this process waited for what compiles or installs.
+/// Time this process waited for compiling and installing.
 pub(crate) fn time_in_builds() -> Duration {
     Duration::from_millis(BUILDS_MILLIS.load(Ordering::Relaxed))
 }
 
-/// What `timeout` (GNU coreutils) exits with when the limit ran out.
+/// Exit code of `timeout` (GNU coreutils) when the limit ran out.
 pub(crate) const TIMED_OUT: i32 = 124;
 
 impl fmt::Display for Job {
@@ -264,7 +261,7 @@ impl fmt::Display for Job {
     }
 }
 
-/// Where the program of this name is on the PATH.
+/// Finds the program on the PATH.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())

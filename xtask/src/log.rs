@@ -1,4 +1,4 @@
-//! The log of this process: the file that takes the output of all that it runs. A process is one step or one command.
+//! The log of this process, one per step or command: it receives the output of all programs that it runs.
 
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
@@ -11,7 +11,7 @@ use crate::workspace;
 
 static NAME: Mutex<String> = Mutex::new(String::new());
 
-/// Starts the log of the step or command `name`, empty.
+/// Starts an empty log for the step or command `name`.
 pub(crate) fn start(name: &str) -> Result<()> {
     fs::create_dir_all(workspace::output())?;
     name.clone_into(&mut NAME.lock().unwrap_or_else(PoisonError::into_inner));
@@ -24,13 +24,12 @@ pub(crate) fn path() -> PathBuf {
     workspace::output().join(format!("{name}.log"))
 }
 
-/// Appends a line.
 pub(crate) fn line(line: impl Display) -> Result<()> {
     writeln!(file()?, "{line}")?;
     Ok(())
 }
 
-/// The file, open for what a program writes.
+/// Opens the log for a program's output.
 pub(crate) fn file() -> Result<File> {
     Ok(OpenOptions::new().create(true).append(true).open(path())?)
 }

@@ -1,7 +1,7 @@
-//! `cargo xtask`: what a person automates in this workspace.
+//! `cargo xtask`: automation for this workspace.
 //!
-//! It runs on Linux and finds every program that it needs by name: what the outside suites need is installed at pinned
-//! versions under `target/tools` by [`tools`].
+//! It runs on Linux and finds the programs it needs by name. [`tools`] installs those for the external test suites at
+//! pinned versions under `target/tools`.
 
 #[macro_use]
 mod failure;
@@ -85,7 +85,7 @@ fn run(mut arguments: Arguments) -> Result<ExitCode> {
         Some("test") => test::run(arguments),
         Some("peers") => peers::run(arguments),
         Some("bench") => bench::run(arguments),
-        // Not for people: `bench polling` runs it, a process a side.
+        // Internal: `bench polling` runs it, one process per side.
         Some("spin") => bench::spin::run(arguments),
         Some("attacks") => bench::attacks(arguments),
         Some("costs") => costs::run(arguments),

@@ -1,4 +1,4 @@
-//! What `cargo metadata` says about a workspace and everything that it is built from.
+//! The output of `cargo metadata` for a workspace and its dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::job::Job;
 #[serde(default)]
 pub(crate) struct Metadata {
     pub(crate) packages: Vec<Package>,
-    /// Package ids of what the workspace itself holds.
+    /// Package ids of the workspace members.
     #[serde(rename = "workspace_members")]
     pub(crate) members: BTreeSet<String>,
     pub(crate) resolve: Resolve,
@@ -28,12 +28,12 @@ pub(crate) struct Package {
     pub(crate) version: String,
     pub(crate) manifest_path: PathBuf,
     pub(crate) rust_version: Option<String>,
-    /// Nothing, or a list of registries.
+    /// `None`, or a list of registries.
     publish: Option<Vec<String>>,
     targets: Vec<Target>,
-    /// The features, each with what it switches on.
+    /// The features, each with those that it enables.
     pub(crate) features: BTreeMap<String, Vec<String>>,
-    /// What its manifest asks for, whether or not a feature turns it on.
+    /// All dependencies of the manifest, including optional ones.
     pub(crate) dependencies: Vec<Dependency>,
     pub(crate) license: Option<String>,
     pub(crate) description: Option<String>,
@@ -49,11 +49,11 @@ struct Target {
 #[derive(Deserialize)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
-    /// `dev` and `build`, or none.
+    /// `dev` or `build`; `None` for normal dependencies.
     pub(crate) kind: Option<String>,
 }
 
-/// What is built for the platform that was asked about.
+/// The packages built for the selected platform.
 #[derive(Default, Deserialize)]
 pub(crate) struct Resolve {
     pub(crate) nodes: Vec<Node>,
@@ -77,12 +77,12 @@ pub(crate) struct UsedKind {
 }
 
 impl Metadata {
-    /// Of this workspace, without what is only built on other platforms: windows-sys and its like.
+    /// Loads this workspace's metadata, without packages for other platforms such as windows-sys.
     pub(crate) fn load() -> Result<Self> {
         Self::of(&Job::cargo("metadata --format-version 1 --filter-platform x86_64-unknown-linux-gnu"))
     }
 
-    /// Of what this `cargo metadata` says.
+    /// Reads the output of this `cargo metadata` job.
     pub(crate) fn of(job: &Job) -> Result<Self> {
         let text = job.clone().minutes(5).quiet_text()?;
         serde_json::from_str(&text).map_err(|why| failed!("the output of `{job}` has another form: {why}"))
@@ -92,20 +92,20 @@ impl Metadata {
         self.packages.iter().filter(|package| self.members.contains(&package.id))
     }
 
-    /// Those of the workspace that are for the registry.
+    /// Returns the workspace's packages that are published to the registry.
     pub(crate) fn published(&self) -> impl Iterator<Item = &Package> {
         let is_published =
             |it: &&Package| it.publish.as_ref().is_none_or(|registries| !registries.is_empty());
         self.member_packages().filter(is_published)
     }
 
-    /// The packages that are built for this platform: what is only in the lock file is left out.
+    /// Returns the packages built for this platform, without those only in the lock file.
     pub(crate) fn built_packages(&self) -> impl Iterator<Item = &Package> {
         let built: BTreeSet<&str> = self.resolve.nodes.iter().map(|node| node.id.as_str()).collect();
         self.packages.iter().filter(move |package| built.contains(package.id.as_str()))
     }
 
-    /// The one of this name, which there must be.
+    /// Returns the package with this name; fails if there is none.
     pub(crate) fn package(&self, name: &str) -> Result<&Package> {
         let found = self.packages.iter().find(|package| package.name == name);
         found.ok_or_else(|| failed!("there is no package {name}"))
@@ -113,12 +113,12 @@ impl Metadata {
 }
 
 impl Package {
-    /// It has a library, and not a program alone.
+    /// Whether it has a library target.
     pub(crate) fn is_library(&self) -> bool {
         self.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "lib"))
     }
 
-    /// Where its sources lie.
+    /// The folder of its sources.
     pub(crate) fn folder(&self) -> &Path {
         self.manifest_path.parent().unwrap_or(&self.manifest_path)
     }

@@ -1,4 +1,4 @@
-//! Other stacks behind the contract of `peers/README.md`: which there are, and the command that builds them.
+//! Other stacks behind the contract of `peers/README.md`: the list, and the command that builds them.
 
 mod build;
 mod built;
@@ -19,7 +19,7 @@ pub(crate) use peer::{Contract, Peer};
 use Contract::{Calls, Converts, Json};
 use Recipe::{Cargo, GeneratedGo, Go, Maven};
 
-/// This workspace, which benchmarks take as one of the stacks.
+/// This workspace, one of the stacks in benchmarks.
 const OURS: Peer = peer(built::OURS, "this workspace", Recipe::Workspace, Calls);
 
 const GRPC_CPP: Peer = peer(
@@ -37,7 +37,7 @@ const QT: Recipe = Recipe::Debian13 {
 };
 const CODEC: Recipe = Recipe::Member { package: "thalweg-codec" };
 
-/// A folder of `peers/` each, but for the codecs, which are a crate of the workspace.
+/// Each is a folder of `peers/`, except the codecs, which are a crate of the workspace.
 pub(crate) const PEERS: &[Peer] = &[
     peer("tonic", "tonic on its own transport", Cargo, Calls),
     peer("thalweg-tonic", "the peer `tonic`, on this workspace's transport", Cargo, Calls),
@@ -58,13 +58,13 @@ const fn peer(name: &'static str, about: &'static str, recipe: Recipe, contract:
     Peer { name, about, recipe, contract }
 }
 
-/// The stacks that a benchmark's list of names means: ours and all peers for none.
+/// Selects the stacks of a benchmark by name; ours and all peers if `names` is empty.
 pub(crate) fn named(names: &[&str]) -> Result<Vec<Peer>> {
     let stacks = PEERS.iter().filter(|peer| peer.contract == Calls).copied();
     select(&std::iter::once(OURS).chain(stacks).collect::<Vec<_>>(), names)
 }
 
-/// Those of `peers` that `names` means, in the order of the names; all of them for none.
+/// Returns the `peers` with these names, in the order of the names; all if there are no names.
 fn select(peers: &[Peer], names: &[&str]) -> Result<Vec<Peer>> {
     if names.is_empty() {
         return Ok(peers.to_vec());
@@ -73,8 +73,8 @@ fn select(peers: &[Peer], names: &[&str]) -> Result<Vec<Peer>> {
     Ok(names.iter().filter_map(|name| peers.iter().find(|peer| peer.name == *name).copied()).collect())
 }
 
-/// `cargo xtask peers [--list] [NAME]…`: builds them, and lets each one's client call its own server. One that cannot
-/// be built does not keep the others from it.
+/// `cargo xtask peers [--list] [NAME]…`: builds the peers and has each client call its own server. A failed build does
+/// not stop the others.
 pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     let only_list = arguments.flag("--list");
     let names = arguments.rest();
@@ -98,7 +98,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// `tonic         built: tonic 0.14.9`
+/// Formats a line like `tonic         built: tonic 0.14.9`.
 fn row(name: &str, outcome: &Result<BuiltPeer>) -> String {
     match outcome {
         Ok(built) => format!("{name:<13} built: {}", built.version),

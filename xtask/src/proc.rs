@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use crate::failure::Result;
 
-/// A line `NAME:   123 kB` of the file at `path`, in bytes.
+/// Reads a line `NAME:   123 kB` of the file at `path`, in bytes.
 pub(crate) fn bytes(path: &str, name: &str) -> Result<f64> {
     kibibytes(&fs::read_to_string(path)?, name).ok_or_else(|| failed!("{path} has no {name}"))
 }
 
-/// Memory of a process: a line of its `status`, such as `VmRSS`, in bytes.
+/// Memory of a process in bytes: a line of its `status`, such as `VmRSS`.
 pub(crate) fn memory(process: u32, name: &str) -> Result<f64> {
     bytes(&format!("/proc/{process}/status"), name)
 }
@@ -20,23 +20,24 @@ fn kibibytes(text: &str, name: &str) -> Option<f64> {
     Some(1024.0 * line.split_whitespace().next()?.parse::<f64>().ok()?)
 }
 
-/// Processor time.
+/// CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CpuTime {
     pub(crate) user: Duration,
     pub(crate) system: Duration,
-    /// Of children that the process waited for, and theirs.
+    /// CPU time of children that were waited for, and of their children.
     pub(crate) children_user: Duration,
     pub(crate) children_system: Duration,
 }
 
-/// Processor time of a process, by its id or `self`.
+/// CPU time of a process, by its id or `self`.
 pub(crate) fn cpu_time(process: &str) -> Result<CpuTime> {
     let path = format!("/proc/{process}/stat");
     times(&fs::read_to_string(&path)?).ok_or_else(|| failed!("{path} has no times"))
 }
 
-/// Fields 14 to 17, in hundredths of a second. The command's name, which may hold anything, ends with the last bracket.
+/// Fields 14 to 17, in hundredths of a second. The last bracket ends the command's name, which may contain any
+/// character.
 fn times(stat: &str) -> Option<CpuTime> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut next = || Some(Duration::from_millis(10 * fields.next()?.parse::<u64>().ok()?));

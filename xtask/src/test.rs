@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the steps of a tier, in two sequences beside each other.
+//! `cargo xtask test`: the steps of a tier, in two parallel sequences.
 
 mod book;
 mod call;
@@ -102,7 +102,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     Ok(summarise(&ended, start.elapsed(), allow_missing))
 }
 
-/// A step in this process, which [`schedule::run`] started for it.
+/// Runs a step in this process, which [`schedule::run`] started for it.
 fn run_alone(name: &str) -> Result<ExitCode> {
     for step in named(name)? {
         log::start(step.name)?;
@@ -118,7 +118,7 @@ fn named(only: &str) -> Result<Vec<&'static Step>> {
     Ok(STEPS.iter().filter(|step| names.contains(&step.name)).collect())
 }
 
-/// The steps of the tiers named in `--tier`, with the steps of other tiers that these need.
+/// The steps of the tiers named in `--tier`, with the steps of other tiers that they need.
 fn of_tiers(names: &str) -> Result<Vec<&'static Step>> {
     let names: Vec<&str> = names.split(',').map(str::trim).collect();
     are_known("tier", &names, &TIERS.iter().map(|tier| tier.name()).collect::<Vec<_>>())?;
@@ -146,7 +146,7 @@ fn row(ended: &schedule::Ended, allow_missing: bool) -> String {
     format!("{word:<5} {:<14} {:>7.1} s  {account}", ended.step.name, ended.took.elapsed.as_secs_f64())
 }
 
-/// The end of a failed step's log: what is wrong stands there, and the whole may be long.
+/// Shown lines at the end of a failed step's log, which may be long.
 const LOG_LINES_SHOWN: usize = 200;
 
 fn print_log(step: &Step) {
@@ -190,7 +190,7 @@ fn summarise(ended: &[schedule::Ended], elapsed: Duration, allow_missing: bool) 
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// `      tests            4.21    2.80    1.41        6.90`
+/// Formats a line like `      tests            4.21    2.80    1.41        6.90`.
 fn minutes(word: &str, name: &str, took: Took) -> String {
     let [elapsed, builds, runs, cpu] =
         [took.elapsed, took.builds, took.elapsed.saturating_sub(took.builds), took.cpu]

@@ -1,14 +1,14 @@
-//! The documents name what is there: source files, and the parts of ARCHITECTURE.md's map.
+//! The files and map entries named in the documents exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::{files, workspace};
 
-/// Folders that hold no documents of ours.
+/// Folders without documents of ours.
 const PASSED_OVER: &[&str] = &["target", ".git", "node_modules"];
 
-/// All files of the tree, from its root.
+/// All files of the tree, relative to its root.
 fn tree() -> Vec<String> {
     let root = workspace::root();
     let enters = |folder: &Path| !PASSED_OVER.iter().any(|name| folder.ends_with(name));
@@ -25,7 +25,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(workspace::root().join(path)).unwrap_or_default()
 }
 
-/// Of the text in backquotes, what names a source file.
+/// The names of source files in backquotes.
 fn source_files(text: &str) -> Vec<&str> {
     let is_path = |word: &&str| {
         files::has_extension(Path::new(word), "rs")
@@ -51,7 +51,7 @@ fn source_files_that_documents_name_are_there() {
     assert!(missing.is_empty(), "files that are not there:\n{}", missing.join("\n"));
 }
 
-/// These name files of a user's own project.
+/// Documents that name files of a user's own project.
 const EXAMPLES_OF_OTHERS: &[&str] = &["docs/codegen.md", "CONTRIBUTING.md"];
 
 #[test]

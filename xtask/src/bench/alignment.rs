@@ -1,8 +1,8 @@
-//! What it costs where a buffer begins: a bare socket, one thread that writes and one that reads, and the reader's
-//! buffer at different places in its page.
+//! Cost of a buffer's alignment: a bare socket, a writing and a reading thread, and the reader's buffer at different
+//! offsets in its page.
 //!
-//! AMD's processors with fast short `rep movsb` (Zen 3, Zen 4) copy at half to a third of the speed to a place 1 to
-//! 31 bytes behind the source, modulo the page; other ones show a row of equal figures.
+//! AMD processors with fast short `rep movsb` (Zen 3, Zen 4) copy at a third to half of the speed to some addresses.
+//! These are 1 to 31 bytes behind the source, modulo the page. Other processors show a row of equal figures.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use super::turns::{alternating, column};
 use crate::failure::Result;
 use crate::peers::BuiltPeer;
 
-/// Where the reader's buffer begins, in bytes from the begin of a page.
+/// Offsets of the reader's buffer from the start of a page, in bytes.
 const OFFSETS: [usize; 8] = [0, 1, 9, 16, 32, 64, 256, 2048];
 const PAGE_BYTES: usize = 4096;
 const WRITE_BYTES: usize = 64 << 10;
@@ -50,11 +50,11 @@ fn uds() -> io::Result<Ends> {
     Ok((Box::new(writer), Box::new(reader)))
 }
 
-/// GB/s that arrive in a buffer `offset` bytes behind the begin of a page.
+/// GB/s received into a buffer `offset` bytes behind the start of a page.
 fn measure((mut writer, mut reader): Ends, offset: usize) -> io::Result<f64> {
     let sender = thread::spawn(move || {
         let chunk = vec![1; WRITE_BYTES];
-        // Ends when the reader hangs up.
+        // Ends when the reader closes the socket.
         while writer.write_all(&chunk).is_ok() {}
     });
     let mut block = vec![0; READ_BYTES + 2 * PAGE_BYTES];

@@ -1,5 +1,5 @@
-//! Hostile clients of many kinds: what each may do before the server cuts it, what it costs the server, and what an
-//! honest client beside it feels.
+//! Hostile clients of many kinds. Measures the traffic each may send before the server closes its connection, its cost
+//! to the server, and the latency of an honest client meanwhile.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -18,23 +18,23 @@ use crate::server::Server;
 use crate::test::rust;
 use crate::{log, proc};
 
-/// How long an attacker floods that is not cut, and how long one holds something for its memory, in seconds.
+/// How long an attacker floods unless it is cut off, and how long one holds memory, in seconds.
 const FLOOD_S: u64 = 2;
 const HOLD_S: u64 = 5;
-/// Longer than what takes no answers is borne by our server's default, and what Linux bears of a full socket.
+/// Longer than our server's default timeout for unread responses plus the time a full socket lasts on Linux.
 const UNREAD_S: u64 = 24;
-/// Longer than a request may take to come by our server's default.
+/// Longer than our server's default timeout for receiving a request.
 const SLOW_S: u64 = 34;
-/// Longer than a header block or a handshake may take by our server's default.
+/// Longer than our server's default timeout for a header block or a handshake.
 const HALF_S: u64 = 13;
-/// What takes longer than this waits more than it works: so many of it run beside each other.
+/// Longer attacks mostly wait: [`TOGETHER`] of them run at the same time.
 const WAITS_S: u64 = 10;
 const TOGETHER: usize = 2;
-/// The honest client begins so much earlier, and ends so much later.
+/// The honest client starts this much earlier and ends this much later.
 const HONEST_LEAD: Duration = Duration::from_millis(300);
 
-/// Attacks as the example names them, how many connections take part in each, and for how long. Those that hold
-/// something are open until the time is over.
+/// Attacks by their names in the example, with the connections of each and its duration. Attacks that hold memory stay
+/// open for the whole duration.
 const ATTACKS: &[Attacks] = &[
     (
         "ping settings settings-acks never-acks priority unknown window-updates empty-data tiny-data continuation \
@@ -52,7 +52,7 @@ const ATTACKS: &[Attacks] = &[
     ("slow-request", 50, SLOW_S),
 ];
 
-/// The same, of those that need a server with TLS.
+/// Attacks that need a server with TLS.
 const TLS_ATTACKS: &[Attacks] = &[
     ("tls-silent tls-half-hello tls-no-finish", 300, HALF_S),
     (
@@ -63,7 +63,7 @@ const TLS_ATTACKS: &[Attacks] = &[
     ),
 ];
 
-/// What large responses are held for that nobody takes, against a server that may hold [`BUDGET`] in all.
+/// Attacks that leave large responses unread, against a server whose memory is limited by [`BUDGET`].
 const HOARDS: &[Attacks] = &[
     ("unread-http1", 300, HOLD_S),
     ("trickle trickle-json", 1, UNREAD_S),
@@ -73,11 +73,11 @@ const HOARDS: &[Attacks] = &[
     ("tls-tasks", 5, HOLD_S),
 ];
 
-/// How much the server of [`HOARDS`] may hold, and how many files it may open.
+/// Memory budget and open-file limit of the server for [`HOARDS`].
 const BUDGET: &str = "--max-memory 256MiB";
 const BUDGET_FILES: &str = "prlimit --nofile=1024";
 
-/// Of several attacks that are made alike, and of one.
+/// Names of attacks, connections of each, and duration in seconds; a group of similar attacks, and a single one.
 type Attacks = (&'static str, usize, u64);
 type Attack = (&'static str, usize, u64);
 
@@ -91,12 +91,12 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     run_all(peers, &each(ATTACKS).chain(each(TLS_ATTACKS)).collect::<Vec<_>>())
 }
 
-/// The attacks on a server's memory.
+/// Runs the attacks on a server's memory.
 pub(super) fn run_hoards(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     run_all(peers, &each(HOARDS).collect::<Vec<_>>())
 }
 
-/// The attacks of these names.
+/// Runs the attacks with these names.
 pub(super) fn run_classes(peers: &[BuiltPeer], classes: &[&str]) -> Result<Vec<Table>> {
     let all: Vec<Attack> = each(ATTACKS).chain(each(TLS_ATTACKS)).chain(each(HOARDS)).collect();
     are_known("attack", classes, &all.iter().map(|(class, ..)| *class).collect::<Vec<_>>())?;
@@ -113,9 +113,9 @@ fn run_all(peers: &[BuiltPeer], attacks: &[Attack]) -> Result<Vec<Table>> {
 const HEADS: [&str; 8] =
     ["attack", "cut", "ended", "MB sent", "server's CPU, s", "memory, MB", "peak RSS, MB", "honest p99"];
 
-/// What attacks are made with.
+/// The programs and files for attacks.
 struct Field {
-    /// It is the honest client, too.
+    /// Also serves as the honest client.
     attacker: PathBuf,
     certs: PathBuf,
 }
@@ -160,20 +160,20 @@ impl Field {
         row
     }
 
-    /// The p99 of a client beside nobody.
+    /// The p99 of the honest client without an attack.
     fn honest_alone(&self, peer: &BuiltPeer) -> Result<String> {
         let server = Server::start(|port| peer.serve(port).under(SERVER))?;
         Ok(p99(&self.attack(&server, "honest", None, Duration::from_secs(2)).text()?))
     }
 
-    /// The example as a client of this name, for so long. The honest one makes 200 calls a second.
+    /// Runs the example as the client `name` for `duration`. The honest one makes 200 calls a second.
     fn attack(&self, server: &Server, name: &str, authority: Option<&Path>, duration: Duration) -> Job {
         let words = format!("{} {name} --for {}ms", server.address(), duration.as_millis());
         let job = Job::new(&self.attacker).words(&words);
         authority.iter().fold(job, |job, authority| job.arg("--cacert").arg(authority)).under(CLIENT)
     }
 
-    /// All cells of a row but the first.
+    /// Returns all cells of a row except the first.
     fn attacked(&self, peer: &BuiltPeer, (class, connections, seconds): Attack) -> Result<Vec<String>> {
         let authority = self.certs.join("ca.pem");
         let authority = needs_tls(class).then_some(&*authority);
@@ -182,7 +182,7 @@ impl Field {
             if needs_tls(class) {
                 serve = serve.words(&tls::identity(&self.certs));
             }
-            // As many files as a service has by default, or fewer: connections are not for nothing.
+            // At most the default limit of a service: connections use up files.
             let mut files = "prlimit --nofile=256";
             if needs_budget(class) {
                 serve = serve.words(&format!("--json 127.0.0.1:{port} {BUDGET}"));
@@ -205,7 +205,7 @@ impl Field {
         let found: Value = serde_json::from_str(outcome.lines().last().unwrap_or_default())
             .map_err(|why| failed!("the attacker printed no JSON: {why}"))?;
         let stopped = Instant::now();
-        // One that was attacked may take its time.
+        // After an attack the server may take long to stop.
         drop(server);
         log::line(format_args!("the server ended after {:?}", stopped.elapsed()))?;
         let cut = match (found["cut_after_ms"].as_u64(), found["cut_by"].as_str()) {
@@ -235,10 +235,10 @@ fn needs_budget(class: &str) -> bool {
     HOARDS.iter().any(|(of_budget, ..)| *of_budget == class)
 }
 
-/// The stack whose server has a budget of memory to be set.
+/// The only stack whose server has a configurable memory budget.
 const OURS: &str = "thalweg";
 
-/// Of what an honest client prints.
+/// The p99 that an honest client printed.
 fn p99(text: &str) -> String {
     let result: Value = serde_json::from_str(text.lines().last().unwrap_or_default()).unwrap_or_default();
     let p99 = |ns: f64| format!("{} µs", grouped(ns / 1e3));
@@ -249,7 +249,7 @@ fn p99(text: &str) -> String {
     }
 }
 
-/// What a server has used so far.
+/// Resources used by a server so far.
 struct Used {
     cpu_s: f64,
     peak_bytes: f64,

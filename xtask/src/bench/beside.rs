@@ -1,5 +1,5 @@
-//! Small calls beside a stream of 4 MiB messages on the same connection, compared with small calls while the same
-//! stream is on another connection: then the processors do the same work, and only the connection is not shared.
+//! Small calls that share a connection with a stream of 4 MiB messages, compared with small calls while the stream is
+//! on another connection. The processors do the same work; only the connection is not shared.
 
 use serde_json::Value;
 
@@ -13,9 +13,9 @@ use crate::server::Server;
 use crate::test::rust;
 
 const ROUNDS: usize = 6;
-/// Who streams, and how many small calls are in flight.
+/// The streaming side, and the number of small calls in flight.
 const POINTS: &[(&str, u32)] = &[("client", 1), ("client", 4), ("server", 1), ("server", 4)];
-/// Where the stream is, as the driver names it and as the table does.
+/// Location of the stream, as named by the driver and by the table.
 const PLACES: [(&str, &str); 3] = [
     ("same-connection", "on the same connection"),
     ("other-connection", "on another connection"),
@@ -44,7 +44,7 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     Ok(tables)
 }
 
-/// A row for each place of the stream, of a line for each place and round.
+/// One row per location of the stream, from one line per location and round.
 fn rows(text: &str) -> Option<Vec<Vec<String>>> {
     let lines: Vec<Value> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>().ok()?;
     let values = |place: &str, key: &str| -> Option<Vec<f64>> {

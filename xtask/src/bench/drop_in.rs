@@ -1,5 +1,5 @@
-//! A program of tonic's, and the same with one line of its manifest changed: both ends on this transport, one of them,
-//! behind a router of axum's, and what the native interface does.
+//! A tonic program and the same program with one line of its manifest changed. Measures both ends on this transport,
+//! one end, behind an axum router, and the native API for comparison.
 
 use super::pair::Pair;
 use super::table::{Table, grouped};
@@ -15,7 +15,7 @@ pub(super) const PEERS: &[&str] = &[TONIC, DROP_IN, NATIVE];
 const ROUNDS: usize = 3;
 const WINDOW: &str = "-z 400ms --warmup 200ms --threads 1";
 
-/// The client and the server of a column, with the server's variant. The first is what the others are compared with.
+/// Heading, client and server of a column, and the server's variant. The first is the baseline.
 const PAIRS: &[(&str, &str, &str, &str)] = &[
     ("tonic a second", TONIC, TONIC, ""),
     ("both ends", DROP_IN, DROP_IN, ""),
@@ -34,7 +34,7 @@ const CALLS: &[(&str, &str)] = &[
 ];
 const SIZES: &[(&str, u32)] = &[("0 B", 0), ("1 KiB", 1 << 10), ("64 KiB", 64 << 10), ("1.5 MB", 1_500_000)];
 
-/// The work of the row whose handler computes.
+/// The load of the row whose handler computes.
 const HANDLER: &str = "unary, 64 in flight, 0 B, handler of 50 µs";
 
 pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {

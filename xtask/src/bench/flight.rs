@@ -1,6 +1,6 @@
-//! Arrow Flight on `thalweg-tonic` beside tonic: arrow-flight's own benchmark of round trips, which has client and
-//! server in one process and a pipe in memory between them, and streams of batches over TCP. The two programs are built
-//! from the same sources (`xtask/suites/flight`), and take turns.
+//! Arrow Flight on `thalweg-tonic` and on tonic. arrow-flight's own round-trip benchmark has client and server in one
+//! process over an in-memory pipe; streams of batches run over TCP. Both programs are built from the same sources
+//! (`xtask/suites/flight`) and run alternately.
 
 use std::path::PathBuf;
 
@@ -17,13 +17,12 @@ use crate::server::Server;
 use crate::{published, workspace};
 
 const ROUNDS: usize = 5;
-/// Of one window over TCP, in seconds.
+/// Length of a window over TCP, in seconds.
 const WINDOW_S: u32 = 2;
-/// Rows and columns of the smallest and the largest batch of arrow-flight's benchmark: 256 KiB, and 4 MiB.
+/// Rows and columns of the smallest (256 KiB) and largest (4 MiB) batch of arrow-flight's benchmark.
 const SHAPES: &[(u32, u32)] = &[(8192, 4), (65_536, 8)];
-/// Where data begin that are decoded. arrow-flight copies what does not begin at a multiple of 64.
+/// Offsets of the decoded data. arrow-flight copies data that does not start at a multiple of 64.
 const OFFSETS: &[u32] = &[0, 8, 16, 32];
-/// Calls over TCP.
 const METHODS: &[&str] = &["get", "put", "exchange"];
 const STACKS: [&str; 2] = ["thalweg-tonic", "tonic"];
 
@@ -61,17 +60,17 @@ fn named((rows, columns): (u32, u32)) -> String {
     format!("{rows}x{columns}")
 }
 
-/// A row: each stack's median, and the ratio with its range.
+/// A row: the median of each stack, and the ratio with its range.
 fn row(name: &str, rounds: &[Vec<f64>]) -> Vec<String> {
     let [ours, theirs] = [0, 1].map(|stack| grouped(column(rounds, stack).median));
     vec![name.to_owned(), ours, theirs, ratio(rounds, 0, 1).show(fixed(2))]
 }
 
-/// What is built of a suite's package.
+/// The programs built from a package of the suite.
 struct Programs {
-    /// Ours, that serves and drives.
+    /// Our program, which serves and drives.
     tcp: PathBuf,
-    /// arrow-flight's.
+    /// arrow-flight's benchmark.
     benchmark: PathBuf,
 }
 
@@ -85,7 +84,7 @@ impl Programs {
         Ok(Self { tcp: target.join("release").join(format!("flight-{stack}")), benchmark })
     }
 
-    /// One run of arrow-flight's benchmark; MiB/s.
+    /// Runs arrow-flight's benchmark once and returns MiB/s.
     fn round_trip(&self, name: &str) -> Result<f64> {
         let words = "--bench --exact --noplot --discard-baseline --warm-up-time 1 --measurement-time 2 \
                      --sample-size 10";
@@ -94,7 +93,7 @@ impl Programs {
         rate_of(&job.text()?).ok_or_else(|| failed!("`{job}` printed no rate"))
     }
 
-    /// A row: what decoding data costs that begin `offset` bytes behind a multiple of 64.
+    /// A row: cost of decoding data that starts `offset` bytes behind a multiple of 64.
     fn decoding(&self, offset: u32) -> Result<Vec<String>> {
         let (rows, columns) = SHAPES[1];
         let job = Job::new(&self.tcp).words(&format!("decode {offset} {rows} {columns} 1")).under(CLIENT);
@@ -110,7 +109,7 @@ impl Programs {
         Ok(vec![offset.to_string(), rate, format!("{} of {columns}", kept[0])])
     }
 
-    /// One window of streams over TCP, with a server of its own; MiB/s.
+    /// Measures one window of streams over TCP with a new server, in MiB/s.
     fn over_tcp(&self, method: &str, (rows, columns): (u32, u32)) -> Result<f64> {
         let serve = |port| Job::new(&self.tcp).words(&format!("serve 127.0.0.1:{port}")).under(SERVER);
         let server = Server::start(serve)?;
@@ -126,7 +125,7 @@ fn executable_of_benchmark(message: &str) -> Option<PathBuf> {
     is_benchmark.then(|| message["executable"].as_str().map(PathBuf::from))?
 }
 
-/// MiB/s of `thrpt: [178.4 MiB/s 190.2 MiB/s 200.3 MiB/s]`: the middle one.
+/// Returns the middle rate of `thrpt: [178.4 MiB/s 190.2 MiB/s 200.3 MiB/s]` in MiB/s.
 fn rate_of(text: &str) -> Option<f64> {
     let (_, rates) = text.split_once("thrpt:")?;
     let mut words = rates.trim_start().trim_start_matches('[').split_whitespace().skip(2);

@@ -1,5 +1,5 @@
-//! Load generators beside ours, at one server of ours: what a call costs the generator, what it says of a server that
-//! stands still, and whether it keeps the rate that it is asked for.
+//! Our load generator and others at one of our servers. Measures the generator's cost per call, its report on a server
+//! that stalls, and whether it keeps the requested rate.
 
 mod cost;
 mod generator;
@@ -23,7 +23,7 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     tables.extend(stopped::run(&generators, &server)?);
     tables.extend(rate::run(&generators)?);
     server.stop()?;
-    // What every round found stands behind what comes of it.
+    // Summaries come before the tables of single rounds.
     tables.sort_by_key(Table::is_of_rounds);
     Ok(tables)
 }

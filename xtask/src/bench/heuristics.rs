@@ -1,5 +1,5 @@
-//! What each heuristic of the scheduler gains: the same pair with it and without it, in turns, under the load that it
-//! is for. A first row compares the pair with itself and shows the noise.
+//! Gain of each scheduling heuristic: the same pair with and without it, alternating, under the load that it targets.
+//! The first row compares the pair with itself and shows the noise.
 
 use std::path::PathBuf;
 
@@ -13,14 +13,13 @@ use crate::workspace;
 
 const ROUNDS: usize = 8;
 const WINDOW: &str = "-z 500ms --warmup 150ms";
-/// Environment variable that a program with the feature `testing` reads.
+/// Environment variable read by programs with the feature `testing`.
 const WITHOUT: &str = "THALWEG_WITHOUT";
 
 struct Case {
-    /// As [`WITHOUT`] takes it; empty for the noise.
+    /// Value of [`WITHOUT`]; empty for the noise.
     heuristic: &'static str,
     load: &'static str,
-    /// Flags of both programs.
     flags: &'static str,
 }
 
@@ -53,7 +52,7 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     Ok(vec![Table::new(title, ["without", "load", "rate", "range", "gain", "range"], rows)])
 }
 
-/// The command, built so that heuristics can be switched off.
+/// Builds the command with switches for the heuristics.
 fn with_switches() -> Result<PathBuf> {
     let folder = workspace::target().join("heuristics");
     let build = Job::cargo("build --release --locked --package thalweg-cli --features testing --target-dir");

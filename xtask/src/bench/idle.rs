@@ -1,7 +1,7 @@
-//! Ten thousand idle connections: what they take, and what they cost a connection that works among them.
+//! Memory of ten thousand idle connections, and their cost to an active connection.
 //!
-//! Two servers run side by side, one of which has the idle connections. Each connection has made a call. The same load
-//! goes to both in turns, there and back again, so that the machine's drift is in both.
+//! Two servers run side by side; one of them has the idle connections, each of which has made a call. The same load
+//! goes to both servers in alternation, there and back, so that drift of the machine affects both.
 
 use std::thread;
 
@@ -17,7 +17,7 @@ use crate::peers::BuiltPeer;
 use crate::proc;
 use crate::test::rust;
 
-/// The connections, and what a process has open besides.
+/// The connections, plus the other open files of a process.
 const FILES_OPEN: usize = CONNECTIONS + 200;
 const ROUNDS: usize = 8;
 const LOAD: &str = "-c 64 --connections 1 -z 500ms --warmup 200ms";
@@ -71,7 +71,7 @@ fn rss(process: u32) -> Result<f64> {
     proc::memory(process, "VmRSS")
 }
 
-/// What the kernel holds of its own, of all of the machine: its structures for the sockets of both ends are among it.
+/// Slab memory of the kernel, machine-wide: it includes the socket structures of both ends.
 fn kernel() -> Result<f64> {
     proc::bytes("/proc/meminfo", "Slab")
 }

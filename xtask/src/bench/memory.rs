@@ -1,5 +1,3 @@
-//! Memory of the server: per idle connection, and at the peak of a large message.
-
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,13 +11,12 @@ use crate::peers::{BuiltPeer, measure};
 use crate::proc;
 use crate::server::Server;
 
-/// Idle connections of one measurement.
 pub(super) const CONNECTIONS: usize = 10_000;
-/// Opened before, so that what a server allocates once is not counted.
+/// Connections opened before the measurement, so that one-time allocations of the server are not counted.
 const CONNECTIONS_BEFORE: usize = 100;
-/// Open files that this needs, here and in the server.
+/// Open files needed, here and in the server.
 const FILES_OPEN: usize = CONNECTIONS + CONNECTIONS_BEFORE + 100;
-/// For the server to do what it does after a connection fell idle.
+/// Time for the server's work after a connection becomes idle.
 pub(super) const SETTLE: Duration = Duration::from_secs(4);
 const LARGE_MESSAGE_BYTES: usize = 4 << 20;
 
@@ -39,7 +36,7 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     Ok(vec![Table::new("Memory of the server (RSS):", heads, rows)])
 }
 
-/// What one idle connection takes, in bytes.
+/// Memory of one idle connection in the server, in bytes.
 fn idle_connection(peer: &BuiltPeer, with_call: bool) -> Result<f64> {
     let server = Server::start(|port| peer.serve(port))?;
     let open = |count: usize| {
@@ -48,7 +45,7 @@ fn idle_connection(peer: &BuiltPeer, with_call: bool) -> Result<f64> {
     each_takes(&server, SETTLE, [CONNECTIONS_BEFORE, CONNECTIONS], open)
 }
 
-/// What one connection takes of the server's memory, in bytes: some are opened before, and stay open like the others.
+/// Memory of one connection in the server, in bytes. `before` connections are opened first and stay open.
 pub(super) fn each_takes<C>(
     server: &Server,
     settle: Duration,
@@ -65,19 +62,19 @@ pub(super) fn each_takes<C>(
     Ok((after - before) / measured as f64)
 }
 
-/// How much more memory than before the server had at most while it echoed a large message.
+/// Peak memory growth of the server while it echoes a large message.
 fn large_message(peer: &BuiltPeer) -> Result<f64> {
     let server = Server::start(|port| peer.serve(port))?;
     let load = |flags: &str| measure(peer.load(server.port(), flags));
     load("-n 100 -c 1 --warmup 0s")?;
-    // 5 sets the peak back to what is in use now (proc(5), clear_refs).
+    // Writing 5 resets the peak to the current use (proc(5), clear_refs).
     fs::write(format!("/proc/{}/clear_refs", server.process_id()), "5")?;
     let before = proc::memory(server.process_id(), "VmRSS")?;
     load(&format!("-n 1 -c 1 --size {LARGE_MESSAGE_BYTES} --warmup 0s"))?;
     Ok(proc::memory(server.process_id(), "VmHWM")? - before)
 }
 
-/// A connection whose SETTINGS both sides have acknowledged, and which has made a call if asked to.
+/// Opens a connection, waits until both sides have acknowledged SETTINGS, and makes a call if `with_call`.
 fn connection(port: u16, with_call: bool) -> Result<TcpStream> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
@@ -94,9 +91,9 @@ fn connection(port: u16, with_call: bool) -> Result<TcpStream> {
     }
 }
 
-/// The preface, SETTINGS without any, and the acknowledgement of the server's (RFC 9113 §3.4, §6.5).
+/// The preface, empty SETTINGS, and the acknowledgement of the server's (RFC 9113 §3.4, §6.5).
 const OPENING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\0\x04\x01\0\0\0\0";
-/// HEADERS and DATA of an empty unary call on stream 1. Only the static table is used for header fields (RFC 7541 §6.1,
+/// HEADERS and DATA of an empty unary call on stream 1. Header fields use the static table only (RFC 7541 §6.1,
 /// §6.2.2).
 const CALL: &[u8] = b"\0\0\x57\x01\x04\0\0\0\x01\x83\x86\x04\x28/grpc.testing.BenchmarkService/UnaryCall\
     \x01\x09127.0.0.1\x0f\x10\x10application/grpc\0\x02te\x08trailers\0\0\x05\0\x01\0\0\0\x01\0\0\0\0\0";

@@ -1,5 +1,5 @@
-//! A client and a server, each on a core of its own: where both share two, the scheduler decides who waits. And a
-//! process that holds idle connections to a server.
+//! A client and a server, each on its own core, because on shared cores the scheduler decides which waits. Also a
+//! process that holds idle connections.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -13,12 +13,12 @@ use crate::server::Server;
 pub(super) const CLIENT: &str = "taskset -c 0";
 pub(super) const SERVER: &str = "taskset -c 1";
 
-/// A stack's load generator at a stack's server.
+/// The load generator of one stack with the server of a stack.
 pub(super) struct Pair<'p> {
     pub(super) name: String,
     client: &'p BuiltPeer,
     client_flags: String,
-    /// Under what the client runs.
+    /// Command that the client runs under.
     client_wrapper: String,
     pub(super) server: Server,
 }
@@ -30,7 +30,7 @@ impl<'p> Pair<'p> {
         Ok(Self::of(client, server))
     }
 
-    /// Starts a stack's own pair, its server under `wrapper`.
+    /// Starts client and server of one stack, the server under `wrapper`.
     pub(super) fn start_under(peer: &'p BuiltPeer, wrapper: &str, flags: &str) -> Result<Self> {
         let server = Server::start(|port| peer.serve(port).words(flags).under(wrapper))?;
         Ok(Self::of(peer, server))
@@ -41,37 +41,36 @@ impl<'p> Pair<'p> {
         Self { name, client, client_flags: String::new(), client_wrapper, server }
     }
 
-    /// With the client under `wrapper`.
+    /// Runs the client under `wrapper`.
     pub(super) fn under(self, wrapper: String) -> Self {
         Self { client_wrapper: wrapper, ..self }
     }
 
-    /// Under another name, with these flags for the client.
+    /// Sets the name and the client's flags.
     pub(super) fn with(self, name: String, client_flags: &str) -> Self {
         Self { name, client_flags: client_flags.to_owned(), ..self }
     }
 
-    /// A run of the client.
     pub(super) fn measure(&self, flags: &str) -> Result<LoadResult> {
         self.measure_at(&self.server.address(), flags)
     }
 
-    /// A run of the client at another address of the server.
+    /// Runs the client with another address of the server.
     pub(super) fn measure_at(&self, address: &str, flags: &str) -> Result<LoadResult> {
         let load = self.client.command().words(&format!("load {address} {flags} {}", self.client_flags));
         measure(load.under(&self.client_wrapper))
     }
 
-    /// What a run moves a second.
+    /// Calls or messages per second of a run.
     pub(super) fn rate(&self, flags: &str) -> Result<f64> {
         Ok(self.measure(flags)?.rate_per_s)
     }
 }
 
-/// A process that holds idle connections until its standard input ends.
+/// A process that holds idle connections until end of its standard input.
 pub(super) struct Holder {
     child: Child,
-    /// The line that it printed when all were open.
+    /// The line printed once all connections are open.
     pub(super) line: String,
 }
 
@@ -100,14 +99,14 @@ impl Holder {
     }
 }
 
-/// Raises the soft limit of open files, of this program and those that it starts, to `count` where it is lower.
+/// Raises the soft limit of open files for this process and its children to at least `count`.
 ///
 /// # Errors
 ///
-/// When the hard limit is lower: that is the machine's, and only its owner can raise it.
+/// Fails if the hard limit is lower than `count`; only root can raise it.
 pub(super) fn allow_open_files(count: usize) -> Result<()> {
     let pid = std::process::id();
-    // The shell has this program's limits.
+    // The shell inherits this process's limits.
     let script = format!("test \"$(ulimit -Sn)\" -ge {count} || exec prlimit --pid {pid} --nofile={count}:");
     Job::new("sh").words("-c").arg(script).run().map_err(|_| {
         let raise = format!("raise it as root: `prlimit --pid $$ --nofile={count}:{count}`");

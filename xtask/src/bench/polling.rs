@@ -1,8 +1,8 @@
-//! One call in flight: with busy polling and without, beside other stacks and beside two processes that spin on a bare
-//! socket.
+//! One call in flight: with busy polling and without, compared with other stacks and with two processes that spin on a
+//! bare socket.
 //!
-//! The stacks take turns in short windows, there and back again: medians of the rounds, and ratios of windows of the
-//! same round.
+//! The stacks alternate in short windows, there and back. The tables show medians of the rounds and ratios within a
+//! round.
 
 use std::{env, fs};
 
@@ -17,16 +17,16 @@ use crate::server::free_port;
 const ROUNDS: usize = 5;
 const WINDOW: &str = "-c 1 -z 400ms --warmup 100ms";
 const SPIN_MILLISECONDS: u32 = 300;
-/// Long enough never to end between two calls; short enough that a server leaves its core to the next stack's.
+/// Long enough never to end between two calls; short enough to free the core for the next stack's server.
 const BUSY_POLL: &str = "--busy-poll 1ms";
 
-/// Who waits sleeps at once.
+/// A waiting thread sleeps at once.
 const NO_BUSY_POLL: &str = "--busy-poll 0s";
 
 enum Row<'p> {
-    /// Two processes that spin; the server answers one connection and is started for each window.
+    /// Two spinning processes. The server serves one connection, so each window starts a new one.
     Socket,
-    /// With the address of its Unix socket.
+    /// A stack, with the address of its Unix socket.
     Stack(Pair<'p>, String),
 }
 
@@ -58,12 +58,12 @@ fn stack<'p>(peer: &'p BuiltPeer, suffix: &str, flags: &str) -> Result<Row<'p>> 
 
 fn uds(number: u16) -> String {
     let path = env::temp_dir().join(format!("thalweg-polling-{number}"));
-    // Left over from a server that was killed.
+    // Left over from a killed server.
     let _ = fs::remove_file(&path);
     format!("unix:{}", path.display())
 }
 
-/// The p50 of a row's window, in µs.
+/// The p50 of one window of a row, in µs.
 fn p50_us(row: &Row<'_>, transport: &str) -> Result<f64> {
     let result = match row {
         Row::Socket => return spinning(transport),
@@ -73,7 +73,7 @@ fn p50_us(row: &Row<'_>, transport: &str) -> Result<f64> {
     Ok(result?.p50_ns.ok_or_else(|| failed!("a lone call has no latency"))? / 1e3)
 }
 
-/// The median round trip between two processes that spin, in µs.
+/// Median round trip between two spinning processes, in µs.
 fn spinning(transport: &str) -> Result<f64> {
     let port = free_port()?;
     let address = if transport == "TCP" { format!("127.0.0.1:{port}") } else { uds(port) };
@@ -82,7 +82,7 @@ fn spinning(transport: &str) -> Result<f64> {
     let mut echo = spin(&format!("echo {address}")).under(SERVER).unbounded().spawn()?;
     let text = spin(&format!("measure {address} {SPIN_MILLISECONDS}")).under(CLIENT).text();
     if text.is_err() {
-        // It may still wait for a connection.
+        // The server may still wait for a connection.
         echo.kill()?;
     }
     echo.wait()?;
@@ -101,7 +101,7 @@ fn table(title: String, rows: &[Row<'_>], rounds: &[Vec<f64>]) -> Table {
             Row::Stack(pair, _) => &pair.name,
         };
         let p50 = column(rounds, index);
-        // The first two rows are what the others are compared with: the limit, and ours with busy polling.
+        // The first two rows are the baselines: the limit, and ours with busy polling.
         let (limit, busy) = (ratio(rounds, index, 0), ratio(rounds, index, 1));
         vec![
             name.to_owned(),

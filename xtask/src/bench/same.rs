@@ -1,5 +1,5 @@
-//! Thalweg against itself under another name, in all cells of a comparison: each difference that the lab finds is a
-//! false one.
+//! Thalweg against itself under another name, in all cells of a comparison: each difference found by the lab is a false
+//! positive.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,9 +16,9 @@ use crate::{lab, workspace};
 const NAME: &str = "same";
 const STUDY: &str = "sizes --quick --against same --budget 200s";
 const RUNS: usize = 3;
-/// Intervals hold the true ratio with 95 %.
+/// Intervals contain the true ratio with 95 % probability.
 const ERROR_RATE: f64 = 0.05;
-/// What the lab says of a cell, and the head of its column. What it says otherwise was not measured.
+/// Verdicts of the lab on a cell, and the heading of their column. Cells with other verdicts were not measured.
 const VERDICTS: [(&[&str], &str); 3] = [
     (&["faster", "slower"], "found different"),
     (&["no difference"], "no difference beyond 10 %"),
@@ -55,7 +55,7 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     Ok(tables)
 }
 
-/// A folder of peers with one that is this program under another name. `serve_flags`: for its server.
+/// Creates a folder of peers with one peer: `program` under another name, its server with `serve_flags`.
 pub(super) fn disguised(name: &str, program: &Path, serve_flags: &str, directory: &Path) -> Result<PathBuf> {
     let folder = directory.join("peers");
     let script = folder.join(name).join("peer");
@@ -78,7 +78,7 @@ fn verdict(cell: &Value) -> &str {
     text(&cell["against"][0]["verdict"])
 }
 
-/// All cells, those of each of [`VERDICTS`], and the rest.
+/// Counts all cells, those of each of [`VERDICTS`], and the rest.
 fn counts(cells: &[Value]) -> [usize; 5] {
     let of = |known: &[&str]| cells.iter().filter(|cell| known.contains(&verdict(cell))).count();
     let [different, equal, cannot_tell] = VERDICTS.map(|(known, _)| of(known));
@@ -100,7 +100,7 @@ fn different(run: usize, cell: &Value) -> Vec<String> {
     vec![run.to_string(), place, ratio(&cell["against"][0])]
 }
 
-/// `1.05 (1.01–1.09)`.
+/// Formats a ratio as `1.05 (1.01–1.09)`.
 pub(super) fn ratio(against: &Value) -> String {
     let number = |key: &str| against[key].as_f64().map_or("–".to_owned(), |it| format!("{it:.2}"));
     format!("{} ({}–{})", number("ratio"), number("low"), number("high"))

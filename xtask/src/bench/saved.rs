@@ -1,5 +1,5 @@
-//! What an empty unary call takes with each stack: alone, behind a handler that computes, and over a link with a round
-//! trip. So that a ratio is seen beside the time that it saves.
+//! Time of an empty unary call with each stack: alone, with a handler that computes, and over a link with a round trip.
+//! The table puts a ratio next to the time that it saves.
 
 use super::pair::Pair;
 use super::table::Table;
@@ -11,9 +11,9 @@ use crate::server::Server;
 
 const ROUNDS: usize = 3;
 const WINDOW: &str = "--size 0 -z 400ms --warmup 200ms --threads 1";
-/// Calls in flight: one after the other, and as many as fill both cores.
+/// Calls in flight: one at a time, and enough to saturate both cores.
 const IN_FLIGHT: [u32; 2] = [1, 64];
-/// What stands before each answer, with the server's flags.
+/// Work before each response, with the server's flags for it.
 const HANDLERS: &[(&str, &str)] = &[
     ("nothing else", ""),
     ("a handler that computes for 10 µs", "--work 10us"),
@@ -23,10 +23,9 @@ const HANDLERS: &[(&str, &str)] = &[
 const LINK: &str = "a link with a round trip of 0.5 ms";
 const LINK_FLAGS: &str = "--delay 250us";
 
-/// A pair, and where its client connects.
 struct Row<'p> {
     pair: Pair<'p>,
-    /// Before the server.
+    /// Proxy in front of the server.
     link: Option<Server>,
 }
 
@@ -65,7 +64,7 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     Ok(vec![Table::new(title, heads.iter().map(String::as_str), lines)])
 }
 
-/// A line for each number of calls in flight.
+/// One line per number of calls in flight.
 fn compared(behind: &str, rows: &[Row<'_>], others: &[BuiltPeer]) -> Result<Vec<Vec<String>>> {
     let line = |in_flight: u32| {
         let flags = format!("--call unary -c {in_flight} {WINDOW}");
@@ -78,7 +77,7 @@ fn compared(behind: &str, rows: &[Row<'_>], others: &[BuiltPeer]) -> Result<Vec<
     IN_FLIGHT.into_iter().map(line).collect()
 }
 
-/// The times of each round, ours first.
+/// Formats the times of each round, ours first.
 fn line(behind: &str, in_flight: u32, times_us: &[Vec<f64>], others: usize) -> Vec<String> {
     let ours = column(times_us, 0).median;
     let of_other = |other: usize| {

@@ -1,7 +1,7 @@
-//! Thalweg against itself with a server that computes for each message, just so long that the pair moves a tenth less:
-//! whether the lab finds it.
+//! Thalweg against itself, with a server that computes for each message just long enough to make the pair 10 % slower.
+//! The lab should detect it.
 //!
-//! How long that is depends on the work, and is found first, apart from the lab: windows of both in turns.
+//! The computing time depends on the load. It is calibrated first, without the lab, in alternating windows.
 
 use serde_json::Value;
 
@@ -16,18 +16,18 @@ use crate::peers::BuiltPeer;
 use crate::{lab, workspace};
 
 const NAME: &str = "slowed";
-/// What the slowed pair moves of what the other does.
+/// Rate of the slowed pair, relative to the plain one.
 const SHARE: f64 = 0.9;
 const SLOWER_BY: f64 = 1.0 / SHARE - 1.0;
-/// How often another time is tried, and by how many pairs of windows each is told.
+/// Number of calibration steps, and pairs of windows for each.
 const TRIES: usize = 3;
 const PAIRS: usize = 12;
-/// By how many what it came to is told.
+/// Pairs of windows that measure the final result.
 const PAIRS_LAST: usize = 24;
 const WINDOW: &str = "--connections 1 -z 300ms --warmup 150ms";
 const BUDGET: &str = "50s";
 
-/// A call type, how many are in flight, and the payload in bytes.
+/// Call type, calls in flight, and payload in bytes.
 type Cell = (&'static str, u64, u64);
 
 const CELLS: &[Cell] = &[
@@ -80,18 +80,19 @@ fn row(ours: &BuiltPeer, cell: Cell) -> Result<Vec<String>> {
     ])
 }
 
-/// What the slowed pair moves of what the other does.
+/// Rate of the slowed pair relative to the plain one.
 struct Apart {
-    /// The geometric mean of the pairs' shares.
+    /// Geometric mean of the ratios of all pairs.
     mean: f64,
-    /// Two standard errors of it.
+    /// Two standard errors of the mean.
     errors: f64,
 }
 
-/// How long the server computes for a message, and what the pair then moves of what it did.
+/// Returns the server's computing time per message in ns, and the resulting relative rate.
 fn calibrated(ours: &BuiltPeer, cell: Cell) -> Result<(u64, Apart)> {
     let plain = Pair::start(ours, ours, "")?;
-    // Twice what is wanted, as if all of a message's time were its server's: what is small drowns in noise.
+    // Start with twice the wanted slowdown, as if a message's whole time were spent in the server: a small slowdown
+    // drowns in noise.
     let mut work_ns = 2.0 * SLOWER_BY * 1e9 / plain.rate(&load(cell))?;
     let mut pairs = vec![plain];
     let (mut works_ns, mut slowed_by) = (0.0, 0.0);
@@ -99,7 +100,7 @@ fn calibrated(ours: &BuiltPeer, cell: Cell) -> Result<(u64, Apart)> {
         let apart = apart(ours, &mut pairs, work_ns as u64, cell, PAIRS)?;
         works_ns += work_ns;
         slowed_by += 1.0 / apart.mean - 1.0;
-        // Of all tries: what a nanosecond of work costs. Not less than a tenth, whatever the noise says.
+        // Slowdown per nanosecond of work, over all steps. The floor of a tenth protects against noise.
         let each_ns = (slowed_by / works_ns).max(SLOWER_BY / works_ns / 10.0);
         work_ns = SLOWER_BY / each_ns;
     }
@@ -107,7 +108,7 @@ fn calibrated(ours: &BuiltPeer, cell: Cell) -> Result<(u64, Apart)> {
     Ok((work_ns, apart(ours, &mut pairs, work_ns, cell, PAIRS_LAST)?))
 }
 
-/// `pairs` is the plain one, behind which a slowed one is put for so many pairs of windows.
+/// Replaces the slowed pair behind the plain one in `pairs`, and measures `count` pairs of windows.
 fn apart<'p>(
     ours: &'p BuiltPeer,
     pairs: &mut Vec<Pair<'p>>,

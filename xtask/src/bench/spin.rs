@@ -1,4 +1,4 @@
-//! The limit of busy polling: two processes that do nothing but look at a non-blocking socket, and move a call's bytes.
+//! The limit of busy polling: two processes that only poll a non-blocking socket and exchange a call's bytes.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::arguments::Arguments;
 use crate::failure::Result;
 
-/// What Thalweg's empty unary call takes on the wire once its headers are in the tables: 31 bytes there, 36 back.
+/// Bytes on the wire of Thalweg's empty unary call once its headers are in the dynamic tables.
 const REQUEST_BYTES: usize = 31;
 const RESPONSE_BYTES: usize = 36;
 /// How long the other process may take to listen.
@@ -19,7 +19,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
-/// `cargo xtask spin echo ADDRESS` answers one connection; `cargo xtask spin measure ADDRESS MILLISECONDS` prints the
+/// `cargo xtask spin echo ADDRESS` serves one connection; `cargo xtask spin measure ADDRESS MILLISECONDS` prints the
 /// median round trip in ns.
 pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     let mut next = |what: &str| arguments.next_word().ok_or_else(|| misuse!("spin wants {what}"));
@@ -37,7 +37,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A connection that is accepted at this address, or made to it.
+/// Accepts a connection at `address`, or connects to it.
 fn open(address: &str, accepts: bool) -> io::Result<Box<dyn Stream>> {
     if let Some(path) = address.strip_prefix("unix:") {
         let stream = if accepts { UnixListener::bind(path)?.accept()?.0 } else { UnixStream::connect(path)? };
@@ -50,7 +50,7 @@ fn open(address: &str, accepts: bool) -> io::Result<Box<dyn Stream>> {
     Ok(Box::new(stream))
 }
 
-/// Connects, once the other process listens.
+/// Connects, retrying until the other process listens.
 fn connected(address: &str) -> io::Result<Box<dyn Stream>> {
     let deadline = Instant::now() + CONNECT_LIMIT;
     loop {
@@ -61,7 +61,7 @@ fn connected(address: &str) -> io::Result<Box<dyn Stream>> {
     }
 }
 
-/// Answers until the other end hangs up.
+/// Responds until the other end closes the connection.
 fn echo(stream: &mut dyn Stream) -> io::Result<()> {
     let mut request = [0; REQUEST_BYTES];
     while receive(stream, &mut request)? {
@@ -85,7 +85,7 @@ fn median_ns(stream: &mut dyn Stream, time: Duration) -> io::Result<u128> {
     round_trips.get(round_trips.len() / 2).copied().ok_or_else(|| io::ErrorKind::TimedOut.into())
 }
 
-/// Looks until all of `bytes` has arrived; false at the end of the stream.
+/// Polls until all of `bytes` has arrived; returns false at the end of the stream.
 fn receive(stream: &mut dyn Stream, bytes: &mut [u8]) -> io::Result<bool> {
     let mut filled = 0;
     while filled < bytes.len() {

@@ -1,8 +1,6 @@
-//! Small tables on the terminal.
-
 use serde_json::{Value, json};
 
-/// What a benchmark found: on the terminal now, in a document later.
+/// Result of a benchmark, printed now and rendered into documents later.
 pub(crate) struct Table {
     title: String,
     heads: Vec<String>,
@@ -20,7 +18,7 @@ impl Table {
         Self { title: title.into(), heads, rows, is_of_rounds: false }
     }
 
-    /// What every round found, for the results file: documents have what comes of it.
+    /// Marks a table of single rounds: it goes to the results file only, while documents show the summary.
     pub(crate) fn of_rounds(self) -> Self {
         Self { is_of_rounds: true, ..self }
     }
@@ -29,7 +27,7 @@ impl Table {
         self.is_of_rounds
     }
 
-    /// Prints the first column to the left, the others to the right.
+    /// Prints the first column left-aligned, the others right-aligned.
     pub(crate) fn print(&self) {
         println!("{}\n", self.title);
         let lines = || [&self.heads].into_iter().chain(&self.rows);
@@ -54,7 +52,7 @@ impl Table {
     }
 }
 
-/// `12345.6` as `12,346`.
+/// Formats `12345.6` as `12,346`.
 pub(crate) fn grouped(number: f64) -> String {
     let digits = format!("{:.0}", number.abs());
     let mut text = String::new();
@@ -67,7 +65,7 @@ pub(crate) fn grouped(number: f64) -> String {
     if number < -0.5 { format!("-{text}") } else { text }
 }
 
-/// Three digits: `1.23`, `16.0`, `160`.
+/// Formats with three significant digits: `1.23`, `16.0`, `160`.
 pub(crate) fn three_digits(number: f64) -> String {
     match number {
         number if number < 9.995 => format!("{number:.2}"),

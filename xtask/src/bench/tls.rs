@@ -1,7 +1,7 @@
-//! Calls over TLS: ours beside another stack's and beside ours in the clear, what rustls does alone, handshakes, and
-//! the memory of an idle connection.
+//! Calls over TLS: ours compared with other stacks and with ours in plain text, rustls alone, handshakes, and the
+//! memory of an idle connection.
 //!
-//! The stacks take turns in short windows, there and back again: medians, and ratios of windows of the same round.
+//! The stacks alternate in short windows, there and back. The tables show medians, and ratios within a round.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,20 +18,19 @@ use crate::job::Job;
 use crate::peers::BuiltPeer;
 use crate::test::rust;
 
-/// The stacks whose servers and clients have flags for TLS.
+/// The stacks whose servers and clients have TLS flags.
 pub(super) const PEERS: &[&str] = &["thalweg", "tonic", "grpc-cpp"];
 
 const ROUNDS: usize = 5;
 
-/// What the stacks are given to do.
 struct Load {
     title: &'static str,
     flags: &'static str,
-    /// Where bytes are what counts, the processors of who writes and who reads: rustls alone takes its turn, too.
+    /// If bytes are measured, the processors of writer and reader: rustls alone is then measured, too.
     writer_and_reader: Option<&'static str>,
 }
 
-/// Of a message of a stream.
+/// Bytes of a message of a stream.
 const MESSAGE_LEN: f64 = 1.5e6;
 const LOADS: &[Load] = &[
     Load { title: "Empty unary calls, 64 in flight", flags: "-c 64", writer_and_reader: None },
@@ -50,7 +49,7 @@ const LOADS: &[Load] = &[
 const WINDOW: &str = "-z 1s --warmup 300ms";
 const IDLE: usize = 2_000;
 const IDLE_BEFORE: usize = 100;
-/// For the server to do what it does after a connection fell idle.
+/// Time for the server's work after a connection becomes idle.
 const SETTLE: Duration = Duration::from_millis(2500);
 
 pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
@@ -76,46 +75,46 @@ const THREAD: &str = "--threads 1";
 
 enum Row<'p> {
     Stack(&'p Pair<'p>),
-    /// rustls alone, with the processors of who writes and who reads.
+    /// rustls alone, with the processors of writer and reader.
     Rustls(&'static str),
 }
 
-/// Makes certificates for `localhost`, and the authority's, in a folder.
+/// Creates certificates for `localhost` and their CA in a folder.
 pub(super) fn certificates() -> Result<PathBuf> {
     certificates::make(Job::new(crate::lab::program()?), "bench-certs")
 }
 
-/// Whether the stack's server has flags for TLS.
+/// Returns whether the stack's server has TLS flags.
 pub(super) fn is_spoken_by(peer: &BuiltPeer) -> bool {
     PEERS.contains(&peer.name)
 }
 
-/// The flags of a server for its identity.
+/// Server flags for certificate and key.
 pub(super) fn identity(certs: &Path) -> String {
     format!("--cert {} --key {}", certs.join("server.pem").display(), certs.join("server.key").display())
 }
 
-/// What rustls does alone, by an example program, with certificates.
+/// Measures rustls alone with an example program.
 struct Rustls {
     limits: PathBuf,
     certs: PathBuf,
 }
 
 impl Rustls {
-    /// A stack over TLS.
+    /// Starts a stack over TLS.
     fn pair<'p>(&self, peer: &'p BuiltPeer) -> Result<Pair<'p>> {
         let pair = Pair::start(peer, peer, &format!("{THREAD} {}", identity(&self.certs)))?;
         let flags = format!("{THREAD} --cacert {}", self.certs.join("ca.pem").display());
         Ok(pair.with(format!("{} TLS", peer.name), &flags))
     }
 
-    /// The example, which is given the certificates behind `words`.
+    /// Runs the example with the certificates as last arguments.
     fn job(&self, words: &str) -> Job {
         let files = ["ca.pem", "server.pem", "server.key"].map(|name| self.certs.join(name));
         Job::new(&self.limits).words(words).args(files)
     }
 
-    /// Ours over TLS is the second row; ratios are ours over the row.
+    /// Our stack over TLS is the second row; ratios are ours over the row's.
     fn table(&self, load: &Load, pairs: &[Pair<'_>]) -> Result<Table> {
         let rustls = load.writer_and_reader.map(Row::Rustls);
         let rows: Vec<Row<'_>> = pairs.iter().map(Row::Stack).chain(rustls).collect();
@@ -123,7 +122,7 @@ impl Rustls {
             Row::Stack(pair) => pair.rate(&format!("{} {WINDOW}", load.flags)),
             Row::Rustls(cores) => {
                 let found = self.job(&format!("socket {cores}")).json()?;
-                // The messages a second that its bytes would be.
+                // The rate in messages of that many bytes.
                 Ok(number(&found, "mb_per_s")? * 1e6 / MESSAGE_LEN)
             }
         })?;
@@ -174,7 +173,7 @@ impl Rustls {
         Ok(Table::new(title, ["handshake", "per s", "range"], vec![row("full")?, row("resumed")?]))
     }
 
-    /// What an idle connection that has made a call takes of the server's memory.
+    /// Memory in the server of an idle connection that has made a call.
     fn idle(&self, pair: &Pair<'_>) -> Result<Table> {
         let open = |count: usize| -> Result<Holder> {
             let job = Job::new(&self.limits).words(&format!("idle {}", pair.server.address()));

@@ -1,9 +1,9 @@
-//! Windows of several rows that take turns, so that the machine's drift is in all of them; and what their figures come
-//! to.
+//! Windows of several rows that alternate, so that drift of the machine affects all of them; and statistics of their
+//! figures.
 
 use crate::failure::Result;
 
-/// So many rounds, each with a window of each row: there, and the next time back. The values of each round, by row.
+/// Measures each row once per round, in alternating order. Returns the values by round and row.
 pub(super) fn alternating<R, V>(
     rounds: usize,
     rows: &[R],
@@ -20,7 +20,7 @@ pub(super) fn alternating<R, V>(
     (0..rounds).map(round).collect()
 }
 
-/// So many rounds, each with two windows of each row, there and back: the means of the two, by row.
+/// Measures each row twice per round, there and back. Returns the means of the two by round and row.
 pub(super) fn there_and_back<R>(
     rounds: usize,
     rows: &[R],
@@ -38,12 +38,12 @@ pub(super) fn column(rounds: &[Vec<f64>], row: usize) -> Spread {
     rounds.iter().map(|round| round[row]).collect()
 }
 
-/// One row's values over another's of the same round.
+/// One row's values divided by another's of the same round.
 pub(super) fn ratio(rounds: &[Vec<f64>], row: usize, to: usize) -> Spread {
     rounds.iter().map(|round| round[row] / round[to]).collect()
 }
 
-/// The median of some values, and their range.
+/// Median and range.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -63,18 +63,18 @@ impl FromIterator<f64> for Spread {
 }
 
 impl Spread {
-    /// `1.05 (1.01–1.09)`, each number as `shown` has it.
+    /// Formats as `1.05 (1.01–1.09)`.
     pub(super) fn show(&self, shown: impl Fn(f64) -> String) -> String {
         format!("{} ({})", shown(self.median), self.range(&shown))
     }
 
-    /// `1.01–1.09`.
+    /// Formats as `1.01–1.09`.
     pub(super) fn range(&self, shown: impl Fn(f64) -> String) -> String {
         format!("{}–{}", shown(self.least), shown(self.greatest))
     }
 }
 
-/// Numbers with so many decimals.
+/// Formats numbers with this many decimals.
 pub(super) fn fixed(decimals: usize) -> impl Fn(f64) -> String {
     move |number| format!("{number:.decimals$}")
 }

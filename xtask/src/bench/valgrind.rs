@@ -1,8 +1,8 @@
-//! What an empty unary call costs both sides, counted under valgrind: user-space instructions, which repeat on a
-//! machine whose clock does not, and heap allocations.
+//! Costs of an empty unary call on both sides, counted under valgrind: user-space instructions, which repeat even where
+//! the clock does not, and heap allocations.
 //!
-//! A count of a whole run holds its start and its end too, so two runs of different lengths are made: what the longer
-//! one has more, divided by the calls that it made more, is the cost of one call.
+//! A whole run includes start and stop. Two runs of different lengths are made: the cost of one call is the difference
+//! of the counts divided by the difference of the calls.
 
 use std::fs;
 
@@ -13,11 +13,11 @@ use crate::peers::{BuiltPeer, measure};
 use crate::server::Server;
 use crate::{tools, workspace};
 
-/// Calls of the two runs. Both are long enough for tables and buffers to have their size.
+/// Calls of the two runs. Both are long enough for tables and buffers to reach their final size.
 const CALLS: [u64; 2] = [2_000, 12_000];
-/// In flight on the one connection.
+/// Calls in flight on the one connection.
 const IN_FLIGHT: u32 = 64;
-/// A program under valgrind is some fifty times slower.
+/// valgrind slows a program by a factor of about 50.
 const LIMIT_MINUTES: u64 = 5;
 
 pub(super) fn instructions(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
@@ -31,18 +31,18 @@ pub(super) fn instructions(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
 
 pub(super) fn allocations(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     let memcheck = Counter {
-        // Without what makes it slow: only its account of the heap is wanted.
+        // Without the slow checks: only the heap summary is needed.
         options: "--tool=memcheck --undef-value-errors=no --leak-check=no --log-file=",
         read: allocations_in,
-        // A longer run that has some allocations fewer at its start and end is no gain of each call.
+        // A longer run may have a few allocations fewer at its start and end: show no negative count.
         shown: |count| format!("{:.2}", count.max(0.0)),
     };
     memcheck.tables("Heap allocations per empty unary call (valgrind;", peers)
 }
 
-/// A tool of valgrind, how to read the count from the file that it writes, and how to show it.
+/// A valgrind tool, with how to read its output file and how to format the count.
 struct Counter {
-    /// They end with that of the file.
+    /// End with the option for the output file.
     options: &'static str,
     read: fn(&str) -> Option<u64>,
     shown: fn(f64) -> String,
@@ -57,7 +57,7 @@ impl Counter {
     }
 
     fn row(&self, peer: &BuiltPeer) -> Result<Vec<String>> {
-        // h2load counts an answer as a success whatever its gRPC status: show that the method is there.
+        // h2load counts any HTTP response as success, whatever its gRPC status: check first that the method exists.
         let server = Server::start(|port| peer.serve(port))?;
         measure(peer.load(server.port(), "-n 100 -c 4 --warmup 0s"))?;
         server.stop()?;
@@ -70,7 +70,7 @@ impl Counter {
         Ok(vec![peer.name.to_owned(), server?, per_call(&|calls| self.client_run(peer, calls))?])
     }
 
-    /// The server under valgrind, h2load as the client.
+    /// Counts the server under valgrind, with h2load as the client.
     fn server_run(&self, peer: &BuiltPeer, calls: u64) -> Result<u64> {
         let server = Server::start(|port| peer.serve(port).under(&self.wrapper()))?;
         h2load(server.port(), calls)?;
@@ -78,7 +78,7 @@ impl Counter {
         self.count()
     }
 
-    /// The client under valgrind, its own server as it is.
+    /// Counts the client under valgrind, with its own server outside.
     fn client_run(&self, peer: &BuiltPeer, calls: u64) -> Result<u64> {
         let server = Server::start(|port| peer.serve(port))?;
         let flags = format!("-n {calls} -c {IN_FLIGHT} --connections 1 --warmup 0s");
@@ -88,7 +88,7 @@ impl Counter {
     }
 
     fn wrapper(&self) -> String {
-        // One core, as in the other measurements: runtimes that see two start threads that steal work from each other.
+        // One core, as in the other measurements: on two, runtimes start work-stealing threads.
         format!("taskset -c 0 valgrind {}{}", self.options, workspace::output().join(COUNTED).display())
     }
 
@@ -98,7 +98,6 @@ impl Counter {
     }
 }
 
-/// The file that the tool writes.
 const COUNTED: &str = "valgrind.out";
 
 /// callgrind's output ends with `totals: N`.
@@ -112,7 +111,7 @@ fn allocations_in(text: &str) -> Option<u64> {
     after.split_once("allocs")?.0.trim().replace(',', "").parse().ok()
 }
 
-/// Empty unary calls from h2load.
+/// Makes empty unary calls with h2load.
 fn h2load(port: u16, calls: u64) -> Result<()> {
     let words = format!("--requests={calls} --clients=1 --threads=1 --max-concurrent-streams={IN_FLIGHT}");
     let job = at_h2load(port)?.words(&words).minutes(LIMIT_MINUTES);
@@ -121,9 +120,9 @@ fn h2load(port: u16, calls: u64) -> Result<()> {
     Ok(())
 }
 
-/// h2load with an empty message of gRPC, for the unary call of the server at `port`.
+/// h2load with an empty gRPC message, for the unary method of the server at `port`.
 pub(super) fn at_h2load(port: u16) -> Result<Job> {
-    // A message of no bytes: not compressed, length 0.
+    // Not compressed, length 0.
     let message = workspace::output().join("empty-message");
     fs::write(&message, [0; 5])?;
     let job = Job::new("h2load").words("--header=content-type:application/grpc --header=te:trailers --data");

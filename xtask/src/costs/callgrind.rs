@@ -1,14 +1,13 @@
-//! Counting with callgrind what runs within some functions of a program.
+//! Counts with callgrind the work within given functions.
 
 use crate::failure::Result;
 use crate::job::Job;
 use crate::workspace;
 
-/// What one run did within the functions.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) instructions: u64,
-    /// Blocks that were asked of the allocator, a larger one for an old one too.
+    /// Allocations, including reallocations.
     pub(super) allocations: u64,
 }
 
@@ -16,11 +15,11 @@ pub(super) struct Counts {
 const LIMIT_MINUTES: u64 = 5;
 
 impl Counts {
-    /// Runs `job` and counts what it does within `functions`, which are named with their path and must not call each
-    /// other. No other with the same `name` may run.
+    /// Runs `job` and counts the work within `functions`, given by their paths; they must not call each other. No other
+    /// run may use the same `name` at the same time.
     pub(super) fn of(job: Job, name: &str, functions: &[&str]) -> Result<Self> {
         let file = workspace::output().join(format!("costs-{name}.callgrind"));
-        // The star is for what compilers put after a name.
+        // The star matches the suffix that compilers append.
         let toggles: Vec<String> =
             functions.iter().map(|function| format!("--toggle-collect={function}*")).collect();
         let wrapper = format!(
@@ -35,11 +34,11 @@ impl Counts {
     }
 }
 
-/// How the allocator of a Rust program is called.
+/// Allocator functions of a Rust program.
 const ALLOCATORS: &[&str] = &["malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc"];
 
-/// Reads callgrind's output. A call is a line `cfn=(ID) NAME`, with the name only where it comes first, and a line
-/// `calls=COUNT POSITION`; a function of its own begins with `fn=(ID) NAME`; the end is `totals: COUNT`.
+/// Reads callgrind's output. A call is a line `cfn=(ID) NAME`, with the name only at its first occurrence, and a line
+/// `calls=COUNT POSITION`. A function itself begins with `fn=(ID) NAME`. The file ends with `totals: COUNT`.
 fn parse(text: &str) -> Option<Counts> {
     let mut allocators = Vec::new();
     let (mut called, mut allocations, mut instructions) = ("", 0, None);

@@ -1,4 +1,4 @@
-//! The committed counts: `xtask/costs.json`, a line for each.
+//! The committed counts: `xtask/costs.json`, one per line.
 
 use std::fmt::Write;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::failure::Result;
 use crate::job::Job;
 use crate::{files, workspace};
 
-/// What one call or message costs one side.
+/// Cost of one call or message on one side.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub(crate) struct Cost {
     pub(crate) case: String,
@@ -20,7 +20,7 @@ pub(crate) struct Cost {
     pub(crate) allocations: f64,
 }
 
-/// What was counted, and with what.
+/// The counts, and the toolchain of their programs.
 #[derive(Debug, Deserialize, PartialEq)]
 pub(crate) struct Record {
     #[serde(flatten)]
@@ -28,19 +28,19 @@ pub(crate) struct Record {
     pub(crate) costs: Vec<Cost>,
 }
 
-/// What decides on the instructions that a source becomes.
+/// Everything that determines the instructions compiled from a source.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub(crate) struct Toolchain {
     /// `rustc 1.95.0 (59807616e 2026-04-14)`.
     pub(crate) rustc: String,
-    /// `glibc 2.36`: its allocator and its copying are counted too.
+    /// `glibc 2.36`: its allocator and copy routines are counted, too.
     pub(crate) libc: String,
     /// `x86_64`.
     pub(crate) processor: String,
 }
 
 impl Toolchain {
-    /// What this machine has.
+    /// Returns the toolchain of this machine.
     pub(crate) fn here() -> Result<Self> {
         let line = |job: Job| job.text().map(|text| text.trim().to_owned());
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
@@ -57,7 +57,7 @@ fn path() -> PathBuf {
 }
 
 impl Record {
-    /// The committed one.
+    /// Reads the committed record.
     pub(crate) fn read() -> Result<Self> {
         let read = files::json(&path()).and_then(|value| {
             serde_json::from_value(value).map_err(|why| failed!("{}: {why}", path().display()))
@@ -70,7 +70,7 @@ impl Record {
         Ok(path())
     }
 
-    /// A line for each cost, so that a change of one is a change of one line.
+    /// One line per cost, so that a change of one cost changes one line.
     fn to_json(&self) -> String {
         let quoted = |text: &str| Value::from(text).to_string();
         let Toolchain { rustc, libc, processor } = &self.toolchain;

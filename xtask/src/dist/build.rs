@@ -1,4 +1,4 @@
-//! Building the command for machines that are older than this one.
+//! Builds the command for older systems.
 
 use std::env;
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use crate::failure::Result;
 use crate::job::Job;
 use crate::{tools, workspace};
 
-/// The command, stripped. Zig links it, which knows the functions of each version of the C library: so it needs none
-/// that came after [`GLIBC`], wherever it is built.
+/// Builds the stripped command. Zig links against the symbol versions of [`GLIBC`], so the program needs no newer C
+/// library.
 pub(super) fn command() -> Result<PathBuf> {
     let programs = tools::zigbuild()?;
     let path = env::var("PATH").unwrap_or_default();

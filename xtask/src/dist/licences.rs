@@ -1,4 +1,4 @@
-//! The licences of all that a program is made of, as they ask to be given along.
+//! The third-party licences of a program, as they require.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,12 +9,12 @@ use super::parts::{Part, Parts};
 use crate::failure::Result;
 use crate::files;
 
-/// How the names of files begin that have a licence or a notice.
+/// Prefixes of the names of licence and notice files.
 const BEGINNINGS: [&str; 6] = ["licen", "copying", "copyright", "notice", "unlicense", "authors"];
-/// Longer than any licence: such a file is something else.
+/// No licence is longer: such a file is something else.
 const LEN_MAX: u64 = 200_000;
 
-/// Each text once, behind the packages that have it.
+/// Returns each text once, below the packages that have it.
 pub(super) fn text(parts: &Parts) -> Result<String> {
     let mut packages_of: BTreeMap<String, Vec<&Part>> = BTreeMap::new();
     let mut without = Vec::new();
@@ -62,16 +62,16 @@ fn named(part: &Part) -> String {
     format!("{} {}", part.package.name, part.package.version)
 }
 
-/// What stands between two texts.
+/// Separator between two texts.
 pub(super) fn rule() -> String {
     format!("\n{}\n", "-".repeat(80))
 }
 
-/// The licences and notices that lie in the folder of a package, in the order of their names; of what it bundles, too.
+/// Returns the licences and notices in a package's folder, sorted by file name, including those of bundled code.
 fn texts(folder: &Path) -> Result<Vec<String>> {
     let mut texts = Vec::new();
     for path in files(folder)? {
-        // Some are in Latin-1.
+        // Some files are in Latin-1.
         let text = String::from_utf8_lossy(&fs::read(&path)?).replace("\r\n", "\n");
         if !texts.contains(&text) && !text.trim().is_empty() {
             texts.push(text);
@@ -81,7 +81,7 @@ fn texts(folder: &Path) -> Result<Vec<String>> {
 }
 
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    /// What is bundled lies one or two folders down.
+    /// Bundled code is one or two folders down.
     const DEPTH: usize = 3;
     let depth = folder.components().count() + DEPTH;
     let mut found = files::below_if(folder, |folder| folder.components().count() <= depth)?;
@@ -92,7 +92,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// By a name in small letters; sources are none, whatever they are called.
+/// Decides by a lower-case name; source files do not count.
 fn is_licence(name: &str) -> bool {
     let is_text =
         !name.contains('.') || [".md", ".txt", ".mit", ".apache"].iter().any(|end| name.ends_with(end));

@@ -1,4 +1,4 @@
-//! What a program is made of: the packages that are compiled into it.
+//! The packages that are compiled into a program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,28 +9,27 @@ use crate::job::Job;
 use crate::metadata::{Metadata, Package};
 use crate::workspace;
 
-/// A package and all that it is built with on [`TARGET`], without what only builds it.
+/// A package and its dependencies on [`TARGET`], without build-only ones.
 pub(super) struct Parts {
-    /// The package itself is the first.
+    /// Begins with the package itself.
     all: Vec<Part>,
 }
 
-/// One package.
 pub(super) struct Part {
     pub(super) package: Package,
-    /// SHA-256 of the package as the registry has it; none of our own.
+    /// SHA-256 of the package in the registry; `None` for our own packages.
     pub(super) checksum: Option<String>,
-    /// Names and versions of the parts that it uses itself.
+    /// Names and versions of the direct dependencies.
     pub(super) uses: Vec<Name>,
 }
 
-/// A package's name and version.
+/// Name and version of a package.
 pub(super) type Name = (String, String);
 
 impl Part {
-    /// An SPDX expression.
+    /// Returns an SPDX expression.
     pub(super) fn licence(&self) -> String {
-        // As it was once written.
+        // Old manifests separate alternatives by `/`.
         self.package.license.as_deref().unwrap_or_default().replace('/', " OR ")
     }
 }
@@ -45,23 +44,23 @@ impl Parts {
         Ok(Self { all: parts(&in_tree(&tree), Metadata::of(&metadata)?, &checksums(&lock)) })
     }
 
-    /// The program's own package.
     pub(super) fn root(&self) -> &Part {
         &self.all[0]
     }
 
-    /// All packages, the program's own first.
+    /// Returns all packages, the program's own first.
     pub(super) fn all(&self) -> impl Iterator<Item = &Part> {
         self.all.iter()
     }
 
-    /// What others made.
+    /// Returns the third-party packages.
     pub(super) fn others(&self) -> impl Iterator<Item = &Part> {
         self.all.iter().filter(|part| part.checksum.is_some())
     }
 }
 
-/// Names and versions, each once, in the order of the tree: a line is `name v1.2.3`, and words about it.
+/// Returns names and versions without duplicates, in the order of the tree. A line is `name v1.2.3` and optional
+/// remarks.
 fn in_tree(tree: &str) -> Vec<Name> {
     let mut seen = BTreeSet::new();
     let line = |line: &str| {
@@ -71,7 +70,7 @@ fn in_tree(tree: &str) -> Vec<Name> {
     tree.lines().filter_map(line).filter(|package| seen.insert(package.clone())).collect()
 }
 
-/// Of the packages in a `Cargo.lock` that have one.
+/// Returns the checksums in a `Cargo.lock`.
 fn checksums(lock: &str) -> BTreeMap<Name, String> {
     let value = |block: &str, key: &str| {
         let line = block.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = \""));
@@ -90,7 +89,7 @@ fn parts(names: &[Name], metadata: Metadata, checksums: &BTreeMap<Name, String>)
     for node in &metadata.resolve.nodes {
         let normal = node.deps.iter().filter(|used| used.dep_kinds.iter().any(|kind| kind.kind.is_none()));
         let used = normal.filter_map(|used| of_id.get(&used.pkg));
-        // What another feature would bring is not in the tree.
+        // Dependencies of disabled features are not in the tree.
         let used = used.filter(|used| names.contains(used)).cloned().collect();
         uses.extend(of_id.get(&node.id).map(|name| (name.clone(), used)));
     }

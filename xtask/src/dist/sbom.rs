@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::parts::{Part, Parts};
 
-/// Nothing in it tells when it was made: the same packages make the same document.
+/// Contains no timestamp: the same packages give the same document.
 pub(super) fn document(parts: &Parts) -> String {
     let root = parts.root();
     let mut program = component(root);
@@ -51,7 +51,7 @@ fn uses(part: &Part) -> Value {
     json!({"ref": purl(&part.package.name, &part.package.version), "dependsOn": used})
 }
 
-/// A package of Cargo's, as purl-spec names it.
+/// The package URL of a Cargo package, as in purl-spec.
 fn purl(name: &str, version: &str) -> String {
     format!("pkg:cargo/{name}@{}", version.replace('+', "%2B"))
 }

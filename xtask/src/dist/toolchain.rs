@@ -1,4 +1,4 @@
-//! What the compiler and the linker put into a program besides its packages, and the licences of that.
+//! The code that compiler and linker add to a program, and its licences.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -10,13 +10,13 @@ use crate::failure::Result;
 use crate::job::Job;
 use crate::tools;
 
-/// The notices of Rust's standard library, as the Rust project makes them, in a file of their own.
+/// File name of the notices of Rust's standard library, as published by the Rust project.
 pub(crate) const NOTICES: &str = "RUST-STANDARD-LIBRARY.html";
 
-/// What takes the place of `libgcc_s`.
+/// Replaces `libgcc_s`.
 const UNWIND: &str = "LLVM's libunwind (Apache-2.0 WITH LLVM-exception)";
 
-/// What stands behind the licences of the packages.
+/// The licences that follow those of the packages.
 pub(super) fn licences() -> Result<String> {
     let rust = Job::new(rustc()).arg("--version").quiet_text()?;
     let zig = zig()?;
@@ -33,7 +33,7 @@ pub(super) fn licences() -> Result<String> {
     Ok(all)
 }
 
-/// Where the notices of Rust's standard library lie.
+/// Path of the notices of Rust's standard library.
 pub(super) fn notices() -> Result<PathBuf> {
     let sysroot = Job::new(rustc()).words("--print sysroot").quiet_text()?;
     let path = Path::new(sysroot.trim()).join("share/doc/rust/COPYRIGHT-library.html");

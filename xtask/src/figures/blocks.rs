@@ -5,7 +5,7 @@ use crate::failure::Result;
 const OPEN: &str = "<!-- figures: ";
 const CLOSE: &str = "<!-- /figures -->";
 
-/// `text` with each marked part as `part(name, what is there now)` gives it, marks aside.
+/// Replaces each marked part of `text` by the result of `part(name, current)`; the marks stay.
 pub(super) fn replaced(text: &str, mut part: impl FnMut(&str, &str) -> Result<String>) -> Result<String> {
     let mut fresh = String::with_capacity(text.len());
     let mut rest = text;

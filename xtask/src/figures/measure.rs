@@ -1,4 +1,4 @@
-//! What measures: each measurement is a command and leaves one results file.
+//! Measurements: each is a command and writes one results file.
 
 use std::path::Path;
 
@@ -14,24 +14,23 @@ use crate::files::{self, list, text};
 use crate::job::Job;
 use crate::{lab, log, protos, workspace};
 
-/// One results file.
 pub(super) struct Measurement {
     pub(super) name: String,
-    /// What a person types to measure the same.
+    /// The command for users to repeat the measurement.
     pub(super) command: String,
-    /// The folders of the code that it is about.
+    /// Folders of the measured code.
     pub(super) about: Vec<String>,
-    /// How many it takes at least.
+    /// Least number of processors needed.
     processors: u64,
 }
 
-/// How the commands of studies begin.
+/// Prefix of the commands of studies.
 const STUDY: &str = "cargo run --release -- lab ";
-/// The example of the Protobuf engine.
+/// The Protobuf codec's example.
 const SPEED: &str = "cargo run --release -p thalweg-codec --example speed -- --rounds 11";
 const SPEED_RUNS: usize = 5;
 
-/// All of `xtask/measurements.json`, in the order in which they are measured.
+/// Reads `xtask/measurements.json`, in the order of measuring.
 pub(super) fn all() -> Result<Vec<Measurement>> {
     let all = files::json(&workspace::root().join("xtask/measurements.json"))?;
     let measurement = |it: &Value| Measurement {
@@ -63,7 +62,7 @@ fn benchmark(name: &str, peers: Option<&str>) -> Result<Value> {
     Ok(json!({"tables": tables.iter().map(Table::json).collect::<Vec<_>>()}))
 }
 
-/// Those of these names, which there must be.
+/// Returns the measurements with these names; fails on unknown names.
 fn named(names: &[String]) -> Result<Vec<Measurement>> {
     let mut all = all()?;
     are_known("measurement", names, &all.iter().map(|it| it.name.as_str()).collect::<Vec<_>>())?;
@@ -80,7 +79,7 @@ fn check_committed() -> Result<()> {
     Ok(())
 }
 
-/// Takes over what a study of this checkout's commit has found on another machine: its `results.json`.
+/// Imports the `results.json` of a study that another machine made of this checkout's commit.
 pub(super) fn take(name: &str, study: &Path) -> Result<()> {
     log::start("figures")?;
     let measurement = named(&[name.to_owned()])?.remove(0);
@@ -96,7 +95,7 @@ pub(super) fn take(name: &str, study: &Path) -> Result<()> {
     results::write(name, &measurement.command, &figures, &Origin::of_study(&made)?)
 }
 
-/// Measures these, or all but those for other machines, and writes their results files.
+/// Runs these measurements, or all that this machine has enough processors for, and writes their results files.
 pub(super) fn run(names: &[String]) -> Result<()> {
     log::start("figures")?;
     let measurements = if names.is_empty() { all()? } else { named(names)? };
@@ -113,7 +112,7 @@ pub(super) fn run(names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Some runs of the example: medians of the rates, and of the ratios of each run.
+/// Runs the example several times and returns medians of the rates and of the ratios within a run.
 fn speed() -> Result<Value> {
     let job = Job::cargo(SPEED.strip_prefix("cargo ").unwrap_or(SPEED)).minutes(30);
     let runs = (0..SPEED_RUNS).map(|_| Ok(speed_lines(&job.text()?))).collect::<Result<Vec<_>>>()?;
@@ -134,13 +133,13 @@ fn speed() -> Result<Value> {
     Ok(json!({"runs": SPEED_RUNS, "lines": runs[0].iter().enumerate().map(line).collect::<Vec<_>>()}))
 }
 
-/// A line that the example prints.
+/// A line of the example's output.
 #[derive(Debug, PartialEq)]
 struct SpeedLine {
     shape: String,
     bytes: u64,
     direction: String,
-    /// Name, MB/s, and how often its rate fits into the engine's.
+    /// Name, MB/s, and the engine's rate divided by this one.
     contenders: Vec<(String, f64, f64)>,
 }
 
@@ -148,7 +147,7 @@ fn speed_lines(text: &str) -> Vec<SpeedLine> {
     text.lines().filter_map(speed_line).collect()
 }
 
-/// `SmallFlat (198 B) decode          engine 2666 (1.00)  engine, owned 2000 (1.33)`.
+/// Parses `SmallFlat (198 B) decode          engine 2666 (1.00)  engine, owned 2000 (1.33)`.
 fn speed_line(line: &str) -> Option<SpeedLine> {
     let (what, rest) = line.split_once("  ")?;
     let (shape, after) = what.split_once(" (")?;

@@ -1,8 +1,8 @@
-//! Figures as documents write them.
+//! Number formats of the documents.
 
 use crate::bench::table::three_digits;
 
-/// A ratio: two decimals below 2, one below 20, none above.
+/// Formats a ratio: two decimals below 2, one below 20, none above.
 pub(crate) fn ratio(ratio: f64) -> String {
     match ratio {
         ratio if ratio < 1.995 => format!("{ratio:.2}"),
@@ -11,7 +11,7 @@ pub(crate) fn ratio(ratio: f64) -> String {
     }
 }
 
-/// Operations per second, three digits: `116 k/s`.
+/// Formats operations per second with three digits: `116 k/s`.
 pub(crate) fn rate(per_s: f64) -> String {
     let (number, unit) = match per_s {
         rate if rate >= 999_500.0 => (rate / 1e6, " M/s"),
@@ -21,7 +21,7 @@ pub(crate) fn rate(per_s: f64) -> String {
     format!("{}{unit}", three_digits(number))
 }
 
-/// A time in nanoseconds, three digits: `116 µs`.
+/// Formats a time in nanoseconds with three digits: `116 µs`.
 pub(crate) fn time(ns: f64) -> String {
     let (number, unit) = match ns {
         ns if ns >= 999.5e6 => (ns / 1e9, "s"),
@@ -32,7 +32,7 @@ pub(crate) fn time(ns: f64) -> String {
     format!("{} {unit}", three_digits(number))
 }
 
-/// Bytes, in the unit in which they are a short number: `64 KiB`, `1.5 MB`.
+/// Formats bytes in the unit with the shortest number: `64 KiB`, `1.5 MB`.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
@@ -42,7 +42,7 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// A share: `79 %`, and `3.3 %` below ten.
+/// Formats a share as `79 %`, or as `3.3 %` below ten.
 pub(crate) fn share(share: f64) -> String {
     match share * 100.0 {
         percent if percent < 9.95 => format!("{percent:.1} %"),

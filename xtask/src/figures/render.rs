@@ -1,4 +1,4 @@
-//! The tables: each is a template in `xtask/figures`, filled with what the results files have.
+//! Renders the tables: each is a template in `xtask/figures`, filled from the results files.
 
 use std::cmp::Ordering;
 use std::fs;
@@ -13,20 +13,20 @@ use crate::bench::table::grouped;
 use crate::failure::Result;
 use crate::{files, workspace};
 
-/// The stacks that comparisons have columns for.
+/// The stacks with a column in comparisons.
 const STACKS: [&str; 3] = ["tonic", "grpc-cpp", "grpc-go"];
 
-/// Comparisons have a template of another name. Other figures without one of their own are tables of a benchmark, which
-/// are shown as it printed them.
+/// Figures that share the template `comparison`. Other figures without their own template are tables of a benchmark,
+/// shown as printed.
 const COMPARISONS: [&str; 2] = ["comparison-tcp", "comparison-uds"];
 
-/// The templates, and what fills them.
+/// The templates with their data.
 pub(super) struct Tables {
     templates: Environment<'static>,
 }
 
 impl Tables {
-    /// Of these results, and of the costs that the tests hold the code to.
+    /// Loads the templates for these results and for the costs checked by the tests.
     pub(super) fn of(results: &Results, costs: &serde_json::Value) -> Result<Self> {
         let mut templates = Environment::new();
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
@@ -53,7 +53,7 @@ impl Tables {
         Ok(Self { templates })
     }
 
-    /// The text of a figure.
+    /// Renders a figure.
     pub(super) fn render(&self, name: &str) -> Result<String> {
         let own = if COMPARISONS.contains(&name) { "comparison" } else { name };
         let template = self.templates.get_template(own).or_else(|_| self.templates.get_template("printed"));
@@ -67,7 +67,7 @@ impl Tables {
     }
 }
 
-/// How numbers are written; what is missing is a dash.
+/// Adds the number formats; a missing value is a dash.
 fn add_formats(templates: &mut Environment<'_>) {
     type Format = fn(f64) -> String;
     let formats: [(&str, Format); 5] = [
@@ -85,7 +85,7 @@ fn add_formats(templates: &mut Environment<'_>) {
         number(&it).map_or_else(missing, |it| format!("{it:.decimals$}"))
     });
     templates.add_filter("stack", stack);
-    // The number with which a cell of a printed table begins.
+    // The number at the start of a cell of a printed table.
     templates.add_filter("number", |cell: &str| {
         let digits = cell.replace(',', "");
         let end = digits.find(|it: char| !it.is_ascii_digit() && it != '.').unwrap_or(digits.len());
@@ -93,14 +93,14 @@ fn add_formats(templates: &mut Environment<'_>) {
     });
 }
 
-/// How rows and cells are found.
+/// Adds the filters that find rows and cells.
 fn add_selection(templates: &mut Environment<'_>) {
     templates.add_filter("where", |list: Value, wanted: Kwargs| selected(&list, &wanted));
-    // The first of those, or none.
+    // The first match, or none.
     templates.add_filter("find", |list: Value, wanted: Kwargs| {
         Ok::<Value, Error>(selected(&list, &wanted)?.into_iter().next().unwrap_or(Value::from(())))
     });
-    // The first member of each set of values of these keys.
+    // The first member for each distinct set of values of these keys.
     templates.add_filter("distinct", |list: Value, keys: Rest<String>| {
         let mut known: Vec<Vec<Value>> = Vec::new();
         let is_new = |member: &Value| {
@@ -111,7 +111,7 @@ fn add_selection(templates: &mut Environment<'_>) {
         };
         Ok::<Vec<Value>, Error>(list.try_iter()?.filter(is_new).collect())
     });
-    // The cell of this row and column of a printed table, which there must be.
+    // The cell in this row and column of a printed table; it must exist.
     templates.add_filter("cell", |table: Value, row: &str, head: &str| {
         let column = table.get_attr("heads")?.try_iter()?.position(|it| it.as_str() == Some(head));
         let mut rows = table.get_attr("rows")?.try_iter()?;
@@ -125,7 +125,7 @@ fn add_selection(templates: &mut Environment<'_>) {
     });
 }
 
-/// The members that have these values; of a list of values, one of them.
+/// Returns the members with these values. A list of values matches any of them.
 fn selected(list: &Value, wanted: &Kwargs) -> Result<Vec<Value>, Error> {
     let wanted = wanted.args().map(|name| Ok((name, wanted.get(name)?)));
     let wanted = wanted.collect::<Result<Vec<(&str, Value)>, Error>>()?;
@@ -141,7 +141,7 @@ fn selected(list: &Value, wanted: &Kwargs) -> Result<Vec<Value>, Error> {
     Ok(list.try_iter()?.filter(is_it).collect())
 }
 
-/// A stack's name as people write it.
+/// A stack's name for readers.
 fn stack(cell: &str) -> String {
     if let Some(name) = cell.strip_suffix(" TLS") {
         return format!("{} over TLS", stack(name));

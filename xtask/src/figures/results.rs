@@ -1,4 +1,4 @@
-//! The results files: what was measured, where, when, of which commit, by which commands.
+//! The results files: figures with their machine, date, commit and commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,13 +13,12 @@ use crate::{files, workspace};
 
 const SCHEMA: &str = "thalweg.figures/1";
 
-/// All results files, by name.
 #[derive(Clone)]
 pub(super) struct Results {
     files: BTreeMap<String, ResultsFile>,
 }
 
-/// What was measured, and where it is from.
+/// Figures and their origin.
 #[derive(Clone, Deserialize)]
 pub(super) struct ResultsFile {
     #[serde(default)]
@@ -59,12 +58,12 @@ impl Results {
         self.files.get(name)
     }
 
-    /// What was measured, by name.
+    /// Returns all figures by name.
     pub(super) fn all_figures(&self) -> BTreeMap<&str, &Value> {
         self.files.iter().map(|(name, file)| (name.as_str(), &file.figures)).collect()
     }
 
-    /// Where the figures of one file are from, behind a link to it.
+    /// Caption with the origin of one file's figures, after a link to the file.
     pub(super) fn caption_of(&self, name: &str, link: &str) -> String {
         let Some(ResultsFile { commands, machine, date, commit, .. }) = self.get(name) else {
             return String::new();
@@ -72,7 +71,7 @@ impl Results {
         format!("*{link}: `{}`; {date}; commit `{commit}`; {machine}.*", commands.join("`, `"))
     }
 
-    /// The cells of a row that says where and when these results were measured: date, commit and machine.
+    /// Table cells with date, commit and machine of these results.
     pub(super) fn origin(&self, names: &[String]) -> Option<String> {
         let all = names.iter().map(|name| self.get(name)).collect::<Option<Vec<_>>>()?;
         Some(format!(
@@ -83,7 +82,7 @@ impl Results {
         ))
     }
 
-    /// The line above a table that says where its figures are from.
+    /// Caption above a table with the origin of its figures.
     pub(super) fn caption(&self, names: &[impl AsRef<str>]) -> String {
         let all = || names.iter().filter_map(move |name| self.get(name.as_ref()));
         format!(
@@ -96,7 +95,7 @@ impl Results {
     }
 }
 
-/// Each text once, where it comes first.
+/// Joins the texts without duplicates, in order of first occurrence.
 fn distinct<'t>(texts: impl Iterator<Item = &'t String>, between: &str) -> String {
     let mut known = BTreeSet::new();
     texts.filter(|text| known.insert(*text)).map(String::as_str).collect::<Vec<_>>().join(between)
@@ -114,7 +113,7 @@ impl Origin {
         Ok(Self { machine: machine()?, date })
     }
 
-    /// As a study's `results.json` says.
+    /// Reads the origin from a study's `results.json`.
     pub(super) fn of_study(study: &Value) -> Result<Self> {
         let of = |part: &Value| part.as_str().map(str::to_owned);
         let read = || {
@@ -146,15 +145,15 @@ pub(super) fn write(name: &str, command: &str, figures: &Value, origin: &Origin)
     });
     fs::create_dir_all(folder())?;
     let path = folder().join(format!("{name}.json"));
-    // A study notes where it wrote: within the workspace, since where that lies is nobody's business.
+    // A study records its output paths: make them relative to the workspace, whose location is private.
     let text = format!("{value:#}\n").replace(&format!("{}/", workspace::root().display()), "");
     fs::write(&path, text)?;
     println!("\nwritten to {}", path.display());
     Ok(())
 }
 
-/// The processor, how many of it, the kernel, and TCP's congestion control: some send by a timer, which is what is
-/// measured over loopback then.
+/// Describes the processor, their number, the kernel, and TCP's congestion control. Some congestion controls pace by a
+/// timer, which dominates measurements over loopback.
 fn machine() -> Result<String> {
     let processors = fs::read_to_string("/proc/cpuinfo")?;
     let model = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));

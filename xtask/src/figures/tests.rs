@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::render::Tables;
 use super::results::Results;
 
-/// The text of a figure, of results files with these figures.
+/// Renders a figure from results files with these figures.
 fn render(figure: &str, files: &[(&'static str, Value)]) -> String {
     let file = |figures: &Value| {
         json!({"commands": ["a command"], "machine": "m", "date": "d", "commit": "c",
@@ -18,12 +18,12 @@ fn render(figure: &str, files: &[(&'static str, Value)]) -> String {
     tables.render(figure).unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// `ratio ± a tenth`.
+/// A comparison with `ratio` ± 10 %.
 fn compared(ratio: f64, verdict: &str) -> Value {
     json!({"ratio": ratio, "low": ratio * 0.9, "high": ratio * 1.1, "verdict": verdict})
 }
 
-/// Ours ÷ a pair of stacks.
+/// The ratio of ours to a pair of stacks.
 fn pair(client: &str, server: &str, of_ours: Value, replaced: Value) -> Value {
     let mut pair = of_ours;
     (pair["client"], pair["server"], pair["replaced"]) = (json!(client), json!(server), replaced);
@@ -196,7 +196,7 @@ fn a_tree_with_a_difference_is_a_row_and_all_are_the_last() {
     assert!(page.ends_with("| b | 3 | 2 | 1 | 0 |\n| all trees | 9 | 7 | 6 | 1 |"), "{page}");
 }
 
-/// The README's table, where the drop-in's server has this ratio to tonic's behind a handler.
+/// The README's table, for this ratio of the drop-in server to tonic's behind a handler.
 fn speed(server: &str) -> String {
     let exact = |ratio: f64| json!({"ratio": ratio, "low": ratio, "high": ratio, "verdict": "faster"});
     let cell = |size_bytes: u64, connections: u64, [both, client, server]: [f64; 3]| {

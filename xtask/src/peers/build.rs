@@ -1,4 +1,4 @@
-//! Building a peer: `peers/NAME` becomes the program `target/peers/NAME/peer`, or the reason why not,
+//! Builds a peer: `peers/NAME` becomes the program `target/peers/NAME/peer`, or the reason of the failure,
 //! `target/peers/NAME/not-built.txt`.
 
 use std::fs;
@@ -18,14 +18,14 @@ use crate::{log, tools, workspace};
 
 /// The executable in a peer's folder.
 const PROGRAM: &str = "peer";
-/// Beside it when there is none: why, in one line.
+/// File next to it with the reason of a failed build, in one line.
 const NOT_BUILT: &str = "not-built.txt";
 
-/// Calls that a program must make of its own server before it is called built.
+/// Calls to its own server that a program must pass to count as built.
 const TRIAL_CALLS: u64 = 1000;
 
 impl Peer {
-    /// Builds the program if it is not up to date, and shows that its client and its server understand each other.
+    /// Builds the program if it is outdated, and checks that its client and server work together.
     pub(crate) fn build(self) -> Result<BuiltPeer> {
         if let Recipe::Workspace = self.recipe {
             let program = rust::release_command()?;
@@ -37,7 +37,7 @@ impl Peer {
         match &tried {
             Ok(_) => absent(&folder.join(NOT_BUILT))?,
             Err(failure) => {
-                // What an earlier source left would be measured as if it were this one.
+                // Otherwise a program of an earlier source would be measured.
                 absent(&folder.join(PROGRAM))?;
                 fs::write(folder.join(NOT_BUILT), reason(failure) + "\n")?;
             }
@@ -60,7 +60,7 @@ impl Peer {
                 try_out(&built, &other)?;
             }
             Contract::Json => drop(json::try_out(&built, "")?),
-            // That it starts is seen already; what it converts is the study's to say.
+            // Starting it was already checked; the study checks its conversions.
             Contract::Converts => {}
         }
         Ok(built)
@@ -68,7 +68,7 @@ impl Peer {
 }
 
 impl Recipe {
-    /// From the sources in `source` to the program in `folder`. Build trees lie beside it and go with `cargo clean`.
+    /// Builds the program in `folder` from `source`. Build trees are in `target`, so `cargo clean` removes them.
     fn follow(self, source: &Path, folder: &Path) -> Result<()> {
         match self {
             Self::Workspace => Ok(()),
@@ -78,11 +78,11 @@ impl Recipe {
                 Ok(())
             }
             Self::Cargo => {
-                // One for all of them: most of what they stand on is the same, and has gigabytes.
+                // A shared folder: most dependencies are the same and take gigabytes.
                 let shared = workspace::target().join("peers-cargo");
                 let build = Job::cargo("build --release --locked --target-dir").arg(&shared);
                 build.directory(source).builds(30).run()?;
-                // The next of them puts another program there.
+                // The next peer's build overwrites the program.
                 fs::copy(shared.join("release").join(PROGRAM), fresh(folder)?)?;
                 Ok(())
             }
@@ -116,13 +116,13 @@ impl Recipe {
     }
 }
 
-/// The program is a script of the sources.
+/// Installs the script from the sources as the program.
 fn start_by_script(source: &Path, folder: &Path) -> Result<()> {
     fs::copy(source.join("peer.sh"), fresh(folder)?)?;
     Ok(())
 }
 
-/// Where the program is to be, and is not yet.
+/// Path of the program, with any old one removed.
 fn fresh(folder: &Path) -> Result<PathBuf> {
     let program = folder.join(PROGRAM);
     absent(&program)?;
@@ -133,7 +133,7 @@ fn make(source: &Path, folder: &Path) -> Result<()> {
     Job::new("make").arg(format!("BUILD={}", folder.display())).directory(source).builds(15).run()
 }
 
-/// The client of one peer calls the server of one.
+/// Has one peer's client call another's server.
 fn try_out(client: &BuiltPeer, server: &BuiltPeer) -> Result<()> {
     let server = Server::start(|port| server.serve(port))?;
     let flags = format!("-n {TRIAL_CALLS} -c 8 --connections 2 --size 100 --warmup 0s");
@@ -143,12 +143,12 @@ fn try_out(client: &BuiltPeer, server: &BuiltPeer) -> Result<()> {
     Ok(())
 }
 
-/// Why there is no program, in one line.
+/// The reason of a failed build, in one line.
 pub(super) fn reason(failure: &Failure) -> String {
     failure.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A program that failed has written why into the log.
+/// Adds the log's path to the message of a failed program.
 fn with_log(failure: Failure) -> Failure {
     let path = log::path();
     match failure {
@@ -162,7 +162,7 @@ fn with_log(failure: Failure) -> Failure {
     }
 }
 
-/// Removes a file that may be there.
+/// Removes a file if it exists.
 fn absent(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -1,18 +1,17 @@
-//! Running a peer that is built, and reading what its load generator found.
+//! Running a built peer, and reading the result of its load generator.
 
 use std::path::PathBuf;
 
 use crate::failure::Result;
 use crate::job::Job;
 
-/// The name of this workspace among the stacks.
+/// Name of this workspace among the stacks.
 pub(super) const OURS: &str = "thalweg";
 
-/// A stack whose program is built.
 #[derive(Clone, Debug)]
 pub(crate) struct BuiltPeer {
     pub(crate) name: &'static str,
-    /// What the program says it is: `gRPC C++ 1.51.1`.
+    /// Name and version reported by the program: `gRPC C++ 1.51.1`.
     pub(crate) version: String,
     pub(crate) program: PathBuf,
 }
@@ -24,7 +23,7 @@ impl BuiltPeer {
         if self.name == OURS { program.words("peer") } else { program }
     }
 
-    /// The server on a port of the loopback address.
+    /// The server on a loopback port.
     pub(crate) fn serve(&self, port: u16) -> Job {
         self.command().words(&format!("serve --listen 127.0.0.1:{port}"))
     }
@@ -35,16 +34,16 @@ impl BuiltPeer {
     }
 }
 
-/// What one run of a load generator found.
+/// Result of one run of a load generator.
 pub(crate) struct LoadResult {
     pub(crate) rate_per_s: f64,
-    /// Of calls that have a latency.
+    /// Median latency; `None` for methods without latency.
     pub(crate) p50_ns: Option<f64>,
-    /// Operations that succeeded: calls, or messages of streams.
+    /// Successful operations: calls, or messages of streams.
     pub(crate) messages: u64,
 }
 
-/// Runs `job`, a load generator, and reads its JSON. A call that failed spoils the run.
+/// Runs `job`, a load generator, and reads its JSON. Any failed call is an error.
 pub(crate) fn measure(job: Job) -> Result<LoadResult> {
     let job = job.words("-O json");
     let value = job.json()?;

@@ -1,4 +1,4 @@
-//! What a peer serves as JSON, and as gRPC beside it: asked by curl, as "JSON" of `peers/README.md` says.
+//! Checks a peer's JSON and gRPC servers with curl, as "JSON" in `peers/README.md` specifies.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,13 +12,13 @@ use crate::job::Job;
 use crate::server::{Server, free_port};
 use crate::{tools, workspace};
 
-/// Moments that an answer may name, in their order, and those that it must.
+/// Moments that a response may report, in order, and the required ones.
 const MOMENTS: [&str; 4] = ["received", "decoded", "handled", "encoded"];
 const MOMENTS_NEEDED: [&str; 2] = ["decoded", "handled"];
-/// How often curl is to come back while a server is not there yet.
+/// Flags that make curl retry until the server listens.
 const UNTIL_IT_LISTENS: &str = "--retry-connrefused --retry 20 --retry-delay 1";
 
-/// Starts the peer with these flags, has it asked for everything, and ends it. How many answers there were.
+/// Starts the peer with these flags, makes all requests and stops it. Returns the number of responses.
 pub(crate) fn try_out(built: &BuiltPeer, flags: &str) -> Result<usize> {
     tools::debian("curl", &["curl"])?;
     let speaks = speaks(&Job::new(&built.program).words("variants").text()?)?;
@@ -53,11 +53,11 @@ pub(crate) fn try_out(built: &BuiltPeer, flags: &str) -> Result<usize> {
     Ok(answers + 1)
 }
 
-/// Versions of HTTP that a JSON address may answer, each with curl's flag.
+/// HTTP versions that a JSON address may support, each with curl's flag.
 const VERSIONS: [(&str, &str); 2] = [("http1", "--http1.1"), ("h2", HTTP2)];
 const HTTP2: &str = "--http2-prior-knowledge";
 
-/// What the line `json` of `peer variants` promises of HTTP.
+/// HTTP versions in the line `json` of `peer variants`.
 fn speaks(variants: &str) -> Result<Vec<(&'static str, &'static str)>> {
     let line = variants.lines().find_map(|line| line.strip_prefix("json ")).unwrap_or_default();
     let is_spoken = |(word, _): &(&str, &str)| line.split_whitespace().any(|spoken| spoken == *word);
@@ -66,21 +66,21 @@ fn speaks(variants: &str) -> Result<Vec<(&'static str, &'static str)>> {
     Ok(speaks)
 }
 
-/// What curl brings back.
+/// A response received by curl.
 struct Answer {
     status: u16,
-    /// The lines of its head.
+    /// The lines of its headers.
     head: String,
     body: Vec<u8>,
 }
 
-/// Where curl finds what it is to send, and leaves what it was sent.
+/// Folder for curl's request and response files.
 struct Asking {
     folder: PathBuf,
 }
 
 impl Asking {
-    /// A message of gRPC is answered by the same bytes, and a status of 0 behind them.
+    /// Checks that a gRPC message is echoed unchanged, with status 0.
     fn grpc(&self, port: u16) -> Result<()> {
         let url = format!("http://127.0.0.1:{port}/thalweg.lab.v1.Echo/EchoStrings");
         let message = envelope(&strings());
@@ -108,7 +108,7 @@ impl Asking {
     }
 }
 
-/// The answer is what was asked, with moments if they were asked for, and without them otherwise.
+/// Checks that the response equals the request, and has moments only if they were requested.
 fn echoed(Answer { status, head, body: answered }: &Answer, body: &Value, is_timed: bool) -> Result<()> {
     ensure!(*status == 200, "the status is {status}");
     let is_json = head.contains("\ncontent-type: application/json");
@@ -123,7 +123,7 @@ fn echoed(Answer { status, head, body: answered }: &Answer, body: &Value, is_tim
     Ok(())
 }
 
-/// `lab-times: decoded=1 handled=2`, each at least as late as the one before it.
+/// Checks `lab-times: decoded=1 handled=2`: no moment may be earlier than the one before it.
 fn moments(head: &str) -> Result<()> {
     let line = head.lines().find_map(|line| line.strip_prefix("lab-times: "));
     let line = line.ok_or_else(|| failed!("there are no times"))?;
@@ -142,7 +142,7 @@ fn moments(head: &str) -> Result<()> {
     }
 }
 
-/// 500 strings of 20 letters, and one that JSON writes otherwise than Protobuf.
+/// 500 strings of 20 letters, and one that JSON encodes differently from Protobuf.
 fn strings() -> Value {
     let letters = |n: usize| (0..20).map(|i| char::from(b'a' + ((n + i) % 26) as u8)).collect::<String>();
     let mut strings: Vec<String> = (0..500).map(letters).collect();
@@ -157,11 +157,11 @@ fn person() -> Value {
     })
 }
 
-/// The strings as a message of gRPC: field 1 again and again, behind a prefix.
+/// The strings as a gRPC message: a prefix and field 1 repeated.
 fn envelope(strings: &Value) -> Vec<u8> {
     let mut message = Vec::new();
     for string in list(&strings["strings"]).iter().map(text) {
-        // Each is shorter than 128 bytes, so that its length is one byte.
+        // Each string is shorter than 128 bytes, so its length takes one byte.
         message.extend([0x0a, string.len() as u8]);
         message.extend(string.as_bytes());
     }

@@ -1,4 +1,4 @@
-//! What a peer is.
+//! Description of a peer.
 
 /// One stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,37 +9,37 @@ pub(crate) struct Peer {
     pub(crate) contract: Contract,
 }
 
-/// Which half of `peers/README.md` a peer keeps.
+/// The part of `peers/README.md` that a peer implements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contract {
     /// A gRPC stack: `serve` and `load`.
     Calls,
-    /// A gRPC stack without a server: `load` alone. It is tried at this peer's.
+    /// A gRPC stack without a server: only `load`. It is tried against `server`.
     Drives { server: &'static Peer },
-    /// JSON beside gRPC: `serve` alone.
+    /// JSON in addition to gRPC: only `serve`.
     Json,
-    /// Codecs, ours and others': `bench` or `convert`.
+    /// Codecs, ours and others: `bench` or `convert`.
     Converts,
 }
 
-/// What builds a stack.
+/// How to build a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recipe {
-    /// The command `thalweg`, which is no peer and stays where cargo puts it.
+    /// The command `thalweg`, which is not a peer and stays in cargo's target folder.
     Workspace,
-    /// A package of the workspace whose binary bears its name.
+    /// A package of the workspace with a binary of the same name.
     Member { package: &'static str },
     /// A package with a lock file and a binary `peer`.
     Cargo,
-    /// A module whose root is the program.
+    /// A module whose root package is the program.
     Go,
-    /// A module and a Makefile that generates what else it needs by protoc, and leaves `$(BUILD)/peer`.
+    /// A module with a Makefile that generates code with protoc and builds `$(BUILD)/peer`.
     GeneratedGo,
-    /// A Makefile that leaves `$(BUILD)/peer`. Debian's `packages` are installed unless each of `programs` is there.
+    /// A Makefile that builds `$(BUILD)/peer`. Debian's `packages` are installed if any of `programs` is missing.
     Make { packages: &'static str, programs: &'static [&'static str] },
-    /// A CMakeLists.txt that leaves `peer` in its build folder, and a script `peer.sh` that starts it from there. It is
-    /// built in a Debian 13 with these packages, as this machine's Debian has none like them.
+    /// A CMakeLists.txt that builds `peer` in its build folder, and a script `peer.sh` that starts it there. It is
+    /// built in a Debian 13 with these packages, which this machine's Debian lacks.
     Debian13 { packages: &'static str },
-    /// A `pom.xml` that leaves a jar of the peer's name and `lib/` in `out`, and a script `peer.sh` that starts them.
+    /// A `pom.xml` that builds a jar with the peer's name and `lib/` in `out`, and a script `peer.sh` that starts them.
     Maven,
 }

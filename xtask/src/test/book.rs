@@ -1,4 +1,4 @@
-//! The guides: their links, and the book that mdBook makes of them.
+//! The guides: their links, and the mdBook built from them.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::failure::Result;
 use crate::job::Job;
 use crate::{files, tools, workspace};
 
-/// The links of all pages to each other and to places in them; links to other hosts are not followed.
+/// Checks the links of all pages to each other and to their anchors; external links are not followed.
 pub(super) fn links() -> Result<String> {
     let pages = Job::new("git").words("ls-files -- *.md").quiet_text()?;
     let lychee = Job::new(tools::compiled("lychee")?).words("--offline --include-fragments --no-progress");
@@ -14,7 +14,7 @@ pub(super) fn links() -> Result<String> {
     Ok(format!("the links of {} pages", pages.lines().count()))
 }
 
-/// Makes the book.
+/// Builds the book.
 pub(super) fn check() -> Result<String> {
     let mdbook = tools::mdbook()?;
     let folder = files::emptied(workspace::target().join("book"))?;
@@ -38,7 +38,7 @@ pub(super) fn check() -> Result<String> {
     Ok(format!("{} pages", pages.count()))
 }
 
-/// What is not in the book is in the repository: a link that leaves `docs`, of a page so many folders deep in it.
+/// Turns links that leave `docs` into links to the repository, for a page `depth` folders deep.
 fn with_links_out(text: &str, depth: usize) -> String {
     let out = format!("]({}", "../".repeat(depth + 1));
     text.replace(&out, concat!("](", env!("CARGO_PKG_REPOSITORY"), "/blob/main/"))

@@ -1,6 +1,6 @@
-//! `thalweg call`, `thalweg load` of any method, and `thalweg compare` of two, at servers of other people: grpc-go's
-//! examples, with reflection, without, and over TLS; services in the shape of tonic's examples on tonic; gRPC C++ with
-//! its older reflection; and etcd by its protos.
+//! `thalweg call`, `thalweg load` of any method, and `thalweg compare` with third-party servers. These are grpc-go's
+//! examples with reflection, without it and over TLS; services like tonic's examples on tonic; gRPC C++ with its older
+//! reflection; and etcd by its protos.
 
 mod servers;
 
@@ -15,7 +15,7 @@ use crate::files::{self, list, text};
 use crate::job::{Job, Said};
 use crate::{tools, workspace};
 
-/// Runs, each with the server that it is made at, its words behind the target, and what is expected of it.
+/// The runs, each with its server, its words after the target, and the expected result.
 const CASES: &str = "call/cases.json";
 
 pub(super) fn check() -> Result<String> {
@@ -62,8 +62,8 @@ pub(super) fn check() -> Result<String> {
     cases.verdict(&format!("cases at {} servers of others", servers.len()))
 }
 
-/// Of a run of `thalweg load`, the `exit_code`, calls that end with OK (`ok`), those that do not (`failed`, by status),
-/// and messages that come back (`received`).
+/// Checks a run of `thalweg load`: the `exit_code`, calls that ended with OK (`ok`), those that did not (`failed`, by
+/// status), and received messages (`received`).
 fn is_measured(load: &Value, said: &Said) -> Result<()> {
     let result: Value = serde_json::from_str(&said.out).unwrap_or_default();
     let number = |key: &str| Value::from(load[key].as_u64().unwrap_or(0));
@@ -84,8 +84,8 @@ fn has_values(result: &Value, expected: &[(&str, Value)]) -> Result<()> {
 const ROUNDS: usize = 3;
 const SETTINGS: &str = "--rounds 3 --window 300ms --warmup 100ms --fail-on none --force -O json --";
 
-/// Of a run of `thalweg compare`, which starts two servers itself and measures them in turns: each round is a pair of
-/// windows in which no call failed, and the processor time of both servers is known.
+/// Checks a run of `thalweg compare`, which starts two servers itself and measures them alternately. In each round no
+/// call failed, and the CPU time of both servers is known.
 fn is_compared(expected: &Value, said: &Said) -> Result<()> {
     is_said(&json!({}), said)?;
     let report: Value = serde_json::from_str(&said.out).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Cases of a suite: how many hold, and which do not.
+//! Counts the passed cases of a suite and names the failed ones.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::files::{list, text};
 use crate::job::Said;
 use crate::log;
 
-/// Counts cases. One that fails is in the log, and does not keep the others from being tried.
+/// Counts cases. A failed case is logged and does not stop the others.
 #[derive(Default)]
 pub(super) struct Cases {
     all: usize,
@@ -22,7 +22,7 @@ impl Cases {
         log::line(format_args!("FAIL  {name}: {why}"))
     }
 
-    /// `3 of 4 examples; failed: d`.
+    /// Summary like `3 of 4 examples; failed: d`.
     pub(super) fn account(&self, of_what: &str) -> String {
         let account = format!("{} of {} {of_what}", self.all - self.failed.len(), self.all);
         if self.is_well() { account } else { format!("{account}; failed: {}", self.failed.join(", ")) }
@@ -37,7 +37,7 @@ impl Cases {
     }
 }
 
-/// Whether a program ended with the `exit_code` of a case, and said all that the case `says`.
+/// Checks that a program ended with the case's `exit_code` and printed all texts in its `says`.
 pub(super) fn is_said(case: &Value, said: &Said) -> Result<()> {
     let code = case["exit_code"].as_i64().unwrap_or(0);
     let missing = said.lacks(list(&case["says"]).iter().map(text));

@@ -1,9 +1,9 @@
-//! No files of a crate import each other in a circle.
+//! Finds import cycles between the files of a crate.
 //!
-//! An import is a name that one file defines and another one uses, whatever it is re-exported through; or a method that
-//! an `impl` block calls on itself, and a block of the same type in another file has. A `mod x;` is
-//! none, so a parent may use what its children define, as long as they use nothing that it defines. What is re-exported
-//! from another crate no file of this one defines.
+//! An import is a name that one file defines and another uses, through any re-exports. A method also counts if an
+//! `impl` block calls it on `self` and a block of the same type in another file defines it. A `mod x;` does not count:
+//! a parent may use its children's items as long as they use none of its own. Re-exports from other crates belong to no
+//! file of this one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,13 +16,13 @@ use crate::failure::Result;
 #[derive(Default)]
 pub(super) struct Crate {
     files: Vec<Source>,
-    /// The file of each module, inline ones too.
+    /// The file of each module, including inline modules.
     modules: BTreeMap<Vec<String>, usize>,
-    /// The file that defines an item, by the item's path. A macro that is exported is one of the root.
+    /// The file that defines an item, by the item's path. Exported macros belong to the root.
     defined: BTreeMap<Vec<String>, usize>,
-    /// What a `use` brings into a module under a name, as it is written.
+    /// The path, as written, that a `use` imports into a module under a name.
     used: BTreeMap<Vec<String>, Vec<String>>,
-    /// Paths of which a module brings in all that is there.
+    /// Paths that a module imports with `*`.
     globs: BTreeMap<Vec<String>, Vec<Vec<String>>>,
 }
 
@@ -30,23 +30,23 @@ pub(super) struct Crate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     Module,
-    /// An item that this file defines.
+    /// An item defined in this file.
     Item(usize),
-    /// A name that is not known in a module of this file: a macro may define it.
+    /// An unknown name in a module of this file: a macro may define it.
     Unknown(usize),
     /// Another crate.
     Elsewhere,
 }
 
-/// By importing and imported file: the names that tie them.
+/// The names imported, by importing and imported file.
 type Imports = BTreeMap<(usize, usize), BTreeSet<String>>;
 
-/// How many re-exports are followed.
+/// Limit of re-exports followed.
 const REEXPORTS_MAX: usize = 8;
 
 impl Crate {
-    /// The crate whose root file lies in the folder `root`, of its files' paths and texts. What is for tests alone is
-    /// left out.
+    /// Reads the crate whose root file is in the folder `root`, from its files' paths and texts. Test-only code is left
+    /// out.
     pub(super) fn read(root: &Path, sources: &[(PathBuf, String)]) -> Result<Self> {
         let mut files = Vec::new();
         for (path, text) in sources {
@@ -92,7 +92,7 @@ impl Crate {
         &self.files
     }
 
-    /// The circles, each as lines: `a.rs -> b.rs: Name, other`. Methods of the types `passed_over` tie no files.
+    /// Returns the cycles, each as lines: `a.rs -> b.rs: Name, other`. Methods of the types `passed_over` do not count.
     pub(super) fn circles(&self, passed_over: &[&str]) -> Vec<Vec<String>> {
         let mut imports = self.imports();
         let is_passed_over =
@@ -122,7 +122,7 @@ impl Crate {
         circles
     }
 
-    /// The importing and the imported file, with the names that tie them.
+    /// Returns importing file, imported file, and the imported names.
     pub(super) fn imports_by_path(&self) -> impl Iterator<Item = (&Path, &Path, String)> {
         self.imports().into_iter().map(|((from, to), names)| {
             let [from, to] = [from, to].map(|file| self.files[file].path.as_path());
@@ -130,7 +130,8 @@ impl Crate {
         })
     }
 
-    /// What ties the files: names that one uses of another, and methods of a type whose `impl` blocks lie in several.
+    /// Returns the names that files use from each other, and the calls between `impl` blocks of a type in several
+    /// files.
     fn imports(&self) -> Imports {
         let mut imports = self.calls_of_methods();
         for (from, file) in self.files.iter().enumerate() {
@@ -138,7 +139,7 @@ impl Crate {
                 "*" => (here, joined(path, "*")),
                 _ => (here, path.clone()),
             });
-            // A path that begins with an item was counted where that was imported.
+            // A path that begins with an item was counted where the item was imported.
             let of_paths = file.paths.iter().filter(|(here, path)| {
                 let used = self.used.get(&joined(here, &path[0]));
                 self.find(here, used.map_or(&path[..1], Vec::as_slice)) == Found::Module
@@ -154,7 +155,7 @@ impl Crate {
         imports
     }
 
-    /// Methods that one `impl` block calls on itself, and another file's block of the same type has.
+    /// Methods that an `impl` block calls on `self` and that a block of the same type in another file defines.
     fn calls_of_methods(&self) -> Imports {
         let files = self.files.iter().enumerate();
         let blocks: Vec<(usize, usize, &Block)> = files
@@ -188,7 +189,7 @@ impl Crate {
         }
     }
 
-    /// Where a path leads that is written in the module `here`.
+    /// Resolves a path written in the module `here`.
     fn find(&self, here: &[String], path: &[String]) -> Found {
         self.follow(here, path, REEXPORTS_MAX)
     }
@@ -213,7 +214,7 @@ impl Crate {
                 _ => {
                     let rest = &path[index + 1..];
                     return match (self.defined.get(&child), self.used.get(&child)) {
-                        // A function may have the name of a module that is brought in.
+                        // A function may have the name of an imported module.
                         (Some(file), used) if rest.is_empty() || used.is_none() => Found::Item(*file),
                         (_, Some(used)) => self.follow(&module, &[&used[..], rest].concat(), left),
                         (_, None) => self.follow_globs(&module, &path[index..], left),
@@ -224,7 +225,7 @@ impl Crate {
         Found::Module
     }
 
-    /// Where a path leads that may be brought into `module` by a `*`.
+    /// Resolves a path that a `*` may import into `module`.
     fn follow_globs(&self, module: &[String], path: &[String], reexports_left: usize) -> Found {
         let globs = self.globs.get(module).into_iter().flatten();
         let modules = globs.filter(|glob| self.follow(module, glob, reexports_left) == Found::Module);
@@ -234,7 +235,7 @@ impl Crate {
     }
 }
 
-/// All files that `start` imports, directly or not; itself only if it is in a circle.
+/// All files that `start` imports, directly or not; includes `start` only if it is in a cycle.
 fn reach(start: usize, imports: &Imports) -> BTreeSet<usize> {
     let mut reached = BTreeSet::new();
     let mut waiting = vec![start];
@@ -251,7 +252,7 @@ mod tests {
 
     use super::Crate;
 
-    /// The lines of all circles among `files`, each given as `path: text`.
+    /// Checks the lines of all cycles among `files`, each given as path and text.
     fn check(files: &[(&str, &str)], circles: &[&[&str]]) {
         let sources: Vec<(PathBuf, String)> =
             files.iter().map(|(path, text)| (Path::new("src").join(path), (*text).to_owned())).collect();

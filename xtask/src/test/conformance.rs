@@ -1,4 +1,4 @@
-//! The official conformance suite of Protobuf, binary, JSON and text, against our engine for messages of any type.
+//! Protobuf's official conformance suite (binary, JSON and text) against our codec for dynamic messages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use crate::failure::{Result, verdict};
 use crate::job::{Job, is_installed};
 use crate::{tools, workspace};
 
-/// The newest edition that has released test messages.
+/// The newest edition with published test messages.
 const EDITION_MAX: &str = "2023";
-/// What the suites come to, in all: fewer would mean that something was not tried.
+/// Number of successes over all suites; fewer would mean that something was not run.
 const SUCCESSES: u32 = 6554;
-/// All but those of the unstable edition, which are for those who write protoc.
+/// All test messages except those of the unstable edition, which is for developers of protoc.
 const MESSAGES: [&str; 5] = ["proto2", "proto3", "proto2_editions", "proto3_editions", "edition2023"];
 
 pub(super) fn check() -> Result<String> {
@@ -48,7 +48,7 @@ fn descriptor_set(package: &Path) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// The runner, which was linked against glibc 2.38, made to run on an older one if need be.
+/// Returns the runner. It was linked against glibc 2.38 and is adapted if this machine's is older.
 fn runner(package: &Path) -> Result<Job> {
     let program = package.join("_bin/conformance_test_runner");
     let plain = Job::new(&program);
@@ -69,13 +69,13 @@ fn runner(package: &Path) -> Result<Job> {
     if starts(&job)? { Ok(job) } else { Err(missing!("the conformance runner does not start")) }
 }
 
-/// It has no option for that; it complains with its usage.
+/// The runner has no option for this; it prints its usage on unknown ones.
 fn starts(runner: &Job) -> Result<bool> {
     let output = runner.clone().words("--help").output()?;
     Ok(output.err.contains("Usage:"))
 }
 
-/// Adds up, over all suites that ran, what lines such as this have of `what`:
+/// Sums the counts of `what` over all suites that ran, from lines like
 /// `CONFORMANCE SUITE PASSED: 2796 successes, 12 skipped, 0 expected failures, 0 unexpected failures.`
 fn count_in(text: &str, what: &str) -> Result<u32> {
     let mut suites = text.lines().filter(|line| line.contains("CONFORMANCE SUITE ")).peekable();

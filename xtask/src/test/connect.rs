@@ -5,13 +5,13 @@ use crate::failure::{Result, verdict};
 use crate::job::Job;
 use crate::{tools, workspace};
 
-/// All cases that there are for what `suites/connect` says of each side: fewer would mean that something is not tried.
+/// Number of cases for the features in `suites/connect`; fewer would mean that something was not run.
 const SERVER_CASES: u32 = 9_022;
 const CLIENT_CASES: u32 = 10_524;
-/// What the server answers with for those who accept it: a service has one encoding for all.
+/// The server's response encodings; each run of it uses one.
 const ANSWERS: &[&str] = &["gzip", "br"];
 
-/// The server at the suite's own clients and grpc-go's, and the client at its servers and grpc-go's.
+/// Runs the server against the suite's clients and grpc-go's, and the client against the suite's servers and grpc-go's.
 pub(super) fn check() -> Result<String> {
     let suite = tools::connect_conformance()?;
     let side = |side: &str, arguments: &str, cases: u32| {
@@ -29,13 +29,13 @@ pub(super) fn check() -> Result<String> {
     Ok(told.join("; "))
 }
 
-/// What the suite says of itself, where `cases` were to run.
+/// The suite's summary, which must report `cases` cases.
 fn are_all(is_success: bool, text: &str, cases: u32) -> Result<String> {
     let (ran, passed) = counts_in(text).ok_or_else(|| failed!("the suite has not said how it ended"))?;
     verdict(is_success && passed == ran && ran == cases, format!("{passed} of {cases} cases"))
 }
 
-/// From `Total cases: 5094` and `5090 passed, 4 failed`.
+/// Reads `Total cases: 5094` and `5090 passed, 4 failed`.
 fn counts_in(text: &str) -> Option<(u32, u32)> {
     let ran = text.lines().find_map(|line| line.strip_prefix("Total cases: "))?;
     let passed = text.lines().find_map(|line| Some(line.split_once(" passed, ")?.0))?;

@@ -1,15 +1,15 @@
-//! The main calls cost no more instructions and allocations than `xtask/costs.json` says.
+//! The main calls must not cost more instructions and allocations than recorded in `xtask/costs.json`.
 
 use crate::costs::{self, Cost, Record, Toolchain};
 use crate::failure::Result;
 use crate::log;
 
-/// Counts of one program repeat to some instructions in a million. The margin is for what the compiler decides anew
-/// when something else in a crate changes: what it inlines, and how it lays things out.
+/// Counts of one program repeat within a few instructions per million. The margin allows for changed inlining and code
+/// layout after unrelated changes in a crate.
 const MARGIN: f64 = 0.03;
-/// With another compiler or another libc than the recorded ones: still enough to find a copy or a lock too many.
+/// For another compiler or libc than recorded: still enough to find an extra copy or lock.
 const MARGIN_OTHER_TOOLCHAIN: f64 = 0.10;
-/// In allocations per call. Buffers that grow once and tables that are cleaned up now and then make parts of one.
+/// Allocations per call. Buffers that grow once and occasional cleanup of tables cause fractions.
 const MARGIN_ALLOCATIONS: f64 = 0.05;
 
 const HOW_TO_RECORD: &str = "`cargo xtask costs --record`, and commit xtask/costs.json";
@@ -45,7 +45,7 @@ pub(super) fn check() -> Result<String> {
     Ok(format!("{} costs within {:.0} %{other_toolchain}", found.len(), 100.0 * margin))
 }
 
-/// Says what the counts were recorded with, where it is not what is here.
+/// Describes the recorded toolchain if it is not the current one.
 fn differences(recorded: &Toolchain, here: &Toolchain) -> String {
     if recorded == here {
         return String::new();
@@ -54,7 +54,7 @@ fn differences(recorded: &Toolchain, here: &Toolchain) -> String {
     format!(" (recorded with {}; here: {})", written(recorded), written(here))
 }
 
-/// What is not as it was, a line for each.
+/// Changed costs, a line for each.
 #[derive(Debug, Default, PartialEq)]
 struct Comparison {
     regressions: Vec<String>,

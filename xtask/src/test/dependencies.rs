@@ -1,5 +1,5 @@
-//! Dependencies: that they compile with our `rust-version`, and that `deny.toml` accepts their licences, sources,
-//! advisories and duplicates.
+//! Dependencies compile with our `rust-version`, and `deny.toml` accepts their licences, sources, advisories and
+//! duplicates.
 
 use crate::failure::Result;
 use crate::job::Job;
@@ -7,7 +7,7 @@ use crate::log;
 use crate::metadata::{Metadata, Package};
 use crate::tools;
 
-/// None of the packages may want a newer Rust than our `rust-version`. Our own code is held to it by clippy.
+/// Checks that no package needs a newer Rust than our `rust-version`. clippy checks our own code.
 pub(super) fn check() -> Result<String> {
     let metadata = Metadata::load()?;
     let stated = metadata.member_packages().filter_map(|package| package.rust_version.as_deref());
@@ -23,13 +23,13 @@ pub(super) fn check() -> Result<String> {
     Ok(format!("{} packages fit Rust 1.{}", metadata.built_packages().count(), ours.1))
 }
 
-/// By `deny.toml`, without advisories.
+/// Checks `deny.toml`, except advisories.
 pub(super) fn deny() -> Result<String> {
     Job::new(tools::compiled("cargo-deny")?).words("check licenses bans sources").minutes(5).run()?;
     Ok("licences, sources and duplicates fit deny.toml".to_owned())
 }
 
-/// Their database is fetched over the network, which a build machine need not have.
+/// Checks advisories. Their database needs a network, which a build machine may not have.
 pub(super) fn advisories() -> Result<String> {
     let output = Job::new(tools::compiled("cargo-deny")?).words("check advisories").minutes(5).output()?;
     if output.err.contains("failed to fetch advisory database") {
@@ -39,7 +39,7 @@ pub(super) fn advisories() -> Result<String> {
     Ok("no advisory applies".to_owned())
 }
 
-/// `1.88.0` and `1.88` are the same release.
+/// Parses a version to its release: `1.88.0` and `1.88` are the same.
 fn release(version: &str) -> (u32, u32) {
     let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0))

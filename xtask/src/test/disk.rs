@@ -1,11 +1,10 @@
-//! The disk below the target directory. A run that fills it fails in other words than that, and elsewhere than where it
-//! was filled.
+//! Free space below the target directory. A run that fills the disk fails elsewhere and with misleading messages.
 
 use std::process::Command;
 
 use crate::workspace;
 
-/// Free bytes, by what `df` says; none where it says nothing.
+/// Free bytes reported by `df`; `None` if it reports none.
 pub(super) fn free() -> Option<u64> {
     let df = Command::new("df").args(["--block-size=1", "--output=avail"]).arg(workspace::target()).output();
     last_number(&String::from_utf8_lossy(&df.ok()?.stdout))
@@ -15,7 +14,7 @@ fn last_number(table: &str) -> Option<u64> {
     table.lines().last()?.trim().parse().ok()
 }
 
-/// `12.3 GB`.
+/// Formats as `12.3 GB`.
 pub(super) fn gigabytes(bytes: u64) -> String {
     format!("{:.1} GB", bytes as f64 / 1e9)
 }
@@ -33,7 +32,7 @@ mod tests {
 
     #[test]
     fn the_disk_of_this_test() {
-        // Cargo made the target directory for this test.
+        // Cargo created the target directory for this test.
         assert!(free().is_some_and(|bytes| bytes > 0), "{:?}", free());
     }
 }

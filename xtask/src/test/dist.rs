@@ -1,4 +1,4 @@
-//! What people get who have no sources: whether it is what it says, and runs where there is nothing else.
+//! Tests the release files: they are complete and correct, and run without anything else installed.
 
 mod image;
 
@@ -10,10 +10,10 @@ use crate::failure::Result;
 use crate::job::Job;
 use crate::{files, tools, workspace};
 
-/// The program has at most so many bytes.
+/// Size limit of the program in bytes.
 const LEN_MAX: u64 = 16_000_000;
 
-/// The bill of materials and the licences alone.
+/// Checks only the bill of materials and the licences.
 pub(super) fn papers() -> Result<String> {
     let folder = workspace::output().join("dist-papers");
     let parts = dist::papers(&folder)?;
@@ -22,7 +22,7 @@ pub(super) fn papers() -> Result<String> {
     Ok(format!("{} packages with their licences", parts.len()))
 }
 
-/// Everything that `cargo xtask dist` makes.
+/// Checks all files created by `cargo xtask dist`.
 pub(super) fn check() -> Result<String> {
     let dist = dist::make()?;
     Job::new("sha256sum").words("--check --strict SHA256SUMS").directory(&dist.folder).run()?;
@@ -56,7 +56,7 @@ fn small(program: &Path) -> Result<u64> {
     Ok(len)
 }
 
-/// The newest version of the C library that the program asks for.
+/// Returns the newest version of the C library that the program needs.
 fn old_library(program: &Path) -> Result<String> {
     tools::debian("binutils", &["readelf"])?;
     let told = Job::new("readelf").words("--version-info --wide").arg(program).quiet_text()?;
@@ -75,13 +75,13 @@ fn newest_glibc(versions: &str) -> Option<(u32, u32)> {
     named.map(|rest| version(rest.split_whitespace().next().unwrap_or_default())).max()
 }
 
-/// `2.2.5` counts as 2.2.
+/// Parses a version; `2.2.5` counts as 2.2.
 fn version(text: &str) -> (u32, u32) {
     let mut numbers = text.split('.').map(|number| number.parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// The folder has what is for people, and a licence of each package.
+/// Checks that the folder has all files for users, and a licence of each package.
 fn complete(folder: &Path, parts: &[String]) -> Result<()> {
     for file in [
         "README.md",
@@ -103,7 +103,7 @@ fn complete(folder: &Path, parts: &[String]) -> Result<()> {
     licences(folder, parts)
 }
 
-/// Each package is named in a line, with its text below or what it says of itself.
+/// Checks that each package is named on a line, with a licence text below or its own licence statement.
 fn licences(folder: &Path, parts: &[String]) -> Result<()> {
     let licences = fs::read_to_string(folder.join(LICENCES))?;
     let without: Vec<&str> =
@@ -115,20 +115,20 @@ fn licences(folder: &Path, parts: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Each page of the manual is one as mandoc reads it.
+/// Checks all manual pages with mandoc.
 fn manual(folder: &Path) -> Result<()> {
     tools::debian("mandoc", &["mandoc"])?;
     let pages = files::below(&folder.join("man"))?;
     Job::new("mandoc").words("-T lint -W error").args(pages).run()
 }
 
-/// The document is valid CycloneDX, and everything in it has its own licence and sum.
+/// Checks that the document is valid CycloneDX and that each component has a licence and a checksum.
 fn bill_of_materials(path: &Path) -> Result<()> {
     let python = tools::python()?;
     Job::new(python).arg(workspace::suites().join("python/sbom.py")).arg(path).run()
 }
 
-/// Debian's own tools read the package, and the command in it is the tarball's.
+/// Checks that Debian's tools read the package, and that its command equals the tarball's.
 fn package(package: &Path, program: &Path) -> Result<()> {
     let folder = workspace::output().join("dist/package");
     Job::new("dpkg-deb").arg("--info").arg(package).run()?;

@@ -1,12 +1,12 @@
-//! The environment of the steps: seeds that rotate, and no incremental builds.
+//! The environment of the steps: changing seeds, and no incremental builds.
 
 use std::env;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The variables that repeat a run, and how the steps compile. A variable that is set already is kept.
+/// The variables to reproduce a run, and those for compiling. Variables that are already set are kept.
 ///
-/// Simulations and fuzzing start with the seconds of the clock. Incremental builds would cost a fresh clone time and
-/// disk, and save nothing here.
+/// Simulation and fuzzing seeds are the current time in seconds. Incremental builds would cost a fresh clone time and
+/// disk without any gain.
 pub(super) fn variables() -> Vec<(&'static str, String)> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()).to_string();
     let variable =

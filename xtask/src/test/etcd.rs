@@ -1,4 +1,4 @@
-//! An etcd of a step's own, and the protos of its services.
+//! An etcd server for a step, and the protos of its services.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use crate::job::Job;
 use crate::server::free_port;
 use crate::{files, published, tools, workspace};
 
-/// What serves at `port`, with empty data in a folder of this name.
+/// The job that serves at `port`, with an empty data folder of this name.
 pub(super) fn serve(port: &str, name: &str) -> Result<Job> {
     let data = workspace::output().join(name);
     files::remove(&data)?;
@@ -21,7 +21,7 @@ pub(super) fn serve(port: &str, name: &str) -> Result<Job> {
         .words(&format!("--initial-cluster default={peers}")))
 }
 
-/// The folder from which its files name each other. The client that the step `programs` drives has them with it.
+/// The import root of etcd's protos, which the client used by the step `programs` includes.
 pub(super) fn protos() -> Result<PathBuf> {
     let suite = workspace::suites().join("programs/tonic");
     Ok(published::source("etcd-client", &suite)?.join("proto"))

@@ -1,4 +1,4 @@
-//! The examples, run as a newcomer runs them. What one prints stands at its head, where its reader finds it, too.
+//! Runs the examples like a newcomer and compares their output with that in their first comment.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,12 +10,12 @@ use crate::job::Job;
 use crate::server::Server;
 use crate::workspace;
 
-/// Those that are not run by themselves, as client and server: clients against a server that is another example, where
-/// both take an address; and what a test of the package runs, since it runs for ever.
+/// Examples that are not run alone. The clients need another example as server, with its address as argument. The
+/// others never end; tests of the package run them.
 const CLIENTS: &[(&str, &str)] = &[("routeguide-client", "routeguide-server")];
 const IN_TESTS: &[&str] = &["prometheus"];
 
-/// As `examples/Cargo.toml` names them.
+/// The names in `examples/Cargo.toml`.
 pub(super) fn names() -> Result<Vec<String>> {
     let manifest = fs::read_to_string(workspace::root().join("examples/Cargo.toml"))?;
     let targets = manifest.split("[[example]]").skip(1);
@@ -46,7 +46,7 @@ fn says_what_it_prints(name: &str) -> bool {
     !IN_TESTS.contains(&name) && CLIENTS.iter().all(|(_, server)| *server != name)
 }
 
-/// It ends with 0, and prints what it says that it prints.
+/// Checks that the example exits with 0 and prints the promised output.
 fn check_output(name: &str, program: &Job) -> Result<()> {
     let source = fs::read_to_string(source(name))?;
     let expected = promised(&source).ok_or_else(|| failed!("{name}: it does not say what it prints"))?;
@@ -59,7 +59,7 @@ fn source(name: &str) -> PathBuf {
     workspace::root().join("examples").join(format!("{name}.rs"))
 }
 
-/// The block of text in the comment that a program begins with.
+/// The text block in the comment at the start of a program.
 fn promised(source: &str) -> Option<String> {
     let head = source.lines().map_while(|line| line.strip_prefix("//!"));
     let mut block =

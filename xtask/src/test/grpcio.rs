@@ -1,4 +1,4 @@
-//! gRPC's C core (PyPI's grpcio) both ways: the four call types with messages from nothing to 4 MiB, plain and
+//! gRPC's C core (PyPI's grpcio) in both directions: the four call types with messages from 0 bytes to 4 MiB, plain and
 //! compressed. grpclib, on hyper-h2, as a server.
 
 use super::rust;
@@ -9,18 +9,18 @@ use crate::server::Server;
 use crate::{log, tools, workspace};
 
 const CALLS: &[&str] = &["unary", "client-stream", "server-stream", "bidi-stream"];
-/// As in `xtask/suites/python/sizes.py`.
+/// Same as in `xtask/suites/python/sizes.py`.
 const SIZES: &[usize] = &[0, 1, 16_383, 16_384, 16_385, 65_535, 65_536, 65_537, 1_500_000, 4 << 20];
 
-/// Sizes of messages for grpclib, which is slow.
+/// Message sizes for grpclib, which is slow.
 const GRPCLIB_SIZES: &[usize] = &[0, 65_536, 1_500_000];
 
-/// What grpcio compresses with.
+/// Encodings that grpcio supports.
 const ENCODINGS: &[&str] = &["gzip", "deflate"];
-/// Of the program that calls grpcio's server with compressed messages.
+/// Number of sizes of the program that calls grpcio's server with compressed messages.
 const COMPRESSED_SIZES: usize = 8;
 
-/// grpcio's client against `thalweg serve`, and against a server that compresses.
+/// grpcio's client against `thalweg serve` and against a compressing server.
 pub(super) fn server() -> Result<String> {
     let client = Job::new(tools::python()?).arg(workspace::suites().join("python/grpcio_client.py"));
     let passed = |server: Server, encoding: &str| {
@@ -38,8 +38,8 @@ pub(super) fn server() -> Result<String> {
     are_all(all, CALLS.len() * SIZES.len() * (1 + ENCODINGS.len()))
 }
 
-/// `thalweg peer load` against the servers of grpcio and grpclib, a client that compresses against one that does, too,
-/// and one that drops its channel while a stream runs.
+/// `thalweg peer load` against the servers of grpcio and grpclib. Also a compressing client against a compressing
+/// server, and a client that drops its channel during a stream.
 pub(super) fn client() -> Result<String> {
     let (python, thalweg) = (tools::python()?, rust::command()?);
     let serve = |script: &str, encoding: &str| {

@@ -1,22 +1,22 @@
-//! h2spec: RFC 9113 and RFC 7541 case by case, against our server and against our client.
+//! h2spec: RFC 9113 and RFC 7541 case by case, against our server and our client.
 
 use super::rust;
 use crate::failure::{Result, verdict};
 use crate::job::Job;
 use crate::tools;
 
-/// All cases of h2spec 2.2.1 with the strict ones.
+/// All cases of h2spec 2.2.1, including the strict ones.
 const SERVER_CASES: u32 = 146;
-/// What h2spec says of the case 4.2/3 when it fails: it sends 20 kB of headers in one frame, which is too large only
-/// for those who leave SETTINGS_MAX_FRAME_SIZE at 16 KiB. We take 128 KiB, so it is made once more with larger headers.
+/// h2spec's title of case 4.2/3. It sends 20 kB of headers in one frame, which is too large only with the default
+/// SETTINGS_MAX_FRAME_SIZE of 16 KiB. Ours is 128 KiB, so the case is repeated with larger headers.
 const OVERSIZED_HEADERS: &str =
     "3: Sends a large size HEADERS frame that exceeds the SETTINGS_MAX_FRAME_SIZE";
-/// Five headers of this many bytes are more than a frame of ours may hold.
+/// Five headers of this length exceed our frame size.
 const OVERSIZED_HEADER_LEN: u32 = 30_000;
 /// All cases of h2specd.
 const CLIENT_CASES: u32 = 57;
 
-/// Once in the clear and once over TLS.
+/// Runs in plain text and over TLS.
 pub(super) fn server() -> Result<String> {
     let plain = server_with("", "")?;
     let tls = server_with("--tls", "--tls --insecure")?;
@@ -37,8 +37,8 @@ fn server_with(serve_flags: &str, flags: &str) -> Result<String> {
     are_all((tests, passed), SERVER_CASES)
 }
 
-/// The client half of our HTTP/2 core. h2specd answers as a web server does, which a gRPC client gives up at its head:
-/// what a case is about would come on a stream that is gone. So it is driven by an example that takes any answer.
+/// Tests the client side of our HTTP/2 core. h2specd responds like a web server: a gRPC client resets the stream at the
+/// response headers, before the case's frames arrive. The example used here accepts any response.
 pub(super) fn client() -> Result<String> {
     let client = rust::example("blocking_client")?;
     let from_port = free_ports(CLIENT_CASES as u16)?;
@@ -47,10 +47,10 @@ pub(super) fn client() -> Result<String> {
     are_all(counts_in(&job.minutes(5).output()?.out)?, CLIENT_CASES)
 }
 
-/// The first of `count` neighbouring ports that are free.
+/// Returns the first of `count` adjacent free ports.
 fn free_ports(count: u16) -> Result<u16> {
     let is_free = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
-    // Below the range from which the kernel takes ports for outgoing connections (32768 on Linux).
+    // Below the kernel's range for outgoing connections (from 32768 on Linux).
     let first =
         (20_000..32_000).step_by(usize::from(count)).find(|first| (*first..first + count).all(is_free));
     first.ok_or_else(|| failed!("there are no {count} neighbouring free ports"))
@@ -61,7 +61,7 @@ fn are_all((tests, passed): (u32, u32), expected: u32) -> Result<String> {
     verdict(tests == expected && passed == tests, account)
 }
 
-/// Tests and those passed, of `146 tests, 145 passed, 0 skipped, 1 failed`.
+/// Parses tests and passed ones from `146 tests, 145 passed, 0 skipped, 1 failed`.
 fn counts_in(text: &str) -> Result<(u32, u32)> {
     let parse = |line: &str| {
         let (tests, rest) = line.split_once(" tests, ").or_else(|| line.split_once(" test, "))?;

@@ -1,4 +1,4 @@
-//! gRPC's interoperability tests with grpc-go, both ways.
+//! gRPC's interoperability tests with grpc-go, in both directions.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,13 @@ use crate::job::Job;
 use crate::server::Server;
 use crate::{certificates, tools};
 
-/// The cases that need no credentials: each in the clear and over TLS.
+/// The cases without credentials, each in plain text and over TLS.
 const CASES: &str = "empty_unary large_unary client_streaming server_streaming ping_pong empty_stream \
                      timeout_on_sleeping_server cancel_after_begin cancel_after_first_response \
                      status_code_and_message special_status_message custom_metadata unimplemented_method \
                      unimplemented_service";
 
-/// grpc-go's client against `thalweg serve`.
+/// Runs grpc-go's client against `thalweg serve`.
 pub(super) fn server() -> Result<String> {
     let client = Job::new(tools::INTEROP_CLIENT.get()?);
     let plain = run_cases(&client, rust::serve("")?)?;
@@ -26,7 +26,7 @@ pub(super) fn server() -> Result<String> {
     Ok(format!("{plain}; over TLS {tls}"))
 }
 
-/// Our client against grpc-go's server.
+/// Runs our client against grpc-go's server.
 pub(super) fn client() -> Result<String> {
     let client = Job::new(rust::example("interop_client")?);
     let go = tools::INTEROP_SERVER.get()?;
@@ -48,7 +48,7 @@ fn file(folder: &Path, name: &str) -> String {
     folder.join(name).display().to_string()
 }
 
-/// Runs every case; one that fails does not keep the others from being tried.
+/// Runs all cases; a failed one does not stop the others.
 fn run_cases(client: &Job, server: Server) -> Result<String> {
     let mut cases = Cases::default();
     for case in CASES.split(' ') {

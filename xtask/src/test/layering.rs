@@ -1,7 +1,7 @@
-//! No crate and no module imports against the arrows of ARCHITECTURE.md, and comments and documents keep the rules of
+//! No crate or module imports against the arrows of ARCHITECTURE.md, and comments and documents keep the rules of
 //! `prose.rs`.
 //!
-//! `xtask/layering.json` says what is allowed or forbidden; what checks it knows no names.
+//! `xtask/layering.json` has the allowed and forbidden names; this code knows none.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,13 +20,13 @@ use crate::{log, workspace};
 
 const RULES: &str = "xtask/layering.json";
 
-/// What a pure folder must not name.
+/// Names that pure folders must not use.
 const CLOCKS_AND_SOCKETS: &[&str] =
     &["tokio", "std::net", "std::os", "std::thread", "std::fs", "Instant::now", "SystemTime::now"];
 
 const ENGINE: &str = "crates/engine/src";
 
-/// The widest line that is taken, in columns; rustfmt leaves texts and comments alone.
+/// The maximum line width in columns; rustfmt does not wrap strings and comments.
 const WIDTH: usize = 120;
 
 pub(super) fn check() -> Result<String> {
@@ -65,12 +65,12 @@ fn rules() -> Result<Value> {
     files::json(&workspace::root().join(RULES))
 }
 
-/// Whether a list of names has this one.
+/// Whether a list contains this name.
 fn has(names: &Value, name: &str) -> bool {
     list(names).iter().any(|it| it == name)
 }
 
-/// Wide lines, and `x/mod.rs` in place of `x.rs`.
+/// Finds wide lines, and `x/mod.rs` in place of `x.rs`.
 fn broken_lines(path: &Path, text: &str) -> Vec<String> {
     let shown = path.display();
     let wide = text.lines().enumerate().filter(|(_, line)| line.chars().count() > WIDTH);
@@ -119,7 +119,7 @@ fn broken_layers(rules: &Value, metadata: &Metadata) -> Vec<String> {
     broken
 }
 
-/// Each crate is looked at alone: beside others, its dependencies have features that those ask for.
+/// Checks each crate alone: together with others, its dependencies would have their features, too.
 fn broken_trees(rules: &Value) -> Result<Vec<String>> {
     let mut broken = Vec::new();
     for rule in list(&rules["trees"]) {
@@ -135,7 +135,7 @@ fn broken_trees(rules: &Value) -> Result<Vec<String>> {
     Ok(broken)
 }
 
-/// Clocks and sockets in folders that are pure.
+/// Finds clocks and sockets in pure folders.
 fn broken_purity(rules: &Value, files: &Crate) -> Vec<String> {
     let mut broken = Vec::new();
     for rule in list(&rules["pure"]) {
@@ -151,7 +151,7 @@ fn broken_purity(rules: &Value, files: &Crate) -> Vec<String> {
     broken
 }
 
-/// Of the engine, whatever a name is re-exported through.
+/// Finds forbidden imports in the engine, through any re-exports.
 fn broken_arrows(rules: &Value, engine: &Crate) -> Vec<String> {
     let top = |path: &Path| path.strip_prefix(ENGINE).ok().and_then(|path| module_of(path).first().cloned());
     let mut broken = Vec::new();
@@ -166,7 +166,7 @@ fn broken_arrows(rules: &Value, engine: &Crate) -> Vec<String> {
     broken
 }
 
-/// All Rust files of ours and their texts, by their path from the root. What is under `golden` is generated.
+/// All our Rust files and their texts, by path from the root. Files under `golden` are generated.
 fn sources() -> Result<Vec<(PathBuf, String)>> {
     texts(&["crates", "examples", "peers", "xtask"], "rs")
 }
@@ -175,7 +175,7 @@ fn documents() -> Result<Vec<(PathBuf, String)>> {
     texts(&["crates", "deploy", "docs", "examples", "peers", "."], "md")
 }
 
-/// The files with this extension in these folders, and in those within them; of the root itself, its own.
+/// The files with this extension below these folders; in the root itself only direct ones.
 fn texts(folders: &[&str], extension: &str) -> Result<Vec<(PathBuf, String)>> {
     let root = workspace::root();
     let mut found = Vec::new();
@@ -198,7 +198,7 @@ mod tests {
     use super::{ENGINE, broken_arrows, broken_purity, rules};
     use crate::test::circles::Crate;
 
-    /// `text` in a file of the engine or another crate, beside the engine's modules.
+    /// Checks the broken arrows of `text` in a file of the engine or another crate, next to the engine's modules.
     fn check(path: &str, text: &str, count: usize) {
         let sources = [
             (path, text),

@@ -1,5 +1,5 @@
-//! What `thalweg load` tells while it runs, as other people's programs understand it: an OpenTelemetry Collector by
-//! OTLP, and Prometheus by its own parsers and the linter of `promtool`.
+//! The metrics of a running `thalweg load` in third-party programs: an OpenTelemetry Collector (OTLP), and Prometheus
+//! with its own parsers and `promtool`'s linter.
 
 mod otlp;
 mod prometheus;
@@ -21,12 +21,12 @@ use crate::{files, tools, workspace};
 
 /// Every other call fails.
 const REQUESTS: &str = r#"{"response_size": 10}{"response_status": {"code": 5}}"#;
-/// All calls begin in the first second: what is told after that is the result.
+/// All calls start in the first second: later metrics are final.
 const LOAD: &str = "-c 4 --workers 4/1s,0/60s -z 6s --max-errors 60% --otlp-interval 500ms -O json";
-/// Within what time the calls of a load have ended.
+/// Time limit for the calls of a load to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(300);
-/// What Prometheus 3 asks with.
+/// The Accept header of Prometheus 3.
 const ACCEPT: &str = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,\
      application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,\
      text/plain;version=0.0.4;q=0.2,*/*;q=0.1";
@@ -53,7 +53,7 @@ pub(super) fn check() -> Result<String> {
     });
     let (run, scraped) = (run?, scraped?);
     let target = server.address();
-    // It has written all that it was told when it has ended.
+    // The collector has written all data once it has exited.
     collector.stop_well()?;
     server.stop_well()?;
     let expected = Expected::of(&run, &target)?;
@@ -67,7 +67,7 @@ pub(super) fn check() -> Result<String> {
     ))
 }
 
-/// The exposition in both formats, once all calls have ended.
+/// Returns the exposition in both formats once all calls have ended.
 fn scraped(metrics: &Path, url: &str) -> Result<[Value; 2]> {
     let began = Instant::now();
     let mut before = None;
@@ -76,7 +76,7 @@ fn scraped(metrics: &Path, url: &str) -> Result<[Value; 2]> {
         // The load may not listen yet.
         let last = scrape(metrics, url, ACCEPT_TEXT);
         let ended = last.as_ref().ok().and_then(prometheus::ended);
-        // Nothing has ended for the time of many calls.
+        // No call has ended for a long time.
         if ended.is_some() && ended == before {
             return Ok([last?, scrape(metrics, url, ACCEPT)?]);
         }
@@ -87,12 +87,12 @@ fn scraped(metrics: &Path, url: &str) -> Result<[Value; 2]> {
     }
 }
 
-/// What Prometheus understands. What its parser or linter has against it is in the log.
+/// The exposition as parsed by Prometheus. Complaints of its parser and linter are logged.
 fn scrape(metrics: &Path, url: &str, accept: &str) -> Result<Value> {
     Job::new(metrics).words("scrape").arg(url).arg(accept).seconds(20).json()
 }
 
-/// What is wrong on purpose is found.
+/// Checks that deliberate errors are found.
 fn prometheus_is_strict(metrics: &Path, folder: &Path) -> Result<()> {
     let wrong = folder.join("wrong.txt");
     for (text, says) in [

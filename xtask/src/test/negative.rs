@@ -1,5 +1,5 @@
-//! Servers that misbehave (`xtask/suites/python/misbehaving_server.py`), and what our client makes of them: either the
-//! calls succeed all the same, or there is one clear line and exit code 1. It never hangs.
+//! Our client against misbehaving servers (`xtask/suites/python/misbehaving_server.py`): either the calls succeed, or
+//! the client prints one clear line and exits with code 1. It never hangs.
 
 use super::cases::Cases;
 use super::rust;
@@ -9,8 +9,8 @@ use crate::peers::measure;
 use crate::server::Server;
 use crate::{tools, workspace};
 
-/// Misbehaviours, flags of `thalweg load` that is driven against each, and what must come of it: success of all calls
-/// where there is no word; else exit code 1, and one of these words in what it says, whatever the case.
+/// Misbehaviours, flags of `thalweg load`, and the expected result: without words, all calls succeed. Otherwise the
+/// exit code is 1 and the output contains one of the words, in any case.
 const CASES: &[(&str, &str, &[&str])] = &[
     ("goaway", "-n 5 -c 1", &[]),
     // gRPC over HTTP/2, "Errors": RST_STREAM with NO_ERROR before the status is INTERNAL.
@@ -37,10 +37,10 @@ pub(super) fn check() -> Result<String> {
     let mut cases = Cases::default();
     for (name, flags, words) in CASES {
         let server = Server::start(|port| Job::new(&python).arg(&script).arg(name).arg(port.to_string()))?;
-        // The driver is told to give up after 3 s: what takes several times that hangs.
+        // The driver gives up after 3 s; the limit of several times that detects a hang.
         let load = format!("peer load {} --warmup 0s --timeout 3s {flags}", server.address());
         let outcome = is_expected(Job::new(&thalweg).words(&load).seconds(20), words);
-        // It ends badly if it was not content with the client.
+        // The server exits with failure if the client's reaction was wrong.
         cases.count(name, outcome.and_then(|()| server.stop_well()))?;
     }
     cases.verdict("misbehaving servers")

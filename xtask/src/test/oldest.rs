@@ -1,5 +1,4 @@
-//! Whether the libraries are built with the oldest versions of others that their manifests allow: what is stated there
-//! is what is needed.
+//! The published crates build with the oldest dependency versions that their manifests allow.
 
 use std::fs;
 
@@ -8,8 +7,8 @@ use crate::job::Job;
 use crate::metadata::Metadata;
 use crate::{files, workspace};
 
-/// Builds what is published in a copy of the workspace, whose lock file has the oldest versions that we ask for, and
-/// the newest that others ask for.
+/// Builds the published crates in a copy of the workspace. Its lock file has the oldest versions allowed for direct
+/// dependencies and the newest for indirect ones.
 pub(super) fn check() -> Result<String> {
     let metadata = Metadata::load()?;
     let copy = workspace::target().join("oldest");
@@ -18,7 +17,7 @@ pub(super) fn check() -> Result<String> {
     for file in tracked.lines() {
         files::write(&copy.join(file), fs::read(workspace::root().join(file))?)?;
     }
-    // Stable cargo takes an unstable option only with RUSTC_BOOTSTRAP.
+    // Stable cargo accepts an unstable option only with RUSTC_BOOTSTRAP.
     let resolve = Job::cargo("generate-lockfile --quiet -Zdirect-minimal-versions").directory(&copy);
     resolve.env("RUSTC_BOOTSTRAP", "1").minutes(5).run()?;
     let build = Job::cargo("check --locked --quiet --all-features").directory(&copy);

@@ -1,5 +1,5 @@
-//! How a step ended and what it took. Each step runs in a process of its own, whose last line says it: so one that
-//! panics ends alone, and the system counts its processor time.
+//! Result and cost of a step. Each step runs in its own process and prints them as its last line. So a panic ends only
+//! that step, and the system counts its CPU time.
 
 use std::time::Duration;
 
@@ -9,26 +9,26 @@ use serde_json::json;
 use crate::failure::Result;
 use crate::{job, proc};
 
-/// Begins the last line.
+/// Starts the last line.
 const MARK: char = '\u{1e}';
 
-/// What a step took.
+/// Time of a step.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Took {
     pub(super) elapsed: Duration,
-    /// Of it, waiting for compilers and package managers.
+    /// Part of `elapsed` spent waiting for compilers and package managers.
     pub(super) builds: Duration,
-    /// Of all that it started, on all processors.
+    /// CPU time of all its processes, on all processors.
     pub(super) cpu: Duration,
 }
 
-/// The last line of a step's process, which ends with this result.
+/// The last line of a step's process, with this result.
 pub(super) fn line(result: &Result<String>) -> String {
     let took = Took { elapsed: Duration::ZERO, builds: job::time_in_builds(), cpu: cpu_time() };
     format!("{MARK}{}", json!([result, took]))
 }
 
-/// What a step's process printed for people, its result, and what it took besides its whole time.
+/// Splits the output of a step's process into its text, its result, and its times except `elapsed`.
 pub(super) fn parse(text: &str) -> (&str, Result<String>, Took) {
     let read = || {
         let (said, line) = text.rsplit_once(MARK)?;
@@ -38,7 +38,7 @@ pub(super) fn parse(text: &str) -> (&str, Result<String>, Took) {
     read().unwrap_or_else(|| (text, Err(failed!("it ended without a verdict")), Took::default()))
 }
 
-/// Of this process and of all that it waited for.
+/// CPU time of this process and of all children that it waited for.
 fn cpu_time() -> Duration {
     proc::cpu_time("self")
         .map_or(Duration::ZERO, |it| it.user + it.system + it.children_user + it.children_system)

@@ -1,5 +1,5 @@
-//! The packages as Cargo's registry would have them: each is built from what it holds alone, and so are programs
-//! outside the workspace that stand on them.
+//! The packages as published in Cargo's registry: each builds from its own contents alone, and so do programs outside
+//! the workspace that depend on them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -11,11 +11,11 @@ use crate::job::Job;
 use crate::metadata::{Metadata, Package};
 use crate::{files, tools, workspace};
 
-/// Programs in `xtask/suites/packages`, and what each prints.
+/// Programs in `xtask/suites/packages`, and their output.
 const PROGRAMS: &[(&str, &str)] = &[("hello", "Hello packages!\n"), ("hello-tonic", "Hello tonic!\n")];
-/// What both are about: a file for their folder `proto`, from `xtask/suites`.
+/// The proto file for their folder `proto`, relative to `xtask/suites`.
 const PROTO: &str = "tonic/proto/helloworld.proto";
-/// An example that is built and not run: its own README is, by another step.
+/// An example that is built but not run; another step runs its README.
 const EXAMPLE: &str = "bookstore";
 
 pub(super) fn check() -> Result<String> {
@@ -38,13 +38,12 @@ pub(super) fn check() -> Result<String> {
     ))
 }
 
-/// A build of packages. They have Cargo's own profile, which is not the workspace's: nobody debugs them here, and what
-/// one would need for it has several gigabytes.
+/// A build of packages. It uses Cargo's own profile, without debug info, which would take several gigabytes.
 fn building(words: &str, target: &Path) -> Job {
     Job::cargo(words).env("CARGO_TARGET_DIR", target).env("CARGO_PROFILE_DEV_DEBUG", "false").builds(40)
 }
 
-/// Names and versions of what is for the registry.
+/// Names and versions of the published packages.
 fn published() -> Result<Vec<(String, String)>> {
     let metadata = Metadata::load()?;
     let mut all: Vec<_> =
@@ -53,9 +52,9 @@ fn published() -> Result<Vec<(String, String)>> {
     Ok(all)
 }
 
-/// Packages all, builds each from its package, and unpacks them. Gives the folder with one folder each.
+/// Packages all, builds each from its package, and unpacks them. Returns the folder, which has one folder per package.
 fn package(published: &[(String, String)], target: &Path) -> Result<PathBuf> {
-    // What lies there from another time is in the way of nobody but the reader of a failure.
+    // Leftovers would only confuse the reader of a failure.
     let sources = files::emptied(target.join("sources"))?;
     files::remove(&target.join("package"))?;
     forget(published, target)?;
@@ -70,9 +69,9 @@ fn package(published: &[(String, String)], target: &Path) -> Result<PathBuf> {
     Ok(sources)
 }
 
-/// Removes what an earlier run unpacked and built: to cargo a package of the same version is the same package.
+/// Removes files unpacked and built by an earlier run: cargo considers packages of the same version identical.
 fn forget(published: &[(String, String)], target: &Path) -> Result<()> {
-    // The name of a registry that is a folder of this machine begins with `-`: it has no host.
+    // The name of a registry in a local folder begins with `-`: it has no host.
     const SCRIPT: &str = r#"rm -rf "$0"/registry/src/-*/"$2-$3" "$1"/debug/.fingerprint/"$2"-*"#;
     for (name, version) in published {
         let job = Job::new("sh").words("-c").arg(SCRIPT).arg(workspace::cargo_home()).arg(target);
@@ -81,7 +80,7 @@ fn forget(published: &[(String, String)], target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A package has what a reader of it looks for, and what the registry and docs.rs show of it.
+/// Checks that a package has the files its readers expect, and the fields shown by the registry and docs.rs.
 fn complete(folder: &Path) -> Result<()> {
     let incomplete = |what: &str| Err(failed!("the package has no {what}: {}", folder.display()));
     for file in ["Cargo.toml", "README.md", "LICENSE-APACHE", "LICENSE-MIT", "src"] {
@@ -99,7 +98,7 @@ fn complete(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The first of what a manifest ought to have, as cargo writes it into a package, that this one has not.
+/// The first required key missing in a manifest, as cargo writes it into a package.
 fn missing_of_manifest(text: &str) -> Option<&'static str> {
     const KEYS: &[&str] = &[
         "categories",
@@ -117,7 +116,7 @@ fn missing_of_manifest(text: &str) -> Option<&'static str> {
     missing.or(needs_docs.then_some("[package.metadata.docs.rs] for its features"))
 }
 
-/// A workspace of its own with programs, whose packages come from `sources` wherever they name ours.
+/// Creates a separate workspace with the programs; our packages come from `sources`.
 fn lay_out(outside: &Path, sources: &Path, published: &[(String, String)]) -> Result<()> {
     files::remove(outside)?;
     let names: Vec<&str> = PROGRAMS.iter().map(|(name, _)| *name).chain([EXAMPLE]).collect();
@@ -131,7 +130,7 @@ fn lay_out(outside: &Path, sources: &Path, published: &[(String, String)]) -> Re
     }
     let root = fs::read_to_string(workspace::root().join("Cargo.toml"))?;
     fs::write(outside.join("Cargo.toml"), manifest(&root, &names, sources, published)?)?;
-    // The versions of others are those that everything else is tested with.
+    // Use the same versions of third-party crates as all other tests.
     fs::copy(workspace::root().join("Cargo.lock"), outside.join("Cargo.lock"))?;
     Ok(())
 }
@@ -162,7 +161,7 @@ fn without_path(line: &str) -> String {
     format!("{before}{after}")
 }
 
-/// Whatever is named as ours came from a package.
+/// Checks that all our crates came from packages.
 fn only_packages(metadata: &Metadata, sources: &Path) -> Result<()> {
     let mut found = BTreeSet::new();
     for Package { name, manifest_path, .. } in &metadata.packages {

@@ -1,6 +1,7 @@
-//! README and tutorial, step by step as written: commands run, files are written, programs print what the pages say.
+//! README and tutorial, step by step as written: commands run, files are written, and programs print the documented
+//! output.
 //!
-//! The pages take packages from the project's repository on the web. Here git finds the work tree in its place.
+//! The pages take packages from the project's public repository. Here git uses the work tree instead.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,13 +12,13 @@ use crate::server::{Server, free_port};
 use crate::{files, workspace};
 
 const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
-/// Ports that the pages use. Each becomes a free one.
+/// Ports in the pages. Each is replaced by a free one.
 const PORTS: [u16; 2] = [50051, 50052];
-/// The README may have at most this many lines.
+/// Maximum lines of the README.
 const README_LINES_MAX: usize = 150;
 
 pub(super) fn check() -> Result<String> {
-    // Outside of the work tree: `cargo new` adds packages to the workspace around it.
+    // Outside the work tree: `cargo new` adds packages to a surrounding workspace.
     let folder = std::env::temp_dir().join(format!("thalweg-pages-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
     let outcome = follow(&folder);
@@ -34,12 +35,12 @@ fn follow(folder: &Path) -> Result<String> {
     ensure!(lines <= README_LINES_MAX, "README.md has {lines} lines; at most {README_LINES_MAX} are allowed");
     let mut reader = Reader::new(folder.join("readme"), &environment)?;
     let mut steps = reader.follow(&blocks(section(&readme, "## Hello world")?))?;
-    // The README says this in a sentence.
+    // The README describes this in a sentence.
     let server = reader.serve("cargo run --bin server", PORTS[0])?;
     let printed = reader.shell("cargo run --quiet --bin client").text()?;
     let is_said = printed == "Hello Ada!\n" && readme.contains("it prints `Hello Ada!`");
     ensure!(is_said, "the client of README.md printed {printed:?}");
-    // The first two commands: the others are for a clone.
+    // Only the first block: the others are for a clone.
     let commands = blocks(section(&readme, "## The command")?);
     steps += reader.follow(commands.get(..1).unwrap_or_default())?;
     server.stop()?;
@@ -60,11 +61,11 @@ fn environment(folder: &Path) -> Result<Vec<(&'static str, String)>> {
         git.words(words).run()
     };
     git("init --quiet --initial-branch main")?;
-    // All of the work tree, also what is not committed.
+    // All of the work tree, including uncommitted changes.
     git("add --all")?;
     git("-c user.name=test -c user.email=test@localhost commit --quiet -m test")?;
 
-    // A folder of its own for cargo: checkouts of this remote must not stay.
+    // A separate cargo home: checkouts of this remote must not remain.
     let home = folder.join("cargo");
     fs::create_dir_all(&home)?;
     let registry = workspace::cargo_home().join("registry");
@@ -82,7 +83,7 @@ fn environment(folder: &Path) -> Result<Vec<(&'static str, String)>> {
         ("GIT_CONFIG_COUNT", "1".to_owned()),
         ("GIT_CONFIG_KEY_0", format!("url.file://{}.insteadOf", remote.display())),
         ("GIT_CONFIG_VALUE_0", REPOSITORY.to_owned()),
-        // The programs are tried, not measured.
+        // Performance does not matter here.
         ("CARGO_PROFILE_DEV_DEBUG", "false".to_owned()),
         ("CARGO_PROFILE_RELEASE_DEBUG", "false".to_owned()),
         ("CARGO_PROFILE_RELEASE_LTO", "off".to_owned()),
@@ -97,7 +98,7 @@ struct Reader<'a> {
     environment: &'a [(&'static str, String)],
     /// Ports in place of [`PORTS`].
     ports: [u16; 2],
-    /// With the ports that the page has for them.
+    /// The servers, with their ports on the page.
     servers: Vec<(u16, Server)>,
 }
 
@@ -107,14 +108,14 @@ impl<'a> Reader<'a> {
         Ok(Self { folder, environment, ports: [free_port()?, free_port()?], servers: Vec::new() })
     }
 
-    /// Does what `blocks` say, and counts the files and commands.
+    /// Follows the `blocks` and returns the number of files and commands.
     fn follow(&mut self, blocks: &[Block]) -> Result<usize> {
         let mut steps = 0;
         for block in blocks {
             let text = self.with_ports(&block.text);
             match (&*block.language, block.serves) {
                 ("sh", Some(port)) => {
-                    // The page says to stop the one before.
+                    // The page says to stop the previous one.
                     if let Some(earlier) = self.servers.iter().position(|(it, _)| *it == port) {
                         self.servers.remove(earlier).1.stop()?;
                     }
@@ -150,9 +151,9 @@ impl<'a> Reader<'a> {
         Ok(steps)
     }
 
-    /// Starts a server by a command and waits until it listens on the port that stands for `port`.
+    /// Starts a server with a command and waits until it listens on the replacement of `port`.
     fn serve(&self, command: &str, port: u16) -> Result<Server> {
-        // A server has a limited time to start, and a build takes longer.
+        // Build first: the time limit for a server's start is shorter than a build.
         self.shell(&command.replacen("cargo run", "cargo build", 1)).run()?;
         let place = PORTS.iter().position(|it| *it == port);
         let port = self.ports[place.ok_or_else(|| failed!("port {port} is not in PORTS"))?];
@@ -172,14 +173,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A command that a page shows, and what it prints.
+/// A command shown on a page, and its output.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Shown {
     pub(super) command: String,
     pub(super) output: String,
 }
 
-/// The commands of a block of `console`: a line that begins with `$ `, and the lines that follow.
+/// The commands in a `console` block: lines that begin with `$ `, each with the following lines as output.
 pub(super) fn shown(console: &str) -> Vec<Shown> {
     let mut all: Vec<Shown> = Vec::new();
     for line in console.lines() {
@@ -192,13 +193,13 @@ pub(super) fn shown(console: &str) -> Vec<Shown> {
     all
 }
 
-/// A block of code of a page.
+/// A code block of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Block {
     pub(super) language: String,
     pub(super) text: String,
-    /// Its command serves on this port, until the page ends or starts another server there. A comment before the block
-    /// says so: `<!-- test: serves 50051 -->`.
+    /// Port that its command serves on, until the page ends or starts another server there. A comment before the block
+    /// sets it: `<!-- test: serves 50051 -->`.
     serves: Option<u16>,
 }
 

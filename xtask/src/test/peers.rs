@@ -1,5 +1,5 @@
-//! The peers keep their contract (`peers/README.md`): each one's server against our driver, its driver against our
-//! server, all four kinds of call, in each of its variants. What the lab compares is work that both really did.
+//! The peers fulfil their contract (`peers/README.md`). Each server runs with our driver and each driver with our
+//! server, with all four kinds of call, in each variant. So the lab compares work that both really did.
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use crate::server::Server;
 use crate::workspace;
 
 const CALLS: &[&str] = &["unary", "client-stream", "server-stream", "bidi-stream"];
-/// Nothing, more than a frame, more than a window.
+/// Empty, larger than a frame, larger than a window.
 const SIZES: &[usize] = &[0, 16_385, 1_500_000];
 
-/// Words that a peer refuses: those of all servers and clients, and those of what it is not.
+/// Words that a peer must refuse: invalid ones for servers and clients, and those for roles that it lacks.
 const OF_SERVERS: &[&str] = &["serve --no-such-flag"];
 const OF_STACKS: &[&str] = &["serve --variant no-such-variant"];
 const OF_CLIENTS: &[&str] = &["load 127.0.0.1:1 --call no-such-call"];
@@ -30,7 +30,7 @@ pub(super) fn check() -> Result<String> {
     for peer in PEERS {
         accounts.push(match (peer.build(), peer.contract) {
             (Ok(built), _) => account(*peer, &built, &thalweg)?,
-            // A Debian of its own wants root and mounts, which not every machine gives.
+            // A separate Debian needs root and mounts, which not every machine provides.
             (Err(failure @ Failure::Missing(_)), Contract::Drives { .. }) => {
                 format!("{} {failure}", peer.name)
             }
@@ -40,7 +40,7 @@ pub(super) fn check() -> Result<String> {
     Ok(accounts.join(", "))
 }
 
-/// Tries all that a peer has, and gives its version and how many runs there were.
+/// Tests everything that a peer offers and returns its version and the number of runs.
 fn account(peer: Peer, built: &BuiltPeer, thalweg: &Path) -> Result<String> {
     let (has_server, has_client, refused) = match peer.contract {
         Contract::Calls => (true, true, [OF_SERVERS, OF_CLIENTS, OF_STACKS]),
@@ -72,7 +72,7 @@ fn account(peer: Peer, built: &BuiltPeer, thalweg: &Path) -> Result<String> {
     Ok(format!("{} ({runs} runs)", built.version))
 }
 
-/// What a peer offers of this side, as the flag that asks for it. One without a choice offers the empty flag.
+/// Flags for the variants that a peer offers on this side; the empty flag if there is no choice.
 fn variants(text: &str, side: &str) -> Result<Vec<String>> {
     let line = text.lines().find_map(|line| line.strip_prefix(side));
     let line = line.ok_or_else(|| failed!("`peer variants` says nothing of the {side}"))?;
@@ -80,7 +80,7 @@ fn variants(text: &str, side: &str) -> Result<Vec<String>> {
     Ok(if flags.is_empty() { vec![String::new()] } else { flags })
 }
 
-/// What a stack is told: lines of SIDE, NAME, VALUE and WHY, of which the last may be empty.
+/// Checks a stack's settings: lines of SIDE, NAME, VALUE and WHY, where WHY may be empty.
 fn settings(text: &str) -> Result<()> {
     let is_setting = |line: &str| match line.split('\t').collect::<Vec<_>>().as_slice() {
         [side, name, value, _why] => {
@@ -95,7 +95,7 @@ fn settings(text: &str) -> Result<()> {
     }
 }
 
-/// Our driver against the peer's server, over TCP and a Unix socket. How many runs there were.
+/// Runs our driver against the peer's server, over TCP and a Unix socket. Returns the number of runs.
 fn server(program: &Path, variant: &str, thalweg: &Path) -> Result<usize> {
     let (server, socket) = serve(Job::new(program).words(&format!("serve {variant}")))?;
     let runs = all_calls(&Job::new(thalweg).words("peer"), "", &server, &socket)?;
@@ -104,7 +104,7 @@ fn server(program: &Path, variant: &str, thalweg: &Path) -> Result<usize> {
     Ok(runs)
 }
 
-/// The peer's driver against our server.
+/// Runs the peer's driver against our server.
 fn client(program: &Path, variant: &str, thalweg: &Path) -> Result<usize> {
     let (server, socket) = serve(Job::new(thalweg).words("serve"))?;
     let runs = all_calls(&Job::new(program), variant, &server, &socket)?;
@@ -113,7 +113,7 @@ fn client(program: &Path, variant: &str, thalweg: &Path) -> Result<usize> {
     Ok(runs + 1)
 }
 
-/// Starts a server that listens at a port and at a Unix socket.
+/// Starts a server that listens on a port and on a Unix socket.
 fn serve(job: Job) -> Result<(Server, String)> {
     let socket = |port: u16| workspace::output().join(format!("peer-{port}.sock")).display().to_string();
     let words = |port: u16| format!("--listen 127.0.0.1:{port} --listen unix:{}", socket(port));
@@ -122,11 +122,11 @@ fn serve(job: Job) -> Result<(Server, String)> {
     Ok((server, socket))
 }
 
-/// Each kind of call with each size. The driver verifies what comes back; the number is verified here.
+/// Makes each kind of call with each size. The driver verifies the responses; this checks their number.
 fn all_calls(driver: &Job, variant: &str, server: &Server, socket: &str) -> Result<usize> {
     const MESSAGES: u64 = 40;
     let mut runs = 0;
-    // One size shows what the transport can change.
+    // One size is enough to show differences between transports.
     for (target, sizes) in [(server.address(), SIZES), (format!("unix:{socket}"), &SIZES[1..2])] {
         for (call, size) in CALLS.iter().flat_map(|call| sizes.iter().map(move |size| (call, size))) {
             let words = format!(
@@ -141,7 +141,7 @@ fn all_calls(driver: &Job, variant: &str, server: &Server, socket: &str) -> Resu
     Ok(runs)
 }
 
-/// With `--announce`: the two lines in their order, then the JSON with everything that the schema asks for.
+/// Checks `--announce`: the two lines in order, then the JSON with all keys of the schema.
 fn announces(program: &Path, variant: &str, target: &str) -> Result<()> {
     let words = format!("load {target} -z 300ms --warmup 100ms -c 8 --announce -O json {variant}");
     let job = Job::new(program).words(&words).seconds(60);

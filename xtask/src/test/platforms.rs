@@ -1,5 +1,5 @@
-//! What is built for other platforms than this machine's, with the Rust of another Debian: that has the standard
-//! library for 64-bit ARM, and the sources from which cargo makes it for any target.
+//! Builds for other platforms, with the Rust of another Debian. That has the standard library for 64-bit ARM, and the
+//! sources from which cargo builds it for any target.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use crate::workspace;
 const PACKAGES: &str = "ca-certificates cargo rustc rust-src libstd-rust-dev:arm64 gcc-aarch64-linux-gnu \
                         g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user cmake";
 const ARM: &str = "aarch64-unknown-linux-gnu";
-/// How its programs run here.
+/// Runs its programs here.
 const EMULATED: &str = "qemu-aarch64 -L /usr/aarch64-linux-gnu";
-/// What goes by the processor: orders of bytes and of memory, and instructions.
+/// Packages that depend on the processor: byte order, memory order, and instructions.
 const TESTED: &str = "--package thalweg-http2 --package thalweg-protobuf --package thalweg-protobuf-text \
                       --package thalweg-engine --lib --tests";
-/// Tests that rely on the speed of a processor, on what the emulated kernel lacks (`TCP_INFO`), or on Go.
+/// Tests that rely on a processor's speed, on features missing in the emulated kernel (`TCP_INFO`), or on Go.
 const LEFT_OUT: &str = "--skip handler_cost --skip round_trip --skip hpack_peer";
-/// The compiler goes as far as types: so nothing of theirs has to be here, no linker and no library of C.
+/// Type checking only: it needs no linker and no C library of the target.
 const CHECKED: &[&str] = &[
     "x86_64-unknown-linux-musl",
     "aarch64-unknown-linux-musl",
@@ -29,14 +29,14 @@ const CHECKED: &[&str] = &[
     "aarch64-apple-darwin",
     "x86_64-unknown-freebsd",
 ];
-/// What compiles there.
+/// Packages that compile there.
 const LIBRARIES: &str = "--package thalweg --package thalweg-tonic --package thalweg-services --package thalweg-web \
                          --package thalweg-build --package thalweg-protobuf --package thalweg-protobuf-text";
-/// Where there is no Unix, what needs none: the protocol, the codec, and the stubs.
+/// Without Unix only these compile: the protocol, the codec, and the stubs.
 const WINDOWS: &str = "x86_64-pc-windows-msvc";
 const LIBRARIES_WITHOUT_UNIX: &str = "--package thalweg-http2 --package thalweg-lanes --package thalweg-protobuf \
                                       --package thalweg-protobuf-text --package thalweg-build";
-/// All but those that build something in C.
+/// All features except those that build C code.
 const FEATURES: &str = "thalweg/brotli,thalweg/buffa,thalweg/opentelemetry,thalweg/tower,thalweg/web";
 
 pub(super) fn check() -> Result<String> {
@@ -49,7 +49,7 @@ pub(super) fn check() -> Result<String> {
     there.cargo(&format!("test --no-fail-fast {TESTED} --target {ARM} -- {LEFT_OUT}")).run()?;
     let check = |what: &str, target: &str| {
         let check = there.cargo(&format!("check -Zbuild-std=std,panic_unwind {what} --target {target}"));
-        // What cargo makes of the library's sources is not promised to stay as it is.
+        // Building the standard library from source is an unstable feature.
         check.env("RUSTC_BOOTSTRAP", "1").run()
     };
     for target in CHECKED {
@@ -62,24 +62,24 @@ pub(super) fn check() -> Result<String> {
     ))
 }
 
-/// Everything that is built there, put where cargo looks for it: inside there is no network to be had.
+/// Fetches all dependencies into cargo's folders: the build inside has no network.
 fn fetch(there: &There, copy: &Path) -> Result<()> {
     Job::cargo("fetch --locked").builds(10).run()?;
-    // Debian has what the library needs beside it, and a configuration that says so, which would be ours as well.
+    // Leave out Debian's vendored dependencies of the library and their configuration, which would apply to ours, too.
     let library = there.debian.root().join("usr/lib/rustlib/src/rust/library");
     files::copy_if(&library, copy, |folder| !folder.ends_with(".cargo") && !folder.ends_with("vendor"))?;
     let fetch = Job::cargo("fetch --locked").directory(copy).env("RUSTC_BOOTSTRAP", "1");
     fetch.builds(10).run()
 }
 
-/// The other Debian, and where what is built in it lies.
+/// The other Debian, and the target folder of its builds.
 struct There {
     debian: Debian,
     target: PathBuf,
 }
 
 impl There {
-    /// A script in it, in the workspace.
+    /// Runs a script inside, in the workspace.
     fn job(&self, script: &str) -> Job {
         let cargo = workspace::cargo_home();
         let folders = [(&*cargo, "/cargo"), (&*self.target, "/target")];
@@ -96,7 +96,7 @@ impl There {
         job.builds(60)
     }
 
-    /// The command there serves itself, and makes calls of all four types.
+    /// Runs the emulated command as server and client, with calls of all four types.
     fn calls(&self) -> Result<()> {
         let program = format!("{EMULATED} /target/{ARM}/debug/thalweg");
         let script = format!(

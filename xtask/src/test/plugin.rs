@@ -1,4 +1,4 @@
-//! `protoc-gen-thalweg` under protoc and buf, against the golden files of `thalweg-build`.
+//! `protoc-gen-thalweg` run by protoc and buf, compared with the golden files of `thalweg-build`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::job::Job;
 use crate::test::rust;
 use crate::{files, tools, workspace};
 
-/// As `crates/build/tests/it/golden.rs` compiles them, to the folder of this name in `golden`.
+/// The sets of `crates/build/tests/it/golden.rs`, each with its folder in `golden`.
 const SETS: &[(&str, &[&str])] =
     &[("shapes", &["shapes.proto", "rootless.proto", "type.proto"]), ("editions", &["editions.proto"])];
 
@@ -51,7 +51,7 @@ fn empty_folder(name: &str) -> Result<PathBuf> {
     Ok(files::emptied(workspace::output().join("plugin").join(name))?)
 }
 
-/// Compares a folder with golden files, all of them, and counts them.
+/// Compares a folder with all golden files and returns their number.
 fn compare(folder: &Path, golden: &str) -> Result<usize> {
     let golden = workspace::root().join("crates/build/tests/golden").join(golden);
     Job::new("diff").words("--recursive").args([folder, &golden]).run()?;

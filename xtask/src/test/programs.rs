@@ -1,6 +1,5 @@
-//! Published programs on `thalweg-tonic`: their sources as the registry has them, but for the entry of `tonic` in their
-//! manifests. Each is driven against a server that is not ours where there is one, and against stubs on tonic and on
-//! ours.
+//! Published programs on `thalweg-tonic`: their sources from the registry, with only the `tonic` entry of their
+//! manifests changed. Each runs against a third-party server if there is one, and against stubs on tonic and on ours.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +9,13 @@ use crate::job::Job;
 use crate::server::{Server, free_port};
 use crate::{published, tools, workspace};
 
-/// Whose entry of `tonic` is changed. The versions are those of the suite's manifests.
+/// Crates whose `tonic` entry is changed. The suite's manifests have their versions.
 const PROGRAMS: &[&str] = &["etcd-client", "opentelemetry-otlp", "qdrant-client"];
 
-/// What is driven against the stubs. `served` are crates that are taken as they are.
+/// Drivers that run against the stubs. `served` uses unchanged crates.
 const WITH_STUBS: &[&str] = &["telemetry", "qdrant", "served"];
 
-/// The suite's two manifests, by the crate that is `tonic` there.
+/// The suite's two manifests, by the crate used as `tonic`.
 const OURS: &str = "thalweg-tonic";
 const THEIRS: &str = "tonic";
 
@@ -41,16 +40,16 @@ fn suite(stack: &str) -> PathBuf {
     workspace::suites().join("programs").join(stack)
 }
 
-/// The program of the suite on this stack.
+/// Builds the suite's program on this stack.
 fn build(stack: &str) -> Result<PathBuf> {
-    // One folder for both: what does not depend on tonic is built once.
+    // A shared folder: crates that do not depend on tonic are built once.
     let target = published::folder().join("build");
     let build = Job::cargo("build --locked --quiet --target-dir").arg(&target);
     build.directory(suite(stack)).builds(15).run()?;
     Ok(target.join("debug").join(format!("programs-{stack}")))
 }
 
-/// `program` with an etcd of its own, whose data are gone when it ends.
+/// Runs `program` with a new etcd, whose data are removed before its next start.
 fn with_etcd(program: &Path) -> Result<()> {
     let port = free_port()?;
     let server = Server::start_at(&etcd::serve(&port.to_string(), "etcd")?, port)?;
@@ -58,7 +57,7 @@ fn with_etcd(program: &Path) -> Result<()> {
     server.stop()
 }
 
-/// How many runs there were.
+/// Runs all drivers against the stubs and returns their number.
 fn with_stubs(server: &Path, client: &Path) -> Result<usize> {
     let server = Server::start(|port| Job::new(server).words(&format!("serve 127.0.0.1:{port}")))?;
     WITH_STUBS.iter().try_for_each(|name| drive(client, name, &server))?;

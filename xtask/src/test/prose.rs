@@ -1,4 +1,4 @@
-//! Rules for comments and documents that a machine can check.
+//! Automatic checks of the wording of comments and documents.
 //!
 //! `xtask/prose.json` has the words and phrases, and the folders that are not checked yet.
 
@@ -14,13 +14,13 @@ const RULES: &str = "xtask/prose.json";
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rules {
-    /// No comment and no paragraph of a document begins with one of these words.
+    /// Words that must not start a comment or a paragraph of a document.
     openings: Vec<String>,
-    /// Phrases in lower case that occur in no comment or document.
+    /// Phrases in lower case that no comment or document may contain.
     phrases: Vec<String>,
-    /// A sentence with more words is broken into two.
+    /// Maximum number of words in a sentence.
     sentence_words_max: usize,
-    /// Folders and files, from the root of the repository, that are not checked yet.
+    /// Folders and files, relative to the repository's root, that are not checked yet.
     unchecked: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn rules() -> Result<Rules> {
     rules.map_err(|error| failed!("{RULES}: {error}"))
 }
 
-/// A paragraph, with the line that it starts on, counted from 1.
+/// A paragraph with the number of its first line, from 1.
 #[derive(Debug, PartialEq)]
 struct Paragraph {
     line: usize,
@@ -37,7 +37,7 @@ struct Paragraph {
 }
 
 impl Rules {
-    /// Breaches of the rules in a file of Rust or Markdown, as `path:line: breach`.
+    /// Returns violations in a Rust or Markdown file, as `path:line: breach`.
     pub(super) fn breaches(&self, path: &Path, text: &str) -> Vec<String> {
         if self.unchecked.iter().any(|unchecked| path.starts_with(unchecked)) {
             return Vec::new();
@@ -74,7 +74,7 @@ impl Rules {
     }
 }
 
-/// Whether `phrase` occurs in `text` with no letter before or behind it.
+/// Whether `text` contains `phrase` with no alphanumeric character before or after it.
 fn contains_words(text: &str, phrase: &str) -> bool {
     text.match_indices(phrase).any(|(start, _)| {
         let before = text[..start].chars().next_back();
@@ -83,7 +83,7 @@ fn contains_words(text: &str, phrase: &str) -> bool {
     })
 }
 
-/// The paragraphs of comments: of lines that hold nothing else, without code blocks.
+/// Returns the paragraphs of whole-line comments, without code blocks.
 fn of_comments(text: &str) -> Vec<Paragraph> {
     let lines = text.lines().map(|line| {
         let line = line.trim_start();
@@ -93,7 +93,7 @@ fn of_comments(text: &str) -> Vec<Paragraph> {
     paragraphs(lines)
 }
 
-/// The paragraphs of a document, without code, tables, headings, quotes and HTML.
+/// Returns the paragraphs of a document, without code, tables, headings, quotes and HTML.
 fn of_markdown(text: &str) -> Vec<Paragraph> {
     paragraphs(text.lines().map(|line| Some(line.trim())))
 }

@@ -1,16 +1,16 @@
-//! Our `.proto` front end beside protoc.
+//! Our `.proto` front end compared with protoc.
 
 use serde_json::Value;
 
 use crate::failure::Result;
 use crate::{files, log, protos, workspace};
 
-/// On a corpus of small files.
+/// Compares a corpus of small files.
 pub(super) fn corpus() -> Result<String> {
     verdict(&protos::compare_corpus()?, &[])
 }
 
-/// On trees that registries publish. Differences are known if the documents' figures have them.
+/// Compares trees published in registries. Differences are accepted if `docs/results/protos.json` has them.
 pub(super) fn trees() -> Result<String> {
     let known = files::json(&workspace::root().join("docs/results/protos.json"))?;
     let figures = protos::measure()?;

@@ -1,5 +1,5 @@
-//! The build that other steps run. What is built already is not built again: a build script that names its own output,
-//! or a file that is never written, costs a minute with each command otherwise.
+//! The build for other steps, and a check that nothing is built twice. A build script that depends on its own output,
+//! or on a file that is never written, would otherwise cost a minute with each command.
 
 use std::fs;
 
@@ -9,18 +9,18 @@ use super::{examples, rust};
 use crate::failure::Result;
 use crate::job::Job;
 
-/// The examples that steps and tests run, besides those of `examples`.
+/// Examples run by steps and tests, in addition to those of `examples`.
 const EXAMPLES: &str = "blocking_client bookstore chat-client chat-server compressed conformance connect_client \
                         connect_server descriptor_set dropped interop_client openapi";
 
-/// Everything that the steps after it run: the tests, the programs and the examples.
+/// Builds everything that later steps run: tests, programs and examples.
 pub(super) fn build() -> Result<String> {
     rust::tests_built().run()?;
     examples_built()?.run()?;
     Ok("compiled".to_owned())
 }
 
-/// Clippy as the manifest configures it. `incompatible_msrv`, which is on by default, holds our own code to
+/// Runs clippy with the lints of the manifest. `incompatible_msrv`, on by default, checks our own code against
 /// `rust-version` without a second toolchain.
 pub(super) fn lints() -> Result<String> {
     rust::component("cargo-clippy", "clippy")?;
@@ -29,7 +29,7 @@ pub(super) fn lints() -> Result<String> {
         all.words("-- -D warnings").builds(30).run()?;
         return Ok("no warnings".to_owned());
     }
-    // The build had clippy compile the workspace: cargo repeats the warnings of what is up to date.
+    // The build ran clippy on the workspace: cargo repeats the warnings of fresh crates.
     for build in [rust::tests_built(), examples_built()?] {
         let output = build.output()?;
         let said = output.err;
@@ -47,20 +47,20 @@ fn package_with_warnings(line: &str) -> Option<&str> {
     package.split('`').next()
 }
 
-/// Builds the examples that steps run. `cargo test --example` would make a test of each.
+/// Builds the examples that steps run. `cargo test --example` would build a test of each.
 fn examples_built() -> Result<Job> {
     let build = rust::workspace_cargo("build --workspace --features").arg(rust::FEATURES).builds(30);
     let names = EXAMPLES.split(' ').map(str::to_owned).chain(examples::names()?);
     Ok(names.fold(build, |build, name| build.arg("--example").arg(name)))
 }
 
-/// Of the workspace with its tests and examples.
+/// Checks the workspace with its tests and examples.
 pub(super) fn check() -> Result<String> {
     let tests = twice(rust::tests_built())?;
     Ok(format!("tests: {tests}; examples: {}", twice(examples_built()?)?))
 }
 
-/// Of the command in release.
+/// Checks the command in release mode.
 pub(super) fn release() -> Result<String> {
     let size = fs::metadata(rust::release_command()?)?.len();
     Ok(format!("{:.1} MB; {}", size as f64 / 1e6, twice(rust::release_built())?))
@@ -83,7 +83,7 @@ fn twice(build: Job) -> Result<String> {
     }
 }
 
-/// What cargo says of each unit: its package, and whether it was there already.
+/// Parses cargo's message for each unit: its package, and whether it was fresh.
 fn artifacts(messages: &str) -> Vec<(String, bool)> {
     let read = |line: &str| {
         let message: Value = serde_json::from_str(line).ok()?;

@@ -1,4 +1,4 @@
-//! The main job as a newcomer runs it: `thalweg lab --quick`, and its page in a real browser.
+//! The main use case of a newcomer: `thalweg lab --quick`, and its page in a real browser.
 
 use std::fs;
 use std::path::Path;
@@ -11,12 +11,12 @@ use crate::job::Job;
 use crate::test::rust;
 use crate::{tools, workspace};
 
-/// A desktop and a phone.
+/// Widths of a desktop and a phone.
 const WIDTHS: [u32; 2] = [1280, 390];
-/// What the browser prefers, as its engine numbers it.
+/// Colour schemes with their numbers in the browser's engine.
 const THEMES: [(&str, &str); 2] = [("light", "1"), ("dark", "0")];
-/// Goes before all else in the page. Once that has drawn, its title is JSON: the notes on its root and its charts, the
-/// first error, and the page's width.
+/// Inserted at the start of the page. After drawing, the page's title is JSON with the data attributes of its root and
+/// charts, the first error, and the page's width.
 const PROBE: &str = "<script>
     addEventListener('error', ({ message }) => document.documentElement.dataset.error ??= message);
     addEventListener('load', () => setTimeout(() => {
@@ -31,9 +31,9 @@ pub(super) fn check() -> Result<String> {
     let thalweg = rust::release_command()?;
     let folder = workspace::output().join("report");
     files::remove(&folder)?;
-    // Quick is promised within 2 minutes on two cores; the rest is for machines that have other things to do.
+    // The documented limit is 2 minutes on two cores; the rest is for busy machines.
     let said = Job::new(thalweg).words("lab --quick --out").arg(&folder).minutes(4).output()?;
-    // Other steps run beside this one: the study may say that its windows are not valid, and has a report all the same.
+    // Other steps run at the same time: the study may report invalid windows, but must still write its report.
     let is_disturbed = said.status.code() == Some(1) && said.err.contains("the study has no answer");
     ensure!(said.status.success() || is_disturbed, "`thalweg lab --quick` failed: {}", said.status);
 
@@ -55,9 +55,9 @@ pub(super) fn check() -> Result<String> {
     Ok(format!("{lines} lines drawn, at {widths} px, both themes{disturbed}"))
 }
 
-/// Opens the page, keeps a picture of it for a person, and gives how many lines its charts drew.
+/// Opens the page, saves a screenshot, and returns the number of lines drawn by its charts.
 fn open(browser: &Job, folder: &Path, (width, theme, theme_number): (u32, &str, &str)) -> Result<u64> {
-    // Without --no-sandbox it does not start for root. Virtual time lets timers of the page run out at once.
+    // For root it starts only with --no-sandbox. Virtual time makes the page's timers fire at once.
     let browser = browser
         .clone()
         .words("--no-sandbox --disable-gpu --hide-scrollbars --virtual-time-budget=5000")
@@ -65,8 +65,7 @@ fn open(browser: &Job, folder: &Path, (width, theme, theme_number): (u32, &str, 
     let page = |name| format!("file://{}", folder.join(name).display());
     let picture = format!("--screenshot={}", folder.join(format!("report-{width}-{theme}.png")).display());
     browser.clone().arg(picture).arg(page("report.html")).run()?;
-    // Into a file, which takes all in one write: of what goes into a pipe, a browser under load has been seen to lose a
-    // part.
+    // Written to a file, which takes all in one write: a browser under load has lost a part of its output to a pipe.
     let dom = folder.join("dom.html");
     browser.arg("--dump-dom").arg(page("probed.html")).run_into(&dom)?;
     let dom = fs::read_to_string(&dom)?;
@@ -76,12 +75,11 @@ fn open(browser: &Job, folder: &Path, (width, theme, theme_number): (u32, &str, 
     lines_drawn(&seen, width).map_err(at)
 }
 
-/// The lines of all charts, of a page in which the probe has seen no error, and nothing that has to be scrolled to
-/// sideways.
+/// Returns the lines drawn by all charts; fails if the probe found a script error or the page is wider than the window.
 ///
-/// Each chart notes how many lines it should show and how many left their colour on the canvas. Lines that lie on one
-/// another hide each other, so with figures that are not known beforehand only half of them must be seen; the lab's own
-/// test draws a known study, and asks for all.
+/// Each chart reports its number of lines and how many left their colour on the canvas. Lines on top of each other hide
+/// one another, so with unknown figures only half of them must be visible. The lab's own test draws a known study and
+/// expects all.
 fn lines_drawn(seen: &Value, width: u32) -> Result<u64> {
     ensure!(seen.is_object(), "it did not load");
     ensure!(seen["error"].is_null(), "its script failed: {}", seen["error"]);
@@ -100,7 +98,7 @@ fn lines_drawn(seen: &Value, width: u32) -> Result<u64> {
     Ok(lines)
 }
 
-/// Nothing is loaded from elsewhere.
+/// Checks that the page loads nothing from elsewhere.
 fn is_self_contained(page: &str) -> Result<()> {
     let loads = ["src=\"http", "src=\"//", "@import", "<link rel=\"stylesheet\"", "url(http", "fetch("];
     match loads.iter().find(|text| page.contains(*text)) {

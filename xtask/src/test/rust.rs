@@ -1,4 +1,4 @@
-//! The checks that cargo itself runs.
+//! The checks run by cargo itself.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use crate::metadata::Metadata;
 use crate::server::Server;
 use crate::{tools, workspace};
 
-/// What can be switched on and off, and is held to the same as the rest.
+/// The optional features to test.
 pub(super) const FEATURES: &str = "thalweg/brotli,thalweg/buffa,thalweg/opentelemetry,thalweg/tls,\
      thalweg/tls-webpki-roots,thalweg/tower,thalweg/web,thalweg/zstd,thalweg-build/buffa,\
      thalweg-services/channelz,thalweg-services/health,thalweg-services/reflection,\
      thalweg-web/brotli,thalweg-web/zstd";
 
-/// Set for a step whose programs the step `build` has built in the same run: it starts no `cargo`, which could wait
-/// for the lock of another build.
+/// Set for a step whose programs the step `build` has already built in the same run. Such a step starts no `cargo`,
+/// which could wait for another build's lock.
 pub(super) const IS_BUILT: &str = "THALWEG_TEST_IS_BUILT";
 
 pub(super) fn format() -> Result<String> {
@@ -26,8 +26,8 @@ pub(super) fn format() -> Result<String> {
     Ok("formatted".to_owned())
 }
 
-/// rustdoc, for which a broken link is a warning too, rustc without the optional features, and clippy for the examples
-/// that no step runs.
+/// Runs rustdoc, where a broken link is a warning, rustc without the optional features, and clippy for examples that no
+/// step runs.
 pub(super) fn docs() -> Result<String> {
     let documents = Job::cargo("doc --workspace --lib --no-deps --features").arg(FEATURES);
     documents.env("RUSTDOCFLAGS", "-D warnings").builds(30).run()?;
@@ -39,9 +39,9 @@ pub(super) fn docs() -> Result<String> {
     Ok("no warnings".to_owned())
 }
 
-/// Each feature of each package for the registry: alone, and all of a package together.
+/// Checks each feature of each published package: alone, and all of a package together.
 ///
-/// Only rustc's lints count: clippy's opinion of a type or a match changes with what the features leave of it.
+/// Only rustc's lints count: clippy's lints on types and matches vary with the enabled features.
 pub(super) fn features() -> Result<String> {
     let lint = |package: &str, features: &str| {
         let job = Job::cargo("clippy --lib --no-deps --no-default-features --package").arg(package);
@@ -52,7 +52,7 @@ pub(super) fn features() -> Result<String> {
     let metadata = Metadata::load()?;
     let mut count = 0;
     for package in metadata.published().filter(|package| package.is_library()) {
-        // Those with an underscore are for others of the same manifest.
+        // Features with an underscore are for other features of the manifest.
         for feature in package.features.keys().filter(|feature| !feature.starts_with('_')) {
             lint(&package.name, feature)?;
         }
@@ -62,15 +62,15 @@ pub(super) fn features() -> Result<String> {
     Ok(format!("no warnings with each of {count} features"))
 }
 
-/// Unit, integration and doc tests.
+/// Runs unit, integration and doc tests.
 pub(super) fn tests() -> Result<String> {
-    // No browser: a test that needs one is marked `#[ignore]`, or fails here.
+    // No browser: a test that needs one must be marked `#[ignore]`.
     let tests = workspace_cargo(TEST).arg(FEATURES).env("CHROMIUM", "/ignore-tests-that-open-a-browser");
     let doc_tests = workspace_cargo("test --workspace --no-fail-fast --doc --features").arg(FEATURES);
     run_tests(&[tests, doc_tests], 40)
 }
 
-/// The tests that need a program from elsewhere.
+/// Runs the tests that need an external program.
 pub(super) fn ignored() -> Result<String> {
     let browser = tools::browser()?;
     tools::debian("fish zsh valgrind", &["fish", "zsh", "valgrind"])?;
@@ -81,25 +81,25 @@ pub(super) fn ignored() -> Result<String> {
     run_tests(&[job], 20)
 }
 
-/// Simulations and fuzzing, for longer than `tests`.
+/// Runs simulations and fuzzing longer than `tests` does.
 pub(super) fn simulations() -> Result<String> {
     let set = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
     let (seeds, seconds) = (set("THALWEG_SIM_SEEDS", "100000"), set("THALWEG_FUZZ_SECONDS", "60"));
     let job = workspace_cargo(TEST).arg(FEATURES).arg("--").words(SIMULATIONS);
     let job = job.env("THALWEG_SIM_SEEDS", &seeds).env("THALWEG_FUZZ_SECONDS", &seconds);
-    // Two days, for whoever sets the variables.
+    // Two days, for runs with larger values of the variables.
     let account = run_tests(&[job], 2 * 24 * 60)?;
     Ok(format!("{account}: {seeds} seeds of each simulation, {seconds} s of each fuzz target"))
 }
 
-/// All targets but the examples: no test is in them, `docs` checks them, and to link them all takes a minute.
+/// All targets except the examples: they have no tests, `docs` checks them, and linking them takes a minute.
 const TEST: &str = "test --workspace --no-fail-fast --lib --bins --tests --features";
 /// Parts of the names of simulations and fuzz targets.
 const SIMULATIONS: &str = "grpc_peers http2_peers fuzz::";
 
-/// Runs tests. The summary lines of cargo's own runner are passed on verbatim.
+/// Runs tests and passes on the summary lines of cargo's runner verbatim.
 fn run_tests(jobs: &[Job], minutes: u64) -> Result<String> {
-    // The command's tests would build this program again, with the features that it has outside the workspace.
+    // Otherwise the command's tests would build this program again, with its features outside the workspace.
     let codec = workspace::target().join("debug/thalweg-codec");
     let mut stdout = String::new();
     let (mut success, mut timed_out) = (true, false);
@@ -120,7 +120,7 @@ fn run_tests(jobs: &[Job], minutes: u64) -> Result<String> {
         (true, 1..) => Ok(format!("{passed} tests; {ignored} ignored, which the step `ignored` runs")),
         (true, 0) => Err(failed!("no test ran")),
         (false, _) => {
-            // The log is long, and a failure is seldom at its end.
+            // The log is long, and a failure is rarely at its end.
             for line in failures(&stdout) {
                 println!("{line}");
             }
@@ -135,7 +135,7 @@ fn run_tests(jobs: &[Job], minutes: u64) -> Result<String> {
     }
 }
 
-/// What the runner says of the tests that failed: each binary prints it between a line `failures:` and its summary.
+/// The runner's output for failed tests: each test binary prints it between a line `failures:` and its summary.
 fn failures(stdout: &str) -> impl Iterator<Item = &str> {
     let mut within = false;
     stdout.lines().filter(move |line| {
@@ -148,7 +148,7 @@ fn failures(stdout: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The tests that the runner calls slow and never says to have ended.
+/// The tests that the runner reported as slow and never as finished.
 fn unended(stdout: &str) -> impl Iterator<Item = &str> {
     let slow = stdout
         .lines()
@@ -156,62 +156,62 @@ fn unended(stdout: &str) -> impl Iterator<Item = &str> {
     slow.filter(move |test| !stdout.lines().any(|line| line.starts_with(&format!("test {test} ... "))))
 }
 
-/// Cargo for what tests run. clippy's driver compiles our own crates: they are compiled once, and not a second time for
-/// the lints. It is no slower than rustc, and what it makes is neither (it leaves out optimisations of MIR alone).
+/// Cargo for tests. clippy's driver compiles our own crates, which avoids a second compilation for the lints. It is as
+/// fast as rustc, and so are the programs: it only skips MIR optimisations.
 pub(super) fn workspace_cargo(words: &str) -> Job {
     const DRIVER: &str = "clippy-driver";
-    // rustup has a program of this name also where the component is not installed.
+    // rustup has a proxy of this name even if the component is not installed.
     let is_there = Command::new(DRIVER).arg("--version").output().is_ok_and(|said| said.status.success());
     let job = Job::cargo(words);
     if is_there { job.env("RUSTC_WORKSPACE_WRAPPER", DRIVER) } else { job }
 }
 
-/// Builds all tests, and runs none.
+/// Builds all tests without running them.
 pub(super) fn tests_built() -> Job {
     workspace_cargo(TEST).arg(FEATURES).arg("--no-run").builds(40)
 }
 
-/// The command `thalweg` as the tests built it.
+/// The command `thalweg` as built for tests.
 pub(crate) fn command() -> Result<PathBuf> {
     program("thalweg")
 }
 
-/// Starts `thalweg serve` with these flags, as the tests built it.
+/// Starts `thalweg serve` with these flags, as built for tests.
 pub(super) fn serve(flags: &str) -> Result<Server> {
     let thalweg = command()?;
     Server::start(|port| Job::new(thalweg).words(&format!("serve --listen 127.0.0.1:{port} {flags}")))
 }
 
-/// The command `thalweg` in release, for measuring.
+/// The command `thalweg` in release mode, for measuring.
 pub(crate) fn release_command() -> Result<PathBuf> {
     release_built().run()?;
     Ok(workspace::target().join("release/thalweg"))
 }
 
-/// Builds it as a user does, with the features of the command alone.
+/// Builds the command like a user does, with only its own features.
 pub(super) fn release_built() -> Job {
     Job::cargo("build --release --package thalweg-cli --bin thalweg").builds(30)
 }
 
-/// An example of the workspace, as the tests built it.
+/// An example of the workspace, as built for tests.
 pub(crate) fn example(name: &str) -> Result<PathBuf> {
     Ok(examples(&[name])?.join(name))
 }
 
-/// The folder that has these examples, as the tests built them.
+/// The folder with these examples, as built for tests.
 pub(super) fn examples(names: &[impl Display]) -> Result<PathBuf> {
     let words: Vec<String> = names.iter().map(|name| format!("--example {name}")).collect();
     built(&words.join(" "))?;
     Ok(workspace::target().join("debug/examples"))
 }
 
-/// A program of the workspace, as the tests built it.
+/// A program of the workspace, as built for tests.
 pub(super) fn program(name: &str) -> Result<PathBuf> {
     built(&format!("--bin {name}"))?;
     Ok(workspace::target().join("debug").join(name))
 }
 
-/// Builds these targets with the features of the tests, unless the step `build` has.
+/// Builds these targets with the features of the tests, unless the step `build` already has.
 fn built(targets: &str) -> Result<()> {
     if std::env::var_os(IS_BUILT).is_some() {
         return Ok(());
@@ -219,7 +219,7 @@ fn built(targets: &str) -> Result<()> {
     workspace_cargo("build --workspace --features").arg(FEATURES).words(targets).builds(30).run()
 }
 
-/// An example of a package in release, for measuring.
+/// An example of a package in release mode, for measuring.
 pub(crate) fn release_example(package: &str, name: &str) -> Result<PathBuf> {
     let build = Job::cargo("build --release --package").arg(package).arg("--example").arg(name);
     build.builds(30).run()?;

@@ -1,4 +1,4 @@
-//! Steps of the two sequences beside each other, each in a process of its own.
+//! Runs the steps of the two sequences in parallel, each in its own process.
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -12,22 +12,22 @@ use super::rust;
 use super::steps::{Sequence, Step};
 use crate::failure::Result;
 
-/// A step that has ended.
+/// A finished step.
 pub(super) struct Ended {
     pub(super) step: &'static Step,
-    /// What it printed for people.
+    /// Its printed text.
     pub(super) said: String,
     pub(super) result: Result<String>,
     pub(super) took: Took,
 }
 
-/// Runs all of `steps` and calls `report` with each when it has ended; `environment` is for their processes.
+/// Runs all of `steps` with `environment` and calls `report` with each finished one.
 pub(super) fn run(
     steps: &[&'static Step],
     environment: &[(&str, String)],
     report: impl Fn(&Ended) + Sync,
 ) -> Vec<Ended> {
-    // A build may put another program where this one lay: by this name it is found all the same.
+    // A build may replace this program's file; this path still refers to the running one.
     let program = format!("/proc/{}/exe", process::id());
     // Whether a step has passed, once it has ended.
     let passed: BTreeMap<&str, OnceLock<bool>> =
@@ -61,10 +61,10 @@ fn not_run(step: &'static Step, failed: &str) -> Ended {
     Ended { step, said: String::new(), result, took: Took::default() }
 }
 
-/// Runs a step; `is_built`: what it runs was built earlier in this run.
+/// Runs a step. `is_built`: its programs were already built in this run.
 fn run_step(step: &'static Step, program: &str, environment: &[(&str, String)], is_built: bool) -> Ended {
     let start = Instant::now();
-    // It ends with us, and with it all that it started.
+    // It ends with this process, and so do its children.
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "TERM"]).arg(program).args(["test", "--step", step.name]);
     command.envs(environment.iter().map(|(name, value)| (name, value)));

@@ -1,4 +1,4 @@
-//! The services of `crates/services`, asked by other people's clients: grpcurl by reflection, and gRPC's own health and
+//! The services of `crates/services` with third-party clients: grpcurl with reflection, and gRPC's own health and
 //! reflection clients for Python.
 
 use super::cases::{Cases, is_said};
@@ -8,11 +8,11 @@ use crate::files::{self, list, text};
 use crate::job::Job;
 use crate::{tools, workspace};
 
-/// As many as `xtask/suites/python/grpcio_services.py` has.
+/// Number of cases in `xtask/suites/python/grpcio_services.py`.
 const GRPCIO_CASES: usize = 7;
 
-/// Runs of grpcurl against `thalweg serve`, without any .proto file: flags before the address and words behind it. Its
-/// exit code is 64 and the status code where a call fails, 1 where there is no such symbol.
+/// Runs grpcurl without any .proto file against `thalweg serve`: flags before the address and words after it. Its exit
+/// code is 64 plus the status code for a failed call, and 1 for an unknown symbol.
 pub(super) fn check() -> Result<String> {
     let (grpcurl, python) = (tools::GRPCURL.get()?, tools::python()?);
     let server = rust::serve("")?;
@@ -22,7 +22,7 @@ pub(super) fn check() -> Result<String> {
         let job = job.arg(server.address()).words(text(&case["words"])).seconds(30);
         cases.count(text(&case["words"]), is_said(case, &job.output()?))?;
     }
-    // It tells the server to stop, and watches that.
+    // The client stops the server and observes the shutdown.
     let client = Job::new(python).arg(workspace::suites().join("python/grpcio_services.py"));
     let client = client.arg(server.address()).arg(server.process_id().to_string()).seconds(60).output()?;
     server.stop_well()?;

@@ -1,4 +1,4 @@
-//! A Rust file as its items: what it defines, what it names, and what is left of it behind `cfg`.
+//! A Rust file as its items: definitions, names used, and `cfg` conditions.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,39 +8,39 @@ use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Expr, Ident, ImplItem, Item, Meta, Token, Type, UseTree, Visibility};
 
-/// What one file of a crate has, without its tests.
+/// Content of one file of a crate, without its tests.
 #[derive(Default)]
 pub(super) struct Source {
     pub(super) path: PathBuf,
     /// The path of its module.
     pub(super) module: Vec<String>,
-    /// Modules that are written within it.
+    /// Its inline modules.
     pub(super) inline: Vec<Vec<String>>,
-    /// Child modules that are for tests.
+    /// Child modules for tests.
     pub(super) test_modules: Vec<Vec<String>>,
-    /// What `use` brings into a module: where it stands, the name, or `*`, and the path as it is written.
+    /// Imports by `use`: the module, the name or `*`, and the path as written.
     pub(super) leaves: Vec<(Vec<String>, String, Vec<String>)>,
-    /// Paths of several names in code, as they are written, with the module where they stand.
+    /// Paths of several names in code, as written, with their module.
     pub(super) paths: Vec<(Vec<String>, Vec<String>)>,
-    /// Names outside of functions and impls, with their module.
+    /// Names defined outside functions and impls, with their module.
     pub(super) defined: BTreeSet<(Vec<String>, String)>,
     pub(super) macros: Vec<String>,
     pub(super) blocks: Vec<Block>,
 }
 
-/// An `impl` block outside of functions.
+/// An `impl` block outside functions.
 pub(super) struct Block {
-    /// The module where it stands.
+    /// Its module.
     pub(super) here: Vec<String>,
-    /// The type, without its path and its parameters.
+    /// The type, without path and parameters.
     pub(super) name: String,
     pub(super) methods: Vec<String>,
-    /// Names that it calls on itself.
+    /// Methods that it calls on `self`.
     pub(super) calls: Vec<String>,
 }
 
 impl Source {
-    /// Reads a file whose path within the crate's folder of sources is `inside`.
+    /// Reads a file; `inside` is its path within the crate's source folder.
     pub(super) fn read(path: &Path, inside: &Path, text: &str) -> syn::Result<Self> {
         let mut source = Self { path: path.to_owned(), module: module_of(inside), ..Self::default() };
         let file = syn::parse_file(text)?;
@@ -52,7 +52,7 @@ impl Source {
         Ok(source)
     }
 
-    /// The paths that it names, in `use` and in code.
+    /// The paths it uses, in `use` and in code.
     pub(super) fn named(&self) -> impl Iterator<Item = &[String]> {
         let leaves = self.leaves.iter().map(|(.., path)| path.as_slice());
         leaves.chain(self.paths.iter().map(|(_, path)| path.as_slice()))
@@ -62,9 +62,9 @@ impl Source {
 struct Reader<'s> {
     source: &'s mut Source,
     here: Vec<String>,
-    /// How many items are open that are no modules.
+    /// Number of open items that are not modules.
     depth: usize,
-    /// The last block is open.
+    /// Whether the last block is open.
     in_block: bool,
 }
 
@@ -80,7 +80,7 @@ impl Reader<'_> {
         self.here = parent;
     }
 
-    /// A path in code.
+    /// Records a path in code.
     fn path(&mut self, path: Vec<String>) {
         if let [own, name] = &path[..]
             && own == "Self"
@@ -97,7 +97,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The paths among a macro's tokens. `$crate::a` is for those who call it from another crate.
+    /// Records the paths among a macro's tokens. `$crate::a` is only needed in other crates.
     fn tokens(&mut self, tokens: TokenStream) {
         let (mut path, mut before) = (Vec::new(), Vec::<String>::new());
         for token in tokens {
@@ -202,7 +202,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         visit::visit_expr_method_call(self, call);
     }
 
-    /// What attributes have in brackets: `value_parser = percent::parse`.
+    /// Arguments of attributes: `value_parser = percent::parse`.
     fn visit_meta_list(&mut self, it: &'ast syn::MetaList) {
         self.tokens(it.tokens.clone());
     }
@@ -222,7 +222,7 @@ fn name(item: &Item) -> Option<String> {
     .map(ToString::to_string)
 }
 
-/// The visibility and the name of an item that has both.
+/// The visibility and name of an item that has both.
 pub(super) fn declared(item: &Item) -> Option<(&Visibility, &Ident)> {
     macro_rules! of {
         ($($kind:ident)*) => {
@@ -243,8 +243,8 @@ pub(super) fn attributes(item: &Item) -> &[Attribute] {
     of!(Const Enum ExternCrate Fn ForeignMod Impl Macro Mod Static Struct Trait TraitAlias Type Union Use)
 }
 
-/// Whether something stays that has these attributes: it is not for tests, and not behind a feature that is not among
-/// those that are on. Without a set of features, it may be behind any.
+/// Whether an item with these attributes is kept: it is not for tests, and not behind a disabled feature. Without a set
+/// of features it may be behind any.
 pub(super) fn is_kept(attributes: &[Attribute], features: Option<&BTreeSet<String>>) -> bool {
     let conditions = attributes.iter().filter(|it| it.path().is_ident("cfg"));
     let holds =
@@ -252,7 +252,7 @@ pub(super) fn is_kept(attributes: &[Attribute], features: Option<&BTreeSet<Strin
     conditions.map(holds).all(|holds| holds != Some(false))
 }
 
-/// Whether the condition of a `cfg` holds, where that can be known.
+/// Whether a `cfg` condition holds; `None` if unknown.
 fn holds(condition: &Meta, features: Option<&BTreeSet<String>>) -> Option<bool> {
     match condition {
         Meta::Path(path) => path.is_ident("test").then_some(false),
@@ -264,7 +264,7 @@ fn holds(condition: &Meta, features: Option<&BTreeSet<String>>) -> Option<bool> 
         Meta::List(list) => {
             let all = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated).ok()?;
             let all: Vec<Option<bool>> = all.iter().map(|it| holds(it, features)).collect();
-            // One that decides, and what it decides; without it, what all of them together come to.
+            // A value that decides the result, and the result otherwise.
             let (decides, otherwise) = match () {
                 () if list.path.is_ident("not") => return all.first().copied()?.map(|holds| !holds),
                 () if list.path.is_ident("any") => (true, false),
@@ -276,7 +276,7 @@ fn holds(condition: &Meta, features: Option<&BTreeSet<String>>) -> Option<bool> 
     }
 }
 
-/// The names of a `use`, each with its path; `*` for all of a module.
+/// The names of a `use`, each with its path; `*` for a glob import.
 pub(super) fn leaves(tree: &UseTree, prefix: &[String], found: &mut Vec<(String, Vec<String>)>) {
     // `a::{self}` is `a`.
     let named = |name: &syn::Ident| match prefix {

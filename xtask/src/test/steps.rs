@@ -1,4 +1,4 @@
-//! The steps of `cargo xtask test`. What each one proves and needs is in the tables of `docs/testing.md`.
+//! The steps of `cargo xtask test`. The tables in `docs/testing.md` say what each one proves and needs.
 
 use super::{
     book, call, conformance, connect, costs, dependencies, deploy, dist, examples, grpcio, h2spec, interop,
@@ -7,12 +7,12 @@ use super::{
 };
 use crate::failure::Result;
 
-/// One check. It writes to its log and returns a short account of what passed.
+/// One check. It writes to its log and returns a short summary.
 pub(super) struct Step {
     pub(super) name: &'static str,
     pub(super) tier: Tier,
     pub(super) sequence: Sequence,
-    /// The steps that build what this one runs.
+    /// The steps that build its programs.
     pub(super) after: &'static [&'static str],
     pub(super) run: fn() -> Result<String>,
 }
@@ -38,19 +38,19 @@ impl Tier {
         }
     }
 
-    /// Whether a step of this tier may be skipped where its tools are missing: `push` runs on any machine with Rust.
+    /// Whether steps of this tier may be skipped if their tools are missing: `push` runs on any machine with Rust.
     pub(super) fn allows_missing(self) -> bool {
         self == Self::Push
     }
 }
 
-/// Steps of one sequence run one after the other, beside those of the other.
+/// Steps of one sequence run one after the other, in parallel with the other sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sequence {
-    /// Steps that compile, or keep all processors busy.
+    /// Steps that compile or keep all processors busy.
     Builds,
-    /// Steps that mostly wait: for the network, for servers, for a suite's time limits. None of them compiles in the
-    /// workspace, so none waits for the lock of a build.
+    /// Steps that mostly wait for the network, for servers, or for a suite's time limits. None of them compiles in the
+    /// workspace, so none waits for a build's lock.
     Suites,
 }
 
@@ -120,7 +120,7 @@ const fn step(
     Step { name, tier, sequence, after, run }
 }
 
-/// Each step with its tier and what it proves, as the page has it.
+/// Each step with its tier and purpose, from the page.
 pub(super) fn list() -> String {
     let line = |step: &Step| format!("{:<8} {:<14} {}\n", step.tier.name(), step.name, proves(step));
     STEPS.iter().map(line).collect()
@@ -131,7 +131,7 @@ fn proves(step: &Step) -> &'static str {
     rows(step.tier).find(|(name, _)| *name == step.name).map_or("", |(_, proves)| proves)
 }
 
-/// The steps of a tier as the page has them, each with what it proves.
+/// The rows of a tier's table: each step and what it proves.
 fn rows(tier: Tier) -> impl Iterator<Item = (&'static str, &'static str)> {
     const PAGE: &str = include_str!("../../../docs/testing.md");
     let sections = PAGE.split("\n#").map(str::lines);

@@ -1,12 +1,12 @@
-//! `cargo xtask tonic-surface`: whether `crates/tonic` has all that is public in the tonic that the lock file names.
+//! `cargo xtask tonic-surface`: compares the public API of `crates/tonic` with that of the locked tonic version.
 //!
-//! Names are read from the sources of both, as words and braces. A module or item that `crates/tonic` re-exports from
-//! tonic is there whole. Where it has a module of its own, the names in it, and the methods, public fields and traits
-//! of their types, are looked for one by one; the methods on the crate's page, too. Signatures are not compared: what
-//! generated code asks for is compiled by the crate's own tests.
+//! Names are parsed from both sources. A module or item re-exported from tonic is complete. In modules that
+//! `crates/tonic` defines itself, each name is checked, and so are the methods, public fields and traits of their
+//! types. Methods must also be on the crate's page. Signatures are not compared: the crate's own tests compile
+//! generated code.
 //!
-//! All of that is compared with all features, and again for each feature alone and for the sets of [`FEATURE_SETS`]:
-//! of items behind a `cfg` those are left that the set switches on, by the `[features]` of the crate's manifest.
+//! The comparison runs with all features, with each feature alone, and with the sets of [`FEATURE_SETS`]. Items behind
+//! a `cfg` count if the set enables them, according to the `[features]` in the crate's manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,11 +24,11 @@ use crate::log;
 use crate::metadata::{Metadata, Package};
 use crate::{files, workspace};
 
-/// What `crates/tonic` leaves out, and why.
+/// Names that `crates/tonic` leaves out, with the reason.
 const EXCEPTIONS: &[(&str, &str)] =
     &[("transport::Error: impl StdError", "it is `std::error::Error` under another name")];
 
-/// Feature sets that dependents ask for, each without the default features. tonic's single features are added to them.
+/// Feature sets of dependents, without default features. Each single feature of tonic is checked, too.
 const FEATURE_SETS: &[&str] = &[
     "",
     "codegen router",
@@ -40,7 +40,7 @@ const FEATURE_SETS: &[&str] = &[
     "codegen router transport",
 ];
 
-/// What `crates/tonic` does with each function of its own modules.
+/// The page that lists each function of its own modules.
 const PAGE: &str = "docs/tonic.md";
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
@@ -64,7 +64,7 @@ pub(super) fn check() -> Result<String> {
     Ok(looked_for)
 }
 
-/// What was looked for; and a line for each name that is missing, and for each exception that is none.
+/// Returns a summary, and a line for each missing name and each unnecessary exception.
 fn compared() -> Result<(String, Vec<String>)> {
     let metadata = Metadata::load()?;
     let (tonic, drop_in) = (metadata.package("tonic")?, metadata.package("thalweg-tonic")?);
@@ -96,14 +96,14 @@ fn compared() -> Result<(String, Vec<String>)> {
     Ok((looked_for, wrong))
 }
 
-/// What a crate has for others to use.
+/// The public API of a crate.
 #[derive(Debug, Default)]
 struct Surface {
-    /// The names in each module that is declared public, and in others.
+    /// The names in each module, public or not.
     modules: BTreeMap<Vec<String>, BTreeMap<String, Origin>>,
-    /// Public methods, fields and traits, by the top module and name of their type.
+    /// Public methods, fields and traits, by top module and type name.
     members: BTreeMap<(String, String), BTreeSet<String>>,
-    /// The features, each with what it switches on.
+    /// The features, each with those that it enables.
     features: BTreeMap<String, Vec<String>>,
 }
 
@@ -111,12 +111,12 @@ struct Surface {
 enum Origin {
     Item,
     Module,
-    /// Re-exported, from this path.
+    /// Re-exported from this path.
     Used(Vec<String>),
 }
 
 impl Surface {
-    /// Reads the sources of a crate, as they are with a set of features, or with all of them.
+    /// Reads a crate's sources with a set of features, or with all of them.
     fn of(package: &Package, set: Option<&str>) -> Result<Self> {
         let folder = package.folder().join("src");
         let enabled = set.map(|set| enabled(&package.features, set));
@@ -131,7 +131,7 @@ impl Surface {
         Ok(surface)
     }
 
-    /// What a file has, whose path within the folder of sources is `inside`.
+    /// Adds a file; `inside` is its path within the source folder.
     fn add(&mut self, inside: &Path, text: &str, enabled: Option<&BTreeSet<String>>) -> syn::Result<()> {
         self.add_items(&module_of(inside), &syn::parse_file(text)?.items, enabled);
         Ok(())
@@ -167,7 +167,7 @@ impl Surface {
         }
     }
 
-    /// Public modules that `ours` does not have from this crate whole, with their names.
+    /// Public modules, with their names, that `ours` does not re-export as a whole.
     fn own_modules<'a>(&'a self, ours: &'a Self) -> Vec<(&'a [String], &'a BTreeMap<String, Origin>)> {
         let mut found = Vec::new();
         let mut waiting: Vec<Vec<String>> = vec![Vec::new()];
@@ -213,18 +213,18 @@ impl Surface {
         missing
     }
 
-    /// All that a crate with the modules and items of `ours`, and nothing in them, has not.
+    /// All members that are missing in a crate with the modules and items of `ours` but no members.
     fn members_beside(&self, ours: &Self) -> BTreeSet<String> {
         self.missing_from(&Self { modules: ours.modules.clone(), ..Self::default() })
     }
 
-    /// How many names there are in modules that `ours` has of its own, with the members of their types.
+    /// Number of names in modules that `ours` defines itself, plus the members of their types.
     fn count_beside(&self, ours: &Self) -> usize {
         let names: usize = self.own_modules(ours).iter().map(|(_, names)| names.len()).sum();
         names + self.members_beside(ours).len()
     }
 
-    /// The names of the methods among them.
+    /// The names of the methods among these members.
     fn functions_beside(&self, ours: &Self) -> BTreeSet<String> {
         let members = self.members_beside(ours);
         members.iter().filter_map(|member| Some(member.split_once(": fn ")?.1.to_owned())).collect()
@@ -254,7 +254,7 @@ fn is_public(visibility: &Visibility) -> bool {
     matches!(visibility, Visibility::Public(_))
 }
 
-/// The traits that attributes derive.
+/// The derived traits.
 fn derived(attributes: &[Attribute]) -> BTreeSet<String> {
     let derives = attributes.iter().filter(|it| it.path().is_ident("derive"));
     let traits = derives
@@ -262,7 +262,7 @@ fn derived(attributes: &[Attribute]) -> BTreeSet<String> {
     traits.flatten().map(|it| format!("impl {}", short(&it))).collect()
 }
 
-/// Of an `impl` the type, and the trait or the public methods.
+/// The type of an `impl`, with the trait or the public methods.
 fn members(it: &ItemImpl, enabled: Option<&BTreeSet<String>>) -> Option<(String, BTreeSet<String>)> {
     let of = type_name(&it.self_ty)?;
     if let Some((implemented, _)) = &it.trait_ {
@@ -277,7 +277,7 @@ fn members(it: &ItemImpl, enabled: Option<&BTreeSet<String>>) -> Option<(String,
     Some((of, it.items.iter().filter_map(public).collect()))
 }
 
-/// A path without spaces, in which names have no path themselves: `fmt::Debug` is `Debug`.
+/// A path without spaces and qualifiers: `fmt::Debug` is `Debug`.
 fn short(path: &syn::Path) -> String {
     let mut text = path.to_token_stream().to_string().replace(' ', "");
     while let Some(end) = text.find("::") {
@@ -288,7 +288,7 @@ fn short(path: &syn::Path) -> String {
     text
 }
 
-/// The features that are on with those of `set`.
+/// All features enabled by those in `set`.
 fn enabled(features: &BTreeMap<String, Vec<String>>, set: &str) -> BTreeSet<String> {
     let mut enabled = BTreeSet::new();
     let mut waiting: Vec<&str> = set.split_whitespace().collect();
@@ -376,7 +376,7 @@ mod tests {
         );
     }
 
-    /// `name: feature feature`
+    /// Parses lines `name: feature feature`.
     fn features(lines: &[&str]) -> BTreeMap<String, Vec<String>> {
         let lines = lines.iter().map(|line| line.split_once(':').unwrap());
         lines

@@ -1,5 +1,5 @@
-//! A server's TLS as other people's programs see it: `openssl s_client` asks what is agreed on and what is refused,
-//! curl makes a call.
+//! A server's TLS with third-party programs: `openssl s_client` checks accepted and refused parameters, and curl makes
+//! a call.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,35 +15,34 @@ use crate::job::Job;
 use crate::server::Server;
 use crate::{certificates, tools, workspace};
 
-/// The cipher suites of TLS 1.2 that we take, by the key of the certificate. HTTP/2 forbids most others (RFC 9113
-/// §9.2.2).
+/// Accepted TLS 1.2 cipher suites, by the certificate's key type. HTTP/2 prohibits most others (RFC 9113 §9.2.2).
 const TAKEN: &[&[&str]] = &[
     &["ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-ECDSA-CHACHA20-POLY1305"],
     &["ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-CHACHA20-POLY1305"],
 ];
 
-/// Kinds of cipher suites that this openssl must know, so that a refusal says something.
+/// Kinds of cipher suites that this openssl must support to make the refusals meaningful.
 const KINDS: &[&str] =
     &["ADH-", "NULL-MD5", "-NULL-SHA", "AES128-SHA", "AES128-GCM-SHA256", "DHE-RSA-", "CCM"];
 
 /// Runs of `openssl s_client` and of curl, which sends a gRPC message.
 ///
 /// - `server`: with an ECDSA certificate; `mutual`: clients must have a certificate, too.
-/// - `flags`: behind the address; what is written in capitals is a file of the folder.
-/// - `sends`: what it sends once hands are shaken; nothing, or [`GOODBYE`].
-/// - `says`: what it prints, among other things; [`CLOSED`] is what it prints when the server has closed in order.
-/// - `exit_codes`: curl's, of which it is one. 35 is a handshake that failed, 55 and 56 a connection that did when it
-///   was written to and read, 60 a certificate that can't be verified.
+/// - `flags`: words after the address; words in capitals are files of the folder.
+/// - `sends`: data sent after the handshake; nothing, or [`GOODBYE`].
+/// - `says`: required parts of the output; [`CLOSED`] if the server closed with close_notify.
+/// - `exit_codes`: allowed exit codes of curl. 35 is a failed handshake, 55 and 56 a failure while sending and
+///   receiving, 60 an unverifiable certificate.
 const CASES: &str = "tls/cases.json";
 
-/// The preface, SETTINGS, and GOAWAY: whoever speaks HTTP/2 closes the connection (RFC 9113 §3.4, §6.8).
+/// The preface, SETTINGS, and GOAWAY: an HTTP/2 server then closes the connection (RFC 9113 §3.4, §6.8).
 const GOODBYE: &[u8] =
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\0";
-/// What `openssl s_client` prints when the server has closed in order, with close_notify.
+/// Printed by `openssl s_client` when the server closed with close_notify.
 const CLOSED: &str = "closed\n";
 const NOTHING: &[u8] = b"";
 
-/// `SimpleRequest { response_size: 5 }`, and the `SimpleResponse` that answers: a payload with five zeros.
+/// `SimpleRequest { response_size: 5 }`, and its `SimpleResponse`: a payload of five zeros.
 const REQUEST: &[u8] = b"\0\0\0\0\x02\x10\x05";
 const RESPONSE: &[u8] = b"\0\0\0\0\x09\x0a\x07\x12\x05\0\0\0\0\0";
 
@@ -74,14 +73,14 @@ pub(super) fn check() -> Result<String> {
     cases.verdict(&format!("cases of openssl and curl, with {suites}; {hybrid}"))
 }
 
-/// Whether a program has said all of `parts`.
+/// Checks that the output contains all of `parts`.
 fn has(said: &str, parts: &[&str]) -> Result<()> {
     let missing: Vec<_> = parts.iter().filter(|part| !said.contains(**part)).collect();
     ensure!(missing.is_empty(), "missing {missing:?}");
     Ok(())
 }
 
-/// Where the certificates of this step lie.
+/// The certificates of this step.
 struct Folder {
     path: PathBuf,
     thalweg: PathBuf,
@@ -102,7 +101,7 @@ impl Folder {
         self.path.join(name)
     }
 
-    /// Adds these words, in which capitals name files.
+    /// Adds these words; words in capitals are replaced by paths of files.
     fn with(&self, job: Job, words: &str) -> Job {
         words.split_whitespace().fold(job, |job, word| match word {
             "CA" => job.arg(self.file("ca.pem")),
@@ -123,7 +122,7 @@ impl Folder {
         })
     }
 
-    /// All that `openssl s_client` prints; how it ends follows from that.
+    /// All output of `openssl s_client`; it implies the exit status.
     fn s_client(&self, port: u16, flags: &str, sends: &[u8]) -> Result<String> {
         let input = self.file("input");
         fs::write(&input, sends)?;
@@ -131,8 +130,8 @@ impl Folder {
         Ok(self.with(job, flags).stdin(&input).seconds(20).output()?.all())
     }
 
-    /// That a client is refused to negotiate anew (RFC 9113 §9.2.1). It asks when it has the server's SETTINGS: to
-    /// openssl, what comes amid a handshake is an error of its own.
+    /// Checks that renegotiation is refused (RFC 9113 §9.2.1). The client asks after it has received SETTINGS: openssl
+    /// treats application data during a handshake as an error.
     fn renegotiation(port: u16) -> Result<()> {
         const SETTINGS: &[u8] = b"\x04\0\0\0\0\0";
         let job = Job::new("openssl").words(&format!("s_client -connect 127.0.0.1:{port} -alpn h2 -tls1_2"));
@@ -140,7 +139,7 @@ impl Folder {
         has(&said, &["RENEGOTIATING", "no renegotiation"])
     }
 
-    /// A call by curl, which ends as the case says.
+    /// Makes a call with curl and checks the case's expectations.
     fn post(&self, port: u16, post: &Value) -> Result<()> {
         let (head, body) = (self.file("head"), self.file("body"));
         for path in [&head, &body] {
@@ -162,8 +161,8 @@ impl Folder {
         Ok(())
     }
 
-    /// Each suite that this openssl has for TLS 1.2 and older, alone, at each server: whether it is taken, and whether
-    /// that is right.
+    /// Tries each suite of this openssl for TLS 1.2 and older, alone, at each server. Checks that exactly the right
+    /// ones are accepted.
     fn suites(&self, ports: [u16; 2], cases: &mut Cases) -> Result<String> {
         let names = Job::new("openssl").words("ciphers -s -tls1_2 ALL:COMPLEMENTOFALL:@SECLEVEL=0").text()?;
         let names: Vec<&str> = names.trim().split(':').collect();
@@ -188,7 +187,7 @@ impl Folder {
         Ok(format!("{} of {} suites of TLS 1.2 taken", taken_by_any.len(), names.len()))
     }
 
-    /// X25519MLKEM768, which openssl has since 3.5.
+    /// Checks X25519MLKEM768, which openssl supports since 3.5.
     fn hybrid(&self, port: u16) -> Result<String> {
         let said = self.s_client(port, "-alpn h2 -groups X25519MLKEM768 -ign_eof", GOODBYE)?;
         if said.contains("passed invalid argument") || said.contains("-groups, X25519MLKEM768) failed") {

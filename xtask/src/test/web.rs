@@ -1,4 +1,4 @@
-//! The bookstore, as its README shows it: by grpcurl and curl, and by the web's own clients in a browser.
+//! The bookstore as in its README: with grpcurl and curl, and with web clients in a browser.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ pub(super) fn check() -> Result<String> {
 
     let readme = fs::read_to_string(workspace::root().join("examples/bookstore/README.md"))?;
     let mut commands = Cases::default();
-    // Without a line of progress, and wherever it was installed.
+    // curl without a progress meter, and grpcurl wherever it is installed.
     let programs =
         format!("curl() {{ command curl -sS \"$@\"; }}; grpcurl() {{ '{}' \"$@\"; }}\n", grpcurl.display());
     let consoles = blocks(&readme).into_iter().filter(|block| block.language == "console");
@@ -44,8 +44,8 @@ pub(super) fn check() -> Result<String> {
     verdict(are_all_there && commands.is_well() && failed == 0 && said.status.success(), account)
 }
 
-/// As many as `xtask/suites/web/src/cases.js` has.
+/// Number of cases in `xtask/suites/web/src/cases.js`.
 const CASES_MIN: usize = 27;
 
-/// As many as `examples/bookstore/README.md` has.
+/// Number of commands in `examples/bookstore/README.md`.
 const COMMANDS_MIN: usize = 23;

@@ -1,4 +1,4 @@
-//! The workflows of the repository's forge, as actionlint reads them.
+//! Checks the repository's workflows with actionlint.
 
 use crate::failure::Result;
 use crate::job::Job;

@@ -1,4 +1,4 @@
-//! What a call costs a generator: as many as one core makes.
+//! Cost of a call to a generator, at the highest rate of one core.
 
 use super::generator::{Generator, Generators, Run};
 use crate::bench::table::{Table, grouped};
@@ -8,7 +8,7 @@ use crate::figures::numbers::time;
 
 const ROUNDS: usize = 6;
 const IN_FLIGHT: u32 = 64;
-/// So many calls each, that starting and ending are a small part.
+/// Enough calls that starting and stopping hardly count.
 const COMPARED: [(Generator, u64); 4] = [
     (Generator::Thalweg, 1_000_000),
     (Generator::H2load, 800_000),

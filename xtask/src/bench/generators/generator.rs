@@ -1,5 +1,3 @@
-//! The generators, and one run of one of them.
-
 use std::path::{Path, PathBuf};
 
 use super::report::Report;
@@ -12,9 +10,9 @@ use crate::{proc, tools};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Generator {
     Thalweg,
-    /// Told that requests are no templates, as ours finds out by itself.
+    /// Told that requests are no templates, which ours detects.
     Ghz,
-    /// As it is: it fills its templates for each call, with places or without.
+    /// By default ghz fills templates for each call, even without placeholders.
     GhzWithTemplates,
     H2load,
 }
@@ -30,10 +28,10 @@ impl Generator {
     }
 }
 
-/// What is called, with an empty message each way.
+/// The method, with an empty message each way.
 const CALL: &str = "--call grpc.testing.BenchmarkService/UnaryCall -d {} --connections 1";
 
-/// All of them, against one server.
+/// All generators, against one server.
 pub(super) struct Generators {
     thalweg: PathBuf,
     ghz: PathBuf,
@@ -42,11 +40,10 @@ pub(super) struct Generators {
     pub(super) versions: String,
 }
 
-/// One run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Run {
     pub(super) report: Report,
-    /// Processor time of the whole process, from its start to its end: user and kernel, in seconds.
+    /// User and kernel CPU time of the whole process, in seconds.
     pub(super) cpu_s: [f64; 2],
 }
 
@@ -61,7 +58,7 @@ impl Generators {
         Ok(Self { thalweg: thalweg.to_owned(), ghz, port, versions })
     }
 
-    /// Unary calls over one connection, by the server's reflection, with these flags besides.
+    /// Makes unary calls over one connection, with server reflection and additional `flags`.
     pub(super) fn run(&self, generator: Generator, flags: &str) -> Result<Run> {
         let address = format!("127.0.0.1:{}", self.port);
         let ghz = || Job::new(&self.ghz).words(&format!("--insecure {CALL}"));
@@ -76,7 +73,7 @@ impl Generators {
             Generator::H2load => (at_h2load(self.port)?.words("-t 1 -c 1"), Report::of_h2load),
         };
         let job = job.words(flags).under(CLIENT);
-        // It is a child of this process, and no other ends meanwhile.
+        // The generator is the only child process that ends meanwhile.
         let before = proc::cpu_time("self")?;
         let text = job.text()?;
         let after = proc::cpu_time("self")?;

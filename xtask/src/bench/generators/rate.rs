@@ -1,4 +1,4 @@
-//! Whether as many calls begin as were asked for.
+//! Whether a generator starts calls at the requested rate.
 
 use super::generator::{Generator, Generators};
 use super::report::Interval;
@@ -7,12 +7,12 @@ use crate::bench::turns::{Spread, fixed};
 use crate::failure::Result;
 
 const ROUNDS: usize = 3;
-/// How long each is.
+/// Length of a round.
 const SECONDS: usize = 4;
-/// The one whose seconds are told, too: over the whole of it a rate that lags and one that runs ahead are the same.
+/// The rate that is also shown per second: over the whole run, lagging and running ahead cancel out.
 const RAMP: &str = "100 to 2,000/s along a line";
 
-/// For 4 s each: what is asked for, as people and as flags say it, how many calls that is, and whom it is asked of.
+/// Requested rates over 4 s, as shown and as a flag, with the resulting number of calls and the generators.
 const ASKED: &[(&str, &str, u64, &[Generator])] = &[
     ("1,000/s", "1000", 4_000, &[Generator::Thalweg, Generator::Ghz, Generator::H2load]),
     ("5,000/s", "5000", 20_000, &[Generator::Thalweg, Generator::Ghz, Generator::H2load]),
@@ -49,19 +49,18 @@ pub(super) fn run(generators: &Generators) -> Result<Vec<Table>> {
     Ok(vec![shares, seconds(&ramps)?, of_rounds.of_rounds()])
 }
 
-/// The median of the counts, and what share of `asked` they are.
+/// Returns the median of the counts, and its percentage of `asked`.
 fn share(asked: u64, counts: &[u64]) -> Vec<String> {
     let median: Spread = counts.iter().map(|count| *count as f64).collect();
     let shares: Spread = counts.iter().map(|count| 100.0 * *count as f64 / asked as f64).collect();
     vec![grouped(median.median), percent(&shares)]
 }
 
-/// `99.9 % (80.0–100.0)`.
 fn percent(shares: &Spread) -> String {
     format!("{:.1} % ({})", shares.median, shares.range(fixed(1)))
 }
 
-/// Each second of the ramp, over all runs of it.
+/// The seconds of the ramp, over all its runs.
 fn seconds(runs: &[Vec<Interval>]) -> Result<Table> {
     ensure!(
         runs.iter().all(|run| run.len() == SECONDS),

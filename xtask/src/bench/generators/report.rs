@@ -1,35 +1,32 @@
-//! What a generator says at its end.
-
 use serde_json::Value;
 
 use crate::files::list;
 
-/// Of calls, and of times in nanoseconds. h2load tells no percentiles.
+/// Counts of calls, and times in nanoseconds. h2load reports no percentiles.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Report {
-    /// Calls that ended.
+    /// Calls that finished.
     pub(super) calls: u64,
-    /// Calls that did not end well.
+    /// Finished calls that failed.
     pub(super) failed: u64,
     pub(super) per_s: f64,
     pub(super) mean_ns: f64,
     /// p50, p90 and p99.
     pub(super) percentiles_ns: [Option<f64>; 3],
-    /// The run over time, of those that tell it.
+    /// The run over time; empty if the generator does not report it.
     pub(super) intervals: Vec<Interval>,
 }
 
-/// A part of a run with a schedule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Interval {
-    /// Calls that were to begin in it.
+    /// Calls scheduled to start in it.
     pub(super) scheduled: f64,
-    /// Calls that began in it.
+    /// Calls started in it.
     pub(super) begun: u64,
 }
 
 impl Report {
-    /// The schema `thalweg.load-run/2`.
+    /// Reads the schema `thalweg.load-run/2`.
     pub(super) fn of_thalweg(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
         let latency = &value["latency"];
@@ -44,7 +41,7 @@ impl Report {
         })
     }
 
-    /// ghz's summary.
+    /// Reads ghz's summary.
     pub(super) fn of_ghz(text: &str) -> Option<Self> {
         let of = |name: &str| text.lines().find_map(|line| line.trim().strip_prefix(name)).map(str::trim);
         let calls = of("Count:")?.parse().ok()?;
@@ -59,7 +56,7 @@ impl Report {
         })
     }
 
-    /// What h2load prints: of statuses it knows those of HTTP alone.
+    /// Reads h2load's summary, which knows HTTP statuses only.
     pub(super) fn of_h2load(text: &str) -> Option<Self> {
         let of = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let counts = of("requests:")?;
@@ -78,21 +75,21 @@ impl Report {
     }
 }
 
-/// Calls are told by when they ended: those that began in an interval are those that ended in it, and what was under
-/// way at its end, without what was so at its beginning.
+/// Calls are reported by the interval in which they ended. Calls started = calls ended + calls in flight at the end −
+/// calls in flight at the start.
 fn intervals(told: &Value) -> Option<Vec<Interval>> {
     let mut under_way = 0;
     let interval = |interval: &Value| {
         let count = |name: &str| interval[name].as_u64();
         let (ended, left) = (count("ok")? + count("failed")?, count("in_flight")?);
-        // A closed loop does not count those that its end has met.
+        // A closed loop does not count the calls cut off at its end.
         let begun = (ended + left).saturating_sub(std::mem::replace(&mut under_way, left));
         Some(Interval { scheduled: interval["scheduled"].as_f64()?, begun })
     };
     list(told).iter().map(interval).collect()
 }
 
-/// `5.01 ms`, `367us`: in nanoseconds.
+/// Reads `5.01 ms` or `367us` as nanoseconds.
 fn time(text: &str) -> Option<f64> {
     let text = text.trim();
     let (number, unit) = text.split_at(text.find(|it: char| !it.is_ascii_digit() && it != '.')?);

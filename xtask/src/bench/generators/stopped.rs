@@ -1,4 +1,4 @@
-//! A server that stands still for two seconds (SIGSTOP) while a generator has a rate to keep.
+//! A server stopped for two seconds (SIGSTOP) while a generator has a rate to keep.
 
 use std::process::Command;
 use std::thread;
@@ -18,7 +18,7 @@ const STOPPED: Duration = Duration::from_secs(2);
 
 const COMPARED: [(Generator, &str, &str); 2] = [
     (Generator::Thalweg, "--rps 1000 -n 4000", "`thalweg load --rps 1000`"),
-    // Its own default of -c, said here.
+    // The default of ghz for -c, written out.
     (Generator::Ghz, "--rps 1000 -n 4000 -c 50", "`ghz --rps 1000 -c 50`"),
 ];
 
@@ -77,7 +77,6 @@ fn of_round(number: usize, round: &[Report]) -> Vec<String> {
     [number.to_string()].into_iter().chain(round.iter().map(cell)).collect()
 }
 
-/// `0.40 ms`, `10.9 ms`, `505 ms`, `1.61 s`.
 fn milliseconds(ns: f64) -> String {
     match ns / 1e6 {
         ms if ms < 999.5 => format!("{} ms", three_digits(ms)),

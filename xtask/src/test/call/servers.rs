@@ -11,7 +11,7 @@ use crate::server::{Server, free_port};
 use crate::test::etcd;
 use crate::{tools, workspace};
 
-/// What starts the server that the cases call so, on `port`.
+/// The job that starts the server with this name in the cases, on `port`.
 pub(super) fn job(cases: &Value, name: &str, port: &str) -> Result<Job> {
     let server = list(&cases["servers"]).iter().find(|server| server["name"] == name);
     let server = server.ok_or_else(|| failed!("there is no server `{name}`"))?;
@@ -33,7 +33,7 @@ pub(super) fn job(cases: &Value, name: &str, port: &str) -> Result<Job> {
     }
 }
 
-/// Starts all servers, each on a port of its own.
+/// Starts all servers, each on its own port.
 pub(super) fn start_all(cases: &Value) -> Result<Vec<(&str, Server)>> {
     let start = |name| {
         let port = free_port()?;
@@ -42,7 +42,7 @@ pub(super) fn start_all(cases: &Value) -> Result<Vec<(&str, Server)>> {
     list(&cases["servers"]).iter().map(|server| text(&server["name"])).map(start).collect()
 }
 
-/// tonic with services in the shape of its examples, which are no crate.
+/// tonic with services like those of its examples, which are not published as a crate.
 fn tonic_examples() -> Result<PathBuf> {
     let target = workspace::tools().join("tonic-examples");
     let build = Job::cargo("build --locked --quiet --target-dir").arg(&target);

@@ -1,5 +1,4 @@
-//! The manifests of `deploy/kubernetes`: judged as an API server would, and their commands run here as its kubelets
-//! would run them.
+//! The manifests of `deploy/kubernetes`: validated like by an API server, and their commands run here like by kubelets.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,15 +15,15 @@ use crate::test::cases::is_said;
 use crate::test::rust;
 use crate::{tools, workspace};
 
-/// A kustomization, a load that this machine makes in its place, by its rate and duration, and how many calls that is.
+/// A kustomization, the rate and duration of the load run here in its place, and the resulting number of calls.
 const DEPLOYED: &[(&str, &str, &str, u64)] =
     &[("base", "1000", "1s", 1000), ("overlays/ramp", "100..700/1s,700", "2s", 1100)];
 
-/// Parts begin so long after they were started.
+/// Delay between starting the parts and the start of the load.
 const LEAD: Duration = Duration::from_secs(5);
 
 pub(super) fn check() -> Result<String> {
-    // What judges manifests as Kubernetes 1.36.3 does. Kubernetes pins what it is made of.
+    // Validates manifests like Kubernetes 1.36.3. Kubernetes pins its dependencies.
     let manifests = tools::go_program("manifests", ".", "kubernetes")?;
     let mut parts = 0;
     for &(folder, rate, duration, calls) in DEPLOYED {
@@ -33,7 +32,7 @@ pub(super) fn check() -> Result<String> {
             Deployed { objects, folder: workspace::output().join("deployed") }.run(rate, duration, calls);
         parts += ran.map_err(|failure| failed!("deploy/kubernetes/{folder}: {failure}"))?;
     }
-    // Things that are done to the manifests, and what is said of them: what judges them sees what is wrong.
+    // Damaged manifests with the expected messages show that the validator finds errors.
     let damages = files::json(&workspace::suites().join("kubernetes/damages.json"))?;
     for damage in list(&damages) {
         is_found(damage, &manifests)?;
@@ -61,7 +60,7 @@ fn is_found(damage: &Value, manifests: &Path) -> Result<()> {
     is_said(&expected, &said).map_err(|why| failed!("`{to}` in {file} was not found: {why}"))
 }
 
-/// The objects that a kustomization makes, and a folder for their volumes.
+/// The objects of a kustomization, and a folder for their volumes.
 struct Deployed {
     objects: Value,
     folder: PathBuf,
@@ -75,7 +74,7 @@ impl Deployed {
         list(&self.objects).iter().find(is_it).ok_or_else(|| failed!("there is no {kind} {name}"))
     }
 
-    /// Runs the load and joins it, and gives the number of parts.
+    /// Runs the load, merges it, and returns the number of parts.
     fn run(&self, rate: &str, duration: &str, expected_calls: u64) -> Result<u64> {
         files::remove(&self.folder)?;
         let server = rust::serve("--threads 1")?;
@@ -113,7 +112,7 @@ impl Deployed {
             let running: Vec<_> = jobs.iter().map(|job| scope.spawn(|| job.run())).collect();
             running.into_iter().try_for_each(|one| one.join().expect("it does not panic"))
         })?;
-        // Those behind the first run one after the other.
+        // The containers after the first run sequentially.
         later.iter().try_for_each(|container| pod(merge, container, None)?.run())?;
         let shown = pod(merge, &merge["containers"][0], None)?.text()?;
         server.stop()?;
@@ -123,7 +122,7 @@ impl Deployed {
         if let Some(missing) = missing(&page, &shown, &merged) {
             bail!("the page of the joined run does not say `{missing}`");
         }
-        // A call may find no processor before the end.
+        // Calls may be dropped at the end for lack of CPU time.
         let calls = merged["ok"].as_u64().unwrap_or(0) + merged["dropped"].as_u64().unwrap_or(0);
         let is_whole = calls == expected_calls
             && merged["failed"] == 0
@@ -135,7 +134,7 @@ impl Deployed {
         Ok(parts)
     }
 
-    /// The words of a container's command as a kubelet gives them to it, with its volumes in the folder.
+    /// The words of a container's command as a kubelet passes them, with its volumes in the folder.
     fn words(
         &self,
         pod: &Value,
@@ -160,7 +159,7 @@ impl Deployed {
         Ok(words)
     }
 
-    /// What the container finds, but for the map that is made when the load is started.
+    /// The container's environment, without the map created when the load starts.
     fn environment(&self, container: &Value) -> Result<Variables> {
         let mut environment = Variables::new();
         for source in list(&container["envFrom"]) {
@@ -181,13 +180,13 @@ impl Deployed {
         Ok(environment)
     }
 
-    /// What a ConfigMap has.
+    /// Entries of a ConfigMap.
     fn config(&self, name: &str) -> Result<impl Iterator<Item = (String, String)>> {
         let data = self.of("ConfigMap", name)?["data"].as_object().into_iter().flatten();
         Ok(data.map(|(name, value)| (name.clone(), text(value).to_owned())))
     }
 
-    /// A folder in the place of a volume, with the files of its ConfigMap.
+    /// A folder in place of a volume, with the files of its ConfigMap.
     fn volume(&self, pod: &Value, mount: &Value) -> Result<PathBuf> {
         let volume = list(&pod["volumes"]).iter().find(|volume| volume["name"] == mount["name"]);
         let volume = volume.ok_or_else(|| failed!("there is no volume {}", mount["name"]))?;
@@ -202,8 +201,8 @@ impl Deployed {
     }
 }
 
-/// What the page of a run does not say: of whom, by which schedule, how many calls, and the same p99 as its text.
-/// Spaces are none here: the page binds figures to their units by others.
+/// Returns the first expected text missing on the page of a run: method, schedule, number of calls, and the p99 of its
+/// text report. Spaces are ignored: the page uses non-breaking ones between figures and units.
 fn missing(page: &str, text: &str, run: &Value) -> Option<String> {
     let compact = |text: &str| text.split_whitespace().collect::<String>();
     let page = compact(page);
@@ -221,7 +220,7 @@ fn missing(page: &str, text: &str, run: &Value) -> Option<String> {
     said.into_iter().find(|said| !page.contains(&compact(said)))
 }
 
-/// With the variables that it names.
+/// Replaces the variables that `value` refers to.
 fn expanded(value: &Value, environment: &Variables) -> Result<String> {
     let mut text = text(value).to_owned();
     for (name, value) in environment {

@@ -5,7 +5,7 @@ use crate::job::Job;
 use crate::test::rust;
 use crate::{tools, workspace};
 
-/// As many as `xtask/suites/ray/two_nodes.py` has.
+/// Number of cases in `xtask/suites/ray/two_nodes.py`.
 const CASES: usize = 25;
 
 pub(super) fn check() -> Result<String> {

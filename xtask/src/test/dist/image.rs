@@ -1,4 +1,4 @@
-//! `deploy/Dockerfile`, built by Debian's buildah, which needs no daemon, from a Debian of our own. The image is tried.
+//! Tests the image of `deploy/Dockerfile`, built on our own Debian by Debian's buildah, which needs no daemon.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use crate::failure::Result;
 use crate::job::Job;
 use crate::{files, tools, workspace};
 
-/// The one image that others are made from.
+/// The base image in the Dockerfile.
 const BASE: &str = "docker.io/library/debian:13-slim";
-/// Packages of our base, so that the file's own `apt-get install` finds them there.
+/// Packages in our base image, so that the file's `apt-get install` finds them installed.
 const PACKAGES: &str = "ca-certificates";
 /// A study that takes seconds.
 const STUDY: &str = "lab --quick --calls unary --sizes 0,1KiB --transports tcp --budget 40s";
-/// The parts of the configuration that every run of a container goes by.
+/// Parts of the image's configuration that the containers' runs rely on.
 const CONFIGURATION: &str = "{{.OCIv1.Config.User}} {{index .OCIv1.Config.Entrypoint 0}}";
 
 pub(super) fn check(dist: &Dist) -> Result<String> {
@@ -47,19 +47,19 @@ pub(super) fn check(dist: &Dist) -> Result<String> {
     ))
 }
 
-/// buildah with a storage of plain folders.
+/// buildah with plain folders as storage.
 fn buildah(storage: &Path, words: &str) -> Job {
     let job = Job::new("buildah").arg("--root").arg(storage.join("root"));
     job.arg("--runroot").arg(storage.join("run")).words("--storage-driver vfs").words(words).builds(10)
 }
 
-/// `run` gives words to the entry point in a container of the image, as its user and in its directory.
+/// Tries the image. `run` passes words to the entry point in a container, as the image's user and in its directory.
 fn try_out(root: &Path, run: impl Fn(&str) -> Job) -> Result<()> {
     runs(&run("--version"))?;
     run(STUDY).words("--out study").run()?;
     let page = fs::metadata(root.join("work/study/report.html"));
     ensure!(page.map_or(0, |data| data.len()) >= 10_000, "the study in the image has left no page");
-    // Peers are built from sources, and there are none.
+    // The image has no sources to build peers from.
     for words in ["lab --quick --against grpc-cpp", "lab codec --quick"] {
         let refused = run(words).output()?;
         let said = refused.err;
@@ -70,14 +70,14 @@ fn try_out(root: &Path, run: impl Fn(&str) -> Job) -> Result<()> {
     Ok(())
 }
 
-/// `thalweg --version` runs, and says that it is that.
+/// Checks that `thalweg --version` runs and reports the name.
 pub(super) fn runs(version: &Job) -> Result<()> {
     let said = version.text()?;
     ensure!(said.starts_with("thalweg "), "`{version}`: the command calls itself {said:?}");
     Ok(())
 }
 
-/// Of all files in it, bytes.
+/// Total size of all files in the folder, in bytes.
 fn size(folder: &Path) -> Result<u64> {
     let lens = files::below(folder)?.into_iter().map(|path| Ok(fs::symlink_metadata(path)?.len()));
     lens.sum()
@@ -87,7 +87,7 @@ fn size(folder: &Path) -> Result<u64> {
 mod tests {
     use super::*;
 
-    /// They cannot ask the image, and Kubernetes wants a number.
+    /// Manifests cannot read the user from the image, and Kubernetes needs a numeric one.
     #[test]
     fn the_manifests_name_its_user_and_its_version() {
         let deploy = |file: &str| fs::read_to_string(workspace::root().join("deploy").join(file)).unwrap();

@@ -1,4 +1,4 @@
-//! What an OpenTelemetry Collector was told, as its exporter of files writes it: a push a line, in OTLP's JSON.
+//! Data received by an OpenTelemetry Collector, as written by its file exporter: one push per line, in OTLP's JSON.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,11 +9,11 @@ use super::series::{Expected, Kind, METRICS, Point, Series, is_same, series};
 use crate::failure::Result;
 use crate::files::{list, text};
 
-/// Fewer would not show that figures are pushed while the run goes on.
+/// Fewer would not show that data is pushed during the run.
 const PUSHES_MIN: usize = 4;
 const CUMULATIVE: u64 = 2;
 
-/// The collector's settings. It has no metrics of its own, whose port could be taken.
+/// The collector's settings. Its own metrics are off, as their port could be taken.
 pub(super) fn settings(port: u16, received: &Path) -> String {
     format!(
         "receivers:\n  otlp:\n    protocols:\n      grpc:\n        endpoint: 127.0.0.1:{port}\n\
@@ -24,10 +24,10 @@ pub(super) fn settings(port: u16, received: &Path) -> String {
     )
 }
 
-/// How many pushes there were, of which the last one has what is expected, and none has more than the next.
+/// Returns the number of pushes. The last one must have the expected data, and counters must not decrease.
 pub(super) fn check(received: &str, expected: &Expected) -> Result<usize> {
     let mut pushes = received.lines().map(push).collect::<Result<Vec<Push>>>()?;
-    // The last push gives up one that is under way, which the collector may have taken all the same, and write later.
+    // The last push cancels a running one, which the collector may still have received and may write later.
     pushes.sort_by(|one, other| one.time.cmp(&other.time));
     let Some(last) = pushes.last().filter(|_| pushes.len() >= PUSHES_MIN) else {
         bail!("{} pushes", pushes.len());
@@ -35,7 +35,7 @@ pub(super) fn check(received: &str, expected: &Expected) -> Result<usize> {
     ensure!(last.service == "thalweg-load", "the resource is {:?}", last.service);
     expected.check(&last.points)?;
     for series in last.points.keys() {
-        // In the first pushes a point may be missing; measuring begins anew later.
+        // Early pushes may lack a point, and measuring restarts later.
         let values = pushes.iter().filter_map(|push| push.points.get(series));
         let values: Vec<_> = values.map(|point| (&point.since, point.value)).collect();
         let may_go_back = METRICS.iter().any(|it| it.name == series.0 && it.kind == Kind::UpAndDown);
@@ -45,13 +45,13 @@ pub(super) fn check(received: &str, expected: &Expected) -> Result<usize> {
 }
 
 struct Push {
-    /// When it was told: ns since 1970, as text of equal length.
+    /// Time of the push: ns since 1970, as text of equal length.
     time: String,
     service: String,
     points: BTreeMap<Series, Point>,
 }
 
-/// Reads a push, whose metrics are described as documented.
+/// Reads a push and checks that its metrics are documented.
 fn push(line: &str) -> Result<Push> {
     let push: Value = serde_json::from_str(line).map_err(|why| failed!("{why}"))?;
     let resource = &push["resourceMetrics"][0];
@@ -80,7 +80,7 @@ fn push(line: &str) -> Result<Push> {
     Ok(Push { time, service, points })
 }
 
-/// The value of a sum, or count and sum of a histogram, whose buckets have them all.
+/// The value of a sum; or count and sum of a histogram, whose buckets must add up to the count.
 fn value(told: &Value, kind: Kind) -> Result<Point> {
     let since = text(&told["startTimeUnixNano"]).to_owned();
     if kind != Kind::Histogram {
@@ -103,7 +103,7 @@ fn attributes(told: &Value) -> impl Iterator<Item = (String, String)> {
     list(told).iter().map(|it| (text(&it["key"]).to_owned(), text(&it["value"]["stringValue"]).to_owned()))
 }
 
-/// In OTLP's JSON whole numbers of 64 bits are strings.
+/// OTLP's JSON encodes 64-bit integers as strings.
 fn number(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_str()?.parse().ok())
 }

@@ -1,4 +1,4 @@
-//! What Prometheus' own parsers understood of an exposition.
+//! An exposition as parsed by Prometheus.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::series::{Expected, Kind, METRICS, Metric, Point, Series, series};
 use crate::failure::Result;
 use crate::files::{list, text};
 
-/// gRFC A66's bounds, and infinity.
+/// The bounds of gRFC A66, and infinity.
 const BUCKETS: usize = 42;
 
-/// How many calls have ended; `None` while any is under way, and before any has ended.
+/// Number of ended calls; `None` while any is in flight, and before any has ended.
 pub(super) fn ended(exposition: &Value) -> Option<f64> {
     let points = points(exposition).ok()?;
     let sum =
@@ -31,7 +31,7 @@ pub(super) fn check(exposition: &Value, expected: &Expected) -> Result<()> {
     points(exposition).and_then(|points| expected.check(&points)).map_err(in_format)
 }
 
-/// A metric's name for Prometheus, without `_total`, and the unit that OpenMetrics tells.
+/// Returns a metric's Prometheus name without `_total`, and its OpenMetrics unit.
 fn name_and_unit(metric: &Metric) -> (String, Option<&'static str>) {
     let unit = match metric.unit {
         "s" => Some("seconds"),
@@ -66,14 +66,14 @@ fn is_described(metric: &Metric, exposition: &Value, is_open: bool) -> Result<()
     Ok(())
 }
 
-/// The name of a sample is one of its labels.
+/// The labels include the sample's name.
 #[derive(Deserialize)]
 struct Sample {
     labels: BTreeMap<String, String>,
     value: f64,
 }
 
-/// All samples, by the series that they belong to; those of a histogram are one point.
+/// All samples by series; those of a histogram form one point.
 fn points(exposition: &Value) -> Result<BTreeMap<Series, Point>> {
     let mut points: BTreeMap<Series, Point> = BTreeMap::new();
     let mut buckets: BTreeMap<Series, (usize, f64)> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What is to be told of a run, by `docs/load.md` and the run's result, whoever tells it.
+//! The expected metrics of a run, from `docs/load.md` and the run's result, for all exporters.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::failure::Result;
 
-/// What is called.
+/// The called method.
 pub(super) const METHOD: &str = "grpc.testing.TestService/UnaryCall";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,14 +18,14 @@ pub(super) enum Kind {
 
 use Kind::{Counter, Histogram, UpAndDown};
 
-/// A metric, by its name and unit in OTLP.
+/// A metric with its OTLP name and unit.
 pub(super) struct Metric {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
     pub(super) unit: &'static str,
 }
 
-/// Those of a closed loop that is no scenario.
+/// The metrics of a closed loop that is not a scenario.
 pub(super) const METRICS: &[Metric] = &[
     metric("thalweg.load.calls", Counter, "{call}"),
     metric("thalweg.load.latency", Histogram, "s"),
@@ -43,32 +43,31 @@ const fn metric(name: &'static str, kind: Kind, unit: &'static str) -> Metric {
     Metric { name, kind, unit }
 }
 
-/// A metric's name, and attributes in the order of their names, which have underscores for dots.
+/// A metric's name, and its attributes sorted by name, with underscores for dots.
 pub(super) type Series = (&'static str, BTreeMap<String, String>);
 
 pub(super) fn series(metric: &Metric, attributes: impl IntoIterator<Item = (String, String)>) -> Series {
     (metric.name, attributes.into_iter().map(|(name, value)| (name.replace('.', "_"), value)).collect())
 }
 
-/// What is told of a series.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Point {
-    /// The value; of a histogram, how many are in it.
+    /// The value; for a histogram, its count.
     pub(super) value: f64,
-    /// Of a histogram, the sum, s.
+    /// The sum of a histogram in seconds.
     pub(super) sum: Option<f64>,
-    /// Since when, as OTLP tells it.
+    /// Start time as reported by OTLP.
     pub(super) since: String,
 }
 
-/// The points that are expected; one without a value is only to be there.
+/// The expected points; one without a value must only exist.
 pub(super) struct Expected {
     points: BTreeMap<Series, (Option<f64>, Option<f64>)>,
     pub(super) calls: f64,
 }
 
 impl Expected {
-    /// Of a run at this target of which some calls ended with OK and others with `NOT_FOUND`.
+    /// Expects the metrics of a run at this target, in which some calls ended with OK and others with `NOT_FOUND`.
     pub(super) fn of(run: &Value, target: &str) -> Result<Self> {
         let number = |path: &str| {
             run.pointer(path).and_then(Value::as_f64).ok_or_else(|| failed!("the result has no {path}"))
@@ -96,7 +95,7 @@ impl Expected {
         let outcome = |how| ("thalweg.load.outcome", how);
         add("thalweg.load.latency", &[method, outcome("ok")], count, sum);
         add("thalweg.load.latency", &[outcome("failed")], failed, failed_sum);
-        // In a closed loop calls begin when they are to.
+        // In a closed loop calls start on time.
         add("grpc.client.call.duration", &[method, ("grpc.status", "OK")], count, sum);
         add("thalweg.load.late", &[], Some(number("/late")?), None);
         add("thalweg.load.dropped", &[], Some(number("/dropped")?), None);
@@ -113,8 +112,8 @@ impl Expected {
         Ok(Self { points, calls: ok + not_found })
     }
 
-    /// Whether these series are told and no others, with the expected values; sums of times, but for what histograms
-    /// round.
+    /// Checks that exactly these series exist, with the expected values; sums of times may differ by the histograms'
+    /// rounding.
     pub(super) fn check(&self, told: &BTreeMap<Series, Point>) -> Result<()> {
         const ROUNDED_MAX: f64 = 0.01;
         if let Some(more) = told.keys().find(|series| !self.points.contains_key(series)) {
@@ -134,7 +133,7 @@ impl Expected {
     }
 }
 
-/// Of whole numbers.
+/// Compares whole numbers.
 pub(super) fn is_same(one: f64, other: f64) -> bool {
     (one - other).abs() < 0.5
 }

@@ -1,6 +1,6 @@
-//! Arrow Flight over TCP: `serve ADDRESS`, and `drive METHOD ADDRESS ROWS COLUMNS SECONDS`, which prints MiB/s.
-//! `decode OFFSET ROWS COLUMNS SECONDS` prints those of decoding alone, of data that begin so many bytes behind a
-//! multiple of 64, and how many of the batch's buffers are in the data and not copies.
+//! Arrow Flight over TCP: `serve ADDRESS`, and `drive METHOD ADDRESS ROWS COLUMNS SECONDS`, which prints MiB/s. `decode
+//! OFFSET ROWS COLUMNS SECONDS` prints MiB/s of decoding alone, for data OFFSET bytes behind a multiple of 64. It also
+//! prints how many of the batch's buffers refer to the data without a copy.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// A message is smaller than this.
+/// Size limit of a message.
 const MESSAGE_MAX: usize = 64 << 20;
 /// Batches of a stream.
 const BATCHES: usize = 16;
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// As arrow-flight's benchmark makes its batches of fixed width.
+/// A batch of fixed width, like in arrow-flight's benchmark.
 fn batch(rows: usize, columns: usize) -> Outcome<RecordBatch> {
     let column = |_| Arc::new(Int64Array::from_iter_values(0..rows as i64)) as ArrayRef;
     let columns: Vec<ArrayRef> = (0..columns).map(column).collect();
@@ -73,7 +73,7 @@ async fn serve(address: &str) -> Outcome {
     Ok(())
 }
 
-/// MiB of arrays per second that went one way.
+/// MiB of arrays per second in one direction.
 async fn drive(method: String, address: String, batch: RecordBatch, time: f64) -> Outcome<f64> {
     let endpoint = Endpoint::from_shared(format!("http://{address}"))?.tcp_nodelay(true);
     let inner = arrow_flight::flight_service_client::FlightServiceClient::new(endpoint.connect().await?)
@@ -158,7 +158,7 @@ async fn decode(offset: usize, batch: RecordBatch, time: f64) -> Outcome<(f64, u
     }
 }
 
-/// Keeps what was put last, and gives it back.
+/// Stores the last batch put and returns it.
 #[derive(Clone, Default)]
 struct Stored {
     frames: Arc<std::sync::Mutex<Vec<FlightData>>>,

@@ -7,7 +7,7 @@ use etcd_client::{
 use crate::outcome::Outcome;
 
 const MEBIBYTE: usize = 1 << 20;
-/// What an etcd takes by default.
+/// etcd's default request limit.
 const REQUEST_MAX: usize = 3 * MEBIBYTE / 2;
 
 pub async fn drive(address: &str) -> Outcome {
@@ -135,7 +135,7 @@ async fn snapshot(client: &mut Client) -> Outcome {
     Ok(())
 }
 
-/// A token is asked for, and goes with each call.
+/// The client requests a token and sends it with each call.
 async fn authentication(address: &str, client: &mut Client) -> Outcome {
     client.user_add("root", "secret", None).await?;
     client.role_add("root").await?;

@@ -1,8 +1,8 @@
-//! Published programs that stand on tonic, driven: `serve ADDRESS` is the server that they need, `drive NAME ADDRESS`
-//! uses one of them and asserts what it did.
+//! Drives published programs built on tonic: `serve ADDRESS` runs the server that they need, `drive NAME ADDRESS` uses
+//! one of them and checks the results.
 //!
-//! Two manifests build these sources: `tonic` has tonic and the published crates as they are, `thalweg-tonic` has
-//! `thalweg-tonic` in tonic's place, here and in the published crates.
+//! Two manifests build these sources: `tonic` with tonic and the unchanged published crates, `thalweg-tonic` with
+//! `thalweg-tonic` instead of tonic, here and in the published crates.
 
 mod etcd;
 mod outcome;

@@ -1,2 +1,2 @@
-/// What a driver says that went wrong.
+/// Result of a driver.
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;

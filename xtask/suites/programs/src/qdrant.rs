@@ -1,4 +1,4 @@
-//! `qdrant-client`, with a stub: collections and points in memory, all of them found.
+//! `qdrant-client`, with a stub: collections and points in memory; queries find all of them.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -38,7 +38,7 @@ pub async fn drive(address: &str) -> Outcome {
     let numbers: Vec<_> = found.iter().map(|point| point.payload["number"].as_integer()).collect();
     assert_eq!(numbers, [Some(0), Some(1), Some(2)]);
 
-    // The client's own way back from a status.
+    // The client's own conversion from a status.
     let nobody = client.query(QueryPointsBuilder::new("nobody").query(vec![1.0])).await;
     match nobody {
         Err(QdrantError::ResponseError { status }) if status.code() == Code::NotFound => {}
@@ -77,7 +77,7 @@ pub fn health() -> QdrantServer<impl Health> {
     QdrantServer::new(Stub)
 }
 
-/// A service of which some methods are served.
+/// A service that implements only some methods.
 macro_rules! serve {
     (
         $service:ident:

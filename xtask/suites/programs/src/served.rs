@@ -1,4 +1,4 @@
-//! `tonic-health`, `tonic-reflection` and `tonic-web` as they are published, at our server and with our channel.
+//! `tonic-health`, `tonic-reflection` and `tonic-web` as published, with our server and our channel.
 
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioExecutor;
@@ -45,7 +45,7 @@ pub async fn drive(address: &str) -> Outcome {
     web(address).await
 }
 
-/// What a browser sends, by a client that knows nothing of gRPC: its trailers are in the body.
+/// A browser's request, from a client without gRPC support: the trailers are in the body.
 async fn web(address: &str) -> Outcome {
     let request = http::Request::post(format!("http://{address}/grpc.health.v1.Health/Check"))
         .header("content-type", "application/grpc-web+proto")

@@ -1,4 +1,4 @@
-//! The server: stubs of the services that the programs call, and services of tonic's own crates.
+//! The server: stubs of the services called by the programs, and services of tonic's own crates.
 
 use tonic::transport::Server;
 use tonic_web::GrpcWebLayer;

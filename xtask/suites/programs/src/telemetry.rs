@@ -1,6 +1,6 @@
 //! `opentelemetry-otlp`: spans, metrics and logs of a program arrive at a collector.
 //!
-//! What has arrived is told by the health service: each name is a service that is serving.
+//! The health service reports the received data: each name is a service with status SERVING.
 
 use opentelemetry::logs::{AnyValue, LogRecord as _, Logger as _, LoggerProvider as _};
 use opentelemetry::metrics::MeterProvider as _;
@@ -36,9 +36,9 @@ use tonic_health::server::HealthReporter;
 
 use crate::outcome::Outcome;
 
-/// More than fit one flow-control window, so that batches are large messages.
+/// Enough for batches larger than a flow-control window.
 const SPANS: usize = 3000;
-/// What callers send with each request.
+/// Metadata sent with each request.
 const TENANT: &str = "x-tenant";
 
 pub async fn drive(address: &str) -> Outcome {
@@ -83,7 +83,7 @@ pub async fn drive(address: &str) -> Outcome {
         Err(_) => {}
         Ok(()) => return Err("what was not sent has arrived".into()),
     }
-    // An exporter says what failed.
+    // An exporter reports failures.
     let nobody = SpanExporter::builder().with_tonic().with_endpoint("http://127.0.0.1:1").build()?;
     let tracing = SdkTracerProvider::builder().with_batch_exporter(nobody).build();
     tracing.tracer("programs").start("lost").end();
@@ -93,7 +93,7 @@ pub async fn drive(address: &str) -> Outcome {
     }
 }
 
-/// Providers wait in a thread for what they send.
+/// Providers block a thread while they send.
 async fn flushed<P, E>(provider: &P, flush: fn(&P) -> Result<(), E>) -> Outcome
 where
     P: Clone + Send + 'static,
@@ -103,7 +103,7 @@ where
     Ok(tokio::task::spawn_blocking(move || flush(&provider)).await??)
 }
 
-/// tonic-health's own client, which knows nothing of this crate's `tonic`.
+/// tonic-health's own client, which does not use this crate's `tonic`.
 async fn arrived(endpoint: &str, name: &str) -> Outcome {
     let channel = tonic::transport::Endpoint::from_shared(endpoint.to_owned())?.connect().await?;
     let service = name.to_owned();
@@ -115,7 +115,7 @@ async fn arrived(endpoint: &str, name: &str) -> Outcome {
     }
 }
 
-/// Takes what programs export.
+/// Receives exported data.
 #[derive(Clone)]
 pub struct Collector {
     told: HealthReporter,

@@ -1,4 +1,4 @@
-//! `streaming`, of whose methods two are written, and `authentication`.
+//! `streaming`, with two of its methods implemented, and `authentication`.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::pb::echo::{EchoRequest, EchoResponse, echo_server};
 use crate::pb::unaryecho;
 
-/// Between two messages of a stream that never ends.
+/// Time between two messages of an endless stream.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 type Messages = ReceiverStream<Result<EchoResponse, Status>>;

@@ -1,4 +1,4 @@
-//! `richer-error`: a name that cannot be greeted is answered by a status with details.
+//! `richer-error`: an invalid name results in a status with details.
 
 use tonic::{Code, Request, Response, Status};
 use tonic_types::{ErrorDetails, StatusExt};

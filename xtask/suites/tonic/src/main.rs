@@ -1,5 +1,5 @@
 //! A server with the services of tonic's examples: `helloworld` with the errors of `richer-error` and the encodings of
-//! `compression`, `routeguide`, `streaming`, `authentication`, `health` and `reflection`; over TLS as `tls` has it, and
+//! `compression`, `routeguide`, `streaming`, `authentication`, `health` and `reflection`. TLS works as in `tls` and
 //! `tls_client_auth`.
 //!
 //! `tonic-examples PORT [tls|mtls CERTIFICATES]`, where the folder has the files of grpc-go's `data/x509`.

@@ -1,4 +1,4 @@
-//! Prints what a greeter answers. Not a word of it knows that tonic is another.
+//! Prints a greeter's response. Nothing in this source refers to the replacement of tonic.
 
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;

@@ -1,4 +1,4 @@
-//! Prints what a greeter answers.
+//! Prints a greeter's response.
 
 use thalweg::{Channel, Request, Response, Server, Status};
 
