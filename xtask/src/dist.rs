@@ -1,6 +1,6 @@
 //! `cargo xtask dist`: release files for users without the sources. All of them go to `target/dist`:
 //!
-//!  file | content |
+//! | file | content |
 //! | --- | --- |
 //! | `thalweg-VERSION-TARGET.tar.gz` | the command, its manual, its completions and all licences |
 //! | `thalweg_VERSION-1_ARCH.deb` | the same for Debian and derivatives |

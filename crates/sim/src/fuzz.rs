@@ -1,12 +1,11 @@
-//! Fuzzing that runs on stable Rust, for a bounded time, as a test.
+//! Fuzzing on stable Rust, for a bounded time, as a test.
 //!
-//! A [`Target`] takes any bytes, and panics when an invariant breaks. [`run`] starts from recorded connections, changes
-//! them frame by frame, and keeps what made the target do something new: an error that was not seen before, an event
-//! behind another that it had not stood behind.
+//! A [`Target`] accepts any bytes and panics if an invariant is violated. [`run`] starts from recorded connections and
+//! changes them frame by frame. It keeps inputs with new behaviour: a new error, or a new pair of consecutive events.
 //!
 //! [`frames`], [`calls`], [`tls`](tls()), [`hpack`], [`operations`], [`dissect`], [`transcode`], [`web_requests`],
 //! [`web_envelopes`], [`http1`](http1()), [`connect_get`], [`msgpack`], [`text_format`], [`field_paths`] and
-//! [`sources`] have the form that libFuzzer wants, for those who have a nightly toolchain:
+//! [`sources`] also work with libFuzzer on a nightly toolchain:
 //!
 //! ```text
 //! fuzz_target!(|data: &[u8]| thalweg_sim::fuzz::frames(data));
@@ -33,101 +32,101 @@ use std::time::{Duration, Instant};
 use crate::random::Random;
 use features::{Features, INPUT_LEN_MAX, feature};
 
-/// Frames, from a client or from a server; see [`run`].
+/// Fuzzes frames, from a client or from a server; see [`run`].
 pub fn frames(data: &[u8]) {
     frames::target(data);
 }
 
-/// gRPC's calls, from a client to a server or back.
+/// Fuzzes gRPC calls, from a client to a server or back.
 pub fn calls(data: &[u8]) {
     calls::target(data);
 }
 
-/// TLS's handshakes and records, from a client or from a server.
+/// Fuzzes TLS handshakes and records, from a client or from a server.
 pub fn tls(data: &[u8]) {
     tls::target(data);
 }
 
-/// HPACK blocks and changes of the table's size.
+/// Fuzzes HPACK blocks and changes of the table size.
 pub fn hpack(data: &[u8]) {
     hpack::target(data);
 }
 
-/// Protobuf bytes taken apart and put together again, and texts that are to be bytes.
+/// Fuzzes dissecting and reassembling Protobuf messages, and assembling text.
 pub fn dissect(data: &[u8]) {
     dissect::target(data);
 }
 
-/// What two owners do with their connections: a world of [`crate::http2`] that is played by `data`.
+/// Fuzzes the actions of two connections' drivers: a world of [`crate::http2`] controlled by `data`.
 pub fn operations(data: &[u8]) {
     operations::target(data);
 }
 
-/// A message of one of some random Protobuf schemas, decoded and encoded by three implementations.
+/// Fuzzes decoding and encoding a message of a random Protobuf schema, by three implementations.
 pub fn protobuf(data: &[u8]) {
     protobuf::target(data);
 }
 
-/// Protobuf descriptors.
+/// Fuzzes Protobuf descriptors.
 pub fn descriptors(data: &[u8]) {
     protobuf::descriptors(data);
 }
 
-/// Messages on the wire, in JSON and in MessagePack.
+/// Fuzzes messages in wire format, JSON and MessagePack.
 pub fn transcode(data: &[u8]) {
     transcode::target(data);
 }
 
-/// Requests of JSON by the annotations `google.api.http`.
+/// Fuzzes JSON requests according to `google.api.http` annotations.
 pub fn web_requests(data: &[u8]) {
     web::requests(data);
 }
 
-/// Messages in envelopes, as Connect and gRPC-Web have them.
+/// Fuzzes messages in envelopes of Connect and gRPC-Web.
 pub fn web_envelopes(data: &[u8]) {
     web::envelopes(data);
 }
 
-/// The query of a unary call of Connect's by GET.
+/// Fuzzes the query of a unary Connect call by GET.
 pub fn connect_get(data: &[u8]) {
     web::connect_get(data);
 }
 
-/// Messages in MessagePack.
+/// Fuzzes messages in MessagePack.
 pub fn msgpack(data: &[u8]) {
     transcode::msgpack(data);
 }
 
-/// Messages in Protobuf's text format.
+/// Fuzzes messages in Protobuf's text format.
 pub fn text_format(data: &[u8]) {
     texts::text_format(data);
 }
 
-/// JSON, and the paths of the fields in it.
+/// Fuzzes JSON and the paths of its fields.
 pub fn field_paths(data: &[u8]) {
     texts::field_paths(data);
 }
 
-/// The text of a `.proto` file.
+/// Fuzzes the text of a `.proto` file.
 pub fn sources(data: &[u8]) {
     texts::sources(data);
 }
 
-/// A packet capture.
+/// Fuzzes a packet capture.
 pub fn captures(data: &[u8]) {
     captures::target(data);
 }
 
-/// A connection of HTTP/1.1, from a client.
+/// Fuzzes an HTTP/1.1 connection, from a client.
 pub fn http1(data: &[u8]) {
     http1::target(data);
 }
 
-/// What is fuzzed.
+/// A fuzz target.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     name: &'static str,
-    /// Returns what was remarkable.
+    /// Returns the features of a run.
     entry: fn(&[u8]) -> Features,
     corpus: fn() -> Vec<Vec<u8>>,
     mutate: fn(&mut Random, &mut Vec<u8>, &[Vec<u8>]),
@@ -230,19 +229,19 @@ impl Target {
     };
 }
 
-/// Changes to one input, at most.
+/// Maximum number of changes to an input.
 const MUTATIONS_MAX: usize = 6;
 
-/// Runs `target` with its corpus and `iterations` inputs made from it. The environment may say otherwise:
+/// Runs `target` with its corpus and `iterations` inputs derived from it. Environment variables override this:
 ///
-/// - `THALWEG_FUZZ_ITERATIONS=n` runs so many;
-/// - `THALWEG_FUZZ_SECONDS=n` runs for so long, instead;
-/// - `THALWEG_FUZZ_SEED=n` makes other inputs;
+/// - `THALWEG_FUZZ_ITERATIONS=n` sets the number of iterations;
+/// - `THALWEG_FUZZ_SECONDS=n` sets a duration instead;
+/// - `THALWEG_FUZZ_SEED=n` creates other inputs;
 /// - `THALWEG_FUZZ_INPUT=FILE` runs only the input in the file.
 ///
 /// # Panics
 ///
-/// When an input makes the target panic: the input is kept in a file, and the command that replays it is printed.
+/// If an input makes the target panic. The input is saved to a file, and the command that replays it is printed.
 pub fn run(target: Target, iterations: u64) {
     if let Ok(path) = std::env::var("THALWEG_FUZZ_INPUT") {
         let input = std::fs::read(&path).unwrap_or_else(|error| panic!("can't read {path}: {error}"));

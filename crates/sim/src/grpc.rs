@@ -1,12 +1,11 @@
-//! A [`thalweg::Channel`] and [`thalweg::Server`]s on seeded links, on a runtime whose clock stands still while anybody
-//! has something to do.
+//! A [`thalweg::Channel`] and [`thalweg::Server`]s on seeded links, on a runtime whose clock is paused while any task
+//! can run.
 //!
-//! Each call's seed says to both ends what there is to say and how the call ends; the caller judges its outcome, the
-//! handler what it hears. When all calls are over no call is in flight, no handler is left, servers that were told to
-//! stop have stopped in time, and connections that nobody needs are closed.
+//! Each call's seed determines for both ends the messages and how the call ends. The caller checks the outcome, and the
+//! handler checks what it receives. After all calls, no call is in flight, no handler is left, stopped servers have
+//! stopped in time, and unused connections are closed.
 //!
-//! A world that stalls has nothing to wait for but its last timeout: the paused clock jumps there at once, and it
-//! fails.
+//! A stalled world only waits for its last timeout: the paused clock jumps there at once, and the world fails.
 
 mod call;
 mod duplex;
@@ -23,11 +22,11 @@ use crate::random::Random;
 use crate::trace::Trace;
 use world::World;
 
-/// Runs one world to its end.
+/// Runs one world to completion.
 ///
 /// # Panics
 ///
-/// When an invariant breaks.
+/// If an invariant is violated.
 pub fn simulate(seed: u64, trace: &mut Trace) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()

@@ -1,13 +1,13 @@
-//! Two [`thalweg_http2::Connection`]s shovelled against each other, with a random owner on both sides.
+//! Two [`thalweg_http2::Connection`]s connected to each other, with a random driver on each side.
 //!
-//! - `World` has the clock: it picks, at random, what happens next of all that could.
-//! - `Peer` is an owner as the contract of the connection wants it, that does what comes to its mind.
-//! - `Ledger` knows what each side said, and judges what the other hears.
-//! - `Monitor` reads along on the wire.
-//! - [`Pair`] is for directed tests: two connections on a link whose owners are the test.
+//! - `World` has the clock: it picks at random which of the possible events happens next.
+//! - `Peer` is a driver that follows the connection's contract and otherwise acts randomly.
+//! - `Ledger` records what each side sent, and checks what the other receives.
+//! - `Monitor` checks the bytes on the wire.
+//! - [`Pair`] is for directed tests: two connections on a link, driven by the test.
 //!
-//! A world is *quiet* when nothing is on its way, nobody wants to write, no owner has anything left to do and no
-//! deadline is pending. A quiet world whose link lives and whose streams have not all ended is stalled.
+//! A world is *quiet* when no bytes are in transit, no side wants to write, no driver has work left and no deadline is
+//! pending. A quiet world with a live link and unfinished streams has stalled.
 
 mod ledger;
 mod monitor;
@@ -26,21 +26,21 @@ pub use pair::{End, Heard, Pair};
 pub(crate) use plan::{push_fields as random_fields, random_config};
 pub use side::Side;
 
-/// Runs one world to its end.
+/// Runs one world to completion.
 ///
 /// # Panics
 ///
-/// When an invariant breaks.
+/// If an invariant is violated.
 pub fn simulate(seed: u64, trace: &mut Trace) {
     play(Random::new(seed), trace);
 }
 
-/// Runs the world that follows from `random`.
+/// Runs the world determined by `random`.
 pub(crate) fn play(random: Random, trace: &mut Trace) {
     World::new(random).run(trace);
 }
 
-/// What both sides of a world write.
+/// Returns the bytes written by both sides of a world.
 pub(crate) fn record(seed: u64) -> [(Side, Vec<u8>); 2] {
     let mut world = World::new(Random::new(seed));
     world.monitor.record();

@@ -1,8 +1,8 @@
-//! Two peers, a seeded link, virtual time.
+//! Simulation of two peers on a seeded link, in virtual time.
 //!
-//! Everything that a run does follows from its seed: what the owners of both ends ask for, how the link delays, splits
-//! and merges the bytes, when it breaks. A [`Trace`] takes note of every step; equal traces are equal runs, so a
-//! failure replays from its seed alone. [`seeds::check`] runs many of them and says how to replay the one that failed.
+//! A run is determined by its seed: the actions of both ends, and how the link delays, splits and merges bytes, and
+//! when it breaks. A [`Trace`] records every step. Equal traces are equal runs, so a failure can be replayed from its
+//! seed alone. [`seeds::check`] runs many seeds and prints how to replay a failed one.
 #![forbid(unsafe_code)]
 
 pub mod fuzz;

@@ -1,4 +1,4 @@
-//! One direction of a link: bytes arrive in order, late, in other pieces than they were sent in.
+//! One direction of a link: bytes arrive in order, delayed, and in different pieces than sent.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use bytes::{Buf, Bytes};
 
 use crate::random::Random;
 
-/// How a link behaves.
+/// Behaviour of a link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkPlan {
-    /// Each piece takes at least so long to arrive, and up to so much longer; it never overtakes another.
+    /// Minimum delay of each piece, and the random delay added to it; pieces never overtake each other.
     pub(crate) delay_min: Duration,
     pub(crate) jitter_max: Duration,
-    /// How many bytes may be on their way; a writer that meets this has to wait.
+    /// Maximum bytes in transit; beyond that a writer has to wait.
     pub(crate) capacity: usize,
-    /// How many bytes one read gives at most; short ones split frames.
+    /// Maximum bytes per read; small ones split frames.
     pub(crate) read_max: usize,
-    /// Whether a read may give less than there is, at random.
+    /// Whether a read may randomly return less than available.
     pub(crate) splits_reads: bool,
 }
 
@@ -32,7 +32,7 @@ impl LinkPlan {
         }
     }
 
-    /// All that is written arrives after `delay`, as it was written.
+    /// Delivers everything after `delay`, in the pieces that were written.
     pub(crate) fn steady(delay: Duration) -> LinkPlan {
         LinkPlan {
             delay_min: delay,
@@ -43,7 +43,7 @@ impl LinkPlan {
         }
     }
 
-    /// The most bytes that one step can move.
+    /// Maximum bytes moved in one step.
     pub(crate) fn narrowest(&self) -> usize {
         self.capacity.min(self.read_max)
     }
@@ -53,18 +53,18 @@ impl LinkPlan {
 #[derive(Debug)]
 pub(crate) struct Pipe {
     plan: LinkPlan,
-    /// What is on its way or has arrived, with the times of arrival.
+    /// Pieces in transit or arrived, with their arrival times.
     pieces: VecDeque<(Duration, Bytes)>,
     on_the_way: usize,
     last_arrival: Duration,
-    /// When the end of the stream arrives, once the writer has closed.
+    /// Arrival time of the end of the stream, once the writer has closed.
     end: Option<Duration>,
     broken: bool,
-    /// Nobody reads any more: what is written vanishes.
+    /// The reader is closed: written bytes are discarded.
     unread: bool,
 }
 
-/// What a read gave.
+/// Result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Read {
     Nothing,
@@ -87,12 +87,12 @@ impl Pipe {
         }
     }
 
-    /// How many bytes can be written now.
+    /// Bytes that can be written now.
     pub(crate) fn free_space(&self) -> usize {
         if self.end.is_some() || self.broken { 0 } else { self.plan.capacity.saturating_sub(self.on_the_way) }
     }
 
-    /// Sends `bytes`; who keeps to the link's capacity looks at [`free_space`](Self::free_space) before.
+    /// Sends `bytes`. To respect the link's capacity, check [`free_space`](Self::free_space) first.
     pub(crate) fn write(&mut self, bytes: Bytes, now: Duration, random: &mut Random) {
         if self.unread {
             return;
@@ -104,19 +104,19 @@ impl Pipe {
         self.pieces.push_back((self.last_arrival, bytes));
     }
 
-    /// No more will be written.
+    /// Ends the stream.
     pub(crate) fn close(&mut self, now: Duration) {
         self.end.get_or_insert(self.last_arrival.max(now + self.plan.delay_min));
     }
 
-    /// The connection is lost; what was on its way never arrives.
+    /// Breaks the connection; bytes in transit are lost.
     pub(crate) fn cut(&mut self) {
         self.broken = true;
         self.pieces.clear();
         self.on_the_way = 0;
     }
 
-    /// The reader is gone.
+    /// Closes the reading end.
     pub(crate) fn close_reader(&mut self) {
         self.unread = true;
         self.pieces.clear();
@@ -127,7 +127,7 @@ impl Pipe {
         self.broken
     }
 
-    /// When there will be something to read.
+    /// Time when there is something to read.
     pub(crate) fn next_arrival(&self) -> Option<Duration> {
         if self.broken {
             return Some(Duration::ZERO);
@@ -135,7 +135,7 @@ impl Pipe {
         self.pieces.front().map(|piece| piece.0).or(self.end)
     }
 
-    /// Appends what has arrived, or a part of it, to `target`: at most `len_max` bytes.
+    /// Appends arrived bytes, or a part of them, to `target`: at most `len_max`.
     pub(crate) fn read(
         &mut self,
         target: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! The bytes that bodies and messages are made of: known to both ends, and nowhere the same.
+//! The content of bodies and messages: known to both ends, and different everywhere.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ static PATTERN: LazyLock<Bytes> = LazyLock::new(|| {
     (0..PATTERN_LEN).map(|_| random.number() as u8).collect()
 });
 
-/// `len` bytes of a body, from `from` on; together at most 1.5 MiB.
+/// Returns `len` bytes of a body, starting at `from`; `from + len` may be at most 1.5 MiB.
 pub(crate) fn stretch(body: u64, from: usize, len: usize) -> Bytes {
     let start = (body.wrapping_mul(104_729) % (PATTERN_LEN as u64 / 4)) as usize + from;
     PATTERN.slice(start..start + len)

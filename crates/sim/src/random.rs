@@ -1,4 +1,4 @@
-//! Seeded randomness: the same everywhere.
+//! Seeded, reproducible randomness.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hasher};
@@ -7,60 +7,60 @@ use std::hash::{DefaultHasher, Hasher};
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
-    /// Decide first, two for a number.
+    /// Used first, two bytes per number.
     bytes: VecDeque<u8>,
 }
 
 impl Random {
-    /// Equal seeds give equal numbers.
+    /// Creates a generator; equal seeds give equal numbers.
     pub fn new(seed: u64) -> Random {
         Random { state: seed, bytes: VecDeque::new() }
     }
 
-    /// The numbers are made of `bytes`; when they are used up, of their hash.
+    /// Creates a generator that uses `bytes` first, then numbers derived from their hash.
     pub fn of_bytes(bytes: &[u8]) -> Random {
         let mut hasher = DefaultHasher::new();
         hasher.write(bytes);
         Random { state: hasher.finish(), bytes: bytes.iter().copied().collect() }
     }
 
-    /// Any number.
+    /// Returns any number.
     pub fn number(&mut self) -> u64 {
         if let (Some(high), Some(low)) = (self.bytes.pop_front(), self.bytes.pop_front()) {
-            // Spread over all bits, for those who look at the high ones.
+            // Spread over all bits, for callers that use the high ones.
             return mix(u64::from(u16::from_be_bytes([high, low])));
         }
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.state)
     }
 
-    /// A number below `bound`; 0 if that is 0.
+    /// Returns a number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.number() % (bound as u64).max(1)) as usize
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, inclusive.
     pub fn between(&mut self, low: usize, high: usize) -> usize {
         low + self.below(high - low + 1)
     }
 
-    /// True once in `n` times.
+    /// Returns true once in `n` times on average.
     pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    /// One of them.
+    /// Returns one of the choices.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())]
     }
 
-    /// A number from 0 to `max`; each power of two is as likely as the next.
+    /// Returns a number from 0 to `max`; each power of two is equally likely.
     pub fn size(&mut self, max: usize) -> usize {
         let bits = self.below(usize::BITS as usize - max.leading_zeros() as usize + 1);
         self.below(1 << bits).min(max)
     }
 
-    /// Randomness of its own for one part of a run, so that the parts do not depend on each other's draws.
+    /// Returns an independent generator for one part of a run, so that its draws do not affect other parts.
     pub fn fork(&mut self) -> Random {
         Random::new(self.number())
     }

@@ -1,4 +1,4 @@
-//! Runs a simulation with many seeds, and says how to replay the one that failed.
+//! Runs a simulation with many seeds, and prints how to replay a failed one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Once;
@@ -6,23 +6,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::trace::Trace;
 
-/// What handlers and owners panic with when a panic is part of the program.
+/// Message of deliberate panics in handlers and drivers.
 pub const PLANNED_PANIC: &str = "a planned panic";
 
-/// One seed in so many is run twice, and must do the same both times.
+/// One seed in this many runs twice and must give the same trace.
 const REPLAYED_ONE_IN: u64 = 16;
 
-/// Runs `simulate` for `count` seeds from 0 on, or as the environment says:
+/// Runs `simulate` for `count` seeds starting at 0. Environment variables override this:
 ///
-/// - `THALWEG_SIM_SEED=n` replays one seed, and prints its trace;
-/// - `THALWEG_SIM_SEEDS=n` runs so many instead of `count`;
-/// - `THALWEG_SIM_FIRST=n` begins with this one.
+/// - `THALWEG_SIM_SEED=n` replays one seed and prints its trace;
+/// - `THALWEG_SIM_SEEDS=n` replaces `count`;
+/// - `THALWEG_SIM_FIRST=n` sets the first seed.
 ///
-/// `test` is the name of the test that calls this, or of its module.
+/// `test` is the name of the calling test, or of its module.
 ///
 /// # Panics
 ///
-/// When a seed fails, or does something else the second time; the seed and the command that replays it are printed.
+/// If a seed fails or its second run differs. The seed and the command that replays it are printed.
 pub fn check(test: &str, count: u64, simulate: impl Fn(u64, &mut Trace) + Sync) {
     keep_planned_panics_quiet();
     if let Some(seed) = from_environment("THALWEG_SIM_SEED") {
@@ -79,7 +79,7 @@ fn from_environment(name: &str) -> Option<u64> {
     Some(value.parse().unwrap_or_else(|_| panic!("{name} is `{value}`: give it a number")))
 }
 
-/// Panics that are part of a program say nothing: their place is in the trace.
+/// Suppresses the messages of planned panics, which are in the trace.
 fn keep_planned_panics_quiet() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

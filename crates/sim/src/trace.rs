@@ -1,4 +1,4 @@
-//! What happened in a run, step by step.
+//! The steps of a run.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -12,17 +12,17 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// A trace that is only hashed.
+    /// Creates a trace that is only hashed.
     pub fn quiet() -> Trace {
         Trace::default()
     }
 
-    /// A trace that is printed to stderr as well.
+    /// Creates a trace that is also printed to stderr.
     pub fn printed() -> Trace {
         Trace { printed: true, ..Trace::default() }
     }
 
-    /// Takes note of one step: when, who, what, to which stream or call, and a number.
+    /// Records one step: time, side, action, stream or call, and a number.
     pub fn note(
         &mut self,
         at: Duration,
@@ -41,12 +41,12 @@ impl Trace {
         }
     }
 
-    /// Equal hashes are equal runs.
+    /// Returns the trace's hash; equal hashes mean equal runs.
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// How many steps there were.
+    /// Returns the number of steps.
     pub fn steps(&self) -> u64 {
         self.steps
     }

@@ -1,18 +1,17 @@
-//! Calls and messages between the library's client and its server, the same instructions in every run:
+//! Calls and messages between the library's client and server, with the same instructions in every run:
 //!
 //! ```text
 //! cargo build --release -p thalweg-sim --example costs
 //! valgrind --tool=callgrind --toggle-collect='*server_turn*' target/release/examples/costs unary-64 1000
 //! ```
 //!
-//! Each side has a runtime of its own, and they take turns: a side runs until it has nothing left to do, then the other
-//! does. So how many calls share a read or a write follows from the case and not from timing, and what runs within
-//! [`client_turn`] and [`server_turn`] is one side's cost. Clocks stand still: a server that takes a slow machine for a
-//! slow handler would do something else. `cargo xtask test --only costs` compares the counts with those that were
-//! recorded.
+//! Each side has its own runtime, and they alternate: a side runs until it has nothing left to do, then the other does.
+//! So the number of calls per read or write depends on the case and not on timing. The work within [`client_turn`] and
+//! [`server_turn`] is one side's cost. Clocks are paused: otherwise a slow machine could look like a slow handler to
+//! the server and change its behaviour. `cargo xtask test --only costs` compares the counts with the recorded ones.
 //!
-//! Built with `--features metrics`, both sides tell OpenTelemetry's SDK of each call, with `--features traces` they
-//! give it the spans of each: what that costs is the difference.
+//! With `--features metrics`, both sides report each call to OpenTelemetry's SDK; with `--features traces`, they pass
+//! it the spans of each call. The difference is the cost.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "metrics")]
@@ -37,16 +36,15 @@ use crate::service::{
     SERVER_STREAMING, SERVER_STREAMING_IN_PLACE, SERVER_STREAMING_ORDINARY, Script, UNARY, Yielding,
 };
 
-/// What a run consists of.
 struct Case {
     name: &'static str,
     kind: Kind,
-    /// What each message's one field holds, in bytes; a message with an empty field is empty.
+    /// Length of each message's only field in bytes; 0 for empty messages.
     body_bytes: usize,
 }
 
 enum Kind {
-    /// Calls from so many tasks, each with one call at a time.
+    /// Calls from this many tasks, each with one call at a time.
     Unary {
         in_flight: usize,
     },
@@ -54,15 +52,15 @@ enum Kind {
     UnaryWithin {
         in_flight: usize,
     },
-    /// The same, each with a deadline of its own.
+    /// The same, each with its own deadline.
     UnaryUntil {
         in_flight: usize,
     },
-    /// The same on a port that has the web beside gRPC.
+    /// The same on a port that serves gRPC and the web protocols.
     UnaryBesideWeb {
         in_flight: usize,
     },
-    /// The same by Connect, to a port that has both.
+    /// The same with Connect, on a port that serves both.
     Connect {
         in_flight: usize,
     },
@@ -71,13 +69,13 @@ enum Kind {
     Bidi(Handing),
 }
 
-/// How messages of streams go to the library and come from it.
+/// How messages of streams are passed to and from the library.
 enum Handing {
-    /// Each is made anew and given away.
+    /// Each is newly created and passed by value.
     Owned,
-    /// They are sent from one place and read to another.
+    /// Each is sent and received in place.
     InPlace,
-    /// As owned, by a stream that yields after every 32 messages, as `tokio_stream::iter` does.
+    /// Passed by value, in a stream that yields after every 32 messages like `tokio_stream::iter`.
     Ordinary,
 }
 
@@ -134,7 +132,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// `count` calls, or messages of one stream.
+/// Makes `count` calls, or sends `count` messages of one stream.
 fn run(case: &'static Case, count: usize) -> Result<(), Status> {
     let (client_end, server_end) = Pipe::pair();
     let (client, server) = (runtime(), runtime());
@@ -158,7 +156,7 @@ fn run(case: &'static Case, count: usize) -> Result<(), Status> {
 }
 
 fn runtime() -> Runtime {
-    // An interval that is never reached: who takes turns looks only when all tasks have run.
+    // An interval that is never reached: the runtime polls for events only when all tasks have run.
     let mut builder = Builder::new_current_thread();
     builder.enable_time().start_paused(true).event_interval(1 << 20).build().expect("a runtime without I/O")
 }
@@ -173,7 +171,7 @@ fn server_turn(runtime: &Runtime, end: &Pipe) {
     runtime.block_on(settle(end));
 }
 
-/// Lets the side's tasks run until they move no more bytes.
+/// Runs the side's tasks until they move no more bytes.
 async fn settle(end: &Pipe) {
     loop {
         let before = end.moved_bytes();
@@ -184,7 +182,7 @@ async fn settle(end: &Pipe) {
     }
 }
 
-/// The client's share of a run.
+/// The client's part of a run.
 async fn work(end: Pipe, case: &'static Case, count: usize) -> Result<(), Status> {
     let connect = move || std::future::ready(Ok(end.clone()));
     let mut builder = Channel::builder("memory:1").connector(connect);
@@ -215,7 +213,7 @@ async fn drive(channel: &Channel, case: &'static Case, count: usize) -> Result<(
             return unary_calls(channel, &message, in_flight, count, timeout).await;
         }
         Kind::UnaryUntil { in_flight } => {
-            // As if they were passed on: what is left differs from call to call.
+            // Like forwarded deadlines: the remaining time differs between calls.
             let timeout = |call| Some(Duration::from_secs(20) + Duration::from_micros(call as u64));
             return unary_calls(channel, &message, in_flight, count, timeout).await;
         }
@@ -278,7 +276,7 @@ async fn unary_calls(
     let mut callers = JoinSet::new();
     for caller in 0..in_flight {
         let (channel, message) = (channel.clone(), message.clone());
-        // The first ones take what the others can't share equally.
+        // The first callers make the remainder of the calls.
         let share = count / in_flight + usize::from(caller < count % in_flight);
         callers.spawn(async move {
             let mut options = CallOptions::default();

@@ -1,4 +1,4 @@
-//! An SDK that collects what it is told, and sends nothing away while the run lasts.
+//! An SDK that collects metrics and exports nothing during the run.
 
 use std::sync::LazyLock;
 use std::time::Duration;

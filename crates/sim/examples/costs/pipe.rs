@@ -9,10 +9,10 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What one direction holds at most; about what a socket's two buffers do.
+/// Capacity of one direction; about that of a socket's two buffers.
 const CAPACITY_BYTES: usize = 256 << 10;
 
-/// One end of a connection. Its memory is allocated at the start, so that all that is allocated later is the library's.
+/// One end of a connection. Its memory is allocated at the start, so all later allocations are the library's.
 #[derive(Clone)]
 pub(crate) struct Pipe {
     incoming: Arc<Mutex<Direction>>,
@@ -38,7 +38,7 @@ impl Pipe {
         (one, Self { incoming: there, outgoing: back, moved })
     }
 
-    /// How many bytes went into the connection and came out of it, both directions together.
+    /// Total bytes written to and read from the connection, in both directions.
     pub(crate) fn moved_bytes(&self) -> u64 {
         self.moved.load(Ordering::Relaxed)
     }
@@ -63,7 +63,7 @@ impl AsyncRead for Pipe {
             incoming.reader = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        // Twice at most: what has gone round the end of the ring is read in a second piece.
+        // Twice at most: bytes past the end of the ring are read in a second piece.
         while target.remaining() > 0 && !incoming.bytes.is_empty() {
             let read = incoming.bytes.read(target.initialize_unfilled())?;
             target.advance(read);

@@ -1,4 +1,4 @@
-//! The service that is called: one method of each kind, each doing next to nothing.
+//! The called service: one method of each kind, each doing almost nothing.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ pub(crate) static CLIENT_STREAMING_IN_PLACE: Method = Method::new("/costs.Script
 pub(crate) static SERVER_STREAMING_IN_PLACE: Method = Method::new("/costs.Script/ServerStreamingInPlace");
 pub(crate) static BIDI_IN_PLACE: Method = Method::new("/costs.Script/BidiInPlace");
 
-/// The one message.
+/// The only message type.
 #[derive(Clone, PartialEq, prost::Message)]
 #[prost(prost_path = "prost")]
 pub(crate) struct Payload {
     #[prost(bytes = "bytes", tag = "1")]
     pub(crate) body: Bytes,
-    /// How many messages are asked for, or have arrived.
+    /// Number of messages requested or received.
     #[prost(uint64, tag = "2")]
     pub(crate) count: u64,
 }
@@ -36,7 +36,7 @@ impl Payload {
     }
 }
 
-/// The same message again and again, as a client's requests.
+/// A client's requests: the same message repeated.
 pub(crate) struct Repeat {
     message: Payload,
     left: usize,
@@ -65,7 +65,7 @@ impl Stream for Repeat {
     }
 }
 
-/// As a server's answers, each of which may be an error.
+/// The same as a server's responses.
 struct Answers(Repeat);
 
 impl Stream for Answers {
@@ -104,7 +104,7 @@ impl<S: Stream + Unpin> Stream for Yielding<S> {
     }
 }
 
-/// Reads to the end and says how many messages there were.
+/// Reads to the end and returns the number of messages.
 pub(crate) async fn count(mut messages: Streaming<Payload>) -> Result<u64, Status> {
     let mut count = 0;
     while messages.message().await?.is_some() {
@@ -113,7 +113,7 @@ pub(crate) async fn count(mut messages: Streaming<Payload>) -> Result<u64, Statu
     Ok(count)
 }
 
-/// As [`count`], where each message is read to the place of the one before.
+/// Like [`count`], reading each message into the same value.
 pub(crate) async fn count_in_place(mut messages: Streaming<Payload>) -> Result<u64, Status> {
     let (mut message, mut count) = (Payload::default(), 0);
     while messages.message_into(&mut message).await? {
@@ -122,7 +122,7 @@ pub(crate) async fn count_in_place(mut messages: Streaming<Payload>) -> Result<u
     Ok(count)
 }
 
-/// The requests again, each read to the place of the one before and sent from there.
+/// Echoes the requests, each read into and sent from the same value.
 fn echo_in_place(mut requests: Streaming<Payload>) -> Responses<Payload> {
     let mut message = Payload::default();
     Responses::new(move |cx, pack| {
@@ -137,7 +137,7 @@ fn echo_in_place(mut requests: Streaming<Payload>) -> Responses<Payload> {
     })
 }
 
-/// Answers at once, with what it was sent.
+/// Responds at once with the request.
 pub(crate) struct Script;
 
 impl Service for Script {
@@ -171,7 +171,7 @@ impl Service for Script {
     }
 }
 
-/// The same, where what answers yields.
+/// Registers the same methods with responses that yield.
 fn register_ordinary(methods: &mut Methods<'_>, service: &Arc<Script>, options: &ServiceOptions) {
     methods.server_streaming(
         "ServerStreamingOrdinary",
@@ -193,7 +193,7 @@ fn register_ordinary(methods: &mut Methods<'_>, service: &Arc<Script>, options: 
     );
 }
 
-/// The same, where no message is moved.
+/// Registers the same methods without moving messages.
 fn register_in_place(methods: &mut Methods<'_>, service: &Arc<Script>, options: &ServiceOptions) {
     methods.client_streaming("ClientStreamingInPlace", service, options, |_, requests: Request<_>| async {
         let count = count_in_place(requests.into_inner()).await?;

@@ -1,4 +1,4 @@
-//! An SDK that makes all spans, and sends none away.
+//! An SDK that creates all spans and exports none.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanProcessor};
 use thalweg::Traces;
 
-/// Samples as `OTEL_TRACES_SAMPLER` says: all calls by default, none with `always_off`.
+/// Samples according to `OTEL_TRACES_SAMPLER`: all calls by default, none with `always_off`.
 static PROVIDER: LazyLock<SdkTracerProvider> =
     LazyLock::new(|| SdkTracerProvider::builder().with_span_processor(Nowhere).build());
 

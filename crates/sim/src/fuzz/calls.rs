@@ -1,4 +1,4 @@
-//! Any bytes as what a client, or a server, has to say of gRPC's calls: heads, prefixes, compression, trailers.
+//! Any bytes as a client's or server's side of gRPC calls: headers, prefixes, compression, trailers.
 
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
@@ -18,12 +18,12 @@ use tokio::runtime::{Builder, Runtime};
 use super::features::{Features, INPUT_LEN_MAX, feature};
 use crate::random::Random;
 
-/// The lowest bit of an input's first byte says whose bytes they are.
+/// The lowest bit of an input's first byte selects the sender.
 const FROM_SERVER: u8 = 1;
 const PIPE: usize = 4 * 1024;
-/// Messages are small: what is beyond it is reached by small inputs.
+/// Small enough that small inputs exceed it.
 const MESSAGE_SIZE_MAX: usize = 2_000;
-/// In virtual time, in which nobody waits: a connection that goes on beyond is one that hangs.
+/// In virtual time without waiting: a connection that takes longer hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(7200);
 
 static UNARY: Method = Method::new("/fuzz.Echo/Unary");
@@ -58,7 +58,7 @@ impl Echo {
     }
 }
 
-/// However bytes come and whatever they say: nothing panics, each end comes to its end, and what it says are frames.
+/// Checks, for any bytes in any pieces, that nothing panics, that both ends finish, and that the responses are frames.
 pub(super) fn target(data: &[u8]) -> Features {
     let Some((&first, input)) = data.split_first() else { return Features::new() };
     let input = &input[..input.len().min(INPUT_LEN_MAX)];
@@ -76,7 +76,7 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime without I/O")
 }
 
-/// A client says `input` to a server.
+/// A client sends `input` to a server.
 async fn served(input: &[u8], random: Random) -> Features {
     let (near, far) = duplex(PIPE);
     let serving = Server::builder().add_service(Echo).serve_connection(far);
@@ -85,7 +85,7 @@ async fn served(input: &[u8], random: Random) -> Features {
     answers(&said)
 }
 
-/// A server says `input` to a client that makes two calls.
+/// A server sends `input` to a client that makes two calls.
 async fn called(input: &[u8], random: Random) -> Features {
     let (near, far) = duplex(PIPE);
     let end = Mutex::new(Some(near));
@@ -119,13 +119,13 @@ async fn called(input: &[u8], random: Random) -> Features {
     features.into_iter().collect()
 }
 
-/// Says `input` in pieces, and reads what comes back until the other end is done.
+/// Sends `input` in pieces, and reads the response until the other end closes.
 async fn say(io: DuplexStream, mut input: &[u8], mut random: Random) -> Vec<u8> {
     let (mut read, mut write) = tokio::io::split(io);
     let saying = async {
         while !input.is_empty() {
             let (piece, rest) = input.split_at(1 + random.size(input.len() - 1));
-            // It may be cut before it has said all.
+            // The other end may close the connection early.
             if write.write_all(piece).await.is_err() {
                 break;
             }
@@ -140,7 +140,7 @@ async fn say(io: DuplexStream, mut input: &[u8], mut random: Random) -> Vec<u8> 
     said
 }
 
-/// What a server has said, which must be frames, and no status of a panic.
+/// Checks a server's output, which must consist of frames, without a status of a panic.
 fn answers(mut said: &[u8]) -> Features {
     let mut features = Features::new();
     let mut decoder = thalweg_http2::hpack::Decoder::new(thalweg_http2::hpack::DEFAULT_TABLE_SIZE);
@@ -175,7 +175,7 @@ impl futures_core::Stream for Once {
     }
 }
 
-/// What clients and servers say that keep to the rules, or almost.
+/// Input from clients and servers that follow the rules, or almost.
 pub(super) fn corpus() -> Vec<Vec<u8>> {
     let calls: &[(&str, &[(&str, &str)])] = &[
         ("Unary", &[]),
@@ -230,7 +230,7 @@ fn server(trailers: &[(&str, &str)], body: Encoding) -> Vec<u8> {
     out
 }
 
-/// Two messages with their prefixes, compressed where there is an encoding.
+/// Two messages with their prefixes, compressed if there is an encoding.
 fn messages(encoding: Encoding) -> Vec<u8> {
     let mut out = Vec::new();
     for len in [300, 0] {

@@ -6,7 +6,7 @@ use thalweg_inspect::capture::{Call, CaptureError, End, Limits, Summary, read};
 
 use super::features::{Features, feature};
 
-/// Limits that inputs of a few KiB reach.
+/// Limits low enough for inputs of a few KiB to reach.
 const LIMITS: Limits = Limits {
     connections_max: 2,
     calls_max: 2,
@@ -91,7 +91,7 @@ fn packets() -> Vec<Vec<u8>> {
     packets
 }
 
-/// Bytes sent by the client, 0, and the server, 1: a call that succeeds and one that fails.
+/// Bytes sent by the client, 0, and the server, 1: a successful call and a failed one.
 fn conversation() -> Vec<(usize, Vec<u8>)> {
     let now = std::time::Instant::now();
     let mut ends = [Connection::client(Config::default(), now), Connection::server(Config::default(), now)];

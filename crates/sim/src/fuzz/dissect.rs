@@ -1,7 +1,7 @@
-//! Encoded messages taken apart, written as text, and put together again.
+//! Encoded messages dissected, printed as text, and reassembled.
 //!
-//! Whatever the bytes are: the text is assembled to the same ones, each byte is accounted for once, and no span lies
-//! outside. What the bytes are as text is assembled, too, or refused.
+//! For any bytes, the text reassembles to the same bytes, each byte is covered exactly once, and no span is out of
+//! bounds. The bytes as text are assembled, too, or rejected.
 
 use std::sync::OnceLock;
 
@@ -86,12 +86,12 @@ pub(super) fn target(data: &[u8]) -> Features {
     features
 }
 
-/// An error without what it says of its input.
+/// Removes quoted input from an error.
 fn kind(error: &str) -> String {
     error.split('`').step_by(2).flat_map(str::chars).filter(|c| c.is_alphabetic()).collect()
 }
 
-/// What is remarkable about a message, and that all of it lies within.
+/// Collects features of a message and checks that all its spans are within it.
 fn look(input: &[u8], message: &Message, features: &mut Features, depth: usize) {
     let Span { start, end } = message.span;
     assert!(start <= end && end <= input.len(), "{message:?}");

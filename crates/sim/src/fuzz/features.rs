@@ -1,9 +1,9 @@
-//! What a target did with an input, which says whether the input is worth keeping.
+//! Features of a target's run, which show whether the input is worth keeping.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// What a target did, as hashes.
+/// Hashes of a target's observed behaviour.
 pub(super) type Features = HashSet<u64>;
 
 pub(super) fn feature(what: impl Hash) -> u64 {
@@ -12,5 +12,5 @@ pub(super) fn feature(what: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Longer inputs are cut: they take longer and say no more.
+/// Longer inputs are cut: they take longer without finding more.
 pub(super) const INPUT_LEN_MAX: usize = 16 << 10;

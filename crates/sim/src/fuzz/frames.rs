@@ -13,11 +13,11 @@ use super::features::{Features, INPUT_LEN_MAX, feature};
 use crate::http2::{Side, record};
 use crate::random::Random;
 
-/// The lowest bit of an input's first byte says whom its frames come from.
+/// The lowest bit of an input's first byte selects the sender.
 const FROM_SERVER: u8 = 1;
-/// The streams that a client has open when the frames come.
+/// Streams that a client has open when the frames arrive.
 const CLIENT_STREAMS: usize = 8;
-/// Worlds that are recorded.
+/// Number of recorded worlds.
 const RECORDED: u64 = 40;
 
 /// Both directions of some worlds.
@@ -30,7 +30,8 @@ pub(super) fn corpus() -> Vec<Vec<u8>> {
     (0..RECORDED).flat_map(|seed| record(seed).into_iter().map(|(from, bytes)| input(from, bytes))).collect()
 }
 
-/// However the bytes are cut, the same happens; whatever an owner does, what is sent back is frames.
+/// Checks that the outcome does not depend on how the bytes are cut, and that the output consists of frames whatever
+/// the driver does.
 pub(super) fn target(data: &[u8]) -> Features {
     let Some((&first, input)) = data.split_first() else { return Features::new() };
     let input = &input[..input.len().min(INPUT_LEN_MAX)];
@@ -56,7 +57,7 @@ fn cut<'a>(random: &mut Random, mut input: &'a [u8]) -> Vec<&'a [u8]> {
     pieces
 }
 
-/// An event; the bytes of DATA are joined.
+/// An event; consecutive DATA of a stream is joined.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Heard {
     Head { kind: &'static str, stream: u32, fields: u64, end: bool },
@@ -64,14 +65,14 @@ enum Heard {
     Other(&'static str, u32, Option<ResetReason>),
 }
 
-/// What a connection made of its input.
+/// A connection's reaction to its input.
 struct Observed {
     heard: Vec<Heard>,
     outcome: Result<(), ConnectionError>,
 }
 
 impl Observed {
-    /// Presents `pieces` one after the other. With randomness an owner answers what it hears.
+    /// Passes `pieces` one by one. With a `Random`, a driver reacts to the events.
     fn of(from_server: bool, pieces: &[&[u8]], mut owner: Option<Random>) -> Observed {
         let now = Instant::now();
         let config = Config::default().stream_window(2000).output_target(700);
@@ -107,8 +108,7 @@ impl Observed {
         observed
     }
 
-    /// Now and then the owner puts what is expected where it belongs by itself: it must hear the same. What is left to
-    /// be presented.
+    /// Sometimes the driver reads expected DATA itself; the events must be the same. Returns the rest.
     fn place<'a>(
         &mut self,
         connection: &mut Connection,
@@ -138,7 +138,7 @@ impl Observed {
     ) -> Result<(), ConnectionError> {
         while let Some(event) = connection.poll_event(rest, now)? {
             self.hear(connection, &event);
-            // Without an owner nothing is released: when window is given back depends on how the bytes are cut.
+            // Without a driver nothing is released: the time of window updates depends on how the bytes are cut.
             if let (
                 Some(random),
                 Event::Headers { stream, .. } | Event::Whole { stream, .. } | Event::Data { stream, .. },
@@ -198,7 +198,7 @@ impl Observed {
         self.heard.push(heard);
     }
 
-    /// Events behind events, and how it ended.
+    /// Pairs of consecutive events, and the outcome.
     fn features(&self) -> Features {
         let kind = |heard: &Heard| match heard {
             Heard::Head { kind, end, .. } => (*kind, None, *end),
@@ -210,7 +210,7 @@ impl Observed {
     }
 }
 
-/// Answers a little, resets, or gives window back: an owner who does not mind what the connection says to that.
+/// Sends a short response, resets, or releases window, and ignores the connection's errors.
 fn answer(connection: &mut Connection, stream: StreamId, random: &mut Random) {
     let end = random.one_in(3);
     match random.below(5) {

@@ -1,4 +1,4 @@
-//! Any bytes as HPACK blocks. What they decode to survives another encoder and decoder.
+//! Any bytes as HPACK blocks. Decoded fields survive another encoder and decoder.
 
 use thalweg_http2::hpack::{DEFAULT_TABLE_SIZE, DecodeOutcome, Decoder, Encoder};
 use thalweg_http2::{Block, FieldList, Indexing};
@@ -7,12 +7,12 @@ use super::features::{Features, feature};
 use crate::http2::random_fields;
 use crate::random::Random;
 
-/// The largest list that is accepted, in bytes.
+/// Maximum size of accepted header lists, in bytes.
 const LIST_SIZE_MAX: usize = 4000;
 /// Blocks in one input of the corpus.
 const BLOCKS: usize = 8;
 
-/// An input is a sequence of blocks, each behind one byte for the table's size and two for its length.
+/// An input is a sequence of blocks, each after one byte for the table size and two for its length.
 pub(super) fn corpus() -> Vec<Vec<u8>> {
     (0..30).map(recorded).collect()
 }
@@ -31,7 +31,7 @@ fn recorded(seed: u64) -> Vec<u8> {
     input
 }
 
-/// The first byte of a block that leaves the table's size alone; lower ones set it, in steps of 64 bytes.
+/// A block's first byte that keeps the table size; lower values set it, in steps of 64 bytes.
 const KEEP_SIZE: u8 = 128;
 
 pub(super) fn target(mut data: &[u8]) -> Features {

@@ -1,7 +1,7 @@
-//! Connections of HTTP/1.1: heads and bodies, pipelined, in whatever pieces they arrive.
+//! HTTP/1.1 connections: pipelined heads and bodies, in arbitrary pieces.
 //!
-//! The service sees the same requests of the same bytes, however they are cut: what a piece brings is looked at twice,
-//! by the strict reading and by hyper, and neither may depend on it. What is answered is as much as was asked.
+//! The service must see the same requests however the bytes are cut. Each piece is parsed twice, strictly and by hyper,
+//! and neither may depend on the cuts. The number of responses equals that of requests.
 
 use std::cell::RefCell;
 use std::future::{pending, poll_fn};
@@ -18,7 +18,7 @@ use tokio::time::sleep;
 
 use super::features::{Features, feature};
 
-/// An input is a byte, which says how it is cut, and what a client sends.
+/// An input is a byte, which selects the cuts, and the client's bytes.
 pub(super) fn corpus() -> Vec<Vec<u8>> {
     const CONNECTIONS: &[&str] = &[
         "GET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -47,7 +47,7 @@ pub(super) fn target(data: &[u8]) -> Features {
     let piece_len = usize::from(*cut).max(1);
     let (whole, answers) = played(bytes, bytes.len().max(1));
     let (in_pieces, _) = played(bytes, piece_len);
-    // Behind a body that nobody has read a connection goes on if the rest of it is there, and else it ends.
+    // After an unread body the connection continues only if the rest of the body has arrived.
     let is_unread = |seen: &String| seen.split(' ').count() == 2;
     let least = whole.iter().position(is_unread).map_or(whole.len(), |index| index + 1);
     assert!(
@@ -57,7 +57,7 @@ pub(super) fn target(data: &[u8]) -> Features {
     let statuses: Vec<&str> =
         answers.split("HTTP/1.").skip(1).filter_map(|answer| answer.get(2..5)).collect();
     let finals = statuses.iter().filter(|status| !status.starts_with('1')).count();
-    // One more is what answers a head that is refused.
+    // A rejected head gets a response, too.
     assert!((whole.len()..=whole.len() + 1).contains(&finals), "{whole:?} are answered by {answers:?}");
     let mut features = Features::from([feature(&statuses)]);
     for seen in &whole {
@@ -67,7 +67,7 @@ pub(super) fn target(data: &[u8]) -> Features {
     features
 }
 
-/// The requests that the service has, and what is answered.
+/// Returns the requests seen by the service, and the responses.
 fn played(bytes: &[u8], piece_len: usize) -> (Vec<String>, String) {
     thread_local! {
         static RUNTIME: Runtime =
@@ -82,13 +82,13 @@ fn played(bytes: &[u8], piece_len: usize) -> (Vec<String>, String) {
             let serving = serve(server, service, &limits, pending());
             let playing = async {
                 for piece in bytes.chunks(piece_len) {
-                    // It may have ended the connection, and not read on.
+                    // The server may have closed the connection early.
                     if client.write_all(piece).await.is_err() {
                         break;
                     }
                     sleep(Duration::from_millis(1)).await;
                 }
-                // Longer than what it waits for.
+                // Longer than any of the server's timeouts.
                 sleep(Duration::from_secs(200)).await;
                 client.shutdown().await.ok();
                 let mut answers = Vec::new();

@@ -1,10 +1,10 @@
-//! Changes to inputs: of bytes, of frames, and of TLS's records.
+//! Mutations of inputs: of bytes, frames, and TLS records.
 
 use thalweg_http2::frame::{Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
 
 use crate::random::Random;
 
-/// Numbers at which things change.
+/// Boundary values.
 const INTERESTING: [u32; 12] =
     [0, 1, 2, 5, 255, 16_384, 16_385, 65_535, 65_536, 0x7fff_ffff, 0x8000_0000, u32::MAX];
 
@@ -38,7 +38,7 @@ pub(super) fn bytes(random: &mut Random, input: &mut Vec<u8>, corpus: &[Vec<u8>]
     }
 }
 
-/// Changes a frame, or their order; now and then only bytes.
+/// Changes a frame or the order of frames; sometimes only bytes.
 pub(super) fn frames(random: &mut Random, input: &mut Vec<u8>, corpus: &[Vec<u8>]) {
     if random.one_in(8) {
         return bytes(random, input, corpus);
@@ -68,7 +68,7 @@ pub(super) fn frames(random: &mut Random, input: &mut Vec<u8>, corpus: &[Vec<u8>
     *input = parsed.emit();
 }
 
-/// Changes a record of TLS, or their order; now and then only bytes.
+/// Changes a TLS record or the order of records; sometimes only bytes.
 pub(super) fn records(random: &mut Random, input: &mut Vec<u8>, corpus: &[Vec<u8>]) {
     if random.one_in(8) {
         return bytes(random, input, corpus);
@@ -77,7 +77,7 @@ pub(super) fn records(random: &mut Random, input: &mut Vec<u8>, corpus: &[Vec<u8
     if records.len() < 2 {
         records.push(junk(random));
     }
-    // What stands before the first record changes with bytes alone.
+    // The part before the first record is changed only by `bytes`.
     let at = random.between(1, records.len() - 1);
     match random.below(10) {
         0 => drop(records.remove(at)),
@@ -91,7 +91,7 @@ pub(super) fn records(random: &mut Random, input: &mut Vec<u8>, corpus: &[Vec<u8
             records.insert(at, others[random.below(others.len())].clone());
         }
         4 => records.insert(at, junk(random)),
-        // Cut off here, with or without something behind it.
+        // Cut here, sometimes with junk after it.
         5 => {
             records.truncate(at);
             if random.one_in(2) {
@@ -119,10 +119,10 @@ pub(super) fn records(random: &mut Random, input: &mut Vec<u8>, corpus: &[Vec<u8
     *input = records.concat();
 }
 
-/// Of a record of TLS: its kind, its version, the length of what follows (RFC 8446 §5.1).
+/// Length of a TLS record's header: kind, version, and length (RFC 8446 §5.1).
 const RECORD_HEAD_LEN: usize = 5;
 
-/// What stands before the records of an input, and then each of them; the last may be none.
+/// Splits an input into the part before the records, and the records; the last may be incomplete.
 fn split_records(input: &[u8]) -> Vec<Vec<u8>> {
     let (before, mut rest) = input.split_at(super::tls::HEAD_LEN.min(input.len()));
     let mut records = vec![before.to_vec()];
@@ -138,7 +138,7 @@ fn split_records(input: &[u8]) -> Vec<Vec<u8>> {
     records
 }
 
-/// Makes two records of one, so that a message of the handshake lies in both.
+/// Splits a record in two, so that a handshake message spans both.
 fn split_record(random: &mut Random, records: &mut Vec<Vec<u8>>, at: usize) {
     let (head, payload) = records[at].split_at(RECORD_HEAD_LEN);
     let (first, second) = payload.split_at(random.size(payload.len()));
@@ -147,7 +147,7 @@ fn split_record(random: &mut Random, records: &mut Vec<Vec<u8>>, at: usize) {
     records.splice(at..=at, parts);
 }
 
-/// A record of any kind, with or without sense.
+/// A record of any kind, valid or not.
 fn junk(random: &mut Random) -> Vec<u8> {
     let kind = random.pick(&[20, 21, 22, 22, 22, 23, 23, 24, 0, 255]);
     let len = random.size(20_000);
@@ -157,7 +157,7 @@ fn junk(random: &mut Random) -> Vec<u8> {
     let fill = random.number() as u8;
     record.resize(RECORD_HEAD_LEN + len, fill);
     if kind == 22 && len >= 4 {
-        // A message of the handshake (RFC 8446 §4), which may be longer than its record.
+        // A handshake message (RFC 8446 §4), which may be longer than its record.
         let message_len = random.pick(&INTERESTING).min(0xff_ffff).to_be_bytes();
         record[RECORD_HEAD_LEN] = random.pick(&[0, 1, 2, 4, 8, 11, 13, 15, 20, 24]);
         record[RECORD_HEAD_LEN + 1..][..3].copy_from_slice(&message_len[1..]);
@@ -165,20 +165,20 @@ fn junk(random: &mut Random) -> Vec<u8> {
     record
 }
 
-/// One frame. Its length need not be that of its payload.
+/// One frame. Its length may differ from its payload's.
 #[derive(Clone, Debug)]
 struct Frame {
     head: FrameHead,
     payload: Vec<u8>,
 }
 
-/// An input taken apart.
+/// A parsed input.
 #[derive(Debug)]
 struct Parsed {
     /// The input's first byte, and the preface.
     before: Vec<u8>,
     frames: Vec<Frame>,
-    /// What is no whole frame.
+    /// Trailing bytes that do not form a frame.
     behind: Vec<u8>,
 }
 
@@ -242,7 +242,7 @@ fn stream(random: &mut Random) -> thalweg_http2::StreamId {
     thalweg_http2::StreamId::new(number)
 }
 
-/// A frame of any kind, mostly of the length that its kind has.
+/// A frame of any kind, mostly with the length for its kind.
 fn invented(random: &mut Random) -> Frame {
     let kind = Kind::from(random.below(11) as u8);
     let len = match kind {

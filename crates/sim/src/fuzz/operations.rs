@@ -1,11 +1,11 @@
-//! Any bytes as the choices of a world: its settings, what its owners do, what happens next.
+//! Any bytes as the choices of a world: settings, the drivers' actions, and the order of events.
 
 use super::features::{Features, feature};
 use crate::http2::play;
 use crate::random::Random;
 use crate::trace::Trace;
 
-/// Bytes in one input of the corpus: choices beyond them follow from the input as well.
+/// Bytes in an input of the corpus; the choices after them derive from the input, too.
 const LEN: usize = 400;
 
 pub(super) fn corpus() -> Vec<Vec<u8>> {
@@ -19,6 +19,6 @@ pub(super) fn corpus() -> Vec<Vec<u8>> {
 pub(super) fn target(data: &[u8]) -> Features {
     let mut trace = Trace::quiet();
     play(Random::of_bytes(data), &mut trace);
-    // Worlds of another order of length.
+    // Order of magnitude of the world's length.
     Features::from([feature(trace.steps().ilog2())])
 }

@@ -1,7 +1,7 @@
-//! Protobuf at run time against two other implementations, prost-reflect and buffa.
+//! Protobuf at run time compared with two other implementations, prost-reflect and buffa.
 //!
-//! An input is a byte that picks one of some random schemas, and the bytes of a message. All three decode it. What we
-//! encode again must be the same message to the others as the input was; and who accepts and who refuses must agree.
+//! An input is a byte that selects a random schema, and the bytes of a message. All three implementations decode it and
+//! must agree on whether it is valid. For the others, our encoding must be the same message as the input.
 
 mod canonical;
 mod messages;
@@ -22,7 +22,7 @@ thread_local! {
     static SUBJECTS: OnceCell<Vec<Subject>> = const { OnceCell::new() };
 }
 
-/// Runs `look` with the schema that `index` picks.
+/// Calls `look` with the schema selected by `index`.
 fn with_subject<T>(index: u8, look: impl FnOnce(usize, &Subject) -> T) -> T {
     SUBJECTS.with(|subjects| {
         let subjects = subjects.get_or_init(schemas::all);
@@ -54,8 +54,8 @@ pub(super) fn target(input: &[u8]) -> Features {
     with_subject(pick, |index, subject| check(index, subject, bytes, !subject.loose))
 }
 
-/// With `regular`, against the others, which read maps and groups whatever the wire types are: mutation makes such, and
-/// there they are no measure.
+/// Compares with the other implementations only if `regular`: they accept maps and groups with wrong wire types, which
+/// mutation creates.
 fn check(index: usize, subject: &Subject, bytes: &[u8], regular: bool) -> Features {
     let of = subject.schema.message(&subject.root).expect("the root");
     let mut decoder = Decoder::default();
@@ -92,7 +92,7 @@ fn check(index: usize, subject: &Subject, bytes: &[u8], regular: bool) -> Featur
     features
 }
 
-/// Whether a known field came as a group and is an unknown one therefore: buffa reads a message all the same.
+/// Whether a known field has a group's wire type and is therefore unknown; buffa reads it as a message.
 fn is_mistyped(message: MessageRef<'_>) -> bool {
     let (of, unknown) = (message.message_type(), message.unknown_fields());
     let mut reader = Reader::new(&unknown);
@@ -109,12 +109,12 @@ fn is_mistyped(message: MessageRef<'_>) -> bool {
     })
 }
 
-/// What we refuse, and others need not: tags of more than five bytes, and depth, which is counted differently.
+/// Errors that only we report: tags of more than five bytes, and depth, which others count differently.
 fn strict(error: &str) -> bool {
     error.contains("tag is longer") || error.contains("deeper than allowed")
 }
 
-/// Which fields are set, down to a depth.
+/// The set fields, down to a depth.
 fn shape(message: MessageRef<'_>, depth: usize) -> Vec<u64> {
     let below =
         |value: Value<'_>| value.as_message().filter(|_| depth > 0).map(|message| shape(message, depth - 1));
@@ -125,7 +125,7 @@ fn shape(message: MessageRef<'_>, depth: usize) -> Vec<u64> {
     fields.chain([feature(message.has_unknown_fields())]).collect()
 }
 
-/// The same message by other ways: owned, copied, in two parts, and from what was encoded.
+/// Checks that other operations give the same message: owned decoding, merging, copying, and decoding the encoding.
 fn ways_agree(schema: &Schema, root: &str, bytes: &[u8], message: MessageRef<'_>) {
     let of = schema.message(root).expect("the root");
     let encoded = message.encode_to_vec();
@@ -158,7 +158,7 @@ fn same_to_buffa(subject: &Subject, expected: Result<&BuffaMessage, String>, enc
     }
 }
 
-/// What buffa refuses, and we need not: it bounds more tightly, and wants UTF-8 where proto2 does not.
+/// Errors that only buffa reports: it has tighter limits, and requires UTF-8 in proto2.
 fn buffa_is_strict(subject: &Subject, error: &str) -> bool {
     let proto3 = subject.source.contains("proto3");
     error.contains("recursion") || error.contains("limit") || !proto3 && error.contains("UTF-8")
@@ -170,14 +170,14 @@ fn same_to_reflect(subject: &Subject, expected: Option<&DynamicMessage>, encoded
         (Some(expected), Ok(found)) => {
             assert_eq!(canonical::text(expected), canonical::text(&found), "{}", subject.source);
         }
-        // It is stricter: it asks for UTF-8 in proto2 too, counts depth in its own way, and takes a known field of
-        // another wire type for an error of some kind, where the specification has an unknown field.
+        // prost-reflect is stricter. It requires UTF-8 in proto2, too, counts depth differently, and rejects known
+        // fields with another wire type, which the specification treats as unknown fields.
         (None, _) => {}
         (Some(_), Err(error)) => panic!("{}: prost-reflect refuses what we wrote: {error}", subject.source),
     }
 }
 
-/// Any bytes as descriptors: a schema or an error, and with a schema messages can be made.
+/// Fuzzes descriptors: the result is a schema that can create messages, or an error.
 pub(super) fn descriptors(input: &[u8]) -> Features {
     let what = match Schema::from_descriptor_set(input) {
         Ok(schema) => {

@@ -1,4 +1,4 @@
-//! What people write: the text format, JSON of which the fields are named, and `.proto` files.
+//! Texts written by users: the text format, JSON with named fields, and `.proto` files.
 
 use thalweg_protobuf::json::{self, ParseOptions};
 use thalweg_protobuf::{MessageType, Schema, sources};
@@ -7,7 +7,7 @@ use thalweg_protobuf_text::text_format;
 use super::features::{Features, feature};
 use super::transcode::{self, kind_of};
 
-/// An input is a byte that says of which type the text is, and the text.
+/// An input is a byte that selects the type, and the text.
 pub(super) fn text_format_corpus() -> Vec<Vec<u8>> {
     let printed = |(kind, json): (u8, &str)| {
         let message_type = transcode::message_type(kind);
@@ -20,7 +20,7 @@ pub(super) fn text_format_corpus() -> Vec<Vec<u8>> {
     transcode::jsons().map(printed).chain([[&[0][..], written.as_bytes()].concat()]).collect()
 }
 
-/// What is accepted is printed, and is the same message when it is read again.
+/// An accepted message is the same after printing and parsing.
 pub(super) fn text_format(data: &[u8]) -> Features {
     let Some((&head, text)) = data.split_first() else { return Features::new() };
     let message_type = transcode::message_type(head);
@@ -41,12 +41,12 @@ pub(super) fn text_format(data: &[u8]) -> Features {
     names.map(|name| feature((name.trim_end(), name.len() - name.trim_start().len()))).collect()
 }
 
-/// An input is a byte that says of which type the JSON is and which options hold, and the JSON.
+/// An input is a byte that selects the type and the options, and the JSON.
 pub(super) fn field_paths_corpus() -> Vec<Vec<u8>> {
     transcode::jsons().map(|(kind, json)| [&[kind][..], json.as_bytes()].concat()).collect()
 }
 
-/// Each path names a field, all of them are within their bound, and JSON of the type has paths.
+/// Each path names a field, all paths are within their bound, and valid JSON of the type has paths.
 pub(super) fn field_paths(data: &[u8]) -> Features {
     let Some((&head, json)) = data.split_first() else { return Features::new() };
     let message_type = transcode::message_type(head);
@@ -89,7 +89,7 @@ pub(super) fn sources_corpus() -> Vec<Vec<u8>> {
     files.iter().map(|text| text.as_bytes().to_vec()).chain(older.map(String::into_bytes)).collect()
 }
 
-/// What is compiled makes a schema.
+/// Compiled sources form a schema.
 pub(super) fn sources(data: &[u8]) -> Features {
     let Ok(text) = str::from_utf8(data) else { return Features::new() };
     let text = text.to_owned();

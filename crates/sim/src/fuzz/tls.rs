@@ -1,4 +1,4 @@
-//! Any bytes as what one end of a TLS connection says to the other: handshakes, records, and what is neither.
+//! Any bytes from one end of a TLS connection to the other: handshakes, records, and invalid data.
 
 mod seeded;
 mod wire;
@@ -21,45 +21,47 @@ use crate::random::Random;
 use seeded::{Side, provider, seed};
 use wire::{Tee, Wire};
 
-/// The lowest bits of an input's first byte: whose bytes they are, and of which version the one is who hears them.
+/// The lowest bits of an input's first byte: the sender, and the receiver's TLS version.
 const FROM_SERVER: u8 = 1;
 const OF_TLS12: u8 = 2;
-/// An input's second byte says how often its end is said again, and how much of it that is at most: some connections
-/// are longer than an input.
+/// An input's second byte says how often its end is repeated, up to a maximum length: some connections are longer than
+/// an input.
 const AGAIN_MAX: usize = 64;
 const AGAIN_LEN_MAX: usize = 4 * 1024;
-/// Bytes before what is said.
+/// Bytes before the sent data.
 pub(super) const HEAD_LEN: usize = 2;
-/// In virtual time, in which nobody waits: a stream that goes on beyond is one that hangs.
+/// In virtual time without waiting: a stream that takes longer hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(7200);
-/// The stream's three buffers have sixteen of the largest records each, and what goes around them.
+/// Three buffers of the stream, each for sixteen records of maximum size plus overhead.
 const HELD_MAX: usize = 3 * (16 * (16 * 1024 + 64) + 3 * 1024);
-/// The side that hears is always the same; the one that was recorded has the seed of its session.
+/// Seed of the receiver; a recorded sender uses its session's seed.
 const HEARER_SEED: u64 = 0;
 
-/// A recorded connection, as one end said it.
+/// One end's side of a recorded connection.
 #[derive(Debug)]
 struct Session {
     head: u8,
     said: Vec<u8>,
-    /// What it said within TLS.
+    /// Plaintext that it sent.
     plain: Vec<u8>,
 }
 
-/// What one end hears of an input.
+/// One end's view of an input.
 #[derive(Debug)]
 struct Heard {
     has_shaken_hands: bool,
     plain: Vec<u8>,
-    /// Whether the end of the stream was vouched for (close_notify), or what was wrong.
+    /// Ok for an authenticated end of the stream (close_notify), else the error.
     end: Result<(), String>,
-    /// What it said itself.
+    /// Bytes that this end sent.
     said: Vec<u8>,
 }
 
-/// However bytes come and whatever they say: nothing panics or hangs, and memory keeps within its bound. What comes out
-/// was said within TLS by one who was recorded, from its beginning and in its order; it ends well only where that one
-/// ended. What is said back are records.
+/// Checks, for any bytes in any pieces:
+///
+/// - nothing panics or hangs, and memory stays within its bound;
+/// - the plaintext is a prefix of a recorded session's, and the stream ends cleanly only if it is all of it;
+/// - the output consists of records.
 pub(super) fn target(data: &[u8]) -> Features {
     let [head, again, input @ ..] = data else { return Features::new() };
     let input = &input[..input.len().min(INPUT_LEN_MAX)];
@@ -68,7 +70,7 @@ pub(super) fn target(data: &[u8]) -> Features {
 
     let heard = hear(*head, &said, Random::new(feature(data)));
     let otherwise = hear(*head, &said, Random::new(!feature(data)));
-    // What is wrong behind a handshake may be found within it.
+    // An error after the handshake may already be detected during it.
     assert_eq!(heard.end.is_ok(), otherwise.end.is_ok(), "{:?}, {:?}", heard.end, otherwise.end);
     for heard in [&heard, &otherwise] {
         assert_heard(heard, sessions());
@@ -79,14 +81,14 @@ pub(super) fn target(data: &[u8]) -> Features {
         assert_eq!(heard.end, Ok(()), "a recorded connection is the same again");
         assert_eq!(heard.plain, session.plain);
     }
-    // What is quoted of the input makes no difference.
+    // Ignore digits quoted from the input.
     let words = |text: &String| text.chars().filter(|c| !c.is_ascii_digit()).take(100).collect::<String>();
     let records = heard.said.len().min(4000) / 100;
     let outcome = (*head & 3, heard.has_shaken_hands, heard.end.as_ref().map_err(words));
     Features::from([feature((&outcome, records)), feature((outcome, heard.plain.len().min(2)))])
 }
 
-/// Somebody has said what comes out, and ended where it ends.
+/// Checks that a recorded session sent this plaintext, all of it if the stream ended cleanly.
 fn assert_heard(heard: &Heard, sessions: &[Session]) {
     let said_it = |session: &&Session| match heard.end {
         Ok(()) => session.plain == heard.plain,
@@ -95,8 +97,7 @@ fn assert_heard(heard: &Heard, sessions: &[Session]) {
     assert!(sessions.iter().any(|session| said_it(&session)), "nobody has said this: {heard:?}");
 }
 
-/// Records of TLS (RFC 8446 §5.1). The last may be a part of one: a stream that has failed does not wait for others to
-/// take it.
+/// Checks TLS records (RFC 8446 §5.1). The last may be incomplete: a failed stream does not wait until it is written.
 fn assert_records(mut said: &[u8]) {
     while let [kind, 3, _, high, low, rest @ ..] = said {
         let len = usize::from(u16::from_be_bytes([*high, *low]));
@@ -106,7 +107,7 @@ fn assert_records(mut said: &[u8]) {
     assert!(said.len() < 5, "no record: {said:02x?}");
 }
 
-/// One end hears `said`, in pieces.
+/// One end receives `said`, in pieces.
 fn hear(head: u8, said: &[u8], mut random: Random) -> Heard {
     let (held, log) = (Arc::new(AtomicUsize::new(0)), wire::Log::default());
     let wire = Wire::new(said, random.fork(), Arc::clone(&held), HELD_MAX, log.clone());
@@ -136,7 +137,7 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime without I/O")
 }
 
-/// Reads to the end, and says something between, as a driver does.
+/// Reads to the end and sometimes writes, like a driver.
 async fn listen(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     mut random: Random,
@@ -148,11 +149,11 @@ async fn listen(
             Ok(0) => break Ok(()),
             Ok(read) => {
                 plain.extend_from_slice(&space[..read]);
-                // Whoever only speaks need not hear it.
+                // A peer that only sends may not read it.
                 let _ = stream.write_all(&space[..read.min(100)]).await;
             }
             Err(error) => {
-                // Whoever reads on all the same is told so once more.
+                // Reading on after an error returns it again.
                 let _ = stream.read(&mut space).await;
                 break Err(error.to_string());
             }
@@ -168,7 +169,7 @@ pub(super) fn corpus() -> Vec<Vec<u8>> {
     sessions().iter().flat_map(|session| [input(session), again(session)]).collect()
 }
 
-/// What is written at once by those who are recorded, one list a session.
+/// Sizes of the writes of recorded sessions, one list per session.
 const WRITES: [&[usize]; 3] = [&[24, 9, 300], &[1; 100], &[9000, 1, 2000]];
 
 fn sessions() -> &'static [Session] {
@@ -180,7 +181,7 @@ fn sessions() -> &'static [Session] {
     })
 }
 
-/// What `number` says of a connection, whose other end is the one that hears.
+/// Records a connection that sends the pattern of `number`; the other end uses the receiver's seed.
 fn record(head: u8, writes: &[usize], number: u64) -> Session {
     let plain = pattern::stretch(number, 0, writes.iter().sum()).to_vec();
     let log = wire::Log::default();
@@ -239,12 +240,12 @@ fn server(version: &'static SupportedProtocolVersion) -> ServerTlsConfig {
     let builder = builder.with_protocol_versions(&[version]).expect("a version of the provider's");
     let key = PrivateKeyDer::Pkcs8(key.clone().into());
     let config = builder.with_no_client_auth().with_single_cert(vec![certificate.clone()], key);
-    // Whoever hangs is to be found by the test, and not by this.
+    // Hangs must be detected by the test, not by this timeout.
     let tls = ServerTlsConfig::from_rustls(Arc::new(config.expect("a pair")));
     tls.timeout(2 * HANGS_AFTER)
 }
 
-/// One for localhost, and its key: always the same, and Ed25519's signatures are.
+/// A certificate for localhost and its key. Always the same: Ed25519 signatures are deterministic.
 fn certificate() -> &'static (CertificateDer<'static>, Vec<u8>) {
     static MADE: OnceLock<(CertificateDer<'static>, Vec<u8>)> = OnceLock::new();
     MADE.get_or_init(|| {

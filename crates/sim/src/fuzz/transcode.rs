@@ -1,5 +1,5 @@
-//! Any bytes as a message on the wire, in JSON and in MessagePack. What is accepted survives the others: the same
-//! JSON comes out at the end.
+//! Any bytes as a message in wire format, JSON or MessagePack. An accepted message survives conversion to the other
+//! formats: the final JSON is the same.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use thalweg_protobuf::{MessageType, Schema, msgpack, sources};
 
 use super::features::{Features, feature};
 
-/// What is there to be changed: JSON of both types, and each on the wire and in MessagePack too.
+/// Messages to mutate: JSON of both types, each also in wire format and in MessagePack.
 const JSON: &[(&str, &str)] = &[
     (
         "everything.Everything",
@@ -40,29 +40,29 @@ const JSON: &[(&str, &str)] = &[
     ),
 ];
 
-/// JSON of each type: its number, as [`message_type`] has it, and the text.
+/// JSON of each type: the type's number for [`message_type`], and the text.
 pub(super) fn jsons() -> impl Iterator<Item = (u8, &'static str)> {
     let number = |name| TYPES.iter().position(|of| of == name).expect("one of them") as u8;
     JSON.iter().map(move |(name, json)| (number(name), *json))
 }
 
-/// The type that the lowest bit of an input's first byte says.
+/// The type selected by the lowest bit of an input's first byte.
 pub(super) fn message_type(head: u8) -> MessageType<'static> {
     schema().message(TYPES[usize::from(head & 1)]).expect("it is in the schema")
 }
 
-/// Those of [`corpus`] in MessagePack.
+/// The MessagePack inputs of [`corpus`].
 pub(super) fn msgpack_corpus() -> Vec<Vec<u8>> {
     corpus().into_iter().filter(|input| input[0] >> 1 & 3 == MSGPACK).collect()
 }
 
-/// As [`target`], of MessagePack alone.
+/// Like [`target`], only for MessagePack.
 pub(super) fn msgpack(data: &[u8]) -> Features {
     let Some((&head, bytes)) = data.split_first() else { return Features::new() };
     target(&[&[head & !6 | MSGPACK << 1][..], bytes].concat())
 }
 
-/// An input begins with a byte that says of which type it is and in which format.
+/// An input begins with a byte that selects type and format.
 pub(super) fn corpus() -> Vec<Vec<u8>> {
     let mut corpus = Vec::new();
     for (kind, json) in jsons() {
@@ -112,7 +112,7 @@ pub(super) fn target(data: &[u8]) -> Features {
     assert!(wire.len() <= 16 * bytes.len(), "{} bytes became {}", bytes.len(), wire.len());
     let outcome = read.map_err(|problem| kind_of(&problem)).and_then(|()| {
         let printed = json::from_wire(message_type, &wire);
-        // What came in one of the formats can be written in the other.
+        // A message parsed from JSON or MessagePack can be printed as JSON.
         assert!(printed.is_ok() || head & 6 == 0, "{printed:?} of {}", bytes.escape_ascii());
         printed.map_err(|error| kind_of(&error.to_string()))
     });
@@ -132,25 +132,25 @@ fn assert_survives(message_type: MessageType<'_>, wire: &[u8], json: &str) {
     let again =
         msgpack::to_wire(message_type, &msgpack).unwrap_or_else(|error| panic!("{error}: {msgpack:02x?}"));
     assert_eq!(json::from_wire(message_type, &again).as_deref(), Ok(json), "{msgpack:02x?}");
-    // Laid out for people it is the same.
+    // Pretty-printed JSON is the same message.
     let (mut pretty, options) = (Vec::new(), PrintOptions { pretty: true, ..PrintOptions::default() });
     json::print(message_type, wire, &options, &mut pretty).expect("it was printed before");
     let again = json::to_wire(message_type, &pretty).expect("it is JSON");
     assert_eq!(json::from_wire(message_type, &again).as_deref(), Ok(json));
 }
 
-/// A problem up to what it quotes, which may be anything.
+/// A problem up to its quoted input, which may be anything.
 pub(super) fn kind_of(problem: &str) -> String {
     let said = problem.split(['`', '"', '\'']).next().unwrap_or_default();
     let words = said.split(' ').filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase()));
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Which of the schema's members are there, how deep, and what their values begin with: so many that each can be seen.
+/// Members of the schema in the JSON, with depth and first character of the value: few enough to cover all.
 fn members(json: &str) -> Features {
     let mut features = Features::new();
     let (mut depth, mut quoted) = (0_usize, None);
-    // Text that has quotes of its own makes a member of none, or of another: that is as good.
+    // Strings that contain quotes may hide or add members, which does not matter.
     for (at, character) in json.char_indices() {
         match (character, quoted) {
             ('"', None) => quoted = Some(at + 1),
@@ -172,7 +172,7 @@ fn members(json: &str) -> Features {
     features
 }
 
-/// Whether a message of the schema has a member of this name.
+/// Whether a message of the schema has a member with this name.
 fn is_member(name: &str) -> bool {
     static NAMES: OnceLock<HashSet<String>> = OnceLock::new();
     let names = || {

@@ -1,4 +1,4 @@
-//! What clients of the web send: paths, queries and bodies of transcoded requests, and messages in envelopes.
+//! Input from web clients: paths, queries and bodies of transcoded requests, and messages in envelopes.
 
 use std::sync::OnceLock;
 
@@ -17,7 +17,7 @@ use thalweg_web::{connect, grpc_web};
 
 use super::features::{Features, feature};
 
-/// Of `google/api/http.proto` what is needed, and a service with paths of all kinds.
+/// The necessary part of `google/api/http.proto`, and a service with paths of all kinds.
 const ANNOTATIONS: &str = r#"
     syntax = "proto3"; package google.api;
     import "google/protobuf/descriptor.proto";
@@ -128,7 +128,7 @@ pub(super) fn requests(data: &[u8]) -> Features {
     let mut wire = b"before".to_vec();
     let made = request::to_wire(router.rules(), &route, query, &content, &options, &mut wire);
     let wire = wire.split_off(6);
-    // Names of nested messages may be long where their wire is short, and the reverse: a packed double has eight bytes.
+    // Names of nested messages may be longer or shorter than their encoding: a packed double takes eight bytes.
     assert!(wire.len() <= 64 + 16 * data.len(), "{} bytes became {}", data.len(), wire.len());
     features.insert(feature((binding.template().to_string(), made.as_ref().err().map(kind_of))));
     if made.is_err() {
@@ -137,7 +137,7 @@ pub(super) fn requests(data: &[u8]) -> Features {
     }
     let said = json::from_wire(input, &wire).unwrap_or_else(|error| panic!("{error}: {target}"));
     features.extend(said.split('"').skip(1).step_by(2).map(|name| feature((name.len().min(12), mode & 3))));
-    // All of it as a body is the same request.
+    // The same message as a whole body is the same request.
     let whole = match router.find(&Method::POST, "/whole") {
         Found::Route(route) => route,
         found => panic!("{found:?}"),
@@ -147,7 +147,7 @@ pub(super) fn requests(data: &[u8]) -> Features {
     request::to_wire(router.rules(), &whole, "", &content, &options, &mut again)
         .unwrap_or_else(|error| panic!("{error}: {said}"));
     assert_eq!(json::from_wire(input, &again).as_deref(), Ok(&*said), "{target}");
-    // It is also an answer. With defaults it is longer, and bounded.
+    // It is also a response. Defaults make it longer, within the limit.
     let print = PrintOptions { defaults: mode & 16 != 0, len_max: 1 << 20, ..PrintOptions::default() };
     if let Ok(content) = response::from_wire(router.rules(), binding, &wire.into(), &print) {
         assert!(content.data.len() <= print.len_max);
@@ -168,7 +168,7 @@ pub(super) fn connect_get_corpus() -> Vec<Vec<u8>> {
     QUERIES.map(|query| query.as_bytes().to_vec()).into()
 }
 
-/// What is accepted is the same call when it is written and read again, and decompresses within its bound.
+/// An accepted call is the same after writing and reading, and decompresses within its limit.
 pub(super) fn connect_get(data: &[u8]) -> Features {
     const RULES: connect::Rules<'_> = connect::Rules {
         codecs: &["proto", "json", "msgpack"],
@@ -213,7 +213,7 @@ pub(super) fn connect_get(data: &[u8]) -> Features {
     ))])
 }
 
-/// A problem up to what it quotes, which may be anything.
+/// A problem up to its quoted input, which may be anything.
 fn kind_of(error: &RequestError) -> String {
     let said = error.to_string();
     let words =
@@ -221,7 +221,7 @@ fn kind_of(error: &RequestError) -> String {
     words.take(8).collect::<Vec<_>>().join(" ")
 }
 
-/// The values of a body do not depend on the pieces that it comes in.
+/// The values of a body do not depend on its pieces.
 fn assert_cut_alike(body: &[u8], takes_array: bool) {
     const SIZE_MAX: usize = 1000;
     let values = |pieces: [&[u8]; 2]| -> Result<Vec<Bytes>, (Vec<Bytes>, ValuesError)> {
@@ -250,7 +250,7 @@ fn assert_cut_alike(body: &[u8], takes_array: bool) {
     let whole = values([body, b""]);
     let cut = body.split_at(body.len() / 2);
     match (&whole, &values([cut.0, cut.1])) {
-        // How much of it has come depends on the pieces.
+        // The received size depends on the pieces.
         (Err((whole, ValuesError::TooLarge { .. })), Err((cut, ValuesError::TooLarge { .. }))) => {
             assert_eq!(whole, cut);
         }
@@ -261,10 +261,10 @@ fn assert_cut_alike(body: &[u8], takes_array: bool) {
     assert!(found.iter().map(Bytes::len).sum::<usize>() <= body.len());
 }
 
-/// What reads the messages of a stream.
+/// A reader of a stream's messages.
 trait Messages {
     fn push(&mut self, piece: Bytes);
-    /// What has arrived, in words; an error is told once, and then nothing.
+    /// Returns the next part as text; an error is returned once, then nothing.
     fn take(&mut self) -> Result<Option<String>, String>;
     fn finish(&mut self) -> Result<(), String>;
 }
@@ -291,10 +291,10 @@ macro_rules! messages {
 messages!(Reader);
 messages!(AnswerReader);
 
-/// Bytes of the largest message that is taken.
+/// Maximum message size in bytes.
 const MESSAGE_SIZE_MAX: usize = 2000;
 
-/// An input is a byte that says what reads it, and a body.
+/// An input is a byte that selects the reader, and a body.
 fn reader(mode: u8) -> Box<dyn Messages> {
     let encoding = if mode & 8 == 0 { Encoding::Identity } else { Encoding::Gzip };
     let head = |content_type: &'static str, encoding_name: &'static str| {
@@ -322,7 +322,7 @@ fn reader(mode: u8) -> Box<dyn Messages> {
     }
 }
 
-/// All that a body brings, and how it ends.
+/// All parts of a body, and how it ends.
 fn read(mode: u8, body: &[u8], piece_len: usize) -> (Vec<String>, Result<(), String>) {
     let (mut reader, mut found) = (reader(mode), Vec::new());
     for piece in body.chunks(piece_len.max(1)) {
@@ -345,7 +345,7 @@ pub(super) fn envelopes(data: &[u8]) -> Features {
     let is_text = mode & 7 == 5;
     for piece_len in [1, 3, 64] {
         let cut = read(mode, body, piece_len);
-        // Text that comes in one piece is decoded before the messages in it are given out: an error in it comes first.
+        // Text in one piece is decoded before its messages are returned: an error in it comes first.
         let is_same = if is_text { cut.0.starts_with(&whole.0) } else { cut.0 == whole.0 };
         assert!(is_same && cut.1.is_ok() == whole.1.is_ok(), "{whole:?} and {cut:?}");
     }
@@ -357,7 +357,7 @@ pub(super) fn envelopes(data: &[u8]) -> Features {
     features
 }
 
-/// What was read of a row of envelopes is read again from those that are written of it.
+/// Writes the envelopes that were read and checks that reading them again gives the same.
 fn assert_written_again(mode: u8, body: &[u8]) {
     let encoding = if mode & 8 == 0 { Encoding::Identity } else { Encoding::Gzip };
     let parts = |body: &[u8]| {

@@ -1,4 +1,4 @@
-//! One call, and whether it ended as it may.
+//! One call, and the check of its outcome.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::world::World;
 /// How a call ended for its caller.
 #[derive(Debug)]
 enum Outcome {
-    /// The caller gave it up.
+    /// The caller dropped it.
     Dropped,
     Ended {
         status: Result<(), Status>,
@@ -25,7 +25,7 @@ enum Outcome {
 /// Timers have a resolution of a millisecond.
 const TIMER_SLACK: Duration = Duration::from_millis(3);
 
-/// Makes a call when its time has come, and judges its end.
+/// Makes a call at its start time and checks its outcome.
 pub(super) async fn run(world: &World, channel: Channel, plan: CallPlan) {
     tokio::time::sleep(plan.start).await;
     world.note(Who::Client, "call", plan.seed, 0);
@@ -121,13 +121,13 @@ fn judge(world: &World, plan: &CallPlan, outcome: &Outcome, took: Duration) -> R
             Some(deadline) if took + TIMER_SLACK >= deadline => Ok(()),
             _ => Err("the deadline had not passed"),
         },
-        // What had not reached the server, or was not answered, when a link broke or the server stopped.
+        // Requests that had not reached the server, or had no response yet, when a link broke or the server stopped.
         Code::Unavailable if world.had_fault() => Ok(()),
         code => judge_ending(plan, code, *responses),
     }
 }
 
-/// The handler's own end.
+/// Checks the handler's own outcome.
 fn judge_ending(plan: &CallPlan, code: Code, responses: usize) -> Result<(), &'static str> {
     let is_stream = matches!(plan.kind, Kind::ServerStreaming | Kind::Bidi);
     let all = plan.responses.len();
@@ -135,7 +135,7 @@ fn judge_ending(plan: &CallPlan, code: Code, responses: usize) -> Result<(), &'s
         Ending::Ok => (Code::Ok, all..=all),
         Ending::Fail(code) if is_stream => (code, all..=all),
         Ending::Fail(code) => (code, 0..=0),
-        // What had been packed and not sent is lost with the handler.
+        // Packed but unsent responses are lost with the handler.
         Ending::Panic if is_stream => (Code::Internal, 0..=all),
         Ending::Panic => (Code::Internal, 0..=0),
         Ending::Never => return Err("the handler does not end"),

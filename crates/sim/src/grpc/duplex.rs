@@ -1,4 +1,4 @@
-//! A link as tokio sees it: a byte stream in memory that is late, short and moody.
+//! A link for tokio: an in-memory byte stream with delays, short reads and writes, and spurious `Pending`s.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -13,33 +13,33 @@ use tokio::time::{Instant, Sleep};
 use crate::link::{LinkPlan, Pipe, Read};
 use crate::random::Random;
 
-/// What one read gives at most, in bytes. A driver's buffer is at least this large; how much larger it is depends on
-/// what its thread did before, and must not make a difference.
+/// Maximum bytes of one read. A driver's buffer is at least this large. Its actual size depends on earlier work of its
+/// thread and must not matter.
 const READ_MAX: usize = 64 << 10;
 
 /// One end of a link.
 #[derive(Debug)]
 pub(super) struct Duplex {
     wire: Arc<Mutex<Wire>>,
-    /// 0 or 1: which direction it writes.
+    /// Its direction of writing: 0 or 1.
     end: usize,
-    /// Wakes the reader when more arrives, or the link breaks.
+    /// Wakes the reader when more arrives or the link breaks.
     timer: Option<Pin<Box<Sleep>>>,
-    /// Counts the ends there are.
+    /// Counts the existing ends.
     _alive: Arc<()>,
 }
 
-/// What is between the ends.
+/// The connection between the ends.
 #[derive(Debug)]
 struct Wire {
     random: Random,
     start: Instant,
-    /// By who writes.
+    /// By writer.
     pipes: [Pipe; 2],
     readers: [Option<Waker>; 2],
     writers: [Option<Waker>; 2],
     cut_at: Option<Instant>,
-    /// One poll in so many is told to come again, though there is something to do.
+    /// One poll in this many returns `Pending` although there is work.
     moody_one_in: usize,
 }
 
@@ -89,7 +89,7 @@ impl Wire {
         self.readers.iter_mut().chain(&mut self.writers).filter_map(Option::take).for_each(Waker::wake);
     }
 
-    /// Whether this poll has to come again.
+    /// Whether this poll must be repeated.
     fn is_moody(&mut self, cx: &Context<'_>) -> bool {
         let moody = self.random.one_in(self.moody_one_in);
         if moody {
@@ -98,7 +98,7 @@ impl Wire {
         moody
     }
 
-    /// The other end's writes arrive at this time; a cut is an arrival, too.
+    /// Time of the next arrival from the other end; a cut counts as an arrival.
     fn next_arrival(&self, end: usize) -> Option<Instant> {
         let arrival = self.pipes[1 - end].next_arrival().map(|at| self.start + at);
         [arrival, self.cut_at].into_iter().flatten().min()
@@ -206,7 +206,7 @@ impl AsyncWrite for Duplex {
 }
 
 impl Drop for Duplex {
-    /// A socket that is dropped is closed.
+    /// Dropping a socket closes it.
     fn drop(&mut self) {
         let mut wire = self.lock();
         let now = wire.now();

@@ -1,4 +1,4 @@
-//! Messages that both ends can make and check.
+//! Messages that both ends can create and check.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -12,7 +12,7 @@ use super::plan::CallPlan;
 use super::who::Who;
 use crate::pattern;
 
-/// The `index`-th message that `speaker` says in a call.
+/// The message with this index from `speaker` in a call.
 pub(super) fn message(plan: &CallPlan, speaker: Who, index: usize) -> Raw {
     let sizes = match speaker {
         Who::Client => &plan.requests,
@@ -22,7 +22,7 @@ pub(super) fn message(plan: &CallPlan, speaker: Who, index: usize) -> Raw {
     Raw(pattern::stretch(body, 0, sizes[index]))
 }
 
-/// Whether this is the `index`-th message of `speaker`; if not, what is wrong.
+/// Checks that this is the message with this index from `speaker`.
 pub(super) fn check(plan: &CallPlan, speaker: Who, index: usize, heard: &Raw) -> Result<(), String> {
     let said = match speaker {
         Who::Client => plan.requests.len(),
@@ -39,7 +39,7 @@ pub(super) fn check(plan: &CallPlan, speaker: Who, index: usize, heard: &Raw) ->
     Ok(())
 }
 
-/// The requests of a call, one after the other, with pauses.
+/// The requests of a call, with pauses.
 pub(super) struct Requests {
     plan: CallPlan,
     next: usize,

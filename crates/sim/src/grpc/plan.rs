@@ -1,4 +1,4 @@
-//! What is decided before a world begins, and what both ends know of a call by its seed.
+//! Decisions made before a world starts, and the plan of a call, which both ends derive from its seed.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::http2::random_config;
 use crate::link::LinkPlan;
 use crate::random::Random;
 
-/// What a world is like.
+/// The settings of a world.
 #[derive(Clone, Debug)]
 pub(super) struct WorldPlan {
     pub(super) client: http2::Config,
@@ -16,22 +16,22 @@ pub(super) struct WorldPlan {
     pub(super) links: [LinkPlan; 2],
     pub(super) lanes: usize,
     pub(super) calls: usize,
-    /// Calls begin within this time.
+    /// Calls start within this time.
     pub(super) calls_within: Duration,
-    /// Connections break some time after they were made.
+    /// Whether connections break after some time.
     pub(super) cuts: bool,
-    /// The server stops and starts again at these times.
+    /// Times when the server stops and starts again.
     pub(super) restarts: Vec<Duration>,
     pub(super) shutdown_grace: Duration,
-    /// The longest message, in bytes.
+    /// Maximum message length in bytes.
     pub(super) message_max: usize,
-    /// Whether the server compresses for those who take it.
+    /// Whether the server compresses for clients that accept it.
     pub(super) compresses: bool,
-    /// Whether connections take in by slices what has gathered.
+    /// Whether connections process accumulated input in slices.
     pub(super) slices: bool,
 }
 
-/// The longest message of all, in bytes.
+/// Maximum message length of all worlds, in bytes.
 const MESSAGE_MAX: usize = 200_000;
 
 impl WorldPlan {
@@ -39,7 +39,7 @@ impl WorldPlan {
         let links = [LinkPlan::random(random), LinkPlan::random(random)];
         let narrowest = links[0].narrowest().min(links[1].narrowest());
         let (client, server) = (config(random), config(random));
-        // Many messages through a window of a few bytes would be many tiny frames, or take for ever.
+        // Many messages through a window of a few bytes would be many tiny frames, or take very long.
         let window = client.stream_window.min(server.stream_window) as usize;
         let message_max = random.pick(&[100, 5000, 40_000, MESSAGE_MAX, MESSAGE_MAX]);
         let restarts = if random.one_in(4) { random.between(1, 2) } else { 0 };
@@ -79,7 +79,6 @@ fn config(random: &mut Random) -> http2::Config {
         .settings_timeout(Duration::from_secs(24 * 3600))
 }
 
-/// The kinds of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Unary,
@@ -94,11 +93,11 @@ pub(super) enum Ending {
     Ok,
     Fail(Code),
     Panic,
-    /// It never does: the caller, a deadline or the end of the server has to do it.
+    /// Never: the call ends by its caller, a deadline, or the end of the server.
     Never,
 }
 
-/// One call, as both of its ends know it.
+/// One call, as known to both ends.
 #[derive(Clone, Debug)]
 pub(super) struct CallPlan {
     pub(super) seed: u64,
@@ -106,34 +105,34 @@ pub(super) struct CallPlan {
     /// Lengths of the messages.
     pub(super) requests: Vec<usize>,
     pub(super) responses: Vec<usize>,
-    /// Pauses before a message; most are none.
+    /// Pauses before a message; mostly zero.
     pub(super) request_pause: Duration,
     pub(super) response_pause: Duration,
-    /// How many requests the handler reads before it goes on; the rest is read beside the responses, or never.
+    /// Requests that the handler reads first; it reads the rest while responding, or never.
     pub(super) reads: usize,
     pub(super) ending: Ending,
     pub(super) start: Duration,
     pub(super) deadline: Option<Duration>,
-    /// The caller drops the call after this time.
+    /// Time after which the caller drops the call.
     pub(super) drop_after: Option<Duration>,
-    /// The caller drops the call when it has seen so many responses.
+    /// Number of responses after which the caller drops the call.
     pub(super) responses_wanted: usize,
     pub(super) wait_for_ready: bool,
     /// Whether the caller compresses.
     pub(super) compresses: bool,
 }
 
-/// Codes that handlers fail with; none that the transport has reasons of its own for.
+/// Codes of failing handlers; the transport never sets these itself.
 const FAILURES: [Code; 3] = [Code::NotFound, Code::DataLoss, Code::AlreadyExists];
 
 impl CallPlan {
-    /// Both ends make the same of a seed.
+    /// Returns the same plan for the same seed, on both ends.
     pub(super) fn new(seed: u64, world: &WorldPlan) -> CallPlan {
         let random = &mut Random::new(seed);
         let kind = random.pick(&[Kind::Unary, Kind::ClientStreaming, Kind::ServerStreaming, Kind::Bidi]);
         let messages = |random: &mut Random, streams: bool| -> Vec<usize> {
             let count = if streams { random.size(20) } else { 1 };
-            // What is many is smaller.
+            // Many messages are smaller ones.
             let max = world.message_max / (count / 4).max(1);
             (0..count).map(|_| if random.one_in(4) { max } else { random.size(max) }).collect()
         };

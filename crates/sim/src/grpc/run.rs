@@ -1,4 +1,4 @@
-//! The course of a world: its calls, its servers, and what is left of them.
+//! The course of a world: its calls, its servers, and the final checks.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use super::service::Script;
 use super::who::Who;
 use super::world::{World, lock};
 
-/// Longer than any world takes: what is not over by then has stalled.
+/// Longer than any world takes: later, it has stalled.
 const STALLED_AFTER: Duration = Duration::from_secs(12 * 3600);
-/// How long a server may take to stop beyond its grace: drivers linger for a second, and are waited for two.
+/// Time beyond its grace that a server may take to stop: drivers linger for one second, and it waits for two.
 const STOP_SLACK: Duration = Duration::from_millis(2100);
-/// Enough for a GOAWAY to travel both ways, and for connections to linger.
+/// Enough for a GOAWAY to travel both ways and for connections to linger.
 const CLOSED_AFTER: Duration = Duration::from_secs(60);
-/// Tasks that were woken have run by then.
+/// Enough for woken tasks to run.
 const A_MOMENT: Duration = Duration::from_millis(1);
 
-/// Makes all calls, and sees that nothing is left of them.
+/// Makes all calls and checks that nothing is left of them.
 pub(super) async fn run(world: &Arc<World>) {
     thalweg::settle_alone(world.plan.slices);
     let (stop, stopped) = watch::channel(false);
@@ -43,7 +43,7 @@ pub(super) async fn run(world: &Arc<World>) {
         .expect("a good target");
     let mut calls = JoinSet::new();
     for _ in 0..world.plan.calls {
-        // Seeds as short as metadata likes them.
+        // Short enough for metadata.
         let plan = CallPlan::new(lock(&world.random).number() >> 16, &world.plan);
         let (world, channel) = (Arc::clone(world), channel.clone());
         calls.spawn(async move { call::run(&world, channel, plan).await });
@@ -67,7 +67,7 @@ pub(super) async fn run(world: &Arc<World>) {
     assert_eq!(*lock(&world.faults), Vec::<String>::new());
 }
 
-/// One server after the other, until the world ends.
+/// Runs one server after the other until the world ends.
 async fn serve(world: Arc<World>, mut stopped: watch::Receiver<bool>) {
     let mut restarts = world.plan.restarts.clone().into_iter();
     while !*stopped.borrow() {
@@ -86,7 +86,7 @@ async fn serve(world: Arc<World>, mut stopped: watch::Receiver<bool>) {
             stopped_at = Instant::now();
         };
         let server = Server::builder()
-            // With a budget of a few bytes and a slow link, answers may take any time.
+            // With a budget of a few bytes and a slow link, responses may take any time.
             .request_timeout(None)
             .reply_timeout(None)
             .http2(world.plan.server.clone())
@@ -103,7 +103,7 @@ async fn serve(world: Arc<World>, mut stopped: watch::Receiver<bool>) {
     }
 }
 
-/// Connections as they come.
+/// Incoming connections.
 struct Incoming(mpsc::UnboundedReceiver<Duplex>);
 
 impl Stream for Incoming {

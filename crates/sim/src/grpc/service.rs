@@ -1,4 +1,4 @@
-//! The service: each call says by its seed what its handler does.
+//! The service: each call's seed determines its handler's actions.
 
 use std::future::pending;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ pub(super) static CLIENT_STREAMING: thalweg::Method = thalweg::Method::new("/sim
 pub(super) static SERVER_STREAMING: thalweg::Method = thalweg::Method::new("/sim.Script/ServerStreaming");
 pub(super) static BIDI: thalweg::Method = thalweg::Method::new("/sim.Script/Bidi");
 
-/// The request's metadata with the call's seed.
+/// Metadata key of the request with the call's seed.
 pub(super) const SEED: &str = "x-seed";
 
 /// All four kinds of calls.
@@ -77,7 +77,7 @@ impl Script {
     }
 }
 
-/// One handler, from its call to its end or its drop.
+/// A running handler, until it ends or is dropped.
 struct Run {
     world: Arc<World>,
     plan: CallPlan,
@@ -100,7 +100,7 @@ impl Run {
         self.heard += 1;
     }
 
-    /// Reads as many requests as the plan says; all of them means to their end.
+    /// Reads the planned number of requests; if that is all of them, also their end.
     async fn hear_all(&mut self, requests: &mut Streaming<Raw>) -> Result<(), Status> {
         while self.heard < self.plan.reads {
             self.hear_next(requests).await?;
@@ -150,11 +150,11 @@ type Step = Pin<Box<dyn Future<Output = (Responding, Option<Result<Raw, Status>>
 
 /// The responses of a streaming call.
 struct Responses {
-    /// `None` once the last response, or an error, is out.
+    /// `None` after the last response or an error.
     step: Option<Step>,
 }
 
-/// What makes the next response.
+/// State that creates the next response.
 struct Responding {
     run: Run,
     requests: Option<Streaming<Raw>>,

@@ -1,4 +1,4 @@
-//! What the ends of a world share.
+//! The state shared by the ends of a world.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,20 +15,19 @@ use super::who::Who;
 use crate::random::Random;
 use crate::trace::Trace;
 
-/// What the ends of a world share.
 pub(super) struct World {
     pub(super) plan: WorldPlan,
     pub(super) start: Instant,
     trace: Mutex<Trace>,
     pub(super) random: Mutex<Random>,
-    /// Where the server that runs takes connections from.
+    /// Passes connections to the running server.
     pub(super) listener: Mutex<Option<mpsc::UnboundedSender<Duplex>>>,
-    /// When links break.
+    /// Times when links break.
     cuts: Mutex<Vec<Instant>>,
     pub(super) was_stopped: AtomicBool,
     handlers: Mutex<Handlers>,
     pub(super) faults: Mutex<Vec<String>>,
-    /// One more than connections have open ends.
+    /// Reference count: one more than the open ends of connections.
     pub(super) ends: Arc<()>,
 }
 
@@ -70,7 +69,7 @@ impl World {
         std::mem::take(&mut lock(&self.trace))
     }
 
-    /// Something that a handler saw; a panic of its own would only be an INTERNAL for its caller.
+    /// Records a fault seen by a handler; a panic would only be an INTERNAL status for the caller.
     pub(super) fn fail(&self, fault: &str) {
         lock(&self.faults).push(fault.to_owned());
     }
@@ -97,7 +96,7 @@ impl World {
         lock(&self.handlers).running -= 1;
     }
 
-    /// A new link to the server, if one runs.
+    /// Creates a new link to the server, if one runs.
     pub(super) async fn connect(self: Arc<Self>) -> io::Result<Duplex> {
         let (random, cut_at, delay) = {
             let mut random = lock(&self.random);

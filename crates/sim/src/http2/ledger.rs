@@ -1,4 +1,4 @@
-//! Who said what, and whether the other side hears just that.
+//! Records what each side sent, and checks that the other side receives exactly that.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,11 +9,11 @@ use thalweg_http2::{ErrorCode, FieldList, Initiator, ResetCause};
 use super::{Both, Side};
 use crate::pattern;
 
-/// All streams of a world, and how both sides leave it.
+/// All streams of a world, and how both sides close the connection.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     streams: BTreeMap<u32, Record>,
-    /// The codes of the GOAWAYs that each side's owner asked for.
+    /// Codes of the GOAWAYs requested by each side's driver.
     farewells: Both<Vec<ErrorCode>>,
     pings: Both<Pings>,
 }
@@ -27,23 +27,23 @@ struct Pings {
 /// One stream.
 #[derive(Debug, Default)]
 struct Record {
-    /// What each side says.
+    /// Data sent by each side.
     voices: Both<Voice>,
-    /// How it ended abnormally, for each side.
+    /// Abnormal end of the stream for each side.
     ends: Both<Option<End>>,
-    /// The server's owner was told of the request.
+    /// The server's driver received the request.
     surfaced: bool,
-    /// The client did not know the server's SETTINGS when it opened it.
+    /// The client did not know the server's SETTINGS when it opened the stream.
     opened_blind: bool,
 }
 
 /// One direction of a stream.
 #[derive(Debug, Default)]
 struct Voice {
-    /// In order: informational ones, the head, trailers.
+    /// In order: informational headers, the headers, trailers.
     heads: Vec<SentHead>,
     heads_heard: usize,
-    /// Bytes that the connection accepted, and those that the other side's owner was given.
+    /// Bytes accepted by the connection, and bytes received by the other side's driver.
     said: usize,
     heard: usize,
     ended: bool,
@@ -53,27 +53,27 @@ struct Voice {
 #[derive(Clone, Copy, Debug)]
 struct SentHead {
     hash: u64,
-    /// It is larger than the other side takes.
+    /// It exceeds the other side's limit.
     oversized: bool,
 }
 
-/// How a stream ended for one side, other than by two END_STREAMs.
+/// End of a stream for one side, other than by two END_STREAMs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// Its owner reset it.
+    /// Its driver reset it.
     Reset(ErrorCode),
-    /// Its owner was told.
+    /// Its driver was notified.
     Told(ErrorCode),
-    /// The connection was over.
+    /// The connection ended.
     Lost,
 }
 
-/// Which body a side says on a stream.
+/// The body that a side sends on a stream.
 pub(super) fn body_of(stream: u32, speaker: Side) -> u64 {
     u64::from(stream) << 1 | u64::from(speaker)
 }
 
-/// Equal lists of fields have equal hashes; pseudo-headers are not counted.
+/// Hashes a list of fields without pseudo-headers.
 pub(super) fn hash_fields<'a>(fields: impl Iterator<Item = thalweg_http2::Field<'a>>) -> u64 {
     let mut hasher = DefaultHasher::new();
     for field in fields.filter(|field| !field.name.starts_with(b":")) {
@@ -83,7 +83,7 @@ pub(super) fn hash_fields<'a>(fields: impl Iterator<Item = thalweg_http2::Field<
 }
 
 impl Ledger {
-    /// The client opens a stream.
+    /// Records that the client opened a stream.
     pub(super) fn open(&mut self, stream: u32, opened_blind: bool) {
         let Entry::Vacant(place) = self.streams.entry(stream) else {
             panic!("stream {stream} is opened twice")
@@ -91,7 +91,7 @@ impl Ledger {
         place.insert(Record { opened_blind, ..Record::default() });
     }
 
-    /// A head, informational head or trailers were accepted.
+    /// Records accepted headers, informational headers or trailers.
     pub(super) fn say_head(
         &mut self,
         speaker: Side,
@@ -106,7 +106,7 @@ impl Ledger {
         voice.ended |= end;
     }
 
-    /// Bytes were accepted.
+    /// Records accepted bytes.
     pub(super) fn say(&mut self, speaker: Side, stream: u32, len: usize, end: bool) {
         let voice = &mut self.record(stream).voices[speaker];
         assert!(!voice.ended, "the connection accepts bytes behind END_STREAM");
@@ -114,7 +114,7 @@ impl Ledger {
         voice.ended |= end;
     }
 
-    /// How much was said so far.
+    /// Bytes sent so far.
     pub(super) fn said(&mut self, speaker: Side, stream: u32) -> usize {
         self.record(stream).voices[speaker].said
     }
@@ -148,12 +148,12 @@ impl Ledger {
         }
     }
 
-    /// An owner resets a stream that is open for it.
+    /// Records that a driver reset a stream that is open for it.
     pub(super) fn reset(&mut self, side: Side, stream: u32, code: ErrorCode) {
         self.record(stream).ends[side] = Some(End::Reset(code));
     }
 
-    /// An owner is told that a stream is over.
+    /// Checks a driver's notification that a stream ended.
     pub(super) fn hear_reset(&mut self, listener: Side, stream: u32, cause: ResetCause) {
         let left = self.farewells[listener.other()].clone();
         let record = self.record(stream);
@@ -176,7 +176,7 @@ impl Ledger {
         assert!(honest, "stream {stream}: {found_by:?} accuses an honest peer: {cause:?}, {record:?}");
     }
 
-    /// An owner drains or closes.
+    /// Records that a driver drains or closes the connection.
     pub(super) fn say_farewell(&mut self, side: Side, code: ErrorCode) {
         self.farewells[side].push(code);
     }
@@ -188,7 +188,7 @@ impl Ledger {
         assert!(asked_for, "{speaker:?} accuses an honest peer: GOAWAY with {code}, {debug}");
     }
 
-    /// What the next PING of a side carries.
+    /// Payload of a side's next PING.
     pub(super) fn ping(&mut self, side: Side) -> [u8; 8] {
         self.pings[side].sent += 1;
         self.pings[side].sent.to_be_bytes()
@@ -200,7 +200,7 @@ impl Ledger {
         assert_eq!(payload, pings.answered.to_be_bytes(), "PINGs are answered once and in order");
     }
 
-    /// The connection is over for one side.
+    /// Records that the connection ended for one side.
     pub(super) fn lose_all(&mut self, side: Side) {
         for record in self.streams.values_mut() {
             if !record.has_ended(side) {
@@ -209,14 +209,14 @@ impl Ledger {
         }
     }
 
-    /// Whether a side may still be told of a stream.
+    /// Whether the stream has ended for a side.
     pub(super) fn is_over(&self, side: Side, stream: u32) -> bool {
         self.streams[&stream].has_ended(side)
     }
 
     /// The streams that have not ended for a side.
     pub(super) fn unended(&self, side: Side) -> impl Iterator<Item = u32> {
-        // A request that the server's owner never saw has nothing to end there.
+        // A request that the server's driver never received needs no end there.
         let concerns = move |record: &Record| side == Side::Client || record.surfaced;
         self.streams
             .iter()
@@ -224,8 +224,8 @@ impl Ledger {
             .map(|(&stream, _)| stream)
     }
 
-    /// The world is quiet and the connection lives: every stream has ended on both sides, and what ended well was heard
-    /// to its last byte.
+    /// Checks a quiet world with a live connection: every stream has ended on both sides, and streams that ended
+    /// normally were received completely.
     pub(super) fn assert_complete(&self) {
         for side in Side::BOTH {
             let unended: Vec<_> = self.unended(side).collect();
@@ -253,7 +253,8 @@ impl Record {
         self.ends[side].is_some() || (self.voices[side].ended && self.voices[side.other()].end_heard)
     }
 
-    /// What ended well for `side` was heard whole; what it reset, the other side heard of, unless it had ended there.
+    /// Checks that a normally ended stream was received completely. Also checks that the other side was notified of a
+    /// reset by `side` unless the stream had ended there.
     fn assert_agreed(&self, stream: u32, side: Side) {
         let (mine, theirs) = (self.ends[side], self.ends[side.other()]);
         if mine.is_none() && theirs.is_none() {
@@ -273,7 +274,7 @@ impl Record {
 }
 
 impl Voice {
-    /// Whether the head that is to be heard next is larger than it may be.
+    /// Whether the next headers to receive exceed the limit.
     fn next_is_oversized(&self) -> bool {
         self.heads.get(self.heads_heard).is_some_and(|head| head.oversized)
     }

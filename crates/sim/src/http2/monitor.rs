@@ -1,4 +1,4 @@
-//! Reads along on the wire: what a side sends must be legal for what it sent before, and windows must add up.
+//! Checks the wire: each side's frames must be legal after its earlier ones, and windows must add up.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -7,35 +7,35 @@ use thalweg_http2::frame::{Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
 
 use super::{Both, Side};
 
-/// The connection's window at the start (RFC 9113 §6.9.2), in bytes.
+/// The connection's initial window (RFC 9113 §6.9.2), in bytes.
 const WINDOW_DEFAULT: u64 = 65_535;
 
 /// Both directions of the wire.
 #[derive(Debug)]
 pub(super) struct Monitor {
     senders: Both<Sender>,
-    /// What both sides wrote, if it is recorded.
+    /// Bytes written by both sides, if recorded.
     recording: Option<Both<Vec<u8>>>,
 }
 
-/// What one side has sent.
+/// Frames sent by one side.
 #[derive(Debug)]
 struct Sender {
-    /// The beginning of a frame whose rest is not written yet, DATA's payload left out.
+    /// The start of an incomplete frame, without DATA payload.
     pending: Vec<u8>,
-    /// What is left of the preface, or of a DATA frame's payload.
+    /// Remaining bytes of the preface or of a DATA frame's payload.
     skip: usize,
-    /// Flow-controlled bytes so far, and after each DATA frame that no WINDOW_UPDATE has gone beyond.
+    /// Flow-controlled bytes so far, and their count after each DATA frame not yet covered by a WINDOW_UPDATE.
     sent: u64,
     sent_after_frame: VecDeque<u64>,
-    /// What the connection's WINDOW_UPDATEs gave back, beyond making the window as large as configured.
+    /// Bytes returned by the connection's WINDOW_UPDATEs, without the initial enlargement to the configured window.
     given_back: u64,
     enlargement_left: u64,
     connection_window: u64,
     /// Streams on which it sent END_STREAM, and those that it reset.
     ended: BTreeSet<u32>,
     reset: BTreeSet<u32>,
-    /// The stream of a header block that is not at its end.
+    /// The stream of an unfinished header block.
     block_of: Option<u32>,
     frame_len_max: u32,
 }
@@ -59,17 +59,17 @@ impl Monitor {
         Monitor { senders, recording: None }
     }
 
-    /// From now on, keeps what is written.
+    /// Starts recording the written bytes.
     pub(super) fn record(&mut self) {
         self.recording = Some(Both::default());
     }
 
-    /// What was written since [`record`](Self::record).
+    /// Returns the bytes written since [`record`](Self::record).
     pub(super) fn into_recording(self) -> Both<Vec<u8>> {
         self.recording.unwrap_or_default()
     }
 
-    /// `side` writes `bytes`.
+    /// Checks `bytes` written by `side`.
     pub(super) fn watch(&mut self, side: Side, mut bytes: &[u8]) {
         if let Some(recording) = &mut self.recording {
             recording[side].extend_from_slice(bytes);
@@ -85,25 +85,25 @@ impl Monitor {
             let taken = (needed - sender.pending.len()).min(bytes.len());
             sender.pending.extend_from_slice(&bytes[..taken]);
             bytes = &bytes[taken..];
-            // With its head complete, a frame may need more.
+            // A complete head may show that the frame needs more.
             if sender.pending.len() == sender.needed() {
                 self.see_frame(side);
             }
         }
     }
 
-    /// How many bytes `side` may send on the connection, as the WINDOW_UPDATEs of the other side say.
+    /// Bytes that `side` may send on the connection, according to the other side's WINDOW_UPDATEs.
     pub(super) fn window(&self, side: Side) -> u64 {
         let receiver = &self.senders[side.other()];
         receiver.connection_window - receiver.enlargement_left + receiver.given_back - self.senders[side].sent
     }
 
-    /// How many flow-controlled bytes `side` has sent.
+    /// Flow-controlled bytes sent by `side`.
     pub(super) fn sent(&self, side: Side) -> u64 {
         self.senders[side].sent
     }
 
-    /// All that was sent has arrived and was answered: the windows are whole, but for what is not worth a frame.
+    /// Checks windows after everything was received and released: they are full, except for amounts not worth a frame.
     pub(super) fn assert_windows_whole(&self) {
         for side in Side::BOTH {
             let receiver = &self.senders[side.other()];
@@ -124,8 +124,8 @@ impl Monitor {
         }
     }
 
-    /// A receiver gives back all that came in since the last time: it always stands behind a whole frame of the
-    /// sender's.
+    /// Checks that a WINDOW_UPDATE returns everything received since the last one: it always ends at a frame boundary
+    /// of the sender.
     fn give_back(&mut self, side: Side, increment: u64) {
         let receiver = &mut self.senders[side];
         if receiver.enlargement_left > 0 {
@@ -148,7 +148,7 @@ impl Monitor {
 }
 
 impl Sender {
-    /// How many bytes of a frame are looked at together.
+    /// Bytes of a frame that are parsed together.
     fn needed(&self) -> usize {
         match self.pending.first_chunk::<HEAD_LEN>() {
             None => HEAD_LEN,

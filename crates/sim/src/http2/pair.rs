@@ -14,15 +14,15 @@ use super::{Both, Side};
 use crate::link::{LinkPlan, Pipe, Read};
 use crate::random::Random;
 
-/// How long a byte is on its way, where nothing else was asked for.
+/// Default transit time of a byte.
 const DELAY: Duration = Duration::from_millis(1);
-/// More steps than any test takes: a pair that takes more runs in circles.
+/// More steps than any test takes: more means an endless loop.
 const STEPS_MAX: usize = 1_000_000;
 
-/// A client and a server, with a link between them and a clock of their own.
+/// A client and a server, with a link and a clock.
 ///
-/// The owners of both ends are the test: it calls their connections, lets time pass with [`drive`](Pair::drive), and
-/// looks at what they heard. What goes over the wire is checked as in a random world.
+/// The test drives both ends: it calls their connections, lets time pass with [`drive`](Pair::drive), and inspects what
+/// they received. The wire is checked like in a random world.
 ///
 /// ```
 /// use thalweg_sim::http2::{Heard, Pair};
@@ -37,7 +37,7 @@ const STEPS_MAX: usize = 1_000_000;
 #[derive(Debug)]
 pub struct Pair {
     ends: Both<End>,
-    /// The directions of the link, by who writes.
+    /// The directions of the link, by writer.
     pipes: Both<Pipe>,
     monitor: Monitor,
     random: Random,
@@ -52,20 +52,20 @@ impl Default for Pair {
 }
 
 impl Pair {
-    /// A pair on a link that takes a millisecond each way, and neither splits nor bounds what it carries.
+    /// Creates a pair on a link with a delay of one millisecond each way, without splitting or capacity limit.
     pub fn new(client: Config, server: Config) -> Pair {
         Pair::on_links([LinkPlan::steady(DELAY); 2], [client, server], Random::new(0))
     }
 
-    /// A pair with the settings and the link of the random world of `seed`: where a seed failed, a directed test starts
-    /// here, and does what the trace says that the owners did.
+    /// Creates a pair with the settings and the link of the random world of `seed`. To reproduce a failed seed, a
+    /// directed test starts here and repeats the drivers' actions in the trace.
     pub fn of_seed(seed: u64) -> Pair {
         let mut random = Random::new(seed);
         let WorldPlan { links, owners } = WorldPlan::random(&mut random);
         Pair::on_links(links, owners.map(|owner| owner.config), random)
     }
 
-    /// A byte takes `delay` each way from now on.
+    /// Sets the link's delay for each direction.
     #[must_use]
     pub fn delayed(mut self, delay: Duration) -> Pair {
         self.pipes = Both([LinkPlan::steady(delay); 2].map(Pipe::new));
@@ -88,27 +88,27 @@ impl Pair {
         Pair { ends: Both(ends), pipes, monitor, random, start, now: Duration::ZERO }
     }
 
-    /// Lets both sides have each other's SETTINGS. Returns by what names the pair knows its ends: client, then server.
+    /// Exchanges SETTINGS. Returns the indices of the ends: client, then server.
     ///
     /// # Panics
     ///
-    /// When one of the ends does not put up with the other.
+    /// If one of the ends reports an error.
     pub fn connect(&mut self) -> (Side, Side) {
         self.drive();
         for side in Side::BOTH {
             let end = &mut self.ends[side];
             assert!(end.error.is_none() && end.connection.settings_received(), "{side:?}: {:?}", end.error);
-            // That SETTINGS came, and with them free streams, is no news.
+            // Received SETTINGS, and the streams they allow, are not worth an event.
             end.heard.retain(|heard| *heard != Heard::StreamsFree);
         }
         (Side::Client, Side::Server)
     }
 
-    /// Lets time pass until nothing moves any more.
+    /// Lets time pass until nothing moves.
     ///
     /// # Panics
     ///
-    /// When the pair does not come to rest, or does what is not allowed on the wire.
+    /// If the pair does not come to rest, or violates the protocol on the wire.
     pub fn drive(&mut self) {
         for _ in 0..STEPS_MAX {
             if self.move_bytes() {
@@ -121,17 +121,17 @@ impl Pair {
         panic!("the pair does not come to rest");
     }
 
-    /// How long the test has taken so far, in virtual time.
+    /// Elapsed virtual time of the test.
     pub fn elapsed(&self) -> Duration {
         self.now
     }
 
-    /// The time that the connections are told.
+    /// The current time as passed to the connections.
     pub fn instant(&self) -> Instant {
         self.start + self.now
     }
 
-    /// Lets both sides write and read what they can now. Returns whether anything moved.
+    /// Lets both sides write and read as much as possible. Returns whether anything moved.
     fn move_bytes(&mut self) -> bool {
         let mut moved = false;
         for side in Side::BOTH {
@@ -144,7 +144,7 @@ impl Pair {
     fn write(&mut self, side: Side) -> bool {
         let now = self.instant();
         let end = &mut self.ends[side];
-        // What the owner did may have led to events.
+        // The driver's calls may have caused events.
         let mut moved = end.receive(&[], now);
         if end.output.is_empty() && end.connection.take_output(&mut end.output) {
             // Queues may have become writable.
@@ -210,9 +210,9 @@ impl IndexMut<Side> for Pair {
 /// One end of a [`Pair`].
 #[derive(Debug)]
 pub struct End {
-    /// The connection, for its owner: the test.
+    /// The connection, driven by the test.
     pub connection: Connection,
-    /// Whether DATA is released when it comes; as a rule it is.
+    /// Whether DATA is released on arrival. True by default.
     pub releases: bool,
     heard: Vec<Heard>,
     error: Option<ConnectionError>,
@@ -221,22 +221,22 @@ pub struct End {
 }
 
 impl End {
-    /// What came since [`forget`](End::forget), in order.
+    /// Events since [`forget`](End::forget), in order.
     pub fn heard(&self) -> &[Heard] {
         &self.heard
     }
 
-    /// Forgets what was heard so far.
+    /// Discards the events received so far.
     pub fn forget(&mut self) {
         self.heard.clear();
     }
 
-    /// Why the connection ended here, if the other end was at fault.
+    /// The connection error detected at this end, if any.
     pub fn error(&self) -> Option<ConnectionError> {
         self.error
     }
 
-    /// The body that came on a stream, and whether END_STREAM came with it.
+    /// The body received on a stream, and whether END_STREAM was received.
     pub fn body(&self, stream: StreamId) -> (Vec<u8>, bool) {
         let (mut body, mut ended) = (Vec::new(), false);
         for heard in &self.heard {
@@ -250,11 +250,11 @@ impl End {
         (body, ended)
     }
 
-    /// Opens a stream with a request's head.
+    /// Opens a stream with a request's headers.
     ///
     /// # Panics
     ///
-    /// When none can be opened.
+    /// If no stream can be opened.
     pub fn open(&mut self, end_stream: bool) -> StreamId {
         let head = fields(&[
             (":method", "POST"),
@@ -266,18 +266,18 @@ impl End {
         opened.unwrap_or_else(|error| panic!("no stream can be opened: {error}"))
     }
 
-    /// Answers with status 200 and no body.
+    /// Responds with status 200 and no body.
     ///
     /// # Panics
     ///
-    /// When nothing can be sent on the stream.
+    /// If nothing can be sent on the stream.
     pub fn answer(&mut self, stream: StreamId) {
         let head = fields(&[(":status", "200")]);
         let sent = self.connection.send_headers(stream, Block { fixed: None, extra: &head }, true);
         sent.unwrap_or_else(|error| panic!("stream {stream} cannot be answered: {error}"));
     }
 
-    /// Takes what arrived. Returns whether that led to events.
+    /// Processes received bytes. Returns whether that caused events.
     fn receive(&mut self, arrived: &[u8], now: Instant) -> bool {
         let mut input = std::mem::take(&mut self.input);
         input.extend_from_slice(arrived);
@@ -339,7 +339,7 @@ impl End {
     }
 }
 
-/// An [`Event`], owned, with the head that it announces.
+/// An owned [`Event`] with the headers that it announces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are those of the event")]
 pub enum Heard {

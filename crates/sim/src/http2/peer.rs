@@ -1,4 +1,4 @@
-//! An owner of a connection: does as the contract wants, and else what comes to its mind.
+//! A connection's driver: follows the contract, and otherwise acts randomly.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::pattern;
 use crate::random::Random;
 use crate::trace::Trace;
 
-/// What all parts of a world share while something happens.
+/// State shared by all parts of a world during an event.
 pub(super) struct Scene<'a> {
     pub(super) now: Duration,
     pub(super) start: Instant,
@@ -34,39 +34,39 @@ impl Scene<'_> {
     }
 }
 
-/// One end: the connection, and the owner with all that it still wants.
+/// One end: the connection, and its driver with all pending work.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) side: Side,
     pub(super) connection: Connection,
     pub(super) phase: Phase,
-    /// When the owner does something next.
+    /// Time of the driver's next action.
     pub(super) next_act: Option<Duration>,
-    /// Bytes that were taken from the connection and are being written.
+    /// Bytes taken from the connection that are being written.
     pub(super) output: Output,
     plan: OwnerPlan,
-    /// What the other side takes.
+    /// The other side's limits.
     others_config: Config,
     input: Vec<u8>,
     sending: BTreeMap<u32, Outbound>,
     unreleased: BTreeMap<u32, usize>,
     waits_for_stream: bool,
-    /// The world is quiet and only asks for what is left of the windows: no owner has ideas of its own.
+    /// The world is quiet and only the windows are probed: drivers do nothing else.
     probing: bool,
-    /// What may be in the output beyond its target since it was last taken, in bytes.
+    /// Bytes that the output may have beyond its target since it was last taken.
     output_slack: usize,
 }
 
-/// Whether the owner still uses the connection.
+/// Whether the driver still uses the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Open,
-    /// It has closed the connection: what is in the output is written, then nothing more.
+    /// It has closed the connection: the rest of the output is written, then nothing more.
     Closing,
     Over,
 }
 
-/// What an owner still has to say on a stream.
+/// Remaining output of a driver on a stream.
 #[derive(Debug)]
 struct Outbound {
     informational: usize,
@@ -78,7 +78,7 @@ struct Outbound {
     blocked: bool,
 }
 
-/// What carries END_STREAM.
+/// The frame with END_STREAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     LastData,
@@ -86,12 +86,12 @@ enum Ending {
     Trailers,
 }
 
-/// Codes that owners reset streams with. REFUSED_STREAM would say that the request was not looked at.
+/// Codes of resets by drivers. REFUSED_STREAM would mean that the request was not processed.
 const RESET_CODES: [ErrorCode; 4] =
     [ErrorCode::Cancel, ErrorCode::NoError, ErrorCode::InternalError, ErrorCode::Unknown(0x77)];
-/// The largest DATA frame (of what the peer accepts) that the connection makes, in bytes.
+/// Maximum length of the connection's DATA frames, if the peer accepts that, in bytes.
 const DATA_LEN_MAX: usize = 128 << 10;
-/// What a control frame takes, and what a received frame provokes at most, in bytes.
+/// Length of a control frame, and the most output caused by a received frame, in bytes.
 const CONTROL_LEN_MAX: usize = 40;
 
 impl Peer {
@@ -117,7 +117,7 @@ impl Peer {
         }
     }
 
-    /// The connection's deadline, as a time of this world.
+    /// The connection's deadline in this world's time.
     pub(super) fn deadline(&self, scene: &Scene<'_>) -> Option<Duration> {
         match self.phase {
             Phase::Open => self.connection.timeout().map(|at| at - scene.start),
@@ -129,13 +129,13 @@ impl Peer {
         &self.plan.config
     }
 
-    /// Whether all is said, though the connection was not closed.
+    /// Whether everything was sent, although the connection was not closed.
     pub(super) fn is_left(&self) -> bool {
         let flushed = self.output.is_empty() && !self.connection.wants_write();
         self.phase != Phase::Over && flushed && self.connection.is_drained()
     }
 
-    /// Takes what arrived, behind what was left of the last time.
+    /// Processes received bytes after those left from the last time.
     pub(super) fn receive(&mut self, arrived: &[u8], scene: &mut Scene<'_>) {
         let arrived = self.place_data(arrived, scene);
         let mut input = std::mem::take(&mut self.input);
@@ -149,7 +149,7 @@ impl Peer {
         self.plan_act(scene);
     }
 
-    /// Now and then the owner puts what is expected where it belongs by itself. What is left to be presented.
+    /// Sometimes reads expected DATA itself. Returns the rest.
     fn place_data<'a>(&mut self, arrived: &'a [u8], scene: &mut Scene<'_>) -> &'a [u8] {
         let expected = self.connection.expected_data().filter(|_| arrived.len().is_multiple_of(2));
         let Some(expected) = expected else { return arrived };
@@ -193,7 +193,7 @@ impl Peer {
         }
     }
 
-    /// Takes output if there is none at hand.
+    /// Takes output if none is left.
     pub(super) fn take_output(&mut self, scene: &mut Scene<'_>) {
         if !self.output.is_empty() || !self.connection.take_output(&mut self.output) {
             return;
@@ -216,7 +216,7 @@ impl Peer {
         }
     }
 
-    /// The other side is gone. If it went well, nothing was left open.
+    /// The other side has closed the connection. If it closed normally, no stream was left open.
     pub(super) fn lose(&mut self, well: bool, scene: &mut Scene<'_>) {
         scene.note(self.side, "end of input", 0, usize::from(well));
         if well && self.phase == Phase::Open {
@@ -226,7 +226,7 @@ impl Peer {
         self.leave(Phase::Over, scene);
     }
 
-    /// The connection is at its end, and so are its streams.
+    /// The connection is drained, and all its streams have ended.
     pub(super) fn leave_well(&mut self, scene: &mut Scene<'_>) {
         let unended: Vec<_> = scene.ledger.unended(self.side).collect();
         assert!(
@@ -320,7 +320,7 @@ impl Peer {
         }
     }
 
-    /// Some owners reset a stream the moment they hear of it: between two parts of a frame, say.
+    /// Some drivers reset a stream on an event, even between two parts of a frame.
     fn react(&mut self, event: Event<'_>, scene: &mut Scene<'_>) {
         if let Event::Headers { stream, .. } | Event::Whole { stream, .. } | Event::Data { stream, .. } =
             event
@@ -332,7 +332,7 @@ impl Peer {
         }
     }
 
-    /// Does one thing that the owner wants.
+    /// Performs one action of the driver.
     pub(super) fn act(&mut self, scene: &mut Scene<'_>) {
         self.next_act = None;
         if self.phase != Phase::Open {
@@ -401,12 +401,12 @@ impl Peer {
         self.plan.wishes > 0 && !self.waits_for_stream
     }
 
-    /// Streams on which the owner can send.
+    /// Streams on which the driver can send.
     fn ready(&self) -> impl Iterator<Item = u32> {
         self.sending.iter().filter(|(_, outbound)| !outbound.blocked).map(|(&stream, _)| stream)
     }
 
-    /// An owner with something to do does it after a while.
+    /// Schedules the next action if the driver has work.
     fn plan_act(&mut self, scene: &mut Scene<'_>) {
         let has_work = self.plan.acts > 0
             || self.may_open()
@@ -418,9 +418,9 @@ impl Peer {
         }
     }
 
-    /// The wish for one more stream.
+    /// Opens one more stream.
     pub(super) fn open(&mut self, scene: &mut Scene<'_>) {
-        // Every other time it asks first, in place of being refused.
+        // Every other time it asks for a notification first, instead of being refused.
         if self.plan.wishes.is_multiple_of(2) && self.connection.notify_free_stream() {
             self.waits_for_stream = true;
             return;
@@ -448,7 +448,7 @@ impl Peer {
         }
     }
 
-    /// Opens a stream that the owners use as they are told.
+    /// Opens a stream that the drivers use only as instructed.
     pub(super) fn open_probe(&mut self, scene: &mut Scene<'_>) -> u32 {
         self.probing = true;
         let head = request_head();
@@ -474,14 +474,14 @@ impl Peer {
             informational: usize::from(self.side == Side::Server && scene.random.one_in(5)),
             head_sent: false,
             left,
-            // At most some forty pieces: tiny ones are a glitch each for who receives them.
+            // At most about forty pieces: the receiver counts each tiny one as a glitch.
             chunk: (left / scene.random.between(1, 40)).max(5),
             ending: scene.random.pick(&[Ending::LastData, Ending::EmptyData, Ending::Trailers]),
             blocked: false,
         }
     }
 
-    /// Says the next thing on a stream: a head, a part of the body, or the end.
+    /// Sends the next part of a stream: headers, a part of the body, or the end.
     fn send(&mut self, stream: u32, scene: &mut Scene<'_>) {
         let Some(outbound) = self.sending.get_mut(&stream) else { return };
         if outbound.informational > 0 {
@@ -554,7 +554,7 @@ impl Peer {
         scene.ledger.say(self.side, stream, len, end);
     }
 
-    /// The end of a stream, without anything before it.
+    /// Ends a stream without further data.
     pub(super) fn end(&mut self, stream: u32, scene: &mut Scene<'_>) {
         self.connection.send_data(StreamId::new(stream), [Bytes::new()], true).expect("open");
         scene.ledger.say(self.side, stream, 0, true);
@@ -589,7 +589,7 @@ impl Peer {
         self.unreleased.remove(&stream);
     }
 
-    /// Nothing moves any more, and the connection lives.
+    /// Checks that nothing is left to do while the connection lives.
     pub(super) fn assert_idle(&self) {
         assert_eq!(self.connection.active_streams(), 0, "{:?} has streams that nobody uses", self.side);
         assert!(self.sending.is_empty(), "stalled: {:?} waits to be writable: {:?}", self.side, self.sending);

@@ -1,4 +1,4 @@
-//! What is decided before a world begins: settings, and how the owners are inclined.
+//! Decisions made before a world starts: settings, and the drivers' behaviour.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use thalweg_http2::{Config, FieldList, Indexing};
 use crate::link::LinkPlan;
 use crate::random::Random;
 
-/// The link of a world, and its owners.
+/// The link of a world, and its drivers.
 #[derive(Clone, Debug)]
 pub(super) struct WorldPlan {
-    /// The directions, by who writes.
+    /// The directions, by writer.
     pub(super) links: [LinkPlan; 2],
-    /// Of client and server.
+    /// Client and server.
     pub(super) owners: [OwnerPlan; 2],
 }
 
@@ -24,34 +24,34 @@ impl WorldPlan {
     }
 }
 
-/// How one owner is inclined.
+/// Behaviour of one driver.
 #[derive(Clone, Debug)]
 pub(super) struct OwnerPlan {
     pub(super) config: Config,
-    /// How many acts it does at random moments before it only finishes what it has begun.
+    /// Random actions before it only finishes its streams.
     pub(super) acts: usize,
     /// Streams that it wants to open; clients only.
     pub(super) wishes: usize,
-    /// The longest pause between two acts.
+    /// The longest pause between two actions.
     pub(super) pause_max: Duration,
     /// The longest body, in bytes.
     pub(super) body_max: usize,
     /// Whether it resets streams.
     pub(super) resets: bool,
-    /// One act in so many drains the connection; 0 for never.
+    /// One action in this many drains the connection; 0: never.
     pub(super) drain_one_in: usize,
-    /// One act in so many closes the connection; 0 for never.
+    /// One action in this many closes the connection; 0: never.
     pub(super) close_one_in: usize,
-    /// Whether bytes that came in are released when they come, or later.
+    /// Whether received bytes are released on arrival, or later.
     pub(super) releases_at_once: bool,
 }
 
-/// A head as large as this may be; those that are larger than the peer takes are refused, and that is expected.
+/// Maximum number of fields. Header lists beyond the peer's limit are refused, as expected.
 const FIELDS_MAX: usize = 12;
 
 impl OwnerPlan {
-    /// `step_max` is how many bytes move in one step at most: a narrow link gets small bodies, or its world takes for
-    /// ever.
+    /// `step_max`: maximum bytes moved in one step. A narrow link gets small bodies; otherwise its world would take
+    /// very long.
     pub(super) fn random(random: &mut Random, step_max: usize) -> OwnerPlan {
         OwnerPlan {
             config: random_config(random),
@@ -67,7 +67,7 @@ impl OwnerPlan {
     }
 }
 
-/// Settings that make trouble: windows of a few bytes, next to no output ahead, small tables.
+/// Difficult settings: windows of a few bytes, almost no output buffer, small tables.
 pub(crate) fn random_config(random: &mut Random) -> Config {
     let settings_timeout = if random.one_in(10) { 60 } else { 10_000 };
     Config::default()
@@ -84,7 +84,7 @@ pub(crate) fn random_config(random: &mut Random) -> Config {
         .drain_timeout(Duration::from_millis(random.pick(&[1, 100, 5000])))
 }
 
-/// Fields beside the pseudo-headers: names and values that come again, so that tables have hits and evictions.
+/// Adds regular fields. Names and values repeat, so that tables have hits and evictions.
 pub(crate) fn push_fields(random: &mut Random, list: &mut FieldList) {
     for _ in 0..random.size(FIELDS_MAX) {
         let name = format!("x-{}", random.below(12));
@@ -98,8 +98,8 @@ pub(crate) fn push_fields(random: &mut Random, list: &mut FieldList) {
     }
 }
 
-/// How many bytes may be sent to a peer with this window: a window of 5 bytes makes every DATA frame tiny, and
-/// 10,000 tiny frames are more than the other side puts up with, though it is itself to blame.
+/// Maximum bytes to send to a peer with this window. A window of 5 bytes makes every DATA frame tiny, and the peer
+/// tolerates at most 10,000 tiny frames, although it causes them.
 pub(super) fn body_max(window: u32) -> usize {
     window as usize * 100
 }

@@ -3,9 +3,9 @@
 /// One end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// It opens streams.
+    /// Opens streams.
     Client,
-    /// It answers.
+    /// Responds.
     Server,
 }
 

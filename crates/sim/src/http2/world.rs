@@ -1,4 +1,4 @@
-//! The clock of a world, and the choice of what happens next.
+//! The clock of a world, and the choice of the next event.
 
 use std::time::{Duration, Instant};
 
@@ -14,24 +14,24 @@ use crate::link::{Pipe, Read};
 use crate::random::Random;
 use crate::trace::Trace;
 
-/// More steps than any world takes: one that takes more runs in circles.
+/// More steps than any world takes: more means an endless loop.
 const STEPS_MAX: usize = 1_000_000;
-/// Slices that a write looks at.
+/// Maximum slices of a write.
 const SLICES_MAX: usize = 5;
 
-/// Two peers and what is between them.
+/// Two peers and the link between them.
 pub(super) struct World {
     random: Random,
     pub(super) peers: Both<Peer>,
-    /// The directions, by who writes.
+    /// The directions, by writer.
     pipes: Both<Pipe>,
     pub(super) monitor: Monitor,
     start: Instant,
-    /// When the link breaks.
+    /// Time when the link breaks.
     cut_at: Option<Duration>,
 }
 
-/// Something that can happen now.
+/// A possible event.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Act(Side),
@@ -57,7 +57,7 @@ impl World {
         World { random, peers, pipes, monitor, start, cut_at }
     }
 
-    /// Lets the world go on until it is quiet, and judges it. Returns what was seen on the wire.
+    /// Runs the world until it is quiet, and checks it. Returns the observed wire.
     pub(super) fn run(mut self, trace: &mut Trace) -> Monitor {
         let (now, random, ledger) = (Duration::ZERO, self.random.clone(), Ledger::default());
         let mut scene = Scene { now, start: self.start, random, trace, ledger };
@@ -68,7 +68,7 @@ impl World {
         self.monitor
     }
 
-    /// What holds when the world is quiet.
+    /// Checks the invariants of a quiet world.
     fn assert_settled(&self, scene: &Scene<'_>) {
         let phases = Side::BOTH.map(|side| self.peers[side].phase);
         if phases == [Phase::Open; 2] {
@@ -97,7 +97,7 @@ impl World {
         panic!("the world does not come to rest");
     }
 
-    /// All that can happen now.
+    /// All events that are possible now.
     fn steps(&self, scene: &Scene<'_>) -> Vec<Step> {
         let due = |at: Option<Duration>| at.is_some_and(|at| at <= scene.now);
         let mut steps = Vec::with_capacity(8);
@@ -126,7 +126,7 @@ impl World {
         self.pipes[side].free_space() > 0 && (!peer.output.is_empty() || peer.connection.wants_write())
     }
 
-    /// When something can happen next.
+    /// Time of the next possible event.
     fn next_moment(&self, scene: &Scene<'_>) -> Option<Duration> {
         let of_side = |side: Side| {
             let peer = &self.peers[side];
@@ -134,7 +134,7 @@ impl World {
             let moments = [peer.next_act, arrival, peer.deadline(scene)];
             moments.into_iter().flatten().filter(move |_| peer.phase != Phase::Over)
         };
-        // A cut is no work: a world that is quiet before it stays quiet.
+        // A cut is not work: a quiet world stays quiet without it.
         let next = Side::BOTH.into_iter().flat_map(of_side).min()?;
         Some(self.cut_at.map_or(next, |cut| next.min(cut)))
     }
@@ -177,12 +177,12 @@ impl World {
         }
     }
 
-    /// Writes a part of what is to be written.
+    /// Writes a part of the pending output.
     fn write(&mut self, side: Side, scene: &mut Scene<'_>) {
         let peer = &mut self.peers[side];
         peer.take_output(scene);
         if peer.output.is_empty() {
-            // What was ready has no window.
+            // The ready data has no window.
             return;
         }
         let mut slices = [std::io::IoSlice::new(&[]); SLICES_MAX];
@@ -200,7 +200,7 @@ impl World {
         self.pipes[side].write(written, scene.now, &mut scene.random);
     }
 
-    /// Writes all that the connection gives, whatever the capacity of the link.
+    /// Writes all of the connection's output, beyond the link's capacity.
     pub(super) fn write_all(&mut self, side: Side, scene: &mut Scene<'_>) {
         loop {
             let peer = &mut self.peers[side];
@@ -216,8 +216,8 @@ impl World {
         }
     }
 
-    /// Opens one more stream and fills the connection's windows with it, in both directions: in a world that has come
-    /// to rest they must be whole, so that what the wire says can be sent, and not a byte more.
+    /// Opens one more stream and fills the connection's windows in both directions. In a quiet world they must be
+    /// complete: exactly the bytes allowed on the wire can be sent.
     fn probe(&mut self, scene: &mut Scene<'_>) {
         let alive = Side::BOTH.iter().all(|&side| self.peers[side].phase == Phase::Open);
         if !alive || !self.peers[Side::Client].connection.can_open() {
@@ -249,7 +249,7 @@ impl World {
         let receiver = &self.peers[side.other()];
         let config = receiver.config();
         if u64::from(config.stream_window) < window || config.held_max < Config::default().held_max {
-            // The stream's window would end first, or is narrowed while much is held.
+            // The stream's window would end first, or is reduced while much is buffered.
             return;
         }
         let before = self.monitor.sent(side);

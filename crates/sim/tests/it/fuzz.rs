@@ -1,4 +1,4 @@
-//! A bounded run of each fuzz target; `THALWEG_FUZZ_ITERATIONS` asks for more.
+//! A bounded run of each fuzz target; `THALWEG_FUZZ_ITERATIONS` sets the number of iterations.
 
 use thalweg_sim::fuzz::{Target, run};
 

@@ -1,6 +1,6 @@
 //! A gRPC channel and its servers on seeded links.
 
-/// Enough for CI; `THALWEG_SIM_SEEDS` asks for more.
+/// Enough for CI; `THALWEG_SIM_SEEDS` sets more.
 const SEEDS: u64 = 3000;
 
 #[test]

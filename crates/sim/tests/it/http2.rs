@@ -1,6 +1,6 @@
 //! Two HTTP/2 connections on a seeded link.
 
-/// Enough for CI; `THALWEG_SIM_SEEDS` asks for more.
+/// Enough for CI; `THALWEG_SIM_SEEDS` sets more.
 const SEEDS: u64 = 4000;
 
 #[test]

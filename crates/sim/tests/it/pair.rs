@@ -7,7 +7,7 @@ use bytes::Bytes;
 use thalweg_http2::{Config, ErrorCode};
 use thalweg_sim::http2::{Heard, Pair, Side};
 
-/// 1 MiB through a window of 64 KiB: each half of the window costs a round trip, and no more.
+/// 1 MiB through a window of 64 KiB: each half of the window costs exactly one round trip.
 #[test]
 fn a_body_takes_the_round_trips_that_its_window_asks_for() {
     let config = Config::default().stream_window(1 << 16);
@@ -52,7 +52,7 @@ fn a_client_that_waits_for_a_stream_is_told_when_one_ends() {
     pair[client].open(true);
 }
 
-/// 10,000 cancels from 500 concurrent calls, at one instant, however the two ends happen to be in step.
+/// 10,000 cancels from 500 concurrent calls at one instant, however the two ends interleave.
 #[test]
 fn honest_heavy_cancelling_is_let_pass() {
     #[track_caller]
@@ -65,7 +65,7 @@ fn honest_heavy_cancelling_is_let_pass() {
             let stream = open.pop_front().unwrap();
             pair[client].connection.reset(stream, ErrorCode::Cancel);
             open.push_back(pair[client].open(true));
-            // The server reads when so much has come.
+            // The server reads after each batch.
             if cancelled % batch == batch - 1 {
                 pair.drive();
             }
@@ -84,11 +84,11 @@ fn honest_heavy_cancelling_is_let_pass() {
 /// A seed whose server allows one stream at a time.
 const SEED: u64 = 19;
 
-/// A directed test that began as a seed of the random world, whose trace said that the client opens streams before it
-/// has read anything, and that one of them is reset.
+/// Derived from a seed of the random world. In its trace the client opens streams before it has read anything, and one
+/// of them is reset.
 ///
-/// The client does not know SETTINGS yet and opens a stream too many. That is refused as not processed; it is no fault
-/// of the client's, which goes on when it is told of a free stream.
+/// The client does not know SETTINGS yet and opens one stream too many. The server refuses it as unprocessed. That is
+/// not the client's fault: it continues after the notification of a free stream.
 #[test]
 fn a_stream_too_many_before_settings_are_known_is_refused_unprocessed() {
     let mut pair = Pair::of_seed(SEED);

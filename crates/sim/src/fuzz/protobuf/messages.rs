@@ -1,11 +1,11 @@
-//! Random messages on the wire: as encoders write them, and as only the format allows.
+//! Random messages on the wire: like those of encoders, and others that only the format allows.
 
 use thalweg_protobuf::wire::{Tag, WireType, put_tag, put_varint};
 use thalweg_protobuf::{Field, Kind, MessageType};
 
 use crate::random::Random;
 
-/// Messages in each other.
+/// Nesting of messages.
 const DEPTH_MAX: usize = 4;
 
 pub(super) fn random(random: &mut Random, of: MessageType<'_>) -> Vec<u8> {
@@ -104,7 +104,7 @@ fn len_prefixed(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// A record with a number that is not taken, of any wire type.
+/// A record with an unused number, of any wire type.
 fn unknown(random: &mut Random, out: &mut Vec<u8>) {
     let number = random.between(10_000, 12_000) as u32;
     match random.below(5) {

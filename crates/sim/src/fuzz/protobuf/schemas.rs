@@ -1,4 +1,4 @@
-//! Random schemas, in `.proto` text, as three implementations see them.
+//! Random schemas in `.proto` text, compiled by three implementations.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use thalweg_protobuf::{Kind, MessageType, Schema, sources};
 
 use crate::random::Random;
 
-/// How many there are.
+/// Number of schemas.
 pub(super) const SCHEMAS: usize = 25;
-/// Messages in each of them.
+/// Messages in each schema.
 const MESSAGES: usize = 4;
 
-/// Of protoc; what else can compile editions does not come as a crate.
+/// Compiled by protoc: no crate compiles editions.
 const EDITIONS: &[u8] = include_bytes!("../../../../protobuf/tests/proto/editions.binpb");
 
 pub(super) struct Subject {
@@ -23,11 +23,11 @@ pub(super) struct Subject {
     pub(super) root: String,
     pub(super) schema: Schema,
     pub(super) buffa: (Arc<BuffaPool>, MessageIndex),
-    /// It has maps or groups, which the others read whatever the wire type is.
+    /// It has maps or groups, which the others read with any wire type.
     pub(super) loose: bool,
-    /// prost-reflect treats them as open.
+    /// It has closed enums, which prost-reflect treats as open.
     pub(super) closed_enums: bool,
-    /// None for editions, which prost-reflect does not know.
+    /// `None` for editions, which prost-reflect does not support.
     pub(super) reflect: Option<MessageDescriptor>,
 }
 
@@ -118,7 +118,7 @@ fn field(
 ) {
     let number = next(random, number);
     if loose && random.one_in(7) {
-        // Without closed enums: buffa takes 0 where a value is missing, and not the first value of the enum.
+        // No closed enums: buffa uses 0 for a missing value, instead of the first value of the enum.
         let kind = kind(random, enums && !proto2);
         let _ = writeln!(out, "  map<{}, {kind}> f{number} = {number};", random.pick(&KEYS));
         return;
@@ -154,7 +154,7 @@ fn kind(random: &mut Random, enums: bool) -> String {
     }
 }
 
-/// A number above the last: mostly the next, sometimes far away, but not among those that are reserved.
+/// A number above the last: mostly the next, sometimes far away, but not a reserved one.
 fn next(random: &mut Random, last: &mut usize) -> usize {
     *last += match random.below(10) {
         0 => random.between(1, 400),

@@ -1,7 +1,7 @@
-//! A provider for rustls with nothing left to chance: the same seeds make the same connection, byte for byte, so that
-//! what one side has said can be said again to the other.
+//! A deterministic provider for rustls: the same seeds give the same connection, byte for byte. So one side's recorded
+//! bytes can be sent to the other again.
 //!
-//! Its keys are no secret. Records are sealed and opened, and certificates verified, as they always are.
+//! Its keys are not secret. Encryption and certificate verification are unchanged.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use thalweg::tls::rustls::{Error, NamedGroup, PeerMisbehaved};
 
 use crate::random::Random;
 
-/// Each side has its own numbers: which of the two draws first does not matter.
+/// Each side has its own numbers, so the order of draws on both sides does not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Client,
     Server,
 }
 
-/// What a side has in place of chance.
+/// A side's replacement for randomness.
 #[derive(Debug)]
 struct Seeded(Side);
 
@@ -32,7 +32,7 @@ thread_local! {
     static RANDOM: RefCell<[Random; 2]> = RefCell::new([Random::new(0), Random::new(0)]);
 }
 
-/// What `side` draws on this thread follows from `seed` from now on.
+/// Sets the seed of `side` on this thread.
 pub(super) fn seed(side: Side, seed: u64) {
     RANDOM.with_borrow_mut(|random| random[side as usize] = Random::new(seed));
 }
@@ -61,7 +61,7 @@ impl SecureRandom for Seeded {
     }
 }
 
-/// Shares as X25519 has them, and no secret.
+/// Key shares with X25519's form, but without a secret.
 impl SupportedKxGroup for Seeded {
     fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, Error> {
         let mut share = [0; SHARE_LEN];

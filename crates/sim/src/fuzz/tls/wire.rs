@@ -1,4 +1,4 @@
-//! What TLS streams of the fuzzer stand on.
+//! Transports below the fuzzer's TLS streams.
 
 use std::io;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
 use crate::random::Random;
 
-/// What was written.
+/// Written bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -24,8 +24,8 @@ impl Log {
     }
 }
 
-/// Bytes that come in pieces, and then the end; it takes what it is given in pieces, too, and is `Pending` for no
-/// reason now and then.
+/// A transport that delivers bytes in pieces, then the end. It accepts writes in pieces, too, and is sometimes
+/// `Pending` for no reason.
 #[derive(Debug)]
 pub(super) struct Wire {
     said: Vec<u8>,
@@ -37,7 +37,7 @@ pub(super) struct Wire {
     reads_of_nothing: usize,
 }
 
-/// How often the end of a stream is looked at; with one more it is looked at forever.
+/// Maximum reads at the end of a stream; more means an endless loop.
 const READS_OF_NOTHING_MAX: usize = 10;
 
 impl Wire {
@@ -51,7 +51,7 @@ impl Wire {
         Self { said: said.to_vec(), at: 0, random, held, held_max, log, reads_of_nothing: 0 }
     }
 
-    /// Whether it wants to be asked again. It sees what memory is held between two polls.
+    /// Whether to return `Pending` and wake the task. Also checks the buffered memory between two polls.
     fn is_moody(&mut self, cx: &mut Context<'_>) -> bool {
         let held = self.held.load(Ordering::Relaxed);
         assert!(held <= self.held_max, "{held} bytes are held");
@@ -105,7 +105,7 @@ impl AsyncWrite for Wire {
     }
 }
 
-/// An end of a pipe, of which is noted what is written, if there is a log.
+/// One end of a pipe that logs its writes if there is a log.
 #[derive(Debug)]
 pub(super) struct Tee {
     io: DuplexStream,
