@@ -1,4 +1,4 @@
-//! Other stacks behind the contract of `peers/README.md`: the list, and the command that builds them.
+//! Other stacks that implement the contract of `peers/README.md`: the list, and the command that builds them.
 
 mod build;
 mod built;

@@ -2,7 +2,7 @@
 //! offsets in its page.
 //!
 //! AMD processors with fast short `rep movsb` (Zen 3, Zen 4) copy at a third to half of the speed to some addresses.
-//! These are 1 to 31 bytes behind the source, modulo the page. Other processors show a row of equal figures.
+//! These are 1 to 31 bytes past the source, modulo the page. Other processors show a row of equal figures.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -50,7 +50,7 @@ fn uds() -> io::Result<Ends> {
     Ok((Box::new(writer), Box::new(reader)))
 }
 
-/// GB/s received into a buffer `offset` bytes behind the start of a page.
+/// GB/s received into a buffer `offset` bytes past the start of a page.
 fn measure((mut writer, mut reader): Ends, offset: usize) -> io::Result<f64> {
     let sender = thread::spawn(move || {
         let chunk = vec![1; WRITE_BYTES];

@@ -93,7 +93,7 @@ impl Programs {
         rate_of(&job.text()?).ok_or_else(|| failed!("`{job}` printed no rate"))
     }
 
-    /// A row: cost of decoding data that starts `offset` bytes behind a multiple of 64.
+    /// A row: cost of decoding data that starts `offset` bytes past a multiple of 64.
     fn decoding(&self, offset: u32) -> Result<Vec<String>> {
         let (rows, columns) = SHAPES[1];
         let job = Job::new(&self.tcp).words(&format!("decode {offset} {rows} {columns} 1")).under(CLIENT);

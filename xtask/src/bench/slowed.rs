@@ -108,7 +108,7 @@ fn calibrated(ours: &BuiltPeer, cell: Cell) -> Result<(u64, Apart)> {
     Ok((work_ns, apart(ours, &mut pairs, work_ns, cell, PAIRS_LAST)?))
 }
 
-/// Replaces the slowed pair behind the plain one in `pairs`, and measures `count` pairs of windows.
+/// Replaces the slowed pair, which follows the plain one in `pairs`, and measures `count` pairs of windows.
 fn apart<'p>(
     ours: &'p BuiltPeer,
     pairs: &mut Vec<Pair<'p>>,

@@ -196,7 +196,7 @@ fn a_tree_with_a_difference_is_a_row_and_all_are_the_last() {
     assert!(page.ends_with("| b | 3 | 2 | 1 | 0 |\n| all trees | 9 | 7 | 6 | 1 |"), "{page}");
 }
 
-/// The README's table, for this ratio of the drop-in server to tonic's behind a handler.
+/// The README's table, for this ratio of the drop-in server to tonic's with a handler that computes.
 fn speed(server: &str) -> String {
     let exact = |ratio: f64| json!({"ratio": ratio, "low": ratio, "high": ratio, "verdict": "faster"});
     let cell = |size_bytes: u64, connections: u64, [both, client, server]: [f64; 3]| {

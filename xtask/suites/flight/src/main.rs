@@ -1,5 +1,5 @@
 //! Arrow Flight over TCP: `serve ADDRESS`, and `drive METHOD ADDRESS ROWS COLUMNS SECONDS`, which prints MiB/s. `decode
-//! OFFSET ROWS COLUMNS SECONDS` prints MiB/s of decoding alone, for data OFFSET bytes behind a multiple of 64. It also
+//! OFFSET ROWS COLUMNS SECONDS` prints MiB/s of decoding alone, for data OFFSET bytes past a multiple of 64. It also
 //! prints how many of the batch's buffers refer to the data without a copy.
 
 use std::process::ExitCode;
