@@ -5,7 +5,7 @@
 //!     -I proto -o set.binpb --include_imports --include_source_info shop.proto
 //! ```
 //!
-//! Errors go to stderr, a line each: `file:line:column: message`.
+//! Errors go to stderr, one per line: `file:line:column: message`.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
-//! [ProtoJSON](https://protobuf.dev/programming-guides/json/), straight from wire bytes and to them: no message stands
-//! in between.
+//! [ProtoJSON](https://protobuf.dev/programming-guides/json/), converted directly from and to wire bytes, without an
+//! intermediate message.
 //!
 //! ```
 //! use thalweg_protobuf::{Schema, json, sources};
@@ -33,7 +33,7 @@ use crate::transcode;
 use crate::transcode::fault::Fault;
 pub use crate::transcode::{ParseError, ParseOptions, PrintError, PrintOptions};
 
-/// The JSON of a message that is given as wire bytes, with the usual options.
+/// Converts a message from wire bytes to JSON, with the default options.
 ///
 /// # Errors
 ///
@@ -41,11 +41,11 @@ pub use crate::transcode::{ParseError, ParseOptions, PrintError, PrintOptions};
 pub fn from_wire(message_type: MessageType<'_>, wire: &[u8]) -> Result<String, PrintError> {
     let mut json = Vec::with_capacity(wire.len() * 2 + 16);
     print(message_type, wire, &PrintOptions::default(), &mut json)?;
-    // What was written is UTF-8: the names of the schema are, and strings were checked.
+    // The output is UTF-8: names of the schema are, and strings were checked.
     Ok(String::from_utf8(json).unwrap_or_default())
 }
 
-/// The wire bytes of a message that is given as JSON, with the usual options.
+/// Converts a message from JSON to wire bytes, with the default options.
 ///
 /// # Errors
 ///
@@ -56,12 +56,12 @@ pub fn to_wire(message_type: MessageType<'_>, json: &[u8]) -> Result<Vec<u8>, Pa
     Ok(wire)
 }
 
-/// Appends the wire bytes of a message that is given as JSON. The fields come in the order that they have there; what
-/// has no presence and is zero or empty is left out.
+/// Appends the wire bytes of a message that is given as JSON. Fields keep the order of the JSON; fields without
+/// presence are omitted if they are zero or empty.
 ///
 /// # Errors
 ///
-/// See [`ParseError`]. `wire` is then what it was.
+/// See [`ParseError`]. On error `wire` is unchanged.
 pub fn parse(
     message_type: MessageType<'_>,
     json: &[u8],
@@ -80,7 +80,7 @@ pub fn parse(
     })
 }
 
-/// The JSON of a message, with the usual options.
+/// Returns the JSON of a message, with the default options.
 ///
 /// # Errors
 ///
@@ -89,7 +89,7 @@ pub fn from_message(message: MessageRef<'_>) -> Result<String, PrintError> {
     from_wire(message.message_type(), &message.encode_to_vec())
 }
 
-/// The message that is given as JSON, with the usual options and limits.
+/// Parses a message from JSON, with the default options and limits.
 ///
 /// # Errors
 ///

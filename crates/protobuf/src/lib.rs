@@ -35,9 +35,9 @@
 //! The crate does no I/O, reads no clock, and never panics on invalid input.
 
 #![forbid(unsafe_code)]
-// The wire knows no signs: `int64` and `uint64` are the same bits, on purpose.
+// Protobuf integers have no sign on the wire: `int64` and `uint64` share their bits.
 #![allow(clippy::cast_possible_wrap)]
-// What reads a byte or a word stands in the decoder's loop, where a call costs more than the work.
+// In the decoder's inner loop a call costs more than the work of reading a byte or a word.
 #![allow(clippy::inline_always)]
 
 pub mod json;

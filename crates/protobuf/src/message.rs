@@ -1,7 +1,7 @@
-//! Messages: their memory, decoding, encoding, reading and changing.
+//! Messages: memory, decoding, encoding, reading and modifying.
 //!
-//! [`Message`] owns all that it has. Where many messages are read one after the other, a [`Decoder`] keeps its memory,
-//! and gives a [`MessageRef`] that borrows text from the input; an [`Encoder`] keeps its buffer.
+//! [`Message`] owns its memory. To read many messages in sequence, use a [`Decoder`], which reuses its memory and
+//! returns a [`MessageRef`] that borrows text from the input. An [`Encoder`] reuses its buffer.
 
 mod arena;
 mod decode;

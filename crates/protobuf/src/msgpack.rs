@@ -1,9 +1,15 @@
-//! [MessagePack](https://github.com/msgpack/msgpack/blob/master/spec.md), straight from wire bytes and to them.
+//! [MessagePack](https://github.com/msgpack/msgpack/blob/master/spec.md), converted directly from and to wire bytes.
 //!
-//! MessagePack has no mapping of its own for Protobuf, so this is [ProtoJSON's](crate::json) with MessagePack's types
-//! where it has better ones: integers of 64 bits, `NaN` and the infinities are numbers, `bytes` are binary, the keys
-//! of maps are of their type, and `google.protobuf.Timestamp` is MessagePack's timestamp. Everything else is as in
-//! JSON: a message is a map from names to values, an enum is its name, a `Duration` is `"1.5s"`.
+//! There is no standard mapping of Protobuf to MessagePack. This one is [ProtoJSON's](crate::json), with these
+//! differences:
+//!
+//! - 64-bit integers, `NaN` and the infinities are numbers
+//! - `bytes` are binary
+//! - map keys have their own type
+//! - `google.protobuf.Timestamp` is MessagePack's timestamp
+//!
+//! Everything else is as in JSON: a message is a map from names to values, an enum is its name, a `Duration` is
+//! `"1.5s"`.
 //!
 //! ```
 //! use thalweg_protobuf::{Schema, msgpack, sources};
@@ -28,16 +34,16 @@ pub use crate::transcode::{ParseOptions, PrintError, PrintOptions};
 use sink::MsgpackSink;
 use source::Reader;
 
-/// Why bytes are no MessagePack, or no message of the type.
+/// Error for bytes that are not MessagePack, or not a message of the type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// Where in the bytes, from 0.
+    /// Offset in the bytes, from 0.
     pub offset: usize,
-    /// `results[3].name`; empty at the message itself.
+    /// Path such as `results[3].name`; empty at the message itself.
     pub path: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// The message is longer than [`ParseOptions::len_max`].
+    /// Whether the message exceeds [`ParseOptions::len_max`].
     pub is_too_long: bool,
 }
 
@@ -54,7 +60,7 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// The MessagePack of a message that is given as wire bytes, with the usual options.
+/// Converts a message from wire bytes to MessagePack, with the default options.
 ///
 /// # Errors
 ///
@@ -65,7 +71,7 @@ pub fn from_wire(message_type: MessageType<'_>, wire: &[u8]) -> Result<Vec<u8>, 
     Ok(msgpack)
 }
 
-/// The wire bytes of a message that is given as MessagePack, with the usual options.
+/// Converts a message from MessagePack to wire bytes, with the default options.
 ///
 /// # Errors
 ///
@@ -76,12 +82,11 @@ pub fn to_wire(message_type: MessageType<'_>, msgpack: &[u8]) -> Result<Vec<u8>,
     Ok(wire)
 }
 
-/// Appends the MessagePack of a message that is given as wire bytes. The fields come in the order that they have on
-/// the wire.
+/// Appends the MessagePack of a message that is given as wire bytes. Fields keep their wire order.
 ///
 /// # Errors
 ///
-/// See [`PrintError`]. `msgpack` is then what it was.
+/// See [`PrintError`]. On error `msgpack` is unchanged.
 pub fn print(
     message_type: MessageType<'_>,
     wire: &[u8],
@@ -98,7 +103,7 @@ pub fn print(
 ///
 /// # Errors
 ///
-/// See [`ParseError`]. `wire` is then what it was.
+/// See [`ParseError`]. On error `wire` is unchanged.
 pub fn parse(
     message_type: MessageType<'_>,
     msgpack: &[u8],

@@ -1,7 +1,7 @@
-//! Text of unknown origin, made safe to print.
+//! Makes untrusted text safe to print.
 //!
-//! Names, messages and other strings of a peer or a file may hold characters that a terminal acts on, or that show
-//! a line in another order than it has. These functions replace them by escapes that can be read.
+//! Names, messages and other strings from a peer or a file may contain characters that a terminal interprets, or that
+//! display a line in a different order. These functions replace them with readable escapes.
 //!
 //! ```
 //! use thalweg_protobuf::printable;
@@ -14,14 +14,14 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a terminal acts on this character or a reader is misled by it: control characters (C0, DEL and C1), line
-/// and paragraph separators, and what Unicode has for the direction of text.
+/// Whether a terminal interprets this character or it can mislead a reader: control characters (C0, DEL and C1), line
+/// and paragraph separators, and Unicode's text direction controls.
 pub fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Escapes unprintable characters as Rust does (`\u{1b}`, `\r`). Line feeds and tabs stay.
+/// Escapes unprintable characters as Rust does (`\u{1b}`, `\r`), except line feeds and tabs.
 pub fn text(text: &str) -> Cow<'_, str> {
     replaced(
         text,
@@ -30,24 +30,24 @@ pub fn text(text: &str) -> Cow<'_, str> {
     )
 }
 
-/// Escapes unprintable characters as [`text`] does, line feeds and tabs, too: the result is one line.
+/// Escapes unprintable characters like [`text`], and also line feeds and tabs: the result is one line.
 pub fn line(text: &str) -> Cow<'_, str> {
     replaced(text, is_unprintable, |c, out| out.extend(c.escape_default()))
 }
 
-/// Escapes unprintable characters of a JSON document, beyond those that JSON itself wants escaped. Its value stays the
-/// same.
+/// Escapes unprintable characters of a JSON document beyond those that JSON requires. The document's value does not
+/// change.
 pub fn json(document: &str) -> Cow<'_, str> {
-    // ASCII's control characters are white space there, or not valid. DEL is valid in a string.
+    // In JSON, ASCII control characters are white space or invalid. DEL is valid in a string.
     let is_escaped = |c| is_unprintable(c) && c >= '\u{7f}';
     replaced(document, is_escaped, |c, out| {
-        // Writing to a String does not fail. All of them are in the first plane.
+        // Writing to a `String` cannot fail. All these characters are in the Basic Multilingual Plane.
         let _ = write!(out, "\\u{:04x}", u32::from(c));
     })
 }
 
-/// Replaces unprintable characters of a page by the replacement character, which stands for itself in HTML and in
-/// what scripts and styles have there. Line feeds and tabs stay.
+/// Replaces unprintable characters of a page, except line feeds and tabs, with the replacement character. It is safe
+/// in HTML, scripts and styles.
 pub fn html(page: &str) -> Cow<'_, str> {
     replaced(page, |c| is_unprintable(c) && !matches!(c, '\n' | '\t'), |_, out| out.push('\u{fffd}'))
 }
@@ -55,7 +55,7 @@ pub fn html(page: &str) -> Cow<'_, str> {
 /// Maximum length of an excerpt, in bytes.
 const EXCERPT_LEN_MAX: usize = 60;
 
-/// Returns `text`, or its first 60 bytes at most and an ellipsis: what an error quotes of it.
+/// Returns `text`, or at most its first 60 bytes and an ellipsis, to quote in an error.
 pub fn excerpt(text: &str) -> String {
     if text.len() <= EXCERPT_LEN_MAX {
         return text.to_owned();
@@ -67,7 +67,7 @@ pub fn excerpt(text: &str) -> String {
     format!("{}…", &text[..end])
 }
 
-/// The text with characters written in another way, where there are such.
+/// Returns the text with the selected characters rewritten; borrows it if there are none.
 fn replaced(text: &str, is_meant: impl Fn(char) -> bool, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
     let Some(first) = text.find(&is_meant) else { return Cow::Borrowed(text) };
     let mut out = String::with_capacity(text.len() + 16);

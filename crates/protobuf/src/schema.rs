@@ -1,10 +1,12 @@
 //! Descriptors, compiled once into a [`Schema`].
 //!
-//! `raw` reads `descriptor.proto`'s messages, `features` says what the edition makes of them, and `compile` declares
-//! all names, links fields to their types and lays each message out. What it makes is a `pool` of records, one for
-//! each element of the files, which name each other by index. A field's record has two halves, and no fact is in both:
-//! the `Entry` (`table`), small and flat, is what decoding, encoding and JSON walk over; names, options and defaults
-//! are in its `FieldData`. [`MessageType`], [`Field`] and the other handles look into the result.
+//! `raw` reads the messages of `descriptor.proto`, and `features` resolves the features of an edition. `compile`
+//! declares all names, links fields to their types and lays out each message. The result is a `pool` of records, one
+//! per element, that refer to each other by index.
+//!
+//! A field's record has two halves that share no fact. The `Entry` (`table`), small and flat, is what decoding,
+//! encoding and JSON iterate over. Its `FieldData` has names, options and defaults. [`MessageType`], [`Field`] and the
+//! other handles refer to the pool.
 
 mod compile;
 mod defaults;

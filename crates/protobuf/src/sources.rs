@@ -1,11 +1,13 @@
-//! From the text of `.proto` files to descriptors: proto2, proto3, and the editions 2023 and 2024.
+//! Compiles `.proto` files to descriptors: proto2, proto3, and editions 2023 and 2024.
 //!
-//! [`compile`] gives what `protoc --include_imports --include_source_info -o` writes, byte for byte, and refuses what
-//! protoc refuses, at the same line and column. The files are parsed (`parse`), named and linked (`link`), their
-//! options are interpreted (`options`), checked (`validate`) and encoded (`encode`), each file after its imports
-//! (`load`). A name means what the file itself or its imports declare, whatever else was loaded.
+//! [`compile`] returns what `protoc --include_imports --include_source_info -o` writes, byte for byte. It rejects what
+//! protoc rejects, at the same line and column.
 //!
-//! A [`SourceTree`] supplies the texts; [`Folders`] is one for include folders. The files of Protobuf itself,
+//! `load` loads each file after its imports. Files are parsed (`parse`), named and linked (`link`), their options
+//! interpreted (`options`), then checked (`validate`) and encoded (`encode`). A name resolves only to declarations of
+//! the file and its imports, whatever else was loaded.
+//!
+//! A [`SourceTree`] supplies the texts; [`Folders`] is one for include folders. Protobuf's own files,
 //! `google/protobuf/*.proto`, are built in, in their current version. They take precedence over copies in include
 //! folders, which tend to be old.
 
@@ -42,9 +44,9 @@ use ids::FileId;
 use load::Loader;
 use pool::{ImportKind, Pool};
 
-/// Compiles `files`, named as imports name them, and all that they import, to the bytes of a
-/// `google.protobuf.FileDescriptorSet` for [`Schema::from_descriptor_set`](crate::Schema::from_descriptor_set).
-/// `read` gives the text of a file; `google/protobuf/*.proto` need not be among them.
+/// Compiles `files`, named as in imports, and all their imports. Returns the bytes of a
+/// `google.protobuf.FileDescriptorSet` for [`Schema::from_descriptor_set`](crate::Schema::from_descriptor_set). `read`
+/// returns the text of a file; it need not know `google/protobuf/*.proto`.
 ///
 /// ```
 /// use thalweg_protobuf::{Schema, sources};
@@ -57,7 +59,7 @@ use pool::{ImportKind, Pool};
 ///
 /// # Errors
 ///
-/// For files that are not there or that protoc would refuse.
+/// Returns an error if a file does not exist, or if protoc would reject it.
 pub fn compile(files: &[&str], read: impl Fn(&str) -> Option<String>) -> Result<Vec<u8>, SourceError> {
     Compiler::new(&read).compile(files).map(|compiled| compiled.set)
 }
@@ -71,43 +73,43 @@ pub struct Compiler<'t> {
     include_source_info: bool,
 }
 
-/// What `.proto` files were compiled to.
+/// The result of compiling `.proto` files.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Compiled {
-    /// A `google.protobuf.FileDescriptorSet`, encoded. Each file comes after its imports.
+    /// Encoded `google.protobuf.FileDescriptorSet`. Each file comes after its imports.
     pub set: Vec<u8>,
-    /// The names that the given files have in the set, in the order in which they were given.
+    /// Names of the given files in the set, in the given order.
     pub names: Vec<String>,
-    /// The paths of all files that were read, imports included, where the [`SourceTree`] gave them.
+    /// Paths of all files that were read, imports included, if the [`SourceTree`] provided them.
     pub paths: Vec<String>,
-    /// What compiles, but is likely a mistake, such as unused imports.
+    /// Likely mistakes that are not errors, such as unused imports.
     pub warnings: Vec<Diagnostic>,
 }
 
 impl<'t> Compiler<'t> {
-    /// A compiler of the files in a tree.
+    /// Creates a compiler for the files of a tree.
     pub fn new(tree: &'t dyn SourceTree) -> Self {
         Compiler { tree, include_imports: true, include_source_info: true }
     }
 
-    /// Whether the result has the imports of the files, too. On by default.
+    /// Sets whether the result includes imported files. Default: true.
     pub fn include_imports(mut self, include: bool) -> Self {
         self.include_imports = include;
         self
     }
 
-    /// Whether the result has positions and comments. On by default.
+    /// Sets whether the result includes positions and comments. Default: true.
     pub fn include_source_info(mut self, include: bool) -> Self {
         self.include_source_info = include;
         self
     }
 
-    /// Compiles files, named as imports name them.
+    /// Compiles files, named as in imports.
     ///
     /// # Errors
     ///
-    /// For files that are not there or that protoc would refuse.
+    /// Returns an error if a file does not exist, or if protoc would reject it.
     pub fn compile(&self, files: &[&str]) -> Result<Compiled, SourceError> {
         let mut loader = Loader::new(self.tree, self.include_source_info);
         let given = loader.load_all(files);
@@ -150,12 +152,12 @@ impl std::fmt::Debug for Compiler<'_> {
     }
 }
 
-/// The files that were used, each after its imports.
+/// Returns the files that were used, each after its imports.
 fn order(pool: &Pool, given: &[FileId]) -> Vec<FileId> {
     let mut order = Vec::new();
     let mut seen = HashSet::new();
     for &file in given {
-        // Option imports of given files only, behind the others.
+        // Include option imports of given files only, after the other imports.
         let imports = &pool[file].imports;
         let (options, others): (Vec<_>, Vec<_>) =
             imports.iter().partition(|import| import.kind == ImportKind::Option);
@@ -167,7 +169,7 @@ fn order(pool: &Pool, given: &[FileId]) -> Vec<FileId> {
     order
 }
 
-/// Without recursion: a chain of imports may be long.
+/// Appends a file after its imports. Iterative, because a chain of imports may be long.
 fn append_after_imports(pool: &Pool, file: FileId, seen: &mut HashSet<FileId>, order: &mut Vec<FileId>) {
     if !seen.insert(file) {
         return;

@@ -1,5 +1,5 @@
-//! What [ProtoJSON](https://protobuf.dev/programming-guides/json/) writes into strings and numbers: base64, times,
-//! field masks, text in quotes, and the numbers themselves. Nothing here knows of messages.
+//! Text forms of [ProtoJSON](https://protobuf.dev/programming-guides/json/): base64, times, field masks, quoted text
+//! and numbers. Independent of messages.
 
 pub(crate) mod base64;
 pub(crate) mod calendar;

@@ -1,7 +1,6 @@
-//! Messages between the wire and another format, straight from one to the other: [`Printer`] walks over wire bytes and
-//! hands values to a [`Sink`], [`Builder`] takes values from a [`Source`] and appends wire bytes. Both go by the
-//! tables that decoding goes by. What ProtoJSON says of well-known types and names stands here, and holds for
-//! MessagePack too.
+//! Direct conversion of messages between wire bytes and another format. A [`Printer`] reads wire bytes and passes
+//! values to a [`Sink`]. A [`Builder`] reads values from a [`Source`] and appends wire bytes. Both use the decoder's
+//! tables. ProtoJSON's rules for well-known types and names are implemented here and also apply to MessagePack.
 
 mod build;
 mod error;
@@ -26,7 +25,7 @@ pub(crate) use source::{Shape, Source};
 use crate::message::{Decoder, Limits};
 use crate::schema::{Field, MessageType, Schema};
 
-/// Appends the message to `out` by `print`; brings the wire bytes into order first if they are not.
+/// Appends the message to `out` with `print`. If the wire bytes are not in order, normalises them first.
 pub(crate) fn print(
     message_type: MessageType<'_>,
     wire: &[u8],
@@ -50,7 +49,7 @@ pub(crate) fn print(
     })
 }
 
-/// Appends the wire bytes of the message that `source` holds; gives the source back, which stands behind it.
+/// Appends the wire bytes of the message in `source`. Returns the source, positioned after it.
 pub(crate) fn build<'t, S: Source<'t>>(
     message_type: MessageType<'_>,
     source: S,
@@ -60,7 +59,7 @@ pub(crate) fn build<'t, S: Source<'t>>(
     Builder::new(message_type.schema().pool(), options, source, wire).build(message_type.index())
 }
 
-/// As [`build`], of the value of one field.
+/// Builds like [`build`], but the value of one field.
 pub(crate) fn build_field<'t, S: Source<'t>>(
     field: Field<'_>,
     source: S,
@@ -70,7 +69,7 @@ pub(crate) fn build_field<'t, S: Source<'t>>(
     Builder::new(field.schema().pool(), options, source, wire).build_field(field)
 }
 
-/// As [`build`], of one value of a field: an element, if the field is repeated.
+/// Builds like [`build`], but one value of a field: an element if the field is repeated.
 pub(crate) fn build_value<'t, S: Source<'t>>(
     field: Field<'_>,
     source: S,
@@ -80,7 +79,7 @@ pub(crate) fn build_value<'t, S: Source<'t>>(
     Builder::new(field.schema().pool(), options, source, wire).build_value(field)
 }
 
-/// The same message in the order in which it is encoded: decoded, which merges, and encoded again.
+/// Returns the message in encoding order, by decoding, which merges, and encoding it.
 fn merged(schema: &Schema, index: u32, wire: &[u8], depth_max: usize) -> Result<Vec<u8>, PrintError> {
     let limits = Limits { depth_max, ..Limits::default() };
     let mut decoder = Decoder::new(limits);

@@ -1,8 +1,8 @@
-//! The [wire format](https://protobuf.dev/programming-guides/encoding/): varints, tags and the lengths of records.
+//! The [wire format](https://protobuf.dev/programming-guides/encoding/): varints, tags and length-delimited records.
 //!
-//! A message is a row of records: a [`Tag`], which is a varint of `(number << 3) | wire type`, and what the wire type
-//! says. [`Reader`] walks over them, knows the offset at which it stands, and says in a [`WireError`] what was wrong
-//! and where.
+//! A message is a sequence of records: a [`Tag`], which is a varint of `(number << 3) | wire type`, and a value whose
+//! form depends on the wire type. [`Reader`] iterates over records and tracks its offset. It reports errors and their
+//! offsets as a [`WireError`].
 //!
 //! ```
 //! use thalweg_protobuf::wire::{Reader, Tag, WireType};

@@ -1,4 +1,4 @@
-//! One field of a message by itself, as HTTP has it: as the whole of a body, or as a parameter of a URL.
+//! Converts a single field of a message, as HTTP transcoding needs it: a whole body, or a URL parameter.
 
 use super::print::{print, print_set};
 use super::read::Reader;
@@ -10,11 +10,11 @@ use crate::transcode::plain::Plain;
 use crate::transcode::{ParseError, ParseOptions, PrintError, PrintOptions, build_field, build_value};
 use crate::wire::{self, Tag, WireType};
 
-/// How deep groups may lie in one another, of a field that is not looked at.
+/// Maximum nesting depth of groups in skipped fields.
 const SKIP_DEPTH_MAX: usize = 100;
 
-/// Appends the records of `field`, whose value is given as JSON: an array if it is repeated, an object if it is a map
-/// or a message. Null is no record.
+/// Appends the wire records of `field`, whose value is given as JSON: an array if it is repeated, an object if it is a
+/// map or a message. Null appends nothing.
 ///
 /// ```
 /// # use thalweg_protobuf::{Schema, json, sources};
@@ -30,7 +30,7 @@ const SKIP_DEPTH_MAX: usize = 100;
 ///
 /// # Errors
 ///
-/// See [`ParseError`]; the path begins with the field. `wire` is then what it was.
+/// See [`ParseError`]; the path starts with the field. On error `wire` is unchanged.
 pub fn parse_field(
     field: Field<'_>,
     json: &[u8],
@@ -48,15 +48,19 @@ pub fn parse_field(
     })
 }
 
-/// Appends a record of `field` with the value that `text` stands for, which has no quotes around it, as in a URL: a
-/// string, number, boolean or enum (by name or number), bytes as base64, and the well-known types whose JSON is such a
-/// value. Paths of a FieldMask may be written as the schema has them or as JSON has them. Struct, Value, ListValue and
-/// Any are read as JSON. Of a repeated field it is one element. The record is written also if it says what the field
-/// holds anyway: a later record of a singular field replaces an earlier one.
+/// Appends a wire record of `field` with the value of `text`, which is unquoted, as in a URL. For a repeated field it
+/// is one element. Supported values:
+///
+/// - a string, number, boolean or enum (by name or number), and bytes as base64
+/// - a well-known type whose JSON is such a value; paths of a FieldMask may be schema names or JSON names
+/// - Struct, Value, ListValue and Any, which are read as JSON
+///
+/// The record is written even if it holds the default value, because a later record of a singular field replaces an
+/// earlier one.
 ///
 /// # Errors
 ///
-/// See [`ParseError`]; fields of other messages, and maps, have no such value. `wire` is then what it was.
+/// See [`ParseError`]; fields of other message types and maps have no such value. On error `wire` is unchanged.
 pub fn parse_text(
     field: Field<'_>,
     text: &str,
@@ -86,7 +90,7 @@ pub fn parse_text(
     })
 }
 
-/// The paths of a mask as JSON has them, of which some are written as the schema has them.
+/// Converts the paths of a mask to JSON form; each may be in schema form or JSON form.
 fn camel_paths(text: &str) -> Result<String, Fault> {
     let mut camel = Vec::with_capacity(text.len());
     for (index, path) in text.split(',').enumerate() {
@@ -99,16 +103,16 @@ fn camel_paths(text: &str) -> Result<String, Fault> {
             return Err(Fault::new(0, format!("`{}` is no path of fields", excerpt(path))));
         }
     }
-    // Of a `str` only ASCII was changed.
+    // Still UTF-8: the input is a `str`, of which only ASCII was changed.
     Ok(String::from_utf8(camel).unwrap_or_default())
 }
 
-/// Appends the JSON of one field of the message that `wire` holds. Of one that is not there, it is what it holds then:
-/// zero, an empty text, list, map or message; null, if it has presence and no such value.
+/// Appends the JSON of one field of the message in `wire`. An absent field has its default: zero, or an empty text,
+/// list, map or message. It is null for scalars with presence and for well-known types.
 ///
 /// # Errors
 ///
-/// See [`PrintError`]. `json` is then what it was.
+/// See [`PrintError`]. On error `json` is unchanged.
 pub fn print_field(
     field: Field<'_>,
     wire: &[u8],
@@ -123,7 +127,7 @@ pub fn print_field(
         }
         return print(message, &body, options, json);
     }
-    // What is no message is printed as the only field of its message, which is then taken off around it.
+    // Print any other field as the only one of its message, then strip the enclosing object.
     let records = records_of(field.number(), wire)?;
     let start = json.len();
     print_set(field.message(), &records, options, json)?;
@@ -135,10 +139,10 @@ pub fn print_field(
     Ok(())
 }
 
-/// The value in `{"name":value}`, if there is one.
+/// Returns the value in `{"name":value}`, if there is one.
 fn value_of_only_member(object: &[u8]) -> Option<&[u8]> {
     let inside = object.strip_prefix(b"{")?.strip_suffix(b"}")?.trim_ascii();
-    // A name has no quote in it that is not escaped: names of the schema have neither, JSON names may.
+    // Find the closing quote of the name. Schema names have neither quotes nor escapes, but JSON names may.
     let mut is_escaped = false;
     let closing = inside.iter().skip(1).position(|&byte| {
         let is_closing = byte == b'"' && !is_escaped;
@@ -148,7 +152,7 @@ fn value_of_only_member(object: &[u8]) -> Option<&[u8]> {
     Some(inside.get(closing + 2..)?.strip_prefix(b":")?.trim_ascii())
 }
 
-/// The value lay in an object. Strings have no line breaks in them.
+/// Appends a value that was nested in an object, with less indentation. JSON strings contain no line breaks.
 fn put_less_indented(value: &[u8], json: &mut Vec<u8>) {
     for (index, line) in value.split(|&byte| byte == b'\n').enumerate() {
         if index > 0 {
@@ -184,18 +188,18 @@ fn put_unset(field: Field<'_>, options: &PrintOptions, json: &mut Vec<u8>) {
     json.extend_from_slice(value);
 }
 
-/// The records of the field with this number, one behind the other.
+/// Returns all wire records of the field with this number, concatenated.
 fn records_of(number: u32, wire: &[u8]) -> Result<Vec<u8>, PrintError> {
     let mut found = Vec::new();
     each_record(number, wire, |_, record, _| found.extend_from_slice(record))?;
     Ok(found)
 }
 
-/// What is in the records of a field of messages, which is one message, and whether there were any.
+/// Returns the contents of a message field's records, which together are one message, and whether there were any.
 fn bodies_of(number: u32, wire: &[u8]) -> Result<(Vec<u8>, bool), PrintError> {
     let (mut found, mut is_there) = (Vec::new(), false);
     each_record(number, wire, |tag, _, body| {
-        // A message may be written as a group, and the other way round; numbers are none of it.
+        // A message may be encoded as a group, and vice versa; other wire types are skipped.
         if matches!(tag.wire_type, WireType::Len | WireType::StartGroup) {
             found.extend_from_slice(body);
             is_there = true;
@@ -204,7 +208,7 @@ fn bodies_of(number: u32, wire: &[u8]) -> Result<(Vec<u8>, bool), PrintError> {
     Ok((found, is_there))
 }
 
-/// Calls `found` with the tag of each record of a field, with all of the record, and with what is in it.
+/// Calls `found` with the tag, the whole bytes and the content of each record of a field.
 fn each_record(number: u32, wire: &[u8], mut found: impl FnMut(Tag, &[u8], &[u8])) -> Result<(), PrintError> {
     let mut reader = wire::Reader::new(wire);
     while !reader.is_empty() {

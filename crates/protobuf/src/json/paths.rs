@@ -1,4 +1,4 @@
-//! Which fields a JSON text has.
+//! Lists the fields that are present in JSON.
 
 use super::read::{Kind, Reader};
 use crate::printable::excerpt;
@@ -6,9 +6,9 @@ use crate::schema::{Field, MessageType};
 use crate::transcode::fault::Fault;
 use crate::transcode::{ParseError, ParseOptions, Source as _};
 
-/// The fields that are present in the JSON of a message, as paths of a `google.protobuf.FieldMask`: names of the
-/// schema with dots between, in their order. A path ends at what has no fields of its own: numbers, texts, lists, maps,
-/// messages that have another form in JSON, messages without members, and null.
+/// Returns the fields present in the JSON of a message as paths of a `google.protobuf.FieldMask`: schema names
+/// separated by dots, in order of appearance. A path ends at a value without fields of its own: a number, text, list,
+/// map, null, a message without members, or one with another JSON form.
 ///
 /// ```
 /// # use thalweg_protobuf::{Schema, json, sources};
@@ -24,9 +24,9 @@ use crate::transcode::{ParseError, ParseOptions, Source as _};
 ///
 /// # Errors
 ///
-/// For a text that is no JSON, and for members that the type does not have unless they are to be ignored; values are
-/// not compared with the types of their fields. The paths together, with 40 bytes for each, may take
-/// [`ParseOptions::len_max`]: every path repeats the names of all messages around it.
+/// Returns an error if the text is not JSON, or if it has unknown members that are not to be ignored. Values are not
+/// checked against the types of their fields. The paths, plus 40 bytes for each, may take up to
+/// [`ParseOptions::len_max`], because each path repeats the names of all enclosing messages.
 pub fn field_paths(
     message_type: MessageType<'_>,
     json: &[u8],
@@ -45,18 +45,18 @@ pub fn field_paths(
 struct Walk<'t, 'o> {
     reader: Reader<'t>,
     options: &'o ParseOptions,
-    /// The path of the message that is walked over, with a dot behind.
+    /// Path of the current message, with a trailing dot.
     prefix: String,
     paths: Vec<String>,
-    /// Bytes that the paths take.
+    /// Bytes used by the paths.
     len: usize,
 }
 
-/// Bytes that a path takes beside its text: a `String`, and what an allocator adds to its buffer.
+/// Bytes used by a path in addition to its text: the `String` and the allocator's overhead.
 const PATH_OVERHEAD: usize = 40;
 
 impl Walk<'_, '_> {
-    /// Whether there were any. `depth` more values may lie in one another.
+    /// Returns whether the object had any known members. `depth` is the remaining nesting depth.
     fn members(&mut self, message_type: MessageType<'_>, depth: usize) -> Result<bool, Fault> {
         let mut open = self.reader.begin_map()?;
         let mut is_any = false;
@@ -98,7 +98,7 @@ impl Walk<'_, '_> {
                 return Ok(());
             }
         } else {
-            // A message in a list is two values deep.
+            // A message in a list counts as two levels.
             self.reader.skip_value(2 * depth + 1)?;
         }
         self.len += self.prefix.len() + field.name().len() + PATH_OVERHEAD;

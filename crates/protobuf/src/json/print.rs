@@ -1,14 +1,14 @@
-//! Wire bytes as JSON.
+//! Converts wire bytes to JSON.
 
 use super::sink::JsonSink;
 use crate::schema::MessageType;
 use crate::transcode::{self, PrintError, PrintOptions, Printer};
 
-/// Appends the JSON of a message that is given as wire bytes. The fields come in the order that they have on the wire.
+/// Appends the JSON of a message that is given as wire bytes. Fields keep their wire order.
 ///
 /// # Errors
 ///
-/// See [`PrintError`]. `json` is then what it was.
+/// See [`PrintError`]. On error `json` is unchanged.
 pub fn print(
     message_type: MessageType<'_>,
     wire: &[u8],
@@ -26,7 +26,8 @@ pub fn print(
     })
 }
 
-/// As [`print`], of the fields that are there alone: what must be there may be missing, and no defaults are added.
+/// Prints like [`print`], but only the fields that are present: required fields may be missing, and no defaults are
+/// added.
 pub(super) fn print_set(
     message_type: MessageType<'_>,
     wire: &[u8],

@@ -1,5 +1,5 @@
-//! A pull reader of JSON ([RFC 8259](https://www.rfc-editor.org/rfc/rfc8259)), strict: what the grammar does not have
-//! is an error. Strings without escapes and all numbers are slices of the text.
+//! A strict pull reader of JSON ([RFC 8259](https://www.rfc-editor.org/rfc/rfc8259)). Strings without escapes and all
+//! numbers are slices of the text.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::text::number;
 use crate::text::quoted::{plain_len, special};
 use crate::transcode::fault::Fault;
 
-/// What a value is, seen from its first character.
+/// The kind of a value, known from its first character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Object,
@@ -20,7 +20,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// For messages.
+    /// Describes the kind, for error messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Object => "an object",
@@ -34,7 +34,7 @@ impl Kind {
     }
 }
 
-/// Reads one text from its start to its end. It keeps no record of what is open: that is on the caller's stack.
+/// Reads one text from start to end. It does not track open arrays and objects: the caller's stack does.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader<'t> {
     text: &'t str,
@@ -48,7 +48,7 @@ impl<'t> Reader<'t> {
         Ok(Reader { text, at: 0 })
     }
 
-    /// How far it has read.
+    /// Returns the current offset.
     pub(crate) fn offset(&self) -> usize {
         self.at
     }
@@ -60,7 +60,7 @@ impl<'t> Reader<'t> {
 
     #[inline]
     fn skip_space(&mut self) {
-        // Most texts have none, or one.
+        // Most texts have at most one space here.
         while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.byte() {
             self.at += 1;
         }
@@ -75,7 +75,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// What the next value is; stands at its first character then.
+    /// Returns the kind of the next value and moves to its first character.
     #[inline]
     pub(crate) fn peek(&mut self) -> Result<Kind, Fault> {
         self.skip_space();
@@ -91,13 +91,13 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// Steps over `byte`, which `peek` saw.
+    /// Skips `byte`, which `peek` has seen.
     #[inline]
     pub(crate) fn open(&mut self) {
         self.at += 1;
     }
 
-    /// Behind `{` or a member's value: stands at the next member's name, or false behind `}`.
+    /// Called after `{` or a member's value: moves to the next member's name, or returns false after `}`.
     #[inline]
     pub(crate) fn next_member(&mut self, is_first: bool) -> Result<bool, Fault> {
         self.skip_space();
@@ -116,7 +116,7 @@ impl<'t> Reader<'t> {
         if self.byte() == Some(b'"') { Ok(true) } else { Err(self.unexpected("a name in quotes")) }
     }
 
-    /// If the text goes on with `"name":` exactly, steps over it. `quoted` is `"name":`.
+    /// Skips `"name":` if it comes next, exactly so written. `quoted` is `"name":`.
     #[inline]
     pub(crate) fn take_name(&mut self, quoted: &[u8]) -> bool {
         let is_next = self.text.as_bytes()[self.at..].starts_with(quoted);
@@ -126,7 +126,7 @@ impl<'t> Reader<'t> {
         is_next
     }
 
-    /// A member's name and the colon behind it.
+    /// Reads a member's name and the colon after it.
     #[inline]
     pub(crate) fn name(&mut self) -> Result<Cow<'t, str>, Fault> {
         let name = self.string()?;
@@ -138,7 +138,7 @@ impl<'t> Reader<'t> {
         Ok(name)
     }
 
-    /// Behind `[` or an element: true at the next element, or false behind `]`.
+    /// Called after `[` or an element: returns true at the next element, or false after `]`.
     #[inline]
     pub(crate) fn next_element(&mut self, is_first: bool) -> Result<bool, Fault> {
         self.skip_space();
@@ -156,7 +156,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// `true`, `false` or `null`, of which `peek` saw the first letter.
+    /// Reads `true`, `false` or `null`, whose first letter `peek` has seen.
     #[inline]
     pub(crate) fn word(&mut self, word: &'static str) -> Result<(), Fault> {
         if self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
@@ -167,7 +167,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A number as it is written.
+    /// Reads a number as written.
     #[inline]
     pub(crate) fn number(&mut self) -> Result<&'t str, Fault> {
         let start = self.at;
@@ -193,8 +193,8 @@ impl<'t> Reader<'t> {
         Ok(&self.text[start..self.at])
     }
 
-    /// A whole number of up to 18 digits, by itself or in a string: its sign and the rest. `None`, and nothing is read
-    /// but space, if it is anything else.
+    /// Reads an integer of up to 18 digits, quoted or not. Returns its sign and magnitude. Returns `None` for anything
+    /// else, after skipping space only.
     #[inline]
     pub(crate) fn short_integer(&mut self) -> Option<(bool, u64)> {
         self.skip_space();
@@ -216,7 +216,7 @@ impl<'t> Reader<'t> {
         Some((is_negative, magnitude))
     }
 
-    /// A number without an exponent and with few digits; `None`, and nothing is read but space, if it is anything else.
+    /// Reads a number with few digits and no exponent. Returns `None` for anything else, after skipping space only.
     #[inline]
     pub(crate) fn short_double(&mut self) -> Option<f64> {
         self.skip_space();
@@ -253,7 +253,7 @@ impl<'t> Reader<'t> {
         if self.at == start { Err(self.unexpected(expected)) } else { Ok(()) }
     }
 
-    /// A string, of which `peek` saw the quote.
+    /// Reads a string, whose quote `peek` has seen.
     #[inline]
     pub(crate) fn string(&mut self) -> Result<Cow<'t, str>, Fault> {
         let start = self.at + 1;
@@ -265,10 +265,10 @@ impl<'t> Reader<'t> {
         self.string_with_escapes(start, end).map(Cow::Owned)
     }
 
-    /// Behind an element of a list: appends the strings that follow as records behind `tag`, as long as each is short,
-    /// without escapes and behind its comma at once; stands behind the last then. How many.
+    /// Called after a list element: appends following strings as wire records with `tag`, while each is short, without
+    /// escapes and directly after its comma. Moves past the last one and returns their number.
     ///
-    /// Most lists of strings are so. Bytes are looked at and copied together, and records gathered before they are
+    /// Most lists of strings qualify. Bytes are scanned and copied together, and records collected before they are
     /// appended.
     pub(crate) fn plain_texts(&mut self, tag: u32, wire: &mut Vec<u8>) -> usize {
         let text = self.text.as_bytes();
@@ -330,7 +330,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// From the backslash to behind the escape, or both escapes of a surrogate pair.
+    /// Reads an escape, or both escapes of a surrogate pair.
     fn escape(&mut self) -> Result<char, Fault> {
         let start = self.at;
         self.at += 1;
@@ -378,7 +378,7 @@ impl<'t> Reader<'t> {
         Ok(code)
     }
 
-    /// Steps over a value of any kind; objects and arrays in one another at most `depth_max` deep.
+    /// Skips a value of any kind, with objects and arrays nested at most `depth_max` deep.
     pub(crate) fn skip_value(&mut self, depth_max: usize) -> Result<(), Fault> {
         match self.peek()? {
             Kind::String => drop(self.string()?),
@@ -408,7 +408,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// Nothing but space may stand behind the value.
+    /// Checks that only space follows the value.
     pub(crate) fn end(&mut self) -> Result<(), Fault> {
         self.skip_space();
         if self.at == self.text.len() { Ok(()) } else { Err(self.unexpected("the end of the text")) }
@@ -419,7 +419,8 @@ pub(crate) fn too_deep(at: usize) -> Fault {
     Fault::new(at, "nested too deep")
 }
 
-/// Reads digits from `at` on behind those of `number`: the number, if they are few, and where they end.
+/// Reads digits from `at`, continuing `number`. Returns the number, which wraps if it has too many digits, and the end
+/// offset.
 #[inline]
 fn leading_digits(bytes: &[u8], mut at: usize, mut number: u64) -> (u64, usize) {
     while let Some(digit @ 0..=9) = bytes.get(at).map(|byte| byte.wrapping_sub(b'0')) {
@@ -429,12 +430,12 @@ fn leading_digits(bytes: &[u8], mut at: usize, mut number: u64) -> (u64, usize) 
     (number, at)
 }
 
-/// A text of fewer bytes has a length of one byte.
+/// Texts shorter than this have a length of one byte.
 const SHORT: usize = 0x80;
-/// The head of a record, a short text and what is copied behind it.
+/// Size of a record's tag and length, a short text, and the bytes copied after it.
 const SHORT_RECORD_MAX: usize = 8 + SHORT + 16;
 
-/// A tag, a byte for a length, and how many bytes both are.
+/// Returns a tag followed by a length byte, and the length of both.
 fn head_of_short(tag: u32) -> ([u8; 8], usize) {
     let (mut head, mut len, mut rest) = ([0; 8], 0, tag);
     while rest >= 0x80 {
@@ -446,7 +447,7 @@ fn head_of_short(tag: u32) -> ([u8; 8], usize) {
     (head, len + 2)
 }
 
-/// Where, from `at` on, the first quote, backslash or control character stands; the length of `bytes` if there is none.
+/// Returns the position, from `at`, of the first quote, backslash or control character, or the length of `bytes`.
 #[inline]
 fn plain_end(bytes: &[u8], mut at: usize) -> usize {
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {

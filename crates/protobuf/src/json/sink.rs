@@ -1,18 +1,18 @@
-//! JSON as the output of a message.
+//! JSON as an output format.
 
 use crate::schema::{Key, Kind};
 use crate::text::number::{self, NumberBytes, append_row};
 use crate::text::{base64, quoted, time};
 use crate::transcode::{Mark, NotText, Sink};
 
-/// Appends to a buffer. With `PRETTY`, each member and element has a line of its own.
+/// Appends JSON to a buffer. With `PRETTY`, each member and element is on a line of its own.
 pub(super) struct JsonSink<'o, const PRETTY: bool> {
     json: &'o mut Vec<u8>,
-    /// Maps and lists that are open.
+    /// Number of open maps and lists.
     depth: usize,
 }
 
-/// A map or list that is open.
+/// An open map or list.
 pub(super) struct Open {
     is_empty: bool,
 }
@@ -63,7 +63,7 @@ impl<'o, const PRETTY: bool> JsonSink<'o, PRETTY> {
         self.json.extend_from_slice(if PRETTY { b": " } else { b":" });
     }
 
-    /// In quotes; `text` holds nothing that must be escaped.
+    /// Appends `text` in quotes; it must not need escaping.
     fn plain_text(&mut self, text: &str) {
         self.json.push(b'"');
         self.json.extend_from_slice(text.as_bytes());
@@ -204,7 +204,7 @@ impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
             }
             Kind::Bool => append_row(words, json, |word, into| number::put_bool(word != 0, into)),
             Kind::Sfixed32 => append_row(words, json, |word, into| put_int32(word as i32, into)),
-            // Those of 32 bits are extended to 64.
+            // 32-bit values are already extended to 64.
             _ => append_row(words, json, |word, into| {
                 let value = word as i64;
                 number::put_integer(value < 0, value.unsigned_abs(), into)
@@ -217,10 +217,10 @@ impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
         if quoted::string(value, self.json) { Ok(()) } else { Err(NotText) }
     }
 
-    /// Bytes are looked at and copied together, and elements gathered before they are appended.
+    /// Scans and copies bytes together, and collects elements before appending them.
     fn plain_texts(&mut self, _: &mut Open, tag: u8, wire: &[u8], len_max: usize) -> usize {
         const SHORT: u8 = 0x80;
-        /// With a comma, quotes, and what is copied behind it.
+        /// Size of an element with its comma and quotes, and of the bytes copied after it.
         const ELEMENT_MAX: usize = 3 + SHORT as usize + 16;
         let mut elements = [0; 512];
         let (mut rest, mut filled) = (wire, 0);

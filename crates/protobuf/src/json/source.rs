@@ -1,4 +1,4 @@
-//! JSON as the input of a message.
+//! JSON as an input format.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,13 @@ use crate::text::{base64, time};
 use crate::transcode::fault::Fault;
 use crate::transcode::{Shape, Source};
 
-/// A map or list that is open.
+/// An open map or list.
 pub(crate) struct Open {
     is_first: bool,
 }
 
 impl Reader<'_> {
-    /// Steps over the bracket of what must be `kind`.
+    /// Skips the opening bracket of a value that must be `kind`.
     #[inline]
     fn begin(&mut self, kind: Kind) -> Result<Open, Fault> {
         self.expect(kind)?;
@@ -43,7 +43,7 @@ impl Reader<'_> {
         N::try_from(number).map_err(|_| no_number(at, &number.to_string(), NumberProblem::Range))
     }
 
-    /// A number by itself or in a string; the problem with the second is told with its text.
+    /// Reads a number, quoted or not. The error for a quoted number includes its text.
     #[inline]
     fn numeric<N>(
         &mut self,
@@ -163,7 +163,7 @@ impl<'t> Source<'t> for Reader<'t> {
     #[inline]
     fn int64(&mut self) -> Result<i64, Fault> {
         match self.short_integer() {
-            // It has at most 18 digits.
+            // The magnitude has at most 18 digits.
             Some((is_negative, magnitude)) => {
                 Ok(if is_negative { -(magnitude as i64) } else { magnitude as i64 })
             }

@@ -1,24 +1,24 @@
-//! Where messages live: words for records and lists, bytes for text that is not in the input.
+//! Message memory: words for records and lists, bytes for text that is not in the input.
 //!
-//! A record is laid out as its [`Table`] says. What a slot holds depends on the field:
+//! A record is laid out as its [`Table`] defines. The content of a slot depends on the field:
 //!
 //! | field | slot |
 //! | --- | --- |
-//! | integer, enum, `bool` | the value as its varint would have it: sign-extended, but not zigzag |
+//! | integer, enum, `bool` | the value of its varint: sign-extended, but not zigzag |
 //! | fixed-size number | its bits |
 //! | string, bytes | a [`Text`] |
 //! | message | the address of its record |
 //! | repeated, map | address << 32 \| length; the second word has the capacity |
 //!
-//! Lists are rows of such words, maps rows of pairs. Nothing is ever given back before the whole is cleared.
+//! Lists are arrays of such words, maps arrays of pairs. Memory is released only when the whole arena is cleared.
 
 use crate::schema::table::{Entry, Table};
 
-/// Bytes somewhere: offset << 32 | whose << 31 | length.
+/// A byte range: offset << 32 | owner bit << 31 | length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Text(pub(crate) u64);
 
-/// Set if the bytes are the arena's own, not the input's.
+/// Set if the bytes are in the arena, not in the input.
 pub(crate) const OWN: u64 = 1 << 31;
 
 impl Text {
@@ -38,30 +38,30 @@ impl Text {
     }
 }
 
-/// In the second word of a map: it is on [`Arena::unsorted`].
+/// Set in the second word of a map that is in [`Arena::unsorted`].
 pub(crate) const QUEUED: u64 = 1 << 32;
 
-/// The first words of an arena.
+/// Initial number of words of an arena.
 const WORDS_MIN: usize = 32;
 
-/// Words that are kept free before anything has been seen.
+/// Maximum number of words reserved from the input's length alone.
 const WORDS_EXPECTED_MAX: usize = 256;
 
-/// The first capacity of a list.
+/// Initial capacity of a list.
 const CAPACITY_MIN: usize = 4;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arena {
-    /// Up to `top` in use, and 0 from there: so taking words is moving `top`.
+    /// Zero from `top` on, so that allocating words only moves `top`.
     pub(crate) words: Vec<u64>,
     pub(crate) top: usize,
     pub(crate) bytes: Vec<u8>,
-    /// Maps in which a key may be twice: the address of their slot, and whether their keys are strings.
+    /// Maps that may contain duplicate keys: the address of their slot, and whether their keys are strings.
     pub(crate) unsorted: Vec<(u32, bool)>,
 }
 
 impl Arena {
-    /// An empty record at address 0, and nothing else.
+    /// Clears the arena and allocates an empty record at address 0.
     pub(crate) fn reset(&mut self, root: &Table) {
         self.words[..self.top].fill(0);
         self.top = 0;
@@ -70,7 +70,7 @@ impl Arena {
         self.take(root.record_words as usize);
     }
 
-    /// Takes `count` words, which are 0; gives the address of the first.
+    /// Allocates `count` zeroed words and returns the address of the first.
     #[inline(always)]
     pub(crate) fn take(&mut self, count: usize) -> usize {
         let at = self.top;
@@ -81,7 +81,7 @@ impl Arena {
         at
     }
 
-    /// Keeps free what an input of `len` bytes is likely to need, if that is little.
+    /// Reserves the words that an input of `len` bytes probably needs, up to [`WORDS_EXPECTED_MAX`].
     pub(crate) fn expect(&mut self, len: usize) {
         let likely = self.top + (len / 4).min(WORDS_EXPECTED_MAX);
         if self.words.len() < likely {
@@ -95,7 +95,7 @@ impl Arena {
         self.words.resize(self.top.max(self.words.len() * 2).max(WORDS_MIN), 0);
     }
 
-    /// Words that fit the bounds of addresses: messages built by hand may be no larger.
+    /// Whether addresses are still in bounds. Messages built by hand must not grow beyond that.
     pub(crate) fn has_capacity(&self) -> bool {
         self.top < (u32::MAX / 2) as usize && self.bytes.len() < (u32::MAX / 2) as usize
     }
@@ -105,14 +105,14 @@ impl Arena {
         self.take(table.record_words as usize)
     }
 
-    /// Keeps `bytes`; gives the word for them.
+    /// Copies `bytes` into the arena and returns the [`Text`] word for them.
     pub(crate) fn keep(&mut self, bytes: &[u8]) -> u64 {
         let offset = self.bytes.len() as u64;
         self.bytes.extend_from_slice(bytes);
         offset << 32 | OWN | bytes.len() as u64
     }
 
-    /// The bytes that a text stands for.
+    /// Returns the bytes of a text.
     #[inline]
     pub(crate) fn text<'a>(&'a self, input: &'a [u8], word: u64) -> &'a [u8] {
         let text = Text(word);
@@ -120,7 +120,7 @@ impl Arena {
         from.get(text.offset()..text.offset() + text.len()).unwrap_or_default()
     }
 
-    /// Whether the field of entry `index` is there.
+    /// Whether the field of entry `index` is present.
     #[inline(always)]
     pub(crate) fn is_present(&self, at: usize, index: usize) -> bool {
         self.words[at + 1 + index / 64] >> (index % 64) & 1 != 0
@@ -149,7 +149,7 @@ impl Arena {
         self.words[slot] += 1;
     }
 
-    /// Appends a pair to the map whose slot is at `slot`; its length counts pairs, its capacity words.
+    /// Appends a pair to the map whose slot is at `slot`. Its length counts pairs, its capacity words.
     pub(crate) fn push_pair(&mut self, slot: usize, key: u64, value: u64) {
         let (start, len) = self.list(slot);
         let len = len * 2;
@@ -160,7 +160,7 @@ impl Arena {
         self.words[slot] += 1;
     }
 
-    /// Address and length of a list.
+    /// Returns the address and length of a list.
     #[inline(always)]
     pub(crate) fn list(&self, slot: usize) -> (usize, usize) {
         let head = self.words[slot];
@@ -172,7 +172,7 @@ impl Arena {
         self.words[slot + 1] as u32 as usize
     }
 
-    /// Grows a list to `needed` words in all; gives its address, which may be a new one.
+    /// Grows a list to `needed` words in total and returns its address, which may have changed.
     #[inline(never)]
     pub(crate) fn grow(&mut self, slot: usize, needed: usize) -> usize {
         let (start, capacity) = ((self.words[slot] >> 32) as usize, self.capacity(slot));
@@ -182,7 +182,7 @@ impl Arena {
             start
         } else {
             let address = self.take(wanted);
-            // Most lists are begun, and not continued: no call for nothing.
+            // Most lists never grow past their first capacity; skip the call for them.
             if capacity > 0 {
                 self.words.copy_within(start..start + capacity, address);
             }
@@ -193,16 +193,16 @@ impl Arena {
         address
     }
 
-    /// The nodes of a record's unknown fields: the first and the last, if there are any. See [`Arena::add_unknown`].
+    /// Returns the first and the last node of a record's unknown fields, if it has any. See [`Arena::add_unknown`].
     pub(crate) fn unknown(&self, at: usize) -> Option<(usize, usize)> {
         let last = self.words[at] as usize;
         (last != 0).then(|| (self.words[last + 1] as u32 as usize, last))
     }
 
-    /// Appends an unknown field. With number 0, `word` is the [`Text`] of whole records; else it is the value of an
-    /// enum that came packed, where there is no record of its own.
+    /// Appends an unknown field. If `number` is 0, `word` is the [`Text`] of whole wire records. Otherwise `word` is
+    /// an enum value from a packed field, which has no wire record of its own.
     ///
-    /// The nodes are a ring, and the record knows the last: so both ends are near.
+    /// The nodes form a ring and the record points to the last one, so both ends are reachable in one step.
     pub(crate) fn add_unknown(&mut self, at: usize, word: u64, number: u32) {
         let new = self.top;
         let first = match self.unknown(at) {
@@ -224,7 +224,7 @@ impl Arena {
         self.words[at] = new as u64;
     }
 
-    /// The text or value, and the number, of each of a record's unknown fields.
+    /// Iterates over a record's unknown fields: text or value, and number.
     pub(crate) fn unknown_nodes(&self, at: usize) -> impl Iterator<Item = (u64, u32)> {
         let mut next = self.unknown(at);
         std::iter::from_fn(move || {
@@ -235,7 +235,7 @@ impl Arena {
         })
     }
 
-    /// Leaves the last of the pairs with one key, in all maps in which there may be several.
+    /// Removes duplicate keys from all maps that may have them; the last pair of each key stays.
     #[inline(always)]
     pub(crate) fn unite_keys(&mut self, input: &[u8]) {
         if !self.unsorted.is_empty() {
@@ -254,7 +254,7 @@ impl Arena {
         self.unsorted = unsorted;
     }
 
-    /// Lets the last pair of a map replace an earlier one with its key.
+    /// Moves the last pair of a map over an earlier pair with the same key.
     pub(crate) fn unite_last(&mut self, input: &[u8], slot: usize, strings: bool) {
         let (start, len) = self.list(slot);
         let Some(last) = len.checked_sub(1) else { return };
@@ -282,7 +282,7 @@ impl Arena {
                 key(left).cmp(&key(right))
             }
         };
-        // Few pairs, which is usual: comparing each with each needs no memory.
+        // Most maps are small, and comparing all pairs of keys needs no memory.
         let superseded: Vec<bool> = if len <= 16 {
             let is_superseded = |index| (index + 1..len).any(|later| compare(&index, &later).is_eq());
             if !(0..len).any(is_superseded) {
@@ -307,7 +307,7 @@ impl Arena {
     }
 }
 
-/// Says in a record that the field of entry `index` is there.
+/// Marks the field of entry `index` as present.
 #[inline(always)]
 pub(crate) fn set_present(record: &mut [u64], index: usize) {
     record[1 + index / 64] |= 1 << (index % 64);
@@ -318,7 +318,7 @@ fn set_absent(record: &mut [u64], index: usize) {
     record[1 + index / 64] &= !(1 << (index % 64));
 }
 
-/// In a record makes `index`, a member of a oneof, the one that may be set. Its slot is 0 if it was another.
+/// Selects `index` as the set member of its oneof. If another member was set, the slot is zeroed.
 #[inline(always)]
 pub(crate) fn choose(record: &mut [u64], index: usize, entry: &Entry) {
     let case = entry.case as usize;
@@ -332,7 +332,7 @@ pub(crate) fn choose(record: &mut [u64], index: usize, entry: &Entry) {
     }
 }
 
-/// Whether the second text begins where the first ends.
+/// Whether the second text starts where the first ends.
 fn adjoin(first: u64, second: u64) -> bool {
     let (first, second) = (Text(first), Text(second));
     first.is_own() == second.is_own() && first.offset() + first.len() == second.offset()

@@ -1,10 +1,10 @@
-//! From bytes to records.
+//! Decodes wire bytes into records.
 //!
-//! One loop over the records of a message: the tag's number leads to the field's [`Entry`], and if the tag is the
-//! expected one, `Entry::op` says what to do. All else is rare, and stands in [`Decoding::other`]: unknown fields,
-//! numbers that are packed or not packed against expectation, ends of groups.
+//! One loop handles all fields of a message. The tag's number selects the [`Entry`]; if the tag is the expected one,
+//! `Entry::op` selects the action. [`Decoding::other`] handles the rare cases: unknown fields, numbers that are packed
+//! or unpacked against expectation, and ends of groups.
 
-// An enum's number has a name or has none: both arms say what then is done.
+// Both arms of a match on a closed enum's value (known, unknown) are equally important.
 #![allow(clippy::single_match_else)]
 
 mod decoding;
@@ -19,9 +19,9 @@ use crate::schema::pool::Pool;
 use crate::schema::table::{Entry, Flags, Op, Table};
 use crate::wire::{Reader, Tag, WireErrorKind, WireType, message_set};
 
-/// Decodes `input` into the record at `at`, which keeps what it has, as merging says.
+/// Decodes `input` into the record at `at` by Protobuf's merge rules; existing content is kept.
 ///
-/// With `copy`, the input was appended to the arena's own bytes from that offset on, and texts lie there.
+/// If `copy` is set, the input was appended to the arena's own bytes at that offset, and texts refer to that copy.
 pub(super) fn merge(
     pool: &Pool,
     arena: &mut Arena,
@@ -34,7 +34,7 @@ pub(super) fn merge(
         return Err(DecodeError::TooLong { len: input.len() });
     }
     let base = copy.map_or(0, |offset| (offset as u64) << 32 | OWN);
-    // Of a message that is merged, what is there already does not count.
+    // When merging, the existing content does not count towards the limit.
     arena.expect(input.len());
     let allowed = limits.words_max(input.len());
     let words_max = arena.top.saturating_add(allowed).min(u32::MAX as usize);
@@ -44,7 +44,7 @@ pub(super) fn merge(
 }
 
 impl<'d> Decoding<'d> {
-    /// All records of a message; of a group, up to its end, whose number is `group`.
+    /// Decodes all fields of a message, or of a group up to its end tag with number `group`.
     fn records(
         &mut self,
         reader: &mut Reader<'_>,
@@ -54,8 +54,7 @@ impl<'d> Decoding<'d> {
         group: u32,
     ) -> Result<(), Fault> {
         loop {
-            // Of most fields a value changes the record and nothing else: reader and record stay in registers
-            // meanwhile.
+            // Most values change only the record, so reader and record stay in registers in this inner loop.
             let (values, mut here) = (self.values, *reader);
             let record = &mut self.arena.words[at..at + table.record_words as usize];
             let (start, bits, found) = loop {
@@ -122,7 +121,7 @@ impl<'d> Decoding<'d> {
         }
     }
 
-    /// The record of a singular message, which is made if it is not there.
+    /// Returns the record of a singular message, creating it if absent.
     #[inline(always)]
     fn sub_message(
         &mut self,
@@ -146,7 +145,7 @@ impl<'d> Decoding<'d> {
         Ok((address, table))
     }
 
-    /// Messages of a list, as long as the same tag follows.
+    /// Decodes messages of a list while the same tag follows.
     fn repeated_message(
         &mut self,
         reader: &mut Reader<'_>,
@@ -158,7 +157,7 @@ impl<'d> Decoding<'d> {
         let depth = deeper(reader, depth)?;
         loop {
             let mut nested = reader.nested()?;
-            // First the list, then the record: what the list then needs is behind all else only now and then.
+            // The list grows only occasionally, so its memory rarely separates a record from its content.
             let address = self.new_record(reader, table)?;
             self.push(reader, slot, address as u64)?;
             self.records(&mut nested, table, address, depth, 0)?;
@@ -168,7 +167,7 @@ impl<'d> Decoding<'d> {
         }
     }
 
-    /// Strings or bytes of a list, as long as the same tag follows.
+    /// Decodes strings or bytes of a list while the same tag follows.
     fn repeated_bytes(&mut self, reader: &mut Reader<'_>, entry: &Entry, slot: usize) -> Result<(), Fault> {
         loop {
             let word = self.values.read(reader, entry.element, entry)?;
@@ -179,7 +178,7 @@ impl<'d> Decoding<'d> {
         }
     }
 
-    /// One value of a list that is not packed.
+    /// Decodes one value of an unpacked list.
     fn repeated(
         &mut self,
         reader: &mut Reader<'_>,
@@ -208,7 +207,7 @@ impl<'d> Decoding<'d> {
         self.push(reader, slot, word)
     }
 
-    /// One entry of a map: a message with a key and a value.
+    /// Decodes one map entry: a message with a key and a value.
     fn map_entry(
         &mut self,
         reader: &mut Reader<'_>,
@@ -256,7 +255,7 @@ impl<'d> Decoding<'d> {
         let value_word = match (value_word, value.kind.is_message()) {
             (Some(word), _) => word,
             (None, true) => self.new_record(reader, &pool.tables[value.type_index as usize])? as u64,
-            // An enum's default is its first value, which a closed one may have with any number.
+            // An enum's default is its first value; in a closed enum that can be any number.
             (None, false) => pool.preset_word(value),
         };
         let slot = at + entry.slot as usize;
@@ -268,7 +267,7 @@ impl<'d> Decoding<'d> {
         self.check_memory(reader, 0)
     }
 
-    /// A record whose tag is not what a field of the table expects. Gives whether the group ended with it.
+    /// Handles a tag that no field of the table expects. Returns whether it ended the group.
     #[inline(never)]
     fn other(
         &mut self,
@@ -308,7 +307,7 @@ impl<'d> Decoding<'d> {
         Ok(false)
     }
 
-    /// An item of a message set: a group with an extension's number and its message, in either order.
+    /// Decodes a message set item: a group with an extension number and its message, in either order.
     fn set_item(
         &mut self,
         reader: &mut Reader<'_>,
@@ -356,7 +355,7 @@ fn deeper(reader: &Reader<'_>, depth: usize) -> Result<usize, Fault> {
     }
 }
 
-/// Whether another record with the same tag comes next; the tag is then read.
+/// Consumes the next tag if it is the same, and returns whether it did.
 #[inline(always)]
 fn follows(reader: &mut Reader<'_>, entry: &Entry) -> bool {
     reader.eat(entry.tag_bytes())

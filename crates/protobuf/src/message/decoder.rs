@@ -1,4 +1,4 @@
-//! Decoding one message after the other in the same memory.
+//! Decoding many messages into the same memory.
 
 use super::arena::Arena;
 use super::decode;
@@ -6,8 +6,8 @@ use super::limits::{DecodeError, Limits};
 use super::message_ref::MessageRef;
 use crate::schema::MessageType;
 
-/// Decodes one message after the other, of any types, and keeps its memory: once it has seen the largest, nothing is
-/// allocated. Strings and bytes are not copied.
+/// Decodes messages of any types, one at a time, and reuses its memory. Once it has seen the largest message, it no
+/// longer allocates. Strings and bytes are not copied.
 ///
 /// ```
 /// # use thalweg_protobuf::{Decoder, Schema, Value, sources};
@@ -30,7 +30,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// With other limits than the default ones.
+    /// Creates a decoder with the given limits.
     pub fn new(limits: Limits) -> Decoder {
         Decoder { arena: Arena::default(), limits }
     }
@@ -39,7 +39,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// For bytes that are not a message of the type, and for more than the limits allow.
+    /// Returns an error if `input` is not a valid message of the type, or if it exceeds the limits.
     pub fn decode<'a>(
         &'a mut self,
         of: MessageType<'a>,

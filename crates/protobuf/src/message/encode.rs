@@ -1,7 +1,7 @@
-//! From records to bytes, from the end to the start.
+//! Encodes records to bytes, from the end to the start.
 //!
-//! A length stands before what it counts. Writing backwards it is known when it is needed, so each field is looked at
-//! once, and no sizes are computed beforehand or kept.
+//! A length prefix precedes its content. Writing backwards, the length is known when it is needed. Each field is
+//! visited once, and no sizes are precomputed.
 
 use super::arena::{Arena, Text};
 use super::output::{BLOCK, Output};
@@ -9,17 +9,17 @@ use crate::schema::pool::Pool;
 use crate::schema::table::{Entry, Flags, Op, Table};
 use crate::wire::{Tag, WireType, message_set, put_varint, varint_len, zigzag};
 
-/// Writes messages of one arena. All takes the head of the output, in front of which it writes, and gives the next.
+/// Writes messages of one arena. Every method takes the output's head, writes in front of it and returns the new head.
 pub(super) struct Encoding<'e> {
     pub(super) pool: &'e Pool,
     pub(super) arena: &'e Arena,
     pub(super) input: &'e [u8],
-    /// Owned while encoding: the compiler then knows that nothing but itself changes where the buffer is.
+    /// Owned while encoding, so that the compiler knows that the buffer is not aliased.
     pub(super) out: Output,
 }
 
 impl<'e> Encoding<'e> {
-    /// The message in the record at `at`.
+    /// Writes the message in the record at `at`.
     #[must_use]
     pub(super) fn message(&mut self, mut head: usize, table: &Table, at: usize) -> usize {
         let record = &self.arena.words[at..at + table.record_words as usize];
@@ -32,7 +32,7 @@ impl<'e> Encoding<'e> {
         head
     }
 
-    /// The fields of one word of presence.
+    /// Writes the fields of one presence word.
     #[inline(always)]
     fn fields(&mut self, mut head: usize, table: &Table, record: &[u64], word: usize) -> usize {
         let entries = &table.entries()[word * 64..];
@@ -57,20 +57,20 @@ impl<'e> Encoding<'e> {
             Op::Map => self.map(head, entry, word),
             Op::Message if table.message_set => self.set_item(head, entry, word),
             Op::Message => self.nested(head, entry, word),
-            // What has no presence is written if it is not its default.
+            // A field without presence is skipped if it has its default value.
             _ if word == 0 && !entry.flags.has(Flags::EXPLICIT) => head,
             op => self.number(head, entry, op, word),
         }
     }
 
-    /// The words of a list.
+    /// Returns the words of a list.
     #[inline(always)]
     fn list(&self, word: u64) -> &'e [u64] {
         let (start, len) = ((word >> 32) as usize, word as u32 as usize);
         &self.arena.words[start..start + len]
     }
 
-    /// A tag and one value.
+    /// Writes a tag and one value.
     #[inline(always)]
     fn value(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
         match entry.element {
@@ -81,7 +81,7 @@ impl<'e> Encoding<'e> {
         }
     }
 
-    /// A tag and one value that is neither text nor a message.
+    /// Writes a tag and one value that is neither text nor a message.
     #[inline(always)]
     fn number(&mut self, head: usize, entry: &Entry, op: Op, word: u64) -> usize {
         match op {
@@ -93,7 +93,8 @@ impl<'e> Encoding<'e> {
         }
     }
 
-    /// A text that is in the input, not empty and short, as most are, is copied with what lies before it.
+    /// Writes a text. Short, non-empty text from the input, the usual case, is copied as a whole block that includes
+    /// preceding bytes.
     #[inline(always)]
     fn text(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
         let low = word as u32 as usize;
@@ -198,7 +199,7 @@ impl<'e> Encoding<'e> {
     }
 }
 
-/// The unknown fields of a record, as they were and in order.
+/// Returns the unknown fields of a record, verbatim and in order.
 pub(super) fn unknown_bytes(arena: &Arena, input: &[u8], at: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (word, number) in arena.unknown_nodes(at) {
@@ -212,7 +213,7 @@ pub(super) fn unknown_bytes(arena: &Arena, input: &[u8], at: usize) -> Vec<u8> {
     bytes
 }
 
-/// The length of the message in the record at `at`, without writing it.
+/// Returns the encoded length of the message in the record at `at`, without encoding it.
 pub(super) fn encoded_len(pool: &Pool, arena: &Arena, table: &Table, at: usize) -> usize {
     let unknown = arena.unknown_nodes(at).map(|(word, number)| match number {
         0 => Text(word).len(),
@@ -254,7 +255,7 @@ pub(super) fn encoded_len(pool: &Pool, arena: &Arena, table: &Table, at: usize) 
     len
 }
 
-/// The length of one value with the length before it, but without its tag.
+/// Returns the length of one value with its length prefix, but without its tag.
 fn value_len(pool: &Pool, arena: &Arena, entry: &Entry, word: u64) -> usize {
     match entry.element {
         Op::String | Op::Bytes => varint_len(Text(word).len() as u64) + Text(word).len(),
@@ -262,7 +263,7 @@ fn value_len(pool: &Pool, arena: &Arena, entry: &Entry, word: u64) -> usize {
             let len = encoded_len(pool, arena, &pool.tables[entry.type_index as usize], word as usize);
             varint_len(len as u64) + len
         }
-        // The tag of the end is as long as that of the start.
+        // The end tag is as long as the start tag.
         Op::Group => {
             let table = &pool.tables[entry.type_index as usize];
             encoded_len(pool, arena, table, word as usize) + usize::from(entry.tag_len)

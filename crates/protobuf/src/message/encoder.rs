@@ -1,4 +1,4 @@
-//! Encoding messages, one after the other in the same buffer, or one alone.
+//! Encoding messages, with or without a reused buffer.
 
 use std::borrow::Cow;
 
@@ -6,19 +6,19 @@ use super::encode::{self, Encoding};
 use super::message_ref::{ABSENT, MessageRef};
 use super::output::Output;
 
-/// Encodes one message after the other, and keeps its buffer.
+/// Encodes messages, one at a time, and reuses its buffer.
 #[derive(Clone, Debug, Default)]
 pub struct Encoder {
     out: Output,
 }
 
 impl Encoder {
-    /// With an empty buffer.
+    /// Creates an encoder with an empty buffer.
     pub fn new() -> Encoder {
         Encoder::default()
     }
 
-    /// The message's bytes on the wire, in the encoder's buffer.
+    /// Returns the message's wire bytes, borrowed from the encoder's buffer.
     pub fn encode(&mut self, message: MessageRef<'_>) -> &[u8] {
         message.write(&mut self.out);
         self.out.written()
@@ -26,7 +26,7 @@ impl Encoder {
 }
 
 impl<'a> MessageRef<'a> {
-    /// The fields that its type does not have, as they were on the wire and in order.
+    /// Returns the fields that are unknown to its type, verbatim from the wire and in order.
     pub fn unknown_fields(&self) -> Cow<'a, [u8]> {
         if self.at == ABSENT {
             return Cow::Borrowed(&[]);
@@ -39,7 +39,7 @@ impl<'a> MessageRef<'a> {
         }
     }
 
-    /// Its length on the wire, in bytes.
+    /// Returns its length on the wire, in bytes.
     pub fn encoded_len(&self) -> usize {
         match self.at {
             ABSENT => 0,
@@ -47,12 +47,12 @@ impl<'a> MessageRef<'a> {
         }
     }
 
-    /// Appends it to `out`. To encode many messages, keep an [`Encoder`].
+    /// Appends its wire bytes to `out`. To encode many messages, keep an [`Encoder`].
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(Encoder::new().encode(*self));
     }
 
-    /// Its bytes on the wire.
+    /// Returns its wire bytes.
     pub fn encode_to_vec(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.encode(&mut out);

@@ -1,16 +1,16 @@
-//! How a field of a message is named.
+//! Ways to refer to a field of a message.
 
 use crate::schema::{Field, Schema};
 
-/// What names a field of a message: its name, its number or its [`Field`].
+/// A reference to a field of a message: its name, its number or its [`Field`].
 ///
-/// An extension is named by `[full.name]`, its number or its [`Field`].
+/// An extension is referred to by `[full.name]`, its number or its [`Field`].
 pub trait FieldKey: sealed::Sealed + Copy {
-    /// The field's index in the message's table.
+    /// Returns the field's index in the message's table.
     #[doc(hidden)]
     fn find(self, schema: &Schema, message: u32) -> Option<usize>;
 
-    /// For errors.
+    /// Describes the key in errors.
     #[doc(hidden)]
     fn describe(self) -> String;
 }

@@ -1,24 +1,24 @@
-//! Bounds for what a peer sends, and what is said when one is reached.
+//! Decoding limits and decoding errors.
 
 use thiserror::Error;
 
 use crate::wire::{WireError, WireErrorKind};
 
-/// Bounds for decoding one message. Each has a default that fits what services exchange.
+/// Limits for decoding one message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Messages and groups that may lie in each other, the root not counted; 100 by default, as everywhere.
+    /// Maximum nesting depth of messages and groups, not counting the root. Default: 100, as in other implementations.
     pub depth_max: usize,
-    /// Bytes of memory that a message may take whatever the length of its input; 4 MiB by default.
+    /// Bytes of memory that a message may use regardless of its input's length. Default: 4 MiB.
     ///
-    /// A record takes eight bytes for each field of its type, set or not, so an empty message in a list, two bytes
-    /// on the wire, takes as much as a full one. Small inputs may do that freely.
+    /// A record takes eight bytes for each field of its type, set or not. So an empty message in a list, two bytes on
+    /// the wire, takes as much memory as a full one. This allowance lets small inputs do that.
     pub memory_free_bytes: usize,
-    /// Bytes of memory that each byte of the input allows besides; 32 by default. Numbers that are packed take up to
-    /// eight, messages of ordinary fields from two to six.
+    /// Additional bytes of memory allowed per input byte. Default: 32. Packed numbers use up to eight, messages with
+    /// ordinary fields two to six.
     pub memory_per_input_byte: usize,
-    /// Bytes of memory that a message may take at all; 2 GiB by default.
+    /// Maximum memory of a message, in bytes. Default: 2 GiB.
     pub memory_max_bytes: usize,
 }
 
@@ -34,7 +34,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The most words that an input of `len` bytes may lead to.
+    /// Returns the maximum number of words for an input of `len` bytes.
     pub(super) fn words_max(&self, len: usize) -> usize {
         let bytes = len.saturating_mul(self.memory_per_input_byte).saturating_add(self.memory_free_bytes);
         // Addresses in the arena have 32 bits.
@@ -42,42 +42,42 @@ impl Limits {
     }
 }
 
-/// Inputs are as long as this at most: 2 GiB less one byte, which is Protobuf's own bound.
+/// Maximum length of an input: 2 GiB less one byte, which is Protobuf's own limit.
 pub(super) const INPUT_LEN_MAX: usize = (1 << 31) - 1;
 
-/// Bytes that are not a message of the type, or more than [`Limits`] allow.
+/// A decoding error: the bytes are not a valid message of the type, or they exceed the [`Limits`].
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// The bytes are no Protobuf, or messages lie in each other too deep.
+    /// The bytes are not valid Protobuf, or messages are nested too deeply.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// A string that must be UTF-8, and is not.
+    /// A string field that requires UTF-8 holds other bytes.
     #[error("at byte {offset}: the string of {field} is not UTF-8")]
     Utf8 {
-        /// Where the string begins, from the start of the input.
+        /// Offset of the string in the input.
         offset: usize,
         /// The full name of the field.
         field: String,
     },
-    /// The message would take more memory than its length allows.
+    /// The message would use more memory than the limits allow for its length.
     #[error("at byte {offset}: the message would take more than {max} bytes of memory")]
     Memory {
-        /// How far decoding had come.
+        /// Offset in the input where decoding stopped.
         offset: usize,
-        /// The bound for this input, by [`Limits`].
+        /// Limit for this input, in bytes.
         max: usize,
     },
-    /// The input is longer than any message can be.
+    /// The input exceeds the maximum length of a message.
     #[error("{len} bytes are more than a message can have: 2147483647")]
     TooLong {
-        /// Of the input.
+        /// Length of the input, in bytes.
         len: usize,
     },
 }
 
 impl DecodeError {
-    /// Where in the input the problem is, in bytes from its start.
+    /// Returns the offset of the problem, in bytes from the start of the input.
     pub fn offset(&self) -> usize {
         match self {
             DecodeError::Wire(error) => error.offset,
@@ -87,7 +87,7 @@ impl DecodeError {
     }
 }
 
-/// Errors travel boxed through the decoder: what returns nothing when all is well returns in a register.
+/// Decoder errors are boxed, so that a result without a value fits in a register.
 pub(super) type Fault = Box<DecodeError>;
 
 impl From<WireError> for Fault {

@@ -1,27 +1,27 @@
-//! A message as it is borrowed: where its record is, and what of it is set.
+//! Borrowed messages: the address of the record, and which fields are set.
 
 use super::arena::{Arena, Text};
 use crate::schema::pool::NONE;
 use crate::schema::table::{Entry, Flags, Table};
 use crate::schema::{Kind, MessageType, Schema};
 
-/// A message, borrowed: the root of a [`Message`](super::Message) or what a [`Decoder`](super::Decoder) gave, or one
-/// in it.
+/// A borrowed message: the root of a [`Message`](super::Message), the result of a [`Decoder`](super::Decoder), or a
+/// message nested in one.
 #[derive(Clone, Copy)]
 pub struct MessageRef<'a> {
     pub(crate) schema: &'a Schema,
     pub(crate) arena: &'a Arena,
     pub(crate) input: &'a [u8],
     pub(crate) type_index: u32,
-    /// The address of its record; [`ABSENT`] for one that is not set, whose fields all have their defaults.
+    /// Address of its record, or [`ABSENT`] for an unset message, whose fields all have their defaults.
     pub(crate) at: u32,
 }
 
-/// No record.
+/// Address of a message without a record.
 pub(super) const ABSENT: u32 = NONE;
 
 impl<'a> MessageRef<'a> {
-    /// Its type.
+    /// Returns its type.
     #[inline]
     pub fn message_type(&self) -> MessageType<'a> {
         MessageType::new(self.schema, self.type_index)
@@ -32,7 +32,7 @@ impl<'a> MessageRef<'a> {
         &self.schema.pool().tables[self.type_index as usize]
     }
 
-    /// A message in this one.
+    /// Returns a nested message.
     #[inline]
     pub(super) fn inner(&self, type_index: u32, at: usize) -> MessageRef<'a> {
         MessageRef { type_index, at: at as u32, ..*self }

@@ -1,6 +1,6 @@
-//! What encoding writes to: a buffer that is filled from its end to its start.
+//! The encoder's output: a buffer that is filled from its end to its start.
 //!
-//! Whoever writes holds the place where what is written begins, the *head*, and gets the next one back: it stays in a
+//! Each write takes the *head*, the offset where the written bytes start, and returns the new one, so it stays in a
 //! register.
 
 mod packed;
@@ -8,32 +8,32 @@ mod packed;
 use crate::schema::table::Entry;
 use crate::wire::varint_len;
 
-/// What is written: the end of a buffer, which grows at its start.
+/// The written bytes: the end of a buffer that grows at its start.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Output {
     buffer: Vec<u8>,
-    /// Where what is written begins.
+    /// Offset of the first written byte.
     head: usize,
 }
 
-/// The first buffer, in bytes.
+/// Initial size of the buffer, in bytes.
 const BUFFER_LEN_MIN: usize = 256;
 
-/// Bytes in front of the head. A field is put there in words and blocks, of which the last bytes count: what lies
-/// before them is overwritten by what comes next.
+/// Size of the window in front of the head. A field is stored there in whole words and blocks of which only the last
+/// bytes count. The next write overwrites the bytes before them.
 const WINDOW: usize = 48;
 
-/// Text up to this is copied as a block of so many bytes, however long it is: no length to be guessed, no call.
+/// Text up to this length is copied as a block of this size: a fixed length needs no branch and no call.
 pub(super) const BLOCK: usize = 32;
 
 impl Output {
-    /// Empty, with the memory that it has; gives the head.
+    /// Clears it, keeping its memory, and returns the head.
     pub(super) fn clear(&mut self) -> usize {
         self.head = self.buffer.len();
         self.head
     }
 
-    /// All is written.
+    /// Stores the head after the last write.
     pub(super) fn finish(&mut self, head: usize) {
         self.head = head;
     }
@@ -42,13 +42,13 @@ impl Output {
         &self.buffer[self.head..]
     }
 
-    /// What is written, in bytes.
+    /// Returns the number of bytes written.
     #[inline(always)]
     pub(super) fn len(&self, head: usize) -> usize {
         self.buffer.len() - head
     }
 
-    /// Everything in front of the head, `len` bytes at least; and the head, which may be another.
+    /// Returns the free space in front of the head, at least `len` bytes, and the head, which may have moved.
     #[inline(always)]
     pub(super) fn free(&mut self, mut head: usize, len: usize) -> (&mut [u8], usize) {
         if head < len {
@@ -93,7 +93,7 @@ impl Output {
         head - usize::from(entry.tag_len)
     }
 
-    /// A tag, and a varint behind it.
+    /// Writes a tag, and a varint after it.
     #[inline(always)]
     #[must_use]
     pub(super) fn varint_field(&mut self, head: usize, entry: &Entry, value: u64) -> usize {
@@ -137,7 +137,7 @@ impl Output {
         head - 8 - usize::from(entry.tag_len)
     }
 
-    /// A tag, a length, and text: the last `len` bytes of the block, which are not more than it has.
+    /// Writes a tag, a length and the last `len` bytes of the block, at most [`BLOCK`].
     #[inline(always)]
     #[must_use]
     pub(super) fn block(&mut self, head: usize, entry: &Entry, block: &[u8; BLOCK], len: usize) -> usize {
@@ -150,14 +150,14 @@ impl Output {
     }
 }
 
-/// A word that ends `behind` bytes before the window's end.
+/// Stores a word that ends `behind` bytes before the window's end.
 #[inline(always)]
 fn put_word(window: &mut [u8; WINDOW], behind: usize, word: [u8; 8]) {
     let end = WINDOW - behind;
     window[end - 8..end].copy_from_slice(&word);
 }
 
-/// A varint at the window's end; gives its length.
+/// Stores a varint at the window's end and returns its length.
 #[inline(always)]
 fn put_varint(window: &mut [u8; WINDOW], value: u64) -> usize {
     if value < 1 << 56 {
@@ -165,7 +165,7 @@ fn put_varint(window: &mut [u8; WINDOW], value: u64) -> usize {
         put_word(window, 0, (word << (64 - bits)).to_le_bytes());
         return bits as usize / 8;
     }
-    // Nine or ten bytes: eight full ones, behind those the rest.
+    // Nine or ten bytes: eight full ones, then the rest.
     let (full, rest) = (spread(value & ((1 << 56) - 1)) | HIGH_BITS, value >> 56);
     let len = varint_len(value).min(10);
     window[WINDOW - 2] = rest as u8 | 0x80;
@@ -176,27 +176,26 @@ fn put_varint(window: &mut [u8; WINDOW], value: u64) -> usize {
 
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
-/// The varint of a number below 2^56, and its length in bits.
+/// Returns the varint of a number below 2^56, and its length in bits.
 #[inline(always)]
 fn varint_word(value: u64) -> (u64, u32) {
     end_varint(spread(value))
 }
 
-/// Sets the bits that say that a varint goes on, in a word with seven bits in each byte; gives its length in bits
-/// beside it.
+/// Sets the continuation bits in a word of 7-bit groups. Returns the word and its length in bits.
 #[inline(always)]
 fn end_varint(word: u64) -> (u64, u32) {
     let last = (word | 1).ilog2() & 0x38;
     (word | HIGH_BITS & ((1 << last) - 1), last + 8)
 }
 
-/// Seven bits in each byte, of a number of 56.
+/// Spreads a 56-bit number into seven bits per byte.
 #[inline(always)]
 fn spread(bits: u64) -> u64 {
     spread_halves(bits & 0x0fff_ffff | (bits & 0x00ff_ffff_f000_0000) << 4)
 }
 
-/// The same of 28 bits in each half.
+/// Spreads the 28 bits of each half into seven bits per byte.
 #[inline(always)]
 fn spread_halves(bits: u64) -> u64 {
     let bits = bits & 0x0000_3fff_0000_3fff | (bits & 0x0fff_c000_0fff_c000) << 2;

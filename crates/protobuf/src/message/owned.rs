@@ -35,28 +35,28 @@ pub struct Message {
     schema: Schema,
     type_index: u32,
     arena: Arena,
-    /// What was decoded first; what is merged later is copied.
+    /// The input decoded first; inputs merged later are copied.
     input: Bytes,
 }
 
 impl Message {
-    /// An empty message.
+    /// Creates an empty message.
     pub fn new(of: MessageType<'_>) -> Message {
         let mut arena = Arena::default();
         arena.reset(of.table());
         Message { schema: of.schema().clone(), type_index: of.index(), arena, input: Bytes::new() }
     }
 
-    /// Decodes a message with the default [`Limits`]. Strings and bytes stay in `input`, which is kept.
+    /// Decodes a message with the default [`Limits`]. Keeps `input`, in which strings and bytes stay.
     ///
     /// # Errors
     ///
-    /// For bytes that are not a message of the type, and for more than the limits allow.
+    /// Returns an error if `input` is not a valid message of the type, or if it exceeds the limits.
     pub fn decode(of: MessageType<'_>, input: impl Into<Bytes>) -> Result<Message, DecodeError> {
         Message::decode_within(of, input, &Limits::default())
     }
 
-    /// As [`Message::decode`], with other limits.
+    /// Decodes a message like [`Message::decode`], with the given limits.
     pub fn decode_within(
         of: MessageType<'_>,
         input: impl Into<Bytes>,
@@ -67,11 +67,11 @@ impl Message {
         Ok(message)
     }
 
-    /// Decodes another message of the same type in the place of this one, with the memory that it has.
+    /// Replaces this message by another of the same type, reusing its memory.
     ///
     /// # Errors
     ///
-    /// As for [`Message::decode`]; the message is then empty.
+    /// Returns the errors of [`Message::decode`]; the message is then empty.
     pub fn decode_again(&mut self, input: impl Into<Bytes>, limits: &Limits) -> Result<(), DecodeError> {
         self.clear();
         self.input = input.into();
@@ -84,18 +84,18 @@ impl Message {
         decoded
     }
 
-    /// Empties it, and keeps its memory.
+    /// Clears the message, keeping its memory.
     pub fn clear(&mut self) {
         self.arena.reset(&self.schema.pool().tables[self.type_index as usize]);
         self.input = Bytes::new();
     }
 
-    /// Its type.
+    /// Returns its type.
     pub fn message_type(&self) -> MessageType<'_> {
         MessageType::new(&self.schema, self.type_index)
     }
 
-    /// To read it.
+    /// Returns a reference to read it.
     pub fn as_ref(&self) -> MessageRef<'_> {
         MessageRef {
             schema: &self.schema,
@@ -106,7 +106,7 @@ impl Message {
         }
     }
 
-    /// To change it.
+    /// Returns a mutable reference.
     pub fn as_mut(&mut self) -> MessageMut<'_> {
         MessageMut {
             schema: &self.schema,
@@ -131,7 +131,7 @@ impl std::fmt::Debug for Message {
 }
 
 impl MessageRef<'_> {
-    /// A copy that owns what it has.
+    /// Returns an owned copy.
     pub fn to_message(&self) -> Message {
         let mut message = Message::new(self.message_type());
         message.as_mut().copy_from(*self);

@@ -10,23 +10,23 @@ use crate::schema::table::{Entry, Flags};
 use crate::schema::{Field, Kind, Oneof};
 
 impl<'a> MessageRef<'a> {
-    /// The value of a field, by its name, number or [`Field`]; its default if it is not set. An unset message is one
-    /// without fields; to tell it from a set one, ask [`MessageRef::has`].
+    /// Returns the value of a field, by its name, number or [`Field`], or its default if it is not set. An unset
+    /// message field returns an empty message; [`MessageRef::has`] tells the two apart.
     ///
-    /// None if the message has no such field.
+    /// Returns `None` if the message has no such field.
     #[inline]
     pub fn get(&self, key: impl FieldKey) -> Option<Value<'a>> {
         let index = key.find(self.schema, self.type_index)?;
         Some(self.value(index, &self.table().entries()[index]))
     }
 
-    /// Whether a field is set: present, if it knows that; not 0 and not empty, otherwise.
+    /// Whether a field is set: present if the field tracks presence, otherwise not 0 and not empty.
     pub fn has(&self, key: impl FieldKey) -> bool {
         key.find(self.schema, self.type_index)
             .is_some_and(|index| self.is_set(index, &self.table().entries()[index]))
     }
 
-    /// The fields that are set, extensions among them, in the order of their numbers.
+    /// Iterates over the fields that are set, extensions included, in the order of their numbers.
     pub fn fields(&self) -> impl Iterator<Item = (Field<'a>, Value<'a>)> + use<'a> {
         let message = *self;
         let entries = message.table().entries().iter().enumerate();
@@ -35,18 +35,18 @@ impl<'a> MessageRef<'a> {
             .map(move |(index, entry)| (Field::new(message.schema, entry.field), message.value(index, entry)))
     }
 
-    /// The member of a oneof that is set.
+    /// Returns the member of a oneof that is set.
     pub fn which(&self, oneof: Oneof<'_>) -> Option<Field<'a>> {
         let field = oneof.fields().find(|field| self.has(*field))?;
         Some(Field::new(self.schema, field.index()))
     }
 
-    /// Whether there are such fields.
+    /// Whether it has unknown fields.
     pub fn has_unknown_fields(&self) -> bool {
         self.at != ABSENT && self.arena.unknown(self.at as usize).is_some()
     }
 
-    /// The full path of the first required field that is not set, here or in a message below; none if there is none.
+    /// Returns the full path of the first required field that is not set, here or in a nested message.
     pub fn missing_required(&self) -> Option<String> {
         let table = self.table();
         if !table.has_required {
@@ -80,7 +80,7 @@ impl<'a> MessageRef<'a> {
         None
     }
 
-    /// The value of the field of entry `index`, set or not.
+    /// Returns the value of the field of entry `index`, set or not.
     #[inline]
     pub(crate) fn value(&self, index: usize, entry: &'a Entry) -> Value<'a> {
         let present = self.at != ABSENT && self.arena.is_present(self.at as usize, index);
@@ -90,7 +90,7 @@ impl<'a> MessageRef<'a> {
             if entry.is_map() {
                 let pairs = self.arena.words[start..start + 2 * len].as_chunks().0;
                 let [key, value] = self.schema.pool().tables[entry.type_index as usize].entries() else {
-                    // Checked when the schema was compiled.
+                    // Unreachable: checked when the schema was compiled.
                     return Value::List(List { message: *self, entry, words: &[] });
                 };
                 return Value::Map(Map { message: *self, key, value, pairs });
@@ -118,8 +118,8 @@ impl<'a> MessageRef<'a> {
 }
 
 impl PartialEq for MessageRef<'_> {
-    /// Whether both are of one type and have the same fields with the same values, unknown ones byte for byte. The
-    /// order of a map does not matter; numbers compare as numbers, so NaN is not equal to itself.
+    /// Whether both have the same type and the same fields with the same values. Unknown fields are compared byte for
+    /// byte. The order of a map does not matter. Numbers compare as numbers, so NaN is not equal to itself.
     fn eq(&self, other: &Self) -> bool {
         self.message_type() == other.message_type()
             && self.unknown_fields() == other.unknown_fields()

@@ -1,4 +1,4 @@
-//! Values as they are read and set.
+//! Values as read and set.
 
 use std::fmt;
 
@@ -24,11 +24,11 @@ pub enum Value<'a> {
     F32(f32),
     /// `double`
     F64(f64),
-    /// `string`. If the field allows other bytes than UTF-8, and has some, they are [`Value::Bytes`].
+    /// `string`. If the field allows bytes that are not UTF-8, such a value is [`Value::Bytes`].
     String(&'a str),
     /// `bytes`
     Bytes(&'a [u8]),
-    /// The number of an enum's value, which has a name or not.
+    /// The number of an enum value, with or without a name.
     Enum(i32),
     /// A message.
     Message(MessageRef<'a>),
@@ -39,7 +39,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The value that `word` is for a field of this entry.
+    /// Converts a slot's `word` to a value of the entry's type.
     #[inline]
     pub(super) fn of(message: MessageRef<'a>, entry: &Entry, word: u64) -> Value<'a> {
         match entry.kind {
@@ -57,7 +57,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What it is, in words, for errors.
+    /// Describes the type of the value, for errors.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Value::Bool(_) => "a bool",
@@ -76,7 +76,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The word for a number, `bool`, string or bytes in a field of this kind; none if that is another type.
+    /// Converts a number, `bool`, string or bytes to the word for a field of this kind. Returns `None` for a value of
+    /// another type.
     pub(super) fn word(&self, kind: Kind, arena: &mut Arena) -> Option<u64> {
         Some(match (self, kind) {
             (Value::Bool(value), Kind::Bool) => u64::from(*value),
@@ -94,12 +95,12 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The `bool`, if it is one.
+    /// Returns the value if it is a `bool`.
     pub fn as_bool(self) -> Option<bool> {
         if let Value::Bool(value) = self { Some(value) } else { None }
     }
 
-    /// Any integer or enum number that fits.
+    /// Returns the value if it is an integer or enum number that fits.
     pub fn as_i64(self) -> Option<i64> {
         match self {
             Value::I32(value) | Value::Enum(value) => Some(i64::from(value)),
@@ -110,7 +111,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Any integer that fits.
+    /// Returns the value if it is an integer or enum number that fits.
     pub fn as_u64(self) -> Option<u64> {
         match self {
             Value::U64(value) => Some(value),
@@ -118,7 +119,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A `float` or `double`.
+    /// Returns the value if it is a `float` or `double`.
     pub fn as_f64(self) -> Option<f64> {
         match self {
             Value::F32(value) => Some(f64::from(value)),
@@ -127,12 +128,12 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The string.
+    /// Returns the value if it is a string.
     pub fn as_str(self) -> Option<&'a str> {
         if let Value::String(value) = self { Some(value) } else { None }
     }
 
-    /// Bytes, or those of the string.
+    /// Returns the bytes of a bytes or string value.
     pub fn as_bytes(self) -> Option<&'a [u8]> {
         match self {
             Value::Bytes(value) => Some(value),
@@ -141,17 +142,17 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The message.
+    /// Returns the value if it is a message.
     pub fn as_message(self) -> Option<MessageRef<'a>> {
         if let Value::Message(value) = self { Some(value) } else { None }
     }
 
-    /// The list.
+    /// Returns the value if it is a list.
     pub fn as_list(self) -> Option<List<'a>> {
         if let Value::List(value) = self { Some(value) } else { None }
     }
 
-    /// The map.
+    /// Returns the value if it is a map.
     pub fn as_map(self) -> Option<Map<'a>> {
         if let Value::Map(value) = self { Some(value) } else { None }
     }
@@ -173,22 +174,22 @@ pub struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    /// How many there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// Whether there are none.
+    /// Whether it has no values.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// The value at `index`.
+    /// Returns the value at `index`.
     pub fn get(&self, index: usize) -> Option<Value<'a>> {
         self.words.get(index).map(|&word| Value::of(self.message, self.entry, word))
     }
 
-    /// All of them.
+    /// Iterates over the values.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Value<'a>> + DoubleEndedIterator + use<'a> {
         let List { message, entry, words } = *self;
         words.iter().map(move |&word| Value::of(message, entry, word))
@@ -207,7 +208,7 @@ impl fmt::Debug for List<'_> {
     }
 }
 
-/// The entries of a map: each key once, in the order in which they came.
+/// The entries of a map: each key once, in order of arrival.
 #[derive(Clone, Copy)]
 pub struct Map<'a> {
     pub(super) message: MessageRef<'a>,
@@ -217,22 +218,22 @@ pub struct Map<'a> {
 }
 
 impl<'a> Map<'a> {
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.pairs.len()
     }
 
-    /// Whether there are none.
+    /// Whether it has no entries.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
 
-    /// The value of `key`; it looks at one entry after the other.
+    /// Returns the value of `key`, by a linear search.
     pub fn get(&self, key: Value<'_>) -> Option<Value<'a>> {
         self.iter().find(|(found, _)| *found == key).map(|(_, value)| value)
     }
 
-    /// Keys and values.
+    /// Iterates over keys and values.
     pub fn iter(
         &self,
     ) -> impl ExactSizeIterator<Item = (Value<'a>, Value<'a>)> + DoubleEndedIterator + use<'a> {
@@ -253,7 +254,7 @@ impl<'a> Map<'a> {
 }
 
 impl PartialEq for Map<'_> {
-    /// The order does not matter.
+    /// Compares entries regardless of their order.
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len()
             && self.sorted().into_iter().zip(other.sorted()).all(|(left, right)| {

@@ -1,4 +1,4 @@
-//! Building and changing messages.
+//! Building and modifying messages.
 
 use thiserror::Error;
 
@@ -11,9 +11,9 @@ use super::value::Value;
 use crate::schema::table::Entry;
 use crate::schema::{Field, Kind, MessageType, Schema};
 
-/// A message that is being changed: the root of a [`Message`](super::Message), or one in it.
+/// A mutable message: the root of a [`Message`](super::Message), or a message nested in one.
 ///
-/// What is replaced leaves its memory behind in the arena until the whole message is cleared.
+/// The memory of a replaced value stays in the arena until the whole message is cleared.
 #[derive(Debug)]
 pub struct MessageMut<'a> {
     pub(super) schema: &'a Schema,
@@ -23,7 +23,7 @@ pub struct MessageMut<'a> {
     pub(super) at: usize,
 }
 
-/// A value that could not be set.
+/// Error from setting a value.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum SetError {
@@ -32,48 +32,48 @@ pub enum SetError {
     NoField {
         /// The full name of the message.
         message: String,
-        /// What was asked for.
+        /// The key that was given.
         field: String,
     },
-    /// The field holds other values.
+    /// The value has another type than the field.
     #[error("{field} holds {expected}, not {given}")]
     Type {
         /// The full name of the field.
         field: String,
-        /// What it holds.
+        /// The type of the field.
         expected: String,
-        /// What was given.
+        /// The type of the value.
         given: &'static str,
     },
-    /// Addresses in a message have 31 bits.
+    /// The message exceeds 2 GiB: addresses have 31 bits.
     #[error("the message has become larger than 2 GiB")]
     TooLarge,
 }
 
 impl<'a> MessageMut<'a> {
-    /// Its type.
+    /// Returns its type.
     pub fn message_type(&self) -> MessageType<'a> {
         MessageType::new(self.schema, self.type_index)
     }
 
-    /// To read it.
+    /// Returns a reference to read it.
     pub fn as_ref(&self) -> MessageRef<'_> {
         let MessageMut { schema, arena, input, type_index, at } = self;
         MessageRef { schema, arena, input, type_index: *type_index, at: *at as u32 }
     }
 
-    /// The same, for as long as this is not used.
+    /// Reborrows it for a shorter lifetime.
     pub fn reborrow(&mut self) -> MessageMut<'_> {
         let MessageMut { schema, arena, input, type_index, at } = self;
         MessageMut { schema, arena, input, type_index: *type_index, at: *at }
     }
 
-    /// Sets a field to a copy of `value`: of a list, a map or a message a deep one. Another member of its oneof is
-    /// cleared.
+    /// Sets a field to a copy of `value`; lists, maps and messages are copied deeply. Clears the other members of its
+    /// oneof.
     ///
     /// # Errors
     ///
-    /// If there is no such field, or it holds another type.
+    /// Returns an error if the message has no such field, or if the field has another type.
     pub fn set(&mut self, key: impl FieldKey, value: Value<'_>) -> Result<(), SetError> {
         let (index, entry) = self.find(key)?;
         match value {
@@ -100,7 +100,7 @@ impl<'a> MessageMut<'a> {
         }
     }
 
-    /// Clears a field; that there is none such is no error.
+    /// Clears a field. Does nothing if the message has no such field.
     pub fn clear(&mut self, key: impl FieldKey) {
         if let Some(index) = key.find(self.schema, self.type_index) {
             let entry = self.entry(index);
@@ -108,11 +108,11 @@ impl<'a> MessageMut<'a> {
         }
     }
 
-    /// The message in a singular field, to be changed; it is made if it is not set.
+    /// Returns the message in a singular field, creating it if it is not set.
     ///
     /// # Errors
     ///
-    /// If there is no such field, or it holds another type.
+    /// Returns an error if the message has no such field, or if the field has another type.
     pub fn message(&mut self, key: impl FieldKey) -> Result<MessageMut<'_>, SetError> {
         let (index, entry) = self.find(key)?;
         if entry.is_repeated() || !entry.kind.is_message() {
@@ -125,7 +125,7 @@ impl<'a> MessageMut<'a> {
     ///
     /// # Errors
     ///
-    /// If there is no such field, or it is no list, or one of another type.
+    /// Returns an error if the message has no such field, or if it is not a list of this type.
     pub fn push(&mut self, key: impl FieldKey, value: Value<'_>) -> Result<(), SetError> {
         let (index, entry) = self.find(key)?;
         if !entry.is_repeated() || entry.is_map() {
@@ -143,11 +143,11 @@ impl<'a> MessageMut<'a> {
         Ok(())
     }
 
-    /// Appends an empty message to a list, to be changed.
+    /// Appends an empty message to a list and returns it.
     ///
     /// # Errors
     ///
-    /// If there is no such field, or it is no list of messages.
+    /// Returns an error if the message has no such field, or if it is not a list of messages.
     pub fn push_message(&mut self, key: impl FieldKey) -> Result<MessageMut<'_>, SetError> {
         let (index, entry) = self.find(key)?;
         if !entry.is_repeated() || entry.is_map() || !entry.kind.is_message() {
@@ -157,12 +157,12 @@ impl<'a> MessageMut<'a> {
         Ok(self.push_record(index, entry))
     }
 
-    /// Enters copies of a key and a value in a map; a value that the key had is replaced. It looks at one entry after
-    /// the other: for many, whose keys are known to differ, there is [`MessageMut::append`].
+    /// Inserts copies of a key and a value into a map, replacing the key's earlier value by a linear search. To insert
+    /// many distinct keys, use [`MessageMut::append`].
     ///
     /// # Errors
     ///
-    /// If there is no such field, or it is no map, or one of other types.
+    /// Returns an error if the message has no such field, or if it is not a map of these types.
     pub fn insert(
         &mut self,
         key: impl FieldKey,
@@ -178,12 +178,12 @@ impl<'a> MessageMut<'a> {
         Ok(())
     }
 
-    /// As [`MessageMut::insert`], for a key that the map does not have yet. If it does have it, it is twice on the
-    /// wire, and readers take the last.
+    /// Inserts like [`MessageMut::insert`], but does not search for the key. A duplicate key is written twice, and
+    /// readers take the last.
     ///
     /// # Errors
     ///
-    /// As for [`MessageMut::insert`].
+    /// Returns the errors of [`MessageMut::insert`].
     pub fn append(
         &mut self,
         key: impl FieldKey,
@@ -208,11 +208,11 @@ impl<'a> MessageMut<'a> {
         Ok(())
     }
 
-    /// Enters a key with an empty message, to be changed, in a map that does not have the key yet.
+    /// Inserts a key with an empty message, and returns the message. The map must not have the key yet.
     ///
     /// # Errors
     ///
-    /// If there is no such field, or it is no map of messages.
+    /// Returns an error if the message has no such field, or if it is not a map of messages.
     pub fn append_message(
         &mut self,
         key: impl FieldKey,
@@ -230,12 +230,12 @@ impl<'a> MessageMut<'a> {
         }
     }
 
-    /// Decodes `bytes` into it, which are copied: singular values are replaced, messages merged, lists continued.
+    /// Decodes a copy of `bytes` into the message: singular values are replaced, messages merged, lists extended.
     ///
     /// # Errors
     ///
-    /// For bytes that are not a message of the type, and for more than `limits` allow; it may then have a part
-    /// of them.
+    /// Returns an error if `bytes` are not a valid message of the type, or if they exceed `limits`. The message may
+    /// then contain part of them.
     pub fn merge(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), DecodeError> {
         let offset = self.arena.bytes.len();
         self.arena.bytes.extend_from_slice(bytes);
@@ -245,12 +245,12 @@ impl<'a> MessageMut<'a> {
         merged
     }
 
-    /// Removes the unknown fields of this message, but not of those in it.
+    /// Removes the unknown fields of this message, but not those of nested messages.
     pub fn clear_unknown_fields(&mut self) {
         self.arena.words[self.at] = 0;
     }
 
-    /// Takes over all fields of `other`, which has the same type.
+    /// Copies all fields of `other`, which has the same type.
     pub(super) fn copy_from(&mut self, other: MessageRef<'_>) {
         let bytes = other.encode_to_vec();
         let limits = Limits {
@@ -259,8 +259,8 @@ impl<'a> MessageMut<'a> {
             memory_max_bytes: usize::MAX,
             ..Limits::default()
         };
-        // What was a message is one again: only text that need not be UTF-8 when it is set could fail, and is checked
-        // there.
+        // The bytes come from a valid message. Only text that was set without being UTF-8 could fail, and setting
+        // checks that.
         let _ = self.merge(&bytes, &limits);
     }
 
@@ -326,7 +326,7 @@ impl<'a> MessageMut<'a> {
         self.at_record(entry.type_index, at)
     }
 
-    /// A record that belongs to nothing yet.
+    /// Creates a record that no field refers to yet.
     pub(crate) fn new_record(&mut self, type_index: u32) -> MessageMut<'_> {
         let at = self.arena.new_record(&self.schema.pool().tables[type_index as usize]);
         self.at_record(type_index, at)
@@ -336,7 +336,7 @@ impl<'a> MessageMut<'a> {
         MessageMut { schema: self.schema, arena: self.arena, input: self.input, type_index, at }
     }
 
-    /// The message of a singular field, which is made if it is not set.
+    /// Returns the message of a singular field, creating it if it is not set.
     pub(crate) fn sub_message(&mut self, index: usize, entry: &Entry) -> MessageMut<'_> {
         if !self.arena.is_present(self.at, index) {
             let at = self.new_record(entry.type_index).at;

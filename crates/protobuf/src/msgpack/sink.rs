@@ -1,4 +1,4 @@
-//! MessagePack as the output of a message.
+//! MessagePack as an output format.
 
 use rmp::encode;
 
@@ -7,19 +7,19 @@ use crate::text::number;
 use crate::text::time::TIMESTAMP_SECONDS;
 use crate::transcode::{Mark, NotText, Sink};
 
-/// Appends to a buffer.
+/// Appends MessagePack to a buffer.
 pub(super) struct MsgpackSink<'o> {
     msgpack: &'o mut Vec<u8>,
 }
 
-/// A map or list that is open: its head, which says how long it is, is written when that is known. One byte is kept for
-/// it, which is enough for up to 15 members.
+/// An open map or list. Its header contains the length and is written at the end. One byte is reserved for it, which
+/// is enough for up to 15 members.
 pub(super) struct Open {
     head: usize,
     len: u32,
 }
 
-/// Heads and numbers have at most 9 bytes, and a `Vec` takes them all.
+/// Writing to a `Vec` cannot fail; headers and numbers have at most 9 bytes.
 const FITS: &str = "a Vec takes all that is written to it";
 
 impl<'o> MsgpackSink<'o> {
@@ -40,10 +40,10 @@ impl<'o> MsgpackSink<'o> {
     }
 }
 
-/// Room for the longest number.
+/// Size of the longest number.
 type NumberBytes = [u8; 9];
 
-/// Appends what `put` writes of each word, which gives its end. Room for all of them is taken at once.
+/// Appends the output of `put` for each word; `put` returns its length. Space for all words is reserved at once.
 #[inline(never)]
 fn put_all(words: &[u64], msgpack: &mut Vec<u8>, put: impl Fn(u64, &mut NumberBytes) -> usize) {
     let start = msgpack.len();
@@ -57,7 +57,7 @@ fn put_all(words: &[u64], msgpack: &mut Vec<u8>, put: impl Fn(u64, &mut NumberBy
     msgpack.truncate(end);
 }
 
-/// A marker and the lowest `len` bytes of `word`, of which there are 1 to 8.
+/// Writes a marker and the lowest `len` bytes of `word`; `len` is 1 to 8.
 #[inline(always)]
 fn put_marked(marker: u8, word: u64, len: usize, into: &mut NumberBytes) -> usize {
     into[0] = marker;
@@ -65,7 +65,7 @@ fn put_marked(marker: u8, word: u64, len: usize, into: &mut NumberBytes) -> usiz
     1 + len
 }
 
-/// In the shortest of the forms.
+/// Writes the shortest form.
 #[inline(always)]
 fn put_uint(value: u64, into: &mut NumberBytes) -> usize {
     if value < 0x80 {
@@ -76,20 +76,20 @@ fn put_uint(value: u64, into: &mut NumberBytes) -> usize {
     put_marked(0xcc + form, value, 1 << form, into)
 }
 
-/// As [`put_uint`] if it is not negative.
+/// Writes like [`put_uint`] if the value is not negative.
 #[inline(always)]
 fn put_sint(value: i64, into: &mut NumberBytes) -> usize {
     if (-0x20..0x80).contains(&value) {
         into[0] = value as u8;
         return 1;
     }
-    // The sign takes a bit in those forms that have one.
+    // Signed forms need one bit for the sign.
     let is_negative = value < 0;
     let form = form(((value ^ value >> 63) as u64) << u8::from(is_negative));
     put_marked(0xcc + 4 * u8::from(is_negative) + form, value as u64, 1 << form, into)
 }
 
-/// The lowest power of two of bytes that `value` fits in, as an exponent.
+/// Returns the base-2 logarithm of the smallest form, in bytes, that holds `value`.
 #[inline(always)]
 fn form(value: u64) -> u8 {
     const FORMS: [u8; 8] = [0, 1, 2, 2, 3, 3, 3, 3];
@@ -206,7 +206,7 @@ impl Sink for MsgpackSink<'_> {
         encode::write_bin(self.msgpack, value).expect(FITS);
     }
 
-    /// In the shortest of the three forms.
+    /// Writes the shortest of the three forms.
     fn timestamp(&mut self, seconds: i64, nanos: i32) -> bool {
         let Ok(nanos @ 0..1_000_000_000) = u32::try_from(nanos) else { return false };
         if !TIMESTAMP_SECONDS.contains(&seconds) {

@@ -1,4 +1,4 @@
-//! MessagePack as the input of a message.
+//! MessagePack as an input format.
 
 use std::borrow::Cow;
 
@@ -11,22 +11,22 @@ use crate::text::{number, time};
 use crate::transcode::fault::Fault;
 use crate::transcode::{Shape, Source};
 
-/// The type of the extension that is a timestamp.
+/// Extension type of timestamps.
 pub(super) const TIMESTAMP: i8 = -1;
 
-/// Reads values from bytes.
+/// Reads MessagePack values from bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Reader<'t> {
     bytes: &'t [u8],
     at: usize,
 }
 
-/// A map or list that is open. Its length is what the bytes claim: nothing is made of it but the count.
+/// An open map or list. Its claimed length is only counted down; nothing is allocated for it.
 pub(super) struct Open {
     left: u32,
 }
 
-/// A number as it is written.
+/// A number as encoded.
 enum Number {
     Whole(i128),
     Float(f32),
@@ -38,7 +38,7 @@ impl<'t> Reader<'t> {
         Reader { bytes, at: 0 }
     }
 
-    /// Nothing may stand behind the value.
+    /// Checks that nothing follows the value.
     pub(super) fn end(&self) -> Result<(), Fault> {
         if self.at == self.bytes.len() { Ok(()) } else { Err(self.fault("more bytes behind the message")) }
     }
@@ -60,7 +60,7 @@ impl<'t> Reader<'t> {
         &self.bytes[self.at..]
     }
 
-    /// What `read` reads; what it could not is an error that tells what was expected.
+    /// Calls `read`. An error states what was expected.
     fn read<T, E>(
         &mut self,
         expected: &str,
@@ -76,7 +76,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The next bytes, `len` of them.
+    /// Takes the next `len` bytes.
     fn take(&mut self, len: usize) -> Result<&'t [u8], Fault> {
         let Some(bytes) = self.rest().get(..len) else {
             return Err(self.fault("the bytes end inside a value"));
@@ -115,7 +115,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The bytes of an extension, of which only timestamps are known.
+    /// Reads an extension; only timestamps are known.
     fn extension(&mut self) -> Result<(i8, &'t [u8]), Fault> {
         let meta = self.read("a time", decode::read_ext_meta)?;
         Ok((meta.typeid, self.take(meta.size as usize)?))
@@ -206,7 +206,7 @@ impl<'t> Source<'t> for Reader<'t> {
         self.read("true or false", decode::read_bool)
     }
 
-    /// A whole number with a point counts too: some languages have no others.
+    /// Also accepts whole floating-point numbers: some languages have no others.
     fn integer(&mut self) -> Result<i128, Fault> {
         let at = self.at;
         if self.peek()? == Shape::Text {
@@ -219,7 +219,7 @@ impl<'t> Source<'t> for Reader<'t> {
             Number::Float(value) => value.into(),
             Number::Double(value) => value,
         };
-        // Beyond that no integer type reaches.
+        // No integer type extends beyond 2^64.
         if value.fract() == 0.0 && value.abs() < 2_f64.powi(64) {
             return Ok(value as i128);
         }

@@ -1,8 +1,8 @@
-//! From descriptors to a [`Pool`]: names are declared, then fields, extensions and services are linked to them.
+//! Compiles descriptors to a [`Pool`]: declares names, then links fields, extensions and services to them.
 //!
-//! `declare` enters all names, `enums` reads the values of an enum, `link` fills messages and services in once all
-//! names are known, `field` makes one field, `layout` the table of a message, and `checks` has what is asked of names
-//! and numbers.
+//! `declare` enters all names and `enums` reads the values of an enum. Once all names are known, `link` completes
+//! messages and services. `field` compiles one field, `layout` builds the table of a message, and `checks` validates
+//! names and numbers.
 
 mod checks;
 mod declare;
@@ -19,7 +19,7 @@ use super::pool::Pool;
 use super::raw;
 use super::table::Entry;
 
-/// Compiles the files, whose order does not matter.
+/// Compiles the files, in any order.
 pub(super) fn compile(files: &[&[u8]]) -> Result<Pool, SchemaError> {
     let mut read = Vec::with_capacity(files.len());
     for bytes in files {
@@ -43,25 +43,25 @@ fn at(file: &str, element: &str, problem: Problem) -> SchemaError {
     SchemaError { file: file.to_owned(), element: element.to_owned(), problem }
 }
 
-/// What a declaration stands in.
+/// The scope of a declaration.
 #[derive(Clone, Copy)]
 struct Scope<'s> {
     file: u32,
     edition: Edition,
-    /// Of the package or message; may be empty.
+    /// Name of the package or message; may be empty.
     name: &'s str,
     message: u32,
     features: Features,
 }
 
-/// Messages whose fields wait until all names are known.
+/// A message whose fields are linked once all names are known.
 struct Waiting<'a> {
     index: u32,
     message: &'a raw::Message<'a>,
     features: Features,
 }
 
-/// An extension, and where it is declared.
+/// An extension, and the scope that declares it.
 struct WaitingExtension<'a> {
     file: u32,
     scope: String,
@@ -72,14 +72,14 @@ struct WaitingExtension<'a> {
 #[derive(Default)]
 struct Compiler<'a> {
     pool: Pool,
-    /// One for each of the pool's fields, until the tables of messages take them.
+    /// One per field of the pool, until the messages' tables take them.
     entries: Vec<Entry>,
     messages: Vec<Waiting<'a>>,
     extensions: Vec<WaitingExtension<'a>>,
     services: Vec<(u32, &'a raw::Service<'a>)>,
 }
 
-/// A full name; either part may be empty.
+/// Joins a full name; either part may be empty.
 fn join(scope: &str, name: &str) -> String {
     match (scope.is_empty(), name.is_empty()) {
         (true, _) => name.to_owned(),

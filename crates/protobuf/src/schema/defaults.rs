@@ -1,9 +1,9 @@
-//! Default values, which descriptors have as text.
+//! Default values, which descriptors hold as text.
 
 use super::kind::Kind;
 use super::pool::{Pool, Preset};
 
-/// The value that `text` stands for, as a slot holds it.
+/// Parses `text` to the value in slot form.
 pub(super) fn parse(pool: &Pool, kind: Kind, type_index: u32, text: &str) -> Option<Preset> {
     let word = match kind {
         Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => i64::from(text.parse::<i32>().ok()?) as u64,
@@ -24,7 +24,7 @@ pub(super) fn parse(pool: &Pool, kind: Kind, type_index: u32, text: &str) -> Opt
     Some(Preset::Word(word))
 }
 
-/// Bytes as the compiler writes them: with C's escapes.
+/// Decodes the C escapes that the compiler writes for bytes.
 fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes().peekable();

@@ -1,4 +1,4 @@
-//! What can be wrong with descriptors.
+//! Errors in descriptors.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use thiserror::Error;
 
 use crate::wire::WireError;
 
-/// A descriptor from which no schema can be made: which file, which element of it, and what is wrong.
+/// A descriptor error: the file, the element and the problem.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SchemaError {
-    /// The name of the file as its descriptor has it; empty if that could not be read.
+    /// Name of the file in its descriptor; empty if it could not be read.
     pub file: String,
-    /// The full name of the message, field, enum, service …; empty if it is the file itself.
+    /// Full name of the message, field, enum, service, …; empty if the problem concerns the file itself.
     pub element: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
 }
 
@@ -31,70 +31,70 @@ impl fmt::Display for SchemaError {
 
 impl std::error::Error for SchemaError {}
 
-/// What is wrong with an element of a descriptor.
+/// A problem with an element of a descriptor.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The bytes are no Protobuf. Offsets count from the start of the file's descriptor.
+    /// The bytes are not valid Protobuf. Offsets count from the start of the file's descriptor.
     #[error("the descriptor cannot be read: {0}")]
     Wire(#[from] WireError),
     /// A field of the descriptor has another wire type than `descriptor.proto` says.
     #[error("the descriptor has a field of the wrong wire type")]
     WireType,
-    /// A name that is not text.
+    /// A string is not UTF-8.
     #[error("a string of the descriptor is not UTF-8")]
     Utf8,
-    /// Messages declared in each other.
+    /// Messages are nested too deeply.
     #[error("messages are declared in each other more than {max} deep")]
     Nesting {
-        /// The bound.
+        /// The limit.
         max: usize,
     },
-    /// More of something than a schema can hold.
+    /// The schema exceeds a size limit.
     #[error("there are more {what} than the {max} that a schema can hold")]
     TooMany {
-        /// Of what.
+        /// The kind of element.
         what: &'static str,
-        /// The bound.
+        /// The limit.
         max: usize,
     },
-    /// A syntax that is none of `proto2`, `proto3` and `editions`.
+    /// The syntax is not `proto2`, `proto3` or `editions`.
     #[error("syntax {0:?} is not known; there are proto2, proto3 and editions")]
     Syntax(String),
-    /// An edition that came later, or none.
+    /// The edition is later than 2024, or does not exist.
     #[error("edition {0} is not supported; 2023 and 2024 are")]
     Edition(String),
-    /// A name that is empty, or that is no identifier.
+    /// A name is empty or not an identifier.
     #[error("{0:?} is not a name")]
     Name(String),
-    /// A name that is used already.
+    /// The name is already used.
     #[error("the name is used twice; the other is in {other}")]
     DuplicateName {
-        /// The file of the first.
+        /// The file of the first declaration.
         other: String,
     },
-    /// Two different files of one name.
+    /// Two different files have the same name.
     #[error("there are two different files of this name")]
     DuplicateFile,
-    /// Two fields that JSON could not tell apart.
+    /// Two fields have the same name in JSON.
     #[error("its {which} is {name:?}, and so is that of {other}")]
     JsonName {
-        /// `JSON name`, or `default JSON name`, which field masks have whatever `json_name` says.
+        /// `JSON name`, or `default JSON name`, which field masks use whatever `json_name` is.
         which: &'static str,
         /// The name.
         name: String,
-        /// The full name of the first.
+        /// Full name of the first field.
         other: String,
     },
     /// A field number below 1, above 2^29 - 1, or from 19000 to 19999.
     #[error("{0} is not a field number: from 1 to 536870911, without 19000 to 19999")]
     Number(i32),
-    /// Two fields with one number.
+    /// Two fields have the same number.
     #[error("number {number} is taken by {other}")]
     DuplicateNumber {
-        /// The number of both.
+        /// The number.
         number: u32,
-        /// The full name of the first.
+        /// Full name of the first field.
         other: String,
     },
     /// A type that `descriptor.proto` does not have.
@@ -103,18 +103,18 @@ pub enum Problem {
     /// A label that `descriptor.proto` does not have.
     #[error("label {0} does not exist")]
     Label(i32),
-    /// A type that is in none of the files.
+    /// A type is not declared in any of the files.
     #[error("type {0} is not in any of the files; is an import missing?")]
     NotFound(String),
-    /// The name of an enum where a message is needed, or the like.
+    /// A name refers to the wrong kind of element, such as an enum where a message is needed.
     #[error("{name} is not {expected}")]
     NotA {
-        /// What was named.
+        /// The name.
         name: String,
-        /// What was needed.
+        /// The expected kind of element.
         expected: &'static str,
     },
-    /// A oneof index for which the message has no oneof, or a member that is repeated.
+    /// The message has no oneof of this index, or the member is repeated.
     #[error("oneof index {0} is out of place")]
     Oneof(i32),
     /// A oneof without members.
@@ -123,48 +123,47 @@ pub enum Problem {
     /// An enum without values.
     #[error("the enum has no value")]
     EmptyEnum,
-    /// An open enum's first value is its default, and must be 0.
+    /// The first value of an open enum is its default, and must be 0.
     #[error("the first value of an open enum must be 0, not {0}")]
     FirstValue(i32),
-    /// Two values with one number, without `allow_alias`.
+    /// Two values have the same number, without `allow_alias`.
     #[error("number {number} is taken by {other}, and the enum has no allow_alias")]
     Alias {
-        /// The number of both.
+        /// The number.
         number: i32,
-        /// The name of the first.
+        /// Name of the first value.
         other: String,
     },
-    /// Two values of an enum that generated code could not tell apart, since it may leave out the enum's name and
-    /// write the rest in PascalCase.
+    /// Two enum values conflict in generated code, which may strip the enum's name and write the rest in PascalCase.
     #[error("{value} without the enum's name, in PascalCase, is {name:?}, and so is {other}")]
     ValueName {
-        /// The name of the second.
+        /// Name of the second value.
         value: String,
-        /// What both are then.
+        /// The name that both become.
         name: String,
-        /// The name of the first.
+        /// Name of the first value.
         other: String,
     },
-    /// A map entry that does not look like one.
+    /// The map entry is malformed.
     #[error(
         "the map entry must have a key (integer, bool or string) with number 1 and a value with number 2"
     )]
     MapEntry,
-    /// An extension whose number its message did not set free.
+    /// The extended message has no extension range for the extension's number.
     #[error("{extendee} has no extension range with {number}")]
     ExtensionRange {
-        /// The message that is extended.
+        /// The extended message.
         extendee: String,
-        /// The number of the extension.
+        /// Number of the extension.
         number: i32,
     },
-    /// An extension without a message that it extends, or a field of a message with one.
+    /// An extension does not extend a message, or a message's field has an extendee.
     #[error("an extension needs a message that it extends, and a field has none")]
     Extendee,
-    /// A default that is no value of the field's type.
+    /// The default is not a value of the field's type.
     #[error("{0:?} is not a default for a field of this type")]
     Default(String),
-    /// A combination that the language does not have.
+    /// The language does not allow this combination.
     #[error("{0}")]
     Invalid(&'static str),
 }

@@ -1,15 +1,15 @@
-//! What an edition says about fields and enums: [features](https://protobuf.dev/editions/features/), which a file, a
-//! message, a field … inherits from what it stands in. proto2 and proto3 are editions with fixed features.
+//! Edition [features](https://protobuf.dev/editions/features/) of fields and enums. A file, message or field inherits
+//! them from its scope. proto2 and proto3 are editions with fixed features.
 
 use super::error::Problem;
 use super::raw::{self, Value, records};
 use crate::wire::Reader;
 
-/// The language that a file is written in.
+/// The language of a file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum Edition {
-    /// `syntax = "proto2"`, or none.
+    /// `syntax = "proto2"`, or no syntax
     Proto2,
     /// `syntax = "proto3"`
     Proto3,
@@ -22,7 +22,7 @@ pub enum Edition {
 impl Edition {
     pub(super) fn of(file: &raw::File<'_>) -> Result<Edition, Problem> {
         match (file.syntax, file.edition) {
-            // A compiler may state the edition of the older languages too: 998 and 999.
+            // A compiler may also state the edition of the older languages: 998 and 999.
             ("" | "proto2", None | Some(998)) => Ok(Edition::Proto2),
             ("proto3", None) | ("" | "proto3", Some(999)) => Ok(Edition::Proto3),
             ("editions", Some(1000)) => Ok(Edition::Edition2023),
@@ -37,7 +37,7 @@ impl Edition {
     }
 }
 
-/// Whether a singular field knows that it was set.
+/// The presence rule of a singular field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum FieldPresence {
     Explicit,
@@ -54,11 +54,11 @@ pub(super) struct Features {
     pub(super) packed: bool,
     pub(super) utf8: bool,
     pub(super) delimited: bool,
-    /// `json_format = LEGACY_BEST_EFFORT`: fields may have one JSON name.
+    /// `json_format = LEGACY_BEST_EFFORT`: JSON names may conflict.
     pub(super) loose_json: bool,
 }
 
-/// The number of `features` in each kind of options.
+/// Field numbers of `features` in each options message.
 pub(super) mod number {
     pub(in crate::schema) const FILE: u32 = 50;
     pub(in crate::schema) const MESSAGE: u32 = 12;
@@ -84,7 +84,7 @@ impl Features {
         }
     }
 
-    /// These features, with what `options` say in their field `number` instead.
+    /// Returns these features with the overrides in field `number` of `options`.
     pub(super) fn with(mut self, edition: Edition, options: &[u8], number: u32) -> Result<Features, Problem> {
         records(Reader::new(options), |found, value| {
             if let (true, Value::Len(set)) = (found == number, value) {
@@ -117,7 +117,7 @@ impl Features {
             (6, 1) => self.loose_json = false,
             (6, 2) => self.loose_json = true,
             (1..=6, _) => return Err(Problem::Invalid("a feature has a value that does not exist")),
-            // Others concern checks that the compiler makes, or one language each.
+            // The other features concern compiler checks, or a single language.
             _ => {}
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Handles: a reference to the schema and an index. They are `Copy`, and as good as references.
+//! Handles: a schema reference and an index. They are `Copy` and as cheap as references.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ macro_rules! handle {
                 &self.schema.pool().$list[self.index as usize]
             }
 
-            /// The schema that it belongs to.
+            /// Returns its schema.
             pub fn schema(self) -> &'s Schema {
                 self.schema
             }
@@ -74,33 +74,33 @@ handle!(
 );
 
 impl<'s> File<'s> {
-    /// As other files import it.
+    /// Returns its name, as other files import it.
     pub fn name(self) -> &'s str {
         &self.get().name
     }
 
-    /// The package; empty if there is none.
+    /// Returns its package; empty if it has none.
     pub fn package(self) -> &'s str {
         &self.get().package
     }
 
-    /// The language.
+    /// Returns its language.
     pub fn edition(self) -> Edition {
         self.get().edition
     }
 
-    /// The names of the files that it imports.
+    /// Returns the names of the files it imports.
     pub fn dependencies(self) -> impl ExactSizeIterator<Item = &'s str> {
         self.get().dependencies.iter().map(AsRef::as_ref)
     }
 
-    /// A `google.protobuf.FileOptions`, encoded, with the custom ones.
+    /// Returns the encoded `google.protobuf.FileOptions`, including custom options.
     pub fn options(self) -> &'s [u8] {
         &self.get().options
     }
 }
 
-/// Which message of its schema it is: for who keeps it without the schema. See
+/// Identifies a message of a schema without borrowing the schema. See
 /// [`Schema::message_by_id`](super::Schema::message_by_id).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub(super) u32);
@@ -110,57 +110,57 @@ impl<'s> MessageType<'s> {
         self.index
     }
 
-    /// Which it is: within this schema, and its clones.
+    /// Returns its id, valid in this schema and its clones.
     pub fn id(self) -> MessageId {
         MessageId(self.index)
     }
 
-    /// The last part of the full name.
+    /// Returns the last part of its full name.
     pub fn name(self) -> &'s str {
         last_part(self.full_name())
     }
 
-    /// With the package and the messages around it, without a dot in front.
+    /// Returns its name with package and enclosing messages, without a leading dot.
     pub fn full_name(self) -> &'s str {
         &self.get().name
     }
 
-    /// The file that declares it.
+    /// Returns the file that declares it.
     pub fn file(self) -> File<'s> {
         File::new(self.schema, self.get().file)
     }
 
-    /// The message that it is declared in.
+    /// Returns the message that declares it, if any.
     pub fn parent(self) -> Option<MessageType<'s>> {
         some(self.get().parent).map(|index| MessageType::new(self.schema, index))
     }
 
-    /// Fields as they are declared, without extensions.
+    /// Returns its fields in order of declaration, without extensions.
     pub fn fields(self) -> impl ExactSizeIterator<Item = Field<'s>> {
         self.get().fields.clone().map(move |index| Field::new(self.schema, index))
     }
 
-    /// Extensions of it, wherever in the schema they are declared.
+    /// Returns its extensions, from all files of the schema.
     pub fn extensions(self) -> impl ExactSizeIterator<Item = Field<'s>> {
         self.get().extensions.iter().map(move |&index| Field::new(self.schema, index))
     }
 
-    /// The field with this name.
+    /// Returns the field with this name.
     pub fn field(self, name: &str) -> Option<Field<'s>> {
         self.schema.pool().field_named(self.index, name).map(|index| Field::new(self.schema, index))
     }
 
-    /// The field that a JSON object means: by its JSON name, or by its own.
+    /// Returns the field for a key of a JSON object: its JSON name or its own name.
     pub fn field_by_json_name(self, name: &str) -> Option<Field<'s>> {
         self.schema.pool().field_of_key(self.index, name).map(|index| Field::new(self.schema, index))
     }
 
-    /// The field or extension with this number.
+    /// Returns the field or extension with this number.
     pub fn field_by_number(self, number: u32) -> Option<Field<'s>> {
         self.table().find(number).map(|(_, entry)| Field::new(self.schema, entry.field))
     }
 
-    /// Oneofs as they are declared, without those that stand for proto3's `optional`.
+    /// Returns its oneofs in order of declaration, without the synthetic ones of proto3's `optional`.
     pub fn oneofs(self) -> impl Iterator<Item = Oneof<'s>> {
         let oneofs = self.get().oneofs.iter().enumerate();
         oneofs
@@ -168,32 +168,32 @@ impl<'s> MessageType<'s> {
             .map(move |(index, _)| Oneof { message: self, index: index as u32 })
     }
 
-    /// The oneof with this name.
+    /// Returns the oneof with this name.
     pub fn oneof(self, name: &str) -> Option<Oneof<'s>> {
         self.oneofs().find(|oneof| oneof.name() == name)
     }
 
-    /// Whether it was made by the compiler for a map field.
+    /// Whether the compiler generated it for a map field.
     pub fn is_map_entry(self) -> bool {
         self.get().map_entry
     }
 
-    /// Whether it is, by its name, one of those that have a form of their own in JSON.
+    /// Returns the well-known type of this name, one with its own JSON form.
     pub fn well_known(self) -> Option<WellKnown> {
         WellKnown::of(self.full_name())
     }
 
-    /// Whether extensions may have this number.
+    /// Whether the number is in one of its extension ranges.
     pub fn is_extension_number(self, number: u32) -> bool {
         self.get().extension_ranges.iter().any(|range| (range.start..range.end).contains(&number))
     }
 
-    /// Whether no field may have this name: mostly, one had it once.
+    /// Whether the name is reserved, usually because a removed field had it.
     pub fn is_reserved_name(self, name: &str) -> bool {
         self.get().reserved_names.iter().any(|reserved| **reserved == *name)
     }
 
-    /// A `google.protobuf.MessageOptions`, encoded, with the custom ones.
+    /// Returns the encoded `google.protobuf.MessageOptions`, including custom options.
     pub fn options(self) -> &'s [u8] {
         &self.get().options
     }
@@ -209,37 +209,37 @@ impl<'s> Field<'s> {
         self.index
     }
 
-    /// Its own name.
+    /// Returns its own name.
     pub fn name(self) -> &'s str {
         self.get().own_name()
     }
 
-    /// With what it is declared in; an extension is declared elsewhere than in the message that it extends.
+    /// Returns its name with the scope that declares it. For an extension, that is not the extended message.
     pub fn full_name(self) -> String {
         self.schema.pool().full_name(self.get())
     }
 
-    /// The key in a JSON object: `lowerCamelCase`, or what the file says; of an extension `[full.name]`.
+    /// Returns its key in a JSON object: `lowerCamelCase` or the declared `json_name`; for an extension `[full.name]`.
     pub fn json_name(self) -> &'s str {
         self.get().json_name.text()
     }
 
-    /// Its number on the wire.
+    /// Returns its field number.
     pub fn number(self) -> u32 {
         self.entry().number
     }
 
-    /// The type of its values.
+    /// Returns the type of its values.
     pub fn kind(self) -> Kind {
         self.entry().kind
     }
 
-    /// How many values it has.
+    /// Returns its cardinality.
     pub fn cardinality(self) -> Cardinality {
         self.entry().cardinality()
     }
 
-    /// Whether it is repeated; maps are.
+    /// Whether it is repeated; true for maps.
     pub fn is_repeated(self) -> bool {
         self.entry().is_repeated()
     }
@@ -249,7 +249,7 @@ impl<'s> Field<'s> {
         self.entry().is_map()
     }
 
-    /// Whether it is repeated, and no map.
+    /// Whether it is repeated and not a map.
     pub fn is_list(self) -> bool {
         self.is_repeated() && !self.is_map()
     }
@@ -259,12 +259,12 @@ impl<'s> Field<'s> {
         self.entry().flags.has(Flags::REQUIRED)
     }
 
-    /// Whether it knows that it was set: one with the default value is written all the same.
+    /// Whether it tracks presence: if set to its default value, it is still written.
     pub fn has_presence(self) -> bool {
         self.entry().flags.has(Flags::EXPLICIT)
     }
 
-    /// Whether it is written packed. What is read may be either.
+    /// Whether it is written packed. Both forms are accepted when reading.
     pub fn is_packed(self) -> bool {
         self.entry().flags.has(Flags::PACKED)
     }
@@ -279,41 +279,41 @@ impl<'s> Field<'s> {
         self.entry().flags.has(Flags::EXTENSION)
     }
 
-    /// The message that it belongs to, or extends.
+    /// Returns the message that it belongs to or extends.
     pub fn message(self) -> MessageType<'s> {
         MessageType::new(self.schema, self.get().message)
     }
 
-    /// The oneof that it is a member of, if that is not one made for proto3's `optional`.
+    /// Returns its oneof, unless that is a synthetic one of proto3's `optional`.
     pub fn oneof(self) -> Option<Oneof<'s>> {
         let oneof = Oneof { message: self.message(), index: some(self.get().oneof)? };
         (!oneof.get().synthetic).then_some(oneof)
     }
 
-    /// The type of its values if they are messages; for a map that of its entries.
+    /// Returns the type of its values if they are messages; for a map, the type of its entries.
     pub fn message_type(self) -> Option<MessageType<'s>> {
         let Entry { kind, type_index, .. } = *self.entry();
         kind.is_message().then(|| MessageType::new(self.schema, type_index))
     }
 
-    /// The type of its values if they are of an enum.
+    /// Returns the type of its values if it is an enum.
     pub fn enum_type(self) -> Option<EnumType<'s>> {
         let Entry { kind, type_index, .. } = *self.entry();
         (kind == Kind::Enum).then(|| EnumType::new(self.schema, type_index))
     }
 
-    /// Key and value, if it is a map.
+    /// Returns the key and value fields, if it is a map.
     pub fn map_entry(self) -> Option<(Field<'s>, Field<'s>)> {
         let entry = self.is_map().then(|| self.message_type()).flatten()?;
         Some((entry.field_by_number(1)?, entry.field_by_number(2)?))
     }
 
-    /// The file that declares it.
+    /// Returns the file that declares it.
     pub fn file(self) -> File<'s> {
         File::new(self.schema, self.get().file)
     }
 
-    /// A `google.protobuf.FieldOptions`, encoded, with the custom ones.
+    /// Returns the encoded `google.protobuf.FieldOptions`, including custom options.
     pub fn options(self) -> &'s [u8] {
         &self.get().options
     }
@@ -322,54 +322,54 @@ impl<'s> Field<'s> {
         self.schema.pool().entry(self.get())
     }
 
-    /// Its index in its message's table.
+    /// Returns its index in its message's table.
     pub(crate) fn entry_index(self) -> usize {
         usize::from(self.get().entry)
     }
 }
 
 impl<'s> EnumType<'s> {
-    /// The last part of the full name.
+    /// Returns the last part of its full name.
     pub fn name(self) -> &'s str {
         last_part(self.full_name())
     }
 
-    /// With the package and the messages around it.
+    /// Returns its name with package and enclosing messages.
     pub fn full_name(self) -> &'s str {
         &self.get().name
     }
 
-    /// The file that declares it.
+    /// Returns the file that declares it.
     pub fn file(self) -> File<'s> {
         File::new(self.schema, self.get().file)
     }
 
-    /// The message that it is declared in.
+    /// Returns the message that declares it, if any.
     pub fn parent(self) -> Option<MessageType<'s>> {
         some(self.get().parent).map(|index| MessageType::new(self.schema, index))
     }
 
-    /// Whether numbers without a name are unknown fields, not values.
+    /// Whether unknown numbers are unknown fields rather than values.
     pub fn is_closed(self) -> bool {
         self.get().closed
     }
 
-    /// Values as they are declared; the first is the default.
+    /// Returns its values in order of declaration; the first is the default.
     pub fn values(self) -> impl ExactSizeIterator<Item = EnumValue<'s>> {
         self.get().values.iter().map(|data| EnumValue { data })
     }
 
-    /// The value with this name.
+    /// Returns the value with this name.
     pub fn value(self, name: &str) -> Option<EnumValue<'s>> {
         self.get().value_named(name).map(|data| EnumValue { data })
     }
 
-    /// The value with this number; the first of them, if there are aliases.
+    /// Returns the value with this number; with aliases, the first.
     pub fn value_by_number(self, number: i32) -> Option<EnumValue<'s>> {
         self.get().value(number).map(|data| EnumValue { data })
     }
 
-    /// A `google.protobuf.EnumOptions`, encoded.
+    /// Returns the encoded `google.protobuf.EnumOptions`.
     pub fn options(self) -> &'s [u8] {
         &self.get().options
     }
@@ -382,23 +382,23 @@ pub struct EnumValue<'s> {
 }
 
 impl<'s> EnumValue<'s> {
-    /// Its own name.
+    /// Returns its name.
     pub fn name(self) -> &'s str {
         &self.data.name
     }
 
-    /// Its number.
+    /// Returns its number.
     pub fn number(self) -> i32 {
         self.data.number
     }
 
-    /// A `google.protobuf.EnumValueOptions`, encoded.
+    /// Returns the encoded `google.protobuf.EnumValueOptions`.
     pub fn options(self) -> &'s [u8] {
         &self.data.options
     }
 }
 
-/// Fields of which at most one is set.
+/// A oneof: a group of fields of which at most one is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Oneof<'s> {
     message: MessageType<'s>,
@@ -410,49 +410,49 @@ impl<'s> Oneof<'s> {
         &self.message.get().oneofs[self.index as usize]
     }
 
-    /// Its own name.
+    /// Returns its name.
     pub fn name(self) -> &'s str {
         &self.get().name
     }
 
-    /// The message that it is in.
+    /// Returns the message that declares it.
     pub fn message(self) -> MessageType<'s> {
         self.message
     }
 
-    /// Its members.
+    /// Returns its members.
     pub fn fields(self) -> impl ExactSizeIterator<Item = Field<'s>> {
         self.get().fields.iter().map(move |&index| Field::new(self.message.schema, index))
     }
 }
 
 impl<'s> Service<'s> {
-    /// The last part of the full name.
+    /// Returns the last part of its full name.
     pub fn name(self) -> &'s str {
         last_part(self.full_name())
     }
 
-    /// With the package.
+    /// Returns its name with the package.
     pub fn full_name(self) -> &'s str {
         &self.get().name
     }
 
-    /// The file that declares it.
+    /// Returns the file that declares it.
     pub fn file(self) -> File<'s> {
         File::new(self.schema, self.get().file)
     }
 
-    /// Methods as they are declared.
+    /// Returns its methods in order of declaration.
     pub fn methods(self) -> impl ExactSizeIterator<Item = Method<'s>> {
         (0..self.get().methods.len() as u32).map(move |index| Method { service: self, index })
     }
 
-    /// The method with this name.
+    /// Returns the method with this name.
     pub fn method(self, name: &str) -> Option<Method<'s>> {
         self.methods().find(|method| method.name() == name)
     }
 
-    /// A `google.protobuf.ServiceOptions`, encoded.
+    /// Returns the encoded `google.protobuf.ServiceOptions`.
     pub fn options(self) -> &'s [u8] {
         &self.get().options
     }
@@ -470,48 +470,48 @@ impl<'s> Method<'s> {
         &self.service.get().methods[self.index as usize]
     }
 
-    /// Its own name.
+    /// Returns its name.
     pub fn name(self) -> &'s str {
         &self.get().name
     }
 
-    /// The path of its calls: `/pkg.Service/Method`.
+    /// Returns the path of its calls: `/pkg.Service/Method`.
     pub fn path(self) -> String {
         format!("/{}/{}", self.service.full_name(), self.name())
     }
 
-    /// The service that it belongs to.
+    /// Returns its service.
     pub fn service(self) -> Service<'s> {
         self.service
     }
 
-    /// What a client sends.
+    /// Returns the request type.
     pub fn input(self) -> MessageType<'s> {
         MessageType::new(self.service.schema, self.get().input)
     }
 
-    /// What the server answers.
+    /// Returns the response type.
     pub fn output(self) -> MessageType<'s> {
         MessageType::new(self.service.schema, self.get().output)
     }
 
-    /// Whether a client sends any number of messages.
+    /// Whether the client sends a stream of messages.
     pub fn is_client_streaming(self) -> bool {
         self.get().client_streaming
     }
 
-    /// Whether the server answers with any number of messages.
+    /// Whether the server sends a stream of messages.
     pub fn is_server_streaming(self) -> bool {
         self.get().server_streaming
     }
 
-    /// Returns whether calling it changes nothing: `idempotency_level = NO_SIDE_EFFECTS`.
+    /// Whether it is free of side effects: `idempotency_level = NO_SIDE_EFFECTS`.
     pub fn has_no_side_effects(self) -> bool {
         const IDEMPOTENCY_LEVEL: u32 = 34;
         matches!(option(self.options(), IDEMPOTENCY_LEVEL), Ok(Some(1)))
     }
 
-    /// A `google.protobuf.MethodOptions`, encoded, with the custom ones such as `google.api.http`.
+    /// Returns the encoded `google.protobuf.MethodOptions`, including custom options such as `google.api.http`.
     pub fn options(self) -> &'s [u8] {
         &self.get().options
     }

@@ -1,11 +1,11 @@
-//! Names as members of JSON objects have them.
+//! Field names, prepared as JSON object keys.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::text::quoted;
 
-/// The name of a field: as it is, and as it is written before the field's value. Clones share both.
+/// A field name, plain and as a JSON member prefix. Clones share both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     text: Arc<str>,
@@ -15,19 +15,19 @@ pub(crate) struct Key {
 impl Key {
     pub(crate) fn new(name: &str) -> Key {
         let mut member = vec![b','];
-        // What comes from a `str` is UTF-8.
+        // The output is UTF-8, since the input is a `str`.
         quoted::string(name.as_bytes(), &mut member);
         member.push(b':');
         Key { text: name.into(), member: member.into() }
     }
 
-    /// The name.
+    /// Returns the name.
     #[inline]
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// `,"name":`, escaped.
+    /// Returns `,"name":`, escaped.
     #[inline]
     pub(crate) fn member(&self) -> &[u8] {
         &self.member

@@ -20,7 +20,7 @@ pub enum Kind {
     String = 9,
     /// A message between a start and an end tag: proto2's groups, and `message_encoding = DELIMITED`.
     Group = 10,
-    /// A message with its length in front.
+    /// A message with a length prefix.
     Message = 11,
     Bytes = 12,
     Uint32 = 13,
@@ -32,7 +32,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, in the order of their numbers in `descriptor.proto`, which begin at 1.
+    /// All kinds, in the order of their numbers in `descriptor.proto`, which start at 1.
     pub const ALL: [Kind; 18] = [
         Kind::Double,
         Kind::Float,
@@ -54,12 +54,12 @@ impl Kind {
         Kind::Sint64,
     ];
 
-    /// The kind with this number in `descriptor.proto`.
+    /// Returns the kind with this number in `descriptor.proto`.
     pub(crate) fn from_number(number: i32) -> Option<Kind> {
         Kind::ALL.get(usize::try_from(number).ok()?.checked_sub(1)?).copied()
     }
 
-    /// How one value stands on the wire.
+    /// Returns the wire type of one value.
     pub const fn wire_type(self) -> WireType {
         match self {
             Kind::Double | Kind::Fixed64 | Kind::Sfixed64 => WireType::Fixed64,
@@ -70,7 +70,7 @@ impl Kind {
         }
     }
 
-    /// Whether repeated values may stand in one record, without tags of their own: numbers, booleans and enums.
+    /// Whether repeated values may be packed: numbers, booleans and enums.
     pub const fn is_packable(self) -> bool {
         !matches!(self, Kind::String | Kind::Bytes | Kind::Message | Kind::Group)
     }
@@ -80,12 +80,12 @@ impl Kind {
         matches!(self, Kind::Message | Kind::Group)
     }
 
-    /// Whether it may be the key of a map: integers, booleans and strings.
+    /// Whether it may be the type of a map key: integers, booleans and strings.
     pub const fn is_map_key(self) -> bool {
         !matches!(self, Kind::Double | Kind::Float | Kind::Bytes | Kind::Message | Kind::Group | Kind::Enum)
     }
 
-    /// The keyword of the language; `message`, `group` and `enum` for those that have names of their own.
+    /// Returns the keyword of the language; `message`, `group` or `enum` for named types.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Double => "double",
@@ -116,18 +116,18 @@ impl fmt::Display for Kind {
     }
 }
 
-/// How many values a field has.
+/// The number of values of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cardinality {
-    /// One or none.
+    /// Zero or one.
     Optional,
-    /// Exactly one, or the message is not complete: proto2's `required`, and `field_presence = LEGACY_REQUIRED`.
+    /// Exactly one; otherwise the message is incomplete: proto2's `required`, and `field_presence = LEGACY_REQUIRED`.
     Required,
     /// Any number, in order.
     Repeated,
 }
 
-/// Messages of `google/protobuf/*.proto` that have a form of their own in JSON.
+/// Messages of `google/protobuf/*.proto` with their own JSON form.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[expect(missing_docs, reason = "the names are those of the messages")]
 pub enum WellKnown {
@@ -139,7 +139,7 @@ pub enum WellKnown {
     Value,
     ListValue,
     Empty,
-    /// `DoubleValue`, `StringValue` …: one field, `value`, with number 1.
+    /// `DoubleValue`, `StringValue`, …: one field `value` with number 1.
     Wrapper,
 }
 

@@ -1,25 +1,25 @@
-//! From names to records. The names come from the schema, not from a peer, so a quick hash is enough.
+//! Lookup of records by name. Names come from the schema, not from a peer, so a fast hash is enough.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// From a name to what it stands for.
+/// A map from names.
 pub(crate) type Names<T> = HashMap<Box<str>, T, BuildHasherDefault<NameHasher>>;
 
-/// From names to the positions of the records that have them. The names stay in the records: who asks says where.
+/// Maps names to the positions of their records. The records hold the names; the caller provides access to them.
 #[derive(Debug, Default)]
 pub(crate) struct NameIndex {
-    /// A position plus one, or 0 if it is free. A power of two of them, of which half are free at least.
+    /// A position plus one, or 0 for a free slot. The length is a power of two; at least half of the slots are free.
     slots: Box<[u32]>,
 }
 
 impl NameIndex {
-    /// With free slots for so many names.
+    /// Creates an index with room for `count` names.
     pub(crate) fn for_names(count: usize) -> NameIndex {
         NameIndex { slots: vec![0; (2 * count).next_power_of_two()].into() }
     }
 
-    /// Enters the record at `position`, unless another has the same name: then false.
+    /// Inserts the record at `position`. Returns false if another has the same name.
     pub(crate) fn insert<'n>(&mut self, position: u32, name_of: impl Fn(u32) -> &'n str) -> bool {
         let slot = self.slot(name_of(position), name_of);
         let is_new = self.slots[slot] == 0;
@@ -29,7 +29,7 @@ impl NameIndex {
         is_new
     }
 
-    /// The position of the record with this name.
+    /// Returns the position of the record with this name.
     #[inline]
     pub(crate) fn get<'n>(&self, name: &str, name_of: impl Fn(u32) -> &'n str) -> Option<u32> {
         if self.slots.is_empty() {
@@ -38,14 +38,14 @@ impl NameIndex {
         self.slots[self.slot(name, name_of)].checked_sub(1)
     }
 
-    /// Where the record with this name is, or would be.
+    /// Returns the slot of this name, or the free slot for it.
     #[inline]
     fn slot<'n>(&self, name: &str, name_of: impl Fn(u32) -> &'n str) -> usize {
         let mut hasher = NameHasher::default();
         hasher.write(name.as_bytes());
         let last = self.slots.len() - 1;
         let mut slot = hasher.finish() as usize & last;
-        // It ends: half of them are free.
+        // The loop ends because half of the slots are free.
         while let Some(position) = self.slots[slot].checked_sub(1)
             && name_of(position) != name
         {
@@ -55,7 +55,7 @@ impl NameIndex {
     }
 }
 
-/// Eight bytes at a time: names are short, and looked up for each key of a JSON object.
+/// Hashes eight bytes at a time: names are short, and each key of a JSON object is looked up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NameHasher(u64);
 
@@ -79,7 +79,7 @@ impl Hasher for NameHasher {
 
     #[inline]
     fn finish(&self) -> u64 {
-        // The table takes its index from the low bits, and multiplication mixes upwards.
+        // The index is taken from the low bits, but multiplication mixes upwards.
         self.0 ^ (self.0 >> 32)
     }
 

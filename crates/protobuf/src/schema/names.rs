@@ -1,6 +1,7 @@
-//! Names that are made of other names, by the rules of protoc.
+//! Derived names, by protoc's rules.
 
-/// The lowerCamelCase form of a field's name, by protoc's rule: underscores go, and what follows one is capitalised.
+/// Returns the lowerCamelCase form of a field's name by protoc's rule: removes underscores and capitalises the
+/// character after each.
 pub(crate) fn json_name(name: &str) -> String {
     let mut json = String::with_capacity(name.len());
     let mut capitalise = false;
@@ -17,8 +18,8 @@ pub(crate) fn json_name(name: &str) -> String {
     json
 }
 
-/// The name of an enum's value as generated code may write it, by protoc's rule: without the enum's name in front, in
-/// PascalCase. `MY_ENUM_SOME_VALUE` of `MyEnum` is `SomeValue`.
+/// Returns the generated-code form of an enum value's name by protoc's rule: without the enum's name, in PascalCase.
+/// For example, `MY_ENUM_SOME_VALUE` of `MyEnum` becomes `SomeValue`.
 pub(crate) fn pascal_case_value(enum_name: &str, value: &str) -> String {
     let mut pascal = String::with_capacity(value.len());
     let mut capitalise = true;
@@ -35,8 +36,8 @@ pub(crate) fn pascal_case_value(enum_name: &str, value: &str) -> String {
     pascal
 }
 
-/// What is behind `prefix`, whatever the case of either and wherever they have underscores; all of it, if it does not
-/// begin so, or if nothing would be left.
+/// Strips `prefix` from `name`, ignoring case and underscores. Returns `name` unchanged if it does not start with
+/// `prefix` or if nothing would be left.
 fn without_prefix<'n>(prefix: &str, name: &'n str) -> &'n str {
     let mut rest = name;
     for expected in prefix.chars().filter(|&character| character != '_') {
@@ -73,7 +74,7 @@ mod tests {
         check("MyEnum", "YOUR_ENUM_A", "YourEnumA");
         check("Foo", "FOOD", "D");
         check("Foo", "FOO_FOO_A", "FooA");
-        // A digit may be left, though no name begins with one; nothing may not.
+        // The rest may start with a digit, although names cannot; it may not be empty.
         check("Foo", "FOO_1", "1");
         check("Foo", "FOO_", "Foo");
         check("Foo", "FOO", "Foo");

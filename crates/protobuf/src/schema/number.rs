@@ -1,12 +1,12 @@
-//! Numbers, booleans and enums, from the wire to the words that slots hold.
+//! Numbers, booleans and enums, from the wire to slot words.
 //!
-//! What a word holds: an integer, enum or `bool` the value as its varint would have it, sign-extended but not zigzag; a
-//! fixed-size number its bits.
+//! The word of an integer, enum or `bool` is the value of its varint: sign-extended, but not zigzag. The word of a
+//! fixed-size number is its bits.
 
 use super::table::Op;
 use crate::wire::{Reader, WireError, unzigzag};
 
-/// One value, as a slot holds it. Whether a closed enum has it is for the caller to ask.
+/// Reads one value in slot form. The caller checks whether a closed enum has it.
 #[inline(always)]
 pub(crate) fn read_number(op: Op, reader: &mut Reader<'_>) -> Result<u64, WireError> {
     Ok(match op {
@@ -21,7 +21,7 @@ pub(crate) fn read_number(op: Op, reader: &mut Reader<'_>) -> Result<u64, WireEr
     })
 }
 
-/// Varints of a row, each to what a slot holds.
+/// Converts packed varints to slot form in place.
 #[inline(always)]
 pub(crate) fn convert_row(op: Op, words: &mut [u64]) {
     #[inline(always)]

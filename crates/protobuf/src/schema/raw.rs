@@ -1,14 +1,15 @@
-//! Descriptors as they are on the wire: what `descriptor.proto` says, and of that what a schema needs.
+//! Reads the parts of wire descriptors (`descriptor.proto`) that a schema needs.
 //!
-//! Read by hand, because the types of other crates drop custom options, which are extensions, or do not know editions.
-//! Options stay bytes: joined, if they come in several parts, which is how Protobuf merges messages.
+//! It is hand-written, because the types of other crates drop custom options, which are extensions, or do not know
+//! editions. Options stay encoded. If they come in several parts, the parts are concatenated, which is how Protobuf
+//! merges messages.
 
 use super::error::Problem;
 use crate::wire::{Reader, Tag, WireType};
 
-/// Messages that are declared in each other.
+/// Maximum nesting depth of declared messages.
 const NESTING_MAX: usize = 64;
-/// Groups in each other among the fields that we do not know.
+/// Maximum nesting depth of groups in unknown fields.
 const SKIP_DEPTH_MAX: usize = 32;
 
 #[derive(Debug, Default)]
@@ -31,7 +32,7 @@ pub(super) struct Message<'a> {
     pub(super) fields: Vec<Field<'a>>,
     pub(super) messages: Vec<Message<'a>>,
     pub(super) enums: Vec<Enum<'a>>,
-    /// Start and end, which is not in it.
+    /// Start (inclusive) and end (exclusive).
     pub(super) extension_ranges: Vec<(i32, i32)>,
     pub(super) extensions: Vec<Field<'a>>,
     pub(super) oneofs: Vec<Oneof<'a>>,
@@ -91,13 +92,13 @@ pub(super) struct Method<'a> {
     pub(super) server_streaming: bool,
 }
 
-/// The value of one record.
+/// The value of one wire record.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Value<'a> {
     Varint(u64),
-    /// A string or a message.
+    /// A length-delimited value: a string or a message.
     Len(Reader<'a>),
-    /// Of a kind that no descriptor has.
+    /// A wire type that descriptors do not use.
     Other,
 }
 
@@ -132,7 +133,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Calls `found` with the number and value of each record.
+/// Calls `found` with the number and value of each wire record.
 pub(super) fn records<'a>(
     mut reader: Reader<'a>,
     mut found: impl FnMut(u32, Value<'a>) -> Result<(), Problem>,
@@ -152,7 +153,7 @@ pub(super) fn records<'a>(
     Ok(())
 }
 
-/// The files in a `FileDescriptorSet`: each one's own bytes.
+/// Returns the bytes of each file in a `FileDescriptorSet`.
 pub(super) fn files_of_set(set: &[u8]) -> Result<Vec<&[u8]>, Problem> {
     let mut files = Vec::new();
     records(Reader::new(set), |number, value| {
@@ -164,7 +165,7 @@ pub(super) fn files_of_set(set: &[u8]) -> Result<Vec<&[u8]>, Problem> {
     Ok(files)
 }
 
-/// The name in a `FileDescriptorProto` that need not be a right one: for what is said of it.
+/// Returns the name in a `FileDescriptorProto` that may be invalid, for error messages.
 pub(super) fn name_of_file(bytes: &[u8]) -> &str {
     let mut reader = Reader::new(bytes);
     while let Ok(tag) = reader.tag() {
@@ -343,7 +344,7 @@ impl<'a> Method<'a> {
     }
 }
 
-/// The last value of varint field `number` in options.
+/// Returns the last value of varint field `number` in options.
 pub(super) fn option(options: &[u8], number: u32) -> Result<Option<u64>, Problem> {
     let mut last = None;
     records(Reader::new(options), |found, value| {

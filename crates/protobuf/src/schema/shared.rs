@@ -1,4 +1,4 @@
-//! The schema itself: a pool, shared by all who have a clone of it.
+//! The schema: a shared pool.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::error::SchemaError;
 use super::pool::Pool;
 use super::raw;
 
-/// A set of `.proto` files, checked and compiled. Cloning it is cheap: the clones share one.
+/// A checked and compiled set of `.proto` files. Clones are cheap and share their data.
 ///
 /// ```
 /// use thalweg_protobuf::{Kind, Schema};
@@ -24,12 +24,13 @@ use super::raw;
 pub struct Schema(Arc<Pool>);
 
 impl Schema {
-    /// From the bytes of a `google.protobuf.FileDescriptorSet`, imports included (`protoc --include_imports -o`), in
-    /// any order.
+    /// Creates a schema from the bytes of a `google.protobuf.FileDescriptorSet`. It must include imports (`protoc
+    /// --include_imports -o`); files may be in any order.
     ///
     /// # Errors
     ///
-    /// For bytes that are no descriptors, and for descriptors that are no schema: with the file and the element.
+    /// Returns an error with the file and the element if the bytes are not descriptors, or if these do not form a
+    /// valid schema.
     pub fn from_descriptor_set(set: &[u8]) -> Result<Schema, SchemaError> {
         let files = raw::files_of_set(set).map_err(|problem| SchemaError {
             file: String::new(),
@@ -39,12 +40,12 @@ impl Schema {
         Schema::from_files(files)
     }
 
-    /// From the bytes of `google.protobuf.FileDescriptorProto`s, as gRPC's reflection gives them, in any order. A file
-    /// that comes twice is taken once. Imports that nothing refers to may be missing.
+    /// Creates a schema from the bytes of `google.protobuf.FileDescriptorProto`s, as gRPC reflection sends them, in
+    /// any order. Identical duplicates are ignored. Imports that nothing refers to may be missing.
     ///
     /// # Errors
     ///
-    /// As for [`Schema::from_descriptor_set`].
+    /// Returns the errors of [`Schema::from_descriptor_set`].
     pub fn from_files<'a>(files: impl IntoIterator<Item = &'a [u8]>) -> Result<Schema, SchemaError> {
         let files: Vec<&[u8]> = files.into_iter().collect();
         compile::compile(&files).map(|pool| Schema(Arc::new(pool)))
@@ -55,7 +56,7 @@ impl Schema {
         &self.0
     }
 
-    /// Whether both are the same schema: indexes of one mean something in the other.
+    /// Whether both are the same schema, so that indexes are interchangeable.
     pub(crate) fn is(&self, other: &Schema) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

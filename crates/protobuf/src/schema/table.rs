@@ -1,67 +1,68 @@
-//! The flat table of a message: from a field's number to all that decoding and encoding need to know of it.
+//! Flat table of a message: maps a field's number to all that decoding and encoding need.
 //!
 //! A message in memory is a *record* of 64-bit words:
 //!
-//! | words | hold |
+//! | words | content |
 //! | --- | --- |
 //! | 0 | the unknown fields |
-//! | from 1, one for each 64 fields | presence: bit *i* says that the field of entry *i* is there |
+//! | from 1, one for each 64 fields | presence: bit *i* is set if the field of entry *i* is present |
 //! | then | slots |
 //!
-//! Entries are sorted by number, so walking over the bits is walking in the order of numbers. A singular field has one
-//! slot, a repeated one two; the members of a oneof share one, with another behind it that says which member it is.
+//! Entries are sorted by number, so iterating over the bits follows the order of numbers. A singular field has one
+//! slot, a repeated one two. The members of a oneof share a slot, followed by another that identifies the member that
+//! is set.
 
 use super::kind::{Cardinality, Kind, WellKnown};
 use crate::wire::{NUMBER_MAX, Tag, WireType, put_varint};
 
-/// What there is to know of one message.
+/// The table of one message.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// From a number to its entry's index plus one; 0 is none.
+    /// Maps a number to its entry's index plus one; 0 is no entry.
     pub(super) dense: Box<[u16]>,
     /// Sorted by number.
     pub(super) entries: Box<[Entry]>,
-    /// Words of a record.
+    /// Number of words of a record.
     pub(crate) record_words: u32,
-    /// Words of presence.
+    /// Number of presence words.
     pub(crate) presence_words: u32,
-    /// Whether it, or a message that it can hold, has required fields.
+    /// Whether it, or a message that it can contain, has required fields.
     pub(crate) has_required: bool,
     pub(crate) message_set: bool,
-    /// The form of its own that it has in JSON, if its fields are those that its name promises.
+    /// Its well-known type with its own JSON form, if it has the fields that its name promises.
     pub(crate) known: Option<WellKnown>,
     /// Indexes of its own required fields.
     pub(crate) required: Box<[u16]>,
-    /// The message, in [`Pool::messages`](super::pool::Pool::messages).
+    /// Index of the message in [`Pool::messages`](super::pool::Pool::messages).
     pub(crate) message: u32,
 }
 
-/// A field, as far as loops over records need it; the rest is its [`FieldData`](super::pool::FieldData).
+/// The half of a field that loops over records need; the rest is its [`FieldData`](super::pool::FieldData).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) number: u32,
-    /// The tag of one value, or of a packed row of them: what is expected, and written.
+    /// Tag of one value, or of packed values: expected when decoding, written when encoding.
     pub(crate) tag: u32,
-    /// What to do with a record that has this tag, and with what is in its slot when encoding.
+    /// Decoder action for this tag, and encoder action for its slot.
     pub(crate) op: Op,
-    /// What to do with one value, whether repeated or packed.
+    /// Action for one value, whether repeated or packed.
     pub(crate) element: Op,
     pub(crate) kind: Kind,
     pub(crate) flags: Flags,
-    /// Where its slot is in the record.
+    /// Offset of its slot in the record.
     pub(crate) slot: u32,
-    /// Where the slot is that says which member of its oneof is set; 0 for all others.
+    /// Offset of the slot that identifies the set member of its oneof; 0 outside oneofs.
     pub(crate) case: u32,
-    /// Of the message, the map entry or the enum.
+    /// Index of the message, map entry or enum.
     pub(crate) type_index: u32,
-    /// In [`Pool::fields`](super::pool::Pool::fields).
+    /// Index in [`Pool::fields`](super::pool::Pool::fields).
     pub(crate) field: u32,
-    /// The tag as it is on the wire, at the end of a word.
+    /// The wire bytes of the tag, at the end of a word.
     pub(crate) tag_ending: [u8; 8],
     pub(crate) tag_len: u8,
 }
 
-/// What a field is, in bits.
+/// Field properties as bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Flags(pub(crate) u8);
 
@@ -69,14 +70,14 @@ impl Flags {
     pub(crate) const REPEATED: Flags = Flags(1);
     pub(crate) const MAP: Flags = Flags(2);
     pub(crate) const PACKED: Flags = Flags(4);
-    /// It knows that it was set, even to its default.
+    /// It tracks presence: it can be set to its default.
     pub(crate) const EXPLICIT: Flags = Flags(8);
     pub(crate) const UTF8: Flags = Flags(16);
     pub(crate) const CLOSED_ENUM: Flags = Flags(32);
     pub(crate) const REQUIRED: Flags = Flags(64);
     pub(crate) const EXTENSION: Flags = Flags(128);
 
-    /// Whether one of these bits is set.
+    /// Whether any of these bits is set.
     #[inline(always)]
     pub(crate) fn has(self, other: Flags) -> bool {
         self.0 & other.0 != 0
@@ -87,7 +88,7 @@ impl Flags {
     }
 }
 
-/// How many values a field has, and how they lie in JSON.
+/// The cardinality of a field, which determines its JSON form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shape {
     Singular,
@@ -95,7 +96,7 @@ pub(crate) enum Shape {
     Map,
 }
 
-/// What is done with a field. Up to `String` one value is one word, whatever the message.
+/// Action for a field. Up to `String`, one value is one word and needs nothing else of the message.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub(crate) enum Op {
@@ -110,7 +111,7 @@ pub(crate) enum Op {
     Bytes,
     String,
     Message,
-    /// Anything that is repeated, and is not one of those below.
+    /// Any other repeated field.
     Repeated,
     RepeatedMessage,
     RepeatedBytes,
@@ -121,11 +122,11 @@ pub(crate) enum Op {
 }
 
 impl Entry {
-    /// `slot`, `case` and `field` are yet to be set.
+    /// Creates an entry. `slot`, `case` and `field` must be set later.
     pub(crate) fn new(number: u32, kind: Kind, flags: Flags, type_index: u32) -> Entry {
         let is_packed = flags.has(Flags::PACKED);
         let wire_type = if is_packed { WireType::Len } else { kind.wire_type() };
-        // In a message set a number may have 31 bits, and no tag is made of it.
+        // In a message set a number may have 31 bits, but no tag is built from it.
         let tag = Tag::new(number & NUMBER_MAX, wire_type).bits();
         let mut bytes = Vec::with_capacity(5);
         put_varint(&mut bytes, u64::from(tag));
@@ -184,13 +185,13 @@ impl Entry {
         }
     }
 
-    /// Whether it is singular, and not there when it is zero or empty.
+    /// Whether it is singular and absent when it is zero or empty.
     #[inline(always)]
     pub(crate) fn is_implicit(&self) -> bool {
         !self.flags.has(Flags(Flags::REPEATED.0 | Flags::EXPLICIT.0))
     }
 
-    /// Whether the numbers without a name are none of its values.
+    /// Whether unknown numbers are not values of the enum.
     #[inline(always)]
     pub(crate) fn is_closed(&self) -> bool {
         self.flags.has(Flags::CLOSED_ENUM)
@@ -201,17 +202,17 @@ impl Entry {
         self.case != 0
     }
 
-    /// The tag as it is on the wire.
+    /// Returns the wire bytes of the tag.
     #[inline(always)]
     pub(crate) fn tag_bytes(&self) -> &[u8] {
         &self.tag_ending[8 - usize::from(self.tag_len)..]
     }
 
-    /// Whether a record with this tag has values of it: as they are expected, or numbers that are packed or not packed
+    /// Whether a wire record with this tag has values of the field, including numbers that are packed or unpacked
     /// against expectation.
     #[inline(always)]
     pub(crate) fn takes(&self, tag: u32) -> bool {
-        // Two tags of one number differ in their three lowest bits.
+        // Tags of the same number differ only in their three lowest bits.
         let difference = self.tag ^ tag;
         difference == 0 || difference < 8 && self.takes_unexpected(tag)
     }
@@ -224,7 +225,7 @@ impl Entry {
 }
 
 impl Op {
-    /// For one value, whether it is repeated or not.
+    /// Returns the action for one value, repeated or not.
     fn of_one(kind: Kind, flags: Flags) -> Op {
         match kind {
             Kind::Int64 | Kind::Uint64 => Op::Varint,
@@ -250,7 +251,7 @@ impl Table {
         &self.entries
     }
 
-    /// The entry of the field with this number, and its index.
+    /// Returns the index and entry of the field with this number.
     #[inline(always)]
     pub(crate) fn find(&self, number: u32) -> Option<(usize, &Entry)> {
         let index = match self.dense.get(number as usize) {
@@ -260,7 +261,7 @@ impl Table {
         Some((index, &self.entries[index]))
     }
 
-    /// The entry of the field that a record with this tag is of.
+    /// Returns the entry of the field that accepts this tag.
     #[inline(always)]
     pub(crate) fn find_by_tag(&self, tag: u32) -> Option<&Entry> {
         self.find(tag >> 3).map(|(_, entry)| entry).filter(|entry| entry.takes(tag))

@@ -1,4 +1,4 @@
-//! The files of Protobuf itself, of version 36.2, as protoc brings them.
+//! Protobuf's own files, version 36.2, as shipped with protoc.
 
 macro_rules! files {
     ($($name:literal)*) => {
@@ -29,10 +29,10 @@ const FILES: &[(&str, &str)] = files![
     "google/protobuf/wrappers.proto"
 ];
 
-/// The file with the options of all declarations.
+/// The file that defines the options of all declarations.
 pub(super) const DESCRIPTOR: &str = "google/protobuf/descriptor.proto";
 
-/// The text of a file of Protobuf's own.
+/// Returns the text of a built-in file.
 pub(super) fn source(name: &str) -> Option<&'static str> {
     FILES.iter().find(|(known, _)| *known == name).map(|&(_, text)| text)
 }

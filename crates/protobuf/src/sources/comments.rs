@@ -1,16 +1,16 @@
-//! Which declaration a comment belongs to.
+//! Assigns comments to declarations.
 
 /// The comments between two tokens.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Comments {
-    /// Of the declaration that ended before them.
+    /// Comment of the declaration that ended before them.
     pub(super) trailing: String,
     pub(super) detached: Vec<String>,
-    /// Of the declaration that begins after them.
+    /// Comment of the declaration that starts after them.
     pub(super) leading: String,
 }
 
-/// Sorts comments as they come.
+/// Classifies comments as they are read.
 #[derive(Debug, Default)]
 pub(super) struct CommentCollector {
     found: Comments,
@@ -27,7 +27,7 @@ struct Pending {
 }
 
 impl CommentCollector {
-    /// Where the next line comment goes: adjacent line comments are one.
+    /// Returns the text to append the next line comment to; adjacent line comments are merged.
     pub(super) fn line_comment(&mut self) -> &mut String {
         if self.pending.as_ref().is_some_and(|pending| !pending.is_line) {
             self.flush();
@@ -40,7 +40,7 @@ impl CommentCollector {
         &mut self.pending.insert(Pending { text: String::new(), is_line: false }).text
     }
 
-    /// Ends the pending comment: it leads no declaration.
+    /// Ends the pending comment as trailing or detached, not leading.
     pub(super) fn flush(&mut self) {
         let Some(pending) = self.pending.take() else { return };
         if self.detached_from_previous {
@@ -57,7 +57,7 @@ impl CommentCollector {
         self.detached_from_previous = true;
     }
 
-    /// A single comment with a token right before and right after it belongs to neither.
+    /// A single comment with tokens directly before and after it belongs to neither.
     pub(super) fn detach_ambiguous(&mut self) {
         if self.flushed + usize::from(self.pending.is_some()) == 1 {
             if self.has_trailing {

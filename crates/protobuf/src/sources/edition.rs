@@ -1,6 +1,6 @@
-//! Editions, of which proto2 and proto3 are two.
+//! Editions, including proto2 and proto3.
 
-/// The number of an edition, as `google.protobuf.Edition` has it.
+/// The number of an edition in `google.protobuf.Edition`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Edition(pub(super) i32);
 
@@ -11,7 +11,7 @@ impl Edition {
     pub(super) const E2024: Edition = Edition(1001);
     pub(super) const E2026: Edition = Edition(1002);
 
-    /// As files write it.
+    /// Returns its name in `.proto` files.
     pub(super) fn name(self) -> String {
         match self.0 {
             998 => "proto2".to_owned(),

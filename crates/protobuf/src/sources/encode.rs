@@ -1,4 +1,4 @@
-//! Descriptors as bytes, in the order of field numbers, as protoc writes them.
+//! Encodes descriptors in the order of field numbers, like protoc.
 
 pub(super) mod declarations;
 mod options;
@@ -9,7 +9,7 @@ use super::option_value::OptionMessage;
 use super::pool::Pool;
 use writer::Writer;
 
-/// A `google.protobuf.FileDescriptorProto`.
+/// Encodes a `google.protobuf.FileDescriptorProto`.
 pub(super) fn file(pool: &mut Pool, file: FileId, with_source_info: bool) -> Vec<u8> {
     let mut encoder = declarations::Encoder::new(pool);
     encoder.file(file);
@@ -23,7 +23,7 @@ pub(super) fn file(pool: &mut Pool, file: FileId, with_source_info: bool) -> Vec
     writer.finish()
 }
 
-/// The message of an option.
+/// Encodes the message value of an option.
 pub(super) fn option_message(pool: &Pool, message: &OptionMessage) -> Vec<u8> {
     let mut writer = Writer::default();
     options::message(pool, message, &mut writer, &mut options::Stripped::none());

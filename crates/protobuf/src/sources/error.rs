@@ -1,11 +1,11 @@
-//! What is wrong with `.proto` files, and where.
+//! Errors in `.proto` files, with positions.
 
 use std::fmt;
 
-/// Errors at most of one compilation, and as many warnings.
+/// Maximum number of errors, and of warnings, per compilation.
 pub(super) const ERRORS_MAX: usize = 100;
 
-/// Where a token begins, both from 0. [`Token`](super::lex::Token) says how columns are counted.
+/// Start of a token, counted from 0. [`Token`](super::lex::Token) defines how columns are counted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Position {
     pub(super) line: u32,
@@ -13,7 +13,7 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// The error concerns the file as a whole.
+    /// The position of an error that concerns the whole file.
     pub(super) const NONE: Position = Position { line: u32::MAX, column: 0 };
 }
 
@@ -23,9 +23,9 @@ impl Default for Position {
     }
 }
 
-/// `.proto` files that do not compile: at least one [`Diagnostic`].
+/// Errors of `.proto` files that do not compile: at least one [`Diagnostic`].
 ///
-/// `Display` prints each with its place, the line, and a mark below it:
+/// `Display` prints each with its position, the line, and a mark below it:
 ///
 /// ```text
 /// shop.proto:4:5: "Cart" is not defined
@@ -39,7 +39,7 @@ pub struct SourceError {
 }
 
 impl SourceError {
-    /// The errors, in the order of the files and of the places in them.
+    /// Returns the errors, sorted by file and position.
     #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
@@ -69,25 +69,25 @@ pub struct Diagnostic {
     pub(super) message: String,
 }
 
-/// A place in a file's text.
+/// A position in a file's text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     line: usize,
     column: usize,
     text: String,
-    /// Characters before the mark.
+    /// Number of characters before the mark.
     indent: usize,
-    /// Characters to mark.
+    /// Number of characters to mark.
     width: usize,
 }
 
 impl Diagnostic {
-    /// An error of a file that could not be read.
+    /// Creates an error for a file that could not be read.
     pub(super) fn of_file(file: &str, message: &str) -> Self {
         Diagnostic { file: file.to_owned(), path: None, place: None, message: message.to_owned() }
     }
 
-    /// An error at a line and column of `source`, both from 0, as source info counts them.
+    /// Creates an error at a line and column of `source`, both from 0, as in source info.
     #[must_use]
     pub fn at(file: String, source: &str, start: Option<(usize, usize)>, message: String) -> Self {
         let place = start.and_then(|(line, column)| {
@@ -97,31 +97,32 @@ impl Diagnostic {
         Diagnostic { file, path: None, place, message }
     }
 
-    /// The file, as imports name it.
+    /// Returns the file, as imports name it.
     #[must_use]
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// The file's path, where the [`SourceTree`](super::SourceTree) gave one.
+    /// Returns the file's path, if the [`SourceTree`](super::SourceTree) provided it.
     #[must_use]
     pub fn path(&self) -> Option<&str> {
         self.path.as_deref()
     }
 
-    /// The line, from 1. `None` if the error concerns the file as a whole.
+    /// Returns the line, from 1. `None` if the error concerns the whole file.
     #[must_use]
     pub fn line(&self) -> Option<usize> {
         self.place.as_ref().map(|place| place.line)
     }
 
-    /// The column, from 1. It counts bytes, and a tab advances to the next multiple of eight, as in protoc's errors.
+    /// Returns the column, from 1. It counts bytes, and a tab advances to the next multiple of eight, as in protoc's
+    /// errors.
     #[must_use]
     pub fn column(&self) -> Option<usize> {
         self.place.as_ref().map(|place| place.column)
     }
 
-    /// What is wrong.
+    /// Returns the error message.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
@@ -135,7 +136,7 @@ impl fmt::Display for Diagnostic {
             return write!(f, ": {}", self.message);
         };
         let gutter = " ".repeat(line.to_string().len());
-        // Tabs keep their width above the mark.
+        // Keep tabs, so that the mark stays aligned.
         let indent: String = text.chars().take(*indent).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
         let mark = "^".repeat(*width);
         write!(f, ":{line}:{column}: {}", self.message)?;
@@ -143,12 +144,12 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// The longest part of a line that is shown.
+/// Maximum number of characters of a line that are shown.
 const LINE_CHARS_MAX: usize = 200;
-/// Places further to the right are not shown: the line is no text for people.
+/// Lines are not shown for errors beyond this column: such a line is not human-readable.
 const COLUMN_MAX: u32 = 100_000;
 
-/// Where the lines of a text begin.
+/// Offsets of the starts of a text's lines.
 #[derive(Debug)]
 pub(super) struct Lines(Vec<usize>);
 
@@ -165,7 +166,7 @@ impl Lines {
 }
 
 impl Place {
-    /// The place of `position` in `source`: marked is the word that begins there.
+    /// Returns the place of `position` in `source`, marking the word that starts there.
     pub(super) fn find(source: &str, lines: &Lines, position: Position) -> Option<Place> {
         if position == Position::NONE {
             return None;
@@ -188,7 +189,7 @@ impl Place {
             Some(quote @ ('"' | '\'')) => rest().skip(1).position(|c| c == quote).map_or(1, |end| end + 2),
             _ => rest().take_while(is_word).count().max(1),
         };
-        // A line of a generated file may be very long.
+        // Lines of generated files may be very long.
         let (text, indent) = match indent.checked_sub(LINE_CHARS_MAX / 2) {
             Some(skipped) if text.len() > LINE_CHARS_MAX => {
                 (text.chars().skip(skipped).take(LINE_CHARS_MAX).collect(), LINE_CHARS_MAX / 2)

@@ -1,12 +1,12 @@
-//! Features of editions, <https://protobuf.dev/editions/features/>. proto2 and proto3 are editions with fixed ones.
+//! Edition features, <https://protobuf.dev/editions/features/>. proto2 and proto3 are editions with fixed features.
 
 use super::edition::Edition;
 use super::option_value::OptionMessage;
 
-/// How many features `google.protobuf.FeatureSet` has of its own.
+/// Number of features that `google.protobuf.FeatureSet` itself defines.
 const COUNT: usize = 9;
 
-/// The features that the compiler itself looks at, by their numbers in `google.protobuf.FeatureSet`. 0 is unset.
+/// The features that the compiler uses, by their numbers in `google.protobuf.FeatureSet`. 0 is unset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Features([u8; COUNT + 1]);
 
@@ -38,7 +38,7 @@ pub(super) mod value {
 }
 
 impl Features {
-    /// The defaults of an edition: `edition_defaults` in `descriptor.proto`.
+    /// Returns the defaults of an edition: `edition_defaults` in `descriptor.proto`.
     pub(super) fn of(edition: Edition) -> Features {
         Features(match edition {
             Edition::PROTO2 => [0, 1, 2, 2, 3, 1, 2, 2, 1, 1],
@@ -49,11 +49,11 @@ impl Features {
         })
     }
 
-    /// Those that are set in a `FeatureSet`.
+    /// Returns the features that are set in a `FeatureSet`.
     pub(super) fn explicit(set: &OptionMessage) -> Features {
         let mut features = Features::default();
         for (number, value) in features.0.iter_mut().enumerate() {
-            // 255 is unknown as well, but not unset.
+            // 255 is an unknown value too, but distinct from unset.
             *value =
                 set.varint(number as i32).map_or(0, |value| if value == 0 { u8::MAX } else { value as u8 });
         }
@@ -72,7 +72,7 @@ impl Features {
         self.0[number] = value;
     }
 
-    /// These, with those of `inner` instead where it has any.
+    /// Returns these features, overridden by those that `inner` sets.
     pub(super) fn with(self, inner: Features) -> Features {
         let mut merged = self;
         for (merged, inner) in merged.0.iter_mut().zip(inner.0) {
@@ -83,7 +83,7 @@ impl Features {
         merged
     }
 
-    /// The first that is explicitly unknown.
+    /// Returns the first feature that is explicitly set to unknown.
     pub(super) fn unknown(self) -> Option<usize> {
         self.0.iter().position(|&value| value == u8::MAX)
     }

@@ -1,4 +1,4 @@
-//! Include folders. The disk is given by functions: this crate does no I/O itself.
+//! Include folders. The caller supplies the file access, because this crate does no I/O.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use super::builtin;
 use super::tree::{SourceFile, SourceTree};
 
-/// How files are read: by [`std::fs`] in programs.
+/// File access functions; programs use [`std::fs`]:
 ///
 /// ```
 /// # use std::fs;
@@ -17,14 +17,14 @@ use super::tree::{SourceFile, SourceTree};
 pub struct Disk {
     /// Reads a file.
     pub read: fn(&Path) -> io::Result<Vec<u8>>,
-    /// Gives a path without `.`, `..` and symbolic links: what tells a file from others.
+    /// Returns a path without `.`, `..` and symbolic links, which identifies a file.
     pub canonicalize: fn(&Path) -> io::Result<PathBuf>,
 }
 
-/// Folders in which imports are looked for, in their order.
+/// Folders that are searched for imports, in order.
 ///
-/// A file is one file, however it is found: by two spellings of its path, or in a folder inside of another. It has
-/// the name by which it was first opened. A byte order mark is ignored, and what is not UTF-8 is replaced.
+/// A file found in several ways, such as by two spellings of its path or in a nested folder, is a single file. It
+/// keeps the name under which it was first opened. A byte order mark is ignored, and invalid UTF-8 is replaced.
 #[derive(Clone, Debug)]
 pub struct Folders {
     disk: Disk,
@@ -34,18 +34,18 @@ pub struct Folders {
 #[derive(Clone, Debug)]
 struct Folder {
     path: PathBuf,
-    /// `None` if it is not there.
+    /// `None` if the folder does not exist.
     canonical: Option<PathBuf>,
 }
 
-/// A path that no import can name.
+/// Error for a path that no import can name.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {
-    /// The file is neither there nor in a folder.
+    /// The file does not exist, neither at the path nor in a folder.
     #[error(transparent)]
     NotFound(io::Error),
-    /// The file is there, but in none of the folders.
+    /// The file exists, but in none of the folders.
     #[error("the file is in none of the include folders")]
     Outside,
     /// The name is not UTF-8.
@@ -54,13 +54,13 @@ pub enum FolderError {
 }
 
 impl Folders {
-    /// No folders yet.
+    /// Creates an empty list of folders.
     #[must_use]
     pub fn new(disk: Disk) -> Self {
         Folders { disk, folders: Vec::new() }
     }
 
-    /// Adds a folder behind the others.
+    /// Appends a folder.
     pub fn push(&mut self, path: impl Into<PathBuf>) {
         let path = path.into();
         // An empty path is the current folder.
@@ -69,16 +69,16 @@ impl Folders {
         self.folders.push(Folder { path, canonical });
     }
 
-    /// Returns the name by which imports name a file: its path below the first folder that it is in. A path that is
-    /// not there is looked up in the folders.
+    /// Returns the name by which imports refer to a file: its path below the first folder that contains it. A path
+    /// that does not exist is looked up in the folders.
     ///
     /// # Errors
     ///
-    /// For files that are not there, or in none of the folders.
+    /// Returns an error if the file does not exist, or if it is in none of the folders.
     pub fn name(&self, file: &Path) -> Result<String, FolderError> {
         let looked_up = match (self.disk.canonicalize)(file) {
             Ok(canonical) => {
-                // A symbolic link has the name of the place where it lies, if that is in a folder.
+                // A symbolic link is named by its own location, if that is in a folder.
                 let mut places = self.place_of(file).into_iter().chain([canonical]);
                 match places.find_map(|place| self.below(&place)) {
                     Some(below) => return name_of(&below),
@@ -95,14 +95,14 @@ impl Folders {
         looked_up
     }
 
-    /// The canonical path of the folder that `file` lies in, with the name that it has there.
+    /// Returns the canonical path of the folder that contains `file`, joined with its name there.
     fn place_of(&self, file: &Path) -> Option<PathBuf> {
         let parent = file.parent()?;
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         Some((self.disk.canonicalize)(parent).ok()?.join(file.file_name()?))
     }
 
-    /// The path below the first folder that a canonical path is in.
+    /// Returns the path below the first folder that contains a canonical path.
     fn below(&self, path: &Path) -> Option<PathBuf> {
         let below =
             |folder: &Folder| path.strip_prefix(folder.canonical.as_deref()?).ok().map(Path::to_owned);
@@ -110,7 +110,7 @@ impl Folders {
     }
 }
 
-/// A relative path as imports write it.
+/// Returns a relative path as written in imports.
 fn name_of(path: &Path) -> Result<String, FolderError> {
     let mut name = String::new();
     for component in path.components() {
@@ -130,7 +130,7 @@ impl SourceTree for Folders {
         for folder in &self.folders {
             let path = folder.path.join(name);
             match (self.disk.read)(&path) {
-                // A text in UTF-16, or none at all.
+                // UTF-16 text, or not text at all.
                 Ok(bytes) if bytes.contains(&0) && std::str::from_utf8(&bytes).is_err() => {
                     let message = format!("{} is not UTF-8 text", path.display());
                     return Err(io::Error::new(io::ErrorKind::InvalidData, message));

@@ -40,7 +40,7 @@ pub(super) struct LexError {
     pub(super) message: String,
 }
 
-/// Reads tokens one at a time. `current` is the token that the parser looks at.
+/// Reads one token at a time. `current` is the parser's lookahead.
 #[derive(Debug)]
 pub(super) struct Lexer<'s> {
     source: &'s [u8],
@@ -55,7 +55,7 @@ pub(super) struct Lexer<'s> {
 enum CommentStart {
     Line,
     Block,
-    /// A slash that begins no comment; it is the current token.
+    /// A slash that does not start a comment; it is the current token.
     Slash,
     None,
 }
@@ -109,7 +109,7 @@ impl<'s> Lexer<'s> {
             collector.detach_from_previous();
             last_line = None;
         } else {
-            // A comment on the same line belongs to the token before it.
+            // A comment on the same line belongs to the preceding token.
             self.skip_while(is_blank);
             match self.comment_start() {
                 CommentStart::Line => {
@@ -142,7 +142,7 @@ impl<'s> Lexer<'s> {
                 }
                 CommentStart::Slash => return collector.finish(),
                 CommentStart::None if self.eat(b'\n') => {
-                    // A blank line ends a comment, and no later comment belongs to the token before.
+                    // A blank line ends a comment, and later comments do not belong to the preceding token.
                     collector.flush();
                     collector.detach_from_previous();
                 }
@@ -150,7 +150,7 @@ impl<'s> Lexer<'s> {
                     self.next();
                     let ended = self.current.kind == TokenKind::End;
                     if ended || matches!(self.text(self.current), b"}" | b"]" | b")") {
-                        // There is no declaration that the comment could lead.
+                        // No declaration follows that the comment could lead.
                         collector.flush();
                     }
                     if !ended && (last_line == Some(self.line) || trailing_end == Some(self.line)) {
@@ -193,7 +193,7 @@ impl<'s> Lexer<'s> {
             _ => {
                 if !first.is_ascii() {
                     self.error_at(line, column, "expected ASCII text outside of strings and comments");
-                    // The rest of the character.
+                    // Skip the rest of the character.
                     self.skip_while(|byte| byte & 0xc0 == 0x80);
                 }
                 TokenKind::Symbol
@@ -306,7 +306,7 @@ impl<'s> Lexer<'s> {
         self.record(start, self.at, into);
     }
 
-    /// The text of a block comment, without the asterisks that begin its lines.
+    /// Reads the text of a block comment, without the asterisks at the starts of its lines.
     fn block_comment(&mut self, mut into: Option<&mut String>) {
         let started = Position { line: self.line, column: self.column.saturating_sub(2) };
         let mut start = self.at;
@@ -349,7 +349,7 @@ impl<'s> Lexer<'s> {
         self.skip_while(class);
     }
 
-    /// 0 at the end.
+    /// Returns 0 at the end.
     fn peek(&self) -> u8 {
         self.source.get(self.at).copied().unwrap_or(0)
     }

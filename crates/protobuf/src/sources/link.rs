@@ -1,4 +1,4 @@
-//! Links files: declares their names, and resolves what they refer to.
+//! Links files: declares their names and resolves references.
 
 mod declare;
 pub(super) mod lookup;
@@ -16,24 +16,24 @@ use super::pool::{File, Import, ImportKind, Pool};
 pub(super) struct Linker {
     pub(super) pool: Pool,
     root: NodeId,
-    /// `descriptor.proto`, there whether it is imported or not. An empty file until it is loaded.
+    /// `descriptor.proto`, present even if it is not imported. An empty file until it is loaded.
     pub(super) descriptor: FileId,
     is_descriptor_imported: bool,
-    /// The files to compile, without what these import.
+    /// Names of the files to compile, without their imports.
     pub(super) given: HashSet<Rc<str>>,
 }
 
-/// The file that is being linked, and what it can see.
+/// The file being linked, and the files visible to it.
 pub(super) struct Scope {
     pub(super) file: FileId,
-    /// Its imports, and what these import publicly.
+    /// Its imports and their public imports.
     pub(super) imports: HashSet<FileId>,
-    /// The same of option imports, of which extensions are visible only.
+    /// Its option imports and their public imports, of which only extensions are visible.
     pub(super) option_imports: HashSet<FileId>,
     pub(super) packages: HashSet<NodeId>,
     pub(super) package: NodeId,
     pub(super) root: NodeId,
-    /// The imports of which something was used.
+    /// The imports that were used.
     pub(super) used: HashSet<FileId>,
     /// Fields of this file by message and number.
     numbers: Numbers,
@@ -58,12 +58,12 @@ impl Linker {
         self.root
     }
 
-    /// The edition of the file that is linked.
+    /// Returns the edition of the file being linked.
     pub(super) fn edition(&self, scope: &Scope) -> Edition {
         self.pool[scope.file].edition
     }
 
-    /// What a file can see.
+    /// Determines the files and packages visible to a file.
     pub(super) fn scope(&mut self, file: FileId) -> Scope {
         let root = self.root;
         let mut scope = Scope {
@@ -116,7 +116,7 @@ impl Linker {
 }
 
 impl Scope {
-    /// Makes a package and those around it visible.
+    /// Makes a package and its enclosing packages visible.
     pub(super) fn see_package(&mut self, pool: &Pool, mut node: Option<NodeId>) {
         while let Some(package) = node
             && self.packages.insert(package)

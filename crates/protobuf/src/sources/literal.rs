@@ -1,6 +1,6 @@
-//! The values of number and string tokens, and how default values are written.
+//! Values of number and string tokens, and formatting of default values.
 
-/// The value of an integer token, if it is at most `max`.
+/// Returns the value of an integer token, if it is at most `max`.
 pub(super) fn integer(text: &[u8], max: u64) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     let value = match text.strip_prefix('0') {
@@ -14,12 +14,12 @@ pub(super) fn integer(text: &[u8], max: u64) -> Option<u64> {
     (value <= max).then_some(value)
 }
 
-/// The value of a float token, or of an integer token that is too large for an integer.
+/// Returns the value of a float token, or of an integer token that is too large for an integer.
 pub(super) fn float(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Appends the value of a string token, which has its quotes around it.
+/// Appends the value of a string token, which includes its quotes.
 pub(super) fn unescape(token: &[u8], into: &mut Vec<u8>) {
     let [quote, rest @ ..] = token else { return };
     let body = rest.strip_suffix(&[*quote]).unwrap_or(rest);
@@ -60,7 +60,7 @@ pub(super) fn unescape(token: &[u8], into: &mut Vec<u8>) {
     }
 }
 
-/// At most `len` digits from `start`; `end` becomes the position behind them.
+/// Parses at most `len` digits from `start`. Sets `end` to the position after them.
 fn digits(text: &[u8], start: usize, len: usize, radix: u32, end: &mut usize) -> u32 {
     let mut value = 0;
     *end = start;
@@ -73,7 +73,7 @@ fn digits(text: &[u8], start: usize, len: usize, radix: u32, end: &mut usize) ->
     value
 }
 
-/// In UTF-8; a lone surrogate too, as protoc does.
+/// Appends a code point as UTF-8; lone surrogates too, like protoc.
 fn push_code_point(point: u32, into: &mut Vec<u8>) {
     let tail = |shift: u32| 0x80 | (point >> shift & 0x3f) as u8;
     match point {
@@ -84,7 +84,7 @@ fn push_code_point(point: u32, into: &mut Vec<u8>) {
     }
 }
 
-/// Bytes as `default_value` has them: C escapes.
+/// Escapes bytes as in `default_value`: with C escapes.
 pub(super) fn escape(bytes: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(bytes.len());
     for &byte in bytes {
@@ -102,12 +102,12 @@ pub(super) fn escape(bytes: &[u8]) -> Vec<u8> {
     escaped
 }
 
-/// A double as protoc writes it: in 15 digits if these suffice, in 17 otherwise.
+/// Formats a double like protoc: with 15 digits if these suffice, otherwise with 17.
 pub(super) fn double_text(value: f64) -> String {
     shortest(value, 15, 17, |text| text.parse() == Ok(value))
 }
 
-/// A float: in 6 digits if these suffice, in 9 otherwise.
+/// Formats a float: with 6 digits if these suffice, otherwise with 9.
 pub(super) fn float_text(value: f32) -> String {
     shortest(f64::from(value), 6, 9, |text| text.parse() == Ok(value))
 }
@@ -123,7 +123,7 @@ fn shortest(value: f64, few: usize, many: usize, is_exact: impl Fn(&str) -> bool
     if is_exact(&text) { text } else { general(value, many) }
 }
 
-/// C's `%.*g`.
+/// Formats like C's `%.*g`.
 fn general(value: f64, digits: usize) -> String {
     let scientific = format!("{value:.*e}", digits - 1);
     let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };

@@ -1,4 +1,4 @@
-//! Loads files with all that they import, and compiles each after its imports.
+//! Loads files with all their imports, and compiles each after its imports.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -14,16 +14,16 @@ use super::pool::{File, Pool};
 use super::tree::{SourceFile, SourceTree};
 use super::{encode, options, parse, validate};
 
-/// The largest file that is read: 16 MiB. The largest one of googleapis has less than 2 MiB.
+/// Maximum size of a file: 16 MiB. The largest file of googleapis has less than 2 MiB.
 const FILE_BYTES_MAX: usize = 16 << 20;
 
-/// Files at most of one compilation. All of googleapis are 7,000.
+/// Maximum number of files per compilation. All of googleapis has 7,000.
 const FILES_MAX: usize = 200_000;
 
 pub(super) struct Loader<'t> {
     linker: Linker,
     tree: &'t dyn SourceTree,
-    /// By the names in imports.
+    /// By the name used in imports.
     states: HashMap<Rc<str>, State>,
     identities: HashMap<String, FileId>,
     with_source_info: bool,
@@ -32,11 +32,11 @@ pub(super) struct Loader<'t> {
 #[derive(Clone)]
 enum State {
     Found(FileId),
-    /// With the reason.
+    /// The reason.
     NotFound(Rc<str>),
 }
 
-/// A file that is being loaded.
+/// A file being loaded.
 struct Frame {
     file: FileId,
     next_import: usize,
@@ -51,23 +51,23 @@ impl<'t> Loader<'t> {
             identities: HashMap::new(),
             with_source_info,
         };
-        // It needs no other file, and the options of all files need it.
+        // It needs no other file, and the options of all files depend on it.
         loader.load(builtin::DESCRIPTOR);
         loader
     }
 
-    /// The files that were loaded.
+    /// Returns the loaded files.
     pub(super) fn into_pool(self) -> Pool {
         self.linker.pool
     }
 
-    /// Loads files with all that they import. Errors are in the pool.
+    /// Loads files with all their imports. Errors are recorded in the pool.
     pub(super) fn load_all(&mut self, names: &[&str]) -> Vec<FileId> {
         self.linker.given = names.iter().map(|&name| name.into()).collect();
         names.iter().filter_map(|name| self.load(name)).collect()
     }
 
-    /// Loads a file and all that it imports. `None` if it is not there; errors are in the pool.
+    /// Loads a file with all its imports. Returns `None` if it does not exist; errors are recorded in the pool.
     fn load(&mut self, name: &str) -> Option<FileId> {
         let mut stack = Vec::new();
         if self.state(name).is_none() {
@@ -90,11 +90,11 @@ impl<'t> Loader<'t> {
                 Some(State::Found(imported)) if self.linker.pool[imported].is_done => {
                     self.linker.pool[file].imports[index].file = Some(imported);
                     if self.linker.pool[imported].failed {
-                        // Its own error is the one to report.
+                        // Its own error has been reported.
                         self.linker.pool[file].failed = true;
                     }
                 }
-                // Said when the other imports are there: their own errors come first.
+                // Reported in `finish`, so that the errors of other imports come first.
                 Some(State::NotFound(_)) => {}
                 Some(State::Found(imported)) => self.recursive_import(&stack, imported, &name),
             }
@@ -128,7 +128,7 @@ impl<'t> Loader<'t> {
         if let Some(identity) = &source.identity
             && let Some(&file) = self.identities.get(identity)
         {
-            // The same file by another name: it keeps its first one.
+            // The same file under another name: it keeps its first name.
             self.states.insert(name.clone(), State::Found(file));
             return;
         }
@@ -175,7 +175,7 @@ impl<'t> Loader<'t> {
         })
     }
 
-    /// All imports of a file are there, or its errors are known.
+    /// Finishes a file whose imports are all loaded or have failed.
     fn finish(&mut self, file: FileId) {
         let missing =
             self.linker.pool[file].imports.iter().filter_map(|import| match self.states.get(&import.name) {

@@ -1,15 +1,15 @@
-//! Source info: which declaration is where, with its comments.
+//! Source info: positions and comments of declarations.
 
 use std::ops::Range;
 
 use super::comments::Comments;
 use super::lex::Token;
 
-/// The locations of a file, in the order in which protoc writes them.
+/// The locations of a file, in protoc's order.
 #[derive(Debug, Default)]
 pub(super) struct Locations {
     list: Vec<Location>,
-    /// All paths, one behind the other.
+    /// All paths, concatenated.
     paths: Vec<i32>,
 }
 
@@ -41,7 +41,7 @@ impl Locations {
         id
     }
 
-    /// Appends to the path of the location that was opened last.
+    /// Appends to the path of the location opened last.
     pub(super) fn extend_path(&mut self, id: LocationId, part: i32) {
         let location = &mut self.list[id.0 as usize];
         debug_assert_eq!(location.path.end as usize, self.paths.len(), "another location was opened since");
@@ -61,7 +61,7 @@ impl Locations {
         self.list[id.0 as usize].start = start;
     }
 
-    /// Ends a location, unless it has an end already.
+    /// Ends a location, unless it has already ended.
     pub(super) fn close(&mut self, id: LocationId, last: Token) {
         self.list[id.0 as usize].end.get_or_insert((last.line, last.end_column));
     }
@@ -72,7 +72,7 @@ impl Locations {
         }
     }
 
-    /// Appends `other`, with `index` in all its paths at `position`. Returns where they are.
+    /// Appends `other`, with `index` at `position` in all its paths. Returns the index of the first one.
     pub(super) fn append_for_index(&mut self, other: &Locations, position: usize, index: i32) -> u32 {
         let first = self.len();
         for location in &other.list {
@@ -94,7 +94,7 @@ impl Locations {
         self.path(&self.list[id.0 as usize])
     }
 
-    /// Replaces the locations of an option as it was written by one of the field it sets.
+    /// Replaces the locations of an uninterpreted option by one for the field it sets.
     pub(super) fn interpret(&mut self, written: &Range<u32>, path: &[i32]) {
         let start = self.paths.len() as u32;
         self.paths.extend(path);
@@ -109,10 +109,10 @@ impl Locations {
         }
     }
 
-    /// Removes the locations at and below some paths.
+    /// Removes the locations at and below the given paths.
     pub(super) fn remove(&mut self, mut paths: Vec<Vec<i32>>) {
         paths.sort_unstable();
-        // Without those below another one.
+        // Drop paths below another one.
         paths.dedup_by(|path, before| path.starts_with(before));
         for index in 0..self.list.len() {
             let location = &self.list[index];
@@ -131,7 +131,7 @@ impl Locations {
 }
 
 impl Location {
-    /// Start and end, without the line of the end where that is the line of the start.
+    /// Returns start and end; the end's line is omitted if it equals the start's.
     pub(super) fn span(&self) -> impl Iterator<Item = u32> {
         let (line, column) = self.start;
         let (end_line, end_column) = self.end.unwrap_or(self.start);

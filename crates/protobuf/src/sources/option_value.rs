@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use super::ids::FieldId;
 
-/// Option messages nest at most this deep: what decodes descriptors has a limit of 100 as well.
+/// Maximum nesting depth of option messages: descriptor decoders have a limit of 100.
 pub(super) const OPTION_DEPTH_MAX: usize = 90;
 
-/// A message whose type is known to the pool: fields by number.
+/// A message whose type is in the pool: fields by number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OptionMessage {
     pub(super) fields: BTreeMap<i32, OptionField>,
@@ -17,7 +17,7 @@ pub(super) struct OptionMessage {
 #[derive(Clone, Debug)]
 pub(super) struct OptionField {
     pub(super) field: FieldId,
-    /// One, unless the field is repeated.
+    /// A single value, unless the field is repeated.
     pub(super) values: Vec<OptionValue>,
 }
 
@@ -35,7 +35,7 @@ impl OptionMessage {
         self.fields.get(&number)?.values.last()
     }
 
-    /// The value of a number, boolean or enum.
+    /// Returns the value of a number, boolean or enum.
     pub(super) fn varint(&self, number: i32) -> Option<u64> {
         match self.value(number)? {
             OptionValue::Varint(value) => Some(*value),

@@ -1,4 +1,4 @@
-//! From options as they are written to fields of options messages.
+//! Interprets options: sets the fields of options messages from options as written.
 
 mod aggregate;
 mod features;
@@ -26,7 +26,7 @@ type Interpreted<T> = Result<T, OptionError>;
 
 /// Interprets all options of a file, and resolves its features.
 ///
-/// Options that are no extensions come first: extensions of the same file may have features.
+/// Options that are not extensions come first, because extensions declared in the same file may have features.
 pub(super) fn interpret(linker: &mut Linker, scope: &mut Scope) {
     let owners = owners(&linker.pool, scope.file);
     let with_options: Vec<Owner> =
@@ -80,7 +80,7 @@ fn interpret_option(
     } else {
         pool[scope.file].locations.path_of(LocationId(option.locations.start)).to_vec()
     };
-    // Without the number of `uninterpreted_option` and its index.
+    // Drop the number of `uninterpreted_option` and its index.
     path.truncate(path.len().saturating_sub(2));
     if option.name.len() > OPTION_DEPTH_MAX {
         return Err(name_error(format!("option name of more than {OPTION_DEPTH_MAX} parts")));
@@ -132,7 +132,7 @@ fn interpret_option(
     Ok(path)
 }
 
-/// The type of the options of a declaration.
+/// Returns the type of a declaration's options.
 fn options_message(linker: &Linker, owner: Owner) -> Option<MessageId> {
     let name = format!("google.protobuf.{}", owner.options_type());
     let root = linker.root();
@@ -179,7 +179,7 @@ fn option_field(
     }
 }
 
-/// The value of an option for a field of this type.
+/// Converts the value of an option to the type of its field.
 fn option_value(
     linker: &Linker,
     scope: &mut Scope,
@@ -252,7 +252,7 @@ fn option_value(
     }
 }
 
-/// The integer that is written, if it is one, and if it has 64 bits.
+/// Returns the value as an integer: `None` if it is not one, an error if it exceeds 64 bits.
 fn signed(value: &RawValue) -> Option<Result<i64, ()>> {
     match value {
         RawValue::Positive(value) => Some(i64::try_from(*value).map_err(|_| ())),

@@ -17,7 +17,7 @@ pub(super) enum Owner {
     Method(ServiceId, u32),
 }
 
-/// The declarations of a file, in the order in which protoc visits them.
+/// Returns the declarations of a file, in the order in which protoc visits them.
 pub(super) fn owners(pool: &Pool, file: FileId) -> Vec<Owner> {
     let mut owners = vec![Owner::File(file)];
     let declared = &pool[file];
@@ -78,7 +78,7 @@ impl Owner {
         }
     }
 
-    /// The type of its options, in the package `google.protobuf`.
+    /// Returns the type of its options, in the package `google.protobuf`.
     pub(super) fn options_type(self) -> &'static str {
         match self {
             Owner::File(_) => "FileOptions",
@@ -93,7 +93,7 @@ impl Owner {
         }
     }
 
-    /// The number of `features` in its options.
+    /// Returns the number of `features` in its options.
     pub(super) fn features_number(self) -> i32 {
         match self {
             Owner::File(_) | Owner::Range(..) => 50,
@@ -107,7 +107,7 @@ impl Owner {
         }
     }
 
-    /// `OptionTargetType`, and its name in errors.
+    /// Returns its `OptionTargetType`, and its name in errors.
     pub(super) fn target(self) -> (u64, &'static str) {
         match self {
             Owner::File(_) => (1, "file"),
@@ -136,7 +136,7 @@ impl Owner {
         }
     }
 
-    /// Where the names of its options are looked up first.
+    /// Returns the innermost scope for the names of its options.
     pub(super) fn scope(self, pool: &Pool, package: NodeId) -> NodeId {
         let of_message =
             |message: Option<MessageId>| message.and_then(|message| pool[message].node).unwrap_or(package);

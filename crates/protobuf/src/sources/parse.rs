@@ -1,6 +1,6 @@
-//! From the text of a file to its declarations. Names are not resolved and options not interpreted yet.
+//! Parses the text of a file to declarations, without resolving names and interpreting options.
 //!
-//! The grammar, the recovery after an error, and the order of locations are those of protoc.
+//! The grammar, the error recovery, and the order of locations are those of protoc.
 
 mod enums;
 mod field;
@@ -23,7 +23,7 @@ use super::pool::{Import, ImportKind, Pool};
 
 use parser::{Parsed, Parser};
 
-/// Parses `text` into `pool`. Errors are recorded there.
+/// Parses `text` into `pool`, which also records errors.
 pub(super) fn parse(pool: &mut Pool, file: FileId, text: &str) {
     let mut parser = Parser::new(pool, file, text);
     parser.file();
@@ -77,7 +77,7 @@ impl Parser<'_, '_> {
                 (true, "2023") => Edition::E2023,
                 (true, "2024") => Edition::E2024,
                 (true, "2026") => Edition::E2026,
-                // Editions for protoc's own tests, and the one that is being made.
+                // Editions for protoc's own tests, and the one in development.
                 (true, name)
                     if name.ends_with("_TEST_ONLY") || matches!(name, "LEGACY" | "UNSTABLE" | "MAX") =>
                 {

@@ -1,4 +1,4 @@
-//! Declarations of all files of a compilation, by index; and the tree of their names.
+//! Declarations of all files of a compilation, by index, and the tree of their names.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
@@ -21,7 +21,7 @@ pub(super) struct Pool {
     fields: Vec<Field>,
     services: Vec<Service>,
     nodes: Vec<Node>,
-    /// By the message they extend and their number.
+    /// By extended message and number.
     pub(super) extensions: HashMap<(MessageId, i32), FieldId>,
     pub(super) errors: Vec<Diagnostic>,
     pub(super) warnings: Vec<Diagnostic>,
@@ -66,7 +66,7 @@ lists! {
 pub(super) struct File {
     pub(super) name: Rc<str>,
     pub(super) path: Option<String>,
-    /// Dropped as soon as the file has been compiled.
+    /// Dropped once the file has been compiled.
     pub(super) text: Rc<str>,
     pub(super) lines: OnceCell<Lines>,
     pub(super) package: Rc<str>,
@@ -81,12 +81,12 @@ pub(super) struct File {
     pub(super) options: Options,
     pub(super) features: Features,
     pub(super) locations: Locations,
-    /// Node of the package.
+    /// The package's node.
     pub(super) node: Option<NodeId>,
     pub(super) failed: bool,
-    /// It and all its imports have been compiled, or have failed.
+    /// Whether it and all its imports have been compiled or have failed.
     pub(super) is_done: bool,
-    /// A `google.protobuf.FileDescriptorProto`.
+    /// Encoded `google.protobuf.FileDescriptorProto`.
     pub(super) encoded: Vec<u8>,
 }
 
@@ -95,7 +95,7 @@ pub(super) struct Import {
     pub(super) name: Rc<str>,
     pub(super) kind: ImportKind,
     pub(super) at: Position,
-    /// `None` until it was compiled without errors.
+    /// `None` until it has been compiled without errors.
     pub(super) file: Option<FileId>,
 }
 
@@ -111,7 +111,7 @@ pub(super) enum ImportKind {
 pub(super) struct Message {
     pub(super) name: Rc<str>,
     pub(super) name_at: Position,
-    /// With the package and the messages around it.
+    /// Name with package and enclosing messages.
     pub(super) full_name: Rc<str>,
     pub(super) file: FileId,
     pub(super) parent: Option<MessageId>,
@@ -122,7 +122,7 @@ pub(super) struct Message {
     pub(super) enums: Vec<EnumId>,
     pub(super) oneofs: Vec<Oneof>,
     pub(super) extension_ranges: Vec<ExtensionRange>,
-    /// Starts and indices of the extension ranges, in order.
+    /// Sorted starts of the extension ranges, each with its index.
     pub(super) range_index: Vec<(i32, u32)>,
     /// Its required fields.
     pub(super) required: Vec<FieldId>,
@@ -152,7 +152,7 @@ pub(super) struct Oneof {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NumberRange {
     pub(super) start: i32,
-    /// Not in the range of a message, in the range of an enum.
+    /// Exclusive for a message, inclusive for an enum.
     pub(super) end: i32,
     pub(super) at: Position,
 }
@@ -167,7 +167,7 @@ pub(super) struct ExtensionRange {
 pub(super) struct Field {
     pub(super) name: Rc<str>,
     pub(super) file: FileId,
-    /// The message that it is declared in.
+    /// The message that declares it.
     pub(super) parent: Option<MessageId>,
     pub(super) number: i32,
     pub(super) label: Label,
@@ -176,9 +176,9 @@ pub(super) struct Field {
     /// As written.
     pub(super) type_name: Rc<str>,
     pub(super) type_ref: TypeRef,
-    /// As written, of an extension.
+    /// Name of the extended message, as written; `None` if it is not an extension.
     pub(super) extendee: Option<Rc<str>>,
-    /// The message whose field it is; of an extension, known when it is resolved.
+    /// The message it belongs to. For an extension, set when it is resolved.
     pub(super) message: Option<MessageId>,
     pub(super) default: Option<Vec<u8>>,
     pub(super) json_name: Option<Rc<str>>,
@@ -287,15 +287,15 @@ pub(super) struct MethodType {
     pub(super) message: Option<MessageId>,
 }
 
-/// `None` where a declaration has no options.
+/// Options of a declaration; `None` if it has none.
 pub(super) type Options = Option<Box<OptionSet>>;
 
 #[derive(Debug, Default)]
 pub(super) struct OptionSet {
     pub(super) uninterpreted: Vec<Uninterpreted>,
-    /// The interpreted ones.
+    /// The interpreted options.
     pub(super) value: OptionMessage,
-    /// `features` of the file's own, merged.
+    /// Features set on this declaration, not inherited.
     pub(super) explicit: Features,
 }
 
@@ -327,7 +327,7 @@ pub(super) enum RawValue {
     Aggregate(Rc<[Token]>),
 }
 
-/// A part of a full name, with what it names.
+/// A part of a full name, with the symbol it names.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) parent: Option<NodeId>,
@@ -339,7 +339,7 @@ pub(super) struct Node {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) symbol: Symbol,
-    /// Where it is declared; of a package the first file that has it.
+    /// The file that declares it; for a package, the first such file.
     pub(super) file: FileId,
 }
 
@@ -356,7 +356,7 @@ pub(super) enum Symbol {
 }
 
 impl Pool {
-    /// The child of a node, made if it is not there.
+    /// Returns the child of a node, creating it if absent.
     pub(super) fn child(&mut self, parent: NodeId, name: &Rc<str>) -> NodeId {
         if let Some(&child) = self[parent].children.get(name) {
             return child;
@@ -374,7 +374,7 @@ impl Pool {
         NodeId(0)
     }
 
-    /// The node at the end of a path of names below `from`.
+    /// Returns the node at the end of a path of names below `from`.
     pub(super) fn descend(&self, from: NodeId, path: &str) -> Option<NodeId> {
         path.split('.').try_fold(from, |node, name| self[node].children.get(name).copied())
     }
@@ -415,7 +415,7 @@ impl Pool {
         }
     }
 
-    /// The scope that a full name of a field begins with.
+    /// Returns the full name of a field, which starts with the scope that declares it.
     pub(super) fn field_full_name(&self, field: FieldId) -> String {
         let Field { name, parent, file, .. } = &self[field];
         match parent {
@@ -424,7 +424,7 @@ impl Pool {
         }
     }
 
-    /// The value of an enum with this name. Values are siblings of their enum.
+    /// Returns the value of an enum with this name. Values are siblings of their enum.
     pub(super) fn value_named(&self, declared: EnumId, name: &str) -> Option<&EnumValue> {
         let Enum { parent, file, values, .. } = &self[declared];
         let scope = match parent {
@@ -438,7 +438,7 @@ impl Pool {
         }
     }
 
-    /// The field or extension of a message with this name in its own scope.
+    /// Returns the field of a message with this name; not an extension.
     pub(super) fn field_named(&self, message: MessageId, name: &str) -> Option<FieldId> {
         let node = *self[self[message].node?].children.get(name)?;
         match self[node].entry?.symbol {
@@ -448,13 +448,13 @@ impl Pool {
     }
 }
 
-/// A name in a scope, which may be empty.
+/// Joins a name to a scope, which may be empty.
 pub(super) fn qualified(scope: &str, name: &str) -> String {
     if scope.is_empty() { name.to_owned() } else { format!("{scope}.{name}") }
 }
 
 impl Message {
-    /// The extension range with a number.
+    /// Returns the extension range that contains a number.
     pub(super) fn extension_range(&self, number: i32) -> Option<&ExtensionRange> {
         let before = self.range_index.partition_point(|&(start, _)| start <= number);
         let &(_, index) = self.range_index.get(before.checked_sub(1)?)?;
@@ -476,7 +476,7 @@ impl Field {
         matches!(self.kind, Some(Kind::Message | Kind::Group))
     }
 
-    /// Whether its values can be packed.
+    /// Whether its values may be packed.
     pub(super) fn is_packable(&self) -> bool {
         let is_scalar =
             !matches!(self.kind, Some(Kind::Message | Kind::Group | Kind::String | Kind::Bytes) | None);

@@ -1,4 +1,4 @@
-//! Sources as people and attackers write them. What protoc says of hundreds of small files is in `tests/it/protoc.rs`.
+//! Realistic and malicious sources. `tests/it/protoc.rs` compares hundreds of small files with protoc.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn compile_files(files: &[(&str, &str)]) -> Result<Vec<u8>, SourceError> {
     compile(&[files[0].0], read)
 }
 
-/// The errors: place and message, a line each.
+/// Checks the errors: one line each, with position and message.
 #[track_caller]
 fn refused(files: &[(&str, &str)], expected: &[&str]) {
     let error = compile_files(files).expect_err("the sources are wrong");
@@ -128,7 +128,7 @@ fn parsing_goes_on_behind_an_error() {
     );
 }
 
-/// A disk with some files; what begins with `/link` is `/real`, and `view/link.proto` is a link to `inc/b.proto`.
+/// A disk with some files. Paths below `/link` are in `/real`, and `view/link.proto` is a link to `inc/b.proto`.
 const DISK: Disk = Disk {
     read: |path| match path.to_str() {
         Some("inc/sub/a.proto" | "./inc/sub/a.proto" | "inc/./sub/a.proto" | "/link/sub/a.proto") => {
@@ -174,10 +174,10 @@ fn a_file_has_one_name_however_its_path_is_spelled() {
     check(&["inc/sub", "inc"], "inc/sub/a.proto", "a.proto");
     check(&["inc", "inc/sub"], "inc/sub/a.proto", "sub/a.proto");
     check(&[""], "inc/sub/a.proto", "inc/sub/a.proto");
-    // A link is named by the place where it lies.
+    // A link is named by its own location.
     check(&["view"], "view/link.proto", "link.proto");
     check(&["inc"], "view/link.proto", "b.proto");
-    // Looked up in the folders.
+    // Not an existing path: looked up in the folders.
     check(&["inc"], "sub/a.proto", "sub/a.proto");
     check(&[], "google/protobuf/any.proto", "google/protobuf/any.proto");
     let outside = folders(&["inc/sub"]).name(Path::new("inc/b.proto"));
@@ -209,7 +209,7 @@ fn what_is_no_text_is_said() {
     check("gone.proto", "gone.proto: file not found");
 }
 
-/// None of these may panic, or take long: each would take minutes if it were quadratic.
+/// None of these may panic or take long; with quadratic algorithms each would take minutes.
 #[test]
 fn hostile_sources_end() {
     let many = |count: usize, part: &dyn Fn(usize) -> String| (0..count).map(part).collect::<String>();

@@ -1,17 +1,17 @@
-//! Where the text of files comes from.
+//! Sources of file text.
 
 use std::io;
 
-/// Gives the text of files by the names that imports have for them.
+/// Provides the text of files by their names in imports.
 ///
-/// A function from a name to its text is one, and [`Folders`](super::Folders) is one for folders on a disk. The files
-/// of Protobuf itself, such as `google/protobuf/timestamp.proto`, are not asked for: they are built in.
+/// Implemented by functions from a name to its text, and by [`Folders`](super::Folders) for folders on a disk.
+/// Protobuf's own files, such as `google/protobuf/timestamp.proto`, are built in and never requested.
 pub trait SourceTree {
     /// Returns the file that imports call `name`.
     ///
     /// # Errors
     ///
-    /// [`NotFound`](io::ErrorKind::NotFound) if it is not there, others if it cannot be read.
+    /// Returns [`NotFound`](io::ErrorKind::NotFound) if it does not exist, or another error if it cannot be read.
     fn open(&self, name: &str) -> io::Result<SourceFile>;
 }
 
@@ -30,20 +30,20 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// A file that is known by its name alone.
+    /// Creates a file that is identified only by its name.
     pub fn new(text: impl Into<String>) -> Self {
         SourceFile { text: text.into(), path: None, identity: None }
     }
 
-    /// Sets the path that errors show.
+    /// Sets the path shown in errors.
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.path = Some(path.into());
         self
     }
 
-    /// Sets what tells the file from others: two names with the same identity are one file, which keeps the name that
-    /// it was opened by first. By default each name is a file of its own.
+    /// Sets the identity of the file: names with the same identity refer to one file, which keeps the name under which
+    /// it was first opened. By default each name is a distinct file.
     #[must_use]
     pub fn identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = Some(identity.into());

@@ -1,4 +1,4 @@
-//! What is wrong although all names and options are known. The checks are those of protoc, at the same places.
+//! Checks that need all names and options resolved. They are those of protoc, at the same positions.
 
 mod enums;
 mod extensions;
@@ -29,14 +29,14 @@ pub(super) fn validate(linker: &mut Linker, scope: &mut Scope) {
         &|linker, scope, owner, found| style::check(&linker.pool, scope.file, owner, found),
         &|linker, scope, owner, found| {
             visibility(&linker.pool, scope.file, owner, found);
-            // protoc looks at these in the files that it is given only.
+            // protoc checks these only in the given files.
             if is_given {
                 lifetimes::targets(&linker.pool, owner, found);
                 fields::check_reserved_range(&linker.pool, owner, found);
             }
         },
     ];
-    // Each check rests on those before it.
+    // Each check assumes that the earlier ones succeeded.
     for check in checks {
         let mut found = Vec::new();
         for &owner in &owners {
@@ -78,7 +78,7 @@ fn declaration(linker: &mut Linker, scope: &mut Scope, owner: Owner, found: &mut
     }
 }
 
-/// With strict visibility, nested declarations are not exported, but for enums in messages that are mere namespaces.
+/// Under strict visibility, nested declarations cannot be exported, except enums in messages that serve as namespaces.
 fn visibility(pool: &Pool, file: FileId, owner: Owner, found: &mut Found) {
     let is_strict = pool[file].features.get(number::DEFAULT_SYMBOL_VISIBILITY) == value::STRICT;
     let (name, at, parent, is_exported, is_enum) = match owner {

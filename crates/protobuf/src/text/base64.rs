@@ -1,17 +1,17 @@
-//! Bytes as base64: written in the standard alphabet with padding, read in either, with padding or without.
+//! Base64: encodes in the standard alphabet with padding; decodes both alphabets, with or without padding.
 
 use base64::Engine;
 use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-/// Bits that no byte needs are ignored, as other readers do.
+/// Ignores unused trailing bits, like other decoders.
 const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_padding_mode(DecodePaddingMode::Indifferent)
     .with_decode_allow_trailing_bits(true);
 const STANDARD_ENGINE: GeneralPurpose = GeneralPurpose::new(&STANDARD, LENIENT);
 const URL_SAFE_ENGINE: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, LENIENT);
 
-/// Appends `bytes` as text.
+/// Appends `bytes` as base64.
 pub(crate) fn encode(bytes: &[u8], text: &mut Vec<u8>) {
     let start = text.len();
     text.resize(start + bytes.len().div_ceil(3) * 4, b'=');
@@ -19,7 +19,7 @@ pub(crate) fn encode(bytes: &[u8], text: &mut Vec<u8>) {
     debug_assert_eq!(written.ok(), Some(text.len() - start));
 }
 
-/// Appends the bytes that `text` stands for; false, and nothing appended, if it is no base64.
+/// Appends the bytes of base64 `text`. Returns false and appends nothing if it is invalid.
 pub(crate) fn decode(text: &str, bytes: &mut Vec<u8>) -> bool {
     let is_url_safe = text.bytes().any(|character| matches!(character, b'-' | b'_'));
     let engine = if is_url_safe { &URL_SAFE_ENGINE } else { &STANDARD_ENGINE };

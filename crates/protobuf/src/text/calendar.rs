@@ -1,20 +1,20 @@
-//! The Gregorian calendar, as RFC 3339 has it: a count of days and its date.
+//! The Gregorian calendar of RFC 3339: converts day counts to dates and back.
 
 pub(crate) const SECONDS_PER_DAY: i64 = 24 * 60 * 60;
 
-/// A count of days that starts on 0000-03-01, so that a leap day is the last of its year: 719,468 lie between that day
-/// and 1970-01-01. 400 years have 146,097 days.
+/// Days are counted from 0000-03-01, so that a leap day is the last of its year. 1970-01-01 is 719,468 days later; 400
+/// years have 146,097 days.
 const DAYS_BEFORE_1970: i64 = 719_468;
 const DAYS_PER_ERA: i64 = 146_097;
 
-/// Year, month and day of a count of days since 1970-01-01, from year 1 on.
+/// Returns year, month and day for a count of days since 1970-01-01, from year 1.
 pub(crate) fn date(days: i64) -> (i64, u32, u32) {
     let days = days + DAYS_BEFORE_1970;
     let (era, day_of_era) = (days / DAYS_PER_ERA, (days % DAYS_PER_ERA) as u32);
-    // Every 4th year is longer by a day (after 1,460), but every 100th (after 36,524), but every 400th (146,096).
+    // Every 4th year is a day longer (after 1,460 days), except every 100th (36,524), except every 400th (146,096).
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // From March on, months have 153 days in five.
+    // Starting in March, every five months have 153 days.
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
@@ -31,7 +31,7 @@ pub(crate) fn days_since_1970(year: u32, month: u32, day: u32) -> i64 {
     i64::from(era) * DAYS_PER_ERA + i64::from(day_of_era) - DAYS_BEFORE_1970
 }
 
-/// The days of a month.
+/// Returns the number of days of a month.
 pub(crate) fn days_in(year: u32, month: u32) -> u32 {
     match month {
         2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,

@@ -1,6 +1,6 @@
 //! Paths of a `google.protobuf.FieldMask`: `a.b_c` in a message, `a.bC` in JSON.
 
-/// Appends a path as JSON writes it; false, and nothing appended, if it could not be read back.
+/// Appends a path in JSON form. Returns false and appends nothing if it could not be read back.
 pub(crate) fn to_camel(path: &str, text: &mut Vec<u8>) -> bool {
     let start = text.len();
     let mut after_underscore = false;
@@ -22,7 +22,7 @@ pub(crate) fn to_camel(path: &str, text: &mut Vec<u8>) -> bool {
     !after_underscore
 }
 
-/// Appends the path that JSON writes as `text`; false, and nothing appended, if that holds an underscore.
+/// Appends the path for the JSON form `text`. Returns false and appends nothing if it contains an underscore.
 pub(crate) fn to_snake(text: &str, path: &mut Vec<u8>) -> bool {
     if text.contains('_') {
         return false;

@@ -1,18 +1,18 @@
-//! Numbers as ProtoJSON reads and writes them.
+//! Numbers as read and written by ProtoJSON.
 
-/// Why a number is not one of the type.
+/// The reason why a number is invalid for its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NumberProblem {
-    /// It does not follow JSON's grammar.
+    /// It does not match JSON's grammar.
     Grammar,
-    /// A whole number was wanted.
+    /// It is not an integer, but must be.
     Fraction,
-    /// It does not fit.
+    /// It is out of range.
     Range,
 }
 
 impl NumberProblem {
-    /// Behind the number, for messages.
+    /// Describes the problem, to be put after the number in error messages.
     pub(crate) fn words(self) -> &'static str {
         match self {
             NumberProblem::Grammar => "not a number",
@@ -22,14 +22,14 @@ impl NumberProblem {
     }
 }
 
-/// The whole number that `text`, which follows JSON's grammar, stands for; `1e2` and `1.0` are whole.
+/// Returns the integer value of `text`, which matches JSON's grammar; `1e2` and `1.0` are integers.
 #[inline]
 pub(crate) fn integer(text: &str) -> Result<i128, NumberProblem> {
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, text),
     };
-    // 19 digits are below 10^19, which a u64 holds.
+    // 19 digits are below 10^19, which fits in a u64.
     let mut magnitude = 0;
     if digits.len() <= 19 {
         for &digit in digits.as_bytes() {
@@ -48,7 +48,7 @@ fn signed(is_negative: bool, magnitude: u64) -> i128 {
     if is_negative { -magnitude } else { magnitude }
 }
 
-/// With a point, an exponent, or many digits; exact, and bounded however large the exponent is.
+/// Parses a number with a point, an exponent or many digits. Exact; the time is bounded for any exponent.
 #[cold]
 fn decimal(is_negative: bool, text: &str) -> Result<i128, NumberProblem> {
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
@@ -57,13 +57,13 @@ fn decimal(is_negative: bool, text: &str) -> Result<i128, NumberProblem> {
     if digits().all(|digit| digit == b'0') {
         return Ok(0);
     }
-    // What is too large for this is out of range, or a fraction, all the same.
+    // Clamping is enough: the number is out of range or a fraction either way.
     let exponent: i64 = match exponent.parse::<i32>() {
         Ok(exponent) => exponent.into(),
         Err(_) if exponent.starts_with('-') => i64::from(i32::MIN) - text.len() as i64,
         Err(_) => i64::from(i32::MAX) + text.len() as i64,
     };
-    // 12.50e1: the digits 1250, of which 2 + 1 stand before the point.
+    // 12.50e1: the digits 1250, of which 2 + 1 are before the point.
     let before_point = whole.len() as i64 + exponent;
     let mut magnitude = 0_u64;
     for (position, digit) in (0_i64..).zip(digits()) {
@@ -80,18 +80,18 @@ fn decimal(is_negative: bool, text: &str) -> Result<i128, NumberProblem> {
     Ok(signed(is_negative, magnitude))
 }
 
-/// As [`integer`], of a string's text, which need not be a number at all.
+/// Parses like [`integer`], for the text of a string, which need not be a number.
 pub(crate) fn integer_in_string(text: &str) -> Result<i128, NumberProblem> {
     if is_number(text) { integer(text) } else { Err(NumberProblem::Grammar) }
 }
 
-/// `text` follows JSON's grammar.
+/// Parses `text`, which matches JSON's grammar.
 #[inline]
 pub(crate) fn double(text: &str) -> Result<f64, NumberProblem> {
     finite(text.parse().unwrap_or(f64::NAN), f64::is_finite)
 }
 
-/// Rounded once, from the text.
+/// Parses `text`, rounding only once.
 #[inline]
 pub(crate) fn float(text: &str) -> Result<f32, NumberProblem> {
     finite(text.parse().unwrap_or(f32::NAN), f32::is_finite)
@@ -101,7 +101,7 @@ fn finite<F: Copy>(number: F, is_finite: fn(F) -> bool) -> Result<F, NumberProbl
     if is_finite(number) { Ok(number) } else { Err(NumberProblem::Range) }
 }
 
-/// A number in a string, or one of the three words that JSON has no numbers for.
+/// Parses a number in a string, or one of the three words for numbers that JSON lacks.
 pub(crate) fn double_in_string(text: &str) -> Result<f64, NumberProblem> {
     match text {
         "NaN" => Ok(f64::NAN),
@@ -123,7 +123,7 @@ pub(crate) fn float_in_string(text: &str) -> Result<f32, NumberProblem> {
     }
 }
 
-/// Whether `text` is a number of JSON, and nothing beside.
+/// Whether `text` is exactly one JSON number.
 fn is_number(text: &str) -> bool {
     let digits =
         |rest: &str| rest.len() - rest.trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
@@ -149,7 +149,7 @@ fn is_number(text: &str) -> bool {
     }
 }
 
-/// `mantissa` / 10^`decimals`, rounded once; `None` if that takes more than a division of two exact numbers.
+/// Returns `mantissa` / 10^`decimals`, rounded once. Returns `None` if one division of exact doubles is not enough.
 #[inline]
 pub(crate) fn small_double(mantissa: u64, decimals: usize) -> Option<f64> {
     const POWERS: [f64; 16] =
@@ -160,22 +160,21 @@ pub(crate) fn small_double(mantissa: u64, decimals: usize) -> Option<f64> {
     Some(mantissa as f64 / POWERS.get(decimals)?)
 }
 
-/// `double`, which was rounded once, as if it had been rounded to this type at once; `None` if that is not sure.
+/// Converts `double`, which was rounded once, to the float nearest to the original number. Returns `None` if that is
+/// uncertain.
 #[inline]
 pub(crate) fn to_float(double: f64) -> Option<f32> {
-    // Only what seems to lie in the middle of two floats, the lower 29 bits being 1000…, may have come from either
-    // side.
+    // Only a double midway between two floats, with lower 29 bits 1000…, may originate from either side.
     let is_tie = double.to_bits() & ((1 << 29) - 1) == 1 << 28;
     let is_ordinary = double == 0.0 || (1e-30..1e30).contains(&double.abs());
     (is_ordinary && !is_tie).then_some(double as f32)
 }
 
-/// Space for the longest number that is written here with a comma behind it, and for the word that its last digits are
-/// written as.
+/// Space for the longest number written here with a trailing comma, and for the word its last digits are stored with.
 pub(crate) type NumberBytes = [u8; 32];
 
-/// Appends what `put` writes, which gives its end. Room for the longest is taken and what is too much given back: in
-/// between nobody has to ask for space.
+/// Appends the output of `put`, which returns its length. Reserves the maximum and truncates, so that `put` needs no
+/// space checks.
 #[inline(always)]
 pub(crate) fn append<const N: usize>(text: &mut Vec<u8>, put: impl FnOnce(&mut [u8; N]) -> usize) {
     let start = text.len();
@@ -186,8 +185,8 @@ pub(crate) fn append<const N: usize>(text: &mut Vec<u8>, put: impl FnOnce(&mut [
     }
 }
 
-/// Appends what `put` writes of each word, with commas between. Room for all of them is taken at once. Not inlined: in
-/// a larger function the loop finds no registers for its constants.
+/// Appends the output of `put` for each word, separated by commas. Reserves the space for all words at once. Not
+/// inlined: in a larger function the loop's constants do not stay in registers.
 #[inline(never)]
 pub(crate) fn append_row(words: &[u64], text: &mut Vec<u8>, put: impl Fn(u64, &mut NumberBytes) -> usize) {
     let start = text.len();
@@ -200,18 +199,18 @@ pub(crate) fn append_row(words: &[u64], text: &mut Vec<u8>, put: impl Fn(u64, &m
             end += len + 1;
         }
     }
-    // Without the last comma.
+    // Drop the last comma.
     text.truncate(start + end.saturating_sub(1));
 }
 
-/// Writes a whole number; gives its end.
+/// Writes an integer and returns its end.
 #[inline(always)]
 pub(crate) fn put_integer(is_negative: bool, magnitude: u64, into: &mut NumberBytes) -> usize {
     let at = put_sign(into, 0, is_negative);
     put_digits(into, at, magnitude)
 }
 
-/// Writes a whole number in quotes; gives its end.
+/// Writes an integer in quotes and returns its end.
 #[inline(always)]
 pub(crate) fn put_quoted_integer(is_negative: bool, magnitude: u64, into: &mut NumberBytes) -> usize {
     into[0] = b'"';
@@ -221,7 +220,7 @@ pub(crate) fn put_quoted_integer(is_negative: bool, magnitude: u64, into: &mut N
     end + 1
 }
 
-/// Writes true or false, without a branch: which it is cannot be guessed. Gives its end.
+/// Writes true or false and returns its end. Branchless, because the value is unpredictable.
 #[inline(always)]
 pub(crate) fn put_bool(value: bool, into: &mut NumberBytes) -> usize {
     const WORDS: [u64; 2] = [u64::from_le_bytes(*b"false   "), u64::from_le_bytes(*b"true    ")];
@@ -229,11 +228,11 @@ pub(crate) fn put_bool(value: bool, into: &mut NumberBytes) -> usize {
     5 - usize::from(value)
 }
 
-/// Writes the shortest text that reads back as `number`; whole numbers have no `.0`, and what is not finite is a word
-/// in quotes. Gives its end.
+/// Writes the shortest text that reads back as `number`, and returns its end. Integers have no `.0`; non-finite
+/// numbers are words in quotes.
 #[inline(always)]
 pub(crate) fn put_double(number: f64, into: &mut NumberBytes) -> usize {
-    // Two texts of at most 15 digits are two numbers: one of that length that reads back is the shortest.
+    // Texts of at most 15 digits denote distinct numbers, so such a text that reads back is the shortest.
     let thousandths = (number.abs() * 1e3 + 0.5) as u32;
     if thousandths < EIGHT
         && thousandths > 0
@@ -247,7 +246,7 @@ pub(crate) fn put_double(number: f64, into: &mut NumberBytes) -> usize {
 /// See [`put_double`].
 #[inline(always)]
 pub(crate) fn put_float(number: f32, into: &mut NumberBytes) -> usize {
-    // As above, with 6 digits.
+    // The same with 6 digits.
     let thousandths = (f64::from(number.abs()) * 1e3 + 0.5) as u32;
     if thousandths < 1_000_000
         && thousandths > 0
@@ -258,12 +257,12 @@ pub(crate) fn put_float(number: f32, into: &mut NumberBytes) -> usize {
     put_shortest(number, into)
 }
 
-/// Most numbers that people write have three decimals at most: a division proves that, and no search is needed.
-/// They are below 10^8.
+/// Writes a number below 10^5 with at most three decimals, given in thousandths below 10^8. Most human-written numbers
+/// are such; a division verifies it, without a search.
 #[inline(always)]
 fn put_thousandths(is_negative: bool, thousandths: u32, into: &mut NumberBytes) -> usize {
     let at = put_sign(into, 0, is_negative);
-    // Five digits before the point, of which one is kept; three behind it.
+    // Five digits before the point, of which at least one is kept, and three after it.
     let digits = eight_digits(thousandths);
     let (whole, fraction) = (digits & 0x00ff_ffff_ffff, digits >> 40 << 8);
     let zeros = zero_bits(whole | 1 << 32);
@@ -286,7 +285,7 @@ fn put_shortest<F: zmij::Float + Copy + Into<f64>>(number: F, into: &mut NumberB
     text.len()
 }
 
-/// What stands for a number that is not finite.
+/// Returns the word for a non-finite number.
 fn word(number: f64) -> &'static str {
     if number.is_nan() {
         "\"NaN\""
@@ -297,7 +296,7 @@ fn word(number: f64) -> &'static str {
     }
 }
 
-/// A minus, if there is one, without a branch: whether there is one is hard to guess.
+/// Writes a minus if negative. Branchless, because the sign is hard to predict.
 #[inline(always)]
 fn put_sign(into: &mut NumberBytes, at: usize, is_negative: bool) -> usize {
     into[at] = b'-';
@@ -322,7 +321,7 @@ fn put_digits(into: &mut NumberBytes, at: usize, number: u64) -> usize {
     at + 8
 }
 
-/// The digits of a number below 10^8 at `at`, without zeros before them; 0 keeps one. Gives the end.
+/// Writes the digits of a number below 10^8 at `at`, without leading zeros; 0 has one digit. Returns the end.
 #[inline(always)]
 fn put_first_digits(into: &mut NumberBytes, at: usize, number: u32) -> usize {
     let digits = eight_digits(number);
@@ -331,7 +330,7 @@ fn put_first_digits(into: &mut NumberBytes, at: usize, number: u32) -> usize {
     at + 8 - zeros as usize / 8
 }
 
-/// How many bits the zeros have that `digits` begin with.
+/// Returns the number of bits of the leading zeros in `digits`.
 #[inline(always)]
 fn zero_bits(digits: u64) -> u32 {
     digits.trailing_zeros() & 0x38
@@ -346,16 +345,16 @@ fn put_word(into: &mut NumberBytes, at: usize, word: u64) {
 
 const EIGHT: u32 = 100_000_000;
 
-/// The digits 0.
+/// Eight ASCII zeros.
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 
-/// The eight digits of a number below 10^8, the first in the lowest byte, as numbers. Two numbers of four digits, four
-/// of two, eight of one: a multiplication divides all of them at once.
+/// Returns the eight digits of a number below 10^8 as values, the first in the lowest byte. Splits it into two numbers
+/// of four digits, four of two, eight of one. Each step divides all parts by one multiplication.
 #[inline(always)]
 fn eight_digits(number: u32) -> u64 {
     let high = u64::from(number / 10_000);
     let fours = high | (u64::from(number) - high * 10_000) << 32;
-    // high | (fours - high * 100) << 16, in fewer steps.
+    // Equals high | (fours - high * 100) << 16, in fewer steps.
     let high = ((fours * 5243) >> 19) & 0x0000_007f_0000_007f;
     let twos = (fours << 16) - high * ((100 << 16) - 1);
     let high = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
@@ -421,7 +420,7 @@ mod tests {
         assert_eq!(float("3.5e38"), Err(Range));
         assert_eq!(float_in_string("-Infinity"), Ok(f32::NEG_INFINITY));
         assert_eq!(double_in_string("1.5"), Ok(1.5));
-        // 1 + 2^-24 + 2^-60: rounded by way of f64 it would be a tie, and fall to 1.
+        // 1 + 2^-24 + 2^-60: via f64 it would become a tie and round to 1.
         let text = "1.000000059604644775390625867361737988403547205962240695953369140625";
         assert_eq!(float(text), Ok(1.0 + f32::EPSILON));
     }
@@ -451,7 +450,7 @@ mod tests {
                 assert_eq!(Ok(float), text.parse(), "{text}");
             }
         }
-        // A tie in f64, and not in truth: 1 + 2^-24 + 2^-60.
+        // A tie in f64, but not exactly: 1 + 2^-24 + 2^-60.
         assert_eq!(to_float(1.0 + 2_f64.powi(-24)), None);
     }
 
@@ -495,7 +494,7 @@ mod tests {
 
     #[test]
     fn a_row_is_its_numbers_with_commas_between() {
-        // The longest of each kind, each in the space of one.
+        // The longest number of each kind, each in the space for one.
         let longest = [f64::MIN, f64::NAN, f64::NEG_INFINITY, -f64::MIN_POSITIVE, -5e-324, 0.0, 0.125];
         for count in [0, 1, 2, 63, 64, 65, 200] {
             let words: Vec<u64> = (0..count).map(|index| longest[index % longest.len()].to_bits()).collect();

@@ -1,7 +1,7 @@
-//! Text in quotes, as JSON has it.
+//! Quoted text in JSON.
 
-/// Appends `text` in quotes, and escapes what must not stand there as it is; false if it is not UTF-8, and then what
-/// was appended is to be thrown away.
+/// Appends `text` in quotes, with escapes where needed. Returns false if it is not UTF-8; the caller must then discard
+/// the output.
 #[inline]
 pub(crate) fn string(text: &[u8], json: &mut Vec<u8>) -> bool {
     json.push(b'"');
@@ -15,10 +15,10 @@ pub(crate) fn string(text: &[u8], json: &mut Vec<u8>) -> bool {
     is_text
 }
 
-/// Whether `text` is ASCII without anything to escape: most is.
+/// Whether `text` is ASCII without characters to escape, as most text is.
 #[inline]
 fn is_plain(text: &[u8]) -> bool {
-    // The compiler makes vectors of this.
+    // The compiler vectorises this loop.
     let (blocks, rest) = text.as_chunks::<32>();
     for block in blocks {
         let found = block.iter().fold(0, |found, &byte| found | u8::from(must_change(byte)) | byte & 0x80);
@@ -32,7 +32,7 @@ fn is_plain(text: &[u8]) -> bool {
         return false;
     }
     match text.last_chunk::<8>() {
-        // Some bytes are looked at twice.
+        // The last word overlaps bytes already tested.
         Some(word) => is_word_plain(u64::from_le_bytes(*word)),
         None => rest_of_words.iter().all(|&byte| !must_change(byte) && byte.is_ascii()),
     }
@@ -76,14 +76,14 @@ fn escape(byte: u8, json: &mut Vec<u8>) {
     json.extend_from_slice(&[b'\\', letter]);
 }
 
-/// How many bytes stand before the first that must not stand in a string as it is; with `ASCII` before one of another
-/// character, too.
+/// Returns the number of bytes before the first that must be escaped; with `ASCII`, also before the first non-ASCII
+/// byte.
 #[inline]
 pub(crate) fn plain_len<const ASCII: bool>(chunk: &[u8; 16]) -> usize {
     let chunk = u128::from_le_bytes(*chunk);
     let found = |word: u64| special(word) | if ASCII { word & HIGH_BITS } else { 0 };
     match found(chunk as u64) {
-        // Behind 64 zeros comes byte 8.
+        // 64 zero bits precede byte 8.
         0 => 8 + (found((chunk >> 64) as u64).trailing_zeros() / 8) as usize,
         found => (found.trailing_zeros() / 8) as usize,
     }
@@ -92,13 +92,13 @@ pub(crate) fn plain_len<const ASCII: bool>(chunk: &[u8; 16]) -> usize {
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
-/// The high bit of the first byte of `word` (from its low end) that must not stand in a string as it is is set, and
-/// no bit below it. Above it, bits say nothing: a borrow runs on.
+/// Finds the first byte of `word`, from the low end, that must be escaped: its high bit is the lowest bit set. Higher
+/// bits are meaningless, because a borrow propagates.
 #[inline]
 pub(crate) fn special(word: u64) -> u64 {
     let quote = word ^ (ONES * b'"' as u64);
     let backslash = word ^ (ONES * b'\\' as u64);
-    // x - 1 borrows from a byte's high bit only where x is 0; likewise x - 0x20 where x is below 0x20.
+    // x - 1 borrows from a byte's high bit only if x is 0; likewise x - 0x20 if x is below 0x20.
     let below = quote.wrapping_sub(ONES) & !quote
         | backslash.wrapping_sub(ONES) & !backslash
         | word.wrapping_sub(ONES * 0x20) & !word;

@@ -1,15 +1,15 @@
-//! The texts of `google.protobuf.Timestamp` and `google.protobuf.Duration`.
+//! Text forms of `google.protobuf.Timestamp` and `google.protobuf.Duration`.
 
 use super::calendar::{SECONDS_PER_DAY, date, days_in, days_since_1970};
 use super::number;
 
 /// 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z, in seconds since 1970.
 pub(crate) const TIMESTAMP_SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
-/// 10,000 years of 365.25 days, in seconds, either way.
+/// Maximum duration in seconds, positive or negative: 10,000 years of 365.25 days.
 pub(crate) const DURATION_SECONDS_MAX: i64 = 315_576_000_000;
 const NANOS_PER_SECOND: i32 = 1_000_000_000;
 
-/// Appends `1970-01-01T00:00:00Z`, with 3, 6 or 9 digits of a fraction if it has one; false, and nothing appended, if
+/// Appends `1970-01-01T00:00:00Z`, with a fraction of 3, 6 or 9 digits if needed. Returns false and appends nothing if
 /// the time is out of range.
 pub(crate) fn write_timestamp(seconds: i64, nanos: i32, text: &mut Vec<u8>) -> bool {
     if !TIMESTAMP_SECONDS.contains(&seconds) || !(0..NANOS_PER_SECOND).contains(&nanos) {
@@ -17,7 +17,7 @@ pub(crate) fn write_timestamp(seconds: i64, nanos: i32, text: &mut Vec<u8>) -> b
     }
     let (days, second) = (seconds.div_euclid(SECONDS_PER_DAY), seconds.rem_euclid(SECONDS_PER_DAY) as u32);
     let (year, month, day) = date(days);
-    // The range of timestamps ends with year 9999.
+    // Timestamps end with year 9999, so this fits.
     let year = year as u32;
     let mut form = *b"0000-00-00T00:00:00";
     let numbers = [year / 100, year % 100, month, day, second / 3600, second / 60 % 60, second % 60];
@@ -31,8 +31,8 @@ pub(crate) fn write_timestamp(seconds: i64, nanos: i32, text: &mut Vec<u8>) -> b
     true
 }
 
-/// Seconds since 1970 and nanoseconds of `2024-02-29T12:00:00.5+01:00`. Letters are upper case, as RFC 3339 §5.6
-/// recommends.
+/// Parses `2024-02-29T12:00:00.5+01:00` to seconds since 1970 and nanoseconds. Letters must be upper case, as RFC 3339
+/// §5.6 recommends.
 pub(crate) fn parse_timestamp(text: &str) -> Option<(i64, i32)> {
     let (date_and_time, rest) = text.as_bytes().split_at_checked(19)?;
     let separators = [4, 7, 10, 13, 16].map(|at| date_and_time[at]);
@@ -66,7 +66,7 @@ pub(crate) fn parse_timestamp(text: &str) -> Option<(i64, i32)> {
     TIMESTAMP_SECONDS.contains(&seconds).then_some((seconds, nanos as i32))
 }
 
-/// Appends `-1.500s`; false, and nothing appended, if the duration is out of range or its parts' signs differ.
+/// Appends `-1.500s`. Returns false and appends nothing if the duration is out of range or its parts differ in sign.
 pub(crate) fn write_duration(seconds: i64, nanos: i32, text: &mut Vec<u8>) -> bool {
     let is_in_range =
         seconds.abs_diff(0) <= DURATION_SECONDS_MAX as u64 && nanos.abs_diff(0) < NANOS_PER_SECOND as u32;
@@ -82,7 +82,7 @@ pub(crate) fn write_duration(seconds: i64, nanos: i32, text: &mut Vec<u8>) -> bo
     true
 }
 
-/// Seconds and nanoseconds, of one sign.
+/// Parses a duration to seconds and nanoseconds of the same sign.
 pub(crate) fn parse_duration(text: &str) -> Option<(i64, i32)> {
     let text = text.strip_suffix('s')?;
     let (is_negative, text) = match text.strip_prefix('-') {
@@ -90,7 +90,7 @@ pub(crate) fn parse_duration(text: &str) -> Option<(i64, i32)> {
         None => (false, text),
     };
     let whole = text.bytes().take_while(u8::is_ascii_digit).count();
-    // Leading zeros aside, what is longer is out of range.
+    // Apart from leading zeros, longer numbers are out of range.
     if whole == 0 || whole > 18 {
         return None;
     }
@@ -101,7 +101,7 @@ pub(crate) fn parse_duration(text: &str) -> Option<(i64, i32)> {
     is_sound.then_some(if is_negative { (-seconds, -nanos) } else { (seconds, nanos) })
 }
 
-/// Nothing, or a point and 3, 6 or 9 digits.
+/// Appends nothing, or a point and 3, 6 or 9 digits.
 fn write_fraction(nanos: u32, text: &mut Vec<u8>) {
     if nanos == 0 {
         return;
@@ -119,7 +119,7 @@ fn write_fraction(nanos: u32, text: &mut Vec<u8>) {
     text.extend_from_slice(&form[..=digits]);
 }
 
-/// The nanoseconds of `.5`, 1 to 9 digits or no point at all, and what stands behind.
+/// Parses a fraction such as `.5`, with 1 to 9 digits, or none. Returns the nanoseconds and the rest of the text.
 fn parse_fraction(text: &[u8]) -> Option<(u32, &[u8])> {
     let Some((b'.', text)) = text.split_first() else { return Some((0, text)) };
     let len = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -130,7 +130,7 @@ fn parse_fraction(text: &[u8]) -> Option<(u32, &[u8])> {
     Some((nanos, &text[len..]))
 }
 
-/// At most nine digits, and nothing but digits.
+/// Parses at most nine digits; any other character is an error.
 fn digits(digits: &[u8]) -> Option<u32> {
     digits
         .iter()

@@ -1,4 +1,4 @@
-//! A source to wire bytes, value by value, without a message in between.
+//! Converts a source to wire bytes, value by value, without an intermediate message.
 
 mod known;
 
@@ -19,7 +19,7 @@ pub(crate) struct Builder<'s, 'o, S> {
     pub(super) options: &'s ParseOptions,
     pub(super) source: S,
     pub(super) wire: &'o mut Vec<u8>,
-    /// The length of `wire` beyond which nothing is appended.
+    /// Maximum length of `wire`.
     wire_len_max: usize,
 }
 
@@ -29,7 +29,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         Builder { pool, options, source, wire, wire_len_max }
     }
 
-    /// Appends a whole message, and gives back the source, which stands behind it.
+    /// Appends a whole message. Returns the source, positioned after it.
     pub(crate) fn build(mut self, message_type: u32) -> Result<S, Fault> {
         // The message itself does not count.
         let depth = self.options.depth_max.saturating_add(1);
@@ -37,7 +37,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         Ok(self.source)
     }
 
-    /// Appends the records of a field, and gives back the source, which stands behind its value.
+    /// Appends the wire records of a field. Returns the source, positioned after its value.
     pub(crate) fn build_field(mut self, field: Field<'s>) -> Result<S, Fault> {
         let table = field.message().table();
         let mut members = self.members(table);
@@ -46,21 +46,21 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         Ok(self.source)
     }
 
-    /// Appends the record of one value of a field, and gives back the source, which stands behind it.
+    /// Appends the wire record of one value of a field. Returns the source, positioned after it.
     pub(crate) fn build_value(mut self, field: Field<'s>) -> Result<S, Fault> {
         let entry = field.entry();
         if !entry.flags.has(Flags::PACKED) {
-            // It is left out if it is to be ignored, as in a map.
+            // An ignored value is omitted, as in a map.
             self.map_value(entry, self.options.depth_max)?;
         } else if let Some(value) = self.number(entry)? {
-            // One element is read packed or not.
+            // A single element can be read packed or unpacked.
             put_tag(self.wire, Tag::new(entry.number, entry.kind.wire_type()));
             put_number(self.wire, entry.kind, value);
         }
         Ok(self.source)
     }
 
-    /// Appends the records of a message; `depth` more may lie in one another.
+    /// Appends the wire records of a message; `depth` is the remaining nesting depth.
     pub(super) fn message(&mut self, table: &'s Table, depth: usize) -> Result<(), Fault> {
         let Some(depth) = depth.checked_sub(1) else {
             return Err(self.fault("messages lie in one another too deep"));
@@ -76,7 +76,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         self.check_required(table, &members)
     }
 
-    /// At the end of a message's members.
+    /// Checks required fields at the end of a message's members.
     #[inline]
     pub(super) fn check_required(&self, table: &Table, members: &Members<'_>) -> Result<(), Fault> {
         if table.required.is_empty() {
@@ -92,7 +92,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         }
     }
 
-    /// Whether a value that is none of the field's may be left out.
+    /// Whether an invalid value of the field may be ignored.
     fn may_ignore(&self, field: &Entry) -> bool {
         self.options.ignore_unknown && (self.options.allow_partial || !field.flags.has(Flags::REQUIRED))
     }
@@ -104,7 +104,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         members: &mut Members<'s>,
         depth: usize,
     ) -> Result<(), Fault> {
-        // Most writers keep to the order of the schema.
+        // Most writers follow the order of the schema.
         let expected = members.declared.get(members.next);
         if let Some(field) = expected.filter(|field| self.source.take_name(&field.json_name)) {
             members.next += 1;
@@ -115,7 +115,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         self.keyed_member(table, &key, at, members, depth)
     }
 
-    /// The value behind `key`, which stood at `at`.
+    /// Reads the value of the member `key`, which was at `at`.
     pub(super) fn keyed_member(
         &mut self,
         table: &'s Table,
@@ -127,7 +127,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         match self.field_of_key(table.message, key) {
             Some(index) => {
                 let field = &self.pool.fields[index as usize];
-                // Extensions stand behind all that is declared: nothing is expected behind them.
+                // Extensions follow all declared fields, so nothing is expected after them.
                 members.next = (index - members.first) as usize + 1;
                 self.member(table, field, members, depth)
             }
@@ -188,7 +188,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         }
     }
 
-    /// Whether null is a value of the field, and not its absence.
+    /// Whether null is a value of the field rather than its absence.
     fn takes_null(&self, field: &Entry) -> bool {
         match field.kind {
             Kind::Message | Kind::Group => self.pool.table(field).known == Some(WellKnown::Value),
@@ -222,7 +222,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         Ok(())
     }
 
-    /// A tag and a string, bytes or message.
+    /// Appends a tag and a string, bytes or message.
     #[inline]
     fn value(&mut self, field: &'s Entry, depth: usize) -> Result<(), Fault> {
         put_varint(self.wire, field.tag.into());
@@ -249,14 +249,14 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         }
     }
 
-    /// Appends what `body` appends, behind its length.
+    /// Appends the output of `body` with its length prefix.
     #[inline]
     pub(super) fn len_prefixed(
         &mut self,
         body: impl FnOnce(&mut Self) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let start = self.wire.len();
-        // Most are shorter than 128 bytes: one byte of length. Others are moved.
+        // Most are shorter than 128 bytes and need one length byte. Longer ones are moved.
         self.wire.push(0);
         body(self)?;
         let len = self.wire.len() - start - 1;
@@ -308,7 +308,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         Ok(())
     }
 
-    /// Strings: those that are plain by the row, others one by one.
+    /// Appends strings, plain ones in batches and others one by one.
     fn texts(&mut self, field: &'s Entry, depth: usize) -> Result<(), Fault> {
         let mut open = self.source.begin_list()?;
         let mut index = 0;
@@ -320,7 +320,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         Ok(())
     }
 
-    /// Numbers without tags. Each kind has a loop of its own.
+    /// Appends packed numbers, with a separate loop for each kind.
     fn packed(&mut self, field: &'s Entry) -> Result<(), Fault> {
         macro_rules! by_kind {
             ($($kind:ident)*) => {
@@ -360,7 +360,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         Ok(())
     }
 
-    /// Checked behind each member, element and entry: what one of them adds is in proportion to its own text.
+    /// Checks the length after each member, element and entry, whose output is proportional to its text.
     #[inline]
     pub(super) fn check_len(&self) -> Result<(), Fault> {
         if self.wire.len() <= self.wire_len_max {
@@ -369,7 +369,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         Err(Fault::too_long(self.source.offset(), self.options.len_max))
     }
 
-    /// Whether a null stands where only a value may. Numbers and strings find out for themselves.
+    /// Whether null appears in place of a value. Numbers and strings detect that themselves.
     #[inline(always)]
     fn is_stray_null(&mut self, field: &Entry) -> Result<bool, Fault> {
         Ok(self.source.peek()? == Found::Null && !self.takes_null(field))
@@ -425,7 +425,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         Ok(Key::Number(number))
     }
 
-    /// False if the value is to be ignored.
+    /// Returns false if the value is to be ignored.
     fn map_value(&mut self, field: &'s Entry, depth: usize) -> Result<bool, Fault> {
         if self.is_stray_null(field)? {
             return Err(self.fault("a value must not be null"));
@@ -439,8 +439,8 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         Ok(true)
     }
 
-    /// A number, boolean or enum as 64 bits: 32-bit signed ones are extended, floats are in the low half. `None` is
-    /// a name of an enum that is to be ignored.
+    /// Reads a number, boolean or enum as 64 bits: signed 32-bit values are extended, floats are in the low half.
+    /// Returns `None` for an enum name that is to be ignored.
     #[inline]
     fn number(&mut self, field: &Entry) -> Result<Option<u64>, Fault> {
         match field.kind {
@@ -499,7 +499,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         &self.pool.enums[field.type_index as usize]
     }
 
-    /// Nothing of the message has come yet.
+    /// Returns the state before the first member of a message.
     #[inline]
     pub(super) fn members(&self, table: &Table) -> Members<'s> {
         let fields = &self.pool.messages[table.message as usize].fields;
@@ -507,29 +507,29 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         Members { fields: Seen::default(), oneofs: Seen::default(), declared, first: fields.start, next: 0 }
     }
 
-    /// The full name of a type.
+    /// Returns the full name of a type.
     pub(super) fn name(&self, table: &Table) -> &'s str {
         &self.pool.messages[table.message as usize].name
     }
 
-    /// An error where the source stands.
+    /// Returns an error at the source's position.
     #[cold]
     pub(super) fn fault(&self, problem: &str) -> Fault {
         Fault::new(self.source.offset(), problem)
     }
 }
 
-/// Which members of a message came by.
+/// The members of a message seen so far.
 pub(super) struct Members<'s> {
-    /// By the index of the entry.
+    /// By index of the entry.
     fields: Seen,
-    /// By the slot that members of one oneof share.
+    /// By the slot that the members of a oneof share.
     oneofs: Seen,
-    /// The fields that the message declares.
+    /// The declared fields of the message.
     declared: &'s [FieldData],
-    /// The index of the first of them in the pool.
+    /// Index of the first declared field in the pool.
     first: u32,
-    /// Which of them is likely to come next.
+    /// Position in `declared` of the probable next field.
     next: usize,
 }
 
@@ -540,7 +540,7 @@ enum Key<'t> {
 }
 
 impl Key<'_> {
-    /// For the path in an error.
+    /// Formats the key for the path of an error.
     fn text(&self) -> String {
         match self {
             Key::Number(number) => (*number as i64).to_string(),
@@ -549,7 +549,7 @@ impl Key<'_> {
     }
 }
 
-/// The key of a map, in the range of its type.
+/// Checks the key of a map against the range of its type.
 fn key_number(kind: Kind, number: i128, at: usize) -> Result<u64, Fault> {
     Ok(match kind {
         Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => in_range::<i32, _>(number, at)? as u64,
@@ -559,7 +559,7 @@ fn key_number(kind: Kind, number: i128, at: usize) -> Result<u64, Fault> {
     })
 }
 
-/// `value` as [`Builder::number`] gives it.
+/// Appends `value`, as returned by [`Builder::number`].
 #[inline(always)]
 pub(super) fn put_number(wire: &mut Vec<u8>, kind: Kind, value: u64) {
     match kind {

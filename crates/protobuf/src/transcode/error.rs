@@ -1,49 +1,49 @@
-//! Why wire bytes cannot be printed.
+//! Errors in printing wire bytes.
 
 use thiserror::Error;
 
 use crate::message::DecodeError;
 
-/// Why a message has no form in JSON or MessagePack.
+/// Error in converting a message to JSON or MessagePack.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PrintError {
-    /// The bytes are no message of the type, or more than decoding allows.
+    /// The bytes are not a valid message of the type, or exceed the decoding limits.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// A string that is not UTF-8.
+    /// A string is not UTF-8.
     #[error("{field}: a string is not UTF-8")]
     NotText {
-        /// The full name of the field.
+        /// Full name of the field.
         field: String,
     },
-    /// A message without a field that it must have, and `PrintOptions::allow_partial` is not set.
+    /// A required field is missing, and `PrintOptions::allow_partial` is not set.
     #[error("the required field {field} is missing")]
     Required {
-        /// The full name of the field.
+        /// Full name of the field.
         field: String,
     },
-    /// An Any of a type that the schema does not have.
+    /// An Any holds a type that the schema does not have.
     #[error("an Any holds a message of the type `{type_url}`, which the schema does not have")]
     UnknownType {
-        /// As the Any names it.
+        /// Type URL of the Any.
         type_url: String,
     },
-    /// More than `PrintOptions::len_max`.
+    /// The output would exceed `PrintOptions::len_max`.
     #[error("it would be longer than {max} bytes")]
     TooLong {
-        /// The bound.
+        /// The limit.
         max: usize,
     },
-    /// Records of one field in several places, which could not be brought together.
+    /// A field's records are scattered and could not be merged.
     #[error("the records of a field could not be brought together")]
     Unordered,
-    /// A message of a well-known type that holds what the type must not.
+    /// A message of a well-known type holds an invalid value.
     #[error("{type_name}: {problem}")]
     WellKnown {
-        /// `google.protobuf.Timestamp`, say.
+        /// The type's name, such as `google.protobuf.Timestamp`.
         type_name: String,
-        /// What is wrong.
+        /// The problem.
         problem: &'static str,
     },
 }

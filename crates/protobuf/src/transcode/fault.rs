@@ -1,28 +1,28 @@
-//! What is wrong with an input, and where.
+//! Parse errors and their positions.
 
 use std::fmt;
 
 use crate::printable::excerpt;
 
-/// Why a text is no message of the type, where in the text, and in which field.
+/// Error for a text that is not a message of the type, with its position and field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// Byte offset in the text, from 0.
     pub offset: usize,
-    /// From 1.
+    /// Line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// `results[3].name`; empty at the message itself.
+    /// Path such as `results[3].name`; empty at the message itself.
     pub path: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// The message is longer than [`ParseOptions::len_max`](crate::json::ParseOptions::len_max).
+    /// Whether the message exceeds [`ParseOptions::len_max`](crate::json::ParseOptions::len_max).
     pub is_too_long: bool,
 }
 
 impl ParseError {
-    /// Returns an error at a byte offset in `text`, at the message itself.
+    /// Creates an error at a byte offset in `text`, with an empty path.
     #[cold]
     pub fn new(text: &[u8], offset: usize, problem: impl Into<String>) -> Self {
         let offset = offset.min(text.len());
@@ -53,8 +53,8 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// An error on its way out: each message that it leaves adds its step of the path. Boxed, because every function of
-/// the reader returns one, and hardly ever does.
+/// A parse error that is propagating; each enclosing message adds its step to the path. Boxed, because every function
+/// of the reader can return one but rarely does.
 #[derive(Debug)]
 pub(crate) struct Fault(Box<Details>);
 
@@ -67,7 +67,7 @@ struct Details {
     is_too_long: bool,
 }
 
-/// Longer paths are cut at their outer end: a path is for a person.
+/// Maximum number of path steps. Longer paths lose their outer end, since they are for people.
 const STEPS_MAX: usize = 32;
 
 impl Fault {
@@ -77,7 +77,7 @@ impl Fault {
         Fault(Box::new(Details { at, problem: problem.into(), steps: Vec::new(), is_too_long: false }))
     }
 
-    /// What is built would be longer than `max` bytes.
+    /// Creates an error for output that would exceed `max` bytes.
     #[cold]
     #[inline(never)]
     pub(crate) fn too_long(at: usize, max: usize) -> Fault {
@@ -107,19 +107,19 @@ impl Fault {
         self
     }
 
-    /// The offset of what is wrong.
+    /// Returns the offset of the problem.
     pub(crate) fn at(&self) -> usize {
         self.0.at
     }
 
-    /// What is wrong and the path to it.
+    /// Returns the path and the problem.
     pub(crate) fn into_parts(self) -> (String, String) {
         let path: String = self.0.steps.into_iter().rev().collect();
         let path = path.strip_prefix('.').unwrap_or(&path).to_owned();
         (path, self.0.problem)
     }
 
-    /// For the caller, who has the text.
+    /// Adds line and column; the caller has the text.
     pub(crate) fn locate(self, text: &[u8]) -> ParseError {
         let (at, is_too_long) = (self.at(), self.is_too_long());
         let (path, problem) = self.into_parts();

@@ -1,19 +1,18 @@
-//! What has been seen of a message or a map.
+//! Tracks the fields of a message and the keys of a map seen so far.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 
-/// Which fields of a message came by: a bit for each slot that they would have in a record, which members of a oneof
-/// share.
+/// The fields of a message seen so far: one bit for each record slot; members of a oneof share a bit.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     first: [u64; 2],
-    /// For types with more than 128 of them.
+    /// Bits beyond the first 128.
     others: Vec<u64>,
 }
 
 impl Seen {
-    /// Sets a bit, and says whether it was set before.
+    /// Sets a bit and returns whether it was already set.
     #[inline]
     pub(crate) fn set(&mut self, bit: u32) -> bool {
         let (word, mask) = ((bit / 64) as usize, 1 << (bit % 64));
@@ -41,23 +40,23 @@ impl Seen {
     }
 }
 
-/// The keys of a map, to find one that comes twice.
+/// The keys of a map, to detect duplicates.
 #[derive(Debug)]
 pub(crate) struct Keys<K> {
-    /// The first ones: most maps are small.
+    /// The first keys: most maps are small.
     first: [Option<K>; FIRST_LEN],
-    /// The others.
+    /// The following keys.
     more: Vec<K>,
-    /// Of both.
+    /// Number of keys in both.
     len: usize,
-    /// Each key was above the one before: so none came twice.
+    /// Whether each key was greater than the one before, so that there are no duplicates.
     is_ascending: bool,
-    /// All of them, once there are many in no order.
+    /// All keys, once there are many and they are unordered.
     set: Option<HashSet<K>>,
 }
 
 const FIRST_LEN: usize = 4;
-/// Up to here a list is searched faster than a set.
+/// Up to this length, searching a list is faster than a set.
 const LIST_LEN_MAX: usize = 12;
 
 impl<K: Ord + Hash + Clone> Keys<K> {
@@ -65,7 +64,7 @@ impl<K: Ord + Hash + Clone> Keys<K> {
         Keys { first: [const { None }; FIRST_LEN], more: Vec::new(), len: 0, is_ascending: true, set: None }
     }
 
-    /// Whether the key is new.
+    /// Inserts a key and returns whether it is new.
     #[inline]
     pub(crate) fn insert(&mut self, key: K) -> bool {
         let last = if self.len <= FIRST_LEN {

@@ -1,29 +1,29 @@
-//! What is written, and what is accepted.
+//! Options for printing and parsing.
 
-/// As decoding has it.
+/// Maximum nesting depth, as in decoding.
 const DEPTH_MAX: usize = 100;
 
-/// How a message is printed.
+/// Options for printing a message.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "five switches of ProtoJSON that have nothing to do with each other"
 )]
 pub struct PrintOptions {
-    /// Print also the fields without presence that are not set: zeros, empty strings, lists and maps.
+    /// Prints fields without presence even if they are zero, empty strings, lists or maps. Default: false.
     pub defaults: bool,
-    /// Print names as the schema has them (`user_id`), and not as JSON has them (`userId`).
+    /// Prints schema names (`user_id`) instead of JSON names (`userId`). Default: false.
     pub schema_names: bool,
-    /// Print enums as numbers.
+    /// Prints enums as numbers. Default: false.
     pub enum_numbers: bool,
-    /// Print also a message without fields that it must have: proto2's `required`.
+    /// Allows missing required fields (proto2's `required`). Default: false.
     pub allow_partial: bool,
-    /// Bytes that are printed, at most: 256 MiB. A message of two bytes may have a long name, and with `defaults` it
-    /// is as long as its type has fields.
+    /// Maximum length of the output, in bytes. Default: 256 MiB. A message of two bytes may have a long name; with
+    /// `defaults` the output is as long as its type has fields.
     pub len_max: usize,
-    /// In JSON, give each member and element a line of its own, indented by two spaces.
+    /// Prints JSON with one member or element per line, indented by two spaces. Default: false.
     pub pretty: bool,
-    /// Messages that may lie in one another, the outermost not counted: 100.
+    /// Maximum nesting depth of messages, not counting the outermost. Default: 100.
     pub depth_max: usize,
 }
 
@@ -41,17 +41,17 @@ impl Default for PrintOptions {
     }
 }
 
-/// What is accepted as a message.
+/// Options for parsing a message.
 #[derive(Clone, Debug)]
 pub struct ParseOptions {
-    /// Leave out members that the type does not have, and values whose names an enum does not have.
+    /// Ignores unknown members and unknown enum values. Default: false.
     pub ignore_unknown: bool,
-    /// Accept also a message without fields that it must have: proto2's `required`.
+    /// Allows missing required fields (proto2's `required`). Default: false.
     pub allow_partial: bool,
-    /// Messages that may lie in one another, the outermost not counted: 100.
+    /// Maximum nesting depth of messages, not counting the outermost. Default: 100.
     pub depth_max: usize,
-    /// Maximum length of the wire bytes that are built, in bytes; 256 MiB by default. Building stops there: an element
-    /// of two bytes of JSON can become eleven on the wire.
+    /// Maximum length of the wire bytes built, in bytes. Default: 256 MiB. Parsing stops there: an element of two
+    /// bytes of JSON can become eleven on the wire.
     pub len_max: usize,
 }
 

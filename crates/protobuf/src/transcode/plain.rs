@@ -1,4 +1,4 @@
-//! A single value as text without quotes around it: as a URL has it.
+//! A single value as unquoted text, as in a URL.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::schema::Key;
 use crate::text::number::{self, NumberProblem};
 use crate::text::{base64, time};
 
-/// What JSON has in quotes, and numbers and booleans besides.
+/// A value that is a string in JSON, a number or a boolean.
 #[derive(Clone)]
 pub(crate) struct Plain<'t>(pub(crate) &'t str);
 

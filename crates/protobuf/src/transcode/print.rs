@@ -1,9 +1,9 @@
-//! Wire bytes to a sink, record by record, without a message in between.
+//! Converts wire bytes to a sink, record by record, without an intermediate message.
 //!
-//! That works as long as a field's records lie together and each singular field comes once, which is how everybody
-//! writes messages. The wire allows more: records of a repeated field anywhere, messages in pieces that are to be
-//! merged, the last of several values. On such input the printer stops with [`Stop::Merge`], and the caller brings it
-//! into order first.
+//! This requires that a field's records are adjacent and that each singular field appears once, as all encoders write
+//! them. The wire format allows more: scattered records of repeated fields, messages in pieces to be merged, and
+//! several values of which the last wins. For such input the printer stops with [`Stop::Merge`], and the caller
+//! normalises it first.
 
 mod any;
 mod known;
@@ -33,9 +33,9 @@ pub(crate) struct Printer<'s, S> {
     options: &'s PrintOptions,
     sink: S,
     merge: Merge<'s>,
-    /// How long the output may become, with what was in it before.
+    /// Maximum length of the output, including its previous content.
     end_max: usize,
-    /// Bring what an Any holds into order before it is printed, and not only if it has to be.
+    /// Normalises the content of an Any before printing it, rather than only if needed.
     merges_any: bool,
 }
 
@@ -45,7 +45,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         Printer { pool, options, sink, merge, end_max, merges_any: false }
     }
 
-    /// A whole message.
+    /// Prints a whole message.
     pub(crate) fn print(&mut self, message_type: u32, wire: &[u8]) -> Result<(), Stop> {
         // The message itself does not count.
         let depth = self.options.depth_max.saturating_add(1);
@@ -53,7 +53,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         self.message(table, &mut Reader::new(wire), End::Bytes, depth)
     }
 
-    /// The fields that are there, and none that are not, of a message of which `wire` is only a part.
+    /// Prints only the present fields of a message of which `wire` is a part.
     pub(crate) fn print_set(&mut self, message_type: u32, wire: &[u8]) -> Result<(), Stop> {
         let table = &self.pool.tables[message_type as usize];
         let mut open = self.sink.begin_map();
@@ -63,7 +63,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         Ok(())
     }
 
-    /// `depth` more messages may lie in one another.
+    /// Prints a message; `depth` is the remaining nesting depth.
     fn message(
         &mut self,
         table: &'s Table,
@@ -188,7 +188,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         self.pool.enums[field.type_index as usize].value(value as i32).is_some()
     }
 
-    /// Whether the field is not printed when its value is zero or empty.
+    /// Whether the field is omitted if its value is zero or empty.
     #[inline]
     fn is_left_out(&self, field: &Entry) -> bool {
         field.is_implicit() && !self.options.defaults
@@ -202,7 +202,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         Err(PrintError::TooLong { max: self.options.len_max }.into())
     }
 
-    /// The message in a field.
+    /// Prints the message in a field.
     #[inline]
     fn nested(
         &mut self,
@@ -227,7 +227,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         self.sink.text(value).map_err(|NotText| not_text(self.pool, field))
     }
 
-    /// `value` as [`read_number`] gives it.
+    /// Prints `value`, as returned by [`read_number`].
     #[inline]
     fn number(&mut self, field: &Entry, value: u64) {
         match field.kind {
@@ -241,7 +241,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         match enumeration.value(number) {
             _ if number == 0 && enumeration.is_null() => self.sink.null(),
             Some(value) if !self.options.enum_numbers => {
-                // The name is a `str`.
+                // Cannot fail: the name is a `str`.
                 let _ = self.sink.text(value.name.as_bytes());
             }
             _ => self.sink.int32(number),

@@ -1,25 +1,25 @@
-//! Where the values of a message go: JSON or MessagePack.
+//! Output formats for message values: JSON and MessagePack.
 
 use crate::schema::{Key, Kind};
 
-/// A value that the output has no form for.
+/// Error for text that is not UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotText;
 
-/// How much has been written, and how many maps and lists are open.
+/// A position in the output: its length and the number of open maps and lists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pub(crate) len: usize,
     pub(crate) depth: usize,
 }
 
-/// Takes the values of a message in their order.
+/// Receives the values of a message in order.
 pub(crate) trait Sink {
-    /// A map or list that is open: its owner keeps it.
+    /// An open map or list, held by the caller.
     type Open;
 
     fn begin_map(&mut self) -> Self::Open;
-    /// Before each value of a map: its key.
+    /// Writes a key, before each value of a map.
     fn name(&mut self, open: &mut Self::Open, name: &Key);
     fn text_key(&mut self, open: &mut Self::Open, key: &[u8]) -> Result<(), NotText>;
     fn int_key(&mut self, open: &mut Self::Open, key: i64);
@@ -28,7 +28,7 @@ pub(crate) trait Sink {
     fn end_map(&mut self, open: Self::Open);
 
     fn begin_list(&mut self) -> Self::Open;
-    /// Before each value of a list.
+    /// Starts an element, before each value of a list.
     fn element(&mut self, open: &mut Self::Open);
     fn end_list(&mut self, open: Self::Open);
 
@@ -42,10 +42,10 @@ pub(crate) trait Sink {
     fn double(&mut self, value: f64);
     fn text(&mut self, value: &[u8]) -> Result<(), NotText>;
     fn bytes(&mut self, value: &[u8]);
-    /// False if it is out of range.
+    /// Returns false if it is out of range.
     fn timestamp(&mut self, seconds: i64, nanos: i32) -> bool;
 
-    /// A number of any kind as 64 bits: as slots hold them.
+    /// Writes a number of any kind, given in slot form.
     #[inline(always)]
     fn number(&mut self, kind: Kind, word: u64) {
         match kind {
@@ -56,23 +56,23 @@ pub(crate) trait Sink {
             Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => self.int64(word as i64),
             Kind::Uint64 | Kind::Fixed64 => self.uint64(word),
             Kind::Bool => self.bool(word != 0),
-            // They are no numbers, and never come here.
+            // Unreachable: these are not numbers.
             Kind::String | Kind::Bytes | Kind::Message | Kind::Group => self.null(),
         }
     }
 
-    /// Several of a kind, at least one, as elements of a list.
+    /// Writes several numbers of one kind, at least one, as elements of a list.
     fn numbers(&mut self, open: &mut Self::Open, kind: Kind, words: &[u64]);
 
-    /// Further elements of a list, from the records of which `wire` is the beginning: those behind this tag, as long as
-    /// they are short, text that can be written as it is, and the output is not much longer than `len_max`. How many
-    /// bytes they were; none is an answer, too.
+    /// Writes further elements of a list from `wire`, which starts with their records. Takes records with this tag
+    /// while they are short text that needs no escaping, and while the output is not much longer than `len_max`.
+    /// Returns the number of bytes consumed, which may be 0.
     fn plain_texts(&mut self, _open: &mut Self::Open, _tag: u8, _wire: &[u8], _len_max: usize) -> usize {
         0
     }
 
-    /// Where to come back to.
+    /// Returns a position for [`Sink::rewind`].
     fn mark(&self) -> Mark;
-    /// Takes back all that was written since.
+    /// Removes all output after `mark`.
     fn rewind(&mut self, mark: Mark);
 }

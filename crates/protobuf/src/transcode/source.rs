@@ -1,11 +1,11 @@
-//! Where the values of a message come from: JSON or MessagePack.
+//! Input formats for message values: JSON and MessagePack.
 
 use std::borrow::Cow;
 
 use super::fault::Fault;
 use crate::schema::Key;
 
-/// What a value is, before it is read.
+/// The kind of a value, before it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Map,
@@ -19,7 +19,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// For messages.
+    /// Describes the kind, for error messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Shape::Map => "an object",
@@ -39,44 +39,44 @@ pub(super) fn in_range<N: TryFrom<T>, T: Copy + std::fmt::Display>(number: T, at
     N::try_from(number).map_err(|_| Fault::new(at, format!("{number} is out of range")))
 }
 
-/// Gives values in their order. A value of another kind than the one that is asked for is an error.
+/// Provides values in order. Requesting a value of the wrong kind is an error.
 pub(crate) trait Source<'t>: Clone {
-    /// A map or list that is open: its owner keeps it.
+    /// An open map or list, held by the caller.
     type Open;
 
-    /// For messages.
+    /// Returns the offset, for error messages.
     fn offset(&self) -> usize;
-    /// What the next value is.
+    /// Returns the kind of the next value.
     fn peek(&mut self) -> Result<Shape, Fault>;
 
     fn begin_map(&mut self) -> Result<Self::Open, Fault>;
-    /// Whether another key follows; the map is closed if not.
+    /// Returns whether another key follows; otherwise closes the map.
     fn next_key(&mut self, open: &mut Self::Open) -> Result<bool, Fault>;
-    /// Steps over the key if it is this one, and can be seen to be at a glance.
+    /// Skips the key if a cheap comparison shows that it is this one.
     fn take_name(&mut self, name: &Key) -> bool;
     fn key(&mut self) -> Result<Cow<'t, str>, Fault>;
     fn integer_key(&mut self) -> Result<i128, Fault>;
     fn bool_key(&mut self) -> Result<bool, Fault>;
 
     fn begin_list(&mut self) -> Result<Self::Open, Fault>;
-    /// Whether another element follows; the list is closed if not.
+    /// Returns whether another element follows; otherwise closes the list.
     fn next_element(&mut self, open: &mut Self::Open) -> Result<bool, Fault>;
-    /// Behind an element of a list: appends those that follow to `wire`, each as a record behind `tag`, as long as they
-    /// are texts that can be taken as they are. How many; none is an answer, too.
+    /// Called after a list element: appends the following ones to `wire` as records with `tag`, while they are texts
+    /// that can be copied verbatim. Returns their number, which may be 0.
     fn plain_texts(&mut self, _tag: u32, _wire: &mut Vec<u8>) -> usize {
         0
     }
 
     fn null(&mut self) -> Result<(), Fault>;
     fn bool(&mut self) -> Result<bool, Fault>;
-    /// A whole number, in whatever way it is written.
+    /// Reads an integer in any notation.
     fn integer(&mut self) -> Result<i128, Fault>;
-    /// As `integer`, and in the range of the type.
+    /// Reads an integer in the range of the type.
     fn int64(&mut self) -> Result<i64, Fault> {
         let at = self.offset();
         in_range(self.integer()?, at)
     }
-    /// As `integer`, and in the range of the type.
+    /// Reads an integer in the range of the type.
     fn uint64(&mut self) -> Result<u64, Fault> {
         let at = self.offset();
         in_range(self.integer()?, at)
@@ -86,8 +86,8 @@ pub(crate) trait Source<'t>: Clone {
     fn text(&mut self) -> Result<Cow<'t, str>, Fault>;
     /// Appends bytes to `wire`.
     fn bytes(&mut self, wire: &mut Vec<u8>) -> Result<(), Fault>;
-    /// Seconds and nanoseconds, in the range of the type.
+    /// Reads seconds and nanoseconds, in the range of the type.
     fn timestamp(&mut self) -> Result<(i64, i32), Fault>;
-    /// Steps over a value that has at most so many in one another.
+    /// Skips a value nested at most `depth_max` deep.
     fn skip_value(&mut self, depth_max: usize) -> Result<(), Fault>;
 }

@@ -1,46 +1,46 @@
-//! What can be wrong with bytes that should be Protobuf.
+//! Errors in wire bytes.
 
 use thiserror::Error;
 
-/// Bytes that are no Protobuf, and where.
+/// Error for invalid wire bytes, with its offset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("at byte {offset}: {kind}")]
 pub struct WireError {
-    /// Where the tag, varint or value begins that could not be read; counted from the start of the input.
+    /// Start of the tag, varint or value that could not be read, as an offset in the input.
     pub offset: usize,
-    /// What is wrong with it.
+    /// The kind of error.
     pub kind: WireErrorKind,
 }
 
-/// What was wrong with the bytes.
+/// Kinds of errors in wire bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Error)]
 #[non_exhaustive]
 pub enum WireErrorKind {
-    /// The input, or the message around, ends inside a tag, a varint or a value.
+    /// The input or the enclosing message ends inside a tag, a varint or a value.
     #[error("the input ends inside a value")]
     Truncated,
-    /// More than ten bytes, or more than 64 bits.
+    /// A varint has more than ten bytes or 64 bits.
     #[error("a varint is longer than 64 bits")]
     VarintTooLong,
-    /// A tag of more than five bytes or 32 bits.
+    /// A tag has more than five bytes or 32 bits.
     #[error("a tag is longer than 32 bits")]
     TagTooLong,
-    /// Field number 0.
+    /// The field number is 0.
     #[error("field number 0 is not allowed")]
     FieldNumber,
-    /// Wire types 6 and 7.
+    /// The wire type is 6 or 7.
     #[error("wire types 6 and 7 do not exist")]
     WireType,
-    /// A length that goes beyond the end of the input, or of the message around.
+    /// A length extends beyond the end of the input or the enclosing message.
     #[error("a length goes beyond the end of its message")]
     Length,
-    /// The end of a group that was not open, or of another one than the innermost.
+    /// An end tag without an open group, or not of the innermost group.
     #[error("a group ends that is not the one that is open")]
     EndGroup,
-    /// The input ended inside a group.
+    /// The input ends inside a group.
     #[error("a group does not end")]
     GroupOpen,
-    /// Groups or messages in each other, deeper than allowed.
+    /// Groups or messages are nested deeper than allowed.
     #[error("messages lie in each other deeper than allowed")]
     TooDeep,
 }

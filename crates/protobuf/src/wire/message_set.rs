@@ -1,4 +1,4 @@
-//! Tags in a message set: `repeated group Item = 1 { required int32 type_id = 2; required bytes message = 3; }`
+//! Tags of a message set: `repeated group Item = 1 { required int32 type_id = 2; required bytes message = 3; }`
 
 use super::tag::{Tag, WireType};
 

@@ -1,29 +1,29 @@
-//! Records one by one, and where each begins.
+//! Reader of wire records.
 
 use super::error::{WireError, WireErrorKind};
 use super::tag::{TAG_LEN_MAX, Tag, WireType};
 use super::varint::{NO_VARINT, join_at, join_word, no_varint};
 
-/// Reads records from bytes, and knows at which offset it is.
+/// Reads wire records from bytes and tracks its offset.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
-    /// From the start of the whole input to the end of what may be read: so `at` is an offset in the input.
+    /// The whole input up to the end of the readable part, so that `at` is an offset in the input.
     pub(super) bytes: &'a [u8],
     pub(super) at: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// Stands at the start of `bytes`.
+    /// Creates a reader at the start of `bytes`.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader { bytes, at: 0 }
     }
 
-    /// Reads `bytes[start..end]`, with offsets counted from the start of `bytes`.
+    /// Creates a reader of `bytes[start..end]`, with offsets counted from the start of `bytes`.
     ///
     /// # Errors
     ///
-    /// [`WireErrorKind::Length`] if that is no range of `bytes`.
+    /// Returns [`WireErrorKind::Length`] if the range is not within `bytes`.
     #[inline]
     pub fn within(bytes: &'a [u8], start: usize, end: usize) -> Result<Reader<'a>, WireError> {
         match bytes.get(..end) {
@@ -32,47 +32,47 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How far it has come, in bytes from the start of the input.
+    /// Returns the current offset, in bytes from the start of the input.
     #[inline]
     pub fn offset(&self) -> usize {
         self.at
     }
 
-    /// The offset at which it ends.
+    /// Returns the offset of the end.
     #[inline]
     pub fn end(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes that are left.
+    /// Returns the number of bytes left.
     #[inline]
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// Whether nothing is left.
+    /// Whether no bytes are left.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.at >= self.bytes.len()
     }
 
-    /// The bytes that are left, without reading them.
+    /// Returns the bytes left, without consuming them.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
     }
 
-    /// What lies between an earlier offset and this one.
+    /// Returns the bytes from an earlier offset to the current one.
     ///
     /// # Panics
     ///
-    /// If `start` is beyond [`Reader::offset`].
+    /// Panics if `start` is beyond [`Reader::offset`].
     #[inline]
     pub fn since(&self, start: usize) -> &'a [u8] {
         &self.bytes[start..self.at]
     }
 
-    /// A varint of up to 64 bits.
+    /// Reads a varint of up to 64 bits.
     #[inline(always)]
     pub fn varint(&mut self) -> Result<u64, WireError> {
         match self.bytes.get(self.at) {
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A varint of more than one byte, or of none.
+    /// Reads a varint that does not have exactly one byte.
     #[inline(always)]
     fn varint_long(&mut self) -> Result<u64, WireError> {
         let (value, end) = join_at(self.bytes, self.at);
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// A varint of any length, where lengths are mixed: without a branch that would be guessed wrong.
+    /// Reads a varint where lengths are mixed, without a branch that would be mispredicted.
     #[inline(always)]
     pub(crate) fn varint_mixed(&mut self) -> Result<u64, WireError> {
         if let Some(chunk) = self.rest().first_chunk()
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
         self.varint()
     }
 
-    /// A tag.
+    /// Reads a tag.
     #[inline(always)]
     pub fn tag(&mut self) -> Result<Tag, WireError> {
         let start = self.at;
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         Tag::from_bits(bits).map_err(|kind| WireError { offset: start, kind })
     }
 
-    /// The varint of a tag, which need not be a valid one: see [`Tag::from_bits`].
+    /// Reads the varint of a tag, which may be invalid; see [`Tag::from_bits`].
     #[inline(always)]
     pub(crate) fn tag_bits(&mut self) -> Result<u32, WireError> {
         match *self.rest() {
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Four bytes, little-endian.
+    /// Reads four bytes, little-endian.
     #[inline(always)]
     pub fn fixed32(&mut self) -> Result<u32, WireError> {
         match self.rest().first_chunk() {
@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Eight bytes, little-endian.
+    /// Reads eight bytes, little-endian.
     #[inline(always)]
     pub fn fixed64(&mut self) -> Result<u64, WireError> {
         match self.rest().first_chunk() {
@@ -163,14 +163,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A varint with a length, and as many bytes.
+    /// Reads a length as a varint, and that many bytes.
     #[inline(always)]
     pub fn len_prefixed(&mut self) -> Result<&'a [u8], WireError> {
         let nested = self.nested()?;
         Ok(nested.rest())
     }
 
-    /// A varint with a length, and a reader of as many bytes; this one then stands behind them.
+    /// Reads a length as a varint. Returns a reader of that many bytes, which this reader skips.
     #[inline(always)]
     pub fn nested(&mut self) -> Result<Reader<'a>, WireError> {
         let start = self.at;
@@ -184,16 +184,16 @@ impl<'a> Reader<'a> {
         Ok(Reader { bytes: &self.bytes[..self.at], at: body })
     }
 
-    /// Goes over `len` bytes, or to the end.
+    /// Skips `len` bytes, at most to the end.
     #[inline]
     pub(crate) fn skip_bytes(&mut self, len: usize) {
         self.at = (self.at + len).min(self.bytes.len());
     }
 
-    /// Reads `expected` if it comes next.
+    /// Consumes `expected` if it comes next, and returns whether it did.
     #[inline(always)]
     pub(crate) fn eat(&mut self, expected: &[u8]) -> bool {
-        // One byte, mostly: no call for comparing.
+        // Usually one byte: compare it without a call.
         let here = self.rest();
         let eaten = match (expected, here) {
             (&[expected], &[byte, ..]) => byte == expected,
@@ -203,11 +203,11 @@ impl<'a> Reader<'a> {
         eaten
     }
 
-    /// Goes over what follows `tag`; `depth` groups may lie in each other.
+    /// Skips the value of `tag`; groups may be nested `depth` deep.
     ///
     /// # Errors
     ///
-    /// Besides what reading can say, [`WireErrorKind::EndGroup`] if `tag` ends a group.
+    /// Returns read errors, and [`WireErrorKind::EndGroup`] if `tag` ends a group.
     pub fn skip(&mut self, tag: Tag, depth: usize) -> Result<(), WireError> {
         match tag.wire_type {
             WireType::Varint => self.varint().map(drop),
@@ -219,8 +219,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Goes over the records of a group whose start has been read, and over its end. The groups in it are counted,
-    /// not called: their depth costs no stack.
+    /// Skips a group whose start tag has been read, including its end tag. Nested groups are counted rather than
+    /// handled recursively, so depth costs no stack.
     fn skip_group(&mut self, number: u32, depth: usize) -> Result<(), WireError> {
         let start = self.at;
         let mut open = vec![number];
@@ -243,7 +243,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// An error at this offset.
+    /// Creates an error at the current offset.
     #[inline(always)]
     pub fn error(&self, kind: WireErrorKind) -> WireError {
         WireError { offset: self.at, kind }

@@ -1,33 +1,32 @@
-//! Rows of varints.
+//! Packed varints.
 //!
-//! Where a varint begins is known when the one before it has been read, and a processor that could do three things at
-//! once waits for that. So a long row is read at two places at once: from its start, and from its middle, which is
-//! found by counting.
+//! Each varint starts where the previous one ends, and a processor that could decode several at once waits for that.
+//! So a long array is read from two positions at once: its start, and its middle, which is found by counting.
 
 use super::error::WireError;
 use super::reader::Reader;
 use super::varint::{NO_VARINT, VARINT_LEN_MAX, join_at, join_short, join_word, no_varint};
 
-/// Shorter rows are read from start to end only.
+/// Shorter arrays are read only from start to end.
 const HALVED_LEN_MIN: usize = 48;
 
-/// How many varints a row has, in two parts.
+/// Number of varints in a packed array, split into two parts.
 pub(crate) struct Varints {
-    /// Where the second part begins, from the start of the input.
+    /// Start of the second part, as an offset in the input.
     middle: usize,
     first: usize,
     second: usize,
 }
 
 impl Varints {
-    /// How many varints there are.
+    /// Returns the number of varints.
     pub(crate) fn count(&self) -> usize {
         self.first + self.second
     }
 }
 
 impl Reader<'_> {
-    /// Counts the varints up to the end: each ends with a byte that has no high bit.
+    /// Counts the varints up to the end: the last byte of each has its high bit clear.
     pub(crate) fn varints(&self) -> Varints {
         let rest = self.rest();
         let (_, half) = rest.split_at(rest.len() / 2);
@@ -40,22 +39,22 @@ impl Reader<'_> {
         Varints { middle: self.at + len, first: last_bytes(first), second: last_bytes(second) }
     }
 
-    /// Reads the varints that were counted.
+    /// Reads the counted varints.
     ///
     /// # Panics
     ///
-    /// If `into` has not just that length.
+    /// Panics if `into` does not have exactly that length.
     pub(crate) fn read_varints(&mut self, row: &Varints, into: &mut [u64]) -> Result<(), WireError> {
         assert_eq!(into.len(), row.count(), "the row was counted");
         if row.count() == self.remaining() {
-            // One byte each: flags, small numbers.
+            // One byte each, as for flags and small numbers.
             into.iter_mut().zip(self.rest()).for_each(|(word, &byte)| *word = u64::from(byte));
             self.at += row.count();
             return Ok(());
         }
         let starts = (self.at, row.middle);
         let (first, second) = into.split_at_mut(row.first);
-        // Of two bytes and less, mostly: for these there is a shorter way.
+        // Mostly one or two bytes, for which there is a shorter algorithm.
         let is_short = self.remaining() <= 2 * row.count();
         let end = if is_short {
             both(self.bytes, starts, first, second, short_at)
@@ -72,7 +71,7 @@ impl Reader<'_> {
     }
 }
 
-/// Fills both with what is read from there on, one of each by turns. Gives where the second ends.
+/// Fills both slices in alternation, each from its offset. Returns the end of the second.
 #[inline(always)]
 fn both(
     bytes: &[u8],
@@ -95,7 +94,7 @@ fn both(
     Some(right)
 }
 
-/// The varint at `at`, which has one byte or two, mostly; and where it ends.
+/// Reads the varint at `at`, usually of one or two bytes, and its end.
 #[inline(always)]
 fn short_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     match bytes.get(at..).and_then(<[u8]>::first_chunk) {
@@ -107,7 +106,7 @@ fn short_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     }
 }
 
-/// The varint at `at`, which has up to eight bytes, mostly; and where it ends.
+/// Reads the varint at `at`, usually of up to eight bytes, and its end.
 #[inline(always)]
 fn long_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     match bytes
@@ -126,7 +125,7 @@ fn any_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     (end != NO_VARINT).then_some((value, end))
 }
 
-/// The error of the first that is no varint.
+/// Returns the error of the first invalid varint.
 #[cold]
 fn first_fault(bytes: &[u8], mut at: usize) -> WireError {
     while let Some((_, end)) = any_at(bytes, at) {
@@ -135,7 +134,7 @@ fn first_fault(bytes: &[u8], mut at: usize) -> WireError {
     no_varint(bytes, at)
 }
 
-/// How many bytes have no high bit. Sums of one byte each are what processors count with at once, and 255 fit in one.
+/// Counts the bytes with a clear high bit. Byte sums vectorise, and a byte can count 255.
 fn last_bytes(bytes: &[u8]) -> usize {
     let sum = |part: &[u8]| part.iter().fold(0, |sum: u8, byte| sum + (byte >> 7 ^ 1));
     bytes.chunks(255).map(|part| usize::from(sum(part))).sum()
@@ -147,7 +146,7 @@ mod tests {
     use super::super::varint::put_varint;
     use super::*;
 
-    /// Numbers whose varints have up to `len` bytes, in no order.
+    /// Returns numbers whose varints have up to `len` bytes, unordered.
     fn numbers(count: usize, len: u32) -> Vec<u64> {
         let mixed = |index: usize| (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (0..count).map(|index| mixed(index) >> (64 - (7 * (1 + index as u32 * 7 % len)).min(64))).collect()

@@ -1,4 +1,4 @@
-//! Tags: which field, and in which form its value is.
+//! Tags: field number and wire type.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use super::error::WireErrorKind;
 /// Largest field number; the smallest is 1.
 pub const NUMBER_MAX: u32 = (1 << 29) - 1;
 
-/// A tag has at most so many bytes: it holds 32 bits.
+/// Maximum length of a tag, which has 32 bits, in bytes.
 pub(super) const TAG_LEN_MAX: usize = 5;
 
-/// What follows a tag: the low three bits of it.
+/// The encoding of a value: the low three bits of its tag.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum WireType {
@@ -18,11 +18,11 @@ pub enum WireType {
     Varint = 0,
     /// Eight bytes, little-endian: `fixed64`, `sfixed64`, `double`.
     Fixed64 = 1,
-    /// A varint with the length in bytes, and as many bytes: strings, bytes, messages, packed numbers.
+    /// A length in bytes as a varint, and that many bytes: strings, bytes, messages, packed numbers.
     Len = 2,
-    /// A group begins; its records follow, up to the end of the group with the same number.
+    /// The start of a group; its records follow, up to the end tag with the same number.
     StartGroup = 3,
-    /// A group ends.
+    /// The end of a group.
     EndGroup = 4,
     /// Four bytes, little-endian: `fixed32`, `sfixed32`, `float`.
     Fixed32 = 5,
@@ -56,27 +56,27 @@ impl fmt::Display for WireType {
     }
 }
 
-/// The number of a field and the form that its value has on the wire.
+/// A field number and the wire type of its value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Tag {
-    /// From 1 to 2^29 - 1.
+    /// Field number, from 1 to 2^29 - 1.
     pub number: u32,
-    /// What follows.
+    /// Encoding of the value.
     pub wire_type: WireType,
 }
 
 impl Tag {
-    /// A tag; `number` is to be from 1 to 2^29 - 1.
+    /// Creates a tag; `number` must be from 1 to 2^29 - 1.
     pub const fn new(number: u32, wire_type: WireType) -> Tag {
         Tag { number, wire_type }
     }
 
-    /// The value of the varint that stands for it: `(number << 3) | wire type`.
+    /// Returns the value of its varint: `(number << 3) | wire type`.
     pub const fn bits(self) -> u32 {
         (self.number << 3) | self.wire_type as u32
     }
 
-    /// The tag that a varint of this value stands for.
+    /// Parses the value of a tag's varint.
     pub(crate) fn from_bits(bits: u32) -> Result<Tag, WireErrorKind> {
         let number = bits >> 3;
         if number == 0 {

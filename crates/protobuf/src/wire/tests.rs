@@ -87,7 +87,7 @@ fn groups_are_skipped_whole() {
         reader.skip(tag, depth)?;
         Ok::<_, WireError>(reader.offset())
     };
-    // Group 1 { 2: 5, group 3 { } } and a byte behind it.
+    // Group 1 { 2: 5, group 3 { } } followed by one byte.
     assert_eq!(skip(&[0x0b, 0x10, 0x05, 0x1b, 0x1c, 0x0c, 0x00], 2), Ok(6));
     let fails = |bytes: &[u8], depth| skip(bytes, depth).map_err(|error| (error.offset, error.kind));
     assert_eq!(fails(&[0x0b, 0x1b, 0x1c, 0x0c], 1), Err((2, WireErrorKind::TooDeep)));

@@ -1,4 +1,4 @@
-//! ProtoJSON and MessagePack, case by case; `json_random.rs` beside it compares with another implementation.
+//! ProtoJSON and MessagePack, case by case. `json_random.rs` compares with another implementation.
 
 use thalweg_protobuf::json::{self, ParseOptions, PrintOptions};
 use thalweg_protobuf::{MessageType, Schema, msgpack, sources};
@@ -21,7 +21,7 @@ fn extended(schema: &Schema) -> MessageType<'_> {
     schema.message("extended.Extended").expect("it is in the file")
 }
 
-/// `json` is accepted, and printed as `printed`; so is the wire form, and it goes through MessagePack and back.
+/// Checks that `json` is accepted and printed as `printed`, and that its wire form survives MessagePack.
 fn check(message_type: MessageType<'_>, json: &str, printed: &str) {
     let wire = json::to_wire(message_type, json.as_bytes()).unwrap_or_else(|error| panic!("{json}: {error}"));
     assert_eq!(json::from_wire(message_type, &wire).as_deref(), Ok(printed), "{json}");
@@ -31,7 +31,7 @@ fn check(message_type: MessageType<'_>, json: &str, printed: &str) {
     let message = json::to_message(message_type, json.as_bytes()).expect("it was accepted before");
     let again = json::from_message(message.as_ref()).expect("it was printed before");
     let again = json::to_message(message_type, again.as_bytes()).expect("it is JSON of the type");
-    // Bytes, because NaN is not equal to itself.
+    // Compared as bytes, because NaN is not equal to itself.
     assert_eq!(again.as_ref().encode_to_vec(), message.as_ref().encode_to_vec(), "{json}");
 }
 
@@ -56,7 +56,7 @@ fn numbers() {
     check(r#"{"aDouble":0.1,"aFloat":0.1}"#, r#"{"aDouble":0.1,"aFloat":0.1}"#);
     check(r#"{"aDouble":"NaN","aFloat":"-Infinity"}"#, r#"{"aDouble":"NaN","aFloat":"-Infinity"}"#);
     check(r#"{"aDouble":-0.0,"aFloat":"1e3"}"#, r#"{"aDouble":-0,"aFloat":1000}"#);
-    // What has no presence and is zero is as if it were not there.
+    // Fields without presence that are zero count as absent.
     check(
         r#"{"anInt32":0,"aString":"","maybeInt32":0,"maybeString":""}"#,
         r#"{"maybeInt32":0,"maybeString":""}"#,
@@ -186,11 +186,11 @@ fn what_has_no_json_is_told() {
     let schema = schema();
     let message_type = everything(&schema);
     for (wire, problem) in [
-        // A timestamp and a duration with 10^9 nanoseconds, and of different signs.
+        // A timestamp and a duration with 10^9 nanoseconds.
         (&b"\xc2\x04\x06\x10\x80\x94\xeb\xdc\x03"[..], "google.protobuf.Timestamp: it is out of range"),
         (b"\xca\x04\x06\x10\x80\x94\xeb\xdc\x03", "google.protobuf.Duration: it is out of range"),
         (b"\x72\x01\xff", "everything.Everything.a_string: a string is not UTF-8"),
-        // A number that is infinite in a Value; a path that has capitals; an Any of a type that nobody knows.
+        // An infinite number in a Value; a path with capitals; an Any of an unknown type.
         (b"\xe2\x04\x09\x11\0\0\0\0\0\0\xf0\x7f", "google.protobuf.Value: JSON has no number"),
         (b"\xd2\x04\x03\x0a\x01A", "google.protobuf.FieldMask: a path"),
         (b"\xba\x04\x05\x0a\x03x/y", "an Any holds a message of the type `x/y`"),
@@ -225,13 +225,13 @@ fn extensions_groups_and_closed_enums() {
         "extended.Level is closed, and has no value with the number 3",
     );
     refused(extended(&schema), r#"{"[extended.other]":3}"#, "has no field `[extended.other]`");
-    // Numbers that a closed enum does not have are unknown fields.
+    // Unknown numbers of a closed enum are unknown fields.
     let wire = b"\x08\x01\x18\x03\x20\x01\x20\x63\x2a\x05\x0a\x01a\x10\x05\x2a\x05\x0a\x01b\x10\x01";
     assert_eq!(
         json::from_wire(extended(&schema), wire).as_deref(),
         Ok(r#"{"id":1,"levels":["LOW"],"switchesByText":{"b":"ON"}}"#)
     );
-    // A value that is left out is the enum's first.
+    // An omitted map value is the enum's first value.
     assert_eq!(
         json::from_wire(extended(&schema), b"\x08\x01\x2a\x03\x0a\x01a").as_deref(),
         Ok(r#"{"id":1,"switchesByText":{"a":"OFF"}}"#)
@@ -270,11 +270,11 @@ fn required_fields_must_be_there() {
         json::print(message_type, &partial, &options, &mut text).expect("it may be partial");
         assert_eq!(String::from_utf8_lossy(&text), json.replace(r#""id":null"#, ""));
     }
-    // What is missing in one place may come in another.
+    // A field missing in one piece may come in another.
     let pieces = b"\x33\x12\x02\x12\x00\x34\x08\x01\x33\x12\x02\x08\x02\x34";
     let printed = r#"{"id":1,"part":{"whole":{"id":2,"name":""}}}"#;
     assert_eq!(json::from_wire(message_type, pieces).as_deref(), Ok(printed));
-    // In an Any.
+    // Inside an Any.
     let any = r#"{"any":{"@type":"x/extended.Extended","name":"x"}}"#;
     refused(everything(&schema), any, "any: the required field `id` is missing");
     partial.clear();
@@ -283,7 +283,7 @@ fn required_fields_must_be_there() {
     assert_eq!(error, "the required field extended.Extended.id is missing");
 }
 
-/// Each level of an Any brings what it holds into order; the levels must not multiply.
+/// Each level of an Any is normalised; the levels must not multiply the work.
 #[test]
 fn records_out_of_order_at_each_level_take_no_longer() {
     use thalweg_protobuf::wire::{Tag, WireType, put_tag, put_varint};
@@ -303,7 +303,7 @@ fn records_out_of_order_at_each_level_take_no_longer() {
     assert_eq!(printed, Ok(49));
 }
 
-/// The wire allows a field's records to lie anywhere, and to come more than once.
+/// The wire format allows a field's records to be scattered and repeated.
 #[test]
 fn records_in_any_order_are_brought_together() {
     let schema = schema();
@@ -322,7 +322,7 @@ fn records_in_any_order_are_brought_together() {
             r#"{"innersByInt32":{"1":{"anInt32":1,"anInt64":"2"}}}"#,
         ),
         (b"\xe2\x04\x02\x20\x01\xe2\x04\x03\x1a\x01x", r#"{"value":"x"}"#),
-        // In an Any, and packed and loose.
+        // In an Any, and mixed packed and unpacked.
         (
             b"\xba\x04\x1f\x0a\x17x/everything.Everything\x12\x04\x18\x01\x18\x02",
             r#"{"any":{"@type":"x/everything.Everything","anInt32":2}}"#,
@@ -394,7 +394,7 @@ fn unknown_names_are_refused_or_ignored() {
         json::from_wire(everything(&schema), &wire[4..]).as_deref(),
         Ok(r#"{"anInt32":1,"colors":["RED"],"colorsByBool":{"false":"RED"}}"#)
     );
-    // On an error nothing is appended.
+    // Nothing is appended on error.
     let mut wire = b"kept".to_vec();
     json::parse(everything(&schema), br#"{"anInt32":1"#, &options, &mut wire).expect_err("it has no end");
     assert_eq!(wire, b"kept");
@@ -424,7 +424,7 @@ fn nesting_has_a_bound() {
     let error =
         json::parse(message_type, ignored.as_bytes(), &options, &mut Vec::new()).expect_err("it is deep");
     assert!(error.to_string().contains("too deep"), "{error}");
-    // 200 messages in one another on the wire.
+    // 200 nested messages on the wire.
     let deep = (0..200).fold(Vec::new(), |inner: Vec<u8>, _| {
         let mut outer = vec![0x8a, 0x01];
         thalweg_protobuf::wire::put_varint(&mut outer, inner.len() as u64);
@@ -479,7 +479,7 @@ fn msgpack_has_types_of_its_own() {
         let error = msgpack::to_wire(message_type, bytes).expect_err(problem).to_string();
         assert!(error.contains(problem), "{bytes:02x?}: {error}");
     }
-    // More than fifteen members, and more than 65,535 elements, have longer heads.
+    // More than 15 members, and more than 65,535 elements, have longer headers.
     let json = format!(r#"{{"int32s":[{}1],"anInt32":1}}"#, "1,".repeat(70_000));
     check(message_type, &json, &json);
 }

@@ -1,4 +1,4 @@
-//! Fields by themselves, as HTTP has them: as a whole body, as a value without quotes, and which of them a text has.
+//! Single fields, as HTTP transcoding uses them: as a whole body, as an unquoted value, and as paths.
 
 use thalweg_protobuf::json::{self, ParseOptions, PrintOptions};
 use thalweg_protobuf::{Field, Message, Schema, sources};
@@ -29,7 +29,7 @@ fn field<'s>(schema: &'s Schema, name: &str) -> Field<'s> {
     schema.message("All").unwrap().field(name).unwrap()
 }
 
-/// The JSON of the message that has these records.
+/// Returns the JSON of the message with these wire records.
 fn json_of(schema: &Schema, wire: Vec<u8>) -> String {
     let message = Message::decode(schema.message("All").unwrap(), wire).unwrap();
     json::from_message(message.as_ref()).unwrap()
@@ -53,7 +53,7 @@ fn a_field_is_parsed_and_printed_by_itself() {
         json::parse_field(field, value.as_bytes(), &ParseOptions::default(), &mut wire).unwrap();
         assert_eq!(wire[..2], [0x38, 1], "{name}");
         assert_eq!(json_of(&schema, wire[2..].to_vec()), format!("{{\"{json_name}\":{value}}}"));
-        // Among others it is found; what is there before is kept.
+        // It is found among other fields, and existing output is kept.
         wire[..2].copy_from_slice(&[0x40, 1]);
         let mut printed = b"x".to_vec();
         json::print_field(field, &wire, &PrintOptions::default(), &mut printed).unwrap();
@@ -116,7 +116,7 @@ fn a_value_without_quotes() {
     ] {
         assert_eq!(parse(name, text), expected, "{name} {text}");
     }
-    // Zero is written, to replace what was there before.
+    // Zero is written, to replace an earlier value.
     let mut wire = Vec::new();
     json::parse_text(field(&schema, "flag"), "false", &ParseOptions::default(), &mut wire).unwrap();
     assert_eq!(wire, [0x40, 0]);
@@ -147,7 +147,7 @@ fn the_fields_that_a_text_has() {
     }
     let lenient = ParseOptions { ignore_unknown: true, ..strict.clone() };
     assert_eq!(paths(r#"{"x":{"y":[1]},"item":{"z":1,"size":2}}"#, &lenient), "item.size");
-    // Deep ones have a bound.
+    // The nesting depth is limited.
     let deep = |len: usize| {
         format!("{}{{}}{}", "{\"item\":".to_owned() + &"{\"inner\":".repeat(len), "}".repeat(len + 1))
     };
@@ -170,7 +170,7 @@ fn paths_stop_at_the_bound() {
     assert!(paths(len - 1).unwrap_err().is_too_long);
 }
 
-/// Two bytes of JSON can become eleven on the wire: what is built stops at its bound, not behind the text.
+/// Two bytes of JSON can become eleven on the wire: building stops at the limit, not at the end of the text.
 #[test]
 fn messages_stop_at_the_bound() {
     let schema = schema();
@@ -188,7 +188,7 @@ fn messages_stop_at_the_bound() {
         let text = format!("{{\"{field_name}\":{value}}}");
         let parse = |len_max| {
             let options = ParseOptions { len_max, ..ParseOptions::default() };
-            // What is there already does not count.
+            // Existing bytes do not count.
             let mut wire = vec![1, 2, 3];
             let parsed = json::parse(schema.message("All").unwrap(), text.as_bytes(), &options, &mut wire);
             assert_eq!(&wire[..3], [1, 2, 3]);

@@ -1,4 +1,4 @@
-//! Random messages in JSON and MessagePack: what prost-reflect writes is read, and the other way round.
+//! Random messages in JSON and MessagePack, exchanged with prost-reflect in both directions.
 
 use prost_reflect::DynamicMessage;
 use prost_reflect::prost::Message;

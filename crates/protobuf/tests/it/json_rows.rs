@@ -1,17 +1,17 @@
-//! Rows of packed numbers in JSON and MessagePack: they are read and written by blocks, and what comes of it is what
-//! comes of the same numbers with a tag each.
+//! Packed numbers in JSON and MessagePack. They are processed in blocks; the result must equal that of the same
+//! numbers unpacked.
 
 use thalweg_protobuf::json::{self, PrintError, PrintOptions};
 use thalweg_protobuf::wire::{self, Tag, WireErrorKind, WireType};
 use thalweg_protobuf::{DecodeError, Kind, MessageType, Schema, msgpack, sources};
 
-/// Each with the name of a type of that kind.
+/// Returns each kind with the name of a type of that kind.
 fn kinds() -> impl Iterator<Item = (Kind, &'static str)> {
     let name = |kind: Kind| if kind == Kind::Enum { "Level" } else { kind.name() };
     Kind::ALL.into_iter().filter(|kind| kind.is_packable()).map(move |kind| (kind, name(kind)))
 }
 
-/// With a message for each kind, `Of4` for the kind with the number 4; `Level` is closed.
+/// Compiles a message for each kind, such as `Of4` for the kind with number 4; `Level` is closed.
 fn schema() -> Schema {
     let messages = kinds().map(|(kind, name)| {
         let kind = kind as u8;
@@ -57,7 +57,7 @@ fn loose(kind: Kind, words: &[u64]) -> Vec<u8> {
     records
 }
 
-/// Numbers of up to `bits` bits, among them those that have a form of their own.
+/// Returns numbers of up to `bits` bits, including those with special forms.
 fn numbers(kind: Kind, count: usize, bits: u32) -> Vec<u64> {
     let special: &[u64] = match kind {
         Kind::Double => {
@@ -81,7 +81,7 @@ fn numbers(kind: Kind, count: usize, bits: u32) -> Vec<u64> {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         match index % 16 {
             place @ 4..8 if bits > 32 => special[place - 4],
-            // Few decimals: they have a way of their own.
+            // Few decimals have a separate code path.
             8 if kind == Kind::Double => ((state >> 40) as f64 / 1000.0).to_bits(),
             8 if kind == Kind::Float => ((state >> 48) as f32 / 100.0).to_bits().into(),
             _ if kind == Kind::Enum => special[state as usize >> 60 & 3],
@@ -93,7 +93,7 @@ fn numbers(kind: Kind, count: usize, bits: u32) -> Vec<u64> {
 
 const PRETTY: fn() -> PrintOptions = || PrintOptions { pretty: true, ..PrintOptions::default() };
 
-/// Both say the same in all outputs.
+/// Checks that both inputs give the same in all output formats.
 fn check(message_type: MessageType<'_>, row: &[u8], one_by_one: &[u8], what: &str) {
     for options in [PrintOptions::default(), PRETTY()] {
         let print = |wire: &[u8]| {
@@ -134,7 +134,7 @@ fn several_rows_of_a_field_are_one_list() {
             check(message_type, &rows, &loose(kind, &words), name);
             let mixed = [packed(kind, first), loose(kind, second), packed(kind, third)].concat();
             check(message_type, &mixed, &loose(kind, &words), name);
-            // Not one behind the other: they are brought together first.
+            // Not adjacent: they are merged first.
             let apart = |records: fn(Kind, &[u64]) -> Vec<u8>| {
                 [records(kind, first), b"\x10\x01".to_vec(), records(kind, rest)].concat()
             };
@@ -143,14 +143,14 @@ fn several_rows_of_a_field_are_one_list() {
     }
 }
 
-/// A row that ends inside a number is told with the offset of that number, and nothing is appended.
+/// The error has the offset of the incomplete number, and nothing is appended.
 #[test]
 fn a_row_that_ends_inside_a_number() {
     let schema = schema();
     for (kind, name) in kinds() {
         for count in [1, 2, 63, 64, 65, 128, 129] {
             let mut words = numbers(kind, count, 64);
-            // The last one has more than one byte.
+            // The last number has more than one byte.
             words[count - 1] |= 1 << 40;
             let whole = packed(kind, &words);
             let last = whole.len() - number(kind, words[count - 1]).len();
@@ -175,7 +175,7 @@ fn a_row_that_ends_inside_a_number() {
     }
 }
 
-/// Where the row of a record begins: behind its tag and its length.
+/// Returns the start of a record's content, after its tag and length.
 fn wire_start(record: &[u8]) -> usize {
     let mut reader = wire::Reader::new(record);
     reader.tag().and_then(|_| reader.nested()).expect("a record").offset()
@@ -190,7 +190,7 @@ fn a_row_counts_toward_the_bound_of_the_output() {
         let options = PrintOptions { len_max, ..PrintOptions::default() };
         json::print(message_type, &wire, &options, &mut Vec::new())
     };
-    // `{"row":["1","1",…`: what closes the list is not counted.
+    // `{"row":["1","1",…`: the closing brackets do not count.
     assert_eq!(printed(7 + 4 * 1000), Ok(()));
     assert_eq!(printed(6 + 4 * 1000), Err(PrintError::TooLong { max: 4006 }));
 }

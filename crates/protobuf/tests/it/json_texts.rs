@@ -1,11 +1,11 @@
-//! Lists of strings in JSON: those that are short and plain are read and written by the row, and what comes of it is
-//! what comes of each by itself.
+//! Lists of strings in JSON. Short, plain strings are processed in batches; the result must equal that of each by
+//! itself.
 
 use thalweg_protobuf::json::{self, ParseOptions, PrintError, PrintOptions};
 use thalweg_protobuf::wire::{self, Tag, WireType};
 use thalweg_protobuf::{MessageType, Schema, sources};
 
-/// With tags of one byte, of two and of five.
+/// Fields with tags of one byte, two and five.
 const NUMBERS: [u32; 4] = [1, 15, 16, 536_870_911];
 
 fn schema() -> Schema {
@@ -31,12 +31,12 @@ fn records<T: AsRef<[u8]>>(number: u32, texts: &[T]) -> Vec<u8> {
     wire
 }
 
-/// Wire bytes and JSON of the texts become each other.
+/// Converts wire bytes to JSON and back.
 fn check(schema: &Schema, number: u32, texts: &[String]) {
     let message_type = message_of(schema, number);
     let what = || format!("{number}: {texts:?}");
     let wire = [records(number, texts), b"\x10\x05".to_vec()].concat();
-    // Another library says what is in quotes.
+    // Another library defines the expected quoted form.
     let quoted: Vec<String> = texts.iter().map(|text| serde_json::to_string(text).expect("a text")).collect();
     for separator in [",", ", ", " ,\n"] {
         let text = format!("{{\"texts\":[{}],\"end\":5}}", quoted.join(separator));
@@ -86,12 +86,12 @@ fn what_is_not_plain_stands_anywhere() {
     }
 }
 
-/// Texts of another field, which look the same but for their tag.
+/// Texts of another field that differ only in their tag.
 #[test]
 fn a_list_ends_before_another_field() {
     let schema = schema();
     let message_type = message_of(&schema, 1);
-    // As long as three steps of the row: nothing has to follow.
+    // Three batch steps long, so that nothing needs to follow.
     let note = letters(48);
     let wire = [records(1, &["a", "b", "c"]), records(3, &[&note])].concat();
     let text = format!("{{\"texts\":[\"a\",\"b\",\"c\"],\"note\":\"{note}\"}}");
@@ -112,7 +112,7 @@ fn lists_that_end_anywhere_are_refused() {
     }
 }
 
-/// What is wrong is told of the element that it stands in.
+/// The error names the element that contains the problem.
 #[test]
 fn an_element_that_is_none_is_told_by_its_place() {
     let schema = schema();

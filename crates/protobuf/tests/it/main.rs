@@ -1,4 +1,4 @@
-//! Schemas, messages and their two texts: one binary for all modules.
+//! Schemas, messages, JSON and MessagePack: one binary for all modules.
 
 mod json;
 mod json_fields;

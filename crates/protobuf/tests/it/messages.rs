@@ -1,4 +1,4 @@
-//! Messages: what bytes mean, what they become again, and what is refused.
+//! Messages: decoding, encoding and errors.
 
 use thalweg_protobuf::wire::WireErrorKind;
 use thalweg_protobuf::{DecodeError, Decoder, Encoder, Limits, Message, Schema, SetError, Value, sources};
@@ -44,7 +44,7 @@ fn proto2() -> Schema {
     )
 }
 
-/// Decodes `bytes` as `M`, encodes it, and hands it to `look`.
+/// Decodes `bytes` as `M`, checks its encoding, and passes it to `look`.
 fn check(schema: &Schema, bytes: &[u8], encoded: &[u8], look: impl Fn(&Message)) {
     let of = schema.message("M").expect("M is there");
     let message = Message::decode(of, bytes.to_vec()).expect("right bytes");
@@ -53,7 +53,7 @@ fn check(schema: &Schema, bytes: &[u8], encoded: &[u8], look: impl Fn(&Message))
     look(&message);
     let again = Message::decode(of, encoded.to_vec()).expect("our own bytes");
     assert_eq!(again, message);
-    // Merging into an empty message copies the text, and gives the same.
+    // Merging into an empty message copies the text, with the same result.
     let mut merged = Message::new(of);
     merged.as_mut().merge(bytes, &Limits::default()).expect("right bytes");
     assert_eq!(merged, message);
@@ -107,7 +107,7 @@ fn defaults_without_presence_are_not_written() {
         assert_eq!(message.as_ref().fields().count(), 0);
         assert_eq!(get(message, "string"), Value::String(""));
     });
-    // Minus zero is not the default.
+    // Minus zero is not the default value.
     unchanged(&schema, b"\x61\x00\x00\x00\x00\x00\x00\x00\x80", |message| {
         assert!(message.as_ref().has("double"));
     });
@@ -145,7 +145,7 @@ fn oneofs_have_one_member() {
         assert!(!message.as_ref().has("number"));
         assert_eq!(get(message, "number"), Value::I32(0));
     });
-    // A message that was replaced does not come back; one that was not is merged.
+    // A replaced message does not come back; without a replacement in between, messages are merged.
     check(&schema, b"\xca\x01\x02\x08\x01\xb8\x01\x05\xca\x01\x02\x10\x02", b"\xca\x01\x02\x10\x02", |_| {});
     check(&schema, b"\xca\x01\x02\x08\x01\xca\x01\x02\x10\x02", b"\xca\x01\x04\x08\x01\x10\x02", |message| {
         assert_eq!(choice(message).as_deref(), Some("inner"));
@@ -197,13 +197,13 @@ fn maps_have_each_key_once() {
         assert_eq!(map.get(Value::String("a")), Some(Value::I32(3)));
         assert_eq!(map.get(Value::String("c")), None);
     });
-    // Of many keys, as of few.
+    // With many keys as with few.
     let twice: Vec<u8> = (0..2)
         .flat_map(|round| (b'A'..=b'z').flat_map(move |key| entry(&char::from(key).to_string(), round)))
         .collect();
     let once: Vec<u8> = (b'A'..=b'z').flat_map(|key| entry(&char::from(key).to_string(), 1)).collect();
     check(&schema, &twice, &once, |_| {});
-    // What is missing in an entry has its default; the order in it is free, and unknown fields go.
+    // Missing parts of an entry have their defaults; the order in it is free, and unknown fields are dropped.
     check(&schema, b"\xb2\x01\x00", b"\xb2\x01\x04\x0a\x00\x10\x00", |_| {});
     check(&schema, b"\xb2\x01\x07\x10\x01\x18\x07\x0a\x01x", &entry("x", 1), |_| {});
     check(&schema, b"\xda\x01\x02\x08\x05", b"\xda\x01\x04\x08\x05\x12\x00", |_| {});
@@ -217,7 +217,7 @@ fn maps_have_each_key_once() {
 #[test]
 fn unknown_fields_are_kept_in_order() {
     let schema = proto3();
-    // Number 100, around a known field, and a group; 17 with another wire type.
+    // Number 100, around a known field, and as a group; 17 with another wire type.
     let bytes = b"\xa0\x06\x01\x08\x01\xa3\x06\x08\x05\xa4\x06\x88\x01\x05\x10\x02";
     let encoded = b"\x08\x01\x10\x02\xa0\x06\x01\xa3\x06\x08\x05\xa4\x06\x88\x01\x05";
     check(&schema, bytes, encoded, |message| {
@@ -270,7 +270,7 @@ fn groups_and_extensions() {
 fn message_sets_are_groups_of_items() {
     let schema = proto2();
     let set = schema.message("Set").expect("Set");
-    // { 1: { 2: 500000000, 3: { 1: 5 } } }, and an item that is not known.
+    // { 1: { 2: 500000000, 3: { 1: 5 } } }, and an unknown item.
     let known = b"\x0b\x10\x80\xca\xb5\xee\x01\x1a\x02\x08\x05\x0c";
     let unknown = b"\x0b\x10\x07\x1a\x00\x0c";
     let bytes = [&unknown[..], known].concat();
@@ -344,7 +344,7 @@ fn depth_is_bounded() {
     };
     assert!(!deep(nested(100)) && deep(nested(101)));
     let groups = |start: &[u8], end: &[u8], depth| [start.repeat(depth), end.repeat(depth)].concat();
-    // Group G, then a message in it; unknown groups.
+    // Unknown groups; then group G with unknown groups in it.
     assert!(deep(groups(b"\xa3\x1f", b"\xa4\x1f", 101)) && !deep(groups(b"\xa3\x1f", b"\xa4\x1f", 100)));
     assert!(deep(b"\x3b".repeat(10_000)) || Message::decode(m, b"\x3b".repeat(10_000)).is_err());
 }
@@ -353,7 +353,7 @@ fn depth_is_bounded() {
 fn memory_is_bounded_by_the_input() {
     let schema = proto3();
     let m = schema.message("M").expect("M");
-    // Empty messages in a list: three bytes here, more than 250 in memory.
+    // Empty messages in a list: three bytes on the wire, more than 250 in memory.
     let bytes = b"\xaa\x01\x00".repeat(100_000);
     let error = Message::decode(m, bytes.clone()).expect_err("more than 32 bytes for each");
     assert!(matches!(error, DecodeError::Memory { .. }), "{error}");
@@ -410,7 +410,7 @@ fn messages_are_built_from_nothing() {
     let expected = b"\x8a\x01\x02\x08\x01\x9a\x01\x03\x01\x96\x01\xaa\x01\x02\x08\x01\xaa\x01\x03\
         \x08\x96\x01\xda\x01\x06\x08\x05\x12\x02\x68\x01";
     assert_eq!(message.as_ref().encode_to_vec(), expected);
-    // Copies are deep, also of a message into itself.
+    // Copies are deep, even of a message into itself.
     let copy = message.clone();
     let mut root = message.as_mut();
     root.set("message", Value::Message(copy.as_ref())).expect("a message");

@@ -1,5 +1,5 @@
-//! The `.proto` front end beside protoc 36.2: what that says of the files in `tests/protos`, as
-//! `cargo xtask protos --record` has written it down.
+//! Compares the `.proto` front end with protoc 36.2, whose results for the files in `tests/protos` are recorded by
+//! `cargo xtask protos --record`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/protos")
 }
 
-/// Compiles one file of the corpus, which may import others.
+/// Compiles one file of the corpus, which may import others of it.
 fn compile(name: &str) -> Result<Compiled, SourceError> {
     let folders = [corpus().join("refused"), corpus().join("accepted")];
     let read = |name: &str| folders.iter().find_map(|folder| fs::read_to_string(folder.join(name)).ok());
@@ -48,7 +48,8 @@ fn refused_files_are_refused_at_the_place_of_protoc() {
             Ok(_) => "accepted".to_owned(),
             Err(error) => place(&error),
         };
-        // Where protoc has no line, any in the file is better, and so is the line of an import that it can't read.
+        // If protoc reports no line, any position in the file is accepted, and also the position of an import that it
+        // cannot read.
         let (place, _) = error.split_once(": ").expect("a place");
         let file = ours.split(':').next();
         let agrees =
@@ -62,7 +63,7 @@ fn refused_files_are_refused_at_the_place_of_protoc() {
     assert_eq!(names, file_names("refused"), "run `cargo xtask protos --record`");
 }
 
-/// `file:line:column` of the first error.
+/// Returns `file:line:column` of the first error.
 fn place(error: &SourceError) -> String {
     let first = &error.diagnostics()[0];
     match (first.line(), first.column()) {

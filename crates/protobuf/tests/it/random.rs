@@ -1,4 +1,4 @@
-//! Random messages, for comparisons with prost-reflect. The tests of `thalweg-protobuf-text` include this file.
+//! Random messages, for comparison with prost-reflect. The tests of `thalweg-protobuf-text` include this file.
 
 use prost_reflect::prost::Message;
 use prost_reflect::{
@@ -7,7 +7,7 @@ use prost_reflect::{
 use thalweg_protobuf::wire::Reader;
 use thalweg_protobuf::{MessageType, Schema, sources};
 
-/// One message as both libraries know it.
+/// One message in the representations of both libraries.
 pub(crate) struct Case<'a> {
     pub(crate) ours: MessageType<'a>,
     pub(crate) theirs: &'a MessageDescriptor,
@@ -17,13 +17,13 @@ pub(crate) struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// The message that `wire` is.
+    /// Decodes `wire` with prost-reflect.
     pub(crate) fn decode(&self, wire: &[u8]) -> DynamicMessage {
         DynamicMessage::decode(self.theirs.clone(), wire).expect("it was written just now")
     }
 }
 
-/// Checks random messages of one type, each in two orders of its records.
+/// Checks random messages of one type, each with its wire records in two orders.
 pub(crate) fn compare(file: &str, full_name: &str, messages: u64, check: impl Fn(&Case<'_>)) {
     let read = |name: &str| match name {
         "everything.proto" => Some(include_str!("../proto/everything.proto").to_owned()),
@@ -46,7 +46,7 @@ pub(crate) fn compare(file: &str, full_name: &str, messages: u64, check: impl Fn
             check(&Case { ours, theirs, message, wire, seed });
         }
     }
-    // They are not all empty.
+    // Not all of them are empty.
     assert!(bytes as u64 > 50 * messages, "{bytes} bytes in {messages} messages");
 }
 
@@ -65,7 +65,7 @@ impl Random {
         self.number() % bound
     }
 
-    /// Numbers of all lengths, and the edges.
+    /// Returns numbers of all lengths, including the limits.
     fn integer(&mut self) -> u64 {
         match self.below(6) {
             0 => 0,
@@ -94,7 +94,7 @@ impl Random {
                 return message;
             }
             "google.protobuf.DoubleValue" => {
-                // prost-reflect writes null for one that is infinite.
+                // prost-reflect writes null for an infinite one.
                 message.set_field_by_number(1, Value::F64(self.below(1000) as f64 / 8.0));
                 return message;
             }
@@ -154,7 +154,7 @@ impl Random {
         self.below(bound).cast_signed()
     }
 
-    /// In milliseconds, microseconds or nanoseconds.
+    /// Returns whole milliseconds, microseconds or nanoseconds.
     fn nanos(&mut self) -> i32 {
         let unit = [1_000_000, 1000, 1][self.below(3) as usize];
         self.below(1_000_000_000 / unit) as i32 * unit as i32
@@ -203,8 +203,8 @@ impl Random {
         }
     }
 
-    /// NaN is not equal to itself, and serde_json reads numbers of more than 15 digits one bit off: both are left to
-    /// other tests.
+    /// NaN is not equal to itself, and serde_json reads numbers of more than 15 digits one bit off. Other tests cover
+    /// both.
     fn double(&mut self) -> f64 {
         match self.below(6) {
             0 => f64::INFINITY,
@@ -221,8 +221,7 @@ impl Random {
         (0..len).map(|_| characters[self.below(characters.len() as u64) as usize]).collect()
     }
 
-    /// The records in another order, those of one field or oneof among themselves in the same one: another way to write
-    /// the same message.
+    /// Reorders the wire records, but not those of the same field or oneof: another encoding of the same message.
     fn shuffle(&mut self, wire: &[u8], of: MessageType<'_>) -> Vec<u8> {
         let mut records = Vec::new();
         let mut reader = Reader::new(wire);

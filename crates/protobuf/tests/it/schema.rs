@@ -1,4 +1,4 @@
-//! From descriptors to schemas: what they say of fields, and what is refused.
+//! From descriptors to schemas: properties of fields, and errors.
 
 use thalweg_protobuf::wire::{Tag, WireType, put_tag, put_varint};
 use thalweg_protobuf::{Cardinality, Edition, Kind, Problem, Schema, SchemaError, WellKnown, sources};
@@ -18,7 +18,7 @@ fn schema(source: &str) -> Schema {
 /// Names and numbers of an enum's values.
 type Values<'v> = &'v [(&'v str, i64)];
 
-/// Descriptors by hand, for what no compiler would write.
+/// Hand-written descriptors, for inputs that no compiler would write.
 #[derive(Clone, Default)]
 struct Proto(Vec<u8>);
 
@@ -47,7 +47,7 @@ fn proto() -> Proto {
     Proto::default()
 }
 
-/// A field of type int32 unless it is said otherwise later: the last value counts.
+/// Returns a field of type int32; a later type replaces it, because the last value wins.
 fn field(name: &str, number: i64) -> Proto {
     proto().len(1, name).int(3, number).int(4, 1).int(5, 5)
 }
@@ -174,7 +174,7 @@ fn files_may_come_in_any_order_and_twice() {
     let files = [user.as_ref(), used.as_ref(), user.as_ref()];
     let schema = Schema::from_files(files).expect("right files");
     assert_eq!(schema.files().len(), 2);
-    // A relative name, and no type: as a parser leaves them.
+    // A relative name without a type, as parsers write it.
     let user = file().len(4, message("A").len(2, proto().len(1, "b").int(3, 1).int(4, 1).len(6, "B")));
     let schema = Schema::from_files([user.as_ref(), used.as_ref()]).expect("right files");
     let b = schema.message("p.A").and_then(|a| a.field("b")).and_then(thalweg_protobuf::Field::message_type);
@@ -255,7 +255,7 @@ fn json_names_must_not_conflict() {
     let json_format = |format| proto().len(12, proto().int(6, format));
     let default = [field("foo_bar", 1), field("fooBar", 2)];
     let own = [field("foo_bar", 1), renamed("other", 2, "fooBar")];
-    // As field masks have no json_name, it does not help.
+    // `json_name` does not help, because field masks do not use it.
     let hidden = [renamed("foo_bar", 1, "other"), field("fooBar", 2)];
     let swapped = [renamed("a", 1, "b"), renamed("b", 2, "a")];
     let proto2 = || proto().len(1, "f.proto").len(2, "p");
@@ -278,7 +278,7 @@ fn json_names_must_not_conflict() {
         }
     }
     Schema::from_files([with(file(), b"", &swapped).as_ref()]).expect("names do not conflict");
-    // Both say it themselves: nowhere.
+    // Both names are set explicitly, which is never allowed.
     let said = [renamed("a", 1, "fooBar"), renamed("b", 2, "fooBar")];
     let expected = "f.proto: p.M.b: its JSON name is \"fooBar\", and so is that of p.M.a";
     assert_eq!(fails(with(file(), b"", &said)).to_string(), expected);
@@ -309,7 +309,7 @@ fn names_of_values_must_not_conflict() {
         );
         assert_eq!(fails(with(file(), b"", values)).to_string(), expected);
         assert_eq!(fails(with(editions(), b"", values)).to_string(), expected);
-        // Neither option lets values conflict: `json_format`, and `deprecated_legacy_json_field_conflicts`.
+        // Neither `json_format` nor `deprecated_legacy_json_field_conflicts` lets values conflict.
         let loose = proto().len(7, proto().int(6, 2));
         assert_eq!(fails(with(editions(), loose.as_ref(), values)).to_string(), expected);
         assert_eq!(fails(with(file(), proto().int(6, 1).as_ref(), values)).to_string(), expected);
@@ -326,7 +326,7 @@ fn names_of_values_must_not_conflict() {
         let right = with(file(), options, values);
         Schema::from_files([right.as_ref()]).expect("names do not conflict");
     }
-    // The first of two aliases counts, and the third is no alias.
+    // The first of two aliases is compared, and the third value is not an alias.
     let values: Values<'_> = &[("A", 0), ("B", 1), ("MY_ENUM_B", 1), ("b", 2)];
     let error = fails(with(file(), allow_alias.as_ref(), values)).to_string();
     assert!(error.ends_with("b without the enum's name, in PascalCase, is \"B\", and so is B"), "{error}");
@@ -364,7 +364,7 @@ fn what_is_no_descriptor_is_an_error() {
     let error = fails(file().len(4, b"\x0a\x01\xff"));
     assert_eq!(error.to_string(), "f.proto: a string of the descriptor is not UTF-8");
     let deep = (0..100_000).fold(Proto::default(), |inner, _| {
-        // As bytes of 100,000 messages in each other would be quadratic, the lengths lie.
+        // Encoding 100,000 nested messages would be quadratic, so the nesting is cut off.
         if inner.0.len() < 4000 { message("M").len(3, inner) } else { inner }
     });
     assert_eq!(fails(file().len(4, deep)).problem, Problem::Nesting { max: 64 });

@@ -1,4 +1,4 @@
-//! What a message is decoded with: values that need no memory, and the memory of all else.
+//! Decoder state: reads values that need no memory, and allocates memory for all others.
 
 use crate::message::arena::Arena;
 use crate::message::limits::{DecodeError, Fault};
@@ -7,12 +7,12 @@ use crate::schema::pool::Pool;
 use crate::schema::table::{Entry, Op, Table};
 use crate::wire::Reader;
 
-/// What a message is decoded with.
+/// Decoder state for one message.
 pub(super) struct Decoding<'d> {
     pub(super) values: Values<'d>,
     pub(super) arena: &'d mut Arena,
     pub(super) words_max: usize,
-    /// The same for this input alone.
+    /// Words allowed for this input alone.
     pub(super) allowed: usize,
 }
 
@@ -20,12 +20,12 @@ pub(super) struct Decoding<'d> {
 #[derive(Clone, Copy)]
 pub(super) struct Values<'d> {
     pub(super) pool: &'d Pool,
-    /// Added to each text: where the input begins, and whose it is.
+    /// Added to each text word: the offset of the input and the owner bit.
     pub(super) base: u64,
 }
 
 impl Values<'_> {
-    /// One value that is neither a message nor of a closed enum, as a slot holds it.
+    /// Reads one value into slot form; not for messages and closed enums.
     #[inline(always)]
     pub(super) fn read(self, reader: &mut Reader<'_>, op: Op, entry: &Entry) -> Result<u64, Fault> {
         Ok(match op {
@@ -41,7 +41,7 @@ impl Values<'_> {
         })
     }
 
-    /// The word for the bytes that `reader` has.
+    /// Returns the text word for the remaining bytes of `reader`.
     #[inline(always)]
     pub(super) fn text(self, reader: &Reader<'_>) -> u64 {
         self.base + ((reader.offset() as u64) << 32) + reader.remaining() as u64
@@ -62,7 +62,7 @@ impl Decoding<'_> {
         Ok(self.arena.new_record(table))
     }
 
-    /// Whether `words` more are allowed; asked before they are taken.
+    /// Fails if `words` more words exceed the limit. Called before they are allocated.
     #[inline(always)]
     pub(super) fn check_memory(&self, reader: &Reader<'_>, words: usize) -> Result<(), Fault> {
         if self.arena.top + words > self.words_max { Err(self.no_memory(reader)) } else { Ok(()) }
@@ -74,15 +74,15 @@ impl Decoding<'_> {
         Box::new(DecodeError::Memory { offset: reader.offset(), max: self.allowed * 8 })
     }
 
-    /// Appends to a list, whose memory grows with what has arrived.
+    /// Appends to a list, whose memory grows with the input received.
     #[inline(always)]
     pub(super) fn push(&mut self, reader: &Reader<'_>, slot: usize, word: u64) -> Result<(), Fault> {
         self.arena.push(slot, word);
-        // It has grown by a factor at most.
+        // Checking afterwards is enough: the list grows by at most a constant factor.
         self.check_memory(reader, 0)
     }
 
-    /// A value of a closed enum; none if it has no name.
+    /// Reads a value of a closed enum. Returns `None` for an unknown number.
     pub(super) fn closed_enum(
         &mut self,
         reader: &mut Reader<'_>,
@@ -93,14 +93,14 @@ impl Decoding<'_> {
         Ok(known.then_some(word))
     }
 
-    /// Keeps the record from `start` to here as an unknown field.
+    /// Keeps the bytes from `start` to the reader's position as an unknown field.
     pub(super) fn unknown(&mut self, reader: &Reader<'_>, at: usize, start: usize) {
         let word = self.values.base + ((start as u64) << 32) + (reader.offset() - start) as u64;
         self.arena.add_unknown(at, word, 0);
     }
 }
 
-/// Text is ASCII mostly, and short: then words that overlap are looked at, and no call is made.
+/// Most text is short ASCII: overlapping words are tested inline, without a call.
 #[inline(always)]
 fn is_utf8(bytes: &[u8]) -> bool {
     const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -111,7 +111,7 @@ fn is_utf8(bytes: &[u8]) -> bool {
     } else if let Some((first, last)) = ends::<4>(bytes) {
         u64::from(u32::from_le_bytes(*first) | u32::from_le_bytes(*last))
     } else if let Some(([first], [last])) = ends::<1>(bytes) {
-        // Three at most.
+        // At most three bytes.
         u64::from(first | bytes[bytes.len() / 2] | last)
     } else {
         0
@@ -119,7 +119,7 @@ fn is_utf8(bytes: &[u8]) -> bool {
     high & HIGH == 0 || std::str::from_utf8(bytes).is_ok()
 }
 
-/// The first bytes and the last ones, which may be the same.
+/// Returns the first and the last `N` bytes, which may overlap.
 #[inline(always)]
 fn ends<const N: usize>(bytes: &[u8]) -> Option<(&[u8; N], &[u8; N])> {
     bytes.first_chunk().zip(bytes.last_chunk())

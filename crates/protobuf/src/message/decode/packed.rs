@@ -1,4 +1,4 @@
-//! Rows of numbers without tags.
+//! Packed numbers: arrays without tags.
 
 use super::decoding::Decoding;
 use crate::message::limits::{Fault, wire};
@@ -7,7 +7,7 @@ use crate::schema::table::{Entry, Op};
 use crate::wire::{Reader, WireErrorKind};
 
 impl Decoding<'_> {
-    /// A row, whose numbers are appended to a list.
+    /// Appends the numbers of a packed array to a list.
     pub(super) fn packed(&mut self, reader: &mut Reader<'_>, entry: &Entry, at: usize) -> Result<(), Fault> {
         let mut row = reader.nested()?;
         let slot = at + entry.slot as usize;
@@ -44,7 +44,7 @@ impl Decoding<'_> {
         Ok(())
     }
 
-    /// Of a closed enum; what has no name is kept as unknown.
+    /// Handles closed enums; values without a name are kept as unknown fields.
     fn packed_closed_enums(&mut self, row: &mut Reader<'_>, entry: &Entry, at: usize) -> Result<(), Fault> {
         while !row.is_empty() {
             let word = read_number(Op::ClosedEnum, row)?;
@@ -58,7 +58,7 @@ impl Decoding<'_> {
         Ok(())
     }
 
-    /// Free words for `count` more words behind those that a list has.
+    /// Returns `count` free words at the end of a list.
     fn free(&mut self, row: &Reader<'_>, slot: usize, count: usize) -> Result<&mut [u64], Fault> {
         let (_, len) = self.arena.list(slot);
         let capacity = self.arena.capacity(slot);

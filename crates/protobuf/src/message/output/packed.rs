@@ -1,18 +1,17 @@
-//! Rows of packed numbers, from words to bytes.
+//! Packed numbers, from words to bytes.
 //!
-//! The lengths of varints in a row are mixed, and a branch on each would be guessed wrong often. So a block of numbers
-//! is looked at as a whole first: how large they are at most says how many varints fit in a word of eight bytes, and
-//! that is written at once.
+//! Varints of mixed lengths make a branch on each length unpredictable. So a block of numbers is scanned first: its
+//! largest number determines how many varints fit in a word of eight bytes, which is stored at once.
 
 use super::{Output, end_varint, spread_halves, varint_word};
 use crate::schema::table::Op;
 use crate::wire::zigzag;
 
-/// Numbers that are looked at together.
+/// Numbers per block.
 const BLOCK: usize = 64;
 
 impl Output {
-    /// The numbers of a row, without a tag and a length.
+    /// Writes the packed numbers, without a tag and a length.
     #[must_use]
     pub(in crate::message) fn packed(&mut self, head: usize, element: Op, words: &[u64]) -> usize {
         match element {
@@ -23,7 +22,7 @@ impl Output {
         }
     }
 
-    /// Numbers of `N` bytes each.
+    /// Writes numbers of `N` bytes each.
     #[inline(always)]
     fn fixed<const N: usize>(&mut self, head: usize, words: &[u64], bytes: impl Fn(u64) -> [u8; N]) -> usize {
         let len = words.len() * N;
@@ -55,7 +54,7 @@ impl Output {
         head
     }
 
-    /// Varints of which `N` fit in a word. `encode` gives one and its length in bits.
+    /// Writes varints of which `N` fit in a word. `encode` returns a varint and its length in bits.
     #[inline(always)]
     fn groups<const N: usize>(
         &mut self,
@@ -88,7 +87,7 @@ mod tests {
     use super::*;
     use crate::wire::put_varint;
 
-    /// Packs numbers of up to `bits` bits, and compares with one varint behind the other.
+    /// Packs numbers of up to `bits` bits, and compares with encoding one varint after the other.
     fn check(bits: u32, count: usize) {
         let mut number = u64::from(bits) << 32 | count as u64;
         let words: Vec<u64> = (0..count)

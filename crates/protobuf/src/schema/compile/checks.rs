@@ -1,4 +1,4 @@
-//! What is asked of names and numbers: what they may be, and that no two are one.
+//! Checks of names and numbers: syntax, range and uniqueness.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,19 +12,19 @@ use crate::schema::raw;
 use crate::schema::table::Entry;
 use crate::wire::NUMBER_MAX;
 
-/// Fields of one message, its extensions among them.
+/// Maximum number of fields of a message, including its extensions.
 const FIELDS_MAX: usize = u16::MAX as usize - 1;
-/// Messages, enums, fields … of one schema.
+/// Maximum number of elements of one kind (messages, enums, fields, …) in a schema.
 const ELEMENTS_MAX: usize = 1 << 24;
-/// Bytes of a full name: each element keeps its own, so a long package would be multiplied.
+/// Maximum length of a full name, in bytes. Each element keeps its own, so a long package name is multiplied.
 const NAME_LEN_MAX: usize = 1024;
 
-/// A name without dots.
+/// Checks a name without dots.
 pub(super) fn check_name(name: &str) -> Result<(), Problem> {
     if is_identifier(name) { Ok(()) } else { Err(Problem::Name(name.to_owned())) }
 }
 
-/// The dotted name of a package, which may be empty.
+/// Checks a package name, which may have dots or be empty.
 pub(super) fn check_package(name: &str) -> Result<(), Problem> {
     check_full_name_len(name)?;
     let is_right = name.is_empty() || name.split('.').all(is_identifier);
@@ -35,7 +35,7 @@ pub(super) fn check_full_name_len(name: &str) -> Result<(), Problem> {
     check_count("bytes in a full name", name.len(), NAME_LEN_MAX)
 }
 
-/// That there may be `count` elements of one kind.
+/// Checks the number of elements of one kind.
 pub(super) fn check_elements(what: &'static str, count: usize) -> Result<(), Problem> {
     check_count(what, count, ELEMENTS_MAX)
 }
@@ -44,15 +44,15 @@ fn check_count(what: &'static str, count: usize, max: usize) -> Result<(), Probl
     if count <= max { Ok(()) } else { Err(Problem::TooMany { what, max }) }
 }
 
-/// The number of a field. A message set has type ids for numbers, which may be larger.
+/// Checks a field number. In a message set, numbers are type ids and may be larger.
 pub(super) fn check_number(number: i32, is_in_set: bool) -> Result<(), Problem> {
     let most = if is_in_set { i32::MAX - 1 } else { NUMBER_MAX as i32 };
     let is_right = (1..=most).contains(&number) && !(19_000..20_000).contains(&number);
     if is_right { Ok(()) } else { Err(Problem::Number(number)) }
 }
 
-/// As protoc has it: without `json_name`, which is how field masks are written, and with it. Where names may conflict,
-/// those that `json_name` says must not do so all the same.
+/// Checks JSON names by protoc's rules: first the default names, which field masks use, then those set with
+/// `json_name`. If names may conflict (`is_loose`), only names set with `json_name` must be unique.
 pub(super) fn check_json_names(
     pool: &Pool,
     fields: Range<u32>,
@@ -81,7 +81,7 @@ pub(super) fn check_json_names(
     check("JSON name", fields.iter().map(|field| (field, own(field))).collect())
 }
 
-/// As protoc has it: aliases of one number may be one name.
+/// Checks the names of enum values by protoc's rule: aliases of one number may share a name.
 pub(super) fn check_value_names(declared: &raw::Enum<'_>) -> Result<(), Problem> {
     let mut known: HashMap<String, &raw::EnumValue<'_>> = HashMap::with_capacity(declared.values.len());
     for value in &declared.values {
@@ -97,7 +97,7 @@ pub(super) fn check_value_names(declared: &raw::Enum<'_>) -> Result<(), Problem>
     Ok(())
 }
 
-/// Checks that need all fields and extensions of a message, which are sorted: numbers, and the form of map entries.
+/// Checks a message with all its fields and extensions, sorted by number: unique numbers, and the form of map entries.
 pub(super) fn check_message(pool: &Pool, message: u32, entries: &[Entry]) -> Result<(), SchemaError> {
     let data = &pool.messages[message as usize];
     let here = |problem| at(&pool.files[data.file as usize].name, &data.name, problem);

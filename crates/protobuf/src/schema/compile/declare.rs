@@ -1,4 +1,4 @@
-//! Names are declared: of messages, enums, extensions and services, in the scopes that they stand in.
+//! Declares the names of messages, enums, extensions and services in their scopes.
 
 use super::checks::{check_elements, check_full_name_len, check_name, check_package};
 use super::enums::enum_data;
@@ -49,7 +49,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Recursion ends: [`raw`] has bounded how deep messages are declared in each other.
+    /// The recursion is bounded: [`raw`] limits the nesting depth.
     fn declare_message(
         &mut self,
         message: &'a raw::Message<'a>,

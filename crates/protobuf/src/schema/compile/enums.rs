@@ -1,4 +1,4 @@
-//! An enum with its values: it is whole as soon as it is declared.
+//! Enums and their values, complete once declared.
 
 use super::Scope;
 use super::checks::{check_elements, check_name, check_value_names};
@@ -38,14 +38,14 @@ pub(super) fn enum_data(declared: &raw::Enum<'_>, name: &str, scope: Scope<'_>) 
         });
         data.by_number.push((value.number, index as u32));
     }
-    // Stable, so that the first of the aliases comes first, and is the one that a number stands for.
+    // The sort is stable, so the first alias of a number comes first and names it.
     data.by_number.sort_by_key(|&(number, _)| number);
     if !alias && let Some(pair) = data.by_number.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         let other = data.values[pair[0].1 as usize].name.to_string();
         return Err(Problem::Alias { number: pair[0].0, other });
     }
     data.by_number.dedup_by_key(|&mut (number, _)| number);
-    // Of proto2's protoc only warned for long, so there are some.
+    // protoc long only warned about conflicts in proto2, so such files exist.
     if scope.edition != Edition::Proto2 {
         check_value_names(declared)?;
     }

@@ -1,4 +1,4 @@
-//! One field or extension: what its descriptor and the features make of it.
+//! Compiles one field or extension from its descriptor and features.
 
 use super::checks::{check_name, check_number};
 use super::{join, not_a};
@@ -12,7 +12,7 @@ use crate::schema::pool::{FieldData, NONE, Pool, Preset, Symbol};
 use crate::schema::raw;
 use crate::schema::table::{Entry, Flags};
 
-/// Both halves of a field or extension of `message`, declared in `scope`.
+/// Returns both halves of a field or extension of `message`, declared in `scope`.
 pub(super) fn field(
     pool: &Pool,
     field: &raw::Field<'_>,
@@ -105,7 +105,7 @@ pub(super) fn field(
     Ok((data, Entry::new(field.number as u32, kind, flags, type_index)))
 }
 
-/// The type of a field, and the index of the message or enum.
+/// Returns the type of a field, and the index of its message or enum.
 fn kind(pool: &Pool, field: &raw::Field<'_>, scope: &str) -> Result<(Kind, u32), Problem> {
     let kind = match field.kind {
         Some(number) => Some(Kind::from_number(number).ok_or(Problem::FieldType(number))?),

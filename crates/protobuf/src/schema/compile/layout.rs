@@ -1,13 +1,13 @@
-//! The table of a message, once its fields are known: where each has its slot, and which number leads to it.
+//! Builds the table of a message: the slot of each field, and the lookup by number.
 
 use crate::schema::kind::{Kind, WellKnown};
 use crate::schema::pool::{EnumData, MessageData, NONE, Pool};
 use crate::schema::table::{Entry, Flags, Shape, Table};
 
-/// Numbers up to this are looked up by index, whatever they are; larger ones if they lie close enough.
+/// Numbers up to this are always looked up by index; larger ones only if they are dense enough.
 const DENSE_MIN: usize = 32;
 
-/// Lays a message out; `entries` are sorted by number, and the message's fields get the indexes that they have there.
+/// Lays out a message. `entries` are sorted by number; each field gets its index there.
 pub(super) fn table(pool: &mut Pool, message: u32, mut entries: Vec<Entry>) -> Table {
     let data = &pool.messages[message as usize];
     let message_set = data.message_set;
@@ -46,8 +46,8 @@ pub(super) fn table(pool: &mut Pool, message: u32, mut entries: Vec<Entry>) -> T
     }
 }
 
-/// What tables say of messages that their own fields do not: whether there are required ones further in, and whether
-/// those of a well-known name are what the name promises.
+/// Completes the tables with facts about other messages: required fields in nested messages, and whether a well-known
+/// type has the fields that its name promises.
 pub(super) fn complete(pool: &mut Pool) {
     spread_required(&mut pool.tables);
     let known = |table: &Table| {
@@ -60,7 +60,7 @@ pub(super) fn complete(pool: &mut Pool) {
     }
 }
 
-/// Tells the tables of messages that can hold one with required fields that they do.
+/// Sets `has_required` in the tables of messages that can contain one with required fields.
 fn spread_required(tables: &mut [Table]) {
     let mut holders = vec![Vec::new(); tables.len()];
     for (index, table) in tables.iter().enumerate() {
@@ -78,7 +78,7 @@ fn spread_required(tables: &mut [Table]) {
     }
 }
 
-/// Numbers that lie close together: a table that is at most four times as long as there are entries.
+/// Returns a lookup table for densely numbered fields, at most four times as long as they are many.
 fn dense(entries: &[Entry]) -> Box<[u16]> {
     let reached = entries
         .iter()
@@ -94,7 +94,7 @@ fn dense(entries: &[Entry]) -> Box<[u16]> {
     dense.into()
 }
 
-/// Whether a type of a well-known name has the fields that the name promises: a schema may come from anybody.
+/// Whether a type with a well-known name has the expected fields. A schema may come from an untrusted source.
 fn is_as_known(pool: &Pool, known: WellKnown, table: &Table) -> bool {
     let entries = table.entries();
     let is = |index: usize, number, kind, shape| {
@@ -110,7 +110,7 @@ fn is_as_known(pool: &Pool, known: WellKnown, table: &Table) -> bool {
     };
     let is_one = |number, kind| is(0, number, kind, Shape::Singular);
     match known {
-        // Nothing is special about it.
+        // It needs no special handling.
         WellKnown::Empty => false,
         WellKnown::Any => {
             entries.len() == 2 && is_one(1, Kind::String) && is(1, 2, Kind::Bytes, Shape::Singular)

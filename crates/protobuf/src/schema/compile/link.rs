@@ -1,5 +1,4 @@
-//! Messages get their fields, extensions the messages that they extend, and services their methods, once all names are
-//! known.
+//! Links fields, extensions and service methods to their types, once all names are known.
 
 use std::collections::HashSet;
 
@@ -36,7 +35,8 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Of fields and extensions, sorted by number; of two with one number that of the earlier field comes first.
+    /// Returns the entries of fields and extensions, sorted by number; on a duplicate number the earlier field comes
+    /// first.
     fn entries_of(&self, message: u32) -> Vec<Entry> {
         let data = &self.pool.messages[message as usize];
         let fields = data.fields.clone().chain(data.extensions.iter().copied());
@@ -96,7 +96,7 @@ impl<'a> Compiler<'a> {
                 let other = self.pool.files[file as usize].name.to_string();
                 return Err(here(&self.pool, field.name.text(), Problem::DuplicateName { other }));
             }
-            // Where names may conflict, the first counts.
+            // If JSON names conflict, the first field wins.
             by_json_name.insert(position, |position| own[position as usize].json_name.text());
         }
         let may_conflict = raw::option(&message.options, LEGACY_JSON_FIELD_CONFLICTS)

@@ -1,4 +1,4 @@
-//! Files, messages, fields, enums and services.
+//! Encodes files, messages, fields, enums and services.
 
 use super::options::{Stripped, options};
 use super::writer::Writer;
@@ -17,7 +17,7 @@ pub(super) struct Encoder<'p> {
     stripped: Stripped,
 }
 
-/// What comes behind the source info.
+/// Writes the fields that follow the source info.
 pub(super) fn tail(pool: &Pool, file: FileId, writer: &mut Writer) {
     let file = &pool[file];
     let edition = file.edition;
@@ -43,7 +43,7 @@ impl<'p> Encoder<'p> {
         Encoder { pool, writer: Writer::default(), stripped: Stripped::new() }
     }
 
-    /// What was written, and the paths of the options that were left out.
+    /// Returns the writer, and the paths of the options that were stripped.
     pub(super) fn finish(self) -> (Writer, Vec<Vec<i32>>) {
         (self.writer, self.stripped.finish())
     }
@@ -64,7 +64,7 @@ impl<'p> Encoder<'p> {
         self.options(path::file::OPTIONS, &file.options);
     }
 
-    /// Writes a list of declarations, each with its place in the path.
+    /// Writes a list of declarations, each with its index in the path.
     fn each<T: Copy>(&mut self, number: i32, list: &[T], write: impl Fn(&mut Self, T)) {
         for (index, &item) in list.iter().enumerate() {
             self.stripped.enter(&[number, index as i32]);
@@ -224,7 +224,7 @@ impl<'p> Encoder<'p> {
     }
 }
 
-/// A default value as protoc writes it again after it has read it.
+/// Reformats a default value as protoc does after parsing it.
 fn default_value(field: &Field, default: &[u8]) -> Vec<u8> {
     let text = std::str::from_utf8(default).unwrap_or_default();
     match field.kind {
@@ -234,7 +234,7 @@ fn default_value(field: &Field, default: &[u8]) -> Vec<u8> {
     }
 }
 
-/// `fooBar` of the field `foo_bar`.
+/// Returns the JSON name: `fooBar` for the field `foo_bar`.
 pub(in crate::sources) fn json_name(field: &str) -> String {
     let mut name = String::with_capacity(field.len());
     let mut starts_word = false;

@@ -1,4 +1,4 @@
-//! Interpreted options. Those that are for the source alone are left out.
+//! Encodes interpreted options, without those of source retention.
 
 use super::writer::Writer;
 use crate::sources::option_value::{OptionField, OptionMessage, OptionValue};
@@ -6,10 +6,10 @@ use crate::sources::pool::{Kind, Pool};
 
 /// `RETENTION_SOURCE` of `FieldOptions.retention`.
 const RETENTION_SOURCE: u64 = 2;
-/// The number of `retention` in `FieldOptions`.
+/// Number of `retention` in `FieldOptions`.
 const RETENTION: i32 = 17;
 
-/// Where options were left out, for source info.
+/// Paths of stripped options, for source info.
 pub(super) struct Stripped {
     path: Vec<i32>,
     found: Vec<Vec<i32>>,
@@ -17,7 +17,7 @@ pub(super) struct Stripped {
 }
 
 impl Stripped {
-    /// Leaves nothing out.
+    /// Strips no options.
     pub(super) fn none() -> Self {
         Stripped { path: Vec::new(), found: Vec::new(), strips: false }
     }
@@ -43,7 +43,7 @@ impl Stripped {
     }
 }
 
-/// Writes an options message, unless nothing is left of it.
+/// Writes an options message, unless all its options were stripped.
 pub(super) fn options(
     pool: &Pool,
     number: i32,

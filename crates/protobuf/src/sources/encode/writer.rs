@@ -1,4 +1,4 @@
-//! The wire format.
+//! Wire format writer.
 
 use crate::sources::locations::Locations;
 
@@ -57,7 +57,7 @@ impl Writer {
         self.bytes(number, text.as_bytes());
     }
 
-    /// Writes a field whose length is known when its content was written.
+    /// Writes a length-delimited field whose length is known only after its content is written.
     pub(super) fn nested(&mut self, number: i32, write: impl FnOnce(&mut Self)) {
         self.tag(number, 2);
         let at = self.begin();
@@ -65,7 +65,7 @@ impl Writer {
         self.end(at);
     }
 
-    /// Leaves room for the length of what follows.
+    /// Reserves one byte for the length of the following content.
     pub(super) fn begin(&mut self) -> usize {
         self.bytes.push(0);
         self.bytes.len()

@@ -1,4 +1,4 @@
-//! The names of a file's declarations, and the numbers of its fields and ranges.
+//! Declares names, and checks the numbers of fields and ranges.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -9,14 +9,14 @@ use crate::sources::ids::{EnumId, FieldId, FileId, MessageId, NodeId, ServiceId}
 use crate::sources::parse::FIELD_NUMBER_MAX;
 use crate::sources::pool::{Entry, Label, NumberRange, Symbol, qualified};
 
-/// The longest package name, as in protoc.
+/// Maximum length of a package name, as in protoc.
 const PACKAGE_BYTES_MAX: usize = 511;
-/// The most parts of a package name, as in protoc.
+/// Maximum number of parts of a package name, as in protoc.
 const PACKAGE_PARTS_MAX: usize = 101;
-/// The longest full name. Each use of a type has its full name in the descriptor: protoc's 64 KiB would let a file of
-/// one megabyte grow to gigabytes.
+/// Maximum length of a full name. The descriptor repeats the full name at each use of a type: with protoc's 64 KiB, a
+/// file of one megabyte could grow to gigabytes.
 const FULL_NAME_BYTES_MAX: usize = 4096;
-/// The most fields of a message, as in protoc.
+/// Maximum number of fields of a message, as in protoc.
 const FIELDS_MAX: usize = 65_535;
 
 impl Linker {
@@ -186,7 +186,7 @@ impl Linker {
         self.add_symbol(file, parent, &name, Symbol::Service, at);
     }
 
-    /// Names a declaration. `false` if the name is taken.
+    /// Adds a declaration's name. Returns `false` if the name is taken.
     fn add_symbol(
         &mut self,
         file: FileId,
@@ -216,7 +216,7 @@ impl Linker {
         false
     }
 
-    /// `descriptor.proto` is always there, but others may declare its names as long as no file imports it.
+    /// `descriptor.proto` is always loaded, but other files may declare its names while no file imports it.
     fn is_hidden(&self, declared_in: FileId, file: FileId) -> bool {
         declared_in == self.descriptor && file != declared_in && !self.is_descriptor_imported
     }

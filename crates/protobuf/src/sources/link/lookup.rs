@@ -1,28 +1,28 @@
-//! What a name means in a file: its own declarations, and those of its imports.
+//! Resolves names in a file: its own declarations and those of its imports.
 
 use super::{Linker, Scope};
 use crate::sources::error::Position;
 use crate::sources::ids::{FileId, NodeId};
 use crate::sources::pool::Symbol;
 
-/// A name that means nothing here, with what may explain it.
+/// An unresolved name, with possible reasons.
 #[derive(Debug, Default)]
 pub(in crate::sources) struct NotFound {
-    /// A declaration in a file that is not imported.
+    /// A matching declaration in a file that is not imported.
     undeclared: Option<(NodeId, FileId)>,
-    /// What the name stands for, as its first part was found in an inner scope.
+    /// The full name it resolves to, because an inner scope declares its first part.
     pub(in crate::sources) resolved: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::sources) enum Wanted {
     Any,
-    /// Messages and enums; others of the same name are passed over.
+    /// Messages and enums; other declarations of this name are skipped.
     Type,
 }
 
 impl Linker {
-    /// Looks a name up in `from` and the scopes around it.
+    /// Looks up a name in `from` and its enclosing scopes.
     pub(in crate::sources) fn lookup(
         &self,
         scope: &mut Scope,
@@ -49,7 +49,7 @@ impl Linker {
                 (None, Symbol::Message(_) | Symbol::Enum(_)) => return Ok(symbol),
                 (None, _) if wanted == Wanted::Any => return Ok(symbol),
                 (Some(rest), Symbol::Package | Symbol::Message(_) | Symbol::Enum(_) | Symbol::Service) => {
-                    // The innermost scope with the first part decides.
+                    // The innermost scope that declares the first part is decisive.
                     let found = self.pool.descend(node, rest);
                     let found = found.and_then(|node| self.visible(scope, node, &mut missing));
                     return found.ok_or_else(|| {
@@ -63,7 +63,7 @@ impl Linker {
         Err(missing)
     }
 
-    /// What a node names, if the file can see it.
+    /// Returns the symbol of a node, if the file can see it.
     fn visible(&self, scope: &mut Scope, node: NodeId, missing: &mut NotFound) -> Option<Symbol> {
         let entry = self.pool[node].entry?;
         if entry.symbol == Symbol::Package {
@@ -101,7 +101,7 @@ impl Linker {
         self.pool.error(file, at, message);
     }
 
-    /// The file that declares it and is not imported.
+    /// Names the file that declares it but is not imported.
     pub(in crate::sources) fn why_missing(&self, missing: &NotFound) -> Option<String> {
         let (node, file) = missing.undeclared?;
         let (name, file) = (self.pool.node_path(node), &self.pool[file].name);

@@ -1,4 +1,4 @@
-//! Numbers that are used twice, or reserved. All of it takes n log n: files may have a hundred thousand ranges.
+//! Checks for duplicate and reserved numbers. All checks take O(n log n): a file may have a hundred thousand ranges.
 
 use std::collections::HashSet;
 
@@ -6,9 +6,9 @@ use super::Linker;
 use crate::sources::ids::{EnumId, FileId, MessageId};
 use crate::sources::pool::NumberRange;
 
-/// Ranges in order, for looking up a number or another range.
+/// Sorted ranges, to look up a number or another range.
 struct Ranges {
-    /// By start; the end is not in the range.
+    /// Sorted by start; the end is exclusive.
     sorted: Vec<(i64, i64, usize)>,
 }
 
@@ -20,7 +20,7 @@ impl Ranges {
         Ranges { sorted }
     }
 
-    /// Pairs of indices of ranges that overlap, at least one for each range that overlaps one before it.
+    /// Returns pairs of indices of overlapping ranges, at least one for each range that overlaps an earlier one.
     fn overlaps(&self) -> Vec<(usize, usize)> {
         let mut pairs = Vec::new();
         let mut widest: Option<(i64, usize)> = None;
@@ -38,7 +38,7 @@ impl Ranges {
         pairs
     }
 
-    /// The index of a range that has some of `start..end`. Ranges must not overlap each other for this to be exact.
+    /// Returns the index of a range that intersects `start..end`. Exact only if the ranges do not overlap each other.
     fn find(&self, start: i64, end: i64) -> Option<usize> {
         let before = self.sorted.partition_point(|&(first, ..)| first < end);
         let &(_, last, index) = self.sorted.get(before.checked_sub(1)?)?;
@@ -55,7 +55,7 @@ fn of_enum(range: &NumberRange) -> (i64, i64) {
 }
 
 impl Linker {
-    /// Fields, reserved numbers and names, and extension ranges of a message exclude each other.
+    /// Checks that fields, reserved numbers and names, and extension ranges of a message do not conflict.
     pub(super) fn check_overlaps(&mut self, file: FileId, message: MessageId) {
         let declared = &self.pool[message];
         let reserved = Ranges::new(declared.reserved.iter().map(of_message));
@@ -111,7 +111,7 @@ impl Linker {
         }
     }
 
-    /// The same for values of an enum.
+    /// Checks the values of an enum in the same way.
     pub(super) fn check_reserved_values(&mut self, file: FileId, declared: EnumId) {
         let declared = &self.pool[declared];
         let reserved = Ranges::new(declared.reserved.iter().map(of_enum));
@@ -146,7 +146,7 @@ impl Linker {
     }
 }
 
-/// A range of a message as people write it: `4 to 8`.
+/// Formats a range of a message as in source text: `4 to 8`.
 fn shown(range: NumberRange) -> String {
     format!("{} to {}", range.start, range.end.wrapping_sub(1))
 }

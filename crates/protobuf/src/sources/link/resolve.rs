@@ -1,4 +1,4 @@
-//! Types of fields and methods, and what extensions extend.
+//! Resolves the types of fields and methods, and the messages that extensions extend.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use crate::sources::ids::{FieldId, FileId, MessageId, NodeId, ServiceId};
 use crate::sources::parse::FIELD_NUMBER_MAX;
 use crate::sources::pool::{Field, Kind, MethodType, Pool, Symbol, TypeRef, Visibility};
 
-/// Errors that suggest another number, which takes a look at all numbers of the message.
+/// Maximum number of errors that suggest a free number, which requires a scan of the message's numbers.
 const SUGGESTIONS_MAX: usize = 20;
 
 impl Linker {
@@ -31,7 +31,7 @@ impl Linker {
     }
 
     fn resolve_message(&mut self, scope: &mut Scope, message: MessageId) {
-        // Without one, its name was refused.
+        // Without a node, its name was rejected.
         let Some(node) = self.pool[message].node else { return };
         for index in 0..self.pool[message].messages.len() {
             self.resolve_message(scope, self.pool[message].messages[index]);
@@ -45,7 +45,7 @@ impl Linker {
         self.check_oneofs(scope.file, message);
     }
 
-    /// A oneof has fields, and they stand together.
+    /// Checks that each oneof has fields, and that they are consecutive.
     fn check_oneofs(&mut self, file: FileId, message: MessageId) {
         let declared = &self.pool[message];
         let mut errors = Vec::new();
@@ -91,7 +91,7 @@ impl Linker {
         self.check_number(scope, field);
     }
 
-    /// `None` after an error.
+    /// Returns `None` after an error.
     fn resolve_extendee(
         &mut self,
         scope: &mut Scope,
@@ -176,7 +176,7 @@ impl Linker {
         self.pool.error(file, at, message);
     }
 
-    /// A number is that of one field or extension of a message.
+    /// Checks that the number is unique among the fields and extensions of the message.
     fn check_number(&mut self, scope: &mut Scope, field: FieldId) {
         let Field { number, message: Some(message), .. } = self.pool[field] else { return };
         let at = self.pool[field].at.number;
@@ -253,7 +253,7 @@ impl Linker {
         }
     }
 
-    /// A type may be `local` to its file.
+    /// Checks that a type is not `local` to another file.
     fn check_visible(&mut self, scope: &Scope, symbol: Symbol, at: Position) -> Option<()> {
         let (file, visibility, is_nested, features, name) = match symbol {
             Symbol::Message(message) => {

@@ -1,4 +1,4 @@
-//! Values in braces: Protobuf's text format, made of the tokens of the file.
+//! Option values in braces: Protobuf's text format, parsed from the file's tokens.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// The values behind a name: one, or several in brackets.
+    /// Parses the values after a name: one, or several in brackets.
     fn values(&mut self, field: FieldId, into: &mut OptionMessage) -> Parsed<()> {
         let pool = &self.linker.pool;
         let declared = &pool[field];
@@ -170,7 +170,7 @@ impl<'a> Parser<'a> {
         Ok(b"}")
     }
 
-    /// `[type.googleapis.com/shop.Order] { … }` in a `google.protobuf.Any`.
+    /// Parses `[type.googleapis.com/shop.Order] { … }` in a `google.protobuf.Any`.
     fn any(&mut self, any: MessageId, name: &str, into: &mut OptionMessage) -> Parsed<()> {
         let (prefix, type_name) = name.rsplit_once('/').ok_or("expected a type URL in brackets")?;
         self.eat(b":");
@@ -197,7 +197,7 @@ impl<'a> Parser<'a> {
 
     fn extension(&mut self, message: MessageId, name: &str) -> Parsed<FieldId> {
         let unknown = || format!("\"{name}\" is no extension of \"{}\"", self.linker.pool[message].full_name);
-        // protoc begins the search in the scope of the extended message.
+        // protoc starts in the scope of the extended message.
         let from = match self.linker.pool[message].node {
             Some(node) => self.linker.pool[node].parent.unwrap_or(node),
             None => self.scope.root,
@@ -209,7 +209,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Items of a MessageSet may be named by their type.
+    /// Finds a MessageSet item by its type; items may be named that way.
     fn message_set_item(&self, set: MessageId, item: MessageId) -> Option<FieldId> {
         let pool = &self.linker.pool;
         let is_item = |&&field: &&FieldId| {
@@ -219,7 +219,7 @@ impl<'a> Parser<'a> {
         pool[item].extensions.iter().find(is_item).copied()
     }
 
-    /// A field by name; a group by the name of its message.
+    /// Finds a field by name, or a group by the name of its message.
     fn named_field(&self, message: MessageId, name: &str) -> Option<FieldId> {
         let pool = &self.linker.pool;
         if let Some(field) = pool.field_named(message, name) {
@@ -230,7 +230,7 @@ impl<'a> Parser<'a> {
         (pool[field].kind == Some(Kind::Group) && *pool[group].name == *name).then_some(field)
     }
 
-    /// Required fields are there, and maps have an entry for each key.
+    /// Checks that required fields are set, and normalises maps.
     fn complete(&self, message: MessageId, value: &mut OptionMessage) -> Parsed<()> {
         let pool = &self.linker.pool;
         for &field in &pool[message].required {
@@ -252,7 +252,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Entries have a key and a value, and are in the order of their keys. The last of a key counts.
+    /// Completes map entries with default keys and values, and sorts them by key. The last entry of a key wins.
     fn complete_map(&self, entry: MessageId, entries: &mut Vec<OptionValue>) {
         let pool = &self.linker.pool;
         let kind = pool[entry].fields.first().and_then(|&key| pool[key].kind);
@@ -407,14 +407,14 @@ impl<'a> Parser<'a> {
         self.tokens.get(self.at).map_or(TokenKind::End, |token| token.kind)
     }
 
-    /// The current token's text; empty at the end.
+    /// Returns the current token's text; empty at the end.
     fn current(&mut self) -> &'a [u8] {
         self.skip_comments();
         let token = self.tokens.get(self.at);
         token.and_then(|token| self.text.get(token.start as usize..token.end as usize)).unwrap_or_default()
     }
 
-    /// In the text format, a comment goes from `#` to the end of the line.
+    /// Skips comments, which in the text format go from `#` to the end of the line.
     fn skip_comments(&mut self) {
         while let Some(token) = self.tokens.get(self.at)
             && self.text.get(token.start as usize) == Some(&b'#')
@@ -444,7 +444,7 @@ fn key(entry: &OptionValue) -> Option<&OptionValue> {
     }
 }
 
-/// Integers in their order, strings by bytes.
+/// Orders integers by value, strings by bytes.
 fn sort_key(kind: Option<Kind>, key: Option<&OptionValue>) -> (i128, Vec<u8>) {
     let signed = |value: u64| i128::from(value as i64);
     let number = match (key, kind) {

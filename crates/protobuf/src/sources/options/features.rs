@@ -1,4 +1,4 @@
-//! The features of each declaration: its own, and those of what it is in.
+//! Resolves the features of each declaration from its own and its parent's.
 
 use crate::sources::edition::Edition;
 use crate::sources::features::{Features, number, value};
@@ -7,7 +7,7 @@ use crate::sources::link::{Linker, Scope};
 use crate::sources::owner::Owner;
 use crate::sources::pool::{Field, Kind, Label, Pool, TypeRef};
 
-/// Merges the features of each declaration with those of what it is in.
+/// Merges the features of each declaration into those of its parent.
 pub(super) fn resolve(linker: &mut Linker, scope: &Scope, owners: &[Owner]) {
     let edition = linker.edition(scope);
     for &owner in owners {
@@ -50,7 +50,7 @@ pub(super) fn resolve(linker: &mut Linker, scope: &Scope, owners: &[Owner]) {
     }
 }
 
-/// What the labels, groups and options of proto2 and proto3 say in terms of features.
+/// Returns the features implied by labels, groups and options of proto2 and proto3.
 fn inferred(edition: Edition, field: &Field) -> Features {
     let mut features = Features::default();
     if !edition.is_legacy() {
@@ -72,7 +72,7 @@ fn inferred(edition: Edition, field: &Field) -> Features {
     features
 }
 
-/// The features of what a declaration is in.
+/// Returns the features that a declaration inherits.
 fn features_of(pool: &Pool, scope: &Scope, owner: Owner, edition: Edition) -> Features {
     let file = pool[scope.file].features;
     let of_message = |message: Option<MessageId>| message.map_or(file, |message| pool[message].features);
@@ -102,7 +102,7 @@ fn features_of(pool: &Pool, scope: &Scope, owner: Owner, edition: Edition) -> Fe
     }
 }
 
-/// A message field with `message_encoding = DELIMITED` is encoded as a group, unless it is a map.
+/// Encodes a message field with `message_encoding = DELIMITED` as a group, unless it is a map.
 fn make_delimited(pool: &mut Pool, field: FieldId) {
     let declared = &pool[field];
     let TypeRef::Message(message) = declared.type_ref else { return };

@@ -1,10 +1,10 @@
-//! Scalar values of options, as they are on the wire.
+//! Scalar option values in wire form.
 
 use crate::sources::ids::EnumId;
 use crate::sources::option_value::OptionValue;
 use crate::sources::pool::{Kind, Pool};
 
-/// An integer, sign-extended, as it is on the wire.
+/// Converts a sign-extended integer to wire form.
 pub(super) fn number_value(kind: Kind, value: u64) -> OptionValue {
     let signed = value as i64;
     match kind {

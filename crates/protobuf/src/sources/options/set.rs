@@ -5,14 +5,14 @@ use crate::sources::option_value::{OptionField, OptionMessage, OptionValue};
 use crate::sources::pool::Pool;
 
 impl OptionMessage {
-    /// Adds a value of a field. A member of a oneof replaces the others.
+    /// Adds a value of a field. A oneof member replaces the other members.
     pub(super) fn add(&mut self, pool: &Pool, field: FieldId, value: OptionValue) {
         self.leave_oneof(pool, field);
         let number = pool[field].number;
         self.fields.entry(number).or_insert(OptionField { field, values: Vec::new() }).values.push(value);
     }
 
-    /// The message in a singular field, made if it is not there.
+    /// Returns the message in a singular field, creating it if absent.
     pub(super) fn enter(&mut self, pool: &Pool, field: FieldId) -> &mut OptionMessage {
         self.leave_oneof(pool, field);
         let entry = self.fields.entry(pool[field].number);

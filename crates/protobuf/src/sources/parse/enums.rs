@@ -81,7 +81,7 @@ impl Parser<'_, '_> {
         self.end_declaration(b";", Some(location))
     }
 
-    /// `allow_alias` must have an effect. protoc refuses it right behind the enum.
+    /// Rejects an `allow_alias` without effect. Like protoc, it fails at the token after the enum.
     fn check_alias_option(&mut self, declared: EnumId) -> Parsed {
         let Enum { name, values, options, .. } = &self.pool[declared];
         let options = options.iter().flat_map(|options| &options.uninterpreted);

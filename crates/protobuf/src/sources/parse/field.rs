@@ -12,9 +12,9 @@ use crate::sources::literal;
 use crate::sources::option_value::OptionMessage;
 use crate::sources::pool::{Field, FieldPositions, Kind, Label, OptionSet, TypeRef};
 
-/// What is known of a field before it is parsed.
+/// The facts about a field that are known before it is parsed.
 pub(super) struct FieldStart {
-    /// The message that it is declared in.
+    /// The message that declares it.
     pub(super) parent: Option<MessageId>,
     pub(super) extendee: Option<(Rc<str>, Position)>,
     pub(super) oneof: Option<u32>,
@@ -32,7 +32,7 @@ pub(super) struct MapType {
 }
 
 impl Parser<'_, '_> {
-    /// A label, which is not there in editions but for `repeated`.
+    /// Parses an optional label. Editions allow only `repeated`.
     pub(super) fn label(&mut self) -> Parsed<Option<Label>> {
         let label = match self.text() {
             b"optional" => Label::Optional,
@@ -109,7 +109,7 @@ impl Parser<'_, '_> {
                 self.pool[field].label = Label::Repeated;
                 return Ok(Some(map));
             }
-            // A message that is called "map".
+            // A message named `map`.
             written = Some(WrittenType::Named("map".into()));
         }
         let label = match label {
@@ -171,7 +171,7 @@ impl Parser<'_, '_> {
         Ok(WrittenType::Scalar(kind))
     }
 
-    /// The name of a message or enum, which may begin with a dot.
+    /// Parses the name of a message or enum, which may start with a dot.
     pub(super) fn type_name(&mut self) -> Parsed<Rc<str>> {
         if Kind::from_keyword(self.text()).is_some() {
             self.error(format!("expected a message type, found {}", self.found()));
@@ -191,7 +191,7 @@ impl Parser<'_, '_> {
         Ok(name.into())
     }
 
-    /// The fields of `entry`, the message of a map's entries.
+    /// Adds the fields of `entry`, the message of a map's entries.
     pub(super) fn add_map_entry(&mut self, map: FieldId, entry: MessageId, MapType { key, value }: MapType) {
         let name: Rc<str> = map_entry_name(&self.pool[map].name).into();
         self.pool[map].type_name = name.clone();
@@ -211,7 +211,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Features of a map are those of its keys and values, too.
+    /// Returns the features of a map, which also apply to its keys and values.
     fn map_entry_options(&self, map: FieldId, written: &WrittenType) -> Option<Box<OptionSet>> {
         let is_string = matches!(written, WrittenType::Scalar(Kind::String));
         let written = &self.pool[map].options.as_deref()?.uninterpreted;
@@ -285,7 +285,7 @@ impl Parser<'_, '_> {
         self.expect(b"=")?;
         self.pool[field].at.default = self.lexer.current.position();
         let kind = self.pool[field].kind;
-        // Known even where the value is none, so that it is not "already set" by another error.
+        // Set even if the value is invalid, so that a second default is reported as "already set".
         self.pool[field].default = Some(Vec::new());
         let value = self.located(&[path::DEFAULT_VALUE], |parser, _| parser.default_of(kind))?;
         self.pool[field].default = Some(value);
@@ -294,7 +294,7 @@ impl Parser<'_, '_> {
 
     fn default_of(&mut self, kind: Option<Kind>) -> Parsed<Vec<u8>> {
         let max = match kind {
-            // An enum, it seems; a message is found out later.
+            // Probably an enum; if it is a message, linking reports that.
             None => {
                 let value = self.text().to_vec();
                 self.lexer.next();
@@ -334,13 +334,13 @@ impl Parser<'_, '_> {
         }
         let sign = if self.eat(b"-") { "-" } else { "" };
         let value = self.integer_to(max + u64::from(is_negative), "an integer")?;
-        // "-0" is the 0 of an integer.
+        // For an integer, `-0` is 0.
         let sign = if value == 0 { "" } else { sign };
         Ok(format!("{sign}{value}").into_bytes())
     }
 }
 
-/// `FooBarEntry` of the field `foo_bar`.
+/// Returns the name of a map's entry message: `FooBarEntry` for the field `foo_bar`.
 pub(in crate::sources) fn map_entry_name(field: &str) -> String {
     let mut name = String::with_capacity(field.len() + 5);
     let mut starts_word = true;

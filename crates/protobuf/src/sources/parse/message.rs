@@ -15,10 +15,10 @@ use crate::sources::lex::{Token, TokenKind};
 use crate::sources::locations::LocationId;
 use crate::sources::pool::{ExtensionRange, Kind, Label, Message, NumberRange, Oneof, RawValue, Visibility};
 
-/// The largest field number, 2^29 - 1.
+/// Maximum field number: 2^29 - 1.
 pub(in crate::sources) const FIELD_NUMBER_MAX: i32 = (1 << 29) - 1;
 
-/// Messages and groups nest at most this deep, as in protoc.
+/// Maximum nesting depth of messages and groups, as in protoc.
 const NESTING_MAX: usize = 32;
 
 impl Parser<'_, '_> {
@@ -43,7 +43,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// An empty message, at the end of its parent's or the file's.
+    /// Appends an empty message to its parent or the file.
     fn add_message(&mut self, parent: Option<MessageId>) -> MessageId {
         let message = self.pool.add_message(Message {
             name: "".into(),
@@ -78,7 +78,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Counts a level of messages or groups.
+    /// Enters a level of messages or groups.
     fn nested(&mut self, parse: impl FnOnce(&mut Self) -> Parsed) -> Parsed {
         if self.depth + 1 >= NESTING_MAX {
             return self.fail(format!("messages nest at most {} levels deep", NESTING_MAX - 1));
@@ -105,7 +105,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `export` or `local`.
+    /// Parses `export` or `local`.
     pub(super) fn visibility(&mut self) -> Parsed<Visibility> {
         if self.edition < Edition::E2024 {
             return Ok(Visibility::Unset);
@@ -166,7 +166,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `max` in ranges depends on an option that may come after them.
+    /// Replaces `max` in ranges, which depends on an option that may come after them.
     fn resolve_max(&mut self, message: MessageId) {
         let is_message_set = self.pool[message].options.as_deref().is_some_and(|options| {
             options.uninterpreted.iter().any(|option| {
@@ -219,7 +219,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// A group is a field and a message at once, so that their locations overlap.
+    /// Parses a group, which is both a field and a message, so that their locations overlap.
     fn group(
         &mut self,
         field: FieldId,
@@ -229,7 +229,7 @@ impl Parser<'_, '_> {
     ) -> Parsed {
         let index = self.messages_of(start.parent).len() as i32;
         let number = if start.parent.is_some() { path::MESSAGE } else { file::MESSAGE };
-        // The path of the field, or of the extension, ends with two parts.
+        // The path of the field or extension ends with two parts.
         let field_path = self.path.split_off(self.path.len() - 2);
         let parsed = self.located(&[number, index], |parser, group_location| {
             let begin = parser.locations.start_of(location);
@@ -320,7 +320,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// An `extend` block, at the top level or in a message.
+    /// Parses an `extend` block, at the top level or in a message.
     pub(super) fn extend(&mut self, parent: Option<MessageId>) -> Parsed {
         let number = if parent.is_some() { path::EXTENSION } else { file::EXTENSION };
         let block = self.open(&[number]);
@@ -344,7 +344,7 @@ impl Parser<'_, '_> {
                 let named = parser.open(&[2]);
                 parser.locations.start_at(named, start);
                 parser.locations.close(named, end);
-                // protoc gives errors of the extended type once a block.
+                // protoc reports an unresolved extended type once per block.
                 let extendee_at = if is_first { start.position() } else { Position::default() };
                 let start =
                     FieldStart { parent, extendee: Some((extendee.clone(), extendee_at)), oneof: None };
@@ -362,7 +362,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// proto3's `optional` fields are oneofs of one field, so that their presence is known.
+    /// Adds a oneof for each `optional` field of proto3, so that it tracks presence.
     fn add_synthetic_oneofs(&mut self, message: MessageId) {
         let declared = &self.pool[message];
         let mut names: HashSet<Rc<str>> =

@@ -1,4 +1,4 @@
-//! Options, kept as written until all names are known.
+//! Parses options, which are kept as written until all names are known.
 
 use std::rc::Rc;
 
@@ -22,7 +22,7 @@ mod path {
 }
 
 impl Parser<'_, '_> {
-    /// `option name = value;`. The current path is that of the options.
+    /// Parses `option name = value;`. The current path is that of the options.
     pub(super) fn option_statement(&mut self, options: &mut Options) -> Parsed {
         self.option_at(options, |parser, options, location| {
             parser.expect(b"option")?;
@@ -31,12 +31,12 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// `name = value` in brackets.
+    /// Parses `name = value` in brackets.
     pub(super) fn option(&mut self, options: &mut Options) -> Parsed {
         self.option_at(options, Self::name_and_value)
     }
 
-    /// Options in brackets, if there are any: `[a = 1, b = 2]`.
+    /// Parses options in brackets, if there are any: `[a = 1, b = 2]`.
     pub(super) fn bracketed_options(&mut self, number: i32, options: &mut Options) -> Parsed {
         if !self.at(b"[") {
             return Ok(());
@@ -111,7 +111,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// The value, and the number of the field of `UninterpretedOption` that has it.
+    /// Parses a value. Returns it with the number of its field in `UninterpretedOption`.
     fn value(&mut self, _: LocationId) -> Parsed<(Option<i32>, RawValue)> {
         let is_negative = self.eat(b"-");
         match self.lexer.current.kind {
@@ -162,7 +162,7 @@ impl Parser<'_, '_> {
         Ok((Some(path::DOUBLE), RawValue::Double(if is_negative { -value } else { value })))
     }
 
-    /// The tokens between braces.
+    /// Returns the tokens between braces.
     fn aggregate(&mut self) -> Parsed<Rc<[Token]>> {
         self.expect(b"{")?;
         let mut tokens = Vec::new();

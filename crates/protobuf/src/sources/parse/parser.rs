@@ -1,4 +1,4 @@
-//! The state of a parser, its tokens, errors and locations.
+//! Parser state: tokens, errors and locations.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use crate::sources::literal;
 use crate::sources::locations::{LocationId, Locations};
 use crate::sources::pool::Pool;
 
-/// A statement that cannot be used; why was recorded.
+/// A statement that cannot be used; its error has been recorded.
 #[derive(Debug)]
 pub(super) struct Failed;
 
@@ -22,15 +22,15 @@ pub(super) struct Parser<'s, 'p> {
     pub(super) lexer: Lexer<'s>,
     pub(super) pool: &'p mut Pool,
     pub(super) file: FileId,
-    /// Of the declaration around the current one.
+    /// Path of the enclosing declaration.
     pub(super) path: Vec<i32>,
     pub(super) locations: Locations,
-    /// The comments before the next declaration: leading and detached ones.
+    /// The leading and detached comments before the next declaration.
     pub(super) upcoming: Comments,
     pub(super) edition: Edition,
     pub(super) has_package: bool,
     pub(super) depth: usize,
-    /// Options of extension ranges that were copied to the other ranges of their statement.
+    /// Options of extension ranges copied so far to the other ranges of their statement.
     pub(super) option_copies: usize,
 }
 
@@ -80,7 +80,7 @@ impl<'s> Parser<'s, '_> {
         self.fail(format!("expected \"{}\", found {}", String::from_utf8_lossy(text), self.found()))
     }
 
-    /// What is there in place of what was expected.
+    /// Describes the current token in place of an expected one.
     pub(super) fn found(&self) -> String {
         match self.lexer.current.kind {
             TokenKind::End => "the end of the file".to_owned(),
@@ -98,7 +98,7 @@ impl<'s> Parser<'s, '_> {
         Ok(name)
     }
 
-    /// An integer up to `i32::MAX`. One that is too large is an error, but a number.
+    /// Parses an integer up to `i32::MAX`. A larger one is reported as an error, but parsing continues.
     pub(super) fn integer(&mut self, expected: &str) -> Parsed<i32> {
         Ok(self.integer_to(i32::MAX as u64, expected)? as i32)
     }
@@ -128,7 +128,7 @@ impl<'s> Parser<'s, '_> {
             TokenKind::Float => literal::float(text).unwrap_or_default(),
             TokenKind::Integer => match literal::integer(text, u64::MAX) {
                 Some(value) => value as f64,
-                // Too large for an integer, and only decimal numbers may be floats.
+                // Too large for an integer; only decimal numbers may be floats.
                 None => literal::float(text).filter(|_| text[0] != b'0').unwrap_or_else(|| {
                     self.error("integer out of range");
                     0.0
@@ -142,7 +142,7 @@ impl<'s> Parser<'s, '_> {
         Ok(value)
     }
 
-    /// Adjacent strings are one.
+    /// Parses a string; adjacent strings are concatenated.
     pub(super) fn string(&mut self, expected: &str) -> Parsed<Vec<u8>> {
         if !self.at_kind(TokenKind::String) {
             return self.fail(format!("expected {expected}, found {}", self.found()));
@@ -155,7 +155,7 @@ impl<'s> Parser<'s, '_> {
         Ok(value)
     }
 
-    /// Consumes the token that ends a declaration, or begins its block, and gives `location` its comments.
+    /// Consumes the token that ends a declaration or starts its block, and attaches the comments to `location`.
     pub(super) fn try_end_declaration(&mut self, text: &[u8], location: Option<LocationId>) -> bool {
         if !self.at(text) {
             return false;
@@ -167,7 +167,7 @@ impl<'s> Parser<'s, '_> {
                 let detached = std::mem::replace(&mut self.upcoming.detached, detached);
                 self.locations.attach(location, Comments { trailing, detached, leading });
             }
-            // The end of a scope drops what was there for its next declaration.
+            // The end of a scope drops the comments collected for its next declaration.
             None if text == b"}" => self.upcoming.detached = detached,
             None => self.upcoming.detached.extend(detached),
         }
@@ -181,7 +181,7 @@ impl<'s> Parser<'s, '_> {
         self.fail(format!("expected \"{}\", found {}", String::from_utf8_lossy(text), self.found()))
     }
 
-    /// The statements of a block until its `}`, with recovery after each that fails.
+    /// Parses the statements of a block up to its `}`, recovering after each error.
     pub(super) fn block(&mut self, what: &str, mut statement: impl FnMut(&mut Self) -> Parsed) -> Parsed {
         while !self.try_end_declaration(b"}", None) {
             if self.at_kind(TokenKind::End) {
@@ -257,7 +257,7 @@ impl Parser<'_, '_> {
         Err(Failed)
     }
 
-    /// Opens a location that begins at the current token.
+    /// Opens a location that starts at the current token.
     pub(super) fn open(&mut self, suffix: &[i32]) -> LocationId {
         self.locations.open(&self.path, suffix, self.lexer.current)
     }
@@ -267,7 +267,7 @@ impl Parser<'_, '_> {
         self.locations.close(location, self.lexer.previous);
     }
 
-    /// Parses what is at a location, with its path as the path of all inside of it.
+    /// Parses an element at a new location, whose path is a prefix of all paths inside it.
     pub(super) fn located<T>(
         &mut self,
         suffix: &[i32],
@@ -282,7 +282,7 @@ impl Parser<'_, '_> {
         parsed
     }
 
-    /// A name at its location. Returns where it is, too.
+    /// Parses a name at its own location. Also returns its position.
     pub(super) fn name(&mut self, expected: &str) -> Parsed<(Rc<str>, Position)> {
         let at = self.lexer.current.position();
         let name = self.located(&[path::NAME], |parser, _| parser.identifier(expected))?;

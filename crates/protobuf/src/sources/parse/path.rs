@@ -33,5 +33,5 @@ pub(in crate::sources) mod field {
     pub(in crate::sources) const OPTIONS: i32 = 8;
     pub(in crate::sources) const JSON_NAME: i32 = 10;
 }
-/// `name` is 1 in each of them.
+/// Number of `name`, which is 1 in all of them.
 pub(in crate::sources) const NAME: i32 = 1;

@@ -9,13 +9,13 @@ use crate::sources::lex::{Token, TokenKind};
 use crate::sources::locations::{LocationId, Locations};
 use crate::sources::pool::{ExtensionRange, NumberRange};
 
-/// The end of a range to `max` in a message, until its options are known.
+/// End of a message's range to `max`, until the message's options are known.
 pub(super) const TO_MAX: i32 = -1;
 
-/// Options of `extensions` statements apply to each of their ranges. More copies than these are refused.
+/// Maximum number of copies of options: the options of an `extensions` statement apply to each of its ranges.
 const OPTION_COPIES_MAX: usize = 100_000;
 
-/// Whose numbers and names are reserved.
+/// The declaration whose numbers and names are reserved.
 #[derive(Clone, Copy)]
 enum Owner {
     Message(MessageId),
@@ -41,7 +41,7 @@ impl Parser<'_, '_> {
         self.end_declaration(b";", Some(location))
     }
 
-    /// Options behind several ranges are options of each.
+    /// Copies the options after several ranges to each range.
     fn extension_options(&mut self, message: MessageId, first: usize) -> Parsed {
         let outer = std::mem::take(&mut self.locations);
         let index_at = self.path.len();
@@ -153,7 +153,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Its end is not in it.
+    /// Parses a range with an exclusive end.
     fn message_range(&mut self, expected: &str) -> Parsed<NumberRange> {
         let bounded = |parser: &mut Self, expected: &str| {
             let number = parser.integer(expected)?;
@@ -170,7 +170,7 @@ impl Parser<'_, '_> {
         .map(|range| NumberRange { end: range.end + 1, ..range })
     }
 
-    /// Its end is in it.
+    /// Parses a range with an inclusive end.
     fn enum_range(&mut self) -> Parsed<NumberRange> {
         self.range(
             |parser| parser.signed_integer("a name, a number or a range of numbers"),

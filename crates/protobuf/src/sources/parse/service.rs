@@ -71,7 +71,7 @@ impl Parser<'_, '_> {
         }
         self.end_declaration(b"{", Some(location))?;
         let options = &mut declared.options;
-        // Braces are options, even with none in them.
+        // Braces count as options even if they are empty.
         options.get_or_insert_default();
         self.block("method's options", |parser| {
             if parser.try_end_declaration(b";", None) {

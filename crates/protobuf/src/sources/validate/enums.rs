@@ -1,4 +1,4 @@
-//! Enums.
+//! Checks of enums.
 
 use std::collections::HashMap;
 
@@ -49,7 +49,7 @@ pub(super) fn check(linker: &mut Linker, scope: &Scope, declared: EnumId, found:
     }
 }
 
-/// Generated code removes the enum's name from those of its values, and changes their case.
+/// Checks value names for conflicts: generated code strips the enum's name from them and changes their case.
 fn check_names(name: &str, values: &[EnumValue], found: &mut Found) {
     let mut seen: HashMap<String, &EnumValue> = HashMap::new();
     for value in values {
@@ -68,7 +68,7 @@ fn check_names(name: &str, values: &[EnumValue], found: &mut Found) {
     }
 }
 
-/// The name of a value without that of the enum before it, whatever its case and underscores.
+/// Returns the name of a value without the leading name of the enum, ignoring case and underscores.
 fn without_prefix<'v>(prefix: &str, value: &'v str) -> &'v str {
     let mut prefix = prefix.bytes().filter(|&byte| byte != b'_').map(|byte| byte.to_ascii_lowercase());
     let mut expected = prefix.next();
@@ -100,7 +100,7 @@ fn pascal_case(name: &str) -> String {
     cased
 }
 
-/// The name of a value in JSON, if it has one of its own.
+/// Returns the custom JSON name of a value, if it has one.
 fn custom_json(value: &EnumValue) -> Option<String> {
     value.options.as_deref()?.value.message(JSON).and_then(|json: &OptionMessage| json.text(1))
 }

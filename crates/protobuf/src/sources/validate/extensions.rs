@@ -1,4 +1,4 @@
-//! Extension ranges and the extensions that they declare.
+//! Checks of extension ranges and their extension declarations.
 
 use std::collections::HashSet;
 
@@ -92,7 +92,7 @@ fn is_scalar(kind: &str) -> bool {
     kind == "enum" || (kind != "group" && Kind::from_keyword(kind.as_bytes()).is_some())
 }
 
-/// An extension is what its range declares.
+/// Checks that an extension matches its declaration in the extension range.
 pub(super) fn check_declared(pool: &Pool, field: FieldId, found: &mut Found) {
     let field = &pool[field];
     let (true, Some(message)) = (field.is_extension(), field.message) else { return };

@@ -1,4 +1,4 @@
-//! Features of fields in editions.
+//! Checks of field features in editions.
 
 use super::found::Found;
 use crate::sources::features::{Features, number, value};
@@ -30,7 +30,7 @@ pub(super) fn check(pool: &Pool, field: FieldId, found: &mut Found) {
         fail("an extension cannot be required");
     }
     if field.message.is_some_and(|message| pool[message].is_map_entry) {
-        // Its features are those of the map, which is checked itself.
+        // It inherits the features of the map, which is checked itself.
         return;
     }
     let explicit = options.map_or(Features::default(), |options| options.explicit);

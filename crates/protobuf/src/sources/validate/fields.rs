@@ -1,4 +1,4 @@
-//! Fields and maps.
+//! Checks of fields and maps.
 
 use std::fmt::Write as _;
 
@@ -23,7 +23,7 @@ mod option {
     pub(super) const UNVERIFIED_LAZY: i32 = 15;
 }
 
-/// Field numbers of Protobuf's implementations.
+/// Field numbers reserved for Protobuf implementations.
 const RESERVED_NUMBERS: std::ops::RangeInclusive<i32> = 19_000..=19_999;
 
 pub(super) fn check(linker: &Linker, scope: &mut Scope, field: FieldId, found: &mut Found) {
@@ -123,7 +123,7 @@ fn check_options(pool: &Pool, scope: &Scope, field: &Field, found: &mut Found) {
     }
 }
 
-/// A map's entries are of a message that only the map itself may name.
+/// Checks that a map's entry message is used only by the map itself.
 fn check_map(linker: &Linker, scope: &mut Scope, field: &Field, entry: MessageId, found: &mut Found) {
     let pool = &linker.pool;
     let at = field.at.kind;

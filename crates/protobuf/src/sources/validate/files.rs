@@ -1,4 +1,4 @@
-//! Files.
+//! Checks of files.
 
 use super::found::Found;
 use crate::sources::edition::Edition;

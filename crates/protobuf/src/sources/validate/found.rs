@@ -1,6 +1,6 @@
-//! Errors that the checks find.
+//! Errors found by the checks.
 
 use crate::sources::error::Position;
 
-/// Errors, and where each is.
+/// Errors with their positions.
 pub(super) type Found = Vec<(Position, String)>;

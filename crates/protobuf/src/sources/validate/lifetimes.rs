@@ -1,4 +1,4 @@
-//! Options and features that an edition does not have, or that are not for a kind of declaration.
+//! Checks for options and features that the edition does not have, or that do not apply to the declaration.
 
 use super::found::Found;
 use crate::sources::edition::Edition;
@@ -11,7 +11,7 @@ use crate::sources::pool::{EnumValue, Options, Pool, TypeRef};
 mod option {
     pub(super) const TARGETS: i32 = 19;
     pub(super) const FEATURE_SUPPORT: i32 = 22;
-    /// Of `EnumValueOptions`.
+    /// Number of `feature_support` in `EnumValueOptions`.
     pub(super) const VALUE_FEATURE_SUPPORT: i32 = 4;
 }
 
@@ -24,7 +24,7 @@ mod support {
     pub(super) const REMOVAL_ERROR: i32 = 5;
 }
 
-/// Options and their values exist in the edition of the file.
+/// Checks that options and their values exist in the file's edition.
 pub(super) fn check(pool: &Pool, file: FileId, owner: Owner, found: &mut Found) {
     if let Owner::Field(field) = owner {
         let support = option_message(&pool[field].options, option::FEATURE_SUPPORT);
@@ -51,7 +51,7 @@ pub(super) fn check(pool: &Pool, file: FileId, owner: Owner, found: &mut Found) 
     found.extend(messages.into_iter().map(|message| (at, message)));
 }
 
-/// Options are for this kind of declaration.
+/// Checks that options apply to this kind of declaration.
 pub(super) fn targets(pool: &Pool, owner: Owner, found: &mut Found) {
     let Some(options) = owner.options(pool).as_deref() else { return };
     let (target, name) = owner.target();
@@ -67,7 +67,7 @@ pub(super) fn targets(pool: &Pool, owner: Owner, found: &mut Found) {
     found.extend(messages.into_iter().map(|message| (at, message)));
 }
 
-/// Visits all fields that are set. Options nest at most as deep as they are read.
+/// Visits all fields that are set. The recursion is bounded by the nesting limit of options.
 fn walk(message: &OptionMessage, visit: &mut impl FnMut(FieldId, &OptionField)) {
     for field in message.fields.values() {
         visit(field.field, field);
@@ -94,7 +94,7 @@ fn out_of_edition(support: Option<&OptionMessage>, edition: Edition) -> Option<S
     Some(format!("was removed in edition {}{why}", removed.name()))
 }
 
-/// The lifetime that a field declares for itself makes sense.
+/// Checks that the lifetime a field declares for itself is consistent.
 fn check_support(
     support: Option<&OptionMessage>,
     name: &str,

@@ -1,4 +1,4 @@
-//! Messages: JSON names.
+//! Checks of messages: JSON names.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ pub(super) fn check(linker: &mut Linker, scope: &Scope, message: MessageId, foun
     if option(JSON_CONFLICTS) {
         return;
     }
-    // Field masks have default names, JSON may have either.
+    // Field masks use default names, JSON either.
     for with_custom in [false, true] {
         let mut warnings = Vec::new();
         check_json_names(&linker.pool, message, with_custom, found, &mut warnings);
@@ -64,7 +64,7 @@ fn check_json_names(
             continue;
         };
         if with_custom && !is_custom && !other_is_custom {
-            // Found without the custom names already.
+            // Already reported without the custom names.
             continue;
         }
         let kind = |is_custom| if is_custom { "custom" } else { "default" };

@@ -1,4 +1,4 @@
-//! The naming style of edition 2024, and the limits of edition 2026.
+//! Checks the naming style of edition 2024 and the limits of edition 2026.
 
 use super::found::Found;
 use crate::sources::features::{Features, number, value};
@@ -6,7 +6,7 @@ use crate::sources::ids::FileId;
 use crate::sources::owner::Owner;
 use crate::sources::pool::Pool;
 
-/// Why a name is not in its style.
+/// Returns the reason why a name does not match its style.
 type Style = fn(&str) -> Option<&'static str>;
 
 pub(super) fn check(pool: &Pool, file: FileId, owner: Owner, found: &mut Found) {
@@ -39,7 +39,7 @@ pub(super) fn check(pool: &Pool, file: FileId, owner: Owner, found: &mut Found) 
     }
 }
 
-/// The features that hold for a declaration.
+/// Returns the features that apply to a declaration.
 fn features(pool: &Pool, file: FileId, owner: Owner) -> Features {
     let outer = match owner {
         Owner::File(_) | Owner::Service(_) => pool[file].features,

@@ -1,4 +1,4 @@
-//! Well-known types, which have a form of their own in JSON.
+//! Well-known types, which have their own JSON forms.
 
 use super::Builder;
 use crate::printable::excerpt;
@@ -75,7 +75,7 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
         })
     }
 
-    /// A `google.protobuf.Value`.
+    /// Reads a `google.protobuf.Value`.
     fn value_of_any_kind(&mut self, table: &'s Table, depth: usize) -> Result<(), Fault> {
         let number = match self.source.peek()? {
             Shape::Null => {
@@ -92,14 +92,14 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
                 return Err(self.fault(&format!("a google.protobuf.Value cannot hold {}", found.name())));
             }
         };
-        // The fields of the type are known to be these.
+        // The type is known to have these fields.
         match table.find(number) {
             Some((_, field)) => self.singular(field, depth),
             None => Ok(()),
         }
     }
 
-    /// The number of a `google.protobuf.Value`, which must be finite; MessagePack has others, too.
+    /// Reads the number of a `google.protobuf.Value`, which must be finite; in MessagePack it may not be.
     fn value_number(&mut self) -> Result<(), Fault> {
         let at = self.source.offset();
         let value = self.source.double()?;
@@ -111,7 +111,7 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
         Ok(())
     }
 
-    /// `{"@type": url, …}`, in whatever order.
+    /// Reads `{"@type": url, …}` in any order.
     fn any(&mut self, depth: usize) -> Result<(), Fault> {
         let at = self.source.offset();
         let Some(url) = self.any_type(depth)? else { return Ok(()) };
@@ -133,7 +133,7 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
         Ok(())
     }
 
-    /// Looks ahead for the type, which most writers put first; `None` if the Any is empty.
+    /// Finds the type by looking ahead; most writers put it first. Returns `None` if the Any is empty.
     fn any_type(&mut self, depth: usize) -> Result<Option<std::borrow::Cow<'t, str>>, Fault> {
         let start = self.source.clone();
         let at = self.source.offset();
@@ -151,7 +151,7 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
         if is_empty { Ok(None) } else { Err(Fault::new(at, "an Any needs a member `@type`")) }
     }
 
-    /// The members beside the type.
+    /// Reads the members other than the type.
     fn any_members(&mut self, table: &'s Table, depth: usize) -> Result<(), Fault> {
         let start = self.source.offset();
         let mut open = self.source.begin_map()?;
@@ -202,7 +202,7 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
     }
 }
 
-// The numbers of the fields of `google.protobuf.Value`.
+// Field numbers of `google.protobuf.Value`.
 const VALUE_NULL: u32 = 1;
 const VALUE_NUMBER: u32 = 2;
 const VALUE_STRING: u32 = 3;

@@ -1,4 +1,4 @@
-//! `google.protobuf.Any`: the message that it holds, by its type's name.
+//! `google.protobuf.Any`: prints the message it holds according to its type URL.
 
 use std::sync::LazyLock;
 
@@ -11,12 +11,12 @@ use crate::transcode::error::PrintError;
 use crate::transcode::sink::Sink;
 use crate::wire::{Reader, WireErrorKind};
 
-/// The two names in the form of an Any.
+/// Member names of an Any in JSON.
 static TYPE: LazyLock<Key> = LazyLock::new(|| Key::new("@type"));
 static VALUE: LazyLock<Key> = LazyLock::new(|| Key::new("value"));
 
 impl<'s, S: Sink> Printer<'s, S> {
-    /// With the fields of the message that it holds, or that message's own form as a `value`.
+    /// Prints an Any with the fields of its message; a message with its own JSON form is the member `value`.
     pub(super) fn any(
         &mut self,
         table: &'s Table,
@@ -46,7 +46,7 @@ impl<'s, S: Sink> Printer<'s, S> {
                 Err(Stop::Merge | Stop::Incomplete(_)) => self.sink.rewind(start),
                 done => return done,
             }
-            // From now on without a try: of fifty in one another, each out of order, the last would be tried 2⁵⁰
+            // From now on, always merge: with fifty nested Anys, each out of order, the innermost would be tried 2⁵⁰
             // times.
             self.merges_any = true;
         }
@@ -59,7 +59,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         let table = &self.pool.tables[index as usize];
         let mut map = self.sink.begin_map();
         self.sink.name(&mut map, &TYPE);
-        // It is a `str`.
+        // Cannot fail: it is a `str`.
         let _ = self.sink.text(url.as_bytes());
         if table.known.is_none() {
             let Some(depth) = depth.checked_sub(1) else {

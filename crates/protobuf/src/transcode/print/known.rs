@@ -1,4 +1,4 @@
-//! Well-known types, which have a form of their own in JSON.
+//! Well-known types, which have their own JSON forms.
 
 use super::Printer;
 use super::map::{Key, Pair, Value};
@@ -119,7 +119,7 @@ impl<'s, S: Sink> Printer<'s, S> {
     ) -> Result<(), Stop> {
         let mut is_set = false;
         each(table, reader, end, |field, reader| {
-            // The last one counts, and messages are merged.
+            // The last value wins, and messages are merged.
             if is_set {
                 return Err(Stop::Merge);
             }
@@ -156,7 +156,7 @@ impl<'s, S: Sink> Printer<'s, S> {
     }
 
     fn ascii(&mut self, text: &[u8]) {
-        // What was made of digits and letters is UTF-8.
+        // Cannot fail: the text consists of digits and letters.
         let _ = self.sink.text(text);
     }
 }

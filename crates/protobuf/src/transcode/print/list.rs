@@ -1,4 +1,4 @@
-//! Repeated fields, packed or with a tag for each element.
+//! Repeated fields, packed or with one tag per element.
 
 use super::records::following;
 use super::unordered::Stop;
@@ -30,7 +30,7 @@ impl<'s, S: Sink> Printer<'s, S> {
                     if field.kind == Kind::String
                         && let (tag @ ..0x80, Some(list)) = (tag, &mut list)
                     {
-                        // A tag of one byte: most that follow are alike.
+                        // With a one-byte tag, print the following plain texts as a batch.
                         let read = self.sink.plain_texts(list, tag as u8, reader.rest(), self.end_max);
                         reader.skip_bytes(read);
                         self.check_len()?;
@@ -76,7 +76,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         Ok(())
     }
 
-    /// One record of packed numbers.
+    /// Prints one packed record.
     fn packed(
         &mut self,
         field: &'s Entry,
@@ -100,7 +100,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         self.check_len()
     }
 
-    /// Before each element.
+    /// Starts an element.
     #[inline]
     fn element(
         &mut self,
@@ -114,7 +114,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         self.check_len()
     }
 
-    /// The list, which the first element opens. A list without elements is as if it were not there.
+    /// Returns the list, which is opened by its first element. An empty list counts as absent.
     #[inline]
     fn list<'l>(
         &mut self,

@@ -1,4 +1,4 @@
-//! Maps, and the entries that they are on the wire.
+//! Maps and their wire entries.
 
 use super::records::{End, following, skip};
 use super::unordered::Stop;
@@ -53,7 +53,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         Ok(())
     }
 
-    /// A key and its value.
+    /// Prints a key and its value.
     pub(super) fn pair(&mut self, pair: &Pair<'s, '_>, map: &mut S::Open, depth: usize) -> Result<(), Stop> {
         let key_field = pair.key_field;
         match (pair.key, key_field.kind) {
@@ -70,7 +70,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         self.put_value(pair.value_field, pair.value, depth)
     }
 
-    /// The value of a field, or its default.
+    /// Prints the value of a field, or its default.
     #[inline(always)]
     pub(super) fn put_value(&mut self, field: &'s Entry, value: Value<'_>, depth: usize) -> Result<(), Stop> {
         match (value, field.kind) {
@@ -90,7 +90,7 @@ impl<'s, S: Sink> Printer<'s, S> {
     }
 }
 
-/// One entry of a map, with what is in it not yet read further.
+/// One entry of a map, with nested content not yet decoded.
 pub(super) struct Pair<'s, 'w> {
     pub(super) key_field: &'s Entry,
     pub(super) value_field: &'s Entry,
@@ -113,7 +113,7 @@ pub(super) enum Value<'w> {
 }
 
 impl<'w> Value<'w> {
-    /// What follows the tag of a field.
+    /// Reads the value after the tag of a field.
     #[inline(always)]
     pub(super) fn read(field: &Entry, reader: &mut Reader<'w>) -> Result<Value<'w>, WireError> {
         Ok(match field.kind {
@@ -123,7 +123,7 @@ impl<'w> Value<'w> {
         })
     }
 
-    /// Zero is the first value of an open enum; a closed one may have another.
+    /// Returns the number or its default. An open enum's first value is zero; a closed enum may start with another.
     #[inline]
     fn number_or_default(self, pool: &Pool, field: &Entry) -> u64 {
         match self {
@@ -150,7 +150,7 @@ impl<'s, 'w> Pair<'s, 'w> {
                 };
             } else if tag == value_field.tag {
                 pair.value = match value_field.kind {
-                    // Two would have to be merged.
+                    // Two messages must be merged.
                     Kind::Message if matches!(pair.value, Value::Nested(_)) => return Err(Stop::Merge),
                     _ => Value::read(value_field, reader)?,
                 };

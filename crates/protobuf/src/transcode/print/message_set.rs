@@ -1,4 +1,4 @@
-//! The old form of message sets: each extension in a group, with its number and its bytes.
+//! The legacy encoding of message sets: a group for each extension, with its number and bytes.
 
 use super::Printer;
 use super::records::{End, checked, next_tag};
@@ -10,7 +10,7 @@ use crate::wire::Reader;
 use crate::wire::message_set::{ITEM, MESSAGE, TYPE_ID};
 
 impl<'s, S: Sink> Printer<'s, S> {
-    /// A group whose start has been read.
+    /// Prints an item whose start tag has been read.
     pub(super) fn message_set_item(
         &mut self,
         table: &'s Table,

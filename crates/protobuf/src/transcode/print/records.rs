@@ -1,19 +1,19 @@
-//! Records one by one: tags, numbers, where a message ends, and what is stepped over.
+//! Reads and skips wire records, and detects the end of a message.
 
 use super::unordered::Stop;
 use crate::schema::table::{Entry, Table};
 use crate::wire::{Reader, Tag, WireError, WireErrorKind, WireType};
 
-/// Where the records of a message end.
+/// The end of a message's records.
 #[derive(Clone, Copy)]
 pub(super) enum End {
-    /// With the bytes.
+    /// The end of the bytes.
     Bytes,
-    /// At the end of the group of this number.
+    /// The end tag of the group with this number.
     Group(u32),
 }
 
-/// The next record's tag, stepped over, if it is of this field too.
+/// Consumes and returns the next tag, if it is of this field too.
 #[inline(always)]
 pub(super) fn following(field: &Entry, reader: &mut Reader<'_>) -> Result<Option<u32>, WireError> {
     if reader.is_empty() {
@@ -28,7 +28,7 @@ pub(super) fn following(field: &Entry, reader: &mut Reader<'_>) -> Result<Option
     Ok(None)
 }
 
-/// The next tag, as it is written; `None` at the end of the message.
+/// Returns the next raw tag, or `None` at the end of the message.
 pub(super) fn next_tag(reader: &mut Reader<'_>, end: End) -> Result<Option<u32>, WireError> {
     if reader.is_empty() {
         at_end(reader, end)?;
@@ -45,7 +45,7 @@ pub(super) fn next_tag(reader: &mut Reader<'_>, end: End) -> Result<Option<u32>,
     }
 }
 
-/// Calls `found` at each record of a field of the type.
+/// Calls `found` for each wire record of a known field.
 pub(super) fn each<'s, 'w>(
     table: &'s Table,
     reader: &mut Reader<'w>,
@@ -61,7 +61,7 @@ pub(super) fn each<'s, 'w>(
     Ok(())
 }
 
-/// The bytes are used up: a group must not end so.
+/// Checks the end of the bytes, which must not be inside a group.
 pub(super) fn at_end(reader: &Reader<'_>, end: End) -> Result<(), WireError> {
     match end {
         End::Bytes => Ok(()),
@@ -69,7 +69,7 @@ pub(super) fn at_end(reader: &Reader<'_>, end: End) -> Result<(), WireError> {
     }
 }
 
-/// Steps over a record that the type does not have; true if it was the end of the group.
+/// Skips an unknown record. Returns true if it ended the group.
 #[inline(never)]
 pub(super) fn skip(tag: u32, start: usize, reader: &mut Reader<'_>, end: End) -> Result<bool, WireError> {
     let tag = checked(tag, start)?;
@@ -86,5 +86,5 @@ pub(super) fn checked(tag: u32, offset: usize) -> Result<Tag, WireError> {
     Tag::from_bits(tag).map_err(|kind| WireError { offset, kind })
 }
 
-/// Groups in one another that are stepped over.
+/// Maximum nesting depth of skipped groups.
 const GROUPS_MAX: usize = 100;

@@ -1,19 +1,17 @@
-//! Rows of packed numbers, from bytes to words.
+//! Packed numbers, from bytes to words.
 //!
-//! They are read by blocks: then each kind has a loop that does nothing but read, and a sink one that does nothing but
-//! write. These loops are functions of their own, because in a larger one they find no registers for what does not
-//! change.
+//! They are read in blocks, so that each kind has a loop that only reads and the sink one that only writes. These
+//! loops are separate functions: in a larger one their invariants do not stay in registers.
 
 use crate::schema::number::convert_row;
 use crate::schema::table::Op;
 use crate::wire::{Reader, WireError, WireErrorKind, join_short};
 
-/// Numbers that are read together. Each byte of a row is a number at most, so that this is a look ahead in bytes as
-/// well.
+/// Numbers per block. A number has at least one byte, so this is also a look-ahead in bytes.
 const BLOCK: usize = 64;
 
-/// Gives the numbers of a row to `found`, some at a time and never none, as slots hold them. Those before one that
-/// cannot be read may be missing.
+/// Passes packed numbers in slot form to `found`, in non-empty batches. On a read error, numbers before it may not
+/// have been passed.
 pub(super) fn read(op: Op, mut row: Reader<'_>, mut found: impl FnMut(&[u64])) -> Result<(), WireError> {
     let mut words = [0; BLOCK];
     while !row.is_empty() {
@@ -28,7 +26,7 @@ pub(super) fn read(op: Op, mut row: Reader<'_>, mut found: impl FnMut(&[u64])) -
     Ok(())
 }
 
-/// Numbers of `N` bytes each.
+/// Reads numbers of `N` bytes each.
 #[inline(never)]
 fn fixed<const N: usize>(
     row: &mut Reader<'_>,
@@ -50,7 +48,7 @@ fn varints(row: &mut Reader<'_>, words: &mut [u64; BLOCK]) -> Result<usize, Wire
     let rest = row.rest();
     let near = &rest[..rest.len().min(BLOCK)];
     if near.is_ascii() {
-        // A byte each.
+        // One byte each.
         words.iter_mut().zip(near).for_each(|(word, &byte)| *word = byte.into());
         row.skip_bytes(near.len());
         return Ok(near.len());
@@ -69,7 +67,7 @@ fn varints(row: &mut Reader<'_>, words: &mut [u64; BLOCK]) -> Result<usize, Wire
         }
         row.skip_bytes(at);
     }
-    // A copy: what lies behind a reference would be written at each step.
+    // Copied, because through a reference each step would store to memory.
     let mut here = *row;
     while count < BLOCK && !here.is_empty() {
         words[count] = here.varint_mixed()?;
@@ -79,8 +77,8 @@ fn varints(row: &mut Reader<'_>, words: &mut [u64; BLOCK]) -> Result<usize, Wire
     Ok(count)
 }
 
-/// Whether a varint that begins before the last byte has two bytes at most: then of two bytes that follow each other
-/// one ends a varint.
+/// Whether every varint that starts before the last byte has at most two bytes: of any two adjacent bytes one ends a
+/// varint.
 fn are_short(bytes: &[u8]) -> bool {
     let Some((_, next)) = bytes.split_first() else { return false };
     bytes.iter().zip(next).fold(0, |both, (byte, next)| both | byte & next) < 0x80
@@ -110,7 +108,7 @@ mod tests {
         Ok(words)
     }
 
-    /// The row by blocks is the row one by one, to the error and its offset.
+    /// Checks that reading in blocks equals reading one by one, including errors and their offsets.
     fn check(kind: Kind, bytes: &[u8], start: usize, end: usize) {
         let row = Reader::within(bytes, start, end).expect("a range of them");
         let mut words = Vec::new();
@@ -122,7 +120,7 @@ mod tests {
         assert_eq!(read.map(|()| words), expected, "{kind:?}, bytes {start} to {end}");
     }
 
-    /// `count` numbers of up to `bits` bits each, and some bytes before and behind.
+    /// Returns `count` numbers of up to `bits` bits each, with some bytes before and after.
     fn row(kind: Kind, count: usize, bits: u32) -> Vec<u8> {
         let (mut bytes, mut number) = (b"before".to_vec(), u64::from(bits) << 32 | count as u64);
         for _ in 0..count {

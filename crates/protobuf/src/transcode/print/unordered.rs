@@ -1,24 +1,24 @@
-//! Input that is not in the order of a message that was written in one go, and how the printer says so.
+//! Input that is not in encoding order, and how the printer reports it.
 
 use crate::transcode::error::PrintError;
 use crate::wire::WireError;
 
-/// Why the printer did not come to its end.
+/// The reason why the printer stopped.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// The records are not in the order of a message that was written in one go.
+    /// The wire records are not in the order in which a message is encoded.
     Merge,
-    /// Something is missing, unless it comes behind: then merging brings it.
+    /// A field is missing so far; merging may find it later in the input.
     Incomplete(Box<PrintError>),
     Error(Box<PrintError>),
 }
 
 impl Stop {
-    /// What there is to say when everything is in order.
+    /// Returns the error to report for input in order.
     pub(in crate::transcode) fn into_error(self) -> PrintError {
         match self {
             Stop::Incomplete(error) | Stop::Error(error) => *error,
-            // What was encoded in one go is in order.
+            // Encoder output is always in order.
             Stop::Merge => PrintError::Unordered,
         }
     }
@@ -38,5 +38,5 @@ impl From<WireError> for Stop {
     }
 }
 
-/// Brings a message into order: decodes and encodes it.
+/// Normalises a message by decoding and encoding it.
 pub(crate) type Merge<'s> = &'s dyn Fn(u32, &[u8]) -> Result<Vec<u8>, PrintError>;

@@ -1,4 +1,4 @@
-//! What did not come: fields that must be there, and those without presence, if they are wanted.
+//! Absent fields: required ones, and those without presence if defaults are printed.
 
 use super::Printer;
 use super::unordered::Stop;
@@ -9,8 +9,8 @@ use crate::transcode::keys::Seen;
 use crate::transcode::sink::Sink;
 
 impl<'s, S: Sink> Printer<'s, S> {
-    /// At the end of a message's fields: those that must be there, and those without presence that did not come, if
-    /// they are wanted.
+    /// Called at the end of a message: checks required fields, and prints absent fields without presence if `defaults`
+    /// is set.
     pub(super) fn unset(&mut self, table: &'s Table, seen: &Seen, open: &mut S::Open) -> Result<(), Stop> {
         if !self.options.allow_partial {
             self.check_required(table, seen)?;
@@ -18,7 +18,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         if !self.options.defaults {
             return Ok(());
         }
-        // As they are declared, without extensions.
+        // In order of declaration, without extensions.
         for field in self.pool.messages[table.message as usize].fields.clone() {
             let field = self.pool.entry(&self.pool.fields[field as usize]);
             if seen.has(field.slot) {
