@@ -1,6 +1,6 @@
-//! The testee of Protobuf's conformance suite: reads requests from standard input, and answers each on standard output.
-//! The only argument is a descriptor set with the messages that the suite sends. `cargo xtask test --only conformance`
-//! runs it.
+//! Testee of Protobuf's conformance suite: reads requests from standard input and writes a response for each to
+//! standard output. Its only argument is a descriptor set with the suite's messages. Run it with `cargo xtask test
+//! --only conformance`.
 
 use std::error::Error;
 use std::io::{self, Read, Write};
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let schema = Schema::from_descriptor_set(&std::fs::read(file)?)?;
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
     let mut len = [0; 4];
-    // The suite ends with the input.
+    // The suite closes the input at the end.
     while input.read_exact(&mut len).is_ok() {
         let mut request = vec![0; u32::from_le_bytes(len) as usize];
         input.read_exact(&mut request)?;
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What of `conformance.ConformanceRequest` we look at.
+/// The fields of `conformance.ConformanceRequest` that are used.
 #[derive(Default)]
 struct Request<'a> {
     payload: Option<Payload<'a>>,
@@ -121,7 +121,7 @@ impl<'a> Request<'a> {
     }
 
     fn to_json(&self, message_type: MessageType<'_>, wire: &[u8]) -> Response {
-        // Straight from what came, if it was Protobuf: that is what the suite is to look at.
+        // Convert Protobuf payloads directly, since the suite is to test that conversion.
         let wire = match self.payload {
             Some(Payload::Protobuf(wire)) => wire,
             _ => wire,
@@ -149,7 +149,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Decoded and encoded again.
+/// Decodes and encodes a message.
 fn normal_form(message_type: MessageType<'_>, wire: &[u8]) -> Result<Vec<u8>, String> {
     let mut decoder = Decoder::default();
     let message = decoder.decode(message_type, wire).map_err(|error| error.to_string())?;

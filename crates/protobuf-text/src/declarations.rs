@@ -1,4 +1,4 @@
-//! Declarations of a descriptor set as `.proto` text, which compiles to the same descriptors.
+//! Prints the declarations of a descriptor set as `.proto` text that compiles to the same descriptors.
 
 mod comments;
 mod descriptor;
@@ -14,13 +14,13 @@ use descriptor::{Declared, Found, find, list, text};
 use names::Names;
 use print::Printer;
 
-/// The file that declares what descriptors are made of.
+/// The file that declares the descriptor types.
 const DESCRIPTOR_PROTO: &str = "google/protobuf/descriptor.proto";
-/// Messages in each other: those of a descriptor, and those of its options.
+/// Maximum nesting depth of messages, in descriptors and their options.
 const DEPTH_MAX: usize = 200;
 
-/// Descriptors that are written as `.proto` text: with comments where the set has them, options, custom ones among
-/// them, defaults, reserved names and extension ranges.
+/// Descriptors that can be printed as `.proto` text. The text includes comments if the set has them, options including
+/// custom ones, defaults, reserved names and extension ranges.
 ///
 /// ```
 /// use thalweg_protobuf_text::declarations::Declarations;
@@ -42,32 +42,32 @@ pub struct Declarations {
     names: Names,
 }
 
-/// A set that cannot be written as text.
+/// Error for a set that cannot be printed as text.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeclarationsError {
-    /// Its files contradict each other.
+    /// The files contradict each other.
     #[error(transparent)]
     Schema(#[from] Box<SchemaError>),
-    /// The types of descriptors could not be compiled.
+    /// The descriptor types could not be compiled.
     #[error(transparent)]
     Source(#[from] SourceError),
     /// `google/protobuf/descriptor.proto` lacks the type of descriptor sets.
     #[error("{DESCRIPTOR_PROTO} does not declare FileDescriptorSet")]
     Types,
-    /// It is no `google.protobuf.FileDescriptorSet`.
+    /// The bytes are not a `google.protobuf.FileDescriptorSet`.
     #[error("invalid descriptor set: {0}")]
     Decode(#[from] DecodeError),
 }
 
 impl Declarations {
-    /// Those of an encoded `google.protobuf.FileDescriptorSet`.
+    /// Creates declarations from an encoded `google.protobuf.FileDescriptorSet`.
     ///
     /// # Errors
     ///
-    /// For a set that is malformed, or whose files contradict each other.
+    /// Returns an error if the set is malformed, or if its files contradict each other.
     pub fn of(set: &[u8]) -> Result<Self, DeclarationsError> {
-        // Options are extensions of these types, and the set's own copy may be older.
+        // Options are extensions of these types, and the set's own copy may be outdated.
         let mut with_descriptors = sources::compile(&[DESCRIPTOR_PROTO], |_| None)?;
         append_others(set, &mut with_descriptors);
         let schema = Schema::from_descriptor_set(&with_descriptors).map_err(Box::new)?;
@@ -81,19 +81,19 @@ impl Declarations {
         Ok(Self { set, names })
     }
 
-    /// A whole file.
+    /// Returns the text of a whole file.
     pub fn file(&self, name: &str) -> Option<String> {
         let file = self.files().find(|file| text(*file, "name") == name)?;
         Some(Printer::new(file, &self.names).file())
     }
 
-    /// The name of the file that declares a service, method, message, enum or extension.
+    /// Returns the name of the file that declares a service, method, message, enum or extension.
     pub fn file_of(&self, full_name: &str) -> Option<String> {
         let (file, _) = self.found(full_name)?;
         Some(text(file, "name").to_owned())
     }
 
-    /// The declaration of a service, method, message, enum or extension, by its full name.
+    /// Returns the declaration of a service, method, message, enum or extension, by its full name.
     pub fn get(&self, full_name: &str) -> Option<String> {
         let (file, found) = self.found(full_name)?;
         Some(Printer::new(file, &self.names).declaration(&found))
@@ -115,7 +115,7 @@ impl Declarations {
     }
 }
 
-/// Copies all files but the one that is there by itself.
+/// Copies all files except `descriptor.proto`, which is already there.
 fn append_others(set: &[u8], to: &mut Vec<u8>) {
     let mut reader = Reader::new(set);
     while let Ok(tag) = reader.tag() {

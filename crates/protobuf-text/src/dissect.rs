@@ -1,8 +1,8 @@
-//! Taking encoded messages apart, byte by byte: what each byte is, and what it may mean.
+//! Dissects encoded messages byte by byte: the role of each byte, and its possible meanings.
 //!
-//! A decoder wants values and stops at the first thing that is wrong. A dissection keeps where each tag, length and
-//! payload lies, how each of them is written (varints may be longer than they need be), and, of what is malformed, all
-//! that could be understood until then. [`text`] writes it as a text of which the same bytes can be made again.
+//! A decoder extracts values and stops at the first error. A dissection records the position of each tag, length and
+//! payload, and how each is encoded (varints may be longer than necessary). For malformed input it keeps everything
+//! understood up to the error. [`text`] writes it as text from which the same bytes can be assembled.
 //!
 //! ```
 //! use thalweg_protobuf_text::dissect::{Limits, Span, Value, dissect};

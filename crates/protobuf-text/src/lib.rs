@@ -1,4 +1,4 @@
-//! Protobuf as text that people read and write, for types known at run time.
+//! Protobuf as human-readable text, for types known at run time.
 //!
 //! - [`text_format`]: messages in the Protobuf text format, as `protoc --decode` prints it.
 //! - [`declarations`]: descriptors as the text of `.proto` files.
@@ -8,7 +8,7 @@
 //! no clock, and never panics on invalid input.
 
 #![forbid(unsafe_code)]
-// The wire knows no signs: `int64` and `uint64` are the same bits, on purpose.
+// Protobuf integers have no sign on the wire: `int64` and `uint64` share their bits.
 #![allow(clippy::cast_possible_wrap)]
 
 pub mod declarations;

@@ -15,8 +15,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Enums have their names, an `Any` the message that it holds (`[type.googleapis.com/pkg.Type] { … }`), extensions
-//! their full names in brackets, and groups the names of their types. Well-known types have no form of their own here.
+//! Enums are written by name, and an `Any` as its content (`[type.googleapis.com/pkg.Type] { … }`). Extensions have
+//! their full names in brackets, groups the names of their types. Well-known types have no special form here.
 
 mod fault;
 mod group;
@@ -28,11 +28,11 @@ mod print;
 use thalweg_protobuf::json::{ParseError, ParseOptions, PrintError, PrintOptions};
 use thalweg_protobuf::{DecodeError, Message, MessageType};
 
-/// The text of a message that is given as wire bytes, a line for each field.
+/// Converts a message from wire bytes to text, with one line per field.
 ///
 /// # Errors
 ///
-/// For bytes that are not a message of the type.
+/// Returns an error if the bytes are not a valid message of the type.
 pub fn from_wire(message_type: MessageType<'_>, wire: &[u8]) -> Result<String, PrintError> {
     let mut text = String::new();
     let options = PrintOptions { pretty: true, allow_partial: true, ..PrintOptions::default() };
@@ -40,15 +40,15 @@ pub fn from_wire(message_type: MessageType<'_>, wire: &[u8]) -> Result<String, P
     Ok(text)
 }
 
-/// Appends the text of a message: with `pretty` a line for each field, else all on one line. `defaults`,
-/// `enum_numbers`, `allow_partial`, `depth_max` and `len_max` are obeyed; names are the schema's in any case.
+/// Appends the text of a message: with `pretty` one line per field, otherwise all on one line. Respects `defaults`,
+/// `enum_numbers`, `allow_partial`, `depth_max` and `len_max`; always uses schema names.
 ///
-/// Gives the URLs of the types of `Any`s that the schema does not have: those were printed with their fields,
-/// `type_url` and `value`. Fields that the type does not have are printed by their numbers; no parser reads those.
+/// Returns the type URLs of `Any`s that the schema does not have; these are printed with their fields `type_url` and
+/// `value`. Unknown fields are printed by number, which no parser accepts.
 ///
 /// # Errors
 ///
-/// See [`PrintError`]. `text` is then what it was.
+/// See [`PrintError`]. On error `text` is unchanged.
 pub fn print(
     message_type: MessageType<'_>,
     wire: &[u8],
@@ -60,7 +60,7 @@ pub fn print(
     printed.inspect_err(|_| text.truncate(start))
 }
 
-/// The wire bytes of a message that is given as text, with the usual options.
+/// Converts a message from text to wire bytes, with the default options.
 ///
 /// # Errors
 ///
@@ -71,11 +71,11 @@ pub fn to_wire(message_type: MessageType<'_>, text: &[u8]) -> Result<Vec<u8>, Pa
     Ok(wire)
 }
 
-/// Appends the wire bytes of a message that is given as text, in the order in which messages are encoded.
+/// Appends the wire bytes of a message that is given as text, in encoding order.
 ///
 /// # Errors
 ///
-/// See [`ParseError`]. `wire` is then what it was.
+/// See [`ParseError`]. On error `wire` is unchanged.
 pub fn parse(
     message_type: MessageType<'_>,
     text: &[u8],

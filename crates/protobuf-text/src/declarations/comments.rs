@@ -1,4 +1,4 @@
-//! Comments of a file, by the paths of what they are at.
+//! Comments of a file, by the source info path of their element.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::descriptor::{list, message, numbers, text};
 #[derive(Debug, Default)]
 pub(super) struct Comments<'a>(HashMap<Vec<i32>, Comment<'a>>);
 
-/// A comment before a declaration, and one behind it.
+/// The comments before and after a declaration.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Comment<'a> {
     pub(super) leading: &'a str,
@@ -34,7 +34,7 @@ impl<'a> Comments<'a> {
     }
 }
 
-/// The lines of a comment, each behind `//`.
+/// Returns the lines of a comment, each prefixed with `//`.
 pub(super) fn lines(comment: &str) -> impl Iterator<Item = String> {
     comment.trim_end().lines().map(|line| format!("//{}", line.trim_end()))
 }

@@ -1,4 +1,4 @@
-//! Reading descriptors, which are messages of `google/protobuf/descriptor.proto`.
+//! Access to descriptors, which are messages of `google/protobuf/descriptor.proto`.
 
 use thalweg_protobuf::{MessageRef, Value};
 
@@ -13,19 +13,19 @@ pub(super) enum Declared {
     Extension,
 }
 
-/// A declaration, and how to get there.
+/// A declaration and its location.
 #[derive(Clone, Debug)]
 pub(super) struct Found<'a> {
     pub(super) declared: Declared,
     pub(super) descriptor: MessageRef<'a>,
-    /// The full name of what it is declared in.
+    /// Full name of the enclosing scope.
     pub(super) scope: String,
-    /// Field numbers and indexes, as `SourceCodeInfo` has them.
+    /// Field numbers and indexes, as in `SourceCodeInfo`.
     pub(super) path: Vec<i32>,
 }
 
 impl Declared {
-    /// The fields that have what is declared in it, with their numbers.
+    /// Returns the fields that contain nested declarations, with their numbers.
     pub(super) fn parts(self) -> &'static [(&'static str, i32, Declared)] {
         match self {
             Self::File => &[
@@ -45,7 +45,7 @@ impl Declared {
     }
 }
 
-/// Looks for `name` in a descriptor and in what is declared there.
+/// Finds `name` among the declarations nested in a descriptor.
 pub(super) fn find<'a>(
     within: MessageRef<'a>,
     declared: Declared,
@@ -88,7 +88,7 @@ pub(super) fn flag(message: MessageRef<'_>, field: &str) -> bool {
     message.get(field).and_then(Value::as_bool).unwrap_or_default()
 }
 
-/// The value of a number or an enum.
+/// Returns the value of a number or an enum.
 pub(super) fn number(message: MessageRef<'_>, field: &str) -> i32 {
     match message.get(field) {
         Some(Value::I32(number) | Value::Enum(number)) => number,
@@ -115,7 +115,7 @@ pub(super) fn numbers(message: MessageRef<'_>, field: &str) -> Vec<i32> {
     values.filter_map(|value| if let Value::I32(number) = value { Some(number) } else { None }).collect()
 }
 
-/// A message that is set.
+/// Returns a message field, if it is set.
 pub(super) fn message<'a>(of: MessageRef<'a>, field: &str) -> Option<MessageRef<'a>> {
     of.has(field).then(|| of.get(field)?.as_message()).flatten()
 }

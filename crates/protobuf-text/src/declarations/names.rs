@@ -1,4 +1,4 @@
-//! Full names, and how they are written where they are used.
+//! Full names, and how references are written.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use thalweg_protobuf::MessageRef;
 
 use super::descriptor::{Declared, joined, list, text};
 
-/// Full names of packages and of what is declared.
+/// Full names of packages and declarations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names(BTreeSet<String>);
 
@@ -22,7 +22,8 @@ impl Names {
         Self(names)
     }
 
-    /// `name` as it is written within `scope`: with a dot in front where its first part would mean something else.
+    /// Returns `name` as a reference within `scope`, with a leading dot if its first part would resolve to something
+    /// else.
     pub(super) fn reference(&self, scope: &str, name: &str) -> String {
         let name = name.trim_start_matches('.');
         let first = name.split('.').next().unwrap_or(name);

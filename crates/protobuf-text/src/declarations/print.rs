@@ -1,4 +1,4 @@
-//! From descriptors to text.
+//! Prints descriptors as text.
 
 use std::fmt::Write;
 
@@ -9,24 +9,24 @@ use super::descriptor::{Declared, Found, flag, joined, list, message, number, nu
 use super::names::Names;
 use super::options::{OptionText, options};
 
-/// The first number that no field has: `max` in a range (2^29).
+/// End of the field number range (2^29), written as `max`.
 const FIELD_NUMBERS_END: i32 = 1 << 29;
-/// A line with options in brackets is not longer than this.
+/// Maximum length of a line with options in brackets.
 const LINE_LEN_MAX: usize = 100;
 
-/// Writes declarations of one file.
+/// Prints declarations of one file.
 #[derive(Debug)]
 pub(super) struct Printer<'a> {
     file: MessageRef<'a>,
     comments: Comments<'a>,
     is_proto3: bool,
-    /// For names that need a dot in front.
+    /// Needed to find names that require a leading dot.
     names: &'a Names,
     out: String,
     indent: usize,
 }
 
-/// How a field is declared besides its name.
+/// The context of a field declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FieldPlace {
     Message,
@@ -102,7 +102,8 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Messages, enums, services and extensions of a file; of a message those that no field of it declares.
+    /// Prints the messages, enums, services and extensions of a file. For a message, only those that none of its
+    /// fields declares.
     fn declared_in(&mut self, declared: Declared, of: MessageRef<'a>, scope: &str, path: &[i32]) {
         let groups: Vec<&str> = list(of, "extension").filter_map(group_name).collect();
         for &(field, tag, part) in declared.parts() {
@@ -110,7 +111,7 @@ impl<'a> Printer<'a> {
                 self.extensions(of, tag, scope, path);
                 continue;
             }
-            // A message has its own before its fields.
+            // A message's nested messages are printed with its fields.
             if declared == Declared::Message && part == Declared::Message {
                 continue;
             }
@@ -144,7 +145,7 @@ impl<'a> Printer<'a> {
         for range in list(of, "extension_range") {
             self.extension_range(range, scope);
         }
-        // Types of maps and groups come with their fields, and the order of types is kept.
+        // Types of maps and groups are printed with their fields, preserving the order of types.
         let fields: Vec<MessageRef<'a>> = list(of, "field").collect();
         let groups: Vec<&str> = list(of, "extension").filter_map(group_name).collect();
         let mut next = 0;
@@ -172,7 +173,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Writes the field at an index, or the oneof that it begins; the index of the next one.
+    /// Prints the field at an index, or the oneof that starts there. Returns the index of the next field.
     fn field_at(
         &mut self,
         of: MessageRef<'a>,
@@ -204,7 +205,7 @@ impl<'a> Printer<'a> {
         end
     }
 
-    /// `within` has the types of groups and maps.
+    /// Prints a field; `within` contains the types of groups and maps.
     fn field(
         &mut self,
         field: MessageRef<'a>,
@@ -214,14 +215,14 @@ impl<'a> Printer<'a> {
         place: FieldPlace,
     ) {
         self.comment(path);
-        // The type of a map or a group is declared beside its field.
+        // The type of a map or group is declared in the same scope as its field.
         let nested = [("nested_type", 3), ("message_type", 4)].into_iter().find_map(|(types, tag)| {
             let is_its = |(_, nested): &(i32, MessageRef<'_>)| {
                 let full_name = joined(scope, text(*nested, "name"));
                 full_name == text(field, "type_name").trim_start_matches('.')
             };
             let (index, nested) = (0..).zip(list(within, types)).find(is_its)?;
-            // Behind the path of what both are declared in.
+            // Path of the enclosing scope.
             let outer = path.len().saturating_sub(2);
             Some((nested, [&path[..outer], &[tag, index]].concat()))
         });
@@ -238,7 +239,7 @@ impl<'a> Printer<'a> {
         };
         let options = self.field_options(field, scope);
         if let Some((_, (group, group_path))) = group_name(field).zip(nested) {
-            // Compilers differ in whose comment it is.
+            // Compilers disagree about the owner of this comment.
             self.comment(&group_path);
             let head = format!("{label}group {} = {tag}", text(group, "name"));
             let head = self.with_options(head, &options);
@@ -265,7 +266,7 @@ impl<'a> Printer<'a> {
             let default = text(field, "default_value");
             let value = match number(field, "type") {
                 9 => quoted(default),
-                // It is escaped already.
+                // Already escaped.
                 12 => format!("\"{default}\""),
                 _ => default.to_owned(),
             };
@@ -307,7 +308,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Extensions of one message; `within` has the types of groups.
+    /// Prints the extensions of one message; `within` contains the types of groups.
     fn extend(&mut self, run: &[(MessageRef<'a>, Vec<i32>)], scope: &str, within: &[MessageRef<'a>]) {
         let Some((first, _)) = run.first() else { return };
         let extendee = self.names.reference(scope, text(*first, "extendee"));
@@ -397,7 +398,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// A declaration with its options in brackets.
+    /// Appends options in brackets to a declaration.
     fn with_options(&self, declared: String, options: &[OptionText]) -> String {
         let texts: Vec<String> =
             options.iter().map(|OptionText { name, value }| format!("{name} = {value}")).collect();
@@ -420,7 +421,7 @@ impl<'a> Printer<'a> {
 
     fn close(&mut self) {
         self.indent -= 1;
-        // Nothing but a head before it: `message Empty {}`.
+        // An empty block: `message Empty {}`.
         if self.out.ends_with("{\n") {
             self.out.truncate(self.out.len() - 1);
             self.out.push_str("}\n");
@@ -436,7 +437,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// A line with the comment behind it, which goes below it if it has several lines.
+    /// Prints a line with its trailing comment, which goes below if it has several lines.
     fn line_with_comment(&mut self, line: &str, path: &[i32]) {
         let Comment { trailing, .. } = self.comments.get(path);
         let mut comment = lines(trailing);
@@ -450,10 +451,10 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Lines with the indent of where they are.
+    /// Prints lines at the current indentation.
     fn line(&mut self, text: &str) {
         for line in text.lines() {
-            // Writing to a String does not fail.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(self.out, "{:1$}{line}", "", 2 * self.indent);
         }
     }
@@ -465,7 +466,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// The name of the type that a group of proto2 declares.
+/// Returns the name of the type that a proto2 group declares.
 fn group_name(field: MessageRef<'_>) -> Option<&str> {
     (number(field, "type") == TYPE_GROUP)
         .then(|| text(field, "type_name").rsplit('.').next().unwrap_or_default())
@@ -475,7 +476,7 @@ fn is_map_entry(of: MessageRef<'_>) -> bool {
     message(of, "options").is_some_and(|options| flag(options, "map_entry"))
 }
 
-/// The visibility of a type, since edition 2024.
+/// Returns the visibility of a type (since edition 2024).
 fn visibility(of: MessageRef<'_>) -> &'static str {
     match of.get("visibility") {
         Some(Value::Enum(1)) => "local ",
@@ -492,7 +493,7 @@ fn range_text(start: i32, last: i32, max: i32) -> String {
     }
 }
 
-/// The name that a compiler gives a field in JSON.
+/// Returns the default JSON name of a field.
 fn default_json_name(name: &str) -> String {
     let mut json_name = String::new();
     let mut is_upper = false;
@@ -508,7 +509,7 @@ fn default_json_name(name: &str) -> String {
     json_name
 }
 
-/// A string literal.
+/// Returns a string literal.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {
@@ -517,10 +518,10 @@ fn quoted(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
-            // All bytes of the character, in octal.
+            // Escape each byte of the character in octal.
             c if c.is_control() => {
                 for byte in c.encode_utf8(&mut [0; 4]).bytes() {
-                    // Writing to a String does not fail.
+                    // Writing to a `String` cannot fail.
                     let _ = write!(quoted, "\\{byte:03o}");
                 }
             }

@@ -1,4 +1,4 @@
-//! Printed text compiles to the descriptors that it was printed from.
+//! Printed text compiles to the original descriptors.
 
 use thalweg_protobuf::sources;
 use thalweg_protobuf::{Message, Schema};
@@ -90,7 +90,7 @@ const EDITION_2024: &str = include_str!("../../../protobuf/tests/proto/editions_
 fn source(name: &str) -> Option<String> {
     let text = match name {
         "opts.proto" => OPTIONS,
-        // Not of Protobuf, but for where the test has no member.
+        // An empty `extend` block is not valid Protobuf.
         "old.proto" => return Some(OLD.replace("extend Order.Item.Deep { }", "")),
         "new.proto" => NEW,
         "editions.proto" => EDITION_2023,
@@ -100,7 +100,7 @@ fn source(name: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// The file's descriptor, without where it was in the source.
+/// Returns the file's descriptor without source info.
 fn descriptor(set: &[u8], name: &str) -> Message {
     let schema = sources::compile(&["google/protobuf/descriptor.proto"], |_| None).expect("it is built in");
     let schema = Schema::from_descriptor_set(&schema).expect("it is whole");
@@ -139,7 +139,7 @@ fn what_is_printed_compiles_to_the_same_descriptors() {
 {first:?}
 {second:?}"
         );
-        // And once more the same text, comments among it.
+        // Printing again gives the same text, including comments.
         assert_eq!(Declarations::of(&again).expect("a set").file(name), Some(text));
     }
 }

@@ -1,36 +1,36 @@
-//! Where the bytes of a message go: to which fields, and how many of them are tags, lengths and payload.
+//! Byte statistics of a message: bytes per field, split into tags, lengths and payload.
 
 use std::collections::HashMap;
 
 use super::known;
 use super::record::{Message, Record, Value};
 
-/// The bytes of a field, all its occurrences at one position in the message together.
+/// Bytes of all occurrences of a field at one position in the message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    /// The numbers of the fields that lead to it, its own one last.
+    /// Field numbers from the root to this field.
     pub path: Vec<u32>,
-    /// Its name, if a schema has one.
+    /// Name of the field, if a schema declares it.
     pub name: Option<String>,
-    /// How often it is there.
+    /// Number of occurrences.
     pub count: usize,
-    /// Bytes of its tags, those that end groups too.
+    /// Bytes of its tags, including end tags of groups.
     pub tag: usize,
     /// Bytes of its lengths.
     pub length: usize,
-    /// Bytes of its values; of a message or group none, for those are its fields'.
+    /// Bytes of its values; 0 for messages and groups, whose bytes belong to their fields.
     pub payload: usize,
-    /// All bytes from its tags to its ends, with those of the fields in it.
+    /// Bytes from its tags to its ends, including nested fields.
     pub total: usize,
 }
 
-/// All shares of a message, or of several.
+/// All shares of one or several messages.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
     fields: Vec<Field>,
-    /// Where a field lies in `fields`, by the field that it is in and its number.
+    /// Index in `fields`, by parent field and number.
     positions: HashMap<(Option<usize>, u32), usize>,
-    /// Bytes that are no records.
+    /// Bytes that do not belong to a record.
     rest: usize,
 }
 
@@ -41,12 +41,12 @@ struct Field {
 }
 
 impl Account {
-    /// Adds what `message` has to what others had before.
+    /// Adds the bytes of `message`.
     pub fn add(&mut self, input: &[u8], message: &Message) {
         self.add_to(None, input, message);
     }
 
-    /// In the order in which they appear, each one before those in it.
+    /// Returns the shares in order of appearance, each before those nested in it.
     pub fn shares(&self) -> Vec<&Share> {
         let mut shares = Vec::with_capacity(self.fields.len());
         let outermost = (0..self.fields.len()).filter(|at| self.fields[*at].share.path.len() == 1);
@@ -58,12 +58,12 @@ impl Account {
         shares
     }
 
-    /// Bytes that are no records.
+    /// Returns the number of bytes that do not belong to a record.
     pub fn rest(&self) -> usize {
         self.rest
     }
 
-    /// Bytes of all tags, lengths and payloads, in this order.
+    /// Returns the total bytes of tags, lengths and payloads, in this order.
     pub fn parts(&self) -> [usize; 3] {
         let shares = self.fields.iter().map(|field| &field.share);
         shares.fold([0; 3], |[tag, length, payload], share| {
@@ -71,7 +71,7 @@ impl Account {
         })
     }
 
-    /// Adds a message that is in the field at that position.
+    /// Adds a message that is nested in the field at index `parent`.
     fn add_to(&mut self, parent: Option<usize>, input: &[u8], message: &Message) {
         for record in &message.records {
             let at = self.position(parent, record);
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn each_byte_is_accounted_for_once() {
-        // 1: {1: 150} 2: "ab" 1: {1: 1 2: 7i32} 3: !{1: 1}, and a byte too many.
+        // 1: {1: 150} 2: "ab" 1: {1: 1 2: 7i32} 3: !{1: 1}, and one extra byte.
         let input = b"\x0a\x03\x08\x96\x01\x12\x02ab\x0a\x07\x08\x01\x15\x07\0\0\0\x1b\x08\x01\x1c\x00";
         let message = dissect(input, Span::all(input), None, &Limits::default());
         let mut account = Account::default();

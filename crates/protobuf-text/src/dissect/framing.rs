@@ -1,28 +1,28 @@
-//! How messages lie in a file: one alone, or several with something before each.
+//! Framing of messages in an input: a single message, or several with a prefix each.
 
 use super::read::{Limits, is_message};
 use super::span::Span;
 use super::varint::{Varint, read_varint};
 
-/// The flags and the length before a message of gRPC.
+/// Length of gRPC's message prefix: flags and length.
 const GRPC_PREFIX_LEN: usize = 5;
 
-/// How messages are kept apart.
+/// A framing of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Framing {
-    /// Not at all: one message, as long as the input.
+    /// No framing: one message, as long as the input.
     Protobuf,
-    /// A byte of flags (1: compressed) and four of length, the highest first, before each message.
+    /// A byte of flags (1: compressed) and a big-endian 4-byte length before each message.
     Grpc,
-    /// A varint of length before each message.
+    /// A varint length before each message.
     Delimited,
 }
 
 impl Framing {
-    /// All of them.
+    /// All framings.
     pub const ALL: [Framing; 3] = [Framing::Protobuf, Framing::Grpc, Framing::Delimited];
 
-    /// A short name.
+    /// Returns a short name.
     pub fn name(self) -> &'static str {
         match self {
             Framing::Protobuf => "protobuf",
@@ -32,61 +32,61 @@ impl Framing {
     }
 }
 
-/// What stands before a message.
+/// The prefix of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefix {
-    /// Nothing.
+    /// No prefix.
     None,
-    /// Of [`Framing::Grpc`].
+    /// Prefix of [`Framing::Grpc`].
     Grpc {
-        /// 0 or 1 in gRPC.
+        /// Flags; 0 or 1 in gRPC.
         flags: u8,
-        /// How many bytes follow, as it says.
+        /// The declared length of the message.
         length: u32,
     },
-    /// Of [`Framing::Delimited`].
+    /// Prefix of [`Framing::Delimited`].
     Delimited(Varint),
 }
 
-/// The flag of a compressed message.
+/// Flag of a compressed message.
 pub const COMPRESSED: u8 = 1;
-/// The flag with which a stream of Connect ends: what follows is JSON.
+/// Flag of a Connect stream's last message, which is JSON.
 pub const CONNECT_END: u8 = 2;
-/// The flag of gRPC-Web's trailers: what follows is lines of text.
+/// Flag of gRPC-Web's trailers, which are lines of text.
 pub const WEB_TRAILERS: u8 = 0x80;
 
-/// A message and what stands before it.
+/// A message and its prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The prefix.
     pub prefix: Prefix,
-    /// Where the prefix lies.
+    /// Position of the prefix.
     pub prefix_span: Span,
-    /// Where the message lies: all that is there of it.
+    /// Position of the available bytes of the message.
     pub payload: Span,
-    /// The input ends before the message does: how many bytes there should be.
+    /// The declared length, if the input ends before the message does.
     pub missing_of: Option<u64>,
 }
 
-/// An input cut into frames.
+/// An input split into frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frames {
-    /// In their order.
+    /// The frames, in order.
     pub frames: Vec<Frame>,
-    /// What is no frame, at the end.
+    /// The remaining bytes that are not a frame.
     pub rest: Span,
-    /// Why that is no frame.
+    /// The reason why the rest is not a frame.
     pub problem: Option<String>,
 }
 
 impl Frames {
-    /// Each frame is there to its end, and nothing else is.
+    /// Whether all frames are complete and nothing else remains.
     fn are_whole(&self) -> bool {
         self.problem.is_none() && self.frames.iter().all(|frame| frame.missing_of.is_none())
     }
 }
 
-/// Cuts the input into messages; `limits` bounds how many.
+/// Splits the input into at most `limits.records_max` messages.
 pub fn split(input: &[u8], framing: Framing, limits: &Limits) -> Frames {
     let all = Span::all(input);
     let mut frames = Frames { frames: Vec::new(), rest: Span { start: input.len(), ..all }, problem: None };
@@ -133,7 +133,7 @@ pub fn split(input: &[u8], framing: Framing, limits: &Limits) -> Frames {
     frames
 }
 
-/// A prefix, the length that it says, and the offset behind it.
+/// A prefix, its declared length, and the offset after it.
 type Read = Result<(Prefix, u64, usize), String>;
 
 fn grpc_prefix(input: &[u8], start: usize) -> Read {
@@ -162,22 +162,22 @@ fn delimited_prefix(input: &[u8], start: usize) -> Read {
     }
 }
 
-/// How an input is framed, by its bytes.
+/// The framing detected from an input's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detection {
-    /// The likeliest.
+    /// The most likely framing.
     pub framing: Framing,
-    /// Why.
+    /// The reason for it.
     pub reason: String,
-    /// Others that fit as well.
+    /// Other framings that also fit.
     pub others: Vec<Framing>,
-    /// It fits from the first to the last byte.
+    /// Whether it fits from the first to the last byte.
     pub fits: bool,
 }
 
-/// Looks for the framing that fits from the first to the last byte.
+/// Detects the framing that fits from the first to the last byte.
 ///
-/// `fits` says whether a message is what the caller knows it to be; without a schema, `|_| true`.
+/// `fits` decides whether a message has the type that the caller expects; without a schema, pass `|_| true`.
 pub fn detect(input: &[u8], limits: &Limits, fits: impl Fn(Span) -> bool) -> Detection {
     let whole = |framing| {
         let frames = split(input, framing, limits);
@@ -202,7 +202,7 @@ pub fn detect(input: &[u8], limits: &Limits, fits: impl Fn(Span) -> bool) -> Det
             detected(*framing, reason, others.to_vec())
         }
         Some((framing @ Framing::Grpc, _)) => {
-            // With lengths, 00 00 00 00 would be four messages without fields: possible, and not what anybody means.
+            // As length-delimited, 00 00 00 00 would be four empty messages: possible, but never intended.
             let reason = "flags and length of gRPC lead from message to message, to the end";
             detected(*framing, reason, Vec::new())
         }
@@ -210,7 +210,7 @@ pub fn detect(input: &[u8], limits: &Limits, fits: impl Fn(Span) -> bool) -> Det
             let reason = "lengths lead from message to message, to the end";
             detected(*framing, reason, others.to_vec())
         }
-        // No message begins with these bytes: there is no field 0.
+        // No message starts with these bytes: field number 0 is invalid.
         None if matches!(input, [0 | 1, _, _, _, _, ..]) => {
             let reason = "no message begins with 00 or 01, but gRPC's prefix does";
             Detection { fits: false, ..detected(Framing::Grpc, reason, Vec::new()) }
@@ -240,7 +240,7 @@ mod tests {
         check(&[b"\0\0\0\0\x11", MESSAGE, b"\0\0\0\0\0"].concat(), Framing::Grpc, &[]);
         check(b"\x01\0\0\0\x02\x1f\x8b", Framing::Grpc, &[]);
         check(&[b"\x11", MESSAGE, b"\x11", MESSAGE].concat(), Framing::Delimited, &[]);
-        // Cut off, and yet gRPC's.
+        // Truncated, but still recognised as gRPC.
         check(b"\0\0\0\0\x11\x0a\x0d", Framing::Grpc, &[]);
         check(b"\x0a\x0dpolar", Framing::Protobuf, &[]);
         check(b"\x02\x08\x01\x02\x08\x01", Framing::Delimited, &[]);

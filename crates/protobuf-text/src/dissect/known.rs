@@ -1,4 +1,4 @@
-//! What records are, when a schema says so.
+//! The meaning of records according to a schema.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Display};
@@ -12,25 +12,25 @@ use super::record::{Message, Record, Value, is_packed};
 use super::span::Span;
 use super::varint::{read_varint, wire_type_name};
 
-/// A value, or a row of them.
+/// The meaning of a record.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meaning<'a> {
     /// One value.
     Scalar(Scalar<'a>),
-    /// A row of values, each with its place.
+    /// Packed values, each with its position.
     Packed(Vec<(Span, Scalar<'a>)>),
-    /// A message, which [`Value::message`] has.
+    /// A message; [`Value::message`] returns it.
     Message(MessageType<'a>),
 }
 
-/// One value of a type that is no message.
+/// One value that is not a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scalar<'a> {
-    /// Of a type with a sign.
+    /// A value of a signed type.
     Int(i64),
-    /// Of `sint32` or `sint64`: the number, and the varint that stands for it.
+    /// A value of `sint32` or `sint64`: the number and its zigzag varint.
     Zigzag(i64, u64),
-    /// Of a type without a sign.
+    /// A value of an unsigned type.
     Uint(u64),
     /// `bool`
     Bool(bool),
@@ -40,9 +40,9 @@ pub enum Scalar<'a> {
     Double(f64),
     /// `string`
     String(&'a str),
-    /// `bytes`, or a string that is no UTF-8.
+    /// `bytes`, or a string that is not UTF-8.
     Bytes(&'a [u8]),
-    /// Of an enum: its number, and its name if it has one.
+    /// An enum value: its number, and its name if it has one.
     Enum(i32, Option<&'a str>),
 }
 
@@ -62,33 +62,33 @@ impl Display for Scalar<'_> {
     }
 }
 
-/// What there is to say about a record beside its value.
+/// A remark about a record, in addition to its value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Remark<'s> {
-    /// The message's type has no field of that number.
+    /// The message's type has no field of this number.
     Unknown,
-    /// The field is written otherwise, so that decoders take this for an unknown one.
+    /// The wire type does not match the field, so decoders treat it as unknown.
     WireType {
-        /// How this is written.
+        /// Wire type of the record.
         found: WireType,
-        /// How values of the field are.
+        /// Wire type of the field.
         expected: WireType,
     },
-    /// A number without a name, in an enum that has no others: decoders take the field for an unknown one.
+    /// The number is not in the closed enum, so decoders treat the field as unknown.
     ClosedEnum,
-    /// A number that has more bits than the type, which are dropped.
+    /// The number has more bits than the type; decoders drop them.
     Dropped,
-    /// The field is declared packed, and this is not; decoders take both.
+    /// The field is declared packed but encoded unpacked; decoders accept both.
     Unpacked,
-    /// The field is not declared packed, and this is; decoders take both.
+    /// The field is encoded packed but not declared so; decoders accept both.
     Packed,
-    /// What the field is without being written.
+    /// The value is the default, which need not be encoded.
     Default,
-    /// The field was there before: the last one counts.
+    /// The field occurred before; the last value wins.
     Again,
-    /// The message was there before: their fields are merged.
+    /// The message occurred before; the two are merged.
     Merged,
-    /// Another field of the same oneof was there before, which this one clears.
+    /// Another field of the same oneof occurred before; this one clears it.
     Clears(Oneof<'s>, Field<'s>),
 }
 
@@ -116,12 +116,12 @@ impl Display for Remark<'_> {
     }
 }
 
-/// A field's name; of an extension the full one, in brackets.
+/// Returns a field's name; for an extension, its full name in brackets.
 pub fn name(field: Field<'_>) -> String {
     if field.is_extension() { format!("[{}]", field.full_name()) } else { field.name().to_owned() }
 }
 
-/// A field as a `.proto` file would declare it, such as `repeated int32 ids = 4`, without its options.
+/// Returns a field's declaration as in a `.proto` file, such as `repeated int32 ids = 4`, without options.
 pub fn declaration(field: Field<'_>) -> String {
     let kind = match field.map_entry() {
         Some((key, value)) => format!("map<{}, {}>", type_name(key), type_name(value)),
@@ -131,7 +131,7 @@ pub fn declaration(field: Field<'_>) -> String {
     format!("{kind} {} = {}", name(field), field.number())
 }
 
-/// The type of a field's values, without the package if that is the one of the message that the field is in.
+/// Returns the type of a field's values, without the package if it is that of the field's message.
 pub fn type_name(field: Field<'_>) -> String {
     let full = match (field.message_type(), field.enum_type()) {
         (Some(message), _) => message.full_name(),
@@ -143,7 +143,7 @@ pub fn type_name(field: Field<'_>) -> String {
     short.filter(|_| !package.is_empty()).unwrap_or(full).to_owned()
 }
 
-/// The default that the declaration of a field gives, as text; `None` for zero and empty ones, which all fields have.
+/// Returns a field's declared default as text, or `None` if it is zero or empty.
 pub fn declared_default(field: Field<'_>) -> Option<String> {
     let unset = protobuf::Message::new(field.message());
     let default = match unset.as_ref().get(field)? {
@@ -160,7 +160,7 @@ pub fn declared_default(field: Field<'_>) -> Option<String> {
 }
 
 impl<'s> Record<'s> {
-    /// What the value is, if it is one of a known field.
+    /// Returns the meaning of the value, if it is one of a known field.
     pub fn meaning<'a>(&self, input: &'a [u8]) -> Option<Meaning<'a>>
     where
         's: 'a,
@@ -183,14 +183,14 @@ impl<'s> Record<'s> {
 }
 
 impl<'s> Message<'s> {
-    /// What there is to say about each record, in their order; nothing without a schema.
+    /// Returns the remarks about each record, in order. Without a schema there are none.
     pub fn remarks(&self) -> Vec<Vec<Remark<'s>>> {
         let mut seen = Seen::default();
         let remarks = |record| if self.message_type.is_some() { seen.remarks(record) } else { Vec::new() };
         self.records.iter().map(remarks).collect()
     }
 
-    /// The fields of its type that are not there.
+    /// Returns the fields of its type that are absent.
     pub fn absent(&self) -> Vec<Field<'s>> {
         let present: HashSet<u32> = self
             .records
@@ -203,7 +203,7 @@ impl<'s> Message<'s> {
     }
 }
 
-/// Which fields of a message were there.
+/// The fields of a message seen so far.
 #[derive(Default)]
 struct Seen<'s> {
     numbers: HashSet<u32>,
@@ -262,7 +262,7 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// What there is to say about the number that a varint is.
+/// Returns a remark about the number of a varint.
 fn of_number(field: Field<'_>, bits: u64) -> Option<Remark<'_>> {
     let signed = bits.cast_signed();
     let is_32 = |number: i64| i32::try_from(number).is_ok();
@@ -279,7 +279,7 @@ fn of_number(field: Field<'_>, bits: u64) -> Option<Remark<'_>> {
     }
 }
 
-/// Why decoders refuse the value of a known field.
+/// Returns the reason why decoders reject the value of a known field.
 pub(super) fn problem(field: Field<'_>, record: &Record, input: &[u8]) -> Option<Problem> {
     let Value::Len { payload, .. } = &record.value else { return None };
     let problem = |offset, kind| Some(Problem { offset, kind, tag: None, length: None });
@@ -298,7 +298,7 @@ pub(super) fn problem(field: Field<'_>, record: &Record, input: &[u8]) -> Option
     None
 }
 
-/// The values of a packed row, and what is no whole value at its end.
+/// Returns the packed values, and the incomplete rest at the end.
 fn elements<'a>(field: Field<'a>, payload: Span, input: &'a [u8]) -> (Vec<(Span, Scalar<'a>)>, Span) {
     let mut elements = Vec::new();
     let mut rest = payload;
@@ -309,7 +309,7 @@ fn elements<'a>(field: Field<'a>, payload: Span, input: &'a [u8]) -> (Vec<(Span,
     (elements, rest)
 }
 
-/// The first value of a row, and how many bytes it has.
+/// Returns the first packed value and its length in bytes.
 fn element(kind: Kind, bytes: &[u8]) -> Option<(u64, usize)> {
     match kind.wire_type() {
         WireType::Fixed64 => Some((u64::from_le_bytes(*bytes.first_chunk()?), 8)),
@@ -318,7 +318,7 @@ fn element(kind: Kind, bytes: &[u8]) -> Option<(u64, usize)> {
     }
 }
 
-/// What the bits of a varint or of a fixed value stand for; 32 bits are the lower ones.
+/// Interprets the bits of a varint or fixed-size value; 32-bit values use the low bits.
 fn of_bits(field: Field<'_>, bits: u64) -> Scalar<'_> {
     let low = bits as u32;
     match field.kind() {

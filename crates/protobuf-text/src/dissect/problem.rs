@@ -1,33 +1,33 @@
-//! What can be wrong with bytes that should be records.
+//! Problems in wire bytes.
 
 use super::varint::{Tag, Varint};
 
-/// Why records could not be read to the end.
+/// The reason why records could not be read to the end.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{kind}")]
 pub struct Problem {
-    /// Of the first byte that is wrong; of something truncated, of its first byte.
+    /// Offset of the first wrong byte; for truncation, the start of the truncated part.
     pub offset: usize,
-    /// What is wrong.
+    /// The kind of problem.
     pub kind: ProblemKind,
-    /// The tag before it, if there is one that could be read.
+    /// The preceding tag, if one could be read.
     pub tag: Option<Tag>,
-    /// The length before it, if there is one that could be read.
+    /// The preceding length, if one could be read.
     pub length: Option<Varint>,
 }
 
 /// A part of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Field number and wire type.
+    /// A field number and wire type.
     Tag,
     /// The value of a varint field.
     Varint,
-    /// How long a payload is.
+    /// The length of a payload.
     Length,
-    /// 8 bytes.
+    /// An 8-byte value.
     I64,
-    /// 4 bytes.
+    /// A 4-byte value.
     I32,
 }
 
@@ -43,63 +43,63 @@ impl Part {
     }
 }
 
-/// What is wrong.
+/// A kind of problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProblemKind {
-    /// The bytes end within something.
+    /// The bytes end within a part of a record.
     #[error("{} is cut off: {}", .part.name(), only(*.left))]
     Truncated {
-        /// Within what.
+        /// The truncated part.
         part: Part,
-        /// How many bytes of it are there.
+        /// Number of bytes available.
         left: usize,
     },
-    /// A length reaches behind the end.
+    /// A length extends beyond the end.
     #[error("the length says {length} bytes, but {}", only(*.left))]
     Short {
-        /// What it says.
+        /// The declared length.
         length: u64,
-        /// How many bytes there are.
+        /// Number of bytes available.
         left: usize,
     },
-    /// More than ten bytes of varint.
+    /// A varint has more than ten bytes.
     #[error("{} goes on after 10 bytes, which no 64-bit number needs", .0.name())]
     Endless(Part),
-    /// 0, or more than 2²⁹ - 1.
+    /// A field number is 0 or more than 2²⁹ - 1.
     #[error("{0} is no field number: those are 1 to 536870911")]
     FieldNumber(u64),
-    /// 6 or 7.
+    /// A wire type is 6 or 7.
     #[error("wire type {wire_type} (of field {number}) means nothing: there are 0 to 5")]
     WireType {
-        /// The field.
+        /// The field number.
         number: u64,
-        /// Its wire type.
+        /// The wire type.
         wire_type: u8,
     },
-    /// The end of a group that has not begun.
+    /// An end tag without an open group.
     #[error("group {0} ends here, but has not begun")]
     NotBegun(u32),
-    /// The end of another group.
+    /// An end tag of a group that is not the innermost.
     #[error("group {ends} ends here, but it is group {begun} that has begun")]
     OtherGroup {
-        /// The innermost one.
+        /// The innermost open group.
         begun: u32,
-        /// The one whose end is here.
+        /// The group of the end tag.
         ends: u32,
     },
     /// The bytes end within a group.
     #[error("group {0} does not end")]
     NotEnded(u32),
-    /// A string of a field whose strings decoders check.
+    /// A string that must be UTF-8 is not.
     #[error("{0} is a string, and this is no UTF-8")]
     NotUtf8(String),
-    /// A row of values, the last of which is not whole.
+    /// Packed values end with an incomplete one.
     #[error("{0} has {1} values, and this does not end with a whole one")]
     Packed(String, &'static str),
-    /// [`super::Limits::depth_max`]
+    /// Groups exceed [`super::Limits::depth_max`].
     #[error("a group lies {0} levels deep, and decoders go no deeper")]
     TooDeep(usize),
-    /// [`super::Limits::records_max`]
+    /// Records exceed [`super::Limits::records_max`].
     #[error("there are more than {0} records; what follows is not taken apart")]
     TooMany(usize),
 }

@@ -1,4 +1,4 @@
-//! From bytes to records.
+//! Reads records from bytes.
 
 use thalweg_protobuf::wire::{NUMBER_MAX, WireType};
 use thalweg_protobuf::{Field, MessageType, WellKnown};
@@ -9,26 +9,28 @@ use super::record::{Message, Record, Value};
 use super::span::Span;
 use super::varint::{Tag, Varint, read_varint};
 
-/// What a dissection may grow to: the input is anybody's.
+/// Limits of a dissection, for untrusted input.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How deep messages and groups may lie in each other. Deeper bytes stay bytes; a deeper group is a problem.
+    /// Maximum nesting depth of messages and groups. Default: 100. Deeper messages stay bytes; a deeper group is a
+    /// problem.
     pub depth_max: usize,
-    /// Records in all, those of nested messages too. What is behind the last one is left as it is, as a problem.
+    /// Maximum number of records, including nested ones. Default: 1,000,000. Exceeding it is a problem; the rest stays
+    /// bytes.
     pub records_max: usize,
 }
 
 impl Default for Limits {
-    /// The depth at which decoders stop, and a million records: some 200 MB.
+    /// Returns the depth at which decoders stop, and a million records, which take about 200 MB.
     fn default() -> Self {
         Self { depth_max: 100, records_max: 1_000_000 }
     }
 }
 
-/// Takes apart what lies at `span`.
+/// Dissects the bytes at `span`.
 ///
-/// With a type, fields are what it says, and messages in it are taken apart even if they are malformed. Without one,
-/// and in unknown fields, every payload that can be read as records to its end is.
+/// With a type, it assigns fields and dissects nested messages even if malformed. Without one, and in unknown fields,
+/// it dissects every payload that can be read as records to its end.
 pub fn dissect<'s>(
     input: &[u8],
     span: Span,
@@ -43,7 +45,7 @@ pub fn dissect<'s>(
     message
 }
 
-/// Whether that is records from the first to the last byte. What is in payloads is not looked at.
+/// Whether the bytes are records from first to last. Payloads are not checked.
 pub(super) fn is_message(input: &[u8], span: Span, limits: &Limits) -> bool {
     let mut reader = Reader { input, limits: *limits, records_left: limits.records_max };
     reader.records(span, 0).problems().is_empty()
@@ -55,7 +57,7 @@ struct Reader<'a> {
     records_left: usize,
 }
 
-/// Where reading stands, and where it must end.
+/// The reading position and its limit.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
     at: usize,
@@ -68,17 +70,17 @@ impl Cursor {
     }
 }
 
-/// What stands where a record may.
+/// The next element in a message.
 enum Next<'s> {
     Record(Record<'s>),
-    /// The end of the group that is open.
+    /// An end tag.
     EndGroup(Tag),
-    /// A record that is wrong further in: what of it is understood, with the problem inside.
+    /// A record with a problem inside, as far as it is understood.
     Broken(Record<'s>),
 }
 
 impl Reader<'_> {
-    /// The records of one level, those of groups in it too; payloads stay closed.
+    /// Reads the records of one level, including those in groups; payloads are not opened.
     fn records<'s>(&mut self, span: Span, depth: usize) -> Message<'s> {
         let mut cursor = Cursor { at: span.start, end: span.end };
         let mut message = Message { message_type: None, span, records: Vec::new(), problem: None };
@@ -103,7 +105,7 @@ impl Reader<'_> {
         message
     }
 
-    /// Says what fields the records are, and opens the payloads that are messages, or may be.
+    /// Assigns fields to records, and opens payloads that are or may be messages.
     fn descend<'s>(
         &mut self,
         message: &mut Message<'s>,
@@ -138,7 +140,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What lies there, if it is records from the first to the last byte.
+    /// Reads a span as a message, if it is records from the first to the last byte.
     fn whole<'s>(&mut self, span: Span, depth: usize) -> Option<Message<'s>> {
         let records_left = self.records_left;
         let mut message = self.records(span, depth);
@@ -219,7 +221,7 @@ impl Reader<'_> {
                 Err(problem) => break Some(problem),
             }
         };
-        // Where it ends is not known: the rest of the bytes is in it.
+        // Its end is unknown, so all remaining bytes belong to it.
         cursor.at = cursor.end;
         let span = Span { start, end: cursor.end };
         let message = Message { message_type: None, span, records, problem };
@@ -227,7 +229,7 @@ impl Reader<'_> {
     }
 }
 
-/// What a `google.protobuf.Any` says that is in it, if the schema has that type.
+/// Returns the type of a `google.protobuf.Any`'s content, if the schema has it.
 fn any_content<'s>(input: &[u8], message: &Message, any: MessageType<'s>) -> Option<MessageType<'s>> {
     if any.well_known() != Some(WellKnown::Any) {
         return None;
@@ -238,7 +240,7 @@ fn any_content<'s>(input: &[u8], message: &Message, any: MessageType<'s>) -> Opt
     any.schema().message(name)
 }
 
-/// A varint of 1 to 10 bytes, as long as it is written.
+/// Reads a varint of 1 to 10 bytes, however long it is encoded.
 fn varint(input: &[u8], cursor: &mut Cursor, part: Part, tag: Option<Tag>) -> Result<Varint, Problem> {
     let start = cursor.at;
     let bytes = Span { start, end: cursor.end }.of(input);

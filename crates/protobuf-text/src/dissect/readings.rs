@@ -1,4 +1,4 @@
-//! What a value may be, when no schema says what it is.
+//! Possible meanings of a value without a schema.
 
 use std::fmt::{self, Display};
 
@@ -9,10 +9,10 @@ use super::span::Span;
 use super::unix_time::UnixTime;
 use super::varint::read_varint;
 
-/// One thing that a value may be.
+/// A possible meaning of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reading<'a> {
-    /// A whole number, and as which types it would be that one: `uint`, `int`, `sint`, `enum`, `fixed64` …
+    /// An integer, and the types for which the value has this meaning: `uint`, `int`, `sint`, `enum`, `fixed64`, …
     Integer(i128, Vec<&'static str>),
     /// `bool`
     Bool(bool),
@@ -22,11 +22,11 @@ pub enum Reading<'a> {
     Float(f32),
     /// A point in time between 1990 and 2100.
     Time(UnixTime),
-    /// UTF-8.
+    /// UTF-8 text.
     String(&'a str),
     /// Records from the first to the last byte.
     Message {
-        /// How many.
+        /// Number of records.
         records: usize,
     },
     /// Varints from the first to the last byte, as unsigned numbers.
@@ -35,12 +35,12 @@ pub enum Reading<'a> {
     PackedI32(Vec<u32>),
     /// 8-byte values, as unsigned numbers.
     PackedI64(Vec<u64>),
-    /// Bytes that mean something to somebody else, or nothing at all.
+    /// Uninterpreted bytes.
     Bytes(&'a [u8]),
 }
 
 impl Reading<'_> {
-    /// The types for which it would be that value.
+    /// Returns the types for which the value has this meaning.
     pub fn types(&self) -> Vec<&'static str> {
         match self {
             Reading::Integer(_, types) => types.clone(),
@@ -58,12 +58,12 @@ impl Reading<'_> {
     }
 }
 
-/// How many elements of a packed field, and how many bytes, are shown, if the format has no precision.
+/// Default number of packed elements or bytes shown.
 const SHOWN: usize = 16;
 
 impl Display for Reading<'_> {
-    /// The value and its types: `20 (uint, int, enum)`. The format's precision is how many elements of a list are
-    /// shown: `{reading:.4}`; all with `{reading:#}`.
+    /// Writes the value and its types: `20 (uint, int, enum)`. The format's precision limits the elements of a list,
+    /// as in `{reading:.4}`; `{reading:#}` shows all.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = if f.alternate() { usize::MAX } else { f.precision().unwrap_or(SHOWN) };
         match self {
@@ -100,8 +100,7 @@ fn list(f: &mut fmt::Formatter<'_>, numbers: &[impl Display], shown: usize) -> f
 }
 
 impl<'s> Record<'s> {
-    /// What is nested in it: with a schema, if it is a message; without, unless its bytes are text, which is likelier
-    /// then.
+    /// Returns the nested message. Without a schema, a payload that is readable text is assumed not to be one.
     pub fn likely_message(&self, input: &[u8]) -> Option<&Message<'s>> {
         let is_text = |span: Span| std::str::from_utf8(span.of(input)).is_ok_and(is_prose);
         match &self.value {
@@ -112,13 +111,13 @@ impl<'s> Record<'s> {
 }
 
 impl Value<'_> {
-    /// All that it may be, the likeliest first.
+    /// Returns all possible meanings, most likely first.
     pub fn readings<'a>(&self, input: &'a [u8]) -> Vec<Reading<'a>> {
         of(self, input)
     }
 }
 
-/// All that a value may be, the likeliest first. Nothing of it is certain.
+/// Returns all possible meanings of a value, most likely first. None is certain.
 fn of<'a>(value: &Value, input: &'a [u8]) -> Vec<Reading<'a>> {
     match value {
         Value::Varint(varint) => of_varint(varint.value),
@@ -151,7 +150,7 @@ fn of_i64(bits: u64) -> Vec<Reading<'static>> {
     readings.add("sfixed64", bits.cast_signed().into());
     let double = f64::from_bits(bits);
     let mut readings = readings.0;
-    // Counters are small numbers, whose bits are doubles next to nothing; doubles have bits of 60 digits and more.
+    // Small integers are tiny denormals as doubles, and common doubles are huge as integers.
     let at = if plausible(double) { 0 } else { readings.len() };
     readings.insert(at, Reading::Double(double));
     readings.extend(UnixTime::plausible(bits).map(Reading::Time));
@@ -181,7 +180,7 @@ fn of_bytes<'a>(bytes: &'a [u8], message: Option<&Message>) -> Vec<Reading<'a>> 
         _ => readings.extend([message, text.map(Reading::String)].into_iter().flatten()),
     }
     if bytes.is_empty() {
-        // Nothing can be anything; an empty list is not written at all.
+        // Empty bytes fit every type, except that an empty list is never encoded.
         return [Reading::Message { records: 0 }, Reading::Bytes(bytes)]
             .into_iter()
             .chain(readings)
@@ -199,12 +198,12 @@ fn of_bytes<'a>(bytes: &'a [u8], message: Option<&Message>) -> Vec<Reading<'a>> 
     readings
 }
 
-/// Whether a person may have written that: no control characters but those of text.
+/// Whether it looks like human text: no control characters except white space.
 pub(super) fn is_prose(text: &str) -> bool {
     text.chars().all(|c| !c.is_control() || matches!(c, '\n' | '\r' | '\t'))
 }
 
-/// The varints that `bytes` are, from the first to the last one.
+/// Returns the varints that make up all of `bytes`.
 fn packed_varints(bytes: &[u8]) -> Option<Vec<u64>> {
     let mut numbers = Vec::new();
     let mut at = 0;
@@ -216,12 +215,12 @@ fn packed_varints(bytes: &[u8]) -> Option<Vec<u64>> {
     Some(numbers)
 }
 
-/// Whether somebody may have meant that number: zero, or one of up to 15 digits on either side of the point.
+/// Whether the number looks intended: zero, or at most 15 digits before or after the point.
 fn plausible(number: f64) -> bool {
     number == 0.0 || (1e-15..1e15).contains(&number.abs())
 }
 
-/// Readings as numbers, each number once.
+/// Integer readings, each number once.
 #[derive(Default)]
 struct Integers(Vec<Reading<'static>>);
 

@@ -1,4 +1,4 @@
-//! Messages as records, and records as a tag and a value.
+//! Messages as records, and records as tags and values.
 
 use thalweg_protobuf::wire::WireType;
 use thalweg_protobuf::{Field, MessageType};
@@ -7,27 +7,27 @@ use super::problem::Problem;
 use super::span::Span;
 use super::varint::{Tag, Varint};
 
-/// Records in a row: a message's, or a group's.
+/// The records of a message or group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message<'s> {
-    /// What it is, if that is known.
+    /// Its type, if known.
     pub message_type: Option<MessageType<'s>>,
-    /// All of it; of a group, without its tags.
+    /// Its position; for a group, without the tags.
     pub span: Span,
-    /// Those that could be read.
+    /// The records that could be read.
     pub records: Vec<Record<'s>>,
-    /// Why reading ended before the end.
+    /// The reason why reading stopped early.
     pub problem: Option<Problem>,
 }
 
 impl Message<'_> {
-    /// What could not be read: what lies behind the last whole record.
+    /// Returns the unreadable bytes after the last complete record.
     pub fn rest(&self) -> Span {
         let start = self.records.last().map_or(self.span.start, |record| record.span().end);
         Span { start, end: self.span.end }
     }
 
-    /// All problems here and in what is nested, by their offsets.
+    /// Returns all problems, including nested ones, by offset.
     pub fn problems(&self) -> Vec<&Problem> {
         let mut problems = Vec::new();
         self.collect_problems(&mut problems);
@@ -45,17 +45,16 @@ impl Message<'_> {
     }
 }
 
-/// A tag and what it announces.
+/// A tag and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record<'s> {
-    /// Which field, and how its value is written.
+    /// Field number and wire type.
     pub tag: Tag,
     /// The value.
     pub value: Value<'s>,
-    /// The field of that number in the message's type. How the value is written need not be how the field's are:
-    /// [`Record::known`].
+    /// The field of this number in the message's type. Its wire type may differ; see [`Record::known`].
     pub field: Option<Field<'s>>,
-    /// Why decoders refuse it, though it is well-formed: the value is none of the field's type.
+    /// The reason why decoders reject it although it is well-formed: the value is invalid for the field's type.
     pub problem: Option<Problem>,
 }
 
@@ -64,63 +63,63 @@ impl<'s> Record<'s> {
         Self { tag, value, field: None, problem: None }
     }
 
-    /// The field, if the value is written as values of that field are; decoders take all others for unknown ones.
+    /// Returns the field if its wire type matches; decoders treat all others as unknown.
     pub fn known(&self) -> Option<Field<'s>> {
         let found = self.tag.wire_type()?;
         self.field.filter(|field| found == field.kind().wire_type() || is_packed(*field, found))
     }
 
-    /// The bytes from its tag to its end.
+    /// Returns its position, from tag to end.
     pub fn span(&self) -> Span {
         Span { start: self.tag.span.start, end: self.value.end() }
     }
 }
 
-/// Whether that is how a row of the field's values is written.
+/// Whether this is the packed encoding of the field.
 pub(super) fn is_packed(field: Field<'_>, wire_type: WireType) -> bool {
     wire_type == WireType::Len && field.is_repeated() && field.kind().is_packable()
 }
 
-/// What follows a tag.
+/// The value after a tag.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'s> {
     /// [`WireType::Varint`]
     Varint(Varint),
     /// [`WireType::Fixed64`]
     I64 {
-        /// As a number, the lowest byte first.
+        /// The little-endian number.
         bits: u64,
-        /// Its 8 bytes.
+        /// Position of its 8 bytes.
         span: Span,
     },
     /// [`WireType::Fixed32`]
     I32 {
-        /// As a number, the lowest byte first.
+        /// The little-endian number.
         bits: u32,
-        /// Its 4 bytes.
+        /// Position of its 4 bytes.
         span: Span,
     },
     /// [`WireType::Len`]
     Len {
-        /// How many bytes follow.
+        /// Length of the payload.
         length: Varint,
-        /// Those bytes.
+        /// Position of the payload.
         payload: Span,
-        /// What they are as records. With a schema, because they are a message. Without, because they can be read as
-        /// records from the first to the last byte, and may be something else.
+        /// The payload as records. With a schema, it is a message. Without one, it can be read as records to its end,
+        /// but may be something else.
         message: Option<Message<'s>>,
     },
     /// [`WireType::StartGroup`]
     Group {
-        /// What is in it.
+        /// The content.
         message: Message<'s>,
-        /// Its end; none if something is wrong before that.
+        /// The end tag; `None` if there is a problem before it.
         end: Option<Tag>,
     },
 }
 
 impl<'s> Value<'s> {
-    /// The offset behind it.
+    /// Returns the offset after it.
     pub fn end(&self) -> usize {
         match self {
             Value::Varint(varint) => varint.span.end,
@@ -129,7 +128,7 @@ impl<'s> Value<'s> {
         }
     }
 
-    /// What is nested in it, or may be.
+    /// Returns the nested message, which without a schema is only a guess.
     pub fn message(&self) -> Option<&Message<'s>> {
         match self {
             Value::Len { message, .. } => message.as_ref(),

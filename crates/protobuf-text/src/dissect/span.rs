@@ -1,33 +1,33 @@
-//! Where something lies in the input.
+//! Positions in the input.
 
 use std::ops::Range;
 
-/// Where something lies in the input, in bytes: from `start` to before `end`.
+/// A byte range of the input, from `start` to before `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The offset of the first byte.
+    /// Offset of the first byte.
     pub start: usize,
-    /// The offset behind the last one.
+    /// Offset after the last byte.
     pub end: usize,
 }
 
 impl Span {
-    /// All of the input.
+    /// Returns the span of the whole input.
     pub fn all(input: &[u8]) -> Self {
         Self { start: 0, end: input.len() }
     }
 
-    /// How many bytes that is.
+    /// Returns its length in bytes.
     pub fn len(self) -> usize {
         self.end.saturating_sub(self.start)
     }
 
-    /// Nothing.
+    /// Whether it is empty.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes; none if they are not there.
+    /// Returns its bytes, or none if they are out of range.
     pub fn of(self, input: &[u8]) -> &[u8] {
         input.get(Range::from(self)).unwrap_or_default()
     }

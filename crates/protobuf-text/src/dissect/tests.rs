@@ -1,4 +1,4 @@
-//! Messages taken apart: what is found, and that it can be put together again.
+//! Dissecting messages and assembling them again.
 
 use thalweg_protobuf::wire::WireType;
 
@@ -8,7 +8,7 @@ fn taken_apart(bytes: &[u8]) -> Message<'static> {
     dissect(bytes, Span::all(bytes), None, &Limits::default())
 }
 
-/// The published example: `Person { name: "polar penguin", age: 20 }`.
+/// The documented example: `Person { name: "polar penguin", age: 20 }`.
 #[test]
 fn seventeen_published_bytes() {
     let input = b"\x0A\x0D\x70\x6F\x6C\x61\x72\x20\x70\x65\x6E\x67\x75\x69\x6E\x10\x14";
@@ -65,7 +65,7 @@ fn a_problem_keeps_the_tag_and_the_length_before_it() {
 
 #[test]
 fn payloads_are_opened_where_they_can_be_read_to_their_ends() {
-    // Field 1 is a message with a string, field 2 is text that is no message.
+    // Field 1 is a message with a string; field 2 is text that is not a message.
     let input = b"\x0a\x05\x0a\x03abc\x12\x03abc";
     let message = taken_apart(input);
     let inner = message.records[0].value.message().unwrap();
@@ -128,7 +128,7 @@ impl Random {
     fn varint(&mut self, value: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         thalweg_protobuf::wire::put_varint(&mut bytes, value);
-        // Now and then longer than it need be.
+        // Occasionally longer than necessary.
         while self.below(12) == 0 && bytes.len() < 5 {
             *bytes.last_mut().unwrap() |= 0x80;
             bytes.push(0);
@@ -141,7 +141,7 @@ impl Random {
         (self.below(usize::MAX) as u64) >> bits
     }
 
-    /// A message that is well-formed.
+    /// Returns a random well-formed message.
     fn message(&mut self, depth: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         for _ in 0..self.below(6) {
@@ -189,7 +189,7 @@ fn every_well_formed_message_is_understood_and_assembled_to_the_same_bytes() {
     }
 }
 
-/// Random bytes, and bytes that are near to messages, are written as text and assembled again.
+/// Random bytes, and bytes similar to messages, survive conversion to text and back.
 #[test]
 fn every_input_is_assembled_to_the_same_bytes() {
     use super::framing::{Framing, split};

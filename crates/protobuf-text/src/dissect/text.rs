@@ -1,7 +1,7 @@
-//! Encoded messages as a text, of which exactly the same bytes can be made again.
+//! Encoded messages as text, from which exactly the same bytes can be assembled.
 //!
-//! The language is [Protoscope](https://github.com/protocolbuffers/protoscope)'s, of which [`write`](fn@write) needs a
-//! part:
+//! The language is [Protoscope](https://github.com/protocolbuffers/protoscope)'s, of which [`write`](fn@write) uses a
+//! subset:
 //!
 //! ```text
 //! 1: {"polar penguin"}              # a tag, and bytes with their length before them
@@ -12,7 +12,7 @@
 //! 6:LEN `05aabb`                    # a tag alone, and bytes as they are
 //! ```
 //!
-//! and one word more, `grpc:FLAGS {…}`: a message with gRPC's five bytes before it.
+//! An extension, `grpc:FLAGS {…}`, is a message with gRPC's 5-byte prefix.
 
 mod assemble;
 mod lex;

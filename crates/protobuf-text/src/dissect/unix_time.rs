@@ -3,17 +3,17 @@
 use std::fmt::{self, Display};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// A point in time from 1990 to 2100, as a count since the begin of 1970.
+/// A time from 1990 to 2100, as a count since the start of 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnixTime {
     /// The count.
     pub count: u64,
-    /// Of what.
+    /// Unit of the count.
     pub unit: TimeUnit,
 }
 
-/// What a time counts.
+/// Unit of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
     /// Seconds.
@@ -47,7 +47,7 @@ impl TimeUnit {
 }
 
 impl UnixTime {
-    /// The unit in which `count` is between the begin of 1990 and that of 2100, if there is one.
+    /// Returns the unit for which `count` is between the starts of 1990 and 2100, if there is one.
     pub(super) fn plausible(count: u64) -> Option<Self> {
         const PLAUSIBLE_S: std::ops::Range<u64> = 631_152_000..4_102_444_800;
         [TimeUnit::Seconds, TimeUnit::Milliseconds, TimeUnit::Microseconds, TimeUnit::Nanoseconds]
@@ -58,11 +58,11 @@ impl UnixTime {
 }
 
 impl Display for UnixTime {
-    /// As RFC 3339 has it, in UTC: `2009-02-13T23:31:30.5Z`.
+    /// Formats the time by RFC 3339 in UTC: `2009-02-13T23:31:30.5Z`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (seconds, fraction) = (self.count / self.unit.per_second(), self.count % self.unit.per_second());
         let nanos = fraction * (TimeUnit::Nanoseconds.per_second() / self.unit.per_second());
-        // `plausible` made it: it neither overflows nor has a year of five digits.
+        // `plausible` guarantees that it does not overflow or reach year 10000.
         let time = UNIX_EPOCH + Duration::new(seconds, nanos as u32);
         match self.unit {
             TimeUnit::Seconds => humantime::format_rfc3339_seconds(time),

@@ -1,43 +1,43 @@
-//! Varints and tags as they are written: where they lie, and how long they are.
+//! Varints and tags as encoded: position and length.
 
 use thalweg_protobuf::wire::{VARINT_LEN_MAX, WireType, varint_len};
 
 use super::span::Span;
 
-/// A varint: seven bits a byte, the lowest first; the eighth bit says that there is more.
+/// A varint: seven bits per byte, lowest first; the eighth bit is set if more bytes follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Varint {
     /// The lowest 64 bits.
     pub value: u64,
-    /// Where it lies: 1 to 10 bytes.
+    /// Position: 1 to 10 bytes.
     pub span: Span,
-    /// There were bits beyond the 64th, which decoders drop or refuse.
+    /// Whether there are bits beyond the 64th, which decoders drop or reject.
     pub overflows: bool,
 }
 
 impl Varint {
-    /// By how many bytes it is longer than it need be. Encoders don't do that; decoders take it.
+    /// Returns the number of unnecessary bytes. Encoders write none; decoders accept them.
     pub fn excess_bytes(&self) -> usize {
         self.span.len().saturating_sub(varint_len(self.value))
     }
 }
 
-/// A field's number and wire type, in a varint: `(number << 3) | wire type`.
+/// A field number and wire type as a varint: `(number << 3) | wire type`.
 pub type Tag = Varint;
 
 impl Tag {
-    /// The number of the field, which is from 1 to 536 870 911.
+    /// Returns the field number, from 1 to 536 870 911.
     pub fn number(&self) -> u32 {
         (self.value >> 3) as u32
     }
 
-    /// How the value is written. 6 and 7 have no meaning.
+    /// Returns the wire type, or `None` for 6 and 7.
     pub fn wire_type(&self) -> Option<WireType> {
         WireType::from_bits((self.value & 7) as u32)
     }
 }
 
-/// The name of a wire type in the documentation of the format: `VARINT`, `LEN` …
+/// Returns the name of a wire type in the format's documentation: `VARINT`, `LEN`, …
 pub fn wire_type_name(wire_type: WireType) -> &'static str {
     match wire_type {
         WireType::Varint => "VARINT",
@@ -49,12 +49,13 @@ pub fn wire_type_name(wire_type: WireType) -> &'static str {
     }
 }
 
-/// The varint with which `bytes` begin, which lie at `start`; or whether there is none because it does not end in time.
+/// Reads the varint at the start of `bytes`, which are at offset `start`. On error, returns whether it is too long
+/// rather than truncated.
 pub(super) fn read_varint(bytes: &[u8], start: usize) -> Result<Varint, bool> {
     let mut value = 0;
     for (index, byte) in bytes.iter().take(VARINT_LEN_MAX).enumerate() {
         let bits = u64::from(byte & 0x7f);
-        // The tenth byte has the 64th bit, and no other.
+        // The tenth byte contributes only the 64th bit.
         value |= bits << (7 * index);
         if byte & 0x80 == 0 {
             let span = Span { start, end: start + index + 1 };

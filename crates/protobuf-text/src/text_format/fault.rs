@@ -1,10 +1,10 @@
-//! Errors on their way out.
+//! Errors during parsing.
 
 use thalweg_protobuf::json::ParseError;
 use thalweg_protobuf::printable::excerpt;
 
-/// An error whose line and path are not known yet: each field that it leaves adds its step of the path. Boxed, because
-/// every function of the parser returns one, and hardly ever does.
+/// An error without line and path yet; each enclosing field adds its step to the path. Boxed, because every function
+/// of the parser can return one but rarely does.
 #[derive(Debug)]
 pub(super) struct Fault(Box<Details>);
 
@@ -17,7 +17,7 @@ struct Details {
     is_too_long: bool,
 }
 
-/// Longer paths are cut at their outer end: a path is for a person.
+/// Maximum number of path steps. Longer paths lose their outer end, since they are for people.
 const STEPS_MAX: usize = 32;
 
 impl Fault {
@@ -26,7 +26,7 @@ impl Fault {
         Self(Box::new(Details { at, problem: problem.into(), steps: Vec::new(), is_too_long: false }))
     }
 
-    /// The message would be longer than `max` bytes.
+    /// Creates an error for a message that would exceed `max` bytes.
     #[cold]
     pub(super) fn too_long(at: usize, max: usize) -> Self {
         let mut fault = Self::new(at, format!("the message is longer than {max} bytes"));

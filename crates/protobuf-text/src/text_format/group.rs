@@ -1,9 +1,9 @@
-//! Fields whose name in text is that of their type.
+//! Fields that are written with the name of their type.
 
 use thalweg_protobuf::{Field, Kind, MessageType};
 
-/// Whether the field is one that proto2 would have declared as a group: delimited, with a type beside it whose name is
-/// the field's but for capitals. Its name in text is that of the type.
+/// Whether proto2 would have declared the field as a group: it is delimited, and its type is declared in the same
+/// scope with the field's name except for case. In text it has the type's name.
 pub(super) fn is_group(field: Field<'_>) -> bool {
     let Some(message) = field.message_type() else { return false };
     field.kind() == Kind::Group
@@ -12,7 +12,7 @@ pub(super) fn is_group(field: Field<'_>) -> bool {
         && message.parent() == Some(field.message())
 }
 
-/// The group of this name.
+/// Returns the group with this name.
 pub(super) fn named<'s>(message: MessageType<'s>, name: &str) -> Option<Field<'s>> {
     let field = message.field(&name.to_lowercase())?;
     (is_group(field) && field.message_type().is_some_and(|group| group.name() == name)).then_some(field)

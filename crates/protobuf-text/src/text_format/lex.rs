@@ -1,26 +1,26 @@
-//! The words and signs of the text.
+//! Tokens of the text.
 
 use super::fault::Fault;
 use super::literal;
 
-/// A word or a sign.
+/// A token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'t> {
     /// `[A-Za-z_][A-Za-z0-9_]*`
     Word(&'t str),
-    /// What begins with a digit, or a point and a digit.
+    /// A word that starts with a digit, or with a point and a digit.
     Number(&'t str),
-    /// What lies between quotes, escapes and all.
+    /// The raw text between quotes, with escapes.
     Text(&'t str),
     Sign(char),
     End,
 }
 
-/// Reads tokens; the next one is always known.
+/// Reads tokens with a lookahead of one.
 #[derive(Debug)]
 pub(super) struct Lexer<'t> {
     text: &'t str,
-    /// Where the next token begins, and where it ends.
+    /// Start and end of the next token.
     start: usize,
     end: usize,
     next: Token<'t>,
@@ -35,12 +35,12 @@ impl<'t> Lexer<'t> {
         Ok(lexer)
     }
 
-    /// What comes next.
+    /// Returns the next token.
     pub(super) fn peek(&self) -> Token<'t> {
         self.next
     }
 
-    /// Where that begins.
+    /// Returns the start of the next token.
     pub(super) fn at(&self) -> usize {
         self.start
     }
@@ -51,7 +51,7 @@ impl<'t> Lexer<'t> {
         Ok(token)
     }
 
-    /// Takes this sign, if it comes next.
+    /// Consumes this sign if it comes next, and returns whether it did.
     pub(super) fn eat(&mut self, sign: char) -> Result<bool, Fault> {
         let is_there = self.next == Token::Sign(sign);
         if is_there {
@@ -60,7 +60,7 @@ impl<'t> Lexer<'t> {
         Ok(is_there)
     }
 
-    /// What comes next, in words.
+    /// Describes the next token, for error messages.
     pub(super) fn described(&self) -> String {
         match self.next {
             Token::End => "the end".to_owned(),
@@ -70,7 +70,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// The name up to `]`, whose `[` has been taken; white space and comments in it go.
+    /// Reads a name up to `]`, after `[`. Drops white space and comments.
     pub(super) fn bracketed(&mut self) -> Result<String, Fault> {
         let mut name = String::new();
         let mut rest = self.text[self.start..].char_indices();
@@ -100,7 +100,7 @@ impl<'t> Lexer<'t> {
         Err(Fault::new(self.start, "the brackets do not end"))
     }
 
-    /// The bytes of one string or of several, one behind the other.
+    /// Returns the bytes of one or several adjacent strings.
     pub(super) fn strings(&mut self) -> Result<Vec<u8>, Fault> {
         let mut bytes = Vec::new();
         while let Token::Text(text) = self.next {
@@ -168,7 +168,7 @@ fn word_len(text: &str) -> usize {
     text.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count()
 }
 
-/// Up to what can't be of a number: `1e-5`, `0x1f`, `.5f`; whether it is one is seen when its type is known.
+/// Returns the length of a number-like word: `1e-5`, `0x1f`, `.5f`. It is validated once its type is known.
 fn number_len(text: &str) -> usize {
     let is_hex = text.starts_with("0x") || text.starts_with("0X");
     let mut before = b'0';

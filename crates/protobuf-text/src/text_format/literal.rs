@@ -1,10 +1,10 @@
-//! Strings in quotes, with C's escapes.
+//! Quoted strings with C escapes.
 
 use std::fmt::Write;
 
 use thalweg_protobuf::printable::is_unprintable;
 
-/// Appends bytes in quotes. Text that is UTF-8 stays text if `is_text`, but for what is not printable; other bytes are
+/// Appends bytes in quotes. With `is_text`, valid UTF-8 is kept except for unprintable characters; other bytes are
 /// octal.
 pub(super) fn quote(bytes: &[u8], is_text: bool, out: &mut String) {
     out.push('"');
@@ -27,12 +27,12 @@ fn escape(byte: u8, out: &mut String) {
         b'"' => out.push_str("\\\""),
         b'\\' => out.push_str("\\\\"),
         b' '..=b'~' => out.push(char::from(byte)),
-        // Three digits: what follows may be a digit.
+        // Always three digits, because a digit may follow.
         _ => drop(write!(out, "\\{byte:03o}")),
     }
 }
 
-/// Appends what lies between two quotes. Where it is wrong, an offset in it and what is wrong.
+/// Appends the value of the text between quotes. Returns the offset and the problem on error.
 pub(super) fn unescape(text: &str, out: &mut Vec<u8>) -> Result<(), (usize, &'static str)> {
     let bytes = text.as_bytes();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! From text to the records of a message.
+//! Parses text to the wire records of a message.
 
 use std::str::FromStr;
 
@@ -11,7 +11,7 @@ use super::fault::Fault;
 use super::group;
 use super::lex::{Lexer, Token};
 
-/// The records in the order of the text; `Any`s are whole.
+/// Returns the wire records in the order of the text; `Any`s are encoded.
 pub(super) fn parse(
     message_type: MessageType<'_>,
     text: &[u8],
@@ -26,25 +26,25 @@ struct Parser<'t, 'o> {
     options: &'o ParseOptions,
 }
 
-/// What a message has so far.
+/// The fields of a message parsed so far.
 #[derive(Default)]
 struct Seen {
-    /// Numbers of fields that may be there once.
+    /// Numbers of singular fields.
     fields: Vec<u32>,
-    /// Names of oneofs, and of their members.
+    /// Names of oneofs, each with its set member.
     oneofs: Vec<(String, String)>,
 }
 
-/// What stands before a value.
+/// The name before a value.
 enum Name<'s> {
     Field(Field<'s>),
-    /// The URL of a type, in an `Any`.
+    /// The type URL in an `Any`.
     Any(String),
     Unknown,
 }
 
 impl Parser<'_, '_> {
-    /// The fields up to `close`, which is taken, or to the end.
+    /// Parses fields up to `close`, which is consumed, or to the end.
     fn body(
         &mut self,
         message: MessageType<'_>,
@@ -114,7 +114,7 @@ impl Parser<'_, '_> {
         };
         match found {
             Some(field) => Ok(Name::Field(field)),
-            // A text that was written when the field was there.
+            // The text may have been written when the field existed.
             None if self.options.ignore_unknown || message.is_reserved_name(&name) => Ok(Name::Unknown),
             None => Err(Fault::new(at, format!("{} has no field `{}`", message.full_name(), excerpt(&name)))),
         }
@@ -145,7 +145,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// A value of a repeated field, or several in brackets.
+    /// Parses a value of a repeated field, or several in brackets.
     fn values(&mut self, field: Field<'_>, depth: usize, wire: &mut Vec<u8>) -> Result<(), Fault> {
         self.colon(field)?;
         if !self.lexer.eat('[')? {
@@ -172,7 +172,7 @@ impl Parser<'_, '_> {
         self.bare_value(field, depth, wire)
     }
 
-    /// Before messages it may be missing.
+    /// Parses the colon, which is optional before messages.
     fn colon(&mut self, field: Field<'_>) -> Result<(), Fault> {
         if self.lexer.eat(':')? || field.kind().is_message() {
             return Ok(());
@@ -251,7 +251,7 @@ impl Parser<'_, '_> {
             Kind::Fixed32 => u32_of(number()).map(Scalar::Fixed32),
             Kind::Uint64 => u64_of(number()).map(Scalar::Varint),
             Kind::Fixed64 => u64_of(number()).map(Scalar::Fixed64),
-            // They came before.
+            // Already handled.
             Kind::String | Kind::Bytes | Kind::Message | Kind::Group => None,
         };
         let Some(written) = written else {
@@ -264,7 +264,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// The value of a field that nobody knows.
+    /// Skips the value of an unknown field.
     fn skip_value(&mut self, depth: usize) -> Result<(), Fault> {
         self.lexer.eat(':')?;
         let depth = depth.checked_sub(1).ok_or_else(|| self.too_deep())?;
@@ -329,7 +329,7 @@ impl Parser<'_, '_> {
 }
 
 impl Seen {
-    /// A field that may be there once, and no other member of its oneof.
+    /// Records a singular field. Fails if it or another member of its oneof is set.
     fn note(&mut self, field: Field<'_>, at: usize) -> Result<(), Fault> {
         if self.fields.contains(&field.number()) {
             return Err(Fault::new(at, "the field is there twice").in_field(field.name()));
@@ -345,14 +345,14 @@ impl Seen {
         Ok(())
     }
 
-    /// What an `Any` holds, which must be all that it has.
+    /// Records the content of an `Any`, which must be its only field.
     fn note_any(&mut self, at: usize, wire: &[u8]) -> Result<(), Fault> {
         self.fields.extend([1, 2]);
         if wire.is_empty() { Ok(()) } else { Err(Fault::new(at, "the Any has a value already")) }
     }
 }
 
-/// A number as its record has it.
+/// A number in its wire form.
 enum Scalar {
     Varint(u64),
     Fixed32(u32),
@@ -391,7 +391,7 @@ fn type_name(field: Field<'_>) -> String {
     }
 }
 
-/// Decimal, `0x` hex, or octal behind a zero.
+/// Parses a decimal, a hex number with `0x`, or an octal with a leading zero.
 fn integer(text: &str) -> Option<i128> {
     let (digits, radix) = match text.as_bytes() {
         [b'0', b'x' | b'X', ..] => (&text[2..], 16),
@@ -420,7 +420,7 @@ fn u64_of(number: Option<i128>) -> Option<u64> {
     number?.try_into().ok()
 }
 
-/// Decimal, with or without `f` behind it, or a word; hex and octal are whole numbers only.
+/// Parses a decimal, optionally with an `f` suffix, or a word; hex and octal floats are invalid.
 fn float<F: FromStr>(text: &str) -> Option<F> {
     let is_word = ["inf", "infinity", "nan"].iter().any(|word| text.eq_ignore_ascii_case(word));
     let digits = if is_word { text } else { text.strip_suffix(['f', 'F']).unwrap_or(text) };
@@ -443,7 +443,7 @@ fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// By its name, or by its number; a closed enum has its own numbers only.
+/// Parses an enum value by name or number; a closed enum accepts only known numbers.
 fn enum_number(field: Field<'_>, text: &str, number: Option<i128>, is_negative: bool) -> Option<i32> {
     let declared = field.enum_type()?;
     match number {

@@ -1,4 +1,4 @@
-//! From a message to its text.
+//! Prints messages as text.
 
 use std::fmt::Write;
 
@@ -9,10 +9,10 @@ use thalweg_protobuf::{Field, Kind, Limits, Message, MessageRef, MessageType, Va
 use super::group::is_group;
 use super::literal;
 
-/// Unknown bytes that may be a message are tried as one this deep.
+/// Maximum nesting depth for printing unknown bytes as messages.
 const UNKNOWN_DEPTH_MAX: usize = 10;
 
-/// Appends the text; gives the URLs of types of `Any`s that the schema does not have.
+/// Appends the text. Returns the type URLs of `Any`s that the schema does not have.
 pub(super) fn print(
     message_type: MessageType<'_>,
     wire: &[u8],
@@ -40,7 +40,7 @@ fn decoded(of: MessageType<'_>, wire: &[u8], depth_max: usize) -> Result<Message
 struct Printer<'o> {
     options: &'o PrintOptions,
     text: &'o mut String,
-    /// Where the message begins in the text.
+    /// Offset of the message in the text.
     start: usize,
     indent: usize,
     unknown_types: Vec<String>,
@@ -72,7 +72,7 @@ impl Printer<'_> {
             .map_err(|error| PrintError::Decode(error.into()))
     }
 
-    /// An `Any` as the message that it holds; false if that can't be, and nothing has been printed.
+    /// Prints an `Any` as its content. Returns false and prints nothing if that is not possible.
     fn any(&mut self, message: MessageRef<'_>, depth: usize) -> Result<bool, PrintError> {
         let url = message.get(1).and_then(Value::as_str).unwrap_or_default();
         let value = message.get(2).and_then(Value::as_bytes).unwrap_or_default();
@@ -87,7 +87,7 @@ impl Printer<'_> {
             return Ok(false);
         };
         let Some(depth) = depth.checked_sub(1) else { return Ok(false) };
-        // What it holds may be none: its bytes are printed then.
+        // If the content is not a valid message, print its bytes instead.
         let Ok(held) = decoded(held, value, depth) else { return Ok(false) };
         self.nested(&format!("[{url}]"), |printer| printer.message(held.as_ref(), depth))?;
         Ok(true)
@@ -111,7 +111,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A field that has no presence and no value.
+    /// Prints an absent field without presence.
     fn unset(&mut self, field: Field<'_>, value: Option<Value<'_>>, depth: usize) -> Result<(), PrintError> {
         match value {
             Some(Value::List(_) | Value::Map(_)) => {
@@ -131,7 +131,7 @@ impl Printer<'_> {
         depth: usize,
     ) -> Result<(), PrintError> {
         if let Value::Message(message) = value {
-            // Decoding has seen to the depth.
+            // Decoding has checked the depth.
             let depth = depth.saturating_sub(1);
             return self.nested(name, |printer| printer.message(message, depth));
         }
@@ -142,7 +142,7 @@ impl Printer<'_> {
     }
 
     fn scalar(&mut self, field: Field<'_>, value: Value<'_>) {
-        // Writing to a String does not fail.
+        // Writing to a `String` cannot fail.
         let _ = match value {
             Value::Bool(value) => write!(self.text, "{value}"),
             Value::I32(value) => write!(self.text, "{value}"),
@@ -172,12 +172,12 @@ impl Printer<'_> {
                     None => write!(self.text, "{number}"),
                 }
             }
-            // They are not scalar.
+            // Unreachable: these are not scalars.
             Value::Message(_) | Value::List(_) | Value::Map(_) => Ok(()),
         };
     }
 
-    /// Records of which nothing but the bytes is known, up to the end of the group `group`.
+    /// Prints unknown wire records, up to the end of the group `group`.
     fn unknown(
         &mut self,
         reader: &mut Reader<'_>,
@@ -196,7 +196,7 @@ impl Printer<'_> {
                     Some(depth) => {
                         self.braced(&name, |printer| printer.unknown(reader, Some(tag.number), depth))?;
                     }
-                    // As deep as nobody looks.
+                    // Groups deeper than the limit are not printed.
                     None => reader.skip(tag, usize::MAX)?,
                 },
                 WireType::EndGroup if group == Some(tag.number) => return Ok(()),
@@ -206,7 +206,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// As a message if they can be one, as text otherwise.
+    /// Prints unknown bytes as a message if possible, otherwise as text.
     fn unknown_bytes(&mut self, name: &str, bytes: &[u8], depth: usize) {
         if let Some(depth) = depth.checked_sub(1)
             && !bytes.is_empty()
@@ -240,7 +240,7 @@ impl Printer<'_> {
         self.check_len()
     }
 
-    /// `name { … }`
+    /// Prints `name { … }`.
     fn braced<E>(&mut self, name: &str, content: impl FnOnce(&mut Self) -> Result<(), E>) -> Result<(), E> {
         self.begin(name);
         self.text.push_str(" {");
@@ -279,7 +279,7 @@ impl Printer<'_> {
     }
 }
 
-/// Of a field, an extension or a group.
+/// Returns the name of a field, an extension or a group.
 fn name(field: Field<'_>) -> String {
     match field.message_type() {
         _ if field.is_extension() => format!("[{}]", field.full_name()),

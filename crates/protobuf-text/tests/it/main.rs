@@ -1,4 +1,4 @@
-//! The text format beside prost-reflect, and as people write it.
+//! The text format, compared with prost-reflect and in hand-written cases.
 
 #[path = "../../../protobuf/tests/it/random.rs"]
 mod random;

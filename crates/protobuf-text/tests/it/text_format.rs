@@ -1,5 +1,5 @@
-//! Text format as people write it, and what is said of what is wrong. All cases of the language are the conformance
-//! suite's; that other parsers read what is printed, `text_random`'s.
+//! Hand-written text format and its errors. The conformance suite covers the language; `text_random` checks that
+//! another parser reads the output.
 
 use thalweg_protobuf::json::{ParseOptions, PrintOptions};
 use thalweg_protobuf::{Schema, json, sources};
@@ -109,7 +109,7 @@ price: 1000.0
 fn what_nobody_declares_is_printed_by_its_number() {
     let schema = schema();
     let order = schema.message("shop.Order").unwrap();
-    // A number, eight bytes, a message, bytes that are none, a group, four bytes; an enum that is closed; an Any.
+    // A number, eight bytes, a message, bytes that are not a message, a group, four bytes; a closed enum; an Any.
     let wire = [
         &b"\x78\x05\x79\x01\0\0\0\0\0\0\0\x7a\x02\x08\x01\x7a\x02\xff\xff\x7b\x08\x01\x7c\x7d\x02\0\0\0"[..],
         b"\x18\x09",

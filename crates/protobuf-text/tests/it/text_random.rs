@@ -1,4 +1,4 @@
-//! Random messages in the text format: what prost-reflect writes is read, and the other way round.
+//! Random messages in the text format, exchanged with prost-reflect in both directions.
 
 use prost_reflect::DynamicMessage;
 use prost_reflect::prost::Message;
@@ -6,7 +6,7 @@ use thalweg_protobuf_text::text_format;
 
 use crate::random::{Case, compare};
 
-// The other library's parser takes its time: fewer than of JSON.
+// Fewer than for JSON, because the other library's parser is slow.
 
 #[test]
 fn proto3() {
@@ -24,7 +24,7 @@ fn check(case: &Case<'_>) {
         text_format::from_wire(*ours, wire).unwrap_or_else(|error| panic!("{seed}: {error}: {wire:02x?}"));
     let read = DynamicMessage::parse_text_format((*theirs).clone(), &text);
     let read = read.unwrap_or_else(|error| panic!("{seed}: {error}: {text}"));
-    // Decoded once more: it tells an empty value that was said from one that was not, which the wire does not.
+    // Decoded again: prost-reflect distinguishes explicit empty values from absent ones, but the wire format does not.
     assert!(case.decode(&read.encode_to_vec()) == *message, "{seed}: {text}");
 
     let theirs_text = message.to_text_format();

@@ -1,4 +1,4 @@
-//! Messages taken apart with a schema.
+//! Dissecting messages with a schema.
 
 use thalweg_protobuf::{Schema, sources};
 
@@ -34,7 +34,7 @@ fn schema(source: &'static str) -> Schema {
     Schema::from_descriptor_set(&set.expect("the source is right")).expect("the descriptors are right")
 }
 
-/// Takes apart what `typed` stands for, as that message.
+/// Assembles `typed` and dissects it as a message of the given type.
 fn check(source: &'static str, name: &str, typed: &str, check: impl Fn(&[u8], &Message)) {
     let schema = schema(source);
     let input = text::assemble(typed).expect("the text is right");
@@ -43,7 +43,7 @@ fn check(source: &'static str, name: &str, typed: &str, check: impl Fn(&[u8], &M
     check(&input, &message);
 }
 
-/// What is said of the records: declaration, value, remarks.
+/// Describes each record: declaration, value, remarks.
 fn told(input: &[u8], message: &Message) -> Vec<String> {
     let remarks = message.remarks();
     let tell = |(record, remarks): (&Record, &Vec<Remark>)| {
@@ -140,7 +140,7 @@ fn values_that_decoders_refuse_are_problems() {
     problem("2: {1i32 `0000`}", 6, "row has fixed32 values");
 }
 
-/// With a schema a message is a message, and what could be understood of it is.
+/// With a schema, a malformed nested message is still a message and keeps what could be understood.
 #[test]
 fn malformed_messages_in_messages_are_understood_until_then() {
     check(SOURCE, "p.M", "5: {1: 3 2:LEN `05 61`} 1: 2", |input, message| {

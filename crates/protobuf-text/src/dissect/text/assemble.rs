@@ -1,15 +1,15 @@
-//! From text to bytes.
+//! Assembles bytes from text.
 
 use thalweg_protobuf::wire::{NUMBER_MAX, WireType};
 
 use super::lex::{AssembleError, Lexer, Position, TokenKind};
 use crate::dissect::varint::wire_type_name;
 
-/// How deep braces may lie in each other.
+/// Maximum nesting depth of braces.
 const DEPTH_MAX: usize = 1000;
-/// By how many bytes a varint may be made longer.
+/// Maximum number of excess bytes of a varint.
 const EXCESS_MAX: usize = 100;
-/// Those that have a name.
+/// The wire types that have names.
 const WIRE_TYPES: [WireType; 6] = [
     WireType::Varint,
     WireType::Fixed64,
@@ -19,7 +19,7 @@ const WIRE_TYPES: [WireType; 6] = [
     WireType::Fixed32,
 ];
 
-/// Makes the bytes that `text` stands for.
+/// Assembles the bytes that `text` describes.
 pub fn assemble(text: &str) -> Result<Vec<u8>, AssembleError> {
     let mut lexer = Lexer::new(text);
     let mut assembler = Assembler::default();
@@ -36,7 +36,7 @@ pub fn assemble(text: &str) -> Result<Vec<u8>, AssembleError> {
     assembler.end()
 }
 
-/// What a brace stands for.
+/// The meaning of a brace.
 #[derive(Clone, Copy, Debug)]
 enum Brace {
     Len,
@@ -44,18 +44,18 @@ enum Brace {
     Grpc(u8),
 }
 
-/// A brace that is open.
+/// An open brace.
 #[derive(Debug)]
 struct Opened {
     brace: Brace,
     position: Position,
-    /// By how many bytes its length is to be longer.
+    /// Excess bytes of its length.
     excess: usize,
-    /// What was written before it.
+    /// The output before it.
     before: Vec<u8>,
 }
 
-/// `N:`, whose wire type is that of what follows.
+/// `N:`, whose wire type is determined by the following value.
 #[derive(Clone, Copy, Debug)]
 struct OpenTag {
     number: u32,
@@ -65,12 +65,12 @@ struct OpenTag {
 
 #[derive(Debug, Default)]
 struct Assembler {
-    /// Of the innermost brace.
+    /// Output of the innermost brace.
     output: Vec<u8>,
     opened: Vec<Opened>,
     tag: Option<OpenTag>,
     long_form: Option<(usize, Position)>,
-    /// `grpc:FLAGS`, whose brace must follow.
+    /// `grpc:FLAGS`, which a brace must follow.
     grpc: Option<(u8, Position)>,
     position: Position,
 }
@@ -104,7 +104,7 @@ impl Assembler {
     }
 
     fn close(&mut self) -> Result<(), AssembleError> {
-        // Before the brace of a group it is for the tag that ends it.
+        // Before a group's closing brace, it applies to the end tag.
         let is_group = matches!(self.opened.last(), Some(Opened { brace: Brace::Group(_), .. }));
         let end_excess = if is_group { self.long_form.take().map_or(0, |(excess, _)| excess) } else { 0 };
         self.complete()?;
@@ -193,7 +193,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// A number, or a word that stands for one.
+    /// Parses a number, or a word for one.
     fn value(&mut self, word: &str) -> Result<(), AssembleError> {
         let unknown = || {
             format!("`{word}` is neither a number nor a tag (`1:`), a string (\"…\") or bytes in hex (`…`)")
@@ -220,7 +220,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Writes the tag that has waited for the type of its value.
+    /// Writes the pending tag, once the wire type of its value is known.
     fn announce(&mut self, wire_type: WireType) {
         if let Some(OpenTag { number, excess, .. }) = self.tag.take() {
             put_tag(&mut self.output, number, wire_type as u8, excess);
@@ -243,7 +243,7 @@ impl Assembler {
         }
     }
 
-    /// Nothing waits for what is to follow.
+    /// Checks that nothing is pending.
     fn complete(&self) -> Result<(), AssembleError> {
         if let Some(OpenTag { number, position, .. }) = self.tag {
             return Err(position.error(format!("field {number} has no value")));
@@ -261,7 +261,7 @@ impl Assembler {
     }
 }
 
-/// A whole number as it is written.
+/// An integer as written.
 struct Number {
     is_negative: bool,
     magnitude: u128,
@@ -277,12 +277,12 @@ impl Number {
             Some(digits) => (digits, 16),
             None => (digits, 10),
         };
-        // `from_str_radix` takes a sign.
+        // `from_str_radix` accepts a sign.
         let magnitude = u128::from_str_radix(digits, radix).ok().filter(|_| !digits.starts_with('+'))?;
         Some(Self { is_negative, magnitude })
     }
 
-    /// In two's complement of so many bits, if it is one of the signed or the unsigned numbers of that width.
+    /// Returns the two's complement of `width` bits, if the number fits a signed or unsigned integer of that width.
     fn bits(&self, width: u32) -> Option<u64> {
         let limit = 1_u128 << width;
         match self.is_negative {
@@ -292,7 +292,7 @@ impl Number {
         }
     }
 
-    /// As `sint64` writes it.
+    /// Returns the zigzag encoding, as for `sint64`.
     fn zigzag(&self) -> Option<u64> {
         const LIMIT: u128 = 1 << 63;
         match self.is_negative {
@@ -304,7 +304,7 @@ impl Number {
     }
 }
 
-/// A number and how it is written.
+/// A number in its wire form.
 enum Scalar {
     Varint(u64),
     I32(u32),
@@ -312,7 +312,7 @@ enum Scalar {
 }
 
 impl Scalar {
-    /// None if the word is no number; an error if it is one that does not fit.
+    /// Returns `None` if the word is not a number, and an error if the number is out of range.
     fn parse(word: &str) -> Option<Result<Self, &'static str>> {
         match word {
             "true" => return Some(Ok(Scalar::Varint(1))),
@@ -354,7 +354,7 @@ fn put_tag(output: &mut Vec<u8>, number: u32, wire_type: u8, excess: usize) {
     put_varint(output, u64::from(number) << 3 | u64::from(wire_type), excess);
 }
 
-/// A varint with so many bytes more than it needs.
+/// Appends a varint with `excess` more bytes than necessary.
 fn put_varint(output: &mut Vec<u8>, mut value: u64, excess: usize) {
     while value > 0x7f {
         output.push(value as u8 | 0x80);

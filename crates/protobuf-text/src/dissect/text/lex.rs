@@ -1,18 +1,18 @@
-//! Words of the text.
+//! Tokens of the text.
 
-/// A text that no bytes can be made of.
+/// Error for invalid text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {what}")]
 pub struct AssembleError {
-    /// From 1.
+    /// Line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The problem.
     pub what: String,
 }
 
-/// A word, and where it stands.
+/// A token and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
     pub(super) position: Position,
@@ -46,13 +46,13 @@ pub(super) enum TokenKind {
     OpenGroup,
     /// `}`
     Close,
-    /// What quotes and backticks stand for.
+    /// The bytes of a string or hex literal.
     Bytes(Vec<u8>),
-    /// Anything else: numbers, tags, `long-form:N`.
+    /// Any other word: numbers, tags, `long-form:N`.
     Word(String),
 }
 
-/// Reads one word after another.
+/// Reads one token at a time.
 #[derive(Debug)]
 pub(super) struct Lexer<'a> {
     rest: &'a str,
@@ -79,7 +79,7 @@ impl<'a> Lexer<'a> {
         Some(c)
     }
 
-    /// The next word; none at the end.
+    /// Returns the next token, or `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Token>, AssembleError> {
         while let Some(c) = self.peek() {
             match c {
@@ -115,7 +115,7 @@ impl<'a> Lexer<'a> {
         Ok(Some(Token { position, kind }))
     }
 
-    /// Behind a quote, up to the next one.
+    /// Reads a string after its opening quote.
     fn string(&mut self, begun: Position) -> Result<Vec<u8>, AssembleError> {
         let mut bytes = Vec::new();
         loop {
@@ -149,7 +149,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Behind a backtick, up to the next one.
+    /// Reads hex bytes after the opening backtick.
     fn hex(&mut self, begun: Position) -> Result<Vec<u8>, AssembleError> {
         let mut bytes = Vec::new();
         let mut high = None;

@@ -1,4 +1,4 @@
-//! From bytes to text.
+//! Writes dissected bytes as text.
 
 use std::fmt::Write as _;
 
@@ -13,17 +13,17 @@ use crate::dissect::record::{Message, Record, Value};
 use crate::dissect::span::Span;
 use crate::dissect::varint::{Varint, read_varint, wire_type_name};
 
-/// Bytes that stand on one line.
+/// Maximum number of bytes per line.
 const LINE_BYTES: usize = 32;
 
-/// A message, without framing.
+/// Writes a message without framing.
 pub fn write(input: &[u8], message: &Message) -> String {
     let mut writer = Writer { input, text: String::new(), depth: 0 };
     writer.message(message);
     writer.text
 }
 
-/// An input of any framing: `messages` has what could be taken apart of each frame.
+/// Writes an input of any framing; `messages` holds the dissected frames.
 pub fn write_frames(input: &[u8], frames: &Frames, messages: &[Option<Message>]) -> String {
     let mut writer = Writer { input, text: String::new(), depth: 0 };
     for (index, frame) in frames.frames.iter().enumerate() {
@@ -123,7 +123,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A row of values, as numbers if these make the same bytes.
+    /// Writes packed values as numbers where these assemble to the same bytes.
     fn packed(&mut self, open: &str, record: &Record, payload: Span, elements: &[(Span, Scalar)]) {
         let wire_type = record.known().map_or(WireType::Varint, |field| field.kind().wire_type());
         let mut literals = Vec::with_capacity(elements.len());
@@ -165,7 +165,7 @@ impl Writer<'_> {
         self.line("}");
     }
 
-    /// What is in a payload that is no message.
+    /// Writes the payload of a record that is not a message.
     fn payload(&mut self, open: &str, payload: Span, is_string: bool, comment: &str) {
         let bytes = payload.of(self.input);
         match std::str::from_utf8(bytes) {
@@ -184,7 +184,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Bytes as they are.
+    /// Writes bytes as hex.
     fn bytes(&mut self, span: Span) {
         for line in span.of(self.input).chunks(LINE_BYTES) {
             self.line(&format!("`{}`", hex(line)));
@@ -196,12 +196,12 @@ impl Writer<'_> {
     }
 
     fn line(&mut self, line: &str) {
-        // Writing to a String does not fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(self.text, "{:indent$}{line}", "", indent = 2 * self.depth);
     }
 }
 
-/// What stands before a varint that is longer than it need be.
+/// Returns the prefix for a varint that is longer than necessary.
 fn long_form(varint: Varint) -> String {
     match varint.excess_bytes() {
         0 => String::new(),
@@ -209,7 +209,7 @@ fn long_form(varint: Varint) -> String {
     }
 }
 
-/// What a schema says of a record, behind two spaces.
+/// Returns the schema's information about a record as a comment, after two spaces.
 fn comment(record: &Record, input: &[u8]) -> String {
     let Some(field) = record.field else { return String::new() };
     let name = known::name(field);
@@ -223,12 +223,12 @@ fn comment(record: &Record, input: &[u8]) -> String {
 fn varint_literal(value: u64, meaning: Option<&Meaning>) -> String {
     match meaning {
         Some(Meaning::Scalar(scalar)) => scalar_varint(value, scalar),
-        // What has all upper bits set was a negative number, in all likelihood.
+        // A value with all upper bits set was probably a negative number.
         _ => value.cast_signed().to_string(),
     }
 }
 
-/// The varint `value`, which means `scalar`, in the words of the field's type.
+/// Formats the varint `value`, which means `scalar`, by the field's type.
 fn scalar_varint(value: u64, scalar: &Scalar) -> String {
     match scalar {
         Scalar::Zigzag(..) => format!("{}z", unzigzag(value)),
@@ -256,7 +256,7 @@ fn literal_32(bits: u32, meaning: Option<&Meaning>) -> String {
     }
 }
 
-/// A value of a packed row as a number; none if no number makes these bytes.
+/// Formats a packed value as a number. Returns `None` if no number assembles to these bytes.
 fn element_literal(bytes: &[u8], scalar: &Scalar, wire_type: WireType) -> Option<String> {
     let meaning = Meaning::Scalar(scalar.clone());
     match wire_type {
@@ -269,7 +269,7 @@ fn element_literal(bytes: &[u8], scalar: &Scalar, wire_type: WireType) -> Option
     }
 }
 
-/// A number as Rust writes it, if that is short, has a point, and is not zero, which is rather a whole number.
+/// Returns Rust's form of a float if it is short, has a point, and is not zero, which is more likely an integer.
 fn float_literal(debug: &str) -> Option<String> {
     const LITERAL_LEN_MAX: usize = 20;
     let digits = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-');
@@ -286,7 +286,7 @@ fn hex(bytes: &[u8]) -> String {
     hex
 }
 
-/// A string in quotes. What could not be seen, or would turn the rest of the line around, is written in hex.
+/// Returns a string in quotes. Invisible characters and those that change text direction are written in hex.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -306,7 +306,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Characters that are not printable, and those that have no shape of their own.
+/// Whether a character is unprintable or invisible.
 fn is_unseen(c: char) -> bool {
     is_unprintable(c) || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
