@@ -1,10 +1,10 @@
-//! Prints the OpenAPI document of services whose `.proto` files are at hand:
+//! Prints the OpenAPI document of services from local `.proto` files:
 //!
 //! ```sh
 //! cargo run -p thalweg-openapi --example openapi -- FOLDER FILE.proto [--schema-names] [--enum-numbers]
 //! ```
 //!
-//! It has all services of the file.
+//! It covers all services of the file.
 
 use std::error::Error;
 use std::fs;

@@ -1,17 +1,17 @@
-//! The comments of `.proto` files, which a schema does not keep: [`Comments`].
+//! [`Comments`]: the comments of `.proto` files, which a schema does not keep.
 
 use std::collections::HashMap;
 
 use crate::records::{Record, Records};
 
-/// Messages that are declared in each other.
+/// Maximum nesting depth of declared messages.
 const NESTING_MAX: usize = 64;
 
-/// What stands above the declarations of `.proto` files, or behind them: by the full names of services, methods,
-/// messages, fields, oneofs, enums and their values.
+/// Comments above or after the declarations of `.proto` files. They are keyed by the full names of services, methods,
+/// messages, fields, oneofs, enums and enum values.
 ///
-/// They come from the `SourceCodeInfo` of a descriptor set, if it has one: `protoc --include_source_info` writes it,
-/// and so does `thalweg-build`. Reflection and most other descriptors are without.
+/// They come from the `SourceCodeInfo` of a descriptor set, as written by `protoc --include_source_info` and
+/// `thalweg-build`. Descriptors from reflection and most other sources have none.
 ///
 /// ```
 /// use thalweg_openapi::Comments;
@@ -30,14 +30,15 @@ const NESTING_MAX: usize = 64;
 pub struct Comments(HashMap<Box<str>, Box<str>>);
 
 impl Comments {
-    /// Of a `google.protobuf.FileDescriptorSet`. There are none where the set has none, or is no such set.
+    /// Reads the comments of a `google.protobuf.FileDescriptorSet`. The result is empty if the set has no comments or
+    /// is invalid.
     pub fn from_descriptor_set(set: &[u8]) -> Comments {
         let mut comments = Comments::default();
         comments.add_descriptor_set(set);
         comments
     }
 
-    /// Adds those of another set.
+    /// Adds the comments of another set.
     pub fn add_descriptor_set(&mut self, set: &[u8]) {
         for (number, record) in Records::of(set) {
             if let (1, Record::Len(file)) = (number, record) {
@@ -46,12 +47,12 @@ impl Comments {
         }
     }
 
-    /// Of a declaration, by its full name: `package.Service.Method`, `package.Enum.VALUE`.
+    /// Returns the comment of a declaration by its full name: `package.Service.Method`, `package.Enum.VALUE`.
     pub fn get(&self, full_name: &str) -> Option<&str> {
         self.0.get(full_name).map(AsRef::as_ref)
     }
 
-    /// Whether there is none.
+    /// Whether there are no comments.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -74,7 +75,7 @@ impl Comments {
     }
 }
 
-/// `SourceCodeInfo.Location`: fields and indexes that lead to a declaration, and its comment.
+/// `SourceCodeInfo.Location`: the path of a declaration (field numbers and indexes), and its comment.
 struct Location {
     path: Vec<u64>,
     comment: Option<String>,
@@ -95,19 +96,19 @@ impl Location {
     }
 }
 
-/// What a descriptor declares.
+/// A kind of declaration.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Declared {
     File,
     Message,
     Enum,
     Service,
-    /// A field, a oneof, a value or a method, in which nothing is declared.
+    /// A field, oneof, enum value or method, which contains no declarations.
     Part,
 }
 
 impl Declared {
-    /// The numbers of the fields that have what is declared in it.
+    /// Returns the numbers of the fields that contain nested declarations.
     fn parts(self) -> &'static [(u32, Declared)] {
         match self {
             Declared::File => &[(4, Declared::Message), (5, Declared::Enum), (6, Declared::Service)],
@@ -119,13 +120,13 @@ impl Declared {
         }
     }
 
-    /// The number of the field that has its name; of a file, that of its package.
+    /// Returns the number of the field with its name; for a file, with its package.
     fn name(self) -> u32 {
         if self == Declared::File { 2 } else { 1 }
     }
 }
 
-/// Notes the full names of a descriptor and of all that is declared in it, by their paths.
+/// Records the full names of a descriptor and all nested declarations, by path.
 fn declare(
     bytes: &[u8],
     declared: Declared,
@@ -155,7 +156,7 @@ fn declare(
     }
 }
 
-/// Without what stands before each line, and without what is for linters: `(-- … --)`.
+/// Removes the leading space of each line, and comments for linters: `(-- … --)`.
 fn clean(text: &str) -> Option<String> {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text.strip_prefix("*\n").unwrap_or(text);
@@ -241,7 +242,7 @@ mod tests {
         for set in [&b""[..], b"\x0a\x05a", b"no set at all", b"\x0a\x00"] {
             assert!(Comments::from_descriptor_set(set).is_empty());
         }
-        // Messages in one another, deeper than any stack.
+        // Nested messages, deeper than any stack.
         let deep = (0..20_000).fold(Vec::new(), |inner: Vec<u8>, _| {
             let mut wire = vec![0x1a];
             thalweg_protobuf::wire::put_varint(&mut wire, inner.len() as u64);

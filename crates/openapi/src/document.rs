@@ -1,4 +1,4 @@
-//! The document of the services: [`document`].
+//! [`document`]: the OpenAPI document of services.
 
 mod call;
 mod json;
@@ -20,11 +20,11 @@ use json::{Json, Object};
 use path::Path;
 use schemas::Schemas;
 
-/// The document, as JSON. The same rules give the same bytes.
+/// Returns the OpenAPI document as JSON. The same rules give the same bytes.
 ///
 /// # Panics
 ///
-/// Never: what it is made of is text.
+/// Never panics: serialising text cannot fail.
 pub fn document(rules: &Rules, info: &Info) -> String {
     let services = services(rules);
     let mut schemas = Schemas::new(info);
@@ -51,7 +51,7 @@ pub fn document(rules: &Rules, info: &Info) -> String {
     serde_json::to_string(&document).expect("texts, numbers, lists and objects with text as keys")
 }
 
-/// The services that have bindings, in their order.
+/// Returns the services that have bindings, in order.
 pub(crate) fn services(rules: &Rules) -> Vec<Service<'_>> {
     let mut services: Vec<Service<'_>> = Vec::new();
     for binding in rules.bindings() {
@@ -63,7 +63,7 @@ pub(crate) fn services(rules: &Rules) -> Vec<Service<'_>> {
     services
 }
 
-/// The title of a document or a page: what was given, or the names of the services.
+/// Returns the title of a document or page: the given one, or the names of the services.
 pub(crate) fn title(info: &Info, services: &[Service<'_>]) -> String {
     if !info.title.is_empty() {
         return info.title.clone();
@@ -98,7 +98,7 @@ fn tag(service: Service<'_>, info: &Info) -> Object {
         .with_some("description", (!description.is_empty()).then_some(description))
 }
 
-/// Names of operations: of the service without its package, unless two are called so.
+/// Names of operations, with the service's name; with its package only if the name is ambiguous.
 struct Names<'s> {
     ambiguous: HashSet<&'s str>,
 }
@@ -119,7 +119,7 @@ impl<'s> Names<'s> {
     }
 }
 
-/// The name, or where it is not the first or taken, with a number behind it.
+/// Returns the name, with a numeric suffix if it is not the first or already taken.
 fn free(name: &str, mut nth: usize, taken: &mut HashSet<String>) -> String {
     loop {
         let id = if nth == 1 { name.to_owned() } else { format!("{name}_{nth}") };
@@ -130,11 +130,11 @@ fn free(name: &str, mut nth: usize, taken: &mut HashSet<String>) -> String {
     }
 }
 
-/// Operations by their paths.
+/// Operations by path.
 #[derive(Default)]
 struct Paths {
     items: Vec<Item>,
-    /// What has no place among them.
+    /// Bindings that OpenAPI cannot express.
     unlisted: Vec<Object>,
 }
 

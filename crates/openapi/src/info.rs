@@ -1,37 +1,37 @@
-//! What a document says that is not in the schema.
+//! Parts of a document that are not in the schema.
 
 use thalweg_protobuf::Field;
 
 use crate::comments::Comments;
 
-/// What a document says that is not in the schema.
+/// Parts of a document that are not in the schema.
 #[derive(Clone, Debug, Default)]
 pub struct Info {
-    /// The name of it all; that of the services if it is empty.
+    /// Title of the document. Default: the names of the services.
     pub title: String,
-    /// Of the services, not of OpenAPI; `0` if it is empty.
+    /// Version of the services, not of OpenAPI. Default: `0`.
     pub version: String,
-    /// In Markdown. That of the only service if it is empty.
+    /// Description in Markdown. Default: the comment of the service, if there is only one.
     pub description: String,
-    /// Where the services are: URLs. Without any, where the document came from.
+    /// URLs of the services. Default: the origin of the document.
     pub servers: Vec<String>,
-    /// Fields have the names of the schema (`user_id`), and not those of JSON (`userId`).
+    /// Uses schema names (`user_id`) instead of JSON names (`userId`). Default: false.
     pub schema_names: bool,
-    /// Enums are numbers.
+    /// Describes enums as numbers. Default: false.
     pub enum_numbers: bool,
-    /// Those of the `.proto` files.
+    /// Comments of the `.proto` files.
     pub comments: Comments,
 }
 
 impl Info {
-    /// With these comments.
+    /// Sets the comments.
     #[must_use]
     pub fn comments(mut self, comments: Comments) -> Self {
         self.comments = comments;
         self
     }
 
-    /// The name that a field has in JSON.
+    /// Returns the JSON name of a field.
     pub(crate) fn name<'s>(&self, field: Field<'s>) -> &'s str {
         if self.schema_names { field.name() } else { field.json_name() }
     }

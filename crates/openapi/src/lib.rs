@@ -1,11 +1,11 @@
-//! Documents of services that are called by JSON over plain HTTP, for programs and for people.
+//! Documentation, for programs and people, of services called with JSON over plain HTTP.
 //!
 //! - [`document`] writes OpenAPI 3.1.
 //! - [`Page`] is an HTML page that documents the services and calls them.
-//! - [`Comments`] has the comments of `.proto` files, which a schema does not keep.
-//! - [`rules`] reads the annotations `google.api.http` of a schema, which both are made of.
+//! - [`Comments`] holds the comments of `.proto` files, which a schema does not keep.
+//! - [`rules`] reads the `google.api.http` annotations of a schema, on which both are based.
 //!
-//! All of it is a function of descriptors. `thalweg-web` serves the document and the page, and routes calls by the
+//! Everything is derived from descriptors. `thalweg-web` serves the document and the page, and routes calls by the
 //! rules.
 //!
 //! ```
@@ -26,29 +26,29 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What the document has
+//! # Content of the document
 //!
 //! - **Paths.** Each binding of [`Rules`](rules::Rules) is an operation: `Service_Method`, and `Service_Method_2` for
 //!   the first additional binding. A variable of one segment is a parameter of its name. OpenAPI's parameters have no
-//!   slashes: of a variable of several segments each `*` is a parameter, named for the literal before it
-//!   (`{name=shelves/*/books/*}` is `shelves/{shelf}/books/{book}`). What `**` stands for is one parameter, whose
-//!   slashes must stay as they are; generated clients may encode them. Paths that differ in the names of their
-//!   variables alone are one path, with the names of the first.
-//! - **What OpenAPI cannot say** is listed under `x-google-api-http`: methods of HTTP that it does not know, and of two
-//!   operations that it cannot tell apart (`{x}` and `{x=**}`) the second. A binding for any method of HTTP is POST if
-//!   it has a body, else GET.
-//! - **Parameters of queries** are as transcoding has them: `author.name`, repeated ones once for each element, maps as
-//!   `map[key]`. A message that is inside itself is not entered again, and no operation has more than 1,000.
-//! - **Bodies.** With `body: "*"` the fields that the path has are left out. A `google.api.HttpBody` is any content.
-//!   Messages that a client streams are lines of NDJSON. Those of a server are NDJSON, events or, if asked for, an
-//!   array of JSON.
-//! - **Errors** are `google.rpc.Status`, as the default answer.
-//! - **Schemas** go by ProtoJSON as it is printed: 64-bit integers are strings, and so are enums, unless
-//!   [`Info::enum_numbers`]. `NaN` and the infinities, which are strings too, are not told apart from numbers. Of a
-//!   oneof one member is there at most. What is `REQUIRED` by `google.api.field_behavior` is required, though a
-//!   server leaves it out where it is zero or empty.
-//! - **Texts** are the comments of the `.proto` files, where the descriptors have them: see [`Comments`]. Of a
-//!   comment the first sentence is the summary.
+//!   slashes, so in a variable of several segments each `*` is a parameter, named after the literal before it
+//!   (`{name=shelves/*/books/*}` becomes `shelves/{shelf}/books/{book}`). `**` is one parameter whose slashes must not
+//!   be encoded, although generated clients may encode them. Paths that differ only in the names of their variables
+//!   are one path, with the names of the first.
+//! - **Limits of OpenAPI.** Bindings that OpenAPI cannot express are listed under `x-google-api-http`: those with HTTP
+//!   methods it does not support, and the second of two operations it cannot distinguish (`{x}` and `{x=**}`). A
+//!   binding for any HTTP method is POST if it has a body, otherwise GET.
+//! - **Query parameters** follow transcoding: `author.name`, repeated ones once per element, maps as `map[key]`. A
+//!   message nested in itself is not expanded again. An operation has at most 1,000 parameters.
+//! - **Bodies.** With `body: "*"`, fields in the path are omitted. A `google.api.HttpBody` is any content. Messages of
+//!   a client stream are lines of NDJSON. Messages of a server stream are NDJSON, events or, if requested, a JSON
+//!   array.
+//! - **Errors** are `google.rpc.Status`, as the default response.
+//! - **Schemas** follow ProtoJSON output: 64-bit integers are strings, and so are enums unless [`Info::enum_numbers`]
+//!   is set. `NaN` and the infinities, also strings, are not distinguished from numbers. At most one member of a oneof
+//!   may be present. Fields that are `REQUIRED` by `google.api.field_behavior` are required, although a server omits
+//!   them if they are zero or empty.
+//! - **Texts** are the comments of the `.proto` files, if the descriptors have them (see [`Comments`]). The first
+//!   sentence of a comment is the summary.
 
 #![forbid(unsafe_code)]
 

@@ -1,16 +1,15 @@
-//! Of the options in descriptors what people are told: what is deprecated, and Google's annotations of fields and
-//! resources.
+//! Descriptor options used in the documentation: `deprecated`, and Google's annotations of fields and resources.
 
 use thalweg_protobuf::{EnumType, EnumValue, Field, MessageType, Method, Service};
 
 use crate::records::{Record, Records};
 
-/// The number of the extension `google.api.field_behavior` of `google.protobuf.FieldOptions`.
+/// Number of the extension `google.api.field_behavior` of `google.protobuf.FieldOptions`.
 const FIELD_BEHAVIOR: u32 = 1052;
-/// The number of the extension `google.api.resource` of `google.protobuf.MessageOptions`.
+/// Number of the extension `google.api.resource` of `google.protobuf.MessageOptions`.
 const RESOURCE: u32 = 1053;
 
-/// Whether its option `deprecated` is set.
+/// Access to the option `deprecated`.
 pub(crate) trait Deprecated {
     fn is_deprecated(&self) -> bool;
 }
@@ -27,7 +26,7 @@ macro_rules! deprecated {
 
 deprecated!(EnumType: 3, EnumValue: 1, Field: 3, MessageType: 3, Method: 33, Service: 33);
 
-/// `google.api.field_behavior`, of which a field may have several.
+/// `google.api.field_behavior`; a field may have several values.
 #[expect(clippy::struct_excessive_bools, reason = "a field may be any of them, beside the others")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Behavior {
@@ -38,7 +37,7 @@ pub(crate) struct Behavior {
 }
 
 impl Behavior {
-    /// What the language itself requires is required, too.
+    /// Reads the annotations. Fields that the language requires are required, too.
     pub(crate) fn of(field: Field<'_>) -> Behavior {
         let mut behavior = Behavior { is_required: field.is_required(), ..Behavior::default() };
         let annotations = Records::of(field.options()).filter(|(number, _)| *number == FIELD_BEHAVIOR);
@@ -55,7 +54,7 @@ impl Behavior {
     }
 }
 
-/// `google.api.resource`: its type, and the patterns of its names.
+/// Returns the type of `google.api.resource`, and the patterns of its names.
 pub(crate) fn resource(message: MessageType<'_>) -> Option<(String, Vec<String>)> {
     let resources = Records::of(message.options()).filter(|(number, _)| *number == RESOURCE);
     let Some((_, Record::Len(resource))) = resources.last() else { return None };

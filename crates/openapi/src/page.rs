@@ -1,8 +1,8 @@
-//! The page of a server's services, for people: [`Page`].
+//! [`Page`]: the documentation page of a server's services.
 //!
-//! It shows services, methods, types and comments, and calls methods by Connect from the browser, with what each call
-//! is on a command line. It is three files and the services as JSON, all of which the server itself has: nothing is
-//! loaded from elsewhere, and its policy lets a browser load nothing else.
+//! It shows services, methods, types and comments. It calls methods from the browser with Connect and shows the
+//! equivalent command line. The page consists of three files and the services as JSON, all from the server itself. Its
+//! policy forbids browsers to load anything else.
 
 mod described;
 
@@ -19,7 +19,7 @@ use described::Described;
 const HTML: &str = include_str!("../page/page.html");
 const STYLE: &str = include_str!("../page/page.css");
 const ICON: &str = include_str!("../page/icon.svg");
-/// Each of these is a part with its own job; none of them knows a later one.
+/// Script parts, each with its own task; none depends on a later one.
 const SCRIPTS: [&str; 4] = [
     include_str!("../page/connect.js"),
     include_str!("../page/lines.js"),
@@ -27,11 +27,11 @@ const SCRIPTS: [&str; 4] = [
     include_str!("../page/page.js"),
 ];
 
-/// Scripts, styles and requests to this server alone, and nobody else's frame around it.
+/// Allows scripts, styles and requests of this server only, and no embedding in frames.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The page and its parts, at `/docs`, `/docs/page.js` and so on. Making it takes a moment; answering does not.
+/// The page and its parts, at `/docs`, `/docs/page.js`, etc. Creating it is expensive; answering requests is not.
 ///
 /// ```
 /// use http::Method;
@@ -62,11 +62,11 @@ struct Part {
 }
 
 impl Page {
-    /// Of the services of these rules, with the title, the texts and the comments of `info`.
+    /// Creates the page of the services of these rules, with the title, texts and comments of `info`.
     ///
     /// # Panics
     ///
-    /// Never: what it is made of is text.
+    /// Never panics: serialising text cannot fail.
     pub fn new(rules: &Rules, info: &Info) -> Page {
         let services =
             serde_json::to_vec(&Described::new(rules, info)).expect("texts, numbers, lists and structs");
@@ -87,13 +87,13 @@ impl Page {
         }
     }
 
-    /// Whether it, or a part of it, is at this path.
+    /// Whether the page or one of its parts is at this path.
     pub fn has(&self, path: &str) -> bool {
         self.parts.iter().any(|part| part.path == path)
     }
 
-    /// The answer to a request for the page or a part of it; `None` for other paths. HEAD is answered as
-    /// GET is: whoever sends that leaves the body away.
+    /// Returns the response to a request for the page or one of its parts, and `None` for other paths. HEAD is
+    /// answered like GET; the caller must omit the body.
     pub fn answer(&self, method: &Method, path: &str) -> Option<Response<Bytes>> {
         let part = self.parts.iter().find(|part| part.path == path)?;
         let mut answer = Response::new(part.content.clone());
@@ -109,14 +109,14 @@ impl Page {
         head(CONTENT_SECURITY_POLICY, POLICY);
         head(X_CONTENT_TYPE_OPTIONS, "nosniff");
         head(REFERRER_POLICY, "no-referrer");
-        // The next server at this address may be another one.
+        // A later server at this address may be a different one.
         head(CACHE_CONTROL, "no-cache");
         answer.headers_mut().insert(CONTENT_TYPE, part.content_type.clone());
         Some(answer)
     }
 }
 
-/// One file of all parts, which share no names with other scripts.
+/// Returns all parts as one file, which shares no names with other scripts.
 fn script() -> String {
     format!("(() => {{\n\"use strict\";\n{}\n}})();\n", SCRIPTS.join("\n"))
 }

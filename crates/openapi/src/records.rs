@@ -1,14 +1,14 @@
-//! Records of descriptors and of their options, which a schema has checked or keeps as they are.
+//! Wire records of descriptors and their options, which a schema has validated or keeps encoded.
 
 use thalweg_protobuf::wire::{Reader, WireError, WireType};
 
-/// Groups in one another, in fields that are not ours.
+/// Maximum nesting depth of groups in unknown fields.
 const SKIP_DEPTH_MAX: usize = 32;
 
-/// The records of a message, in their order: number and value. They end with the first that cannot be read.
+/// Iterates over the records of a message: number and value. Stops after the first unreadable one.
 pub(crate) struct Records<'a>(Reader<'a>);
 
-/// The value of one record. Those of other kinds are stepped over: no descriptor has them.
+/// The value of a record. Other wire types are skipped: no descriptor has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Record<'a> {
     Varint(u64),
@@ -20,7 +20,7 @@ impl<'a> Records<'a> {
         Records(Reader::new(bytes))
     }
 
-    /// Those before one that cannot be read.
+    /// Iterates over the records before the first unreadable one.
     pub(crate) fn of(bytes: &'a [u8]) -> impl Iterator<Item = (u32, Record<'a>)> {
         Records::checked(bytes).map_while(Result::ok)
     }
@@ -55,7 +55,7 @@ impl<'a> Iterator for Records<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Text; what is not UTF-8 is none.
+    /// Returns the text, or `None` if it is not UTF-8.
     pub(crate) fn text(self) -> Option<&'a str> {
         match self {
             Record::Len(bytes) => std::str::from_utf8(bytes).ok(),
@@ -63,7 +63,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The numbers of a repeated field: one of them, or a packed row.
+    /// Returns the numbers of a repeated field: one number, or several packed ones.
     pub(crate) fn numbers(self) -> Vec<u64> {
         match self {
             Record::Varint(number) => vec![number],

@@ -1,4 +1,5 @@
-//! How services are called by JSON over HTTP: the annotations [`google.api.http`] of a schema as checked bindings.
+//! Rules for calling services with JSON over HTTP: the [`google.api.http`] annotations of a schema as validated
+//! bindings.
 //!
 //! [`google.api.http`]: https://github.com/googleapis/googleapis/blob/master/google/api/http.proto
 
@@ -16,14 +17,14 @@ use thiserror::Error;
 use annotation::HttpRule;
 pub use template::{Segment, Template, TemplateError, Variable};
 
-/// All bindings of some services.
+/// The bindings of a set of services.
 #[derive(Clone, Debug)]
 pub struct Rules {
     schema: Schema,
     bindings: Vec<Binding>,
 }
 
-/// One way to call a method: a method of HTTP with a path, and what of the messages is where.
+/// A way to call a method: an HTTP method and path, and the mapping of message fields to the request.
 #[derive(Clone, Debug)]
 pub struct Binding {
     path: Box<str>,
@@ -40,118 +41,118 @@ pub struct Binding {
     is_annotated: bool,
 }
 
-/// A field of a message, or of a message in it, and so on: the numbers of the fields, from the outside in.
+/// The path to a nested field: field numbers, outermost first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldPath(Box<[u32]>);
 
-/// What the body of a request is.
+/// The content of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// Nothing: there is none.
+    /// No body.
     Absent,
-    /// `*`: the request, but for what the path has.
+    /// `*`: the request message, except for fields in the path.
     Whole,
     /// The value of the request's field with this number.
     Field(u32),
 }
 
-/// Services that cannot be served by their annotations.
+/// Error for services with invalid annotations.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RulesError {
-    /// A service that the schema does not have.
+    /// The schema has no such service.
     #[error("the descriptors have no service `{service}`")]
     UnknownService {
         /// Its full name.
         service: String,
     },
-    /// An annotation that is wrong by itself.
+    /// An annotation is invalid.
     #[error("{method}: google.api.http: {problem}")]
     Rule {
         /// `package.Service.Method`.
         method: String,
-        /// What is wrong.
+        /// The problem.
         problem: RuleProblem,
     },
-    /// Two bindings that take the same requests.
+    /// Two bindings match the same requests.
     #[error("{first} and {second} are both `{http_method} {template}`: change the path of one")]
     Conflict {
         /// `package.Service.Method`.
         first: String,
-        /// The other one; it may be the same, with an additional binding.
+        /// The other method; may be the same, with an additional binding.
         second: String,
-        /// `*` is any.
+        /// The HTTP method; `*` is any.
         http_method: String,
-        /// The path of the first one.
+        /// The path of the first binding.
         template: String,
     },
 }
 
-/// What is wrong with an annotation.
+/// A problem with an annotation.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RuleProblem {
-    /// The bytes are no `google.api.HttpRule`.
+    /// The bytes are not a `google.api.HttpRule`.
     #[error("it cannot be read: {0}")]
     Malformed(#[from] WireError),
-    /// Neither `get` nor any other.
+    /// The rule has no path.
     #[error("it has no path: set one of get, put, post, delete, patch and custom")]
     NoPattern,
-    /// A `custom` of a kind that is no method of HTTP.
+    /// The kind of a `custom` pattern is not an HTTP method.
     #[error("`{kind}` is no method of HTTP: write one, or * for all")]
     Kind {
         /// The kind.
         kind: String,
     },
-    /// A path that is none.
+    /// The path is invalid.
     #[error("the path {0}")]
     Template(#[from] TemplateError),
-    /// `additional_bindings` in an additional binding.
+    /// An additional binding has `additional_bindings`.
     #[error("an additional binding cannot have additional bindings")]
     Nested,
-    /// A field that the message does not have.
+    /// The message has no such field.
     #[error("{place}: {message} has no field `{field}`")]
     UnknownField {
         /// `path`, `body` or `response_body`.
         place: &'static str,
-        /// The full name of the message.
+        /// Full name of the message.
         message: String,
-        /// The name of the field.
+        /// Name of the field.
         field: String,
     },
-    /// A field with a dot behind it whose value is no single message.
+    /// A field is followed by a dot, but is not a singular message.
     #[error("path: `{field}` of {message} is not a message, and has no field")]
     NotAMessage {
-        /// The full name of the message around it.
+        /// Full name of the enclosing message.
         message: String,
-        /// The name of the field.
+        /// Name of the field.
         field: String,
     },
-    /// A variable that has several values.
+    /// A variable is a repeated field.
     #[error("path: `{variable}` is repeated, and a part of a path is one value")]
     Repeated {
-        /// As the path has it.
+        /// The variable as written in the path.
         variable: String,
     },
-    /// A variable that is a message.
+    /// A variable is a message.
     #[error("path: `{variable}` is a message, and a part of a path is a text, number, boolean or enum")]
     MessageVariable {
-        /// As the path has it.
+        /// The variable as written in the path.
         variable: String,
     },
-    /// A body that lies deeper than at the top.
+    /// A body is a nested field.
     #[error("{place}: `{field}` must be a field of the message itself, not of one in it")]
     Deep {
         /// `body` or `response_body`.
         place: &'static str,
-        /// As it was given.
+        /// The field as given.
         field: String,
     },
 }
 
 impl Rules {
-    /// The bindings of `services`, by their full names. A method without an annotation is called by
-    /// `POST /package.Service/Method`, with the request as its body.
+    /// Creates the bindings of `services`, which are full names. A method without an annotation is called by `POST
+    /// /package.Service/Method`, with the request as its body.
     ///
     /// # Errors
     ///
@@ -174,89 +175,89 @@ impl Rules {
         Ok(Rules { schema: schema.clone(), bindings })
     }
 
-    /// The schema.
+    /// Returns the schema.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// Those of a service together, in the order of its methods.
+    /// Returns the bindings, grouped by service, in the order of its methods.
     pub fn bindings(&self) -> &[Binding] {
         &self.bindings
     }
 
-    /// What a client sends.
+    /// Returns the request type.
     ///
     /// # Panics
     ///
-    /// For a binding of other rules, if their schema does not have so many.
+    /// May panic if the binding belongs to other rules.
     pub fn input(&self, binding: &Binding) -> MessageType<'_> {
         self.schema.message_by_id(binding.input)
     }
 
-    /// What the server answers.
+    /// Returns the response type.
     ///
     /// # Panics
     ///
-    /// As [`Rules::input`].
+    /// May panic like [`Rules::input`].
     pub fn output(&self, binding: &Binding) -> MessageType<'_> {
         self.schema.message_by_id(binding.output)
     }
 }
 
 impl Binding {
-    /// The method of gRPC: `/package.Service/Method`.
+    /// Returns the gRPC path: `/package.Service/Method`.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The method of HTTP; none stands for all.
+    /// Returns the HTTP method, or `None` for any.
     pub fn http_method(&self) -> Option<&Method> {
         self.http_method.as_ref()
     }
 
-    /// The paths.
+    /// Returns the path template.
     pub fn template(&self) -> &Template {
         &self.template
     }
 
-    /// The fields of the template's variables, in their order.
+    /// Returns the fields of the template's variables, in order.
     pub fn variables(&self) -> &[FieldPath] {
         &self.variables
     }
 
-    /// What the body of a request is.
+    /// Returns the content of the request body.
     pub fn body(&self) -> Body {
         self.body
     }
 
-    /// The number of the field that is the body of the answer; none stands for all of it.
+    /// Returns the number of the field that is the response body, or `None` for the whole message.
     pub fn response_body(&self) -> Option<u32> {
         self.response_body
     }
 
-    /// The number of the FieldMask that is filled from the body if it was not given.
+    /// Returns the number of the FieldMask that is filled from the body if it is not given.
     pub fn update_mask(&self) -> Option<u32> {
         self.update_mask
     }
 
-    /// Whether a client sends any number of messages.
+    /// Whether the client sends a stream of messages.
     pub fn is_client_streaming(&self) -> bool {
         self.is_client_streaming
     }
 
-    /// Whether the server answers with any number of messages.
+    /// Whether the server sends a stream of messages.
     pub fn is_server_streaming(&self) -> bool {
         self.is_server_streaming
     }
 
-    /// Whether the method has an annotation; the binding stands for none otherwise.
+    /// Whether the method has an annotation; otherwise this is the default binding.
     pub fn is_annotated(&self) -> bool {
         self.is_annotated
     }
 }
 
 impl FieldPath {
-    /// The numbers, from the outside in; at least one.
+    /// Returns the field numbers, outermost first; at least one.
     pub fn numbers(&self) -> &[u32] {
         &self.0
     }
@@ -264,7 +265,7 @@ impl FieldPath {
 
 fn add_bindings(method: protobuf::Method<'_>, bindings: &mut Vec<Binding>) -> Result<(), RuleProblem> {
     let Some(rule) = HttpRule::of_options(method.options())? else {
-        // The names in a schema are identifiers with dots between.
+        // Cannot fail: names in a schema are identifiers separated by dots.
         let template = method.path().parse()?;
         let of = Unchecked { method, http_method: Some(Method::POST), template, is_annotated: false };
         bindings.push(of.binding("*", "")?);
@@ -294,7 +295,7 @@ fn http_method(kind: &str) -> Result<Option<Method>, RuleProblem> {
     method.map(Some).map_err(|_| RuleProblem::Kind { kind: kind.to_owned() })
 }
 
-/// A binding whose fields have not been looked for.
+/// A binding whose fields are not resolved yet.
 struct Unchecked<'s> {
     method: protobuf::Method<'s>,
     http_method: Option<Method>,
@@ -343,7 +344,7 @@ impl Unchecked<'_> {
     }
 }
 
-/// The field of a variable: any of one value that is no message.
+/// Resolves the field of a variable, which must be singular and not a message.
 fn variable_path(message: MessageType<'_>, variable: &str) -> Result<FieldPath, RuleProblem> {
     let mut numbers = Vec::new();
     let mut message = message;
@@ -386,7 +387,7 @@ fn top_field<'s>(
     })
 }
 
-/// Returns whether the type is `google.api.HttpBody`, whose messages are sent as raw bodies.
+/// Whether the type is `google.api.HttpBody`, whose messages are sent as raw bodies.
 pub fn is_http_body(message: MessageType<'_>) -> bool {
     message.full_name() == "google.api.HttpBody"
 }
@@ -397,7 +398,7 @@ fn has_fields(field: Field<'_>) -> bool {
     message.is_some_and(|message| message.well_known().is_none() && !is_http_body(message))
 }
 
-/// The FieldMask that says which fields a PATCH changes, by its name.
+/// Returns the FieldMask field that selects the fields a PATCH changes, by its name.
 fn mask_of(message: MessageType<'_>) -> Option<u32> {
     let field = message.field("update_mask").filter(|field| !field.is_repeated())?;
     let is_mask = field.kind() == Kind::Message
@@ -421,7 +422,7 @@ fn check_conflicts(bindings: &[Binding]) -> Result<(), RulesError> {
     Ok(())
 }
 
-/// `/package.Service/Method` as the language names it.
+/// Converts `/package.Service/Method` to a full name.
 fn dotted(path: &str) -> String {
     path.trim_start_matches('/').replace('/', ".")
 }

@@ -1,24 +1,24 @@
-//! A way to call a method, of which an operation is made.
+//! A callable binding, from which an operation is built.
 
 use thalweg_protobuf::Method;
 
 use crate::info::Info;
 use crate::rules::{Binding, Body};
 
-/// The methods of HTTP that OpenAPI 3.1 knows, as it writes them.
+/// The HTTP methods of OpenAPI 3.1, as it writes them.
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
-/// A binding, and all that is known of it.
+/// A binding and its context.
 pub(super) struct Call<'r> {
     pub(super) info: &'r Info,
     pub(super) binding: &'r Binding,
     pub(super) method: Method<'r>,
-    /// The name of the operation.
+    /// The operation id.
     pub(super) id: String,
 }
 
 impl Call<'_> {
-    /// `None` for one that OpenAPI does not know.
+    /// Returns the HTTP method, or `None` if OpenAPI does not support it.
     pub(super) fn http_method(&self) -> Option<&'static str> {
         let Some(method) = self.binding.http_method() else {
             return Some(if self.binding.body() == Body::Absent { "get" } else { "post" });

@@ -1,4 +1,4 @@
-//! JSON whose members stay in the order in which they are given: people read these documents.
+//! JSON with members in insertion order, because people read these documents.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ pub(super) enum Json {
     Object(Object),
 }
 
-/// Members of an object; none of them comes twice.
+/// Members of an object, without duplicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Object(Vec<(Text, Json)>);
 
@@ -29,7 +29,7 @@ impl Object {
         self
     }
 
-    /// Nothing is set where there is nothing to say.
+    /// Sets the member only if there is a value.
     pub(super) fn with_some(mut self, name: &'static str, value: Option<impl Into<Json>>) -> Self {
         if let Some(value) = value {
             self.set(name, value);
@@ -54,7 +54,7 @@ impl Object {
         self
     }
 
-    /// Its members behind those of another one.
+    /// Appends its members to those of another object.
     pub(super) fn and(self, other: Object) -> Self {
         other
             .0
@@ -67,7 +67,7 @@ impl Object {
         self.0.is_empty()
     }
 
-    /// `None` for an empty one.
+    /// Returns `None` for an empty object.
     pub(super) fn some(self) -> Option<Self> {
         (!self.is_empty()).then_some(self)
     }

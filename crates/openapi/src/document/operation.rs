@@ -1,4 +1,4 @@
-//! One binding as an operation of OpenAPI.
+//! Converts a binding to an OpenAPI operation.
 
 use thalweg_protobuf::{Field, WellKnown};
 
@@ -14,15 +14,15 @@ use crate::rules::{Body, FieldPath, is_http_body};
 const JSON: &str = "application/json";
 const NDJSON: &str = "application/x-ndjson";
 const EVENTS: &str = "text/event-stream";
-/// What a `google.api.HttpBody` is.
+/// Content type of a `google.api.HttpBody`.
 const ANY: &str = "*/*";
 
-/// How a stream comes, and how it fails.
+/// Describes the encoding of a stream and its errors.
 const STREAM: &str = "Messages as they come: NDJSON, server-sent events or, for those who accept JSON alone, an array. \
                       If the call fails then, the last line or element is `{\"error\": …}`, and the last event is \
                       called `error`; it has a `google.rpc.Status`.";
 
-/// One binding as an operation, with the names of `path`.
+/// Returns a binding as an operation, with the parameter names of `path`.
 pub(super) fn of<'r>(call: &Call<'r>, path: &Path, schemas: &mut Schemas<'r>) -> Object {
     Operation { call, path }.object(schemas)
 }
@@ -61,7 +61,7 @@ impl<'r> Operation<'_, 'r> {
         self.call.method.is_deprecated() || self.call.method.service().is_deprecated()
     }
 
-    /// What nothing else of the operation says.
+    /// Returns notes on facts that no other member of the operation expresses.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         for variable in self.call.binding.template().variables().iter().filter(|variable| !variable.is_single)
@@ -88,7 +88,7 @@ impl<'r> Operation<'_, 'r> {
         let input = self.call.method.input();
         let of = |media: Object| Object::new().with("content", media);
         let content_type = if self.call.binding.is_client_streaming() { NDJSON } else { JSON };
-        // A POST needs a content type, so that forms of other pages can't send it. Without a body it would have none.
+        // A POST needs a content type so that forms of other sites cannot send it. Without a body it would have none.
         let is_post = self.call.http_method() == Some("post");
         match self.call.binding.body() {
             Body::Absent if is_post => {
@@ -156,7 +156,7 @@ impl<'r> Operation<'_, 'r> {
             .info
             .comments
             .get(field.map_or(output.full_name().to_owned(), Field::full_name).as_str());
-        // The comment of this type is about the type, and not about the answer.
+        // The comment of `Empty` describes the type, not the response.
         let comment = comment.filter(|_| output.full_name() != "google.protobuf.Empty");
         let what = comment.and_then(|comment| text::summary_and_description(comment).0);
         let mut description = what.unwrap_or_else(|| "The call succeeded.".to_owned());
@@ -171,7 +171,7 @@ fn media(content_type: &'static str, schema: Object) -> Object {
     Object::new().with(content_type, Object::new().with("schema", schema))
 }
 
-/// The schema of NDJSON is that of a line, and of events that of their data.
+/// The schema of NDJSON describes a line, that of events their data.
 fn streamed(schema: &Object) -> Object {
     let of = |schema: Object| Object::new().with("schema", schema);
     Object::new()
@@ -180,7 +180,7 @@ fn streamed(schema: &Object) -> Object {
         .with(JSON, of(schemas::list_of(schema.clone())))
 }
 
-/// A field of the message itself that the path has.
+/// Returns the number of a top-level field in the path.
 fn top(path: &FieldPath) -> Option<u32> {
     match path.numbers() {
         [number] => Some(*number),
@@ -188,7 +188,7 @@ fn top(path: &FieldPath) -> Option<u32> {
     }
 }
 
-/// `/package.Service/Method` as the language names it.
+/// Converts `/package.Service/Method` to a full name.
 fn dotted(path: &str) -> String {
     path.trim_start_matches('/').replace('/', ".")
 }

@@ -1,4 +1,4 @@
-//! Parameters: what stands in paths and queries.
+//! Path and query parameters.
 
 use thalweg_protobuf::{Field, MessageType, WellKnown};
 
@@ -11,19 +11,19 @@ use super::text;
 use crate::options::{Behavior, Deprecated};
 use crate::rules::{Body, FieldPath};
 
-/// Parameters that an operation may have: as many as a request may have.
+/// Maximum number of parameters of an operation, which is also that of a request.
 const PARAMETERS_MAX: usize = 1000;
-/// Fields that are looked at for them.
+/// Maximum number of fields visited.
 const FIELDS_MAX: usize = 10_000;
 
-/// Those of a query.
+/// The parameters of a query.
 pub(super) struct Query {
     pub(super) parameters: Vec<Object>,
-    /// There are more.
+    /// Whether there are more.
     pub(super) is_cut: bool,
 }
 
-/// In the order of the path.
+/// Returns the path parameters in order.
 pub(super) fn of_path<'r>(call: &Call<'r>, path: &Path, schemas: &mut Schemas<'r>) -> Vec<Object> {
     let template = call.binding.template();
     let object = |parameter: &path::Parameter| {
@@ -55,7 +55,7 @@ pub(super) fn of_path<'r>(call: &Call<'r>, path: &Path, schemas: &mut Schemas<'r
     path.parameters().map(object).collect()
 }
 
-/// The fields that neither the path nor the body has.
+/// Returns the query parameters: the fields that are in neither the path nor the body.
 pub(super) fn of_query<'r>(call: &Call<'r>, schemas: &mut Schemas<'r>) -> Query {
     let query = Query { parameters: Vec::new(), is_cut: false };
     if call.binding.body() == Body::Whole {
@@ -66,12 +66,12 @@ pub(super) fn of_query<'r>(call: &Call<'r>, schemas: &mut Schemas<'r>) -> Query 
     walk.query
 }
 
-/// Goes through the fields of a message, and of those in it.
+/// Visits the fields of a message and its nested messages.
 struct Walk<'w, 'r> {
     call: &'w Call<'r>,
     schemas: &'w mut Schemas<'r>,
     query: Query,
-    /// From the outside in.
+    /// The enclosing fields, outermost first.
     around: Vec<Field<'r>>,
     fields_left: usize,
 }
@@ -105,7 +105,7 @@ impl<'r> Walk<'_, 'r> {
         }
     }
 
-    /// In the path, or in the body.
+    /// Whether the field is in the path or the body.
     fn is_elsewhere(&self, field: Field<'_>) -> bool {
         let is_body = self.around.is_empty() && self.call.binding.body() == Body::Field(field.number());
         let numbers = || self.around.iter().map(|field| field.number()).chain([field.number()]);
@@ -113,7 +113,7 @@ impl<'r> Walk<'_, 'r> {
         is_body || self.call.binding.variables().iter().any(in_path)
     }
 
-    /// Whether we are in such a message already; the field itself is the last of those around.
+    /// Whether the walk is already inside such a message. The last of `around` is the field itself.
     fn is_inside(&self, message: MessageType<'_>) -> bool {
         let around = &self.around[..self.around.len() - 1];
         self.call.method.input() == message
@@ -157,14 +157,14 @@ impl<'r> Walk<'_, 'r> {
     }
 }
 
-/// How a value is written in a query.
+/// The form of a value in a query.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Written {
     Text,
     Json,
 }
 
-/// `None` for messages, which have fields and no value.
+/// Returns `None` for messages, which have fields but no value.
 fn written(field: Field<'_>) -> Option<Written> {
     let Some(message) = field.message_type() else { return Some(Written::Text) };
     match message.well_known()? {

@@ -1,4 +1,4 @@
-//! Templates of paths as OpenAPI writes them.
+//! Path templates in OpenAPI's form.
 
 use thalweg_protobuf::{Field, MessageType};
 
@@ -18,15 +18,15 @@ enum Part {
     Parameter(Parameter),
 }
 
-/// What a segment of a path, or several of them, stand for.
+/// A parameter for one or several path segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parameter {
     pub(super) name: String,
-    /// Which of the template's variables it is, or is a part of.
+    /// Index of the template variable that it is, or is part of.
     pub(super) variable: Option<usize>,
-    /// It is all of the variable.
+    /// Whether it is the whole variable.
     pub(super) is_whole: bool,
-    /// It may have slashes.
+    /// Whether it may contain slashes.
     pub(super) is_rest: bool,
 }
 
@@ -55,24 +55,24 @@ impl Path {
         })
     }
 
-    /// `/v1/shelves/{shelf}/books/{book}:publish`
+    /// Returns the path: `/v1/shelves/{shelf}/books/{book}:publish`.
     pub(super) fn text(&self) -> String {
         self.written(|parameter| &parameter.name)
     }
 
-    /// Without the names: paths of the same shape are the same to OpenAPI.
+    /// Returns the path without names; to OpenAPI, paths of the same shape are equal.
     pub(super) fn shape(&self) -> String {
         self.written(|_| "")
     }
 
-    /// The segments that a variable stands for: `shelves/{shelf}/books/{book}`.
+    /// Returns the segments of a variable: `shelves/{shelf}/books/{book}`.
     pub(super) fn text_of(&self, variable: &Variable) -> String {
         let segments = self.segments[variable.segments.clone()].iter();
         let segments: Vec<String> = segments.map(|part| part.written(&|parameter| &parameter.name)).collect();
         segments.join("/")
     }
 
-    /// The same path with the names of another one of its shape.
+    /// Returns this path with the parameter names of another of the same shape.
     pub(super) fn renamed(mut self, like: &Path) -> Path {
         for (part, like) in self.segments.iter_mut().zip(&like.segments) {
             if let (Part::Parameter(parameter), Part::Parameter(like)) = (part, like) {
@@ -130,14 +130,14 @@ fn parameter(call: &Call<'_>, segment: usize, is_rest: bool) -> Parameter {
     Parameter { name, variable: variable.map(|(index, _)| index), is_whole, is_rest }
 }
 
-/// The name of its field, as JSON or the schema has it.
+/// Returns the name of its field, from JSON or the schema.
 fn variable_name(call: &Call<'_>, path: &FieldPath) -> String {
     let fields = fields_of(call.method.input(), path);
     let names: Vec<&str> = fields.iter().map(|field| call.info.name(*field)).collect();
     names.join(".")
 }
 
-/// The fields on a path, from the outside in.
+/// Returns the fields on a path, outermost first.
 pub(super) fn fields_of<'s>(message: MessageType<'s>, path: &FieldPath) -> Vec<Field<'s>> {
     let mut fields = Vec::with_capacity(path.numbers().len());
     let mut message = Some(message);
@@ -149,7 +149,7 @@ pub(super) fn fields_of<'s>(message: MessageType<'s>, path: &FieldPath) -> Vec<F
     fields
 }
 
-/// One of what the literal before it is several of: `shelf` behind `shelves`.
+/// Returns the singular of the preceding literal: `shelf` after `shelves`.
 fn collection(template: &Template, segment: usize) -> Option<String> {
     let Segment::Literal(plural) = template.segments().get(segment.checked_sub(1)?)? else { return None };
     let is_word = plural.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');

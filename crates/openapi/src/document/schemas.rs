@@ -1,4 +1,4 @@
-//! Messages, enums and values as JSON Schema, by ProtoJSON's rules.
+//! JSON Schemas of messages, enums and values, by ProtoJSON's rules.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use super::text;
 use crate::info::Info;
 use crate::options::{Behavior, Deprecated, resource};
 
-/// The name of the component that failed calls have.
+/// Component name of the error schema.
 const STATUS: &str = "google.rpc.Status";
 
-/// Collects the types that are referred to, as components with their full names.
+/// Collects the referenced types as components, by full name.
 pub(super) struct Schemas<'s> {
     info: &'s Info,
     done: BTreeMap<String, Object>,
-    /// Those that have been referred to, and not been made.
+    /// Messages that are referenced but not yet built.
     messages: Vec<MessageType<'s>>,
 }
 
@@ -25,7 +25,7 @@ impl<'s> Schemas<'s> {
         Schemas { info, done: BTreeMap::new(), messages: Vec::new() }
     }
 
-    /// All of them, by name.
+    /// Returns all components, sorted by name.
     pub(super) fn object(&mut self) -> Object {
         while let Some(message) = self.messages.pop() {
             let schema = self.message(message, &[]);
@@ -35,7 +35,7 @@ impl<'s> Schemas<'s> {
         done.into_iter().fold(Object::new(), |object, (name, schema)| object.with(name, schema))
     }
 
-    /// A field's value, or list, or map.
+    /// Returns the schema of a field: a value, list or map.
     pub(super) fn of_field(&mut self, field: Field<'s>) -> Object {
         if let Some((_, value)) = field.map_entry() {
             let value = self.of_value(value);
@@ -45,7 +45,7 @@ impl<'s> Schemas<'s> {
         if field.is_repeated() { list_of(value) } else { value }
     }
 
-    /// One value.
+    /// Returns the schema of one value.
     pub(super) fn of_value(&mut self, field: Field<'s>) -> Object {
         let of = |name: &'static str| Object::new().with("type", name);
         match field.kind() {
@@ -65,7 +65,7 @@ impl<'s> Schemas<'s> {
         }
     }
 
-    /// One value that stands in a URL, where nothing is null.
+    /// Returns the schema of one value in a URL, where null does not occur.
     pub(super) fn of_text(&mut self, field: Field<'s>) -> Object {
         let wrapper = field.message_type().filter(|message| message.well_known() == Some(WellKnown::Wrapper));
         self.of_value(wrapper.and_then(|wrapper| wrapper.field_by_number(1)).unwrap_or(field))
@@ -76,14 +76,14 @@ impl<'s> Schemas<'s> {
             return self.well_known(kind, message);
         }
         if !self.done.contains_key(message.full_name()) {
-            // Stands there before it is made: a message may be in itself.
+            // Inserted before it is built, because a message may contain itself.
             self.done.insert(message.full_name().to_owned(), Object::new());
             self.messages.push(message);
         }
         reference(message.full_name())
     }
 
-    /// A message whose fields with these numbers are elsewhere.
+    /// Returns the schema of a message without the fields of these numbers, which are elsewhere.
     pub(super) fn of_message_without(&mut self, message: MessageType<'s>, fields: &[u32]) -> Object {
         if fields.is_empty() || message.well_known().is_some() {
             return self.of_message(message);
@@ -91,12 +91,12 @@ impl<'s> Schemas<'s> {
         self.message(message, fields)
     }
 
-    /// A message of which some fields are given.
+    /// Returns the schema of a message of which only some fields are given.
     pub(super) fn of_partial(&mut self, message: MessageType<'s>) -> Object {
         self.message(message, &[]).without("required")
     }
 
-    /// `google.rpc.Status`, whether the schema has it or not.
+    /// Returns the schema of `google.rpc.Status`, which need not be in the protobuf schema.
     pub(super) fn of_status(&mut self) -> Object {
         let status = || {
             let of = |name: &'static str, description: &'static str| {
@@ -221,7 +221,7 @@ impl<'s> Schemas<'s> {
         let behavior = Behavior::of(field);
         let schema = self.of_field(field);
         let comment = self.comment(&field.full_name());
-        // A description of the type stays where the field has none.
+        // Without a comment, the type's description stays.
         let schema = match comment {
             Some(comment) => schema.with("description", comment),
             None => schema,
@@ -232,7 +232,7 @@ impl<'s> Schemas<'s> {
             .with_some("writeOnly", behavior.is_input_only.then_some(true))
     }
 
-    /// One member at most.
+    /// Returns a schema that allows at most one member of the oneof.
     fn choice(&self, oneof: Oneof<'_>) -> Object {
         let required =
             |field: Field<'_>| Object::new().with("required", vec![self.info.name(field).to_owned()]);

@@ -1,9 +1,9 @@
-//! Comments as the summaries and descriptions of OpenAPI.
+//! Comments as summaries and descriptions.
 
-/// Longer ones are no summaries.
+/// Maximum length of a summary, in characters.
 const SUMMARY_LEN_MAX: usize = 120;
 
-/// The first sentence, and the whole if there is more: one or both may be missing.
+/// Returns the first sentence as summary, and the whole comment as description if it has more. Either may be missing.
 pub(super) fn summary_and_description(comment: &str) -> (Option<String>, Option<String>) {
     if comment.is_empty() {
         return (None, None);

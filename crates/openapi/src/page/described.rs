@@ -1,4 +1,4 @@
-//! Services and their types as the page's script reads them.
+//! Services and types as read by the page's script.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,14 +10,14 @@ use crate::info::Info;
 use crate::options::{Behavior, Deprecated};
 use crate::rules::Rules;
 
-/// All that the page shows.
+/// All data shown by the page.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Described<'s> {
     title: String,
     description: &'s str,
     version: &'s str,
-    /// Which Thalweg.
+    /// Name and version of the server.
     server: &'static str,
     services: Vec<DescribedService<'s>>,
     messages: BTreeMap<&'s str, DescribedMessage<'s>>,
@@ -44,7 +44,7 @@ struct DescribedMethod<'s> {
     is_client_streaming: bool,
     is_server_streaming: bool,
     has_no_side_effects: bool,
-    /// Methods of HTTP and templates of paths, for JSON.
+    /// HTTP methods and path templates, for JSON.
     http: Vec<(String, String)>,
 }
 
@@ -53,7 +53,7 @@ struct DescribedMethod<'s> {
 struct DescribedMessage<'s> {
     #[serde(flatten)]
     about: About<'s>,
-    /// Its JSON is its own.
+    /// Whether it has its own JSON form.
     is_well_known: bool,
     fields: Vec<DescribedField<'s>>,
 }
@@ -67,9 +67,9 @@ struct DescribedField<'s> {
     number: u32,
     #[serde(flatten)]
     about: About<'s>,
-    /// A keyword of the language, or the full name of a message or enum; for a map, of its values.
+    /// A keyword of the language, or the full name of a message or enum; for a map, the type of its values.
     kind: &'s str,
-    /// Of the keys of a map.
+    /// Type of a map's keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'s str>,
     is_repeated: bool,
@@ -97,7 +97,7 @@ struct DescribedValue<'s> {
     about: About<'s>,
 }
 
-/// What every declaration may have.
+/// Properties of every declaration.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct About<'s> {
@@ -158,7 +158,7 @@ fn describe<'s>(service: Service<'s>, rules: &Rules, info: &'s Info) -> Describe
     }
 }
 
-/// The types that methods have, and those in them.
+/// The types of methods, and the types nested in them.
 struct Types<'s> {
     info: &'s Info,
     queue: Vec<MessageType<'s>>,

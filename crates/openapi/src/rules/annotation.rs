@@ -1,13 +1,13 @@
-//! `google.api.HttpRule`, read from the options of a method.
+//! Reads `google.api.HttpRule` from the options of a method.
 
 use thalweg_protobuf::wire::WireError;
 
 use crate::records::{Record, Records};
 
-/// The number of the extension `google.api.http` of `google.protobuf.MethodOptions`.
+/// Number of the extension `google.api.http` of `google.protobuf.MethodOptions`.
 const HTTP: u32 = 72_295_728;
 
-/// A rule as it is written; nothing of it is checked but that texts are UTF-8.
+/// A rule as written; only UTF-8 is checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct HttpRule {
     pub(super) pattern: Option<Pattern>,
@@ -16,7 +16,7 @@ pub(super) struct HttpRule {
     pub(super) additional_bindings: Vec<HttpRule>,
 }
 
-/// The oneof of that name: which method of HTTP, and its path.
+/// The oneof `pattern`: an HTTP method and its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
     pub(super) kind: String,
@@ -24,9 +24,9 @@ pub(super) struct Pattern {
 }
 
 impl HttpRule {
-    /// The rule in a `google.protobuf.MethodOptions`, if it has one.
+    /// Returns the rule in a `google.protobuf.MethodOptions`, if there is one.
     pub(super) fn of_options(options: &[u8]) -> Result<Option<HttpRule>, WireError> {
-        // Parts of a message in several records are one message.
+        // A message in several records is concatenated.
         let mut rule: Option<Vec<u8>> = None;
         for record in values(options) {
             if let (HTTP, part) = record? {
@@ -36,7 +36,7 @@ impl HttpRule {
         rule.map(|rule| HttpRule::read(&rule, 0)).transpose()
     }
 
-    /// Of a rule in a rule in a rule nothing is read: it would be wrong anyway.
+    /// Reads a rule. A rule nested deeper than two levels is not read, since it is invalid anyway.
     fn read(bytes: &[u8], depth: usize) -> Result<HttpRule, WireError> {
         let mut rule = HttpRule::default();
         for record in values(bytes) {
@@ -65,7 +65,7 @@ impl Pattern {
         Pattern { kind: kind.to_owned(), path: text(path) }
     }
 
-    /// A `google.api.CustomHttpPattern`.
+    /// Reads a `google.api.CustomHttpPattern`.
     fn read(bytes: &[u8]) -> Result<Pattern, WireError> {
         let mut pattern = Pattern::new("", b"");
         for record in values(bytes) {
@@ -79,12 +79,12 @@ impl Pattern {
     }
 }
 
-/// What is not UTF-8 is no path or name either, and told as such.
+/// Text that is not UTF-8 is not a valid path or name either, and reported as such.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The number and value of each record that has a length.
+/// Returns the number and value of each length-delimited record.
 fn values(bytes: &[u8]) -> impl Iterator<Item = Result<(u32, &[u8]), WireError>> {
     Records::checked(bytes).filter_map(|record| match record {
         Ok((number, Record::Len(value))) => Some(Ok((number, value))),
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(HttpRule::of_options(b""), Ok(None));
         assert!(HttpRule::of_options(&record(HTTP, b"\x12\x7f")).is_err());
         assert!(HttpRule::of_options(b"\x12").is_err());
-        // A rule in a rule, as deep as anybody likes.
+        // Nested rules of arbitrary depth.
         let deep = (0..10_000).fold(record(2, b"/a"), |inner, _| record(11, &inner));
         assert!(HttpRule::of_options(&record(HTTP, &deep)).is_ok());
     }

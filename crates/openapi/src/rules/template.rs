@@ -1,4 +1,4 @@
-//! The paths of annotations: `/v1/{name=shelves/*/books/**}:publish`.
+//! Path templates of annotations: `/v1/{name=shelves/*/books/**}:publish`.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use thiserror::Error;
 /// FieldPath = IDENT { "." IDENT } ;
 /// ```
 ///
-/// `**` comes once, with nothing but literals behind it. Variables do not lie in one another.
+/// `**` may occur once and be followed only by literals. Variables cannot be nested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     text: Box<str>,
@@ -25,57 +25,57 @@ pub struct Template {
     variables: Vec<Variable>,
 }
 
-/// What one segment of a path must be.
+/// Pattern of a path segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Segment {
-    /// This text.
+    /// This literal text.
     Literal(Box<str>),
     /// `*`: one segment.
     Any,
-    /// `**`: any number of segments, none among them.
+    /// `**`: zero or more segments.
     Rest,
 }
 
-/// A field that a part of the path is the value of.
+/// A field whose value is a part of the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// As the template has it: `book.name`.
+    /// The field as written in the template: `book.name`.
     pub field_path: Box<str>,
-    /// Which of the template's segments it stands for.
+    /// The template's segments that form its value.
     pub segments: Range<usize>,
-    /// It stands for exactly one segment of a path, all of which is decoded.
+    /// Whether it matches exactly one segment, which is then fully decoded.
     pub is_single: bool,
 }
 
-/// A text that is no template.
+/// Error for an invalid template.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{template}`, column {column}: {problem}")]
 pub struct TemplateError {
-    /// The text.
+    /// The template text.
     pub template: String,
-    /// Where in it, in bytes from 1.
+    /// Column of the error, in bytes from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The problem.
     pub problem: &'static str,
 }
 
 impl Template {
-    /// What the segments of a path must be; none of them for `/`.
+    /// Returns the segments; empty for `/`.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
 
-    /// What stands behind the last colon, if one does.
+    /// Returns the text after the last colon, if there is one.
     pub fn verb(&self) -> Option<&str> {
         self.verb.as_deref()
     }
 
-    /// In their order.
+    /// Returns the variables, in order.
     pub fn variables(&self) -> &[Variable] {
         &self.variables
     }
 
-    /// The template without its variables' names: two of the same shape match the same paths.
+    /// Returns the template without variable names: templates of the same shape match the same paths.
     pub fn shape(&self) -> String {
         let mut shape = String::new();
         for segment in &self.segments {
@@ -120,7 +120,7 @@ impl FromStr for Template {
     }
 }
 
-/// Stands, after an error, where that is.
+/// Template parser. After an error, `at` is its position.
 struct Parser<'t> {
     text: &'t str,
     at: usize,
@@ -225,7 +225,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// What a segment of a path may have in it (RFC 3986 §3.3), but for what means something here.
+    /// Parses a literal: characters of a path segment (RFC 3986 §3.3) without special meaning in templates.
     fn literal(&mut self, if_empty: &'static str) -> Parsed<&'t str> {
         let start = self.at;
         while let Some(byte) = self.peek() {
@@ -266,7 +266,7 @@ impl<'t> Parser<'t> {
 mod tests {
     use super::{Segment, Template};
 
-    /// Segments, verb and variables in one text: `a * ** | verb | x:0..1 y.z:1..3+`, where `+` has several segments.
+    /// Formats segments, verb and variables: `a * ** | verb | x:0..1 y.z:1..3+`, where `+` marks several segments.
     fn described(template: &Template) -> String {
         let segments: Vec<&str> = template
             .segments()

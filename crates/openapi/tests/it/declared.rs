@@ -1,11 +1,11 @@
-//! Schemas that tests declare. The tests of `thalweg-web` include this file.
+//! Schemas declared by tests. The tests of `thalweg-web` include this file.
 
 use std::fmt::Write;
 
 use thalweg_openapi::rules::{Rules, RulesError};
 use thalweg_protobuf::{Schema, sources};
 
-/// The `.proto` files of `tests/proto/google/api`, by their names.
+/// Returns the `.proto` files of `tests/proto/google/api`, by name.
 pub(crate) fn google_api(name: &str) -> Option<String> {
     let text = match name {
         "google/api/annotations.proto" => include_str!("../proto/google/api/annotations.proto"),
@@ -15,12 +15,12 @@ pub(crate) fn google_api(name: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// What a test declares, in the package `t`.
+/// Compiles a test's declarations, in the package `t`.
 pub(crate) fn schema(declarations: &str) -> Schema {
     Schema::from_descriptor_set(&descriptors(declarations)).unwrap()
 }
 
-/// The same as a `FileDescriptorSet`.
+/// Compiles them to a `FileDescriptorSet`.
 pub(crate) fn descriptors(declarations: &str) -> Vec<u8> {
     let text = format!(
         r#"syntax = "proto3"; package t;
@@ -38,12 +38,12 @@ pub(crate) fn descriptors(declarations: &str) -> Vec<u8> {
     sources::compile(&["t.proto"], read).unwrap()
 }
 
-/// The rules of the service `t.S`.
+/// Returns the rules of the service `t.S`.
 pub(crate) fn rules(declarations: &str) -> Result<Rules, RulesError> {
     Rules::new(&schema(declarations), ["t.S"])
 }
 
-/// A method for each rule, which is the inside of its annotation, and the messages that they have.
+/// Declares a method for each rule (the content of its annotation), and the messages they use.
 pub(crate) fn service(messages: &str, input: &str, output: &str, rules: &[&str]) -> String {
     let mut methods = String::new();
     for (index, rule) in rules.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The library of `tests/proto`, and its document. The tests of `thalweg-web` include this file.
+//! The library of `tests/proto` and its document. The tests of `thalweg-web` include this file.
 
 use std::fs;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 use serde_json::Value;
 use thalweg_protobuf::sources;
 
-/// The tests' folder, from any crate's.
+/// The folder of these tests, from any crate.
 pub(crate) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi/tests");
 
-/// That this is the document of the library.
+/// Checks that this is the document of the library.
 pub(crate) fn is_golden(found: &Value) {
     let expected = include_str!("../golden/library.json");
     let expected: Value = serde_json::from_str(expected).unwrap();
@@ -25,7 +25,7 @@ pub(crate) fn is_golden(found: &Value) {
     }
 }
 
-/// The descriptors of the library.
+/// Returns the descriptors of the library.
 pub(crate) fn descriptors() -> Vec<u8> {
     let read = |name: &str| fs::read_to_string(Path::new(FOLDER).join("proto").join(name)).ok();
     sources::compile(&["library.proto"], read).unwrap()

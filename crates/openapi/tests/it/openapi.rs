@@ -1,4 +1,4 @@
-//! Documents of OpenAPI. That they are valid, a step of `cargo xtask test` asks a public validator.
+//! OpenAPI documents. A step of `cargo xtask test` validates them with a public validator.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use thalweg_protobuf::{Schema, sources};
 use crate::declared::{rules, service};
 use crate::library::{FOLDER, descriptors, is_golden};
 
-/// The library of `tests/proto`, in full. With `THALWEG_GOLDEN=write` the file is written anew.
+/// The whole library of `tests/proto`. `THALWEG_GOLDEN=write` rewrites the file.
 #[test]
 fn the_library() {
     let (rules, info) = library();
@@ -52,7 +52,7 @@ fn without_comments_there_is_no_text_of_them() {
     assert_eq!(found.pointer("/info"), Some(&json!({"title": "Library", "version": "0"})));
 }
 
-/// The operations of rules that one method each has, as `GET /path id a,b`: with the names of its parameters.
+/// Checks the operations of rules, one method each, as `GET /path id a,b` with the names of the parameters.
 fn check(rules_text: &[&str], expected: &[&str]) {
     let declarations = service(MESSAGES, "In", "Out", rules_text);
     let found: Value =
@@ -116,7 +116,7 @@ fn paths_of_one_shape_are_one_path() {
         &["get: '/books/{a}'", "put: '/books/{b_c}'", "delete: '/{a=books/*}'"],
         &["delete /books/{a} S_M2 a", "get /books/{a} S_M0 a", "put /books/{a} S_M1 a"],
     );
-    // OpenAPI cannot tell them apart, and a router can.
+    // OpenAPI cannot distinguish them, but a router can.
     check(&["get: '/x/{a}'", "get: '/x/{b_c=**}'"], &["get /x/{a} S_M0 a", "unlisted GET /x/{b_c=**}"]);
 }
 
@@ -142,7 +142,7 @@ fn messages_in_themselves_end() {
 
 #[test]
 fn parameters_are_bounded() {
-    // Twelve messages, each with the next one three times.
+    // Twelve messages, each containing the next one three times.
     let chain: String = (0..12).fold(String::new(), |all, n| {
         let next = n + 1;
         all + &format!("message M{n} {{ M{next} a = 1; M{next} b = 2; M{next} c = 3; }}\n")

@@ -1,4 +1,4 @@
-//! The page's parts, as they are sent. What a browser makes of them is in `page_browser`.
+//! The page's parts as sent. `page_browser` tests them in a browser.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -20,14 +20,14 @@ fn every_part_that_is_named_is_there_and_nothing_else_is_loaded() {
     let mut parts = 0;
     for attribute in ["href=\"", "src=\""] {
         let targets = text.split(attribute).skip(1).filter_map(|rest| rest.split('"').next());
-        // Links within the page are no parts.
+        // Links within the page are not parts.
         for target in targets.filter(|target| !target.starts_with('#')) {
             assert!(page.answer(&Method::GET, &format!("/{target}")).is_some(), "{target}");
             parts += 1;
         }
     }
     assert_eq!(parts, 3);
-    // What the policy would not let it do.
+    // Inline code is forbidden by the policy.
     assert!(
         !text.contains("<script>")
             && !text.contains("<style")
@@ -112,7 +112,7 @@ fn services_are_told_with_their_types_and_comments() {
     }
     assert_eq!(services["messages"]["google.protobuf.Timestamp"]["isWellKnown"], true);
     assert_eq!(services["enums"]["library.v1.View"]["values"][1]["comment"], "Its title and authors.");
-    // A type that no method has.
+    // A type that no method uses.
     assert_eq!(services["messages"]["google.api.HttpRule"], Value::Null);
 }
 

@@ -1,4 +1,4 @@
-//! What is found wrong when a server starts.
+//! Errors in annotations, found when a server starts.
 
 use http::Method;
 use thalweg_openapi::rules::Body;

@@ -202,7 +202,7 @@ pub fn detect(input: &[u8], limits: &Limits, fits: impl Fn(Span) -> bool) -> Det
             detected(*framing, reason, others.to_vec())
         }
         Some((framing @ Framing::Grpc, _)) => {
-            // As length-delimited, 00 00 00 00 would be four empty messages: possible, but never intended.
+            // With length prefixes, 00 00 00 00 would be four empty messages: possible, but never intended.
             let reason = "flags and length of gRPC lead from message to message, to the end";
             detected(*framing, reason, Vec::new())
         }
