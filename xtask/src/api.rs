@@ -26,7 +26,7 @@ const LIBRARIES: &[&str] = &[
     "thalweg-web",
 ];
 
-/// Of these, only what the others re-export is promised.
+/// Only items of these that the others re-export are promised.
 const PARTS: &[&str] = &["thalweg-engine", "thalweg-http2"];
 
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {

@@ -64,7 +64,7 @@ enum Shown {
 ///
 /// # Errors
 ///
-/// As [`drive`].
+/// The errors of [`drive`].
 pub async fn find_max(
     plan: &Plan,
     scenario: &Arc<Scenario>,

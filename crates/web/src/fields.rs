@@ -30,7 +30,7 @@ pub(crate) fn append(metadata: &HeaderMap, prefix: &str, headers: &mut HeaderMap
     Ok(())
 }
 
-/// Returns a metadata value as it is sent.
+/// Returns the form in which a metadata value is sent.
 pub(crate) fn sent_value(name: &HeaderName, value: &HeaderValue) -> HeaderValue {
     let bytes = value.as_bytes();
     let mut sent = bytes.trim_ascii();

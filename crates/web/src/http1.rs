@@ -4,7 +4,7 @@
 //!
 //! - **timeouts** for each head, body and response ([`Http1Limits`]);
 //! - **strict framing** against request smuggling: a request whose end is ambiguous is refused and its connection
-//!   closed. hyper is as lenient as RFC 9112 allows. Also refused are: lines that end without CR, in heads and chunks;
+//!   closed. hyper is as lenient as RFC 9112 allows. Refused as well: lines that end without CR, in heads and chunks;
 //!   `Content-Length` with `Transfer-Encoding`, or more than one of either; transfer codings except `chunked`; spaces
 //!   after a chunk size; requests without exactly one `Host`; targets in a form that does not fit the method;
 //! - **truncation**: a service that fails during a response cuts the connection, so that clients notice. In HTTP/1.0 a

@@ -58,20 +58,26 @@ impl Rules {
         if self.openings.iter().any(|opening| opening == first) {
             breaches.push(format!("begins with `{first}`"));
         }
-        let lower = text.to_lowercase();
+        let prose = without_code(text);
+        let lower = prose.to_lowercase();
         for phrase in &self.phrases {
             if contains_words(&lower, phrase) {
                 breaches.push(format!("has `{phrase}`"));
             }
         }
-        for sentence in text.split_inclusive(". ") {
-            let words = sentence.split_whitespace().count();
+        for clause in prose.split(". ").flat_map(|sentence| sentence.split("; ")) {
+            let words = clause.split_whitespace().count();
             if words > self.sentence_words_max {
                 breaches.push(format!("has a sentence of {words} words"));
             }
         }
         breaches
     }
+}
+
+/// Returns `text` without the parts in backquotes.
+fn without_code(text: &str) -> String {
+    text.split('`').step_by(2).collect::<Vec<_>>().join("`")
 }
 
 /// Whether `text` contains `phrase` with no alphanumeric character before or after it.
@@ -93,9 +99,16 @@ fn of_comments(text: &str) -> Vec<Paragraph> {
     paragraphs(lines)
 }
 
-/// Returns the paragraphs of a document, without code, tables, headings, quotes and HTML.
+/// Returns the paragraphs of a document, without code, tables, headings, quotes, HTML and blocks that `cargo xtask
+/// figures` writes.
 fn of_markdown(text: &str) -> Vec<Paragraph> {
-    paragraphs(text.lines().map(|line| Some(line.trim())))
+    let mut is_generated = false;
+    paragraphs(text.lines().map(|line| {
+        is_generated |= line.starts_with("<!-- figures");
+        let shown = (!is_generated).then_some(line.trim());
+        is_generated &= line != "<!-- /figures -->";
+        shown
+    }))
 }
 
 /// Joins lines to paragraphs. `None` ends one.
@@ -168,6 +181,8 @@ mod tests {
     fn documents_are_checked_without_tables_and_code() {
         check("a.md", "# What\n\nA\nthing would do.\n", &["a.md:3: has `would do`"]);
         check("a.md", "```\nWhat\n```\n| What | Of |\n", &[]);
+        check("a.md", "<!-- figures x -->\nWhat\n<!-- /figures -->\nOf it\n", &["a.md:4: begins with `Of`"]);
+        check("a.md", "The text `is none` of ours.\n", &[]);
         check(
             "a.md",
             "- Of one\n- two\n  Of it\n1. What\n",
@@ -177,7 +192,7 @@ mod tests {
 
     #[test]
     fn long_sentences_are_reported() {
-        check("a.md", "One two three four five six. One two.\n", &[]);
+        check("a.md", "One two three four five six. One two; three four five six seven.\n", &[]);
         check("a.md", "One two three\nfour five six seven. One.\n", &["a.md:1: has a sentence of 7 words"]);
     }
 

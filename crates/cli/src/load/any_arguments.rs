@@ -162,7 +162,7 @@ pub(crate) struct AnyArgs {
     )]
     pub(super) max_duration: Option<Duration>,
 
-    /// What to do with unfinished calls at the end [default: wait; a closed loop with -z does not count them]
+    /// Treatment of unfinished calls at the end [default: wait; a closed loop with -z does not count them]
     #[arg(help_heading = "Rate", long, value_enum, value_name = "WHAT")]
     pub(super) duration_stop: Option<DurationStop>,
 

@@ -41,7 +41,7 @@ impl EchoOwnServer {
              package thalweg.lab.v1;\n\
              import 'google/api/annotations.proto';\n\
              import '{file}';\n\
-             // Each answer is the request, decoded and encoded anew.\n\
+             // Each response is the request, decoded and encoded again.\n\
              service EchoOwn {{\n\
              \x20 rpc Echo(.{type_name}) returns (.{type_name}) {{\n\
              \x20   option (google.api.http) = {{ post: '/v1/echo-own' body: '*' }};\n\

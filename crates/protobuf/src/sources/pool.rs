@@ -173,7 +173,7 @@ pub(super) struct Field {
     pub(super) label: Label,
     /// `None` until the type name is resolved.
     pub(super) kind: Option<Kind>,
-    /// As written.
+    /// The name as written.
     pub(super) type_name: Rc<str>,
     pub(super) type_ref: TypeRef,
     /// Name of the extended message, as written; `None` if it is not an extension.
@@ -280,7 +280,7 @@ pub(super) struct Method {
 
 #[derive(Debug, Default)]
 pub(super) struct MethodType {
-    /// As written.
+    /// The name as written.
     pub(super) name: Rc<str>,
     pub(super) at: Position,
     pub(super) is_stream: bool,

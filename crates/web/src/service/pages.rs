@@ -20,7 +20,7 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// The server's own pages.
 #[derive(Debug)]
 pub(super) struct Pages {
-    /// As text and as JSON.
+    /// Text and JSON.
     front: Option<(Bytes, Bytes)>,
     openapi: Option<Bytes>,
     docs: Option<Page>,

@@ -368,7 +368,7 @@ async fn limits_are_the_methods() {
         "413\n{{\"code\":8,\"message\":\"{why}: the receiver's max_decoding_message_size\",\"details\":[]}}"
     );
     check("POST /v1/one", r#"{"numbers":[1,2,3,4,5]}"#.to_owned(), expected).await;
-    // As soon as that much has arrived.
+    // The call fails once that much has arrived.
     let (sender, body) = sent();
     sender.send(Ok(Bytes::from(json(20)))).unwrap();
     sender.send(Ok(Bytes::from(json(20)))).unwrap();

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 }
 
 fn list(path: &str, shown_by: &[String]) -> Result<Vec<String>, Box<dyn Error>> {
-    // Of auto traits, the lines of types have what matters.
+    // Lines of types name the auto traits that matter.
     let public = public_api::Builder::from_rustdoc_json(path)
         .omit_blanket_impls(true)
         .omit_auto_trait_impls(true)

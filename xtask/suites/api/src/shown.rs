@@ -1,4 +1,4 @@
-//! What libraries show of another under their own names.
+//! Items of a library that others re-export.
 
 use std::collections::{HashMap, HashSet};
 
