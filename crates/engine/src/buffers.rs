@@ -1,17 +1,17 @@
-//! Buffers in which large messages were gathered, kept for the next ones.
+//! Pool of large message buffers.
 //!
-//! A large buffer that is freed goes back to the system, and the next one comes as pages that have to be zeroed and
-//! mapped one by one, which costs about as much as moving the message. What is kept here was filled by a message once:
-//! a length that is merely declared still allocates nothing.
+//! The allocator returns a freed large buffer to the system. The next one then comes as pages that have to be zeroed
+//! and mapped one by one, which costs about as much as moving the message. A pooled buffer has been filled by a message
+//! before, so a length that is merely declared still allocates nothing.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-/// Smaller buffers come from the allocator's own stock.
+/// Smaller buffers are left to the allocator.
 const LEN_MIN: usize = 64 * 1024;
-/// How much is kept in all, in bytes: what sixteen messages of 4 MiB take, on their way at the same time. It was all in
-/// use at once before, and is freed when a connection falls idle.
+/// Pool limit in bytes: sixteen messages of 4 MiB in flight at the same time. The pool is freed when a connection
+/// becomes idle.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 /// Spare capacity up to this many bytes is cheaper to keep than to return.
 const SPARE_MAX: usize = 4 * 1024;
@@ -20,9 +20,9 @@ static STOCK: Mutex<Stock> = Mutex::new(Stock { buffers: Vec::new(), bytes: 0 })
 
 #[derive(Debug, Default)]
 struct Stock {
-    /// The oldest first.
+    /// Oldest first.
     buffers: Vec<Vec<u8>>,
-    /// Their capacities.
+    /// Sum of their capacities.
     bytes: usize,
 }
 
@@ -40,25 +40,25 @@ pub fn compact(mut buffer: Vec<u8>) -> Bytes {
     Bytes::from(buffer)
 }
 
-/// An empty buffer for `len` bytes that is not much too large, if there is one.
+/// Takes an empty buffer with a capacity of `len` to `2 * len` bytes, if the pool has one.
 pub(crate) fn take(len: usize) -> Option<Vec<u8>> {
     if len < LEN_MIN {
         return None;
     }
     let mut stock = stock();
-    // The one that was used last is the likeliest to be in the processor's cache.
+    // The most recently used buffer is the most likely to be in the processor's cache.
     let fitting = stock.buffers.iter().rposition(|buffer| (len..=2 * len).contains(&buffer.capacity()))?;
     let buffer = stock.buffers.remove(fitting);
     stock.bytes -= buffer.capacity();
     Some(buffer)
 }
 
-/// The bytes of `buffer`, which comes back here when the last who refers to them is gone.
+/// Converts `buffer` to `Bytes` that return it to the pool when the last reference is dropped.
 pub(crate) fn lend(buffer: Vec<u8>) -> Bytes {
     if fits(&buffer) { Bytes::from_owner(Lent(buffer)) } else { Bytes::from(buffer) }
 }
 
-/// The bytes of `buffer`, which are few, without it where it is large: then it is kept.
+/// Converts a short `buffer` to `Bytes`. A large buffer is copied from and returned to the pool.
 pub(crate) fn copy(buffer: Vec<u8>) -> Bytes {
     if buffer.capacity() < LEN_MIN {
         return Bytes::from(buffer);
@@ -70,12 +70,12 @@ pub(crate) fn copy(buffer: Vec<u8>) -> Bytes {
     bytes
 }
 
-/// Whether it is of a size that is kept.
+/// Returns whether the pool accepts a buffer of this capacity.
 fn fits(buffer: &Vec<u8>) -> bool {
     (LEN_MIN..=KEPT_BYTES_MAX).contains(&buffer.capacity())
 }
 
-/// Frees all that is kept.
+/// Frees the whole pool.
 pub(crate) fn shrink() {
     let stock = std::mem::take(&mut *stock());
     drop(stock);
@@ -95,14 +95,14 @@ impl Drop for Lent {
     }
 }
 
-/// Keeps one that [`fits`].
+/// Returns a buffer that [`fits`] to the pool and frees the oldest beyond the limit.
 fn keep(mut buffer: Vec<u8>) {
     buffer.clear();
     let mut stock = stock();
     stock.bytes += buffer.capacity();
     let mut too_old = 0;
     while stock.bytes > KEPT_BYTES_MAX {
-        // `buffer` alone is not too much: before all the others are gone this has ended.
+        // `buffer` alone is within the limit, so the loop ends before all others are freed.
         stock.bytes -= stock.buffers[too_old].capacity();
         too_old += 1;
     }
@@ -131,12 +131,12 @@ mod tests {
         assert_eq!(capacity_after(1 << 20, 1 << 17), 1 << 20);
     }
 
-    /// The stock belongs to the process, so other tests use it, too: what is checked holds whatever they do.
+    /// Other tests use the process-wide pool too, so the assertions hold whatever they do.
     #[test]
     fn buffers_come_back_and_are_bounded() {
         assert!(take(100).is_none());
         for len in [LEN_MIN, 100_000, 3 << 20, KEPT_BYTES_MAX, KEPT_BYTES_MAX + 1].repeat(20) {
-            // Only the first bytes: to touch gigabytes takes its time.
+            // Only the first bytes are written: touching gigabytes is slow.
             let mut buffer = Vec::with_capacity(len);
             buffer.extend_from_slice(&[7; 4]);
             let bytes = lend(buffer);

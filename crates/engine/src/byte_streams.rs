@@ -1,4 +1,4 @@
-//! Connections of a client without HTTP/2 on them: [`ByteStreams`].
+//! Client connections without HTTP/2: [`ByteStreams`].
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use crate::lanes::{ByteStream, Dialer};
 use crate::server_address::ServerAddress;
 use crate::status::Status;
 
-/// Makes connections to a [`Channel`](crate::Channel)'s target as a channel does, for another protocol than HTTP/2: the
-/// same targets, the same sockets, the same TLS. By ALPN they are HTTP/1.1's.
+/// Connects to a [`Channel`](crate::Channel)'s target for a protocol other than HTTP/2, with the same targets, sockets
+/// and TLS as a channel. ALPN offers HTTP/1.1.
 pub struct ByteStreams {
     dialer: Dialer,
     scheme: &'static str,
@@ -18,12 +18,12 @@ pub struct ByteStreams {
 }
 
 impl ByteStreams {
-    /// To `target`, as [`Channel::new`](crate::Channel::new) has it. Of the configuration count its time to connect,
-    /// TCP options, user agent, authority, TLS and connector.
+    /// Creates a connector for `target`, in the syntax of [`Channel::new`](crate::Channel::new). It uses the
+    /// configuration's connect timeout, TCP options, user agent, authority, TLS and connector.
     ///
     /// # Errors
-    /// When the target, the authority or the user agent can't be understood, or TLS can't be set up. Whether there is a
-    /// server is not looked at.
+    /// Returns an error if the target, authority or user agent is invalid, or if TLS cannot be set up. It does not
+    /// check that the server exists.
     pub fn new(target: &str, config: &ChannelConfig) -> Result<Self, ConnectError> {
         let Destination {
             target,
@@ -43,30 +43,30 @@ impl ByteStreams {
         Ok(Self { dialer, scheme, authority, user_agent })
     }
 
-    /// A connection. It runs in the runtime that this is called in.
+    /// Connects to the server. The connection runs in the current runtime.
     ///
     /// # Errors
-    /// UNAVAILABLE, with the reason.
+    /// Returns UNAVAILABLE with the reason.
     pub async fn connect(&self) -> Result<Box<dyn ByteStream>, Status> {
         self.dialer.connect().await
     }
 
-    /// `http` or `https`.
+    /// Returns the scheme, `http` or `https`.
     pub fn scheme(&self) -> &'static str {
         self.scheme
     }
 
-    /// What the server is called there: `Host`.
+    /// Returns the authority, for the `Host` field.
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
-    /// `user-agent`.
+    /// Returns the `user-agent` value.
     pub fn user_agent(&self) -> &str {
         &self.user_agent
     }
 
-    /// Whom it connects to.
+    /// Returns the server this connects to.
     pub fn server(&self) -> ServerAddress {
         self.dialer.target.server()
     }

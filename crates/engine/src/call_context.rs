@@ -1,22 +1,22 @@
-//! What a client's own errors say of the call that they are of: which it is, to where, and how far it was.
+//! Context of a client's own errors: the call, its target and its phase.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How far a call is.
+/// Phase of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Phase {
-    /// Sent, as far as its caller knows. The plain way notes nothing else.
+    /// Sent, as far as the caller knows. The fast path records no other phase.
     Answer,
-    /// It has not left: its message can't be sent.
+    /// Not sent, because the message cannot be sent.
     Unsent,
     Connection,
     FreeStream,
-    /// Requests of a stream are not all sent.
+    /// Some requests of a stream are still unsent.
     Requests,
-    /// Some of the response has come.
+    /// Part of the response has arrived.
     Response,
 }
 
@@ -38,12 +38,11 @@ impl fmt::Display for Phase {
     }
 }
 
-/// How far a call is, and with which of its attempts. Written by those who wait before they are sent, and by those who
-/// fail.
+/// Phase and attempt number of a call, recorded by calls that wait before they are sent and by calls that fail.
 #[derive(Debug)]
 pub(crate) struct CallProgress(AtomicU32);
 
-/// The phase is in the lowest byte, above it the attempts that were in vain.
+/// The lowest byte holds the phase, the bits above it the number of failed attempts.
 const ATTEMPT: u32 = 1 << 8;
 
 impl CallProgress {
@@ -67,30 +66,30 @@ impl CallProgress {
         Phase::ALL.into_iter().find(|phase| *phase as u32 == number).unwrap_or(Phase::Answer)
     }
 
-    /// Counted from 1.
+    /// Returns the attempt number, counted from 1.
     pub(crate) fn attempt(&self) -> u32 {
         self.0.load(Ordering::Relaxed) / ATTEMPT + 1
     }
 }
 
-/// What the reader of a stream keeps of its call.
+/// The call's name, as kept by the reader of a stream.
 #[derive(Debug)]
 pub(crate) struct CallName {
-    /// That of most methods is in the program.
+    /// Borrowed for most methods, whose paths are constants of the program.
     pub(crate) path: Cow<'static, str>,
     pub(crate) attempt: u32,
 }
 
-/// Which call it is, to where, and how far: `/a.B/C to localhost:50051 (127.0.0.1:50051), attempt 2, waiting for the
-/// response`.
+/// Displays the call, its target and its phase: `/a.B/C to localhost:50051 (127.0.0.1:50051), attempt 2, waiting for
+/// the response`.
 pub(crate) struct CallContext<'a> {
     pub(crate) path: &'a str,
-    /// As the user has written it.
+    /// As written by the user.
     pub(crate) target: &'a dyn fmt::Display,
-    /// The address, if there is one.
+    /// The peer's address, if known.
     pub(crate) peer: Option<&'a str>,
     pub(crate) attempt: u32,
-    /// Left out where the message says it.
+    /// `None` if the message already states it.
     pub(crate) phase: Option<Phase>,
 }
 

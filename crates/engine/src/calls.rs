@@ -1,4 +1,4 @@
-//! The calls of a client: unary ones on the shortest way, all others as streams; and what both share.
+//! Client calls: a fast path for unary calls, streams for all others, and the parts they share.
 
 mod attempts;
 mod duplex;

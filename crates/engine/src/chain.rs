@@ -1,50 +1,49 @@
-//! Encoded bytes on their way out: copied where small, kept where large.
+//! Encoded output: small parts are copied, large ones kept by reference.
 
 use bytes::buf::UninitSlice;
 use bytes::{Buf, BufMut, Bytes};
 
-/// A part of at least this many bytes is kept, a smaller one copied: below it, copying costs less than one more part.
+/// Parts of at least this many bytes are kept. Copying a smaller one costs less than another part.
 const KEPT_LEN_MIN: usize = 4 * 1024;
 
-/// Where a message is encoded to: a buffer, and between its bytes those that need not be copied.
+/// Output buffer of message encoding, which can also hold parts by reference.
 ///
-/// It is a [`BufMut`]: a [`Bytes`] of some KiB that is [`put`](BufMut::put) into it is kept by its reference count.
-/// prost writes `bytes` fields of the type [`Bytes`] that way, so a large one goes from the message to the socket
-/// without a copy.
+/// It implements [`BufMut`]. A [`Bytes`] of at least 4 KiB passed to [`put`](BufMut::put) is kept by its reference
+/// count. prost writes `bytes` fields of type [`Bytes`] that way, so large ones reach the socket without a copy.
 #[derive(Debug, Default)]
 pub struct Chain {
     buffer: Vec<u8>,
     kept: Vec<Kept>,
-    /// Bytes in `kept`.
+    /// Total length of `kept`.
     kept_len: usize,
 }
 
 #[derive(Debug)]
 struct Kept {
-    /// It stands before the buffer's byte of this index.
+    /// Offset in the buffer before which the part is inserted.
     at: usize,
     bytes: Bytes,
 }
 
 impl Chain {
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.buffer.len() + self.kept_len
     }
 
-    /// Whether there are none.
+    /// Returns whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where bytes are appended that are copied in any case.
+    /// Returns the buffer for bytes that are always copied.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    /// Appends `bytes`: without a copy where they are many.
+    /// Appends `bytes`, by reference if they are at least 4 KiB.
     pub fn push(&mut self, bytes: Bytes) {
         if bytes.len() < KEPT_LEN_MIN {
             self.buffer.extend_from_slice(&bytes);
@@ -54,28 +53,28 @@ impl Chain {
         }
     }
 
-    /// All of it, if it lies in one piece.
+    /// Returns all bytes if they are contiguous.
     pub(crate) fn as_contiguous(&self) -> Option<&[u8]> {
         self.kept.is_empty().then_some(&self.buffer)
     }
 
-    /// Where the end is, to come back to.
+    /// Returns the current end, for [`truncate`](Self::truncate).
     pub(crate) fn mark(&self) -> Mark {
         Mark { buffer_len: self.buffer.len(), kept_count: self.kept.len() }
     }
 
-    /// Forgets what was appended since.
+    /// Removes everything appended after `mark`.
     pub(crate) fn truncate(&mut self, mark: Mark) {
         self.buffer.truncate(mark.buffer_len);
         self.kept_len -= self.kept.drain(mark.kept_count..).map(|kept| kept.bytes.len()).sum::<usize>();
     }
 
-    /// Forgets everything.
+    /// Removes all bytes.
     pub(crate) fn clear(&mut self) {
         self.truncate(Mark { buffer_len: 0, kept_count: 0 });
     }
 
-    /// Appends all of it to `bytes`.
+    /// Appends all bytes to `bytes`.
     pub(crate) fn copy_to(&self, bytes: &mut Vec<u8>) {
         let mut begin = 0;
         for kept in &self.kept {
@@ -87,7 +86,7 @@ impl Chain {
         bytes.extend_from_slice(&self.buffer[begin..]);
     }
 
-    /// Takes all of it out, in parts: those that are kept, and what lies between them.
+    /// Removes all bytes and returns them in parts: the kept ones and the buffer between them.
     pub fn take_parts(&mut self) -> Vec<Bytes> {
         let mut rest = if self.buffer.len() < KEPT_LEN_MIN {
             let copied = Bytes::copy_from_slice(&self.buffer);
@@ -99,7 +98,7 @@ impl Chain {
         let mut parts = Vec::with_capacity(2 * self.kept.len() + 1);
         let mut begin = 0;
         for Kept { at, bytes } in self.kept.drain(..) {
-            // A message that cuts the buffer, which is forbidden, must not panic here.
+            // A message that truncates the buffer, which is forbidden, must not panic here.
             let before = rest.split_to(at.saturating_sub(begin).min(rest.len()));
             begin += before.len();
             parts.extend((!before.is_empty()).then_some(before));
@@ -118,15 +117,15 @@ pub(crate) struct Mark {
     kept_count: usize,
 }
 
-// SAFETY: what is written through `chunk_mut` and `advance_mut` goes to the buffer, a `Vec<u8>`, whose own
-// implementation of the trait does the work and keeps its promises.
+// SAFETY: bytes written through `chunk_mut` and `advance_mut` go to the buffer, a `Vec<u8>`. Its own `BufMut`
+// implementation does the work and upholds the contract.
 unsafe impl BufMut for Chain {
     fn remaining_mut(&self) -> usize {
         BufMut::remaining_mut(&self.buffer)
     }
 
     unsafe fn advance_mut(&mut self, count: usize) {
-        // SAFETY: the caller promises of the same buffer what is asked for here.
+        // SAFETY: the caller upholds the same contract for the same buffer.
         unsafe { self.buffer.advance_mut(count) }
     }
 
@@ -141,7 +140,7 @@ unsafe impl BufMut for Chain {
         if src.remaining() < KEPT_LEN_MIN {
             self.buffer.put(src);
         } else {
-            // Of `Bytes` this is a reference; of anything else a copy, which the buffer would have taken as well.
+            // For `Bytes` this takes a reference. Anything else is copied, as by the buffer.
             let len = src.remaining();
             self.push(src.copy_to_bytes(len));
         }

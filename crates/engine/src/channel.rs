@@ -1,4 +1,4 @@
-//! A handle to a gRPC target, whatever its messages are: [`Channel`].
+//! A handle to a gRPC target, independent of the message types: [`Channel`].
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -52,83 +52,83 @@ struct Shared {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ChannelConfig {
-    /// Number of connections: fixed, or as many as help within bounds. By default [`Lanes::adaptive`].
+    /// Number of connections, fixed or adaptive within bounds; [`Lanes::adaptive`] by default.
     pub lanes: Lanes,
-    /// A [service config] in JSON; none by default. The only field that counts is
-    /// `connectionScaling.maxConnectionsPerSubchannel` (gRFC A105), the maximum number of connections that the service
-    /// wants of a client. It replaces the default cap of [`Lanes::adaptive`], and lowers one that was set.
+    /// A [service config] in JSON; none by default. Only `connectionScaling.maxConnectionsPerSubchannel` (gRFC A105) is
+    /// used, the maximum number of connections per client. It replaces the default cap of [`Lanes::adaptive`], and
+    /// lowers an explicit one.
     ///
     /// [service config]: https://github.com/grpc/grpc/blob/master/doc/service_config.md
     pub service_config: Option<String>,
-    /// Time for one attempt to connect, from resolving the name to the server's HTTP/2 SETTINGS; 20 s by default.
+    /// Timeout of one connection attempt, from name resolution to the server's HTTP/2 SETTINGS; 20 s by default.
     pub connect_timeout: Duration,
-    /// Options of its TCP sockets.
+    /// Options of TCP sockets.
     pub tcp: TcpOptions,
-    /// Time between two attempts to connect that fail; by default gRPC's connection backoff: 1 s, then 1.6 times as
-    /// long each time, at most 120 s, with ±20 % jitter.
+    /// Delay between failed connection attempts. The default is gRPC's connection backoff: 1 s, then 1.6 times as long
+    /// each time, at most 120 s, with ±20 % jitter.
     pub backoff: Backoff,
     /// `name/version` of the application, sent before Thalweg's own in `user-agent`; empty by default.
     pub user_agent: String,
-    /// The `:authority` of calls; by default that of the target.
+    /// The `:authority` of calls; by default the target's.
     pub authority: Option<String>,
     /// HTTP/2 settings of the connections.
     pub http2: thalweg_http2::Config,
-    /// Time for which an idle connection busy-polls before it sleeps: as
-    /// [`ServerConfig::busy_poll`](crate::server::ServerConfig::busy_poll), for responses instead of calls.
+    /// Time for which an idle connection busy-polls before it sleeps. Like
+    /// [`ServerConfig::busy_poll`](crate::server::ServerConfig::busy_poll), but for responses.
     pub busy_poll: Option<Duration>,
-    /// When the channel sends PINGs to a silent server (gRFC A8), to find a broken connection while calls wait on it;
-    /// never by default. The interval is at least 10 s, and doubles when the server says that it gets too many: gRPC's
-    /// other servers allow one PING in five minutes by default. A connection also ends when the server has not
-    /// acknowledged data for the keepalive's timeout (TCP_USER_TIMEOUT).
+    /// Keepalive PINGs to a silent server (gRFC A8), which detect a broken connection while calls wait on it; off by
+    /// default. The interval is at least 10 s and doubles when the server reports too many PINGs. gRPC's other servers
+    /// allow one PING in five minutes by default. A connection also ends when the server has not acknowledged data
+    /// within the keepalive timeout (TCP_USER_TIMEOUT).
     pub keepalive: Option<Keepalive>,
-    /// Time without a call after which a connection is closed; the next call connects again. Off by default: it adds a
+    /// Time without a call after which a connection is closed; the next call reconnects. Off by default: it adds a
     /// timer to every call.
     pub idle_timeout: Option<Duration>,
-    /// Threads of the channel's own that run the connections, instead of the runtime in which calls are made. `None`,
-    /// the default, has none. The callers' threads encode and decode messages; these move bytes. A lane stays on its
-    /// thread, and threads get equally many lanes, so more threads than lanes are of no use. They end when the channel
-    /// has been dropped and its last call is over. A connector runs on them, too.
+    /// Number of dedicated threads that run the connections; `None` by default, which uses the callers' runtime.
+    /// Callers' threads encode and decode messages; these threads do the I/O. Each lane stays on one thread and lanes
+    /// are spread evenly, so more threads than lanes are useless. They end after the channel is dropped and its last
+    /// call has ended. A connector runs on them, too.
     pub threads: Option<usize>,
-    /// Processors that the [`threads`](Self::threads) are pinned to, in turn; any by default. Without `threads`, there
-    /// is one thread for each processor named. Linux only.
+    /// Processors that the [`threads`](Self::threads) are pinned to, round-robin; any by default. If `threads` is
+    /// `None`, one thread is started per listed processor. Linux only.
     pub cpus: Vec<usize>,
     /// Options of calls that set none of their own.
     pub call_options: CallOptions,
-    /// TLS settings. By default targets with `https://` use [`ClientTlsConfig::new`], and all others no TLS.
+    /// TLS settings. By default, `https://` targets use [`ClientTlsConfig::new`] and all others no TLS.
     #[cfg(feature = "tls")]
     pub tls: Option<ClientTlsConfig>,
-    /// `None`: sockets.
+    /// `None` for sockets.
     connector: Option<Transport>,
     watcher: StepWatcher,
     jitter: fn() -> f64,
     measure: measure::Setup,
 }
 
-/// What a channel's lane is doing.
+/// Snapshot of a lane of a channel.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LaneSnapshot {
-    /// Names the lane; never given twice in a channel.
+    /// Identifier of the lane, unique within the channel.
     pub id: u64,
-    /// gRPC's connectivity state: `IDLE`, `CONNECTING`, `READY`, `TRANSIENT_FAILURE` or, while the last calls of a lane
-    /// end that takes no more, `SHUTDOWN`.
+    /// gRPC connectivity state: `IDLE`, `CONNECTING`, `READY` or `TRANSIENT_FAILURE`. A draining lane with calls left
+    /// is in `SHUTDOWN`.
     pub state: &'static str,
-    /// The address that it is connected to.
+    /// The address it is connected to.
     pub peer: Option<String>,
     /// Calls in flight.
     pub in_flight: usize,
-    /// The share of time, in 0..=1, in which the task that moves the connection's bytes was at work, as last looked at.
-    /// Lanes of a fixed number are not looked at.
+    /// Fraction, in 0..=1, of time for which the connection's I/O task was busy, as last measured. Not measured for a
+    /// fixed number of lanes.
     pub busy_share: Option<f64>,
-    /// How long ago it was opened. Its connection may be younger.
+    /// Time since the lane was opened. Its connection may be younger.
     pub age: Duration,
-    /// It takes no more calls, and closes when the last of them has ended.
+    /// Whether it accepts no more calls and closes after the last one.
     pub is_draining: bool,
-    /// Why it was opened, or, of one that closes, why it does.
+    /// The reason it was opened, or for a closing lane, why it closes.
     pub reason: String,
 }
 
-/// Time for one attempt to connect, as gRPC's connection backoff has it.
+/// Timeout of one connection attempt, gRPC's minimum in its connection backoff.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Default for ChannelConfig {
@@ -159,8 +159,8 @@ impl Default for ChannelConfig {
 }
 
 impl ChannelConfig {
-    /// Makes the connections with `connect`, over any byte stream. The target then only gives the server its name. It
-    /// is called again when a connection breaks, and once for each lane.
+    /// Sets a function that makes the connections, over any byte stream. The target then only names the server. The
+    /// function is called once per lane, and again when a connection breaks.
     pub fn set_connector<F, Fut, IO>(&mut self, connect: F)
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -170,20 +170,20 @@ impl ChannelConfig {
         self.connector = Some(Transport::custom(connect));
     }
 
-    /// Has `watch` told what each attempt to connect has done, when it has. It is called where connections are made,
-    /// and must not take long.
+    /// Sets a callback for each step of a connection attempt. It runs where connections are made, so it must return
+    /// quickly.
     pub fn set_step_watcher(&mut self, watch: impl Fn(ConnectStep) + Send + Sync + 'static) {
         self.watcher = StepWatcher::new(watch);
     }
 
-    /// Where in 0..=1 each pause between two attempts to connect lies in its range (of ±20 %), in place of a random
-    /// number: for simulations that must replay.
+    /// Replaces the random jitter of the connection backoff. `unit` returns a position in 0..=1 within the ±20 % range.
+    /// Simulations use it for deterministic replay.
     #[cfg(feature = "testing")]
     pub fn set_backoff_jitter(&mut self, unit: fn() -> f64) {
         self.jitter = unit;
     }
 
-    /// What there is to be said of whom to connect to.
+    /// Connection settings.
     pub(crate) fn wanted(&self) -> Wanted<'_> {
         Wanted {
             authority: self.authority.as_deref(),
@@ -211,11 +211,11 @@ impl ChannelConfig {
 }
 
 impl Channel {
-    /// A channel to `target`, a [gRPC target URI]; it connects when the first call comes.
+    /// Creates a channel to `target`, a [gRPC target URI]. It connects on the first call.
     ///
     /// # Errors
-    /// When the target, the authority, the user agent or the service config can't be understood, or the channel's own
-    /// threads can't run. Whether there is a server is not looked at.
+    /// Returns an error if the target, authority, user agent or service config is invalid, if TLS cannot be set up, or
+    /// if the channel's threads cannot be started. It does not check that the server exists.
     ///
     /// [gRPC target URI]: https://github.com/grpc/grpc/blob/master/doc/naming.md
     pub fn new(target: &str, config: ChannelConfig) -> Result<Self, ConnectError> {
@@ -271,32 +271,32 @@ impl Channel {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// The options of calls that set none of their own.
+    /// Returns the options of calls that set none of their own.
     pub fn call_options(&self) -> &CallOptions {
         &self.shared.call_options
     }
 
-    /// Whom it calls.
+    /// Returns the server this channel connects to.
     pub fn server(&self) -> &Arc<ServerAddress> {
         &self.shared.server
     }
 
-    /// Connects the lanes that the channel begins with.
+    /// Connects the channel's initial lanes.
     ///
     /// # Errors
-    /// When there is no server that speaks HTTP/2.
+    /// Returns an error if no HTTP/2 server is reachable.
     pub async fn connect(&self) -> Result<(), ConnectError> {
         let connected = self.shared.lanes.connect_all().await;
         connected.map_err(|status| ConnectError::Unavailable(status.message().to_owned()))
     }
 
-    /// Has the next attempt to connect come at once where one has failed, and the pauses begin anew: for those who know
-    /// that the network is there again. Calls that wait ([`CallOptions::wait_for_ready`]) go on with it.
+    /// Resets the connection backoff and retries at once after a failed attempt, for example when the network is back.
+    /// Waiting calls ([`CallOptions::wait_for_ready`]) continue when it connects.
     pub fn reset_connect_backoff(&self) {
         self.shared.lanes.reset_backoff();
     }
 
-    /// The lanes as they are now, in the order of their opening; behind them those that close.
+    /// Returns the current lanes in the order of their opening, followed by closing ones.
     pub fn lanes(&self) -> Vec<LaneSnapshot> {
         let (lanes, closing) = self.shared.lanes.list();
         let now = Instant::now();
@@ -318,19 +318,18 @@ impl Channel {
         open.chain(closing).collect()
     }
 
-    /// How many calls wait because no lane has a stream free for them
-    /// (the server's SETTINGS_MAX_CONCURRENT_STREAMS).
+    /// Returns the number of calls that wait for a free stream (the server's SETTINGS_MAX_CONCURRENT_STREAMS).
     pub fn waiting(&self) -> usize {
         self.shared.lanes.queue().len()
     }
 
-    /// Opens `count` lanes more, whatever helps.
+    /// Opens `count` more lanes, whether or not they help.
     #[cfg(feature = "testing")]
     pub fn open_lanes(&self, count: usize, reason: &str) {
         self.shared.lanes.open(count, reason);
     }
 
-    /// Lets these lanes close after their last calls, but for the last one of the channel.
+    /// Closes these lanes after their last calls, but keeps the channel's last one.
     #[cfg(feature = "testing")]
     pub fn close_lanes(&self, ids: &[u64], reason: &str) {
         self.shared.lanes.close(ids, reason);
@@ -341,12 +340,12 @@ impl Channel {
         &self.shared.lanes
     }
 
-    /// What it connects to, for people.
+    /// Returns the target for display.
     pub(crate) fn target(&self) -> impl fmt::Display + '_ {
         self.shared.lanes.target()
     }
 
-    /// A call of `method` begins.
+    /// Starts measuring a call of `method`.
     #[inline]
     pub(crate) fn measure_call(&self, method: &Method) -> CallMeasure {
         self.shared.measure.call(method)

@@ -1,11 +1,11 @@
-//! What is known of the connection that a call came by: [`ConnectionInfo`].
+//! Information about the connection of a call: [`ConnectionInfo`].
 
 use std::net::SocketAddr;
 
 #[cfg(feature = "tls")]
 use crate::tls::TlsInfo;
 
-/// The connection that a call came by: who is at its other end.
+/// The connection that a call arrived on, with its peer.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectionInfo {
     pub(crate) remote_addr: Option<SocketAddr>,
@@ -15,7 +15,7 @@ pub struct ConnectionInfo {
 }
 
 impl ConnectionInfo {
-    /// Of a connection that this library did not accept: its two addresses, if it came by TCP.
+    /// Creates the info of a connection that this library did not accept. The addresses are `None` unless it uses TCP.
     pub fn new(remote_addr: Option<SocketAddr>, local_addr: Option<SocketAddr>) -> Self {
         Self {
             remote_addr,
@@ -25,24 +25,24 @@ impl ConnectionInfo {
         }
     }
 
-    /// The same, with what TLS was agreed on.
+    /// Adds the negotiated TLS parameters.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn with_tls(self, tls: TlsInfo) -> Self {
         Self { tls: Some(tls), ..self }
     }
 
-    /// The client's address; none where it did not come by TCP.
+    /// Returns the client's address, or `None` if the connection does not use TCP.
     pub fn remote_addr(&self) -> Option<SocketAddr> {
         self.remote_addr
     }
 
-    /// The address that the client connected to; none where it did not come by TCP.
+    /// Returns the address the client connected to, or `None` if the connection does not use TCP.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.local_addr
     }
 
-    /// What TLS was agreed on, and the client's verified certificates; none where the connection is without TLS.
+    /// Returns the negotiated TLS parameters and the client's verified certificates, or `None` without TLS.
     #[cfg(feature = "tls")]
     pub fn tls(&self) -> Option<&TlsInfo> {
         self.tls.as_ref()

@@ -1,4 +1,4 @@
-//! Whom a client connects to, from what its user says.
+//! The server that a client connects to, parsed from user settings.
 
 use crate::executor::ExecutorError;
 use crate::grpc::user_agent::{self, InvalidUserAgent};
@@ -6,7 +6,7 @@ use crate::lanes::{Security, ServiceConfigError, Target, TargetError};
 #[cfg(feature = "tls")]
 use crate::tls::{ClientTls, ClientTlsConfig, TlsError};
 
-/// Whom a client connects to, and how it names itself and the other there.
+/// The server that a client connects to, with the names used in its requests.
 #[derive(Debug)]
 pub(crate) struct Destination {
     pub(crate) target: Target,
@@ -18,11 +18,11 @@ pub(crate) struct Destination {
     pub(crate) tls: Option<ClientTls>,
 }
 
-/// What a user says of it, besides the target.
+/// User settings of a destination besides the target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
     pub(crate) authority: Option<&'a str>,
-    /// The application's.
+    /// The application's `user-agent` part.
     pub(crate) user_agent: &'a str,
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<&'a ClientTlsConfig>,
@@ -62,38 +62,38 @@ impl Destination {
     }
 }
 
-/// Why there is no channel.
+/// Reason why a channel cannot be created or connected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The target can't be understood.
+    /// The target is invalid.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The authority can't be sent.
+    /// The authority is invalid.
     #[error("`{0}` is not an authority: write host:port")]
     Authority(String),
-    /// The user agent can't be sent.
+    /// The user agent is invalid.
     #[error(transparent)]
     UserAgent(#[from] InvalidUserAgent),
-    /// The service config can't be understood.
+    /// The service config is invalid.
     #[error(transparent)]
     ServiceConfig(#[from] ServiceConfigError),
-    /// The channel's own threads can't run.
+    /// The channel's threads cannot be started.
     #[error("the channel's threads: {0}")]
     Threads(#[from] ExecutorError),
-    /// What the channel shall speak can't be spoken as it is set up.
+    /// The channel's protocol cannot be used with these settings.
     #[error("{0}")]
     Protocol(&'static str),
-    /// TLS can't be set up.
+    /// TLS cannot be set up.
     #[cfg(feature = "tls")]
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// No address of the target could be connected to.
+    /// None of the target's addresses is reachable.
     #[error("{0}")]
     Unavailable(String),
 }
 
-/// What TLS connections to `target` have, if they have it.
+/// Returns the TLS settings of connections to `target`, or `None` for plaintext.
 #[cfg(feature = "tls")]
 fn tls_for(target: &Target, asked: Option<&ClientTlsConfig>) -> Result<Option<ClientTlsConfig>, TargetError> {
     match (target.security(), asked) {
@@ -115,11 +115,11 @@ fn no_tls_for(target: &Target) -> Result<Option<String>, TargetError> {
     }
 }
 
-/// An authority without its port.
+/// Strips the port from an authority.
 #[cfg(feature = "tls")]
 fn host_of(authority: &str) -> &str {
     match authority.rsplit_once(':') {
-        // Colons of an IPv6 address stand in brackets.
+        // An IPv6 address has its colons in brackets.
         Some((host, port)) if !port.contains(']') => host,
         _ => authority,
     }

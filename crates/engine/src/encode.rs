@@ -1,39 +1,40 @@
-//! What a call sends: bytes that write themselves.
+//! Messages that encode themselves: [`Encode`].
 
 use crate::chain::Chain;
 use crate::status::Status;
 
-/// A message to be sent, which knows how to write itself.
+/// A message that encodes itself for sending.
 ///
-/// It is written where its call is made, or its handler ran, and no lock is held meanwhile. One that panics, or writes
-/// another number of bytes than it said, ends its own call with INTERNAL.
+/// It is encoded in the task that makes the call, or that ran its handler, without holding a lock. If it panics, or
+/// writes a different number of bytes than announced, its own call fails with INTERNAL.
 pub trait Encode {
-    /// Whether it brings its own framing: it goes out as it is, without a prefix, and is never compressed.
+    /// Whether the bytes include gRPC framing. They are then sent verbatim, without a prefix, and never compressed.
     const IS_FRAMED: bool = false;
 
-    /// How many bytes [`encode`](Encode::encode) appends.
+    /// Returns the number of bytes that [`encode`](Encode::encode) appends.
     ///
-    /// The message is framed by this number, before it is written: it must be exact.
+    /// It must be exact: the message's prefix is written first, with this length.
     fn encoded_len(&self) -> usize;
 
-    /// Appends exactly [`encoded_len`](Encode::encoded_len) bytes to `out`, and leaves what is there alone.
+    /// Appends exactly [`encoded_len`](Encode::encoded_len) bytes to `out` and does not change its existing content.
     fn encode(&self, out: &mut Vec<u8>);
 
-    /// As [`encode`](Encode::encode), where parts that are [`Bytes`](bytes::Bytes) can be kept instead of copied; for
-    /// large messages.
+    /// Like [`encode`](Encode::encode), but may keep [`Bytes`](bytes::Bytes) by reference instead of copying them. Used
+    /// for large messages.
     fn encode_chained(&self, out: &mut Chain) {
         self.encode(out.buffer());
     }
 
-    /// Whether it may be compressed, where the call's messages are. Only asked then.
+    /// Returns whether the message may be compressed. Called only if the call compresses messages.
     fn may_be_compressed(&self) -> bool {
         true
     }
 
-    /// It was encoded: to so many bytes on the wire, compressed if need be and without the prefix; or it can't be sent.
+    /// Reports the outcome of encoding: the message's length on the wire without the prefix, after compression, or an
+    /// error.
     ///
     /// # Errors
-    /// What the call ends with instead.
+    /// Returns the status to end the call with instead.
     fn note_encoded(&self, outcome: Result<usize, &Status>) {
         let _ = outcome;
     }

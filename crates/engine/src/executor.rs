@@ -1,7 +1,7 @@
-//! Threads of a server's or a channel's own, each with a single-threaded runtime: an executor per core.
+//! Dedicated threads of a server or channel, each with a single-threaded runtime: an executor per core.
 //!
-//! What runs on one of them never moves to another, and no other thread's wake-ups interrupt it. It is off unless asked
-//! for: then everything runs on the runtime of the caller.
+//! Tasks never move between these threads, and other threads' wake-ups do not interrupt them. Off by default:
+//! everything then runs on the caller's runtime.
 
 mod error;
 mod pin;
@@ -19,25 +19,25 @@ use tokio::sync::watch;
 
 use error::THREADS_MAX;
 
-/// How many threads, and where.
+/// Number and placement of the threads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExecutorOptions {
-    /// `None`: one for each processor that is named below, and none at all if there are none.
+    /// `None` for one thread per processor in `cpus`, and no threads if there are none.
     pub(crate) threads: Option<usize>,
-    /// The processors that threads are pinned to, in turn; empty: wherever the system likes.
+    /// Processors that the threads are pinned to, round-robin. If empty, threads are not pinned.
     pub(crate) cpus: Vec<usize>,
 }
 
-/// How long a thread that was told to end is waited for: one that a handler blocks ends when it can.
+/// Maximum wait for threads to end. A thread blocked by a handler ends later.
 const END_WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// Running threads. They end when this is dropped: what then still runs on them is dropped with their runtimes.
+/// Running threads. Dropping it ends them, and drops the tasks on their runtimes.
 #[derive(Debug)]
 pub(crate) struct Executor {
     threads: Vec<Worker>,
-    /// Where the next search for a thread begins.
+    /// Start of the next search for a thread.
     next: AtomicUsize,
-    /// Threads hold receivers: that this is gone ends them as well as its being true.
+    /// The threads hold receivers. They end when the value becomes true or the sender is dropped.
     ending: watch::Sender<bool>,
     running: watch::Receiver<usize>,
 }
@@ -49,7 +49,7 @@ struct Worker {
     load: Arc<AtomicUsize>,
 }
 
-/// A seat on a thread, for something long-lived such as a connection.
+/// A place on a thread for a long-lived task such as a connection.
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub(crate) runtime: Handle,
@@ -59,7 +59,7 @@ pub(crate) struct Seat {
 }
 
 impl ExecutorOptions {
-    /// The threads, running, each with `name` and its number for a name; `None` when there are to be none.
+    /// Starts the threads, each named `name` and its index. Returns `None` if no threads are configured.
     pub(crate) fn start(&self, name: &'static str) -> Result<Option<Executor>, ExecutorError> {
         let count = match self.threads {
             None if self.cpus.is_empty() => return Ok(None),
@@ -95,7 +95,7 @@ impl Executor {
         Ok(Self { threads, next: AtomicUsize::new(0), ending, running })
     }
 
-    /// A seat on the thread that has the fewest; among equals each is taken once before the first again.
+    /// Reserves a place on the least loaded thread, round-robin among equals.
     pub(crate) fn seat(&self) -> Seat {
         let first = self.next.fetch_add(1, Ordering::Relaxed);
         let count = self.threads.len();
@@ -106,12 +106,12 @@ impl Executor {
         Seat { runtime: runtime.clone(), cpu: *cpu, load: Arc::clone(load) }
     }
 
-    /// Ends the threads and waits for that, but not for those that are blocked.
+    /// Ends the threads and waits for them, except blocked ones.
     pub(crate) async fn end(&self) {
         self.ending.send_replace(true);
         let mut running = self.running.clone();
         let ended = running.wait_for(|&count| count == 0);
-        // Elapsed: a handler blocks its thread. It ends once the handler lets it.
+        // On timeout a handler blocks its thread, which ends when the handler returns.
         let _ = tokio::time::timeout(END_WAIT_MAX, ended).await;
     }
 }
@@ -122,7 +122,7 @@ impl Drop for Seat {
     }
 }
 
-/// The life of one thread.
+/// Main function of a thread.
 fn run(
     index: usize,
     cpu: Option<usize>,
@@ -135,21 +135,21 @@ fn run(
         let built = Builder::new_current_thread().enable_all().build();
         built.map_err(|source| ExecutorError::Start { index, source })
     });
-    // Whoever starts threads waits for each of them: somebody hears.
+    // The starter waits for each thread, so the channel has a receiver.
     match runtime {
         Err(error) => drop(told.send(Err(error))),
         Ok(runtime) => {
             drop(told.send(Ok(runtime.handle().clone())));
-            // An error: the executor was dropped.
+            // An error means that the executor was dropped.
             let _ = runtime.block_on(ending.wait_for(|&is_ending| is_ending));
-            // Not by dropping it, which would wait for blocking work of handlers.
+            // Dropping it instead would wait for blocking work of handlers.
             runtime.shutdown_background();
         }
     }
     drop(alive);
 }
 
-/// Counts a thread for as long as it runs, even if it ends by a panic.
+/// Counts a running thread, even if it panics.
 struct Alive(Arc<watch::Sender<usize>>);
 
 impl Alive {

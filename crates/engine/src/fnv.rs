@@ -1,8 +1,8 @@
-//! FNV-1a, a hash that is the same in all processes, platforms and versions: [`Fnv1a`].
+//! FNV-1a, a hash that is stable across processes, platforms and versions: [`Fnv1a`].
 
 use std::hash::Hasher;
 
-/// The 64-bit FNV-1a of what is hashed. Numbers count as their little-endian bytes, and `usize` as `u64`.
+/// 64-bit FNV-1a hasher. Numbers are hashed as little-endian bytes, `usize` as `u64`.
 ///
 /// Source: <http://www.isthe.com/chongo/tech/comp/fnv/>.
 pub(crate) struct Fnv1a(u64);

@@ -1,8 +1,8 @@
 //! gRPC over HTTP/2 at the level of headers, message bytes and trailers.
 //!
-//! Most programs use `thalweg` or `thalweg-tonic`, which are built on this crate. It has connections over sockets, the
-//! lanes of a channel, the server endpoint, draining and limits. It does not depend on message types: metadata is an
-//! [`http::HeaderMap`], sent messages implement [`Encode`], and received messages are bytes ([`Payload`]).
+//! Most programs use `thalweg` or `thalweg-tonic`, which are built on this crate. It provides connections over sockets,
+//! the lanes of a channel, the server endpoint, draining and limits. It does not depend on message types: metadata is
+//! an [`http::HeaderMap`], sent messages implement [`Encode`], and received messages are bytes ([`Payload`]).
 //!
 //! A unary call with an encoded message:
 //!
@@ -34,27 +34,28 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # The way of a unary request, at the server
+//! # Path of a unary request through the server
 //!
-//! 1. `connection/driver/read.rs`: a read, to the thread's buffer, and the protocol's events.
-//! 2. `server/endpoint.rs`: the head becomes a route (one for all equal heads), the message a ready call.
-//! 3. `server/dispatch.rs`: the calls that one read has made ready, method by method.
-//! 4. `server/unary.rs`: the face's handler reads the message from the buffer, and is polled at once.
-//! 5. `server/respond.rs`: head, message and trailers go into the output, in one operation where they can.
-//! 6. `connection/driver.rs`: one write for all of them.
+//! 1. `connection/driver/read.rs`: reads into the thread's buffer and handles the protocol's events.
+//! 2. `server/endpoint.rs`: routes the header block (cached for identical ones) and turns the message into a ready
+//!    call.
+//! 3. `server/dispatch.rs`: runs the calls made ready by one read, grouped by method.
+//! 4. `server/unary.rs`: the API layer's handler decodes the message from the buffer and is polled at once.
+//! 5. `server/respond.rs`: writes headers, message and trailers to the output, in one operation where possible.
+//! 6. `connection/driver.rs`: sends all responses with one write.
 //!
-//! [`LocalCalls`](server::LocalCalls) run the same handlers in the process of the server, without a connection:
+//! [`LocalCalls`](server::LocalCalls) run the same handlers within the server's process, without a connection:
 //! `server/local/`.
 //!
-//! # The way of a unary call, at the client
+//! # Path of a unary call through the client
 //!
-//! 1. `calls/unary.rs`: the call begins.
-//! 2. `calls/prepared.rs`: what stays the same over its attempts; the head's fixed part is cached.
-//! 3. `calls/attempts.rs`: which connection it goes to, by `lanes/set.rs`.
-//! 4. `calls/opening.rs`: a stream, if one is free, under the connection's lock.
-//! 5. `connection/outgoing.rs`: the message is encoded straight into the connection's output.
-//! 6. `connection/driver.rs`: a write; later a read, and the protocol's events.
-//! 7. `lanes/endpoint.rs`: head, message and trailers come to the call's slot, and its caller is woken.
+//! 1. `calls/unary.rs`: starts the call.
+//! 2. `calls/prepared.rs`: prepares the parts that all attempts share; the fixed request headers are cached.
+//! 3. `calls/attempts.rs`: chooses a connection, using `lanes/set.rs`.
+//! 4. `calls/opening.rs`: opens a stream, if one is free, under the connection's lock.
+//! 5. `connection/outgoing.rs`: encodes the message directly into the connection's output.
+//! 6. `connection/driver.rs`: writes; later reads and handles the protocol's events.
+//! 7. `lanes/endpoint.rs`: stores headers, message and trailers in the call's slot and wakes the caller.
 
 #[cfg(not(unix))]
 compile_error!("thalweg-engine supports Unix targets only");

@@ -11,10 +11,10 @@ use std::task::{Context, Poll, Waker};
 
 /// Granularity of charges, in bytes. The remainder of a step is not charged.
 pub(crate) const STEP: usize = 16 << 10;
-/// Calls wait only while responses take at least one part in so many of the budget. Running handlers free requests, so
-/// handlers that waited for requests to leave would deadlock.
+/// Inverse of the minimum fraction of the budget that responses take before calls wait. Running handlers free requests,
+/// so handlers that waited for requests to leave would deadlock.
 const RESPONSES_MIN: usize = 4;
-/// One part in so many of the budget, on top of it, is the reserve for connections with small responses.
+/// Inverse of the fraction of the budget, on top of it, reserved for connections with small responses.
 const RESERVE: usize = 8;
 /// Growth of responses after which calls wait until the runtime has polled its sockets, in bytes. A core takes some
 /// 10 ms to build as much JSON and to copy it to a socket. Without this limit, connections that become ready together
@@ -92,7 +92,7 @@ struct Waiters {
     pacer: Signal,
 }
 
-/// Tells one task that it has work to do.
+/// Notifies one task that it has work to do.
 #[derive(Debug, Default)]
 struct Signal {
     is_set: bool,

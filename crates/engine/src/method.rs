@@ -1,4 +1,4 @@
-//! The name of a method, as clients call it.
+//! Names of methods, as called by clients.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,7 +7,7 @@ use crate::grpc::content_type;
 
 /// One method of a service: `/package.Service/Method`.
 ///
-/// Generated clients keep theirs in `static`s; tools make them at run time with [`Method::from_path`].
+/// Generated clients store them in `static`s; tools create them at run time with [`Method::from_path`].
 ///
 /// ```
 /// # use thalweg_engine as thalweg;
@@ -18,15 +18,15 @@ use crate::grpc::content_type;
 #[derive(Debug)]
 pub struct Method {
     path: Cow<'static, str>,
-    /// Empty if nothing is said of it.
+    /// Empty if unspecified.
     content_subtype: &'static str,
     has_side_effects: bool,
-    /// 0 until asked for: names the method in the caches of channels.
+    /// Identifies the method in the caches of channels; 0 until first used.
     id: AtomicU32,
 }
 
 impl Clone for Method {
-    /// The clone is the same method to the caches of channels.
+    /// Clones the method with its identity in the caches of channels.
     fn clone(&self) -> Self {
         let Self { content_subtype, has_side_effects, .. } = *self;
         Self { path: self.path.clone(), content_subtype, has_side_effects, id: AtomicU32::new(self.id()) }
@@ -34,13 +34,14 @@ impl Clone for Method {
 }
 
 impl Method {
-    /// The method at `path`, which must be `/service/method`; [`Method::from_path`] checks it.
+    /// Creates a method from `path`, which must be `/service/method`. Unlike [`Method::from_path`], it does not check
+    /// it.
     pub const fn new(path: &'static str) -> Self {
         Self::of_path(Cow::Borrowed(path))
     }
 
-    /// The same method for messages of another format than Protobuf: its calls have the content type
-    /// `application/grpc+json` if this is `json`.
+    /// Sets the message format for methods that do not use Protobuf. With `json`, calls have the content type
+    /// `application/grpc+json`.
     ///
     /// ```
     /// # use thalweg_engine as thalweg;
@@ -49,18 +50,18 @@ impl Method {
     /// ```
     ///
     /// # Panics
-    /// Where that can be no part of a content type; of a `static` that is an error of the compiler's.
+    /// Panics if `subtype` is not a valid content-subtype token. For a `static` that is a compile-time error.
     #[must_use]
     pub const fn with_content_subtype(mut self, subtype: &'static str) -> Self {
         assert!(content_type::is_legal_subtype(subtype), "a content subtype has letters, digits, - . _ +");
         self.content_subtype = subtype;
-        // Its heads are others.
+        // The method now has other request headers.
         self.id = AtomicU32::new(0);
         self
     }
 
-    /// The same method, known to change nothing at its server: `idempotency_level = NO_SIDE_EFFECTS` in its `.proto`
-    /// file. Protocols that can make use of that may call it by GET.
+    /// Marks the method as free of side effects: `idempotency_level = NO_SIDE_EFFECTS` in its `.proto` file. Some
+    /// protocols then call it by GET.
     ///
     /// ```
     /// # use thalweg_engine as thalweg;
@@ -73,7 +74,7 @@ impl Method {
         self
     }
 
-    /// The method at a path given at run time: `/service/method`, `service/method` or `service.method`.
+    /// Parses a path given at run time: `/service/method`, `service/method` or `service.method`.
     pub fn from_path(path: &str) -> Result<Self, InvalidPath> {
         let invalid = || InvalidPath { path: path.to_owned() };
         let bare = path.strip_prefix('/').unwrap_or(path);
@@ -85,7 +86,7 @@ impl Method {
         Ok(Self::of_path(Cow::Owned(format!("/{service}/{name}"))))
     }
 
-    /// Whatever is at `path`, gRPC or not.
+    /// Creates a method for any HTTP path, gRPC or not.
     pub(crate) fn at(path: &str) -> Self {
         Self::of_path(Cow::Owned(path.to_owned()))
     }
@@ -94,27 +95,27 @@ impl Method {
         Self { path, content_subtype: "", has_side_effects: true, id: AtomicU32::new(0) }
     }
 
-    /// `/package.Service/Method`.
+    /// Returns `/package.Service/Method`.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// What content types say its messages are, behind `application/grpc+`; empty where they say nothing.
+    /// Returns the subtype after `application/grpc+` in content types; empty if unspecified.
     pub fn content_subtype(&self) -> &'static str {
         self.content_subtype
     }
 
-    /// Whether it may change something at its server, as far as is known.
+    /// Returns whether the method may have side effects. True by default.
     pub fn has_side_effects(&self) -> bool {
         self.has_side_effects
     }
 
-    /// The path, to keep.
+    /// Returns the path for storage.
     pub(crate) fn path_to_keep(&self) -> Cow<'static, str> {
         self.path.clone()
     }
 
-    /// The path of a method that was known when the program was written.
+    /// Returns the path if it is a compile-time constant.
     #[cfg(feature = "opentelemetry")]
     pub(crate) fn static_path(&self) -> Option<&'static str> {
         match self.path {
@@ -123,17 +124,17 @@ impl Method {
         }
     }
 
-    /// `package.Service`.
+    /// Returns `package.Service`.
     pub fn service(&self) -> &str {
         self.path.trim_start_matches('/').split_once('/').map_or("", |(service, _)| service)
     }
 
-    /// `Method`.
+    /// Returns `Method`.
     pub fn name(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(_, name)| name)
     }
 
-    /// A number of the process that is this method's alone.
+    /// Returns the method's identifier, unique in the process.
     #[inline]
     pub(crate) fn id(&self) -> u32 {
         static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -150,7 +151,7 @@ impl Method {
     }
 }
 
-/// A path that names no method.
+/// Error for a path that is not a method's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{path}` is not a method: write package.Service/Method")]
 pub struct InvalidPath {

@@ -1,13 +1,13 @@
-//! What the threads of a process have each, so that none waits for another's.
+//! Per-thread values, which avoid contention between threads.
 //!
-//! A word that many processors change costs each of them a tenth of a microsecond and more, a lock that is only read as
-//! well as any other: it counts who reads.
+//! A write to a word shared by many processors costs each of them at least 0.1 µs. A read lock is no cheaper, because
+//! it counts its readers.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A thread's own number in the process, from 1 on, in the order in which threads ask.
+/// Returns the thread's number in the process, counted from 1 in the order of first use.
 #[inline]
 pub(crate) fn thread_number() -> u32 {
     thread_local! {
@@ -24,18 +24,18 @@ pub(crate) fn thread_number() -> u32 {
     }
 }
 
-/// One `T` for each thread; where there are many more threads than processors some share one.
+/// One `T` per thread. With many more threads than processors, some threads share one.
 pub(crate) struct PerThread<T> {
     places: Box<[Apart<T>]>,
 }
 
-/// On lines of the cache of its own; processors fetch them by twos.
+/// Padded to cache lines of its own. Processors fetch them in pairs.
 #[repr(align(128))]
 struct Apart<T>(T);
 
 const PLACES_MAX: usize = 64;
 
-/// Those of the machine, where the system tells: this thread may be kept on one of them, and others not.
+/// Returns the machine's online processors where the system reports them, since this thread alone may be pinned to one.
 fn processors() -> usize {
     #[cfg(target_os = "linux")]
     {
@@ -53,13 +53,13 @@ fn processors() -> usize {
 
 impl<T> PerThread<T> {
     pub(crate) fn new(make: impl Fn() -> T) -> Self {
-        // To ask is to read files.
+        // Cached, because the query reads files.
         static PLACES: OnceLock<usize> = OnceLock::new();
         let places = *PLACES.get_or_init(|| processors().next_power_of_two().min(PLACES_MAX));
         Self { places: (0..places).map(|_| Apart(make())).collect() }
     }
 
-    /// This thread's.
+    /// Returns this thread's value.
     #[inline]
     pub(crate) fn own(&self) -> &T {
         &self.places[thread_number() as usize & (self.places.len() - 1)].0

@@ -1,8 +1,8 @@
-//! Chance, where any will do.
+//! Random numbers of low quality.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// A number in 0..1 for jitter; needs no quality beyond not being the same everywhere.
+/// Returns a number in 0..1 for jitter, with no guarantee of quality.
 pub(crate) fn random_unit() -> f64 {
     RandomState::new().hash_one(0u8) as f64 / u64::MAX as f64
 }

@@ -1,9 +1,9 @@
-//! HTTP requests and answers as they are: for faces that have their own gRPC, and for what is not gRPC.
+//! Raw HTTP requests and responses, for API layers with their own gRPC implementation and for non-gRPC requests.
 //!
-//! [`Channel::raw`](crate::Channel::raw) sends a request and gives the answer,
-//! [`Handler::raw`](crate::server::Handler::raw) answers requests. Bodies are of `http-body`'s. One that is a single
-//! piece with its end, as a unary call's is, goes the way of unary calls: one operation under the connection's lock,
-//! and no task.
+//! [`Channel::raw`](crate::Channel::raw) sends a request and returns the response;
+//! [`Handler::raw`](crate::server::Handler::raw) handles requests. Bodies implement `http-body`. A body that is a
+//! single piece with its end, such as a unary call's, takes the fast path of unary calls: one operation under the
+//! connection's lock, and no task.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,23 +24,23 @@ use crate::grpc::status::stated as stated_status;
 use crate::status::{Code, Status};
 use crate::{Chain, grpc::content_type};
 
-/// The head of a request, as it is.
+/// The headers of a raw request.
 #[derive(Clone, Copy, Debug)]
 pub struct RawHead<'a> {
     /// `:method`.
     pub method: &'a Method,
-    /// Scheme, authority, path and query, as far as they are there.
+    /// Scheme, authority, path and query, as far as present.
     pub uri: &'a Uri,
-    /// The version of HTTP.
+    /// The HTTP version.
     pub version: Version,
     /// All other fields.
     pub headers: &'a HeaderMap,
-    /// What the request came by, where the server was set up to tell.
+    /// The connection of the request, if the server is configured to report it.
     pub connection: Option<&'a Arc<ConnectionInfo>>,
 }
 
 impl RawHead<'_> {
-    /// A request with this head.
+    /// Creates a request with these headers.
     pub fn to_request<B>(&self, body: B) -> Request<B> {
         let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
@@ -51,31 +51,31 @@ impl RawHead<'_> {
     }
 }
 
-/// What follows a body.
+/// The end of a body.
 #[derive(Clone, Debug, Default)]
 pub enum Trailers {
-    /// Nothing.
+    /// No trailers.
     #[default]
     None,
-    /// `grpc-status: 0`, and nothing else.
+    /// `grpc-status: 0` alone.
     GrpcOk,
-    /// These fields.
+    /// Other trailer fields.
     Fields(Box<HeaderMap>),
 }
 
-/// A body that is sent.
+/// A body to be sent.
 pub trait OutgoingBody: http_body::Body<Data = Bytes> + Unpin + Send + 'static {
-    /// The status that an error of it stands for.
+    /// Converts an error of the body to a status.
     fn status(error: Self::Error) -> Status;
 
-    /// All of it, where it is known to be one piece that is there; the body is empty then. Others are asked for their
-    /// frames.
+    /// Returns the whole body if it is a single piece that is available, and leaves it empty. Other bodies return
+    /// `None` and are polled for frames.
     fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
         None
     }
 }
 
-/// Bytes of a body, which go out as they are.
+/// Bytes of a body, sent verbatim.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece(pub(crate) Bytes);
 
@@ -97,15 +97,15 @@ impl Encode for Piece {
     }
 }
 
-/// What is there of a body.
+/// The available beginning of a body.
 pub(crate) enum Front {
     Whole(Bytes, Trailers),
-    /// There may be more behind these pieces.
+    /// More may follow these pieces.
     Begun([Option<Bytes>; 2]),
 }
 
 impl Front {
-    /// Asks a body for its first piece, and for its end.
+    /// Polls a body for its first piece and its end.
     pub(crate) fn of<B: OutgoingBody>(body: &mut B, cx: &mut Context<'_>) -> Result<Self, Status> {
         if let Some((bytes, trailers)) = body.take_whole() {
             return Ok(Self::Whole(bytes, trailers));
@@ -131,17 +131,17 @@ impl Front {
     }
 }
 
-/// The bytes of a frame, or the trailers that it is.
+/// Returns the bytes of a data frame; the error is its trailers.
 fn of_frame(frame: Frame<Bytes>) -> Result<Bytes, Trailers> {
     frame.into_data().map_err(|frame| frame.into_trailers().map_or(Trailers::None, Trailers::of))
 }
 
-/// The pieces of a body, as they are sent.
+/// The pieces of a body to be sent.
 pub(crate) struct Pieces<B> {
     pub(crate) first: [Option<Bytes>; 2],
-    /// None once it has ended.
+    /// `None` once it has ended.
     pub(crate) body: Option<B>,
-    /// What came behind the last of them.
+    /// Trailers after the last piece.
     pub(crate) trailers: Trailers,
 }
 
@@ -177,7 +177,7 @@ impl<B: OutgoingBody> Source for Pieces<B> {
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 impl Trailers {
-    /// From the fields as they came, or as an application gives them.
+    /// Creates trailers from the fields of a peer or an application.
     pub(crate) fn of(fields: HeaderMap) -> Self {
         if fields.is_empty() {
             return Self::None;
@@ -186,7 +186,7 @@ impl Trailers {
         if is_ok { Self::GrpcOk } else { Self::Fields(Box::new(fields)) }
     }
 
-    /// The fields, if there are any.
+    /// Returns the fields, if any.
     pub fn into_fields(self) -> Option<HeaderMap> {
         match self {
             Self::None => None,
@@ -199,7 +199,7 @@ impl Trailers {
         }
     }
 
-    /// The code of the call that ends with them, whose head had this status and these fields.
+    /// Returns the code of a call with these trailers, given the HTTP status and fields of its headers.
     pub(crate) fn code(&self, status: u16, head: &HeaderMap) -> Code {
         let stated = match self {
             Self::GrpcOk => return Code::Ok,
@@ -214,7 +214,7 @@ impl Trailers {
     }
 }
 
-/// The failure that head or trailers of an answer state, for want of space without anything else of theirs.
+/// Returns the failure stated by headers or trailers of a response. For lack of space, other fields are ignored.
 #[cold]
 pub(crate) fn stated_failure(fields: &HeaderMap) -> Option<Status> {
     let message = fields.get("grpc-message").map(http::HeaderValue::as_bytes).unwrap_or_default();
@@ -222,13 +222,13 @@ pub(crate) fn stated_failure(fields: &HeaderMap) -> Option<Status> {
     (code != Code::Ok).then(|| Status::new(code, message.into_owned()))
 }
 
-/// Whether a content type is gRPC's own, whose bodies are messages with prefixes: not `application/grpc-web`.
+/// Returns whether the content type is gRPC, whose bodies are prefixed messages. `application/grpc-web` is not.
 pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
     let content_type = headers.get(http::header::CONTENT_TYPE);
     content_type.is_some_and(|value| content_type::subtype(value.as_bytes()).is_some())
 }
 
-/// Appends the head of an answer.
+/// Appends response headers.
 pub(crate) fn emit_head(
     status: StatusCode,
     headers: &HeaderMap,
@@ -236,7 +236,7 @@ pub(crate) fn emit_head(
     fields: &mut FieldList,
 ) -> Result<(), MetadataTooLarge> {
     fields.push(b":status", status.as_str().as_bytes(), Indexing::Insert);
-    // `te` is for requests alone.
+    // `te` is only allowed in requests.
     metadata::emit_raw(headers, |name| name == "te", size_max, fields)
 }
 

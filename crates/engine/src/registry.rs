@@ -1,16 +1,16 @@
-//! The servers and channels of the process, for those who look at them from outside their calls.
+//! The servers and channels of the process, for inspection from outside their calls.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// A number that nothing else in the process has: of servers, channels, lanes and sockets alike. Never 0.
+/// Returns a process-wide identifier, unique among servers, channels, lanes and sockets. Never 0.
 pub(crate) fn next_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// What there is of one kind. Each takes itself off the list when it is dropped.
+/// Live objects of one type. Each removes itself when dropped.
 #[derive(Debug)]
 pub(crate) struct Registry<T>(Mutex<BTreeMap<u64, Weak<T>>>);
 
@@ -27,9 +27,9 @@ impl<T> Registry<T> {
         self.lock().remove(&id);
     }
 
-    /// In the order of their numbers.
+    /// Returns all entries in the order of their identifiers.
     pub(crate) fn all(&self) -> Vec<Arc<T>> {
-        // Upgraded under the lock and dropped without it: the last to drop one takes it off the list.
+        // Upgraded under the lock but dropped without it, since dropping the last reference removes the entry.
         self.lock().values().filter_map(Weak::upgrade).collect()
     }
 

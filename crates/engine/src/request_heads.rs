@@ -1,4 +1,4 @@
-//! Request heads that were encoded once, for each method of a channel.
+//! Caches of encoded request headers, per method of a channel.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
@@ -13,8 +13,7 @@ use crate::grpc::metadata::{self, MetadataTooLarge};
 use crate::method::Method;
 use crate::per_thread::PerThread;
 
-/// The fixed part of the request heads of a channel, one for each method that was called and each round timeout that
-/// its calls had.
+/// The fixed request headers of a channel, cached per method and round timeout.
 #[derive(Default)]
 pub(crate) struct RequestHeads {
     heads: Heads<CachedHead>,
@@ -41,27 +40,27 @@ impl RequestHeads {
         let is_it =
             |head: &CachedHead| head.method == method && head.accepts == accepts && head.timeout == timeout;
         let build = || CachedHead { method, accepts, timeout, fields: FixedFields::new(build()) };
-        // Methods have numbers in sequence, and most have one timeout.
+        // Methods are numbered in sequence, and most have one timeout.
         let place = method as usize + timeout.map_or(0, |timeout| timeout.as_millis() as usize % 61);
         self.heads.get(place, is_it, build).fields
     }
 }
 
-/// What heads have in common that are kept: a cache of the channel's and, of those in use, a copy for each thread,
-/// since calls count references to theirs.
+/// Cache of header blocks: one for the channel, and per-thread copies of those in use, since each call counts a
+/// reference.
 ///
-/// Methods made at run time have ever new numbers, and must not fill the memory.
+/// The size is bounded, because methods created at run time have ever new numbers.
 struct Heads<T> {
     channels: RwLock<Vec<Option<T>>>,
     threads: PerThread<RwLock<Vec<Option<T>>>>,
 }
 
-/// Heads that a channel keeps; two that meet in one entry only build theirs again.
+/// Size of the channel's cache. After a collision the entry is built again.
 const HEADS_MAX: usize = 256;
-/// Heads that it keeps for each thread. Each has two places there: two that meet and are used in turn both stay.
+/// Size of a thread's cache. It is two-way associative, so two colliding entries used in turn both stay.
 const HEADS_OF_THREAD_MAX: usize = 64;
 
-/// References to it can be counted at two places.
+/// A value whose copy has a reference count of its own.
 trait Copied: Clone {
     fn copied(&self) -> Self;
 }
@@ -90,7 +89,7 @@ impl<T: Copied> Heads<T> {
         let copy = self.of_channel(place % HEADS_MAX, &is_it, build).copied();
         let index = place % HEADS_OF_THREAD_MAX;
         let mut own = write(self.threads.own());
-        // Where there are more threads than processors, another one that shares this place may have made it meanwhile.
+        // With more threads than processors, another thread with the same cache may have added it meanwhile.
         if let Some(known) = at(&own, index, &is_it).or_else(|| at(&own, index ^ 1, &is_it)) {
             return known.clone();
         }
@@ -106,7 +105,7 @@ impl<T: Copied> Heads<T> {
         }
         let built = build();
         let mut heads = write(&self.channels);
-        // Of those who build it at the same time all have the first one's: connections know it as one.
+        // Concurrent builders all use the first one's, because connections identify header blocks by id.
         if let Some(known) = at(&heads, index, &is_it) {
             return known.clone();
         }
@@ -129,7 +128,7 @@ fn at<T>(heads: &[Option<T>], index: usize, is_it: impl FnOnce(&T) -> bool) -> O
     heads.get(index)?.as_ref().filter(|head| is_it(head))
 }
 
-/// Gives what was there before.
+/// Returns the previous entry.
 fn put<T>(heads: &mut Vec<Option<T>>, index: usize, head: T) -> Option<T> {
     if heads.len() <= index {
         heads.resize_with(index + 1, || None);
@@ -154,7 +153,7 @@ impl Copied for Arc<RawRequestHead> {
     }
 }
 
-/// The beginning of the heads of requests that are sent as they are.
+/// Fixed headers of raw requests.
 pub(crate) struct RawRequestHead {
     verb: http::Method,
     kind: Kind,
@@ -162,14 +161,14 @@ pub(crate) struct RawRequestHead {
     pub(crate) fields: Arc<FixedFields>,
 }
 
-/// What heads of requests have in common.
+/// The fields that are part of the fixed headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// What gRPC's have: `te`, `content-type` and our user agent.
+    /// gRPC: `te`, `content-type` and our user agent.
     Grpc,
-    /// Our user agent.
+    /// Our user agent only.
     Plain,
-    /// The application says who it is.
+    /// None: the application sets its own user agent.
     Named,
 }
 
@@ -189,7 +188,7 @@ impl Kind {
     }
 }
 
-/// What the heads of requests of a channel say besides what is theirs.
+/// Fields that all requests of a channel share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'a> {
     pub(crate) scheme: &'a str,
@@ -216,38 +215,38 @@ impl RawRequestHead {
         Self { verb: verb.clone(), kind, method: Method::at(path), fields: FixedFields::new(fields) }
     }
 
-    /// Whether it is surely gRPC's: its content type has no subtype.
+    /// Returns whether it is gRPC without a content subtype. False does not rule gRPC out.
     pub(crate) fn is_grpc(&self) -> bool {
         self.kind == Kind::Grpc
     }
 
-    /// Appends what differs between requests with this beginning.
+    /// Appends the fields that are not part of the fixed headers.
     pub(crate) fn emit(&self, headers: &HeaderMap, fields: &mut FieldList) -> Result<(), MetadataTooLarge> {
-        // Opening the stream asks what the server accepts.
+        // The server's limit is checked when the stream is opened.
         let size_max = usize::MAX;
         if self.kind != Kind::Grpc {
             return metadata::emit_raw(headers, |_| false, size_max, fields);
         }
         if headers.len() <= 2 {
-            // `te` and `content-type`.
+            // Only `te` and `content-type`.
             return Ok(());
         }
         metadata::emit_raw(headers, |name| matches!(name, "te" | "content-type"), size_max, fields)
     }
 }
 
-/// As [`RequestHeads`], of requests that are sent as they are.
+/// Like [`RequestHeads`], for raw requests.
 #[derive(Default)]
 pub(crate) struct RawRequestHeads {
     heads: Heads<Arc<RawRequestHead>>,
 }
 
-/// Paths of an application are its own choice: two that meet cost time, and nothing else.
+/// Applications choose the paths; a collision only costs time.
 fn place_of(path: &str, kind: Kind) -> usize {
     let (chunks, rest) = path.as_bytes().as_chunks::<8>();
     let rest = rest.iter().fold(kind as u64, |word, byte| word << 8 | u64::from(*byte));
     let words = chunks.iter().map(|chunk| u64::from_le_bytes(*chunk));
-    // FNV's prime: what is multiplied spreads upwards, so the place is taken from there.
+    // FNV's prime. Multiplication spreads bits upwards, so the place is taken from the high bits.
     let hash =
         words.fold(rest, |hash, word| (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29));
     (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
@@ -299,7 +298,7 @@ mod tests {
         assert!(!heads.get(&Verb::POST, path, &HeaderMap::new(), origin).is_grpc());
     }
 
-    /// Encoders know a head by its number: calls with the same timeout have one, others have others.
+    /// Encoders identify header blocks by their number: calls with the same timeout share one, others do not.
     #[test]
     fn calls_of_a_method_share_a_head_for_each_timeout() {
         let heads = RequestHeads::default();
@@ -316,7 +315,7 @@ mod tests {
         }
     }
 
-    /// Threads that use a method for the first time, all at once, and another one whose head meets that one's.
+    /// Threads use a method for the first time all at once, and another whose entry collides with it.
     #[test]
     fn threads_have_copies_of_one_head_and_keep_two_that_meet() {
         let heads = Heads::default();
@@ -359,7 +358,7 @@ mod tests {
             .collect();
         places.sort_unstable();
         places.dedup();
-        // Chance would fill 162 of the 256.
+        // Random places would fill 162 of the 256.
         assert!(places.len() > 130, "{}", places.len());
     }
 }

@@ -1,7 +1,7 @@
-//! The server's side: listening sockets, the endpoint of each connection, and how calls of methods run.
+//! Server side: listening sockets, the endpoint of each connection, and the execution of calls.
 //!
-//! A face says which methods there are ([`Router`]), what runs a unary call ([`UnaryHandler`]) and what runs one with a
-//! stream ([`StreamingHandler`]). What a port has [`Beside`] gRPC is handed on as it is. [`LocalCalls`] are calls
+//! An API layer provides the methods ([`Router`]), unary handlers ([`UnaryHandler`]) and streaming handlers
+//! ([`StreamingHandler`]). Non-gRPC requests are passed to a fallback ([`Beside`]) verbatim. [`LocalCalls`] are calls
 //! without a connection.
 
 mod acceptor;

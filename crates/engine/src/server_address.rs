@@ -1,10 +1,10 @@
-//! Where a channel's servers are: [`ServerAddress`].
+//! The address of a channel's servers: [`ServerAddress`].
 
-/// Whom a channel calls, as its target names it; OpenTelemetry's `server.address` and `server.port`.
+/// Server of a channel as named by its target; OpenTelemetry's `server.address` and `server.port`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServerAddress {
-    /// A host name, an IP address, or the path or name of a UNIX domain socket. Of several addresses the first.
+    /// A host name, an IP address, or the path or name of a Unix domain socket. The first of several addresses.
     pub address: String,
-    /// None of a UNIX domain socket.
+    /// `None` for Unix domain sockets.
     pub port: Option<u16>,
 }

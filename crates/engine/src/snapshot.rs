@@ -1,22 +1,21 @@
-//! What servers and channels have done: what gRPC's channelz (gRFC A14) tells of them.
+//! Statistics of servers and channels, as reported by gRPC's channelz (gRFC A14).
 //!
-//! Nothing is counted for it that plain calls would pay for. A connection knows how many streams it has had, and
-//! counts those alone that failed.
+//! They cost plain calls nothing: a connection knows its number of streams and counts only the failed ones.
 
 use std::ops::AddAssign;
 use std::time::SystemTime;
 
 use crate::net::ListenAddress;
 
-/// How many there were: of calls or of streams.
+/// Numbers of calls or streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Those that were begun.
+    /// Started.
     pub started: u64,
-    /// Of those, how many ended well: calls with OK, streams with END_STREAM.
+    /// Ended successfully: calls with OK, streams with END_STREAM.
     pub succeeded: u64,
-    /// And how many ended otherwise. The rest is under way.
+    /// Ended otherwise. The remaining ones are in progress.
     pub failed: u64,
 }
 
@@ -28,19 +27,19 @@ impl AddAssign for Counts {
     }
 }
 
-/// A server. The numbers of servers, channels, lanes and sockets are the process's own, and never given twice.
+/// A server. Servers, channels, lanes and sockets have process-wide identifiers that are never reused.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerSnapshot {
-    /// Its number.
+    /// Identifier of the server.
     pub id: u64,
-    /// The sockets that it listens on, by their numbers; none of a server that is handed its connections.
+    /// Listening sockets with their identifiers; empty if the application accepts the connections.
     pub listening: Vec<(u64, ListenAddress)>,
-    /// The calls that came to it.
+    /// Calls received.
     pub calls: Counts,
-    /// When the last call came, to the second.
+    /// Time of the last call, to the second.
     pub last_call: Option<SystemTime>,
-    /// Its open connections, in the order of their numbers.
+    /// Open connections, in the order of their identifiers.
     pub sockets: Vec<u64>,
 }
 
@@ -48,13 +47,13 @@ pub struct ServerSnapshot {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ChannelSnapshot {
-    /// Its number.
+    /// Identifier of the channel.
     pub id: u64,
-    /// Its target, with the scheme.
+    /// Target URI with its scheme.
     pub target: String,
-    /// The calls that it has sent, those counted anew that were sent again. One that found no connection is none.
+    /// Calls sent. Retries count again; calls that found no connection do not count.
     pub calls: Counts,
-    /// Its lanes, in the order of their numbers.
+    /// Lanes, in the order of their identifiers.
     pub lanes: Vec<LaneDetails>,
 }
 
@@ -62,48 +61,48 @@ pub struct ChannelSnapshot {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LaneDetails {
-    /// Its number.
+    /// Identifier of the lane.
     pub id: u64,
-    /// gRPC's connectivity state: `IDLE`, `CONNECTING`, `READY`, `TRANSIENT_FAILURE` or `SHUTDOWN`.
+    /// gRPC connectivity state: `IDLE`, `CONNECTING`, `READY`, `TRANSIENT_FAILURE` or `SHUTDOWN`.
     pub state: &'static str,
-    /// Why it was opened.
+    /// The reason it was opened.
     pub reason: String,
-    /// The calls that it has sent.
+    /// Calls sent.
     pub calls: Counts,
-    /// Its connections: the one that takes calls, and those that wait for their last to end.
+    /// Connections: the one that accepts calls, and draining ones.
     pub sockets: Vec<u64>,
 }
 
-/// A connection, or a socket that is listened on.
+/// A connection or a listening socket.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SocketSnapshot {
-    /// Its number.
+    /// Identifier of the socket.
     pub id: u64,
-    /// Where it was accepted: the address that is listened on. Not known of a client's.
+    /// Listening address of the server; `None` for client connections.
     pub local: Option<ListenAddress>,
-    /// The other end, as messages name it. None of a socket that is listened on.
+    /// The peer, as named in messages; `None` for listening sockets.
     pub peer: Option<String>,
-    /// What a connection has carried; none of a socket that is listened on.
+    /// Traffic of a connection; `None` for listening sockets.
     pub traffic: Option<Traffic>,
 }
 
-/// What a connection has carried.
+/// Traffic of a connection.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Traffic {
     /// Whether this end makes the calls.
     pub is_client: bool,
-    /// Its streams.
+    /// Streams.
     pub streams: Counts,
-    /// Its calls.
+    /// Calls.
     pub calls: Counts,
-    /// When the last stream was opened, to the second. Not known of a client's.
+    /// Time when the last stream was opened, to the second; `None` for client connections.
     pub last_stream: Option<SystemTime>,
-    /// How often a silent peer was asked whether it is there (PING).
+    /// Number of keepalive PINGs sent to a silent peer.
     pub keepalives_sent: u64,
-    /// Bytes that the peer takes at the moment, over all streams (RFC 9113 §6.9).
+    /// The peer's connection-level flow-control window, in bytes (RFC 9113 §6.9).
     pub send_window: i64,
-    /// Bytes that this end takes at the moment, over all streams, as far as the peer was told.
+    /// This end's connection-level flow-control window as announced to the peer, in bytes.
     pub receive_window: i64,
 }

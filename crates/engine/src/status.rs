@@ -1,4 +1,4 @@
-//! How a call ended: a code, and what a person or a program needs besides.
+//! The outcome of a call: a code with a message, details and metadata.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use tokio::time::Instant;
 
-/// gRPC's [status codes], by their numbers.
+/// gRPC's [status codes], with their wire numbers.
 ///
 /// [status codes]: https://github.com/grpc/grpc/blob/master/doc/statuscodes.md
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,17 +53,17 @@ impl Code {
         Self::Unauthenticated,
     ];
 
-    /// The code with this number. One that no code has is UNKNOWN: the peer may be newer.
+    /// Returns the code with this number. Unknown numbers become UNKNOWN, since the peer may be newer.
     pub fn from_number(number: u32) -> Self {
         Self::ALL.get(number as usize).copied().unwrap_or(Self::Unknown)
     }
 
-    /// Its number on the wire.
+    /// Returns the number on the wire.
     pub fn number(self) -> u8 {
         self as u8
     }
 
-    /// gRPC's name of it: `OK`, `INVALID_ARGUMENT`.
+    /// Returns gRPC's name, such as `OK` or `INVALID_ARGUMENT`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "OK",
@@ -87,34 +87,34 @@ impl Code {
     }
 }
 
-/// The status of a call that did not end with OK (or of one whose handler failed with OK).
+/// Status of a call that failed. The code is OK only if a handler failed with OK.
 ///
-/// In a box, so that results which mostly hold none stay small.
+/// Boxed to keep results small.
 #[derive(Clone)]
 pub struct Status(Box<Stated>);
 
 #[derive(Clone)]
 struct Stated {
     parts: StatusParts,
-    /// This side has made it, and it does not say yet of which call it is.
+    /// Made on this side of the call, and still without the call's context.
     is_local: bool,
 }
 
-/// What a [`Status`] consists of.
+/// The parts of a [`Status`].
 #[derive(Clone, Debug)]
 pub struct StatusParts {
-    /// What kind of failure it is.
+    /// The status code.
     pub code: Code,
-    /// What happened, for people.
+    /// A description for humans.
     pub message: Cow<'static, str>,
-    /// What happened, for programs: `grpc-status-details-bin`, decoded.
+    /// Details for programs: `grpc-status-details-bin`, decoded.
     pub details: Bytes,
-    /// The metadata that came, or goes, with it. Values of `-bin` fields are in Base64.
+    /// The metadata sent or received with it. Values of `-bin` fields are Base64.
     pub metadata: HeaderMap,
 }
 
 impl Status {
-    /// A status without details or metadata.
+    /// Creates a status without details or metadata.
     #[cold]
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
         Self::from(StatusParts {
@@ -125,8 +125,8 @@ impl Status {
         })
     }
 
-    /// A status that this side of a call has made by itself, without a word of the other's: a client adds to it which
-    /// call it is of, and how far that was.
+    /// Creates a status for a failure detected on this side of a call, not reported by the peer. A client adds the call
+    /// and its phase to the message.
     #[cold]
     pub fn local(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
         let mut status = Self::new(code, message);
@@ -134,27 +134,27 @@ impl Status {
         status
     }
 
-    /// What kind of failure it is.
+    /// Returns the status code.
     pub fn code(&self) -> Code {
         self.0.parts.code
     }
 
-    /// What happened, for people.
+    /// Returns the description for humans.
     pub fn message(&self) -> &str {
         &self.0.parts.message
     }
 
-    /// What happened, for programs.
+    /// Returns the details for programs.
     pub fn details(&self) -> &[u8] {
         &self.0.parts.details
     }
 
-    /// The metadata that came, or goes, with it.
+    /// Returns the metadata sent or received with it.
     pub fn metadata(&self) -> &HeaderMap {
         &self.0.parts.metadata
     }
 
-    /// The same, with the metadata of the head that came before it: a failure has one place for both.
+    /// Prepends the metadata of the response headers: a failure has one place for headers and trailers.
     #[cold]
     #[must_use]
     pub fn behind(mut self, head: &HeaderMap) -> Self {
@@ -168,7 +168,7 @@ impl Status {
         self
     }
 
-    /// All of it.
+    /// Returns all parts.
     pub fn into_parts(self) -> StatusParts {
         self.0.parts
     }
@@ -197,18 +197,18 @@ impl Status {
         Self::local(Code::DeadlineExceeded, "the deadline of the call has passed")
     }
 
-    /// The deadline, and what was not done by then.
+    /// Creates a DEADLINE_EXCEEDED status that names the incomplete step.
     #[cold]
     pub(crate) fn too_late(what: impl fmt::Display) -> Self {
         Self::local(Code::DeadlineExceeded, format!("the deadline of the call has passed: {what}"))
     }
 
-    /// Whether this side has made it, and it does not say yet of which call it is.
+    /// Returns whether it was made on this side and has no call context yet.
     pub(crate) fn is_local(&self) -> bool {
         self.0.is_local
     }
 
-    /// The same with something more to know.
+    /// Appends `more` to the message.
     #[cold]
     pub(crate) fn and(mut self, more: Option<impl fmt::Display>) -> Self {
         if let Some(more) = more {
@@ -217,7 +217,7 @@ impl Status {
         self
     }
 
-    /// The same with the call that it is of, where that is not said yet and this side has made the status.
+    /// Appends the call's context to the message, if the status was made on this side and has none yet.
     #[cold]
     pub(crate) fn of_call(mut self, call: impl fmt::Display) -> Self {
         if std::mem::take(&mut self.0.is_local) {
@@ -226,8 +226,8 @@ impl Status {
         self
     }
 
-    /// This status of a call that had to end by `deadline`. A server whose own clock runs out first resets the stream,
-    /// which may reach the client before its timer fires: what has passed by then is the deadline, and nobody cancelled
+    /// Converts CANCELLED to DEADLINE_EXCEEDED if `deadline` has passed. When a server's own timer fires first, it
+    /// resets the stream. The reset may reach the client before the client's timer fires, although nothing cancelled
     /// the call.
     #[cold]
     pub(crate) fn of_call_until(self, deadline: Instant) -> Self {

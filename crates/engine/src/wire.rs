@@ -1,5 +1,4 @@
-//! What gRPC puts into fields, as pure functions, for protocols beside it that carry the same calls: gRPC-Web and
-//! Connect.
+//! gRPC's header and trailer fields as pure functions, for protocols that carry the same calls: gRPC-Web and Connect.
 
 pub use crate::grpc::code::from_http_status;
 pub use crate::grpc::codec::{more_than_one_message, no_message};

@@ -1,4 +1,4 @@
-//! The attempts at one call: on which connection it goes next, and when it is given up.
+//! Attempts at one call: chooses the next connection and limits the retries.
 
 use std::sync::Arc;
 
@@ -12,22 +12,22 @@ use crate::lanes::{LaneSet, WaitTicket};
 use crate::options::CallOptions;
 use crate::status::Status;
 
-/// How often a call is tried again after a server that it reached said that it has not looked at it (gRFC A6).
-/// Attempts that never left the client are not counted.
+/// Limit of retries after a server reported that it has not processed the call (gRFC A6). Attempts that never left the
+/// client do not count.
 const TRANSPARENT_RETRIES_MAX: u32 = 1;
-/// Lanes that a call may find closed before it gives up: one is closed now and then, all of them at once means trouble.
+/// Limit of closed lanes that a call may encounter. One closes now and then; all of them at once is a failure.
 const LANES_TRIED_MAX: u32 = 16;
 
-/// Where the next attempt at a call goes, and how much has gone wrong so far.
+/// Destination of the call's next attempt, and the failures so far.
 pub(super) struct Attempts<'a> {
     lanes: &'a LaneSet,
     pub(super) ticket: WaitTicket<'a>,
-    /// Is told how far it is.
+    /// Its progress is updated here.
     call: &'a Prepared,
-    /// Calls with the same one take the same lane.
+    /// Calls with equal keys use the same lane.
     affinity: Option<u64>,
     wait_for_ready: bool,
-    /// The last lane had no stream free.
+    /// The last lane had no free stream.
     is_full: bool,
     retried: u32,
     lanes_gone: u32,
@@ -40,13 +40,13 @@ impl<'a> Attempts<'a> {
         Self { lanes, ticket, call, affinity, wait_for_ready, is_full: false, retried: 0, lanes_gone: 0 }
     }
 
-    /// The connection to try next, if the call need not wait for it.
+    /// Returns the connection to try next, unless the call has to wait for one.
     #[inline]
     pub(super) fn connection_at_hand(&self) -> Option<Arc<Connection>> {
         if self.is_full { None } else { self.lanes.pick(self.affinity) }
     }
 
-    /// The connection to try next.
+    /// Waits for the connection to try next.
     pub(super) async fn next_connection(&mut self) -> Result<Arc<Connection>, Status> {
         if self.is_full {
             self.is_full = false;
@@ -62,7 +62,7 @@ impl<'a> Attempts<'a> {
         self.waited(connection)
     }
 
-    /// Opens a stream whose messages are to follow.
+    /// Opens a stream for messages that follow.
     pub(super) async fn open(
         &mut self,
         slot: impl Fn(StreamId) -> Slot,
@@ -92,7 +92,7 @@ impl<'a> Attempts<'a> {
         Ok(key)
     }
 
-    /// The phase of one that failed stays, for its error.
+    /// A failed wait keeps its phase for the error.
     fn waited(&self, connection: Result<Arc<Connection>, Status>) -> Result<Arc<Connection>, Status> {
         if connection.is_ok() {
             self.note(Phase::Answer);
@@ -133,7 +133,8 @@ impl<'a> Attempts<'a> {
         }))
     }
 
-    /// Whether the call may be tried again; and how many bytes of messages it had sent.
+    /// Records an attempt that the server has not processed. Returns the number of message bytes it had sent, or the
+    /// error if the call must not be retried.
     pub(super) fn unprocessed(
         &mut self,
         connection: &Arc<Connection>,

@@ -1,4 +1,4 @@
-//! A call whose request is a stream: [`Duplex`].
+//! A call with a request stream: [`Duplex`].
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::grpc::response::ResponseHead;
 use crate::options::CallOptions;
 use crate::status::Status;
 
-/// The reader of a response.
+/// Reader of a response.
 pub(super) trait ResponseReader {
-    /// The response headers, or the end that came instead.
+    /// Polls for the response headers, or the end that arrived instead.
     fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>>;
 }
 
@@ -33,7 +33,7 @@ impl ResponseReader for Box<RawReader> {
     }
 }
 
-/// Both directions of a call under way: the request is sent while the response is waited for. Dropping it cancels the
+/// Both directions of an active call: it sends the request while waiting for the response. Dropping it cancels the
 /// call.
 pub(super) struct Duplex<S, R> {
     pub(super) response: R,
@@ -41,22 +41,23 @@ pub(super) struct Duplex<S, R> {
     sending: Sending,
 }
 
-/// How much of the request has been handed over.
+/// Progress of the request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Sending {
     UnderWay,
-    /// All of it.
+    /// The whole request has been handed over.
     Done,
-    /// The stream takes no more of it.
+    /// The stream accepts no more of it.
     Stopped,
 }
 
 impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
-    /// Sends `request` until the response headers, or the end that came instead, have arrived. Opens a stream with
-    /// `slot`, whose response `read` reads. If the server has not processed the call, all of it is sent again.
+    /// Opens a stream with `slot` and sends `request` until the response headers, or the end instead of them, have
+    /// arrived. `read` creates the reader of the response. If the server has not processed the call, the whole request
+    /// is sent again.
     ///
     /// # Errors
-    /// Why the call was not made, or an error of the request.
+    /// Returns the reason the call was not made, or an error of the request.
     pub(super) async fn start(
         channel: &Channel,
         call: &Prepared,
@@ -73,7 +74,7 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
         let mut duplex = Self { response: read(&connection, key), sender, sending: Sending::UnderWay };
         loop {
             if call.deadline.is_some() {
-                // When it passes, all this is dropped.
+                // When the deadline passes, this future is dropped.
                 call.note_reached(&connection, None);
             }
             let head = poll_fn(|cx| duplex.poll_head(cx, call)).await;
@@ -109,10 +110,10 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
         self.response.poll_head(cx).map(Ok)
     }
 
-    /// Sends while something is waited for.
+    /// Sends requests while the caller waits.
     ///
     /// # Errors
-    /// An error of the request. A stream that is gone has its end noted, and the reader finds it.
+    /// Returns an error of the request. If the stream has ended, the reader reports its outcome.
     pub(super) fn poll_send(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
         if self.sending != Sending::UnderWay {
             return Ok(());
@@ -126,7 +127,7 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
         Ok(())
     }
 
-    /// The response. The rest of the request is sent by a task.
+    /// Returns the response; a spawned task sends the rest of the request.
     pub(super) fn into_response(self) -> R {
         if self.sending == Sending::UnderWay {
             send_in_background(self.sender);
@@ -146,8 +147,8 @@ fn send_in_background<S: Source + Send + 'static>(mut sender: SendLoop<S>) {
     });
 }
 
-/// Ends the call when the task that sends its requests does not come to its end: the stream of requests panicked, or
-/// the runtime shuts down. The server would wait for more, and the reader for the server.
+/// Fails the call if the task that sends its requests does not finish: the request stream panicked, or the runtime
+/// shuts down. Otherwise the server would wait for requests, and the reader for the server.
 struct FailUnlessFinished(Option<(Arc<Connection>, SlotKey)>);
 
 impl Drop for FailUnlessFinished {

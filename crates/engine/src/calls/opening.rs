@@ -1,21 +1,21 @@
-//! Opens a stream for a call on a connection, in turn.
+//! Opens a stream for a call, in the order of waiting calls.
 
 use thalweg_http2::{self as http2, OpenError, StreamId};
 
 use crate::connection::{OPENED_UNSENT_MAX, Slot, SlotKey, State};
 use crate::lanes::WaitTicket;
 
-/// Why a connection gave a call no stream.
+/// Reason why a connection opened no stream for a call.
 pub(super) enum Refused {
-    /// It takes no new ones.
+    /// It accepts no new streams.
     LaneGone,
-    /// It has as many as it may.
+    /// All its streams are in use.
     LaneFull,
-    /// Its server does not take the call's head, and no other would.
+    /// The server does not accept header lists of this size; other connections would not either.
     HeadTooLarge { size: usize, size_max: usize },
 }
 
-/// Opens a stream with `open`, if it is this call's turn (those who waited before go first), and keeps `slot` for it.
+/// Opens a stream with `open` if it is this call's turn, and stores `slot` for it. Calls that already waited go first.
 #[inline]
 pub(super) fn open_stream(
     state: &mut State,
@@ -31,7 +31,7 @@ pub(super) fn open_stream(
         return Err(Refused::LaneFull);
     }
     if state.opened_unsent >= OPENED_UNSENT_MAX {
-        // The driver opens the gate again when it has taken them.
+        // The driver reopens admission when it has taken them.
         state.close_gate();
         return Err(Refused::LaneFull);
     }
@@ -40,8 +40,7 @@ pub(super) fn open_stream(
         Ok(stream) => {
             state.insert(slot(stream));
             state.opened_unsent += 1;
-            // The last free stream is taken, and others wait: the protocol is asked to tell of the next on their
-            // behalf.
+            // The last free stream is taken and others wait: ask the protocol to report the next free one for them.
             if others_wait && state.http2.notify_free_stream() {
                 state.close_gate();
             }

@@ -1,4 +1,4 @@
-//! What stays the same over all attempts at a call.
+//! The parts of a call that all its attempts share.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -16,23 +16,23 @@ use crate::options::CallOptions;
 use crate::request_heads::RawRequestHead;
 use crate::status::{Code, Status};
 
-/// A call that may begin.
+/// A call that is ready to start.
 pub(super) struct Prepared {
     fields: RequestFields,
     pub(super) outgoing: Outgoing,
     pub(super) deadline: Option<Instant>,
     pub(super) measure: CallMeasure,
-    /// How far it is: its errors say it.
+    /// Reported in the call's errors.
     pub(super) progress: CallProgress,
-    /// What a call has that has failed once.
+    /// State of a call that has failed at least once.
     failure: OnceLock<Box<Failure>>,
 }
 
 #[derive(Default)]
 struct Failure {
-    /// The connection that it was on when it failed, and how far it had come there.
+    /// Connection of the failed attempt, and its progress there.
     reached: Mutex<Option<Reached>>,
-    /// The head of the retry, if it is another than that of the first attempt.
+    /// Headers of the retry, if they differ from the first attempt's.
     fields: OnceLock<RequestFields>,
 }
 
@@ -41,7 +41,7 @@ struct Reached {
     how_far: Option<HowFar>,
 }
 
-/// The head of a request: what all calls of the method share, and what is this call's own.
+/// Request headers: the fields shared by all calls of the method, and the call's own.
 pub(super) struct RequestFields {
     fixed: Arc<FixedFields>,
     extra: FieldList,
@@ -61,7 +61,8 @@ impl Prepared {
         metadata: &HeaderMap,
         options: &CallOptions,
     ) -> Result<Self, Status> {
-        // Explained here, where results are small: that of this function is a call that nothing should copy.
+        // Converted here, where results are small: the result of this function is a whole call, which should not be
+        // copied.
         let refused = |status: Status| refused(status, channel, method);
         let timeout =
             timeout::from_metadata(metadata).map_err(|error| refused(error.into()))?.or(options.timeout);
@@ -70,7 +71,7 @@ impl Prepared {
         let injected = measure.inject(metadata);
         let metadata = injected.as_deref().unwrap_or(metadata);
         let mut extra = FieldList::new();
-        // A round one is a part of the head that calls share.
+        // Round timeouts are part of the shared headers.
         let (shared_timeout, own_timeout) =
             if timeout.is_some_and(timeout::is_round) { (timeout, None) } else { (None, timeout) };
         let emitted = request::emit(own_timeout, encoding, metadata, metadata::SENT_SIZE_MAX, &mut extra);
@@ -90,7 +91,7 @@ impl Prepared {
         })
     }
 
-    /// A call whose head is not ours to make.
+    /// Prepares a call whose request headers come from the caller.
     pub(super) fn raw(channel: &Channel, head: &RawRequestHead, headers: &HeaderMap) -> Result<Self, Status> {
         let refused = |status: Status| refused(status, channel, &head.method);
         let measure = channel.measure_call(&head.method);
@@ -110,14 +111,14 @@ impl Prepared {
         })
     }
 
-    /// The head of the next attempt.
+    /// Returns the headers of the next attempt.
     #[inline]
     pub(super) fn fields(&self) -> &RequestFields {
         let again = self.failure.get().and_then(|failure| failure.fields.get());
         again.unwrap_or(&self.fields)
     }
 
-    /// The call is tried again, by the traces' wish perhaps with another head.
+    /// Prepares a retry. Tracing may change its headers.
     #[cold]
     pub(super) fn again(&self) {
         let Some(injected) = self.measure.inject_again() else { return };
@@ -127,9 +128,9 @@ impl Prepared {
         let timeout = self.deadline.map(left).filter(|_| !is_shared);
         let mut extra = FieldList::new();
         let encoding = self.outgoing.encoding;
-        // It fits as the first did: what was injected into that has the same length.
+        // It fits like the first one, because the injected fields have the same length.
         if request::emit(timeout, encoding, &injected, metadata::SENT_SIZE_MAX, &mut extra).is_ok() {
-            // There is one retry at most.
+            // There is at most one retry.
             let _ = self.failure().fields.set(RequestFields { fixed: Arc::clone(&self.fields.fixed), extra });
         }
     }
@@ -138,7 +139,7 @@ impl Prepared {
         self.failure.get_or_init(Box::default)
     }
 
-    /// The call has failed on this connection, or was given up there.
+    /// Records that the call failed, or was given up, on this connection.
     #[cold]
     pub(super) fn note_reached(&self, connection: &Arc<Connection>, key: Option<SlotKey>) {
         let how_far = key.and_then(|key| connection.how_far(key));
@@ -146,7 +147,7 @@ impl Prepared {
         *self.failure().reached.lock().unwrap_or_else(PoisonError::into_inner) = Some(reached);
     }
 
-    /// How the call failed; with which it was, to where, and how far, where this side says that it failed.
+    /// Returns the call's failure. If it arose on this side, the context of the call is added.
     #[cold]
     pub(super) fn failed(&self, status: Status, channel: &Channel, method: &Method) -> Status {
         let reached = self
@@ -170,7 +171,7 @@ impl Prepared {
         })
     }
 
-    /// What was not done when the deadline passed.
+    /// Describes the step that was incomplete when the deadline passed.
     fn what_was_missing(&self, how_far: Option<HowFar>, channel: &Channel) -> String {
         match (self.progress.phase(), how_far) {
             (Phase::Unsent, _) => "it was not sent yet".to_owned(),
@@ -195,14 +196,14 @@ impl Prepared {
     }
 }
 
-/// Why a call can't be made that has nothing prepared.
+/// Adds the context to the error of a call that could not be prepared.
 #[cold]
 fn refused(status: Status, channel: &Channel, method: &Method) -> Status {
     let (path, target) = (method.path(), &channel.target());
     status.of_call(CallContext { path, target, peer: None, attempt: 1, phase: Some(Phase::Unsent) })
 }
 
-/// The outcome of `step`, unless the deadline passes first.
+/// Runs `step` until the deadline.
 pub(super) async fn within<T>(
     deadline: Option<Instant>,
     step: impl Future<Output = Result<T, Status>>,
@@ -222,10 +223,10 @@ mod tests {
 
     use super::*;
 
-    /// What `within` makes of a step that takes so long and fails with `code`.
+    /// Checks the error of `within` for a step that takes `takes` and fails with `code`.
     async fn check(deadline: Duration, takes: Duration, code: Code, expected: Code) {
         let step = async {
-            // The timer has no turn in between: it is the step that ends first.
+            // Blocks the timer, so the step ends first.
             std::thread::sleep(takes);
             Err::<(), _>(Status::new(code, "reset"))
         };

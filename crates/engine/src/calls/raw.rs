@@ -1,4 +1,4 @@
-//! Requests that are sent as they are, and whose answers are given as they come.
+//! Raw calls: requests are sent, and responses returned, verbatim.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use crate::request_heads::RawRequestHead;
 use crate::status::{Code, Status};
 
 impl Channel {
-    /// Sends a request as it is, and returns with the answer's head; the body goes on being sent. Cancel-safe: dropping
-    /// the future, or the answer's body before its end, cancels the call at the server.
+    /// Sends a raw request and returns the response once its headers have arrived; the body continues to be sent.
+    /// Cancel-safe: dropping the future, or the response body before its end, cancels the call at the server.
     ///
-    /// Of the URI only path and query count: scheme and authority are the channel's. `te` and the content type are the
-    /// caller's; trailers of the request are not sent. Of the options, `wait_for_ready` and `affinity` count.
+    /// Only path and query of the URI are used; scheme and authority are the channel's. The caller sets `te` and the
+    /// content type. Request trailers are not sent. Of the options only `wait_for_ready` and `affinity` apply.
     ///
     /// # Errors
-    /// Why there is no answer. One that says what has gone wrong is none.
+    /// Returns the reason there is no response. A response with an error status is not an error here.
     pub fn raw<B: OutgoingBody>(
         &self,
         request: Request<B>,
         options: &CallOptions,
     ) -> impl Future<Output = Result<Response<RawBody>, Status>> + Send + use<B> {
-        // Done here, so that the future is no larger than what it needs: callers box it.
+        // Done outside the future to keep it small: callers box it.
         let (parts, mut body) = request.into_parts();
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         let head = self.raw_request_head(&parts.method, path, &parts.headers);
@@ -44,19 +44,19 @@ impl Channel {
         };
         let (channel, options) = (self.clone(), options.clone());
         let mut sending = Sending { channel, options, head, call, body, gathers };
-        // Not an `async fn` that takes it: that has a second place for it.
+        // An `async fn` with `sending` as its parameter would store it twice.
         async move { sending.answer().await }
     }
 }
 
-/// A request that is to be sent.
+/// A request to be sent.
 struct Sending<B> {
     channel: Channel,
     options: CallOptions,
     head: Arc<RawRequestHead>,
-    /// The error is why it can't be.
+    /// The error is the reason it cannot be sent.
     call: Result<Prepared, Status>,
-    /// All of it, or what gives it.
+    /// The whole body, or its producer.
     body: Result<Piece, Option<Box<B>>>,
     gathers: bool,
 }
@@ -83,7 +83,7 @@ impl<B: OutgoingBody> Sending<B> {
     }
 }
 
-/// Sends a body that may be there, as far as one sees by asking.
+/// Sends a body that may already be complete, which polling it shows.
 async fn send_pieces<B: OutgoingBody>(
     channel: &Channel,
     call: &Prepared,
@@ -104,7 +104,8 @@ async fn send_pieces<B: OutgoingBody>(
     }
 }
 
-/// A response that is taken verbatim, and may be read before its end. `gathers`: its body is messages of gRPC.
+/// A response that is returned verbatim and may be read before its end. With `gathers` the body consists of gRPC
+/// messages.
 #[derive(Clone, Copy)]
 struct RawResponse {
     gathers: bool,
@@ -157,13 +158,13 @@ async fn send_stream<B: OutgoingBody>(
     Ok(response(&head, RawBody::reader(duplex.into_response())))
 }
 
-/// An answer that came with its end.
+/// Builds a response that arrived together with its end.
 fn whole(arrived: Arrived, call: &Prepared) -> Response<RawBody> {
     let Arrived { head, body, trailers } = arrived;
     let trailers = trailers.map_or(Trailers::GrpcOk, |fields| Trailers::of(*fields));
     call.measure.received_message(body.len(), false);
     let Some(head) = head else {
-        // Never: what has no head is no answer.
+        // Unreachable: a response always has headers.
         return Response::new(RawBody::default());
     };
     if call.measure.is_some() {
@@ -181,7 +182,7 @@ fn response(head: &ResponseHead, body: RawBody) -> Response<RawBody> {
     response
 }
 
-/// A copy with room for a field more: gRPC's faces put the status there, and a copy as `HeaderMap` makes it has none.
+/// Copies `fields` with room for one more: the gRPC API layers add the status, and `HeaderMap::clone` leaves no room.
 fn with_room(fields: &HeaderMap) -> HeaderMap {
     if fields.len() > 2 {
         return fields.clone();

@@ -1,4 +1,4 @@
-//! Calls that are not unary: a stream of messages in either direction.
+//! Streaming calls: a stream of messages in one or both directions.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -20,11 +20,12 @@ use crate::options::CallOptions;
 use crate::status::{Code, Status};
 
 impl Channel {
-    /// Opens a call with a stream of requests, and waits for the response's head, sending meanwhile. With the head's
-    /// metadata.
+    /// Opens a call with a stream of requests and returns the response metadata once the headers have arrived. Requests
+    /// are sent meanwhile.
     ///
     /// # Errors
-    /// The status of the call if it ends before its head and not with OK, or why it was not made.
+    /// Returns the call's status if it ends before the headers with a status other than OK, or the reason it was not
+    /// made.
     pub async fn stream<S: Source + Send + 'static>(
         &self,
         method: &Method,
@@ -43,12 +44,12 @@ impl Channel {
             let (duplex, head) = Duplex::start(self, &call, options, requests, slot, read).await?;
             let metadata = match head {
                 Ok(head) => head.metadata.clone(),
-                // A response without a head (Trailers-Only) that says OK has no metadata, and no messages.
+                // A Trailers-Only response with OK has no metadata and no messages.
                 Err(end) => end.outcome().map(|_| HeaderMap::new())?,
             };
             Ok((Exchange { duplex, deadline: call.deadline, measure: call.measure.clone() }, metadata))
         };
-        // A call that is given up here is dropped before its outcome is known: its measure is held until then.
+        // A call given up here is dropped before its outcome is known, so its measure is kept until then.
         within(call.deadline, started).await.map_err(|status| {
             let status = call.failed(status, self, method);
             call.measure.fail(&status);
@@ -57,7 +58,7 @@ impl Channel {
     }
 }
 
-/// A streaming call under way: both its directions. Dropping it cancels the call.
+/// An active streaming call with both directions. Dropping it cancels the call.
 pub struct Exchange<S> {
     duplex: Duplex<S, Incoming>,
     deadline: Option<Instant>,
@@ -70,17 +71,18 @@ impl<S: Source + Send + 'static> Exchange<S> {
         self.duplex.response.poll_prefix(cx).map(Option::transpose)
     }
 
-    /// The responses; the requests go on being sent while those are read at leisure.
+    /// Returns the responses. The rest of the requests is sent in the background.
     pub fn into_responses(self) -> Incoming {
         let mut responses = self.duplex.into_response();
         responses.set_deadline(self.deadline);
         responses
     }
 
-    /// The one response of a call that has no more, by `read`; and the trailing metadata.
+    /// Reads the single response of the call with `read`, and returns it with the trailing metadata.
     ///
     /// # Errors
-    /// The status of the call if that is not OK, what `read` says, or that there were no message or several.
+    /// Returns the call's status if it is not OK, the error of `read`, or UNIMPLEMENTED if there is not exactly one
+    /// message.
     pub async fn only_response<T>(
         mut self,
         read: impl FnOnce(Payload<'_>) -> Result<T, Status>,

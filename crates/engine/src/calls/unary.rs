@@ -1,4 +1,4 @@
-//! The unary call: the shortest way from a message to its reply.
+//! Unary calls: the fast path from a message to its response.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -36,7 +36,7 @@ impl Channel {
     /// Calls a unary method. Cancel-safe: dropping the future cancels the call at the server.
     ///
     /// # Errors
-    /// The status of the call if that is not OK, or why it was not made.
+    /// Returns the call's status if it is not OK, or the reason it was not made.
     pub async fn unary<M: Encode>(
         &self,
         method: &Method,
@@ -46,7 +46,7 @@ impl Channel {
     ) -> Result<UnaryReply, Status> {
         let call = Prepared::new(self, method, metadata, options)?;
         let outcome = {
-            // Pinned here, the attempts are not moved again: their future is large, and most calls have no deadline.
+            // Pinned here so that this large future is not moved again. Most calls have no deadline.
             let awaited = OneMessage { size_max: options.max_decoding_message_size };
             let attempts = pin!(attempts(self, &call, message, options, awaited));
             match call.deadline {
@@ -70,7 +70,7 @@ impl Channel {
     }
 }
 
-/// Makes attempts at a call with one message, until one of them is its outcome.
+/// Makes attempts at a call with one message until one is final.
 pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
     channel: &Channel,
     call: &Prepared,
@@ -83,7 +83,7 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
     loop {
         let connection = match attempts.connection_at_hand() {
             Some(connection) => connection,
-            // The future of a call that need not wait has no room for it.
+            // Boxed to keep the future of calls that need not wait small.
             None => Box::pin(attempts.next_connection()).await?,
         };
         let ticket = &mut attempts.ticket;
@@ -98,27 +98,27 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
     }
 }
 
-/// What came of a call that did not fail.
+/// Result of a call that did not fail.
 pub(super) enum Outcome<S> {
     Done(Arrived),
-    /// A response that is read as a stream from now on.
+    /// A response to be read as a stream.
     Started(Arc<Connection>, S),
 }
 
-/// The response that an attempt waits for.
+/// The response an attempt waits for.
 pub(super) trait AwaitedResponse: Copy + Unpin {
-    /// A response that has started, and is read as a stream from now on.
+    /// A response that has started and is read as a stream from then on.
     type Started;
     const WAKES_ON: WakesOn;
 
-    /// The inbox that the response is gathered in. It starts with `buffer`, which is empty.
+    /// Creates the inbox that gathers the response in `buffer`, which is empty.
     fn inbox(self, buffer: Vec<u8>) -> Inbox;
 
-    /// Whether the response, whose end has not arrived, has started.
+    /// Returns the response if it has started. Its end has not arrived.
     fn started(key: SlotKey, slot: &mut Slot) -> Option<Self::Started>;
 }
 
-/// The response of a unary call, which ends before it is read.
+/// The response of a unary call, which is read after its end.
 #[derive(Clone, Copy)]
 struct OneMessage {
     size_max: usize,
@@ -139,25 +139,25 @@ impl AwaitedResponse for OneMessage {
     }
 }
 
-/// How one attempt at a call ended.
+/// Result of one attempt at a call.
 enum Attempt<S> {
     Done(Result<Arrived, Status>),
     Started(S),
-    /// The lane has not taken the call.
+    /// The lane did not accept the call.
     Refused(Refused),
-    /// The call was sent, but the server says that it has not looked at it.
+    /// The call was sent, but the server reports that it has not processed it.
     Unprocessed(Status),
 }
 
-/// What came for a call that ended with OK.
+/// The parts of a response that ended with OK.
 pub(super) struct Arrived {
     pub(super) head: Option<Arc<ResponseHead>>,
     pub(super) body: Vec<u8>,
     pub(super) trailers: Option<Box<HeaderMap>>,
 }
 
-/// The reply of a unary call that ended with OK: read its message, then [`finish`](Self::finish) it, or
-/// [`fail`](Self::fail) it if that can't be read.
+/// Response of a unary call that ended with OK. Read its message, then call [`finish`](Self::finish), or
+/// [`fail`](Self::fail) if the message cannot be read.
 pub struct UnaryReply {
     arrived: Arrived,
     message_size_max: usize,
@@ -170,11 +170,11 @@ struct UnaryAttempt<'a, 'b, Req, R> {
     ticket: &'a mut WaitTicket<'b>,
     call: &'a Prepared,
     message: &'a Req,
-    /// The message encoded, if it is large and has not been sent.
+    /// The encoded message, if it is large and has not been sent.
     large: &'a mut Option<Box<Chain>>,
     response: R,
     progress: Progress,
-    /// When it was sent, if it is timed.
+    /// Send time, if the call is timed.
     sent_at: Option<Instant>,
 }
 
@@ -241,7 +241,7 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
             Ok(key) => key,
             Err(refused) => {
                 drop(state);
-                // It is not encoded again for the next attempt.
+                // Kept, so that the next attempt need not encode it again.
                 if let Some(Single::Large(wire)) = message {
                     *self.large = Some(wire);
                 }
@@ -292,7 +292,7 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
             state.load.note_call(sent_at, Instant::now());
         }
         if state.http2.is_open(stream) {
-            // The server has answered before it had the whole request, and may never take the rest of it.
+            // The server responded before it had the whole request, and may never read the rest.
             state.http2.reset(stream, ErrorCode::Cancel);
             state.notify_driver();
         }
@@ -358,7 +358,7 @@ impl<Req, R> Drop for UnaryAttempt<'_, '_, Req, R> {
     }
 }
 
-/// Opens a stream and sends its head and its only message, which is then taken.
+/// Opens a stream, sends the headers and the only message, and takes the message.
 #[inline]
 fn send_request(
     http2: &mut http2::Connection,
@@ -377,14 +377,14 @@ fn send_request(
         http2.open(tag, head, false)?
     };
     if let Some(message) = message.take() {
-        // A stream that is gone already tells its slot how it ended.
+        // A stream that has already ended reports its outcome to its slot.
         let _ = message.send(http2, stream, scratch, true);
     }
     Ok(stream)
 }
 
 impl UnaryReply {
-    /// The message. To be asked for once: one in a buffer of its own leaves with that.
+    /// Returns the message. Call it once: a message in a buffer of its own is moved out.
     #[inline]
     pub fn message(&mut self) -> Envelope<'_> {
         let Arrived { head, body, .. } = &mut self.arrived;
@@ -404,7 +404,7 @@ impl UnaryReply {
         Envelope::new(wire, encoding, self.message_size_max)
     }
 
-    /// The call ends because its message can't be read: with that status, which says of which call it is.
+    /// Ends the call because its message cannot be read, and returns `status` with the call's context.
     #[cold]
     pub fn fail(self, status: Status, channel: &Channel, method: &Method) -> Status {
         let (path, target) = (method.path(), &channel.target());
@@ -415,9 +415,9 @@ impl UnaryReply {
         status
     }
 
-    /// The call ends with OK. The metadata, trailers behind the head's.
+    /// Ends the call with OK and returns its metadata, headers before trailers.
     ///
-    /// Inlined, so that the metadata is made where the response keeps it.
+    /// Inlined, so that the metadata is built in place in the response.
     #[expect(clippy::inline_always, reason = "16 instructions of a call")]
     #[inline(always)]
     pub fn finish(self) -> HeaderMap {
@@ -437,9 +437,9 @@ impl UnaryReply {
     }
 }
 
-/// Inboxes of at most this many bytes are used again.
+/// Inboxes of at most this many bytes are reused.
 const SPARE_INBOX_LEN_MAX: usize = 256;
-/// What came, to be passed on. A small buffer stays for the next call.
+/// Converts the received body to `Bytes`. A small buffer is reused for the next call.
 pub(super) fn into_bytes(body: Vec<u8>) -> Bytes {
     if body.capacity() > SPARE_INBOX_LEN_MAX {
         return Bytes::from(body);
@@ -449,12 +449,12 @@ pub(super) fn into_bytes(body: Vec<u8>) -> Bytes {
     bytes
 }
 
-/// How many of them a thread keeps: 16 KiB.
+/// Limit of reused inboxes per thread, 16 KiB in all.
 const SPARE_INBOXES_MAX: usize = 64;
 
 thread_local! {
-    /// Calls begin and end on the threads of their callers, while their replies come in on the driver's. What one call
-    /// of a thread leaves the next one takes, so that small replies need no memory of their own.
+    /// Calls start and end on their callers' threads, while responses arrive on the driver's. Each call reuses the
+    /// inbox of an earlier call of its thread, so small responses need no allocation.
     static SPARE_INBOXES: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -466,7 +466,7 @@ fn spare_inbox() -> Vec<u8> {
 #[inline]
 fn keep_inbox(mut inbox: Vec<u8>) {
     inbox.clear();
-    // During a thread's end the thread-local may be gone: then the inbox is simply freed.
+    // The thread-local may be gone while the thread ends; the inbox is then freed.
     let _ = SPARE_INBOXES.try_with(|spare| {
         let mut spare = spare.borrow_mut();
         if spare.len() < SPARE_INBOXES_MAX && inbox.capacity() > 0 {

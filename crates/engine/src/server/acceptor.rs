@@ -1,4 +1,4 @@
-//! From a socket that was accepted to a connection that is served.
+//! Turns accepted sockets into served connections.
 
 use std::borrow::Cow;
 use std::future::poll_fn;
@@ -29,7 +29,7 @@ use crate::net::{Accepted, ListenAddress, Listener};
 #[cfg(feature = "tls")]
 use crate::tls::ServerTls;
 
-/// What every connection of a server is made from.
+/// Shared state from which each connection of a server is created.
 #[derive(Clone, Debug)]
 pub(super) struct Acceptor {
     pub(super) router: Arc<dyn Router>,
@@ -38,20 +38,20 @@ pub(super) struct Acceptor {
     pub(super) busy_poll: Option<Duration>,
     /// See [`Accepted::set_user_timeout`].
     pub(super) user_timeout: Option<Duration>,
-    /// What its listener is bound to.
+    /// The listener's address.
     pub(super) local: Option<Arc<ListenAddress>>,
     pub(super) connections: Arc<Connections>,
     pub(super) measure: ServerMeasure,
-    /// Calls are told of the connection that they come by.
+    /// Whether calls receive the connection info.
     pub(super) tells_connection: bool,
-    /// How long a client's first bytes may take where they tell its protocol.
+    /// Time limit of a client's first bytes, where they determine its protocol.
     pub(super) header_timeout: Duration,
     pub(super) beside: Option<Beside>,
     #[cfg(feature = "tls")]
     pub(super) tls: Option<Secure>,
 }
 
-/// What the TLS connections of a server share.
+/// Shared by all TLS connections of a server.
 #[cfg(feature = "tls")]
 #[derive(Clone, Debug)]
 pub(super) struct Secure {
@@ -61,14 +61,14 @@ pub(super) struct Secure {
 
 #[cfg(feature = "tls")]
 impl Secure {
-    /// `takes_http1`: clients need not agree to HTTP/2.
+    /// With `takes_http1` clients need not negotiate HTTP/2.
     pub(super) fn new(tls: ServerTls, takes_http1: bool) -> Self {
         let handshakes = Arc::new(Handshakes::new(tls.max_handshakes()));
         Self { tls: if takes_http1 { tls.with_http1() } else { tls }, handshakes }
     }
 }
 
-/// What a connection is called, and whose it is.
+/// Name, address and info of a connection.
 #[derive(Default)]
 pub(super) struct Peer {
     name: String,
@@ -76,15 +76,15 @@ pub(super) struct Peer {
     info: ConnectionInfo,
 }
 
-/// How long accepting pauses when it fails, mostly for want of file descriptors: connections that end give some back.
+/// Pause after accepting fails, mostly for lack of file descriptors, some of which ending connections release.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 impl Acceptor {
-    /// Accepts for as long as there is a listener; what it returns is what became of that.
+    /// Accepts connections until the listener fails, and returns its error.
     pub(super) async fn accept(self, listener: Listener, executor: Option<&Executor>) -> io::Error {
         loop {
             match listener.accept().await {
-                // One that cannot be watched is closed.
+                // Dropping the socket closes the connection.
                 Ok(socket) if !self.connections.has_room_for(socket.peer_address) => {
                     tracing::debug!(peer = socket.peer_name, "a connection is refused: there are too many");
                 }
@@ -104,7 +104,7 @@ impl Acceptor {
         }
     }
 
-    /// Serves a socket in a task, here or on one of the threads.
+    /// Serves a socket in a task, on the current runtime or one of the threads.
     fn start(&self, socket: Accepted, executor: Option<&Executor>) -> io::Result<()> {
         let seat = executor.map(Executor::seat);
         let runtime = seat.as_ref().map_or_else(Handle::current, |seat| seat.runtime.clone());
@@ -120,7 +120,7 @@ impl Acceptor {
             let _watched_by_it = runtime.enter();
             socket.watch()?
         };
-        // It is in the list before the task runs: a shutdown at this moment waits for it.
+        // Registered before the task runs, so a shutdown at this moment waits for it.
         #[cfg(feature = "tls")]
         if let Some(secure) = &self.tls {
             let serving = self.serve_secure(socket, peer, secure);
@@ -138,7 +138,7 @@ impl Acceptor {
         Ok(())
     }
 
-    /// Serves what the application connected by itself.
+    /// Serves a byte stream that the application provides.
     pub(super) fn serve_stream<IO>(&self, io: IO) -> Pin<Box<dyn Future<Output = ()> + Send>>
     where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -169,7 +169,7 @@ impl Acceptor {
         }
     }
 
-    /// What a connection turns out to be, by the protocol that was agreed on, else by its first bytes.
+    /// Determines the protocol of a connection, from ALPN or else its first bytes.
     async fn open<IO>(
         self,
         mut io: IO,
@@ -207,7 +207,7 @@ impl Acceptor {
         Opened::Http2(driver.with_first(first))
     }
 
-    /// The first bytes of a connection, unless it does not begin in time, or ends before.
+    /// Reads the first bytes of a connection. Fails if they do not arrive in time, or the connection ends first.
     async fn first_bytes<IO>(
         &self,
         io: &mut IO,
@@ -229,7 +229,7 @@ impl Acceptor {
         }
     }
 
-    /// As [`serve`](Self::serve), over TLS. It counts as a connection from here on.
+    /// Like [`serve`](Self::serve), over TLS. The connection counts from the start of the handshake.
     #[cfg(feature = "tls")]
     fn serve_secure<IO>(
         &self,
@@ -256,7 +256,7 @@ impl Acceptor {
                     let agreed = match tls.alpn_protocol() {
                         Some("http/1.1") => Some(Protocol::Http1),
                         Some(_) => Some(Protocol::Http2),
-                        // Without a choice the handshake fails where there is none.
+                        // Without HTTP/1.1 support, the handshake fails if no protocol is negotiated.
                         None => None,
                     };
                     info.tls = Some(tls);
@@ -283,7 +283,7 @@ impl Acceptor {
         Connection::of_server(http2, peer, self.connections.memory())
     }
 
-    /// The methods of a connection.
+    /// Returns the router of a connection.
     fn router(&self, info: &ConnectionInfo) -> Arc<dyn Router> {
         self.router.of_connection(info).unwrap_or_else(|| Arc::clone(&self.router))
     }
@@ -310,9 +310,9 @@ impl Acceptor {
     }
 }
 
-/// What a connection has turned out to be.
+/// A connection, by protocol.
 enum Opened<IO> {
-    /// It is being found out. In a box, which goes before the driver comes: it is some KiB.
+    /// Not determined yet. Boxed and freed before the driver starts, because it takes several KiB.
     Unknown(Pin<Box<dyn Future<Output = Self> + Send>>),
     Http2(Box<Driver<IO, ServerEndpoint>>),
     Http1(Pin<Box<dyn Future<Output = ()> + Send>>),
@@ -323,7 +323,7 @@ impl<IO> Opened<IO>
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    /// Serves it to its end.
+    /// Serves the connection until it ends.
     async fn serve(self) {
         let opened = match self {
             Self::Unknown(opening) => opening.await,
@@ -332,13 +332,13 @@ where
         match opened {
             Self::Http2(driver) => driver.await,
             Self::Http1(serving) => serving.await,
-            // What is found out is known.
+            // `Unknown` resolves to another variant.
             Self::Unknown(_) | Self::Over => {}
         }
     }
 }
 
-/// The client was gone before it was accepted: nothing to do with the listener.
+/// Returns whether the client disconnected before it was accepted. The listener is not affected.
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -346,13 +346,13 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     )
 }
 
-/// The process, or the machine, has as many files open as it may: EMFILE, ENFILE.
+/// Returns whether the process or the machine is out of file descriptors: EMFILE, ENFILE.
 fn is_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(24 | 23))
 }
 
-/// The listener is none any more: EBADF, EFAULT, EINVAL, ENOTSOCK. Everything else passes: out of descriptors or of
-/// memory, a firewall's refusal, errors of the network that belong to the connection (accept(2)).
+/// Returns whether the listener is invalid: EBADF, EFAULT, EINVAL, ENOTSOCK. Other errors are temporary: out of
+/// descriptors or memory, rejections by a firewall, network errors of the connection (accept(2)).
 fn is_of_the_listener(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(9 | 14 | 22 | 88))
 }

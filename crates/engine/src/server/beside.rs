@@ -1,4 +1,4 @@
-//! What a server's port has beside gRPC: [`Beside`].
+//! Fallback for non-gRPC traffic on a server's port: [`Beside`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,36 +9,36 @@ use super::raw::RawHandler;
 use crate::grpc::content_type;
 use crate::options::ServiceOptions;
 
-/// What a server's port has beside gRPC: requests over HTTP/2 that are not gRPC, and connections of HTTP/1.1.
+/// Fallback for HTTP/2 requests that are not gRPC, and for HTTP/1.1 connections.
 ///
-/// gRPC's own way stays as it is. Which of the two versions a client speaks is told by ALPN, or by its first bytes;
-/// nothing is sent before those.
+/// It does not change how gRPC is served. The HTTP version follows from ALPN or the client's first bytes; the server
+/// sends nothing before those.
 #[derive(Clone)]
 pub struct Beside {
     pub(super) requests: Arc<ServerMethod>,
-    /// What has a content subtype of gRPC's goes there, too.
+    /// gRPC requests with a content subtype use the fallback, too.
     takes_subtypes: bool,
     pub(super) http1: Arc<dyn Http1>,
 }
 
 impl Beside {
-    /// Has `handler` answer requests over HTTP/2 that are not gRPC, and `http1` serve connections of HTTP/1.1.
+    /// Creates a fallback: `handler` for HTTP/2 requests that are not gRPC, and `http1` for HTTP/1.1 connections.
     pub fn new(handler: impl RawHandler, http1: Arc<dyn Http1>) -> Self {
-        // What is called there has a name of its own: without one, it is not measured.
+        // The fallback names its calls itself. Calls without a name are not measured.
         let requests = ServerMethod::new("", ServiceOptions::default(), Handler::raw(handler));
         Self { requests: Arc::new(requests), takes_subtypes: false, http1 }
     }
 
-    /// Has the handler answer gRPC requests whose messages are no wire bytes, too: all with a content subtype, `json`
-    /// of `application/grpc+json`, but `proto`, to methods that do not [say](ServerMethod::with_content_subtype) what
-    /// their messages are.
+    /// Also passes gRPC requests with a content subtype other than `proto` to the handler, such as
+    /// `application/grpc+json`. Methods with a [content subtype](ServerMethod::with_content_subtype) of their own are
+    /// excluded.
     #[must_use]
     pub fn with_content_subtypes(mut self) -> Self {
         self.takes_subtypes = true;
         self
     }
 
-    /// Whether a gRPC request with this content type, to this method, goes there.
+    /// Returns whether the fallback handles a gRPC request to `method` with this content type.
     pub(super) fn takes(&self, method: &ServerMethod, content_type: &[u8]) -> bool {
         self.takes_subtypes
             && method.content_subtype.is_empty()

@@ -1,5 +1,4 @@
-//! The open connections of a server: how many there may be, how much they may hold, which has to go for another, and
-//! all that is done to each of them.
+//! Open connections of a server: limits, memory, admission, maintenance and draining.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -25,25 +24,25 @@ use crate::snapshot::{Counts, ServerSnapshot, SocketSnapshot};
 #[cfg(feature = "tls")]
 use crate::tls;
 
-/// How many connections a server has, how much they hold, and how long they stay.
+/// Limits on the number, memory and age of a server's connections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionLimits {
     pub(super) max: Option<usize>,
-    /// Of one IP address.
+    /// Per IP address.
     pub(super) max_per_address: Option<usize>,
-    /// How many bytes peers may have all of them hold.
+    /// Memory budget for all peers, in bytes.
     pub(super) memory_max: usize,
-    /// The same of one connection, beyond one message.
+    /// Buffer budget of one connection beyond one message, in bytes.
     pub(super) held_max: usize,
     pub(super) times: Times,
 }
 
-/// The open connections of a server.
+/// Open connections of a server.
 #[derive(Debug)]
 pub(super) struct Connections {
-    /// The server's number in the process.
+    /// Identifier of the server in the process.
     id: u64,
-    /// What it listens on, by the numbers of the sockets.
+    /// Listening sockets with their identifiers.
     listening: OnceLock<Vec<(u64, ListenAddress)>>,
     limits: ConnectionLimits,
     memory: Arc<MemoryBudget>,
@@ -56,9 +55,9 @@ pub(super) struct Connections {
 struct List {
     open: Slab<Arc<Open>>,
     by_address: HashMap<IpAddr, usize>,
-    /// When room was last made.
+    /// Time at which room was last made.
     room_made_at: Option<Instant>,
-    /// What connections have done that are over, and when the last call on one of them was.
+    /// Calls of closed connections, and the time of their last call.
     calls: Counts,
     last_call: Option<SystemTime>,
 }
@@ -68,9 +67,9 @@ struct Open {
     connection: Arc<Connection>,
     address: Option<IpAddr>,
     upkeep: Mutex<Upkeep>,
-    /// Where it was accepted.
+    /// The listening address.
     local: Option<Arc<ListenAddress>>,
-    /// What TLS takes below it.
+    /// Memory used by TLS.
     #[cfg(feature = "tls")]
     tls: tls::Held,
 }
@@ -78,28 +77,28 @@ struct Open {
 /// The servers of the process.
 static SERVERS: Registry<Connections> = Registry::new();
 
-/// The servers of the process, in the order of their numbers.
+/// Returns the servers of the process, in the order of their identifiers.
 pub fn servers() -> Vec<ServerSnapshot> {
     SERVERS.all().iter().map(|server| server.snapshot()).collect()
 }
 
-/// The socket of this number, if a server has it.
+/// Returns the socket with this identifier, if a server has it.
 pub(crate) fn socket(id: u64) -> Option<SocketSnapshot> {
     SERVERS.all().iter().find_map(|server| server.socket(id))
 }
 
-/// How often all connections are looked at.
+/// Interval of maintenance.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
-/// The same while somebody waits for memory: so soon one that is stalled may have to go for it.
+/// Interval while connections wait for memory, so that stalled ones are found sooner.
 const PRESSED_INTERVAL: Duration = Duration::from_millis(200);
-/// A look at 10,000 connections takes some milliseconds.
+/// Minimum interval: a pass over 10,000 connections takes some milliseconds.
 const PRESSED_INTERVAL_MIN: Duration = Duration::from_millis(50);
-/// Room is not made more often: a look at all connections takes 200 µs where there are 10,000.
+/// Minimum interval of making room: a pass over 10,000 connections takes 200 µs.
 const ROOM_INTERVAL: Duration = Duration::from_millis(10);
-/// While all connections together hold three quarters of what they may, one has so much of a budget beyond one message,
-/// in bytes.
+/// Buffer budget of one connection beyond one message, in bytes, while connections use three quarters of the memory
+/// budget.
 const HELD_MAX_TIGHT: usize = 1 << 20;
-/// This part of the memory is made free at once for those who wait for some.
+/// Inverse of the fraction of memory freed at once when connections wait for it.
 const ROOM_MADE: usize = 8;
 
 impl Connections {
@@ -117,7 +116,7 @@ impl Connections {
         connections
     }
 
-    /// The server listens on these.
+    /// Sets the addresses that the server listens on.
     pub(super) fn listen(&self, addresses: &[ListenAddress]) {
         let numbered = addresses.iter().map(|address| (registry::next_id(), address.clone())).collect();
         // A server is bound once.
@@ -156,7 +155,8 @@ impl Connections {
         Some(SocketSnapshot { id, local, peer: Some(connection.peer.clone()), traffic })
     }
 
-    /// Whether one more of this address is welcome. If not because all places are taken, one is made free for the next.
+    /// Returns whether another connection from this address is allowed. If the server is full, it makes room for the
+    /// next.
     pub(super) fn has_room_for(&self, address: Option<IpAddr>) -> bool {
         let list = self.lock();
         let of_address = address.and_then(|address| list.by_address.get(&address).copied()).unwrap_or(0);
@@ -171,7 +171,7 @@ impl Connections {
         !is_full
     }
 
-    /// Ends the connection that has had no call for the longest time, if there is one without.
+    /// Closes the connection that has been idle for longest, if any is idle.
     pub(super) fn make_room(&self) {
         let now = Instant::now();
         let mut list = self.lock();
@@ -224,7 +224,7 @@ impl Connections {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All there are. Whoever waits for one of them must not have the others wait for the list.
+    /// Returns all connections. Callers lock single ones, which must not block the list.
     fn all(&self) -> Vec<Arc<Open>> {
         self.lock().open.iter().map(|(_, open)| Arc::clone(open)).collect()
     }
@@ -234,7 +234,7 @@ impl Connections {
         &self.memory
     }
 
-    /// Looks after all connections, once a second; while somebody waits for memory, more often.
+    /// Maintains all connections once a second, and more often while connections wait for memory.
     pub(super) async fn sweep(self: Arc<Self>) {
         let mut is_tight = false;
         loop {
@@ -256,7 +256,7 @@ impl Connections {
         loop {
             poll_fn(|cx| self.memory.poll_paced(cx)).await;
             loop {
-                // The runtime wakes this task behind its next poll of the sockets.
+                // The runtime wakes this task after its next poll of the sockets.
                 tokio::task::yield_now().await;
                 let Some(waiter) = self.memory.start_burst() else { break };
                 waiter.wake();
@@ -264,8 +264,8 @@ impl Connections {
         }
     }
 
-    /// Looks at each connection, and sees to it that all together hold no more than they may. `is_tight`: their budgets
-    /// are small. Returns whether they are now.
+    /// Checks each connection and enforces the memory budget. `is_tight` means that connections have small budgets.
+    /// Returns whether they have now.
     fn look(&self, now: Instant, is_tight: bool) -> bool {
         let memory_max = self.memory.max();
         let mut total = Held::default();
@@ -295,9 +295,9 @@ impl Connections {
         becomes_tight
     }
 
-    /// Ends connections where all together hold too much: first those whose clients take next to nothing of their
-    /// responses, then, where it is requests that are too many, those that have sent the most. Responses that clients
-    /// take are no reason: no more of them is made before they have left.
+    /// Closes connections that exceed the memory budget: first those whose clients barely read their responses. If
+    /// requests take too much, those with the largest requests follow. Responses that clients do read are no reason to
+    /// close, since no more are built until they have been sent.
     fn make_memory(&self, mut total: Held, mut holding: Vec<(Seen, Arc<Open>)>) {
         let max = self.memory.max();
         let wanted = if self.memory.is_waited_for() { max - max / ROOM_MADE } else { max };
@@ -327,7 +327,7 @@ impl Connections {
         &self.draining
     }
 
-    /// Tells every client to go, waits for their calls, and cuts off what is left after `grace`.
+    /// Sends GOAWAY to all clients, waits for their calls, and closes the remaining connections after `grace`.
     pub(super) async fn drain(&self, grace: Duration) {
         self.draining.begin();
         self.all().iter().for_each(|open| open.drain());
@@ -336,7 +336,7 @@ impl Connections {
         }
         let why = "the server's shutdown timeout has passed";
         self.all().iter().for_each(|open| open.close(ErrorCode::NoError, why));
-        // The drivers flush that, and linger a moment at most.
+        // The drivers flush the GOAWAY and linger briefly.
         let _ = tokio::time::timeout(Duration::from_secs(2), self.emptied()).await;
     }
 
@@ -374,7 +374,7 @@ impl Open {
     }
 }
 
-/// A connection's entry in the list, given up when it is over.
+/// A connection's entry in the list, removed on drop.
 pub(super) struct Registered {
     connections: Arc<Connections>,
     open: Arc<Open>,
@@ -383,7 +383,7 @@ pub(super) struct Registered {
 
 #[cfg(feature = "tls")]
 impl Registered {
-    /// Where TLS says what it takes.
+    /// Returns the accounting of the connection's TLS memory.
     pub(super) fn tls(&self) -> tls::Held {
         self.open.tls.clone()
     }

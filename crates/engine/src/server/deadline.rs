@@ -1,4 +1,4 @@
-//! Deadlines of calls under way, and handlers polled under them.
+//! Deadlines of active calls, and polling of handlers with a deadline.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -9,10 +9,10 @@ use tokio::time::{Instant, Sleep};
 
 use crate::status::Status;
 
-/// Polls a handler's future, and the deadline where it has to wait.
+/// Polls a handler's future, and the deadline while the future is pending.
 ///
 /// # Errors
-/// The status that the call ends with although the handler did not.
+/// Returns the status that ends the call in place of the handler's result.
 pub(super) fn poll_handler<F: Future + ?Sized>(
     future: Pin<&mut F>,
     deadline: &mut Deadline,
@@ -27,7 +27,7 @@ pub(super) fn poll_handler<F: Future + ?Sized>(
     }
 }
 
-/// When a call has had its time. The timer is made when somebody waits: most calls are over by then.
+/// Deadline of a call. The timer is created on the first wait; most calls finish without one.
 pub(super) struct Deadline {
     at: Option<Instant>,
     sleep: Option<Pin<Box<Sleep>>>,
@@ -42,7 +42,7 @@ impl Deadline {
         Self::at(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
     }
 
-    /// Ready when it has passed.
+    /// Completes when the deadline has passed.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(at) = self.at else { return Poll::Pending };
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));

@@ -1,4 +1,4 @@
-//! The methods of a server, and the calls of them that one read has made ready.
+//! A server's methods, and the calls made ready by one read.
 
 use std::any::Any;
 use std::fmt;
@@ -26,42 +26,43 @@ use crate::options::ServiceOptions;
 use crate::raw::RawHead;
 use crate::status::Status;
 
-/// Which method a request is for.
+/// Finds the method of a request.
 pub trait Router: Send + Sync + fmt::Debug + 'static {
-    /// The method at `path`, as it was sent: `/package.Service/Method`. Of equal heads only the first is asked about.
+    /// Returns the method at `path`, which is verbatim from the request: `/package.Service/Method`. Results are cached
+    /// per connection, keyed by the header block.
     ///
     /// # Errors
-    /// The status that the call ends with, mostly UNIMPLEMENTED.
+    /// Returns the status that ends the call, mostly UNIMPLEMENTED.
     fn find(&self, path: &[u8]) -> Result<Arc<ServerMethod>, Status>;
 
-    /// The names of all methods that there are, as [`ServerMethod::name`] has them, in the order of the alphabet; none
-    /// where they are not known beforehand.
+    /// Returns the names of all methods in alphabetical order, as in [`ServerMethod::name`]. Empty if they are not
+    /// known in advance.
     fn method_names(&self) -> Vec<Arc<str>> {
         Vec::new()
     }
 
-    /// What one connection has in place of this, if each has its own.
+    /// Returns a router for one connection, if connections have their own.
     fn of_connection(&self, _: &ConnectionInfo) -> Option<Arc<dyn Router>> {
         None
     }
 
-    /// Whether connections without TLS may speak HTTP/1.1. Their first bytes tell then.
+    /// Returns whether connections without TLS may use HTTP/1.1, detected by their first bytes.
     fn accepts_http1(&self) -> bool {
         false
     }
 
-    /// Serves a connection of HTTP/1.1, of a server that has nothing [`Beside`](super::Beside) gRPC. `None` if it is
-    /// not accepted.
+    /// Returns the handler of HTTP/1.1 connections for servers without a [`Beside`](super::Beside) fallback. `None`
+    /// rejects them.
     fn http1(&self) -> Option<Arc<dyn Http1>> {
         None
     }
 }
 
-/// One method of a server.
+/// A method of a server.
 pub struct ServerMethod {
-    /// `package.Service/Method`, as metrics name it.
+    /// `package.Service/Method`, as in metrics.
     pub(super) name: Arc<str>,
-    /// What its messages are; empty where requests may say anything of theirs.
+    /// Content subtype of its messages; empty if requests may use any.
     pub(super) content_subtype: &'static str,
     pub(super) options: ServiceOptions,
     pub(super) handler: Handler,
@@ -85,10 +86,10 @@ pub(super) enum StartsOn {
     RawRequest,
 }
 
-/// The rest of a call, until it has been answered.
+/// The future of a call, which completes after the response.
 pub(super) type CallFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Runs calls, whatever their messages.
+/// Runs calls, independent of their message types.
 pub(super) trait RunCalls: Send + Sync {
     /// Reads the headers of a raw request. `None` if the handler takes none.
     fn read_head(&self, _: &RawHead<'_>) -> Option<HeadRead> {
@@ -129,23 +130,23 @@ pub(super) struct StartedCall {
     pub(super) measure: CallMeasure,
 }
 
-/// What runs a method of one of the other three call types.
+/// Handler of streaming calls.
 pub trait StreamingHandler: Send + Sync + 'static {
-    /// Calls the handler; the future ends with the call.
+    /// Calls the handler. The future completes when the call ends.
     fn start(&self, head: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
 impl ServerMethod {
-    /// The method `name`: `package.Service/Method`.
+    /// Creates the method `name`: `package.Service/Method`.
     pub fn new(name: &str, options: ServiceOptions, handler: Handler) -> Self {
         Self { name: name.into(), content_subtype: "", options, handler, cost: HandlerCost::default() }
     }
 
-    /// Says what its messages are: `json` of `application/grpc+json`. Requests may say so too, and their answers then
-    /// do; those that say another thing are refused. An empty one leaves it open.
+    /// Sets the content subtype of its messages, such as `json` in `application/grpc+json`. Requests that state it get
+    /// it in their responses. Requests with another one are rejected. Empty, the default, allows any.
     ///
     /// # Panics
-    /// Where it can be no part of a content type.
+    /// Panics if `subtype` is not a valid content-subtype token.
     #[must_use]
     pub fn with_content_subtype(mut self, subtype: &'static str) -> Self {
         assert!(content_type::is_legal_subtype(subtype), "a content subtype has letters, digits, - . _ +");
@@ -153,22 +154,22 @@ impl ServerMethod {
         self
     }
 
-    /// `package.Service/Method`.
+    /// Returns `package.Service/Method`.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// See [`with_content_subtype`](Self::with_content_subtype).
+    /// Returns the content subtype, see [`with_content_subtype`](Self::with_content_subtype).
     pub fn content_subtype(&self) -> &'static str {
         self.content_subtype
     }
 
-    /// What was set for it.
+    /// Returns the method's options.
     pub fn options(&self) -> &ServiceOptions {
         &self.options
     }
 
-    /// Whether its calls start with the head: its requests, its answers, or both, are a stream.
+    /// Returns whether calls start with their headers, because requests, responses or both are streams.
     #[inline]
     pub fn is_streaming(&self) -> bool {
         self.handler.starts_on == StartsOn::Headers
@@ -202,34 +203,34 @@ impl<H: StreamingHandler> RunCalls for Streams<H> {
     }
 }
 
-/// A request's head, understood: shared by all requests whose heads were the same.
+/// Parsed request headers, shared by all requests with identical header blocks.
 pub(super) struct Route {
     pub(super) method: Arc<ServerMethod>,
     pub(super) head: RequestHead,
     pub(super) outgoing: Outgoing,
     pub(super) answer_head: &'static FixedHead,
-    /// What the metadata of each of these calls takes, in bytes: of one whose head is kept, next to nothing.
+    /// Size of the metadata charged to each call in bytes; close to 0 for cached headers.
     pub(super) metadata_len: u32,
-    /// Of a request that is passed on as it is.
+    /// Set for raw requests.
     pub(super) raw: Option<Box<RawRequest>>,
 }
 
-/// What a handler has read in a head.
+/// Data that a handler has derived from request headers.
 pub(super) type HeadRead = Box<dyn Any + Send + Sync>;
 
-/// What a request's head says besides its fields.
+/// The parts of raw request headers that are not fields.
 pub(super) struct RawRequest {
     pub(super) verb: http::Method,
     pub(super) uri: http::Uri,
-    /// Whether its body is gRPC's messages.
+    /// Whether the body consists of gRPC messages.
     pub(super) gathers: bool,
-    /// Whether its body is compressed, as a whole.
+    /// Whether the whole body is compressed.
     pub(super) is_compressed: bool,
     pub(super) read: HeadRead,
 }
 
 impl RawRequest {
-    /// The whole head, of which `fields` are the rest.
+    /// Returns the complete headers; `fields` holds their fields.
     pub(super) fn head<'a>(&'a self, fields: &'a RequestHead) -> RawHead<'a> {
         raw_head(&self.verb, &self.uri, fields)
     }
@@ -245,13 +246,13 @@ pub(super) fn raw_head<'a>(
 }
 
 impl Route {
-    /// Whether its request is one message of gRPC, and its answer too.
+    /// Returns whether request and response are one gRPC message each.
     #[inline]
     pub(super) fn is_unary(&self) -> bool {
         self.method.handler.starts_on == StartsOn::Request && self.raw.is_none()
     }
 
-    /// The same of a head that differs in the time that the client waits.
+    /// Returns the same route with another timeout.
     pub(super) fn with_timeout(&self, timeout: Option<Duration>) -> Self {
         debug_assert!(self.raw.is_none(), "the timeout of a raw request is one of its fields");
         let Self { outgoing, answer_head, metadata_len, .. } = *self;
@@ -259,7 +260,7 @@ impl Route {
         Self { method: Arc::clone(&self.method), head, outgoing, answer_head, metadata_len, raw: None }
     }
 
-    /// When the client of a call that has just come gives it up.
+    /// Returns the deadline of a call that has just arrived.
     #[inline]
     pub(super) fn deadline(&self, state: &State) -> Option<Instant> {
         self.head.timeout.and_then(|timeout| state.polled_at.checked_add(timeout))
@@ -276,7 +277,7 @@ impl Called for Route {
     }
 }
 
-/// A unary call whose request is there.
+/// A unary call whose request is complete.
 pub(super) struct ReadyCall {
     pub(super) route: Arc<Route>,
     pub(super) reply: Reply,
@@ -284,23 +285,23 @@ pub(super) struct ReadyCall {
 }
 
 impl ReadyCall {
-    /// The call without the buffer that its request came in.
+    /// Copies the request out of the read buffer.
     #[cold]
     pub(super) fn into_owned(self, buffer: &[u8]) -> Self {
         Self { body: Body::Gathered(self.body.into_owned(buffer)), ..self }
     }
 }
 
-/// Where the request's message lies, prefix included.
+/// Location of the request's message with its prefix.
 pub(super) enum Body {
-    /// In the connection's read buffer: it is decoded from there.
+    /// In the connection's read buffer, from which it is decoded.
     InPlace { start: usize, len: usize },
-    /// It came in pieces.
+    /// Gathered from several pieces.
     Gathered(Vec<u8>),
 }
 
 impl Body {
-    /// Whether reading it would keep the other calls of the connection waiting: it is large, or compressed.
+    /// Returns whether decoding would delay other calls of the connection, because the message is large or compressed.
     #[inline]
     pub(super) fn takes_long(&self, buffer: &[u8]) -> bool {
         let flag = match self {
@@ -315,7 +316,7 @@ impl Body {
         self.len() > DECODED_AT_ONCE_MAX
     }
 
-    /// In bytes.
+    /// Returns the length in bytes.
     #[inline]
     pub(super) fn len(&self) -> usize {
         match self {
@@ -340,31 +341,31 @@ impl Body {
     }
 }
 
-/// A request of more bytes than this is decoded in a task, and so is one that is compressed: what it takes, the other
-/// calls of its connection do not wait for.
+/// Larger requests, in bytes, and compressed ones are decoded in tasks, so that they do not delay other calls of the
+/// connection.
 const DECODED_AT_ONCE_MAX: usize = 256 * 1024;
 
-/// The calls that one read has made ready.
+/// Calls made ready by one read.
 ///
-/// Most handlers are ready when first polled. Their answers then join the output that is about to be written: no task,
-/// no wake-up, no queue. One that has to wait moves to a task of its own. A method whose handlers keep the processor
-/// long is given tasks from the start, so that one connection's calls don't wait for each other.
+/// Most handlers complete on the first poll. Their responses join the output that is about to be written, without a
+/// task, wake-up or queue. A pending handler moves to a task. Methods with slow handlers get tasks from the start, so
+/// that calls of one connection do not delay each other.
 pub(super) struct Batch<'a> {
     pub(super) connection: &'a Arc<Connection>,
-    /// What was read.
+    /// The bytes read.
     pub(super) buffer: &'a [u8],
-    /// Since the handler before was done.
+    /// Measures from the end of the previous handler.
     pub(super) watch: Stopwatch,
     pub(super) calls: vec::Drain<'a, ReadyCall>,
-    /// Answers that are encoded, and go to the connection together.
+    /// Encoded responses that are sent to the connection together.
     answers: &'a mut Vec<(Reply, Single)>,
-    /// What their messages were encoded to.
+    /// Buffer of encoded messages.
     scratch: Vec<u8>,
-    /// More answers wait on the connection than it may hold.
+    /// The connection has reached its buffer budget for responses.
     is_full: bool,
 }
 
-/// Answers of this many bytes go to the connection before the others of their batch.
+/// Encoded bytes after which responses are sent before the batch ends.
 const ANSWERS_LEN_MAX: usize = 32 * 1024;
 
 impl<'a> Batch<'a> {
@@ -380,8 +381,8 @@ impl<'a> Batch<'a> {
         Self { connection, buffer, watch, calls, answers, scratch, is_full: false }
     }
 
-    /// Answers a call with its handler's result: with the others of the batch, where there is nothing to it but a
-    /// message.
+    /// Responds to a call with the handler's result. Responses without metadata are sent together with others of the
+    /// batch.
     #[inline]
     pub(super) fn answer<M: Encode>(&mut self, reply: &Reply, result: &Result<Answer<'_, M>, Status>) {
         let start = self.scratch.len();
@@ -390,7 +391,7 @@ impl<'a> Batch<'a> {
                 respond::send_plain(&mut self.connection.lock(), reply, message, &self.scratch);
             }
             Response::Plain(message) => {
-                // How much large ones add to what waits is to be known before the next.
+                // Large ones must be counted in the buffer budget before the next call runs.
                 let is_large = matches!(message, Single::Large(_));
                 self.answers.push((*reply, message));
                 if is_large || self.scratch.len() > ANSWERS_LEN_MAX {
@@ -407,7 +408,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// As [`answer`](Self::answer), with what is sent as it is.
+    /// Like [`answer`](Self::answer), for raw responses.
     pub(super) fn answer_raw(&mut self, reply: &Reply, answer: &RawAnswer) {
         let mut state = self.connection.lock();
         respond::send_raw(&mut state, reply, answer);
@@ -427,7 +428,7 @@ impl<'a> Batch<'a> {
         self.scratch.clear();
     }
 
-    /// The next call, if it is one of `method`, and is to be begun.
+    /// Returns the next call if it belongs to `method` and the buffer budget permits it.
     #[inline]
     pub(super) fn next_of(&mut self, method: &ServerMethod) -> Option<ReadyCall> {
         if self.is_full {
@@ -437,8 +438,8 @@ impl<'a> Batch<'a> {
         if is_of_it { self.calls.next() } else { None }
     }
 
-    /// Runs all calls, or those that the connection may hold the answers of: the others are `postponed`. Returns
-    /// whether it holds as much as it may.
+    /// Runs calls until the connection's buffer budget is used up, and moves the remaining ones to `postponed`. Returns
+    /// whether it is used up.
     pub(super) fn run(mut self, postponed: &mut Vec<ReadyCall>) -> bool {
         while !self.is_full
             && let Some(next) = self.calls.as_slice().first()

@@ -1,8 +1,8 @@
-//! Whether a server has begun to stop gracefully: [`Draining`].
+//! Graceful shutdown state of a server: [`Draining`].
 
 use tokio::sync::watch;
 
-/// Whether a server has begun to stop gracefully. Clones are of the same server.
+/// Whether a server is shutting down gracefully. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct Draining(watch::Sender<bool>);
 
@@ -18,9 +18,9 @@ impl Draining {
         *self.0.borrow()
     }
 
-    /// Returns when the server begins to drain, or at once where it has. Cancel-safe.
+    /// Waits until the server starts to drain. Cancel-safe.
     pub async fn begun(&self) {
-        // The sender is `self`: it is not gone.
+        // `self` keeps the sender alive.
         let _ = self.0.subscribe().wait_for(|begun| *begun).await;
     }
 

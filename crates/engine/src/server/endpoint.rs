@@ -1,4 +1,4 @@
-//! The server's side of a connection: events of streams become calls.
+//! Server side of a connection: turns stream events into calls.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -25,36 +25,36 @@ use crate::status::Status;
 pub(crate) struct ServerEndpoint {
     router: Arc<dyn Router>,
     beside: Option<Beside>,
-    /// How many calls there may be, those whose streams were reset and whose handlers still run counted.
+    /// Maximum number of calls, including those whose stream was reset while the handler still runs.
     calls_max: usize,
     heads: HeaderCache<Asked, HEADS_KEPT>,
     /// Routes of headers that differ from others only in the timeout.
     timed: HeaderCache<Arc<Route>, 1>,
-    /// Its memory is the thread's: see [`READY`].
+    /// Buffer borrowed from the thread: see [`READY`].
     ready: Vec<ReadyCall>,
-    /// Calls that wait for answers to leave: their own would add to more than the connection may hold.
+    /// Calls that wait for responses to be sent, because the buffer budget is used up.
     postponed: Vec<ReadyCall>,
     is_full: bool,
-    /// Empty between two batches.
+    /// Empty between batches.
     answers: Vec<(Reply, Single)>,
     streams_ready: Vec<(Arc<Route>, Reply, CallMeasure)>,
-    /// Requests that are passed on as they are; those that are whole by the end of the read are among the ready ones.
+    /// Raw requests that have started. By the end of the read, complete ones are in `ready` instead.
     raw_begun: Vec<(Arc<Route>, Reply)>,
     measure: ServerMeasure,
-    /// What calls are told of the connection.
+    /// Connection info passed to calls.
     info: Option<Arc<ConnectionInfo>>,
 }
 
 thread_local! {
-    /// Where ready calls stand until they run, for all connections of the thread: what each had for itself would lie
-    /// in no cache when its turn comes.
+    /// Buffer of ready calls, shared by all connections of the thread. A buffer per connection would rarely be in the
+    /// cache.
     static READY: Cell<Vec<ReadyCall>> = const { Cell::new(Vec::new()) };
 }
 
-/// As many ready calls as this are room that is kept.
+/// Maximum capacity of the buffer that is reused.
 const READY_KEPT_MAX: usize = 1024;
 
-/// Clients call a handful of methods in turn; each is one head.
+/// Clients call a handful of methods in turn, each with one header block.
 const HEADS_KEPT: usize = 8;
 
 impl ServerEndpoint {
@@ -81,12 +81,12 @@ impl ServerEndpoint {
         }
     }
 
-    /// Has calls be told of the connection that they come by.
+    /// Sets the connection info passed to every call.
     pub(super) fn set_info(&mut self, info: ConnectionInfo) {
         self.info = Some(Arc::new(info));
     }
 
-    /// A request that came in one piece. A unary call's is ready, and has not even a place where it could gather.
+    /// Handles a request that arrived in one piece. A unary call is ready at once and needs no inbox.
     #[inline]
     fn on_whole(&mut self, state: &mut State, stream: StreamId, bytes: &[u8], start: usize) {
         let route = match self.asked(state) {
@@ -112,11 +112,11 @@ impl ServerEndpoint {
         self.push_ready(ReadyCall { route, reply, body: Body::InPlace { start, len: bytes.len() } });
     }
 
-    /// Whether there may be one call more; if not, it is refused.
+    /// Returns whether another call is allowed; if not, refuses it.
     #[inline]
     fn admits(&mut self, state: &mut State, stream: StreamId) -> bool {
         if state.slots_len() >= self.calls_max {
-            // Calls whose streams were reset are still running.
+            // Calls with reset streams are still running.
             state.http2.reset(stream, ErrorCode::RefusedStream);
             return false;
         }
@@ -127,7 +127,7 @@ impl ServerEndpoint {
     #[inline]
     fn measure_of(&self, route: &Arc<Route>) -> CallMeasure {
         if route.method.name.is_empty() {
-            // It is counted as the call that it turns out to be.
+            // Measured once its protocol's call is known.
             return CallMeasure::default();
         }
         let unbegun = || (!route.method.is_streaming()).then(|| Arc::clone(route) as Arc<dyn Called>);
@@ -189,7 +189,7 @@ impl ServerEndpoint {
                 self.streams_ready.push((route, reply, measure));
             }
             Asked::Http(answer) => {
-                // The stream stays until its body has ended: what else is wrong with it is found out.
+                // The stream stays until its body ends, so that further protocol errors are detected.
                 answer.send(&mut state.http2, stream);
                 state.failed.call();
                 state.discard(key);
@@ -202,7 +202,7 @@ impl ServerEndpoint {
         }
     }
 
-    /// Returns what the request headers at hand ask for. Identical header blocks are parsed once.
+    /// Returns the parsed request headers. Identical header blocks are parsed once.
     fn asked(&mut self, state: &State) -> Asked {
         let head = state.http2.fields();
         let id = head.id();
@@ -212,8 +212,8 @@ impl ServerEndpoint {
         }
     }
 
-    /// As [`asked`](Self::asked), of headers that are not cached. Of headers that differ from cached ones only in the
-    /// timeout, only that is read.
+    /// Like [`asked`](Self::asked), for uncached headers. If they differ from cached ones only in the timeout, only the
+    /// timeout is parsed.
     fn parse_uncached(&mut self, state: &State) -> Asked {
         let head = state.http2.fields();
         let id = head.id();
@@ -260,7 +260,7 @@ impl ServerEndpoint {
             state.http2.release(stream, bytes.len());
             return;
         };
-        // The usual unary request: its message, whole, in one piece.
+        // The usual unary request: the whole message in one piece.
         if end_stream
             && slot.inbox.is_empty()
             && bytes.len() >= PREFIX_LEN
@@ -287,7 +287,7 @@ impl ServerEndpoint {
         }
     }
 
-    /// The request is complete.
+    /// Handles the end of a request.
     fn on_end(&mut self, state: &mut State, key: SlotKey) {
         let Some((slot, http2, deferred)) = state.parts(key) else { return };
         slot.end(End::received());
@@ -316,7 +316,7 @@ impl ServerEndpoint {
         self.ready.push(call);
     }
 
-    /// A call was reset; its handler, if it has not begun, does not begin.
+    /// Removes a reset call whose handler has not started.
     fn forget(&mut self, key: SlotKey, measure: Option<&CallMeasure>) {
         for calls in [&mut self.ready, &mut self.postponed] {
             let count = calls.len();
@@ -331,7 +331,7 @@ impl ServerEndpoint {
         self.raw_begun.retain(|(_, reply)| reply.key != key);
     }
 
-    /// The request broke a rule of gRPC.
+    /// Rejects a request that violates the gRPC protocol.
     fn refuse(state: &mut State, key: SlotKey, stream: StreamId, status: &Status) {
         let Some((slot, http2, deferred)) = state.parts(key) else { return };
         if let Some(route) = take_route(slot) {
@@ -339,26 +339,26 @@ impl ServerEndpoint {
             respond::refuse(state, &reply, status);
             return;
         }
-        // A handler is running: it finds the error where it reads, and answers with it.
+        // The running handler reads the error and responds with it.
         slot.inbox.discard(stream, http2);
         slot.end(End::Complete(Err(status.clone())));
         deferred.wake(slot.receiver.take());
     }
 }
 
-/// The unary call that the end of the request starts.
+/// Takes the unary call that starts at the end of the request.
 #[inline]
 fn take_route(slot: &mut Slot) -> Option<Arc<Route>> {
     slot.server()?.on_end.take()?.downcast().ok()
 }
 
-/// Not inlined: the slot would be copied once more, which costs 50 instructions of a call.
+/// Not inlined, which would copy the slot once more: 50 instructions per call.
 #[inline(never)]
 fn insert(state: &mut State, slot: Slot) {
     state.insert(slot);
 }
 
-/// Starts a call whose request is still arriving, in a task.
+/// Starts a task for a call whose request is still arriving.
 fn start(connection: &Arc<Connection>, route: Arc<Route>, reply: Reply, measure: CallMeasure) {
     let method = Arc::clone(&route.method);
     let call = StartedCall { connection: Arc::clone(connection), route, reply, measure };
@@ -394,7 +394,7 @@ impl Endpoint for ServerEndpoint {
                 if slot.server().is_some_and(|call| call.task_running) {
                     return;
                 }
-                // No handler has begun: nobody else would take the slot away.
+                // No handler has started that would remove the slot.
                 state.discard(key);
             }
             Event::Writable { tag, .. } => {
@@ -410,13 +410,13 @@ impl Endpoint for ServerEndpoint {
         for (route, reply, measure) in self.streams_ready.drain(..) {
             start(connection, route, reply, measure);
         }
-        // Clients write the heads of all their requests before the first of the messages: one that is whole with the
-        // rest of what was read has its shorter way.
+        // Clients write the headers of all requests before the first message. If more input follows, requests that
+        // become complete can take the fast path.
         let begun = if has_more { 0 } else { self.raw_begun.len() };
         for (route, reply) in self.raw_begun.drain(..begun) {
             let mut state = connection.lock();
             let Some(slot) = state.slot(reply.key) else { continue };
-            // Of one that is whole the route has been taken.
+            // The route of a complete request has been taken.
             if take_route(slot).is_none() {
                 continue;
             }
@@ -431,7 +431,7 @@ impl Endpoint for ServerEndpoint {
             self.is_full = state.postpones();
             if state.http2.is_closed() {
                 drop(state);
-                // Nobody would be answered.
+                // There is no peer to respond to.
                 self.postponed.clear();
                 return;
             }

@@ -1,5 +1,5 @@
-//! A call with a stream of messages, as its handler sees it: requests in, responses out. A connection carries it, or
-//! its caller is in this process.
+//! A streaming call as seen by its handler: requests in, responses out. It arrives on a connection or from the same
+//! process.
 
 mod local;
 mod local_answer;
@@ -23,14 +23,14 @@ use crate::grpc::compression::Encoding;
 use crate::measure::CallMeasure;
 use crate::status::Status;
 
-/// A call that is not unary, while its handler runs, by a connection or [without one](super::LocalCalls). It is
-/// answered once; one that is dropped without an answer is reset.
+/// A streaming call during its handler, from a connection or [in-process](super::LocalCalls). It is answered once.
+/// Dropping it without a response resets the call.
 pub struct StreamingCall {
     way: Way,
     pub(super) measure: CallMeasure,
 }
 
-/// How it came, and how it is answered.
+/// Transport of a call.
 enum Way {
     Connection(Carried),
     Local(LocalReply),
@@ -54,21 +54,21 @@ impl StreamingCall {
         Self { way: Way::Connection(Carried { connection, reply, message_size_max, encoding }), measure }
     }
 
-    /// One that came by no connection.
+    /// Creates an in-process call.
     pub(super) fn local(reply: LocalReply, measure: CallMeasure) -> Self {
         Self { way: Way::Local(reply), measure }
     }
 
-    /// Has the answer not be compressed, whatever the method's options say.
+    /// Disables compression of the response, overriding the method's options.
     pub fn disable_compression(&mut self) {
         match &mut self.way {
             Way::Connection(Carried { reply, .. }) => reply.outgoing = reply.outgoing.uncompressed(),
-            // None is.
+            // Never compressed.
             Way::Local(_) => {}
         }
     }
 
-    /// The requests; to be asked for once.
+    /// Returns the requests. Call it once.
     pub fn requests(&self) -> Incoming {
         let measure = self.measure.clone();
         match &self.way {
@@ -80,14 +80,14 @@ impl StreamingCall {
         }
     }
 
-    /// Answers with one message, or with a status.
+    /// Responds with one message or a status.
     pub fn answer<M: Encode>(self, result: Result<Answer<'_, M>, Status>) {
         self.measure.answered(result.as_ref().map(|_| ()));
         let Some(trace) = self.measure.server_trace() else { return self.way.answer(result) };
         self.way.answer(result.map(|answer| answer.map(|message| Told::new(message, trace))));
     }
 
-    /// Answers with a status alone.
+    /// Responds with a status only.
     pub fn fail(self, status: &Status) {
         self.measure.answered(Err(status));
         match &self.way {
@@ -96,8 +96,8 @@ impl StreamingCall {
         }
     }
 
-    /// Answers with a stream of messages, and returns when all of them are handed over. A message that is an error ends
-    /// the call with that.
+    /// Responds with a stream of messages and returns when all are handed over. An error in the stream ends the call
+    /// with that status.
     pub async fn answer_stream<S: Source>(
         self,
         metadata: &HeaderMap,
@@ -141,7 +141,8 @@ impl Way {
         }
     }
 
-    /// The head is worth a packet of its own only if no message follows at once: the send loop notifies.
+    /// Does not notify the driver; the send loop does. Headers get a packet of their own only if no message follows at
+    /// once.
     fn send_head(&self, metadata: &HeaderMap) -> Result<(), Status> {
         match self {
             Self::Connection(Carried { connection, reply, .. }) => {

@@ -1,4 +1,4 @@
-//! Which protocol a client speaks, by the first bytes that it sends.
+//! Detects a client's protocol by its first bytes.
 
 use std::future::poll_fn;
 use std::io;
@@ -13,10 +13,10 @@ pub(super) enum Protocol {
     Http2,
 }
 
-/// Reads as much as it takes to tell the protocol; nothing is sent before. Gives what was read, too.
+/// Reads until the protocol is known; nothing is sent before. Returns the bytes read, too.
 ///
 /// # Errors
-/// Those of the stream, and its end.
+/// Returns errors of the stream, or UnexpectedEof at its end.
 pub(super) async fn tell<IO: AsyncRead + Unpin>(io: &mut IO) -> io::Result<(Vec<u8>, Protocol)> {
     let mut first = [0; PREFACE.len()];
     let mut len = 0;
@@ -42,12 +42,12 @@ mod tests {
 
     use super::*;
 
-    /// What is told of a client that sends these pieces.
+    /// Detects the protocol of a client that sends these pieces.
     async fn told(pieces: &[&[u8]]) -> io::Result<(Vec<u8>, Protocol)> {
         let (mut client, mut server) = tokio::io::duplex(1024);
         let telling = tokio::spawn(async move { tell(&mut server).await });
         for piece in pieces {
-            // It is done with the stream as soon as it can tell.
+            // The server drops the stream once it knows the protocol.
             let _ = client.write_all(piece).await;
             tokio::task::yield_now().await;
         }
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!((&first[..], protocol), (&PREFACE[..], Protocol::Http2));
         let (first, protocol) = told(&[b"G", b"ET / HTTP/1.1\r\n\r\n"]).await.unwrap();
         assert_eq!((&first[..], protocol), (&b"G"[..], Protocol::Http1));
-        // PROPFIND, PUT and POST begin as the preface does.
+        // PROPFIND, PUT and POST share their first bytes with the preface.
         let (first, protocol) = told(&[b"P", b"R", b"OPFIND / HTTP/1.1\r\n\r\n"]).await.unwrap();
         assert_eq!(protocol, Protocol::Http1);
         assert!(first.starts_with(b"PRO"), "{first:?}");

@@ -1,30 +1,30 @@
-//! Slow-method detection: which methods' calls get tasks from the start.
+//! Detects slow methods, whose calls get tasks from the start.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How much of the processor a method's handlers take: tells slow methods from quick ones.
+/// Mean CPU time of a method's handlers, which separates slow methods from quick ones.
 ///
-/// What counts is the time that one call takes from the others of its connection, on average: a handler of a few µs of
-/// which one in thirty takes 20 ms is as slow for the others as one that always takes 700 µs. A pause of the machine
-/// moves the mean a little, and a method that has become quick comes back.
+/// The mean counts because it delays other calls of the connection. A handler of a few µs that takes 20 ms in one of
+/// thirty calls is as slow as one that always takes 700 µs. A pause of the machine changes the mean only a little, and
+/// a method that becomes quick again is detected.
 #[derive(Debug, Default)]
 pub struct HandlerCost {
-    /// Of the last calls, in ns. Calls of several threads may overwrite each other's note: it is a tendency.
+    /// Mean of the last calls in ns. Threads may overwrite each other's updates, so it is approximate.
     mean_ns: AtomicU64,
-    /// A rough time was too long for a quick one: the next is taken from its beginning.
+    /// A rough time was too long for a quick handler, so the next one is timed from its start.
     is_doubtful: AtomicBool,
 }
 
-/// Since when a handler runs.
+/// Start time of a handler.
 #[derive(Debug)]
 pub(super) struct Stopwatch {
     since: Instant,
-    /// Some time before that, or since an earlier handler.
+    /// `since` is earlier than the handler's start, or the start of an earlier handler.
     is_rough: bool,
-    /// Handlers that ran since then and were not timed.
+    /// Number of untimed handlers that ran since then.
     untimed: u32,
 }
 
@@ -33,24 +33,22 @@ impl Stopwatch {
         Self { since: Instant::now(), is_rough: false, untimed: 0 }
     }
 
-    /// From a time that is known, at which the handler did not run yet: to read the clock takes 25 ns of a call that
-    /// takes some hundred.
+    /// Starts at a known earlier time. Reading the clock takes 25 ns, and a call some hundred.
     pub(super) fn rough(since: Instant) -> Self {
         Self { since, is_rough: true, untimed: 0 }
     }
 }
 
-/// With a mean beyond this the other calls of the connection are better off elsewhere. A spawn and its wake-up cost
-/// some µs.
+/// Mean above which handlers run in tasks. A spawn and its wake-up cost some µs.
 const MEAN_SLOW_NS: u64 = 100_000;
-/// Below this nothing is noted, so that quick methods share nothing between threads that changes.
+/// Times below this are not recorded, so quick methods do not write to state shared between threads.
 const QUICK_NS: u64 = 8_000;
-/// So many quick handlers may run behind each other without a look at the clock.
+/// Maximum number of quick handlers in sequence without reading the clock.
 const UNTIMED_MAX: u32 = 3;
-/// A call counts no more than this: one pause of the machine does not make a method slow, and one that has become quick
-/// comes back after some 1,400 calls at most.
+/// Maximum time counted per call. One pause of the machine does not make a method slow, and a method that becomes quick
+/// again is detected after at most about 1,400 calls.
 const TOOK_NS_MAX: u64 = 20_000_000;
-/// The mean is one of the last 2⁸ calls, roughly.
+/// The mean covers roughly the last 2⁸ calls.
 const MEAN_SHIFT: u32 = 8;
 
 impl HandlerCost {
@@ -59,7 +57,7 @@ impl HandlerCost {
         self.mean_ns.load(Ordering::Relaxed) < MEAN_SLOW_NS
     }
 
-    /// A handler is about to run.
+    /// Prepares the stopwatch for a handler.
     #[inline]
     pub(super) fn begin(&self, watch: &mut Stopwatch) {
         if watch.is_rough && self.is_doubtful.load(Ordering::Relaxed) {
@@ -67,7 +65,7 @@ impl HandlerCost {
         }
     }
 
-    /// Takes note of a poll that began when `watch` was started, and starts it again.
+    /// Records a poll that began when `watch` was started, and restarts it.
     #[inline]
     pub(super) fn note(&self, watch: &mut Stopwatch) {
         let now = Instant::now();
@@ -83,8 +81,8 @@ impl HandlerCost {
         }
     }
 
-    /// As [`note`](Self::note), where another handler runs next: as long as handlers are quick, the clock is read for
-    /// several of them together. A time of several is a rough one: if it was long, the next ones are timed one by one.
+    /// Like [`note`](Self::note), when another handler runs next. While handlers are quick, the clock is read once for
+    /// several of them. Such a time is rough; if it is long, the next handlers are timed one by one.
     #[inline]
     pub(super) fn note_before_next(&self, watch: &mut Stopwatch) {
         let is_settled =
@@ -121,7 +119,7 @@ mod tests {
         Instant::now().checked_sub(took).expect("the clock is not young")
     }
 
-    /// A time from before the handler counts for nothing by itself.
+    /// A rough time alone changes nothing.
     #[test]
     fn what_took_long_roughly_is_timed_anew() {
         let cost = HandlerCost::default();
@@ -142,7 +140,7 @@ mod tests {
         begins_anew(true);
     }
 
-    /// Slow handlers of one batch are found as soon as the clock is read.
+    /// Slow handlers of one batch are detected as soon as the clock is read.
     #[test]
     fn what_took_long_together_is_timed_one_by_one() {
         let cost = HandlerCost::default();
@@ -175,7 +173,7 @@ mod tests {
         assert!((1000..1500).contains(&calls), "{calls}");
     }
 
-    /// What most calls do says little: the others wait for the few.
+    /// The few slow calls count, because others wait for them.
     #[test]
     fn a_heavy_tail_is_slow() {
         let is_slow = |share: usize, took: Duration| {

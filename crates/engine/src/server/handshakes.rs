@@ -1,4 +1,4 @@
-//! The TLS handshakes that are under way: how many there may be, and which has to go for another.
+//! TLS handshakes in progress, with a limit on their number.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -10,8 +10,8 @@ use tokio::sync::Notify;
 
 use crate::connection::Connection;
 
-/// Handshakes under way. Where there are too many, the oldest goes: one that is honest is over soon, and those that
-/// never end so keep nobody out.
+/// Handshakes in progress. Beyond the limit the oldest is dropped: honest handshakes finish quickly, so stalled ones
+/// block nobody.
 #[derive(Debug)]
 pub(super) struct Handshakes {
     max: usize,
@@ -21,7 +21,7 @@ pub(super) struct Handshakes {
 #[derive(Debug, Default)]
 struct List {
     next_id: u64,
-    /// By age.
+    /// In the order of their start.
     underway: BTreeMap<u64, Arc<Notify>>,
 }
 
@@ -30,7 +30,7 @@ impl Handshakes {
         Self { max, list: Mutex::default() }
     }
 
-    /// One more begins; it is under way until what this returns is dropped.
+    /// Registers a handshake, which counts until the returned value is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> Handshake {
         let cut = Arc::new(Notify::new());
         let mut list = self.lock();
@@ -50,7 +50,7 @@ impl Handshakes {
     }
 }
 
-/// One of them.
+/// A handshake in progress.
 pub(super) struct Handshake {
     all: Arc<Handshakes>,
     id: u64,
@@ -58,8 +58,8 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// Takes `handshake` to its end, unless it has to go before: `None` then. A connection that is closed meanwhile has
-    /// no driver yet that would see it.
+    /// Runs `handshake`, or returns `None` if it is dropped for another or the connection is closed. Closing is checked
+    /// here, because no driver runs yet.
     pub(super) async fn run<F: Future>(self, connection: &Connection, handshake: F) -> Option<F::Output> {
         let mut handshake = pin!(handshake);
         let mut cut = pin!(self.cut.notified());

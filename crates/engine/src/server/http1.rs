@@ -1,4 +1,4 @@
-//! Connections of HTTP/1.1: what serves them, and how their requests are counted.
+//! HTTP/1.1 connections: the handler's interface and the accounting of requests.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -13,58 +13,58 @@ use crate::connection::{AskedOf, Connection, ForeignRequest, RequestShare};
 use crate::connection_info::ConnectionInfo;
 use crate::memory_budget::Turn;
 
-/// Serves connections of HTTP/1.1.
+/// Serves HTTP/1.1 connections.
 pub trait Http1: Send + Sync + 'static {
-    /// Serves one to its end. Where it has to end at once, the future is dropped.
+    /// Serves a connection until it ends. To close it at once, the future is dropped.
     fn serve(&self, connection: Http1Connection) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
-/// A connection whose client speaks HTTP/1.1.
+/// An HTTP/1.1 connection.
 #[non_exhaustive]
 pub struct Http1Connection {
     /// The connection from its first byte on.
     pub io: Box<dyn ByteStream>,
     /// Connection info for its requests, if the server passes it to calls.
     pub info: Option<Arc<ConnectionInfo>>,
-    /// Ready when it shall end with the requests that are under way: the server stops, or the connection has been there
-    /// or idle for as long as it may.
+    /// Completes when the connection should finish its current requests and close: on shutdown, or at its maximum age
+    /// or idle time.
     pub stop: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// Where the requests under way are counted: a connection without any is idle.
+    /// Counts requests in progress. A connection without any is idle.
     pub requests: Http1Requests,
 }
 
-/// A byte stream of any kind.
+/// Any byte stream.
 pub trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<IO: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for IO {}
 
-/// Counts the requests of a connection of HTTP/1.1.
+/// Accounting of an HTTP/1.1 connection's requests.
 #[derive(Clone, Debug)]
 pub struct Http1Requests(Arc<Connection>);
 
 impl Http1Requests {
-    /// One is under way until what this returns is dropped.
+    /// Registers a request, which counts until the returned value is dropped.
     pub fn begin(&self) -> Http1Request {
         Http1Request { _counted: ForeignRequest::begin(&self.0) }
     }
 
-    /// Asks for room for a response, or for a part of one.
+    /// Creates the admission control of a response or a part of one.
     pub fn admission(&self) -> Http1Admission {
         Http1Admission { connection: Arc::clone(&self.0), turn: Turn::default() }
     }
 
-    /// Says that `unsent` bytes of responses are held that the client has not taken, and that it has taken `sent` more.
+    /// Reports `unsent` bytes of buffered responses, and `sent` bytes received by the client since the last report.
     pub fn note_responses(&self, unsent: usize, sent: usize) {
         self.0.lock().note_foreign(unsent, sent);
     }
 
-    /// What a request takes of the connection while its body is gathered and decoded.
+    /// Creates the memory accounting of a request body while it is gathered and decoded.
     pub fn share(&self) -> RequestShare {
         RequestShare::of_foreign(&self.0)
     }
 }
 
-/// Asks for room for what a request is answered with, before it is made.
+/// Admission control of a response, polled before it is built.
 #[derive(Debug)]
 pub struct Http1Admission {
     connection: Arc<Connection>,
@@ -72,21 +72,20 @@ pub struct Http1Admission {
 }
 
 impl Http1Admission {
-    /// Ready while the client has taken all but `unsent_max` bytes of what was made for it before, and the server has
-    /// memory for more. To be asked before each step that may make a response, or another part of one.
+    /// Waits until at most `unsent_max` bytes of earlier responses are unsent and the server's memory budget has room.
+    /// Poll it before each step that may build a response or a part of one.
     pub fn poll(&mut self, unsent_max: usize, cx: &mut Context<'_>) -> Poll<()> {
         self.connection.poll_admission(&mut self.turn, unsent_max, cx)
     }
 }
 
-/// A request under way.
+/// A request in progress.
 #[derive(Debug)]
 pub struct Http1Request {
     _counted: ForeignRequest,
 }
 
-/// Serves a connection of HTTP/1.1 to its end, which is registered as `connection`. `drains`: the server has been told
-/// to stop.
+/// Serves the HTTP/1.1 connection registered as `connection`. `drains` means that the server is already shutting down.
 pub(super) async fn serve_http1(
     http1: &dyn Http1,
     io: Box<dyn ByteStream>,
@@ -98,7 +97,7 @@ pub(super) async fn serve_http1(
     let (tell, told) = oneshot::channel::<()>();
     let mut tell = Some(tell);
     let stop = Box::pin(async move {
-        // Who would tell it is not gone: that runs this.
+        // The sender lives as long as this runs.
         let _ = told.await;
     });
     let requests = Http1Requests(Arc::clone(&connection));

@@ -1,16 +1,16 @@
-//! Answers to requests that are not gRPC.
+//! Responses to non-gRPC requests.
 
 use bytes::Bytes;
 use thalweg_http2::{Block, Connection, FieldList, Indexing, StreamId};
 
 use crate::grpc::request::Refusal;
 
-/// A whole HTTP response.
+/// A complete HTTP response.
 #[derive(Clone, Debug)]
 pub(super) struct HttpAnswer {
     status: &'static str,
     body: &'static str,
-    /// Which methods the resource has, for 405.
+    /// The `allow` field of 405.
     allow: Option<&'static str>,
     head_only: bool,
 }
@@ -22,7 +22,7 @@ const FRONT_PAGE: &str = concat!(
 );
 
 impl HttpAnswer {
-    /// A person who looks what is here gets a line of text; everything else the HTTP status that says what is wrong.
+    /// Creates a line of text for browsers at `/`, and an error status for everything else.
     pub(super) fn to(refusal: &Refusal, method: Option<&[u8]>, path: &[u8]) -> Self {
         let head_only = method == Some(b"HEAD");
         let (status, body, allow) = match (method, path, refusal) {
@@ -34,7 +34,7 @@ impl HttpAnswer {
         Self { status, body, allow, head_only }
     }
 
-    /// To a request whose head is none of HTTP's: its path or one of its fields can't be read (RFC 9110 §15.5.1).
+    /// Creates the response to a malformed request: its path or a field is invalid (RFC 9110 §15.5.1).
     pub(super) fn malformed(method: Option<&[u8]>) -> Self {
         let body = "The head of the request can't be read: its path, or one of its fields.\n";
         Self { status: "400", body, allow: None, head_only: method == Some(b"HEAD") }
@@ -50,7 +50,7 @@ impl HttpAnswer {
         if let Some(allow) = self.allow {
             push("allow", allow);
         }
-        // A stream that is gone needs no answer.
+        // A stream that has ended needs no response.
         let sent = http2.send_headers(stream, Block { fixed: None, extra: &fields }, self.head_only);
         if sent.is_ok() && !self.head_only {
             let _ = http2.send_data(stream, [Bytes::from_static(self.body.as_bytes())], true);

@@ -1,8 +1,7 @@
-//! Calls without a connection, in the process of their server: [`LocalCalls`].
+//! In-process calls without a connection: [`LocalCalls`].
 //!
-//! They run the same handlers as those that come by a connection, and end with the same statuses; there is no task, no
-//! queue and no HTTP/2. They are for what speaks another protocol than gRPC with its clients, and has their requests as
-//! Protobuf's bytes, or whatever else the messages of a method are.
+//! They run the same handlers as calls over a connection and end with the same statuses, without a task, a queue or
+//! HTTP/2. They serve protocols other than gRPC whose requests are available as encoded messages, mostly Protobuf.
 
 mod run;
 mod stream;
@@ -25,11 +24,11 @@ use crate::status::Status;
 
 /// Calls the methods of a server without a connection.
 ///
-/// Each method can be called either way, whatever its call type: what does not fit it ends with a status, as it would
-/// by a connection. Messages are bytes without a prefix, and not compressed; the limits of their sizes and the call's
-/// deadline hold. Metadata that the transport would write itself is left out of answers, and what is larger than a
-/// connection would take becomes an error. Metrics and traces are told of these calls as of others; what is counted of
-/// a connection, as channelz has it, is not, and slow methods get no tasks.
+/// Any method can be called either way. A mismatch with its call type ends with the same status as over a connection.
+/// Messages are bytes without prefix and compression. Size limits and the call's deadline apply.
+///
+/// Response metadata omits fields written by the transport, and is an error beyond a connection's size limit. Metrics
+/// and traces include these calls; channelz counts of connections do not. Slow methods get no tasks.
 #[derive(Clone, Debug)]
 pub struct LocalCalls {
     router: Arc<dyn Router>,
@@ -37,13 +36,13 @@ pub struct LocalCalls {
 }
 
 impl LocalCalls {
-    /// Of the methods of `router`, measured as `config` says.
+    /// Creates calls to the methods of `router`, measured as configured in `config`.
     pub fn new(config: &ServerConfig, router: Arc<dyn Router>) -> Self {
         Self { router, measure: ServerMeasure::new(&config.measure) }
     }
 
-    /// Calls the method at `path`, `/package.Service/Method`, with one message, for an answer of one message. The
-    /// handler begins here, and goes on where what this returns is polled.
+    /// Calls the method at `path`, `/package.Service/Method`, with one message for one response message. The handler
+    /// starts here and continues where the returned future is polled.
     pub fn call_unary(&self, path: &str, head: &RequestHead, message: Bytes) -> LocalUnary {
         let (method, measure) = self.find(path, head);
         match method {
@@ -52,14 +51,14 @@ impl LocalCalls {
         }
     }
 
-    /// As [`call_unary`](Self::call_unary), of a method that is known: one of [`methods`](Self::methods).
+    /// Like [`call_unary`](Self::call_unary), for one of [`methods`](Self::methods).
     pub fn call_method(&self, method: &Arc<ServerMethod>, head: &RequestHead, message: Bytes) -> LocalUnary {
         let measure = self.measure(&method.name, Some(method), head);
         LocalUnary::start(method, head, message, measure)
     }
 
-    /// Calls the method at `path` with the messages of `requests`, for a stream of answers. An error among them is what
-    /// the handler finds when it reads on, and ends a call whose method is unary.
+    /// Calls the method at `path` with a stream of requests for a stream of responses. The handler reads an error in
+    /// `requests`; a unary call ends with it.
     pub fn call_stream<S>(&self, path: &str, head: RequestHead, requests: S) -> LocalStream
     where
         S: Stream<Item = Result<Bytes, Status>> + Send + 'static,
@@ -68,8 +67,7 @@ impl LocalCalls {
         LocalStream::start(method, head, Box::pin(requests), measure)
     }
 
-    /// The methods that can be called, in the order of their names; none where the router does not know them
-    /// beforehand.
+    /// Returns the methods in the order of their names. Empty if the router does not know them in advance.
     pub fn methods(&self) -> Vec<Arc<ServerMethod>> {
         let names = self.router.method_names();
         names.iter().filter_map(|name| self.router.find(format!("/{name}").as_bytes()).ok()).collect()
@@ -84,7 +82,7 @@ impl LocalCalls {
         (found, measure)
     }
 
-    /// Counts a call, which begins.
+    /// Starts counting and measuring a call.
     fn measure(&self, path: &str, method: Option<&Arc<ServerMethod>>, head: &RequestHead) -> CallMeasure {
         let unbegun = || {
             if method.is_some_and(|method| method.is_streaming()) {
@@ -99,7 +97,7 @@ impl LocalCalls {
     }
 }
 
-/// A call that no handler has begun yet.
+/// A call whose handler has not started.
 struct Unbegun {
     path: Arc<str>,
     metadata: HeaderMap,

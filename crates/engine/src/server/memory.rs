@@ -1,16 +1,16 @@
-//! How much memory a server may have peers make it hold, unless it is told.
+//! Default memory budget of a server.
 
 use std::fs;
 
-/// One part in so many of what the process may use.
+/// Inverse of the fraction of the process's memory limit.
 const SHARE: usize = 4;
-/// What is assumed where the system does not say, in bytes.
+/// Memory limit in bytes assumed if the system reports none.
 const ASSUMED: usize = 4 << 30;
 
-/// A quarter of what this process may use, in bytes: the machine's memory, or what its control group allows.
+/// Returns a quarter of the process's memory limit in bytes: the machine's memory or its control group's limit.
 pub(super) fn default_max() -> usize {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of(&text));
-    // Version 2 of control groups, then version 1.
+    // Control groups v2, then v1.
     let group = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     let group = group.into_iter().find_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok());
     share_of(machine, group)
@@ -20,7 +20,7 @@ fn share_of(machine: Option<usize>, group: Option<usize>) -> usize {
     machine.into_iter().chain(group).min().unwrap_or(ASSUMED) / SHARE
 }
 
-/// `MemTotal:       24576000 kB`.
+/// Parses `MemTotal:       24576000 kB`.
 fn total_of(meminfo: &str) -> Option<usize> {
     let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kibibytes: usize = total.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -36,7 +36,7 @@ mod tests {
         let check = |machine, group, expected| assert_eq!(share_of(machine, group), expected);
         check(Some(8 << 30), None, 2 << 30);
         check(Some(8 << 30), Some(1 << 30), 256 << 20);
-        // A control group without a limit says a number that no machine has.
+        // A control group without a limit reports more than any machine has.
         check(Some(8 << 30), Some(usize::MAX), 2 << 30);
         check(None, None, 1 << 30);
         assert_eq!(total_of("MemFree: 1 kB\nMemTotal:       2048 kB\n"), Some(2 << 20));

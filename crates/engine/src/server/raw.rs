@@ -1,7 +1,7 @@
-//! Requests that are passed on as they are, to a face that has its own gRPC, or to what is not gRPC.
+//! Raw requests, passed verbatim to an API layer with its own gRPC implementation or to a fallback.
 //!
-//! One that came whole in one read is run where it stands in its batch, as a unary call is; its answer, if that is
-//! whole at once, joins the output with the others of the batch.
+//! A request that arrived whole in one read runs in its batch, like a unary call. If its response is also complete at
+//! once, it joins the batch's output.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -25,42 +25,42 @@ use crate::measure::CallMeasure;
 use crate::raw::{Front, OutgoingBody, Piece, Pieces, RawHead, Trailers};
 use crate::status::{Code, Status};
 
-/// What answers requests as they are.
+/// Handles raw requests.
 pub trait RawHandler: Send + Sync + 'static {
-    /// What the head of a request says to this handler.
+    /// Data derived from request headers.
     type Head: Send + Sync + 'static;
-    /// The body of a request, made of what a connection receives.
+    /// A request body, converted from the received one.
     type RequestBody: From<RawBody>;
-    /// The body of an answer. An error of it resets the stream.
+    /// A response body. An error in it resets the stream.
     type Body: OutgoingBody;
-    /// An answer that is to come.
+    /// A future of the response.
     type Future: Future<Output = Response<Self::Body>> + Send + 'static;
 
-    /// Reads the head of a request. What it comes to is kept for the next requests of the connection: heads that are
-    /// equal are read once. The connection is locked meanwhile: no more is done than to look at the head.
+    /// Derives data from request headers. It is cached per connection, once for identical header blocks. The connection
+    /// is locked meanwhile, so this must only inspect the headers.
     fn read_head(&self, head: &RawHead<'_>) -> Self::Head;
 
-    /// Where it is noted how long the handler keeps the processor for such requests: those of which it is long get
-    /// tasks of their own. `None`: with all that have no other place.
+    /// Returns the recorded handler time of such requests; slow ones get tasks of their own. With `None`, all requests
+    /// of the method share one record.
     fn cost(_: &Self::Head) -> Option<&HandlerCost> {
         None
     }
 
-    /// Begins to answer a request with this head.
+    /// Starts to handle a request.
     fn start(&self, head: &RawHead<'_>, read: &Self::Head, body: Self::RequestBody) -> Self::Future;
 }
 
 impl Handler {
-    /// For requests of any kind, as they are. The method's options do not count.
+    /// Creates a handler of raw requests. The method's options do not apply.
     pub fn raw(handler: impl RawHandler) -> Self {
         Self::new(StartsOn::RawRequest, RawCalls(Arc::new(Raw(handler))))
     }
 }
 
-/// Requests and responses that are passed on verbatim.
+/// Codec of raw requests and responses.
 struct Raw<H>(H);
 
-/// What is there of a response when its handler is done.
+/// The response available when the handler completes.
 enum Answered<B> {
     Whole(RawAnswer),
     /// The headers, and the first pieces of the body.
@@ -82,7 +82,7 @@ impl<F: Future<Output = Response<B>>, B: OutgoingBody> Future for Answering<F> {
         let mut this = self.project();
         let Some(handler) = this.handler.as_mut().as_pin_mut() else { return Poll::Pending };
         let (head, mut body) = ready!(handler.poll(cx)).into_parts();
-        // What the handler holds, a permit perhaps, is free before its body is asked.
+        // Resources held by the handler, such as a permit, are released before its body is polled.
         this.handler.set(None);
         Poll::Ready(Front::of(&mut body, cx).map(|front| match front {
             Front::Whole(body, trailers) => {
@@ -100,7 +100,7 @@ impl<H: RawHandler> Raw<H> {
     fn call(&self, route: &Route, body: RawBody) -> Result<Answering<H::Future>, Status> {
         let unread = || Status::internal("the request's headers were not read");
         let raw = route.raw.as_deref().ok_or_else(unread)?;
-        // It is this handler that has read them.
+        // The same handler derived the data.
         let read = raw.read.downcast_ref::<H::Head>().ok_or_else(unread)?;
         Ok(Answering { handler: Some(self.0.start(&raw.head(&route.head), read, body.into())) })
     }
@@ -129,7 +129,7 @@ impl<H: RawHandler> Codec for Raw<H> {
 
     fn takes_long(route: &Route, body: &Body, buffer: &[u8]) -> bool {
         match &route.raw {
-            // Each message says whether it is compressed.
+            // Each message has its own compression flag.
             Some(head) if head.gathers => body.takes_long(buffer),
             Some(head) => body.is_large() || head.is_compressed,
             None => false,
@@ -192,7 +192,7 @@ impl<H: RawHandler> Codec for Raw<H> {
     }
 }
 
-/// Sends an answer whose end is not there, to its end.
+/// Sends a response whose body is not complete, until its end.
 async fn send_stream<B: OutgoingBody>(
     connection: &Arc<Connection>,
     reply: &Reply,
@@ -211,7 +211,7 @@ async fn send_stream<B: OutgoingBody>(
                 && let Some((slot, http2, _)) = state.parts(reply.key)
                 && !slot.send_closed
             {
-                // The only error is a stream that is gone, of which the slot has been or will be told.
+                // Fails only if the stream has ended, which its slot learns separately.
                 let _ = http2.send_data(reply.stream, [Bytes::new()], true);
             }
             respond::end_raw(&mut state, reply, &trailers, code);
@@ -222,7 +222,7 @@ async fn send_stream<B: OutgoingBody>(
     }
 }
 
-/// Sends the head of an answer whose body follows. What is measured of the call, if it goes on.
+/// Sends response headers before the body. Returns the call's measure, unless the call has failed.
 fn send_head(connection: &Connection, reply: &Reply, head: &Parts) -> Option<CallMeasure> {
     let mut state = connection.lock();
     let is_sent = respond::send_raw_head(&mut state, reply, head.status, &head.headers, false);
@@ -230,7 +230,7 @@ fn send_head(connection: &Connection, reply: &Reply, head: &Parts) -> Option<Cal
     is_sent.then(|| state.slot(reply.key).and_then(|slot| slot.measure().cloned()).unwrap_or_default())
 }
 
-/// The answer's body has failed: its client must not take it for whole.
+/// Resets the stream after the response body failed, so the client cannot mistake it for complete.
 #[cold]
 fn reset(connection: &Connection, reply: &Reply, status: &Status) {
     tracing::debug!(peer = &*connection.peer, %status, "the body of an answer failed");

@@ -1,4 +1,4 @@
-//! Encodes responses, and writes them under the connection's lock.
+//! Encodes responses and writes them under the connection's lock.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::grpc::{content_type, metadata, response, status};
 use crate::raw::{self, Trailers};
 use crate::status::{Code, Status};
 
-/// Where a call's response goes, and how it is encoded.
+/// Destination and encoding of a call's response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reply {
     pub(super) key: SlotKey,
@@ -25,11 +25,10 @@ pub(super) struct Reply {
     pub(super) head: &'static FixedHead,
 }
 
-/// What the heads of all responses of a method begin with.
+/// The fixed headers of all responses of a method.
 pub(super) type FixedHead = Arc<FixedFields>;
 
-/// What the heads of responses begin with where requests may be compressed in these ways, and have this content
-/// subtype.
+/// Returns the fixed response headers for the encodings accepted in requests and the content subtype.
 pub(super) fn fixed_head(accepts: EncodingSet, content_subtype: &'static str) -> &'static FixedHead {
     static HEADS: [OnceLock<FixedHead>; EncodingSet::COUNT] = [const { OnceLock::new() }; EncodingSet::COUNT];
     if !content_subtype.is_empty() {
@@ -38,7 +37,7 @@ pub(super) fn fixed_head(accepts: EncodingSet, content_subtype: &'static str) ->
     HEADS[accepts.index()].get_or_init(|| FixedFields::new(response::fixed_fields(accepts, "")))
 }
 
-/// They stay: there are as many as the program has names of subtypes.
+/// Never freed: their number is limited to the subtypes in the program.
 fn fixed_head_of_subtype(accepts: EncodingSet, content_subtype: &'static str) -> &'static FixedHead {
     static HEADS: Mutex<BTreeMap<(usize, &str), &FixedHead>> = Mutex::new(BTreeMap::new());
     let mut heads = HEADS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +46,7 @@ fn fixed_head_of_subtype(accepts: EncodingSet, content_subtype: &'static str) ->
     })
 }
 
-/// The trailers of a call that succeeded and says no more.
+/// Trailers of a successful call without metadata.
 static TRAILERS_OK: LazyLock<Arc<FixedFields>> = LazyLock::new(|| {
     let mut fields = FieldList::new();
     fields.push(b"grpc-status", b"0", Indexing::Insert);
@@ -56,7 +55,7 @@ static TRAILERS_OK: LazyLock<Arc<FixedFields>> = LazyLock::new(|| {
 
 static NO_FIELDS: LazyLock<FieldList> = LazyLock::new(FieldList::new);
 
-/// What answers a call with one message.
+/// A response of one message.
 pub struct Answer<'a, M> {
     /// The initial metadata.
     pub metadata: &'a HeaderMap,
@@ -67,15 +66,15 @@ pub struct Answer<'a, M> {
 }
 
 impl<'a, M> Answer<'a, M> {
-    /// The same with another message.
+    /// Converts the message.
     pub(super) fn map<T>(self, map: impl FnOnce(M) -> T) -> Answer<'a, T> {
         Answer { metadata: self.metadata, message: map(self.message), trailers: self.trailers }
     }
 }
 
-/// What a call is answered with, encoded: nothing of the user's runs when it is sent.
+/// An encoded response. Sending it runs no user code.
 pub(super) enum Response<'a> {
-    /// A message, and nothing of the user's beside it.
+    /// A message without metadata.
     Plain(Single),
     Full {
         metadata: &'a HeaderMap,
@@ -86,14 +85,14 @@ pub(super) enum Response<'a> {
 }
 
 impl Reply {
-    /// To a call that is answered with a status alone, before a handler has it.
+    /// Creates the reply of a call that ends with a status before a handler runs.
     pub(super) fn of_none(key: SlotKey, stream: StreamId, head: &'static FixedHead) -> Self {
         Self { key, stream, outgoing: Outgoing::default(), head }
     }
 }
 
 impl<'a> Response<'a> {
-    /// Encodes a handler's result; a small message goes to the end of `scratch`.
+    /// Encodes a handler's result. A small message is appended to `scratch`.
     #[expect(clippy::inline_always, reason = "some 20 instructions of a call")]
     #[inline(always)]
     pub(super) fn new<M: Encode>(
@@ -112,7 +111,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Answers the call. `scratch` is what the message was encoded to.
+    /// Responds to the call. `scratch` holds the encoded message.
     pub(super) fn send(self, state: &mut State, reply: &Reply, scratch: &[u8]) {
         match self {
             Self::Plain(message) => send_plain(state, reply, message, scratch),
@@ -124,7 +123,7 @@ impl<'a> Response<'a> {
     }
 }
 
-/// Answers a call from outside its connection's driver.
+/// Responds to a call from outside its connection's driver.
 pub(super) fn answer<M: Encode>(
     connection: &Connection,
     reply: &Reply,
@@ -139,7 +138,7 @@ pub(super) fn answer<M: Encode>(
     keep_scratch(scratch);
 }
 
-/// Answers a call with a status alone, from outside its connection's driver.
+/// Responds with a status only, from outside the connection's driver.
 pub(super) fn fail(connection: &Connection, reply: &Reply, status: &Status) {
     let mut state = connection.lock();
     send_status(&mut state, reply, status);
@@ -148,7 +147,7 @@ pub(super) fn fail(connection: &Connection, reply: &Reply, status: &Status) {
 
 pub(super) static NO_METADATA: LazyLock<HeaderMap> = LazyLock::new(HeaderMap::new);
 
-/// Sends a whole unary response: head, message, and trailers.
+/// Sends a whole unary response: headers, message and trailers.
 fn send_message(
     state: &mut State,
     reply: &Reply,
@@ -166,7 +165,7 @@ fn send_message(
     }
     let len = message.message_len();
     note_sent(slot, len);
-    // The only error is a stream that is gone, of which the slot has been or will be told.
+    // Fails only if the stream has ended, which its slot learns separately.
     let _ = message.send(http2, reply.stream, scratch, false);
     state.note_response(len);
     send_trailers(state, reply, Ok(trailers));
@@ -179,13 +178,13 @@ fn note_sent(slot: &Slot, bytes: usize) {
     }
 }
 
-/// Whether a response has no fields of its own.
+/// Returns whether a response has no fields of its own.
 #[inline]
 fn is_plain<M>(answer: &Answer<'_, M>, outgoing: &Outgoing) -> bool {
     outgoing.encoding == Encoding::Identity && answer.metadata.is_empty() && answer.trailers.is_none()
 }
 
-/// Sends a response that is no more than a message, in one go where it is small and nothing of it has to wait.
+/// Sends a response that is only a message. If it is small and nothing has to wait, it is sent in one operation.
 #[inline]
 pub(super) fn send_plain(state: &mut State, reply: &Reply, message: Single, scratch: &[u8]) {
     if let Single::Small(range) = &message {
@@ -196,7 +195,7 @@ pub(super) fn send_plain(state: &mut State, reply: &Reply, message: Single, scra
         let bytes = &scratch[range.clone()];
         let head = Block { fixed: Some(reply.head), extra: &NO_FIELDS };
         let trailers = Block { fixed: Some(&TRAILERS_OK), extra: &NO_FIELDS };
-        // The only error is a stream that is gone, of which the slot has been or will be told.
+        // Fails only if the stream has ended, which its slot learns separately.
         if http2.send_answer(reply.stream, head, bytes, trailers) != Ok(false) {
             note_sent(slot, message.message_len());
             finish(state, reply, Code::Ok);
@@ -206,7 +205,7 @@ pub(super) fn send_plain(state: &mut State, reply: &Reply, message: Single, scra
     send_message(state, reply, &NO_METADATA, message, None, scratch);
 }
 
-/// What the head of a gRPC answer begins with that is somebody else's.
+/// Fixed headers of gRPC responses to raw requests.
 pub(super) static GRPC_HEAD: LazyLock<FixedHead> = LazyLock::new(|| {
     let mut fields = FieldList::new();
     fields.push(b":status", b"200", Indexing::Insert);
@@ -214,14 +213,14 @@ pub(super) static GRPC_HEAD: LazyLock<FixedHead> = LazyLock::new(|| {
     FixedFields::new(fields)
 });
 
-/// The head of an answer that is not to be had, to a request that is not gRPC.
+/// Response headers for a failed non-gRPC request.
 pub(super) static FAILED_HEAD: LazyLock<FixedHead> = LazyLock::new(|| {
     let mut fields = FieldList::new();
     fields.push(b":status", b"500", Indexing::Insert);
     FixedFields::new(fields)
 });
 
-/// What answers of JSON say: that alone, or that there may be other encodings of it.
+/// Headers of JSON responses, without and with `vary: accept-encoding`.
 static JSON_HEADS: LazyLock<[FixedHead; 2]> = LazyLock::new(|| {
     [false, true].map(|varies| {
         let mut fields = FieldList::new();
@@ -237,7 +236,7 @@ static JSON_HEADS: LazyLock<[FixedHead; 2]> = LazyLock::new(|| {
 const JSON: &[u8] = b"application/json";
 const ACCEPT_ENCODING: &[u8] = b"accept-encoding";
 
-/// The head of an answer that is like many others.
+/// Returns the fixed headers of a common raw response, if it is one.
 fn common_head(status: StatusCode, headers: &HeaderMap) -> Option<&'static FixedHead> {
     if status != StatusCode::OK || headers.len() > 2 {
         return None;
@@ -255,7 +254,7 @@ fn common_head(status: StatusCode, headers: &HeaderMap) -> Option<&'static Fixed
     }
 }
 
-/// A whole answer that is sent as it is.
+/// A complete raw response.
 pub(super) struct RawAnswer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
@@ -264,7 +263,7 @@ pub(super) struct RawAnswer {
 }
 
 impl RawAnswer {
-    /// Whether there is nothing to it but a message.
+    /// Returns whether it is a gRPC response with only a message.
     pub(super) fn is_plain(&self) -> bool {
         matches!(self.trailers, Trailers::GrpcOk)
             && !self.body.is_empty()
@@ -274,7 +273,7 @@ impl RawAnswer {
     }
 }
 
-/// Sends an answer as it is.
+/// Sends a raw response.
 pub(super) fn send_raw(state: &mut State, reply: &Reply, answer: &RawAnswer) {
     let RawAnswer { status, headers, body, trailers } = answer;
     let has_trailers = !matches!(trailers, Trailers::None);
@@ -288,14 +287,14 @@ pub(super) fn send_raw(state: &mut State, reply: &Reply, answer: &RawAnswer) {
             return;
         }
         note_sent(slot, body.len());
-        // The only error is a stream that is gone, of which the slot has been or will be told.
+        // Fails only if the stream has ended, which its slot learns separately.
         let _ = http2.send_data(reply.stream, [body.clone()], !has_trailers);
         state.note_response(body.len());
     }
     end_raw(state, reply, trailers, code);
 }
 
-/// Sends the head of an answer as it is. `false`: it can't be sent, and the call has failed.
+/// Sends raw response headers. Returns false if they cannot be sent; the call has then failed.
 pub(super) fn send_raw_head(
     state: &mut State,
     reply: &Reply,
@@ -303,7 +302,7 @@ pub(super) fn send_raw_head(
     headers: &HeaderMap,
     end_stream: bool,
 ) -> bool {
-    // How much that is, who answers has to know.
+    // The application is responsible for the size, up to the client's limit.
     let size_max = state.http2.header_list_max();
     let common = common_head(status, headers).filter(|head| head.fields().size() <= size_max);
     if common.is_some() {
@@ -323,7 +322,7 @@ pub(super) fn send_raw_head(
     true
 }
 
-/// Ends an answer whose body is sent; one without trailers has ended with its last piece.
+/// Ends a raw response after its body. Without trailers, the last piece has already ended it.
 pub(super) fn end_raw(state: &mut State, reply: &Reply, trailers: &Trailers, code: Code) {
     if code != Code::Ok {
         state.note_failed(reply.key);
@@ -347,16 +346,16 @@ pub(super) fn end_raw(state: &mut State, reply: &Reply, trailers: &Trailers, cod
     finish(state, reply, code);
 }
 
-/// How large a header list may be, the fixed fields of a response left out, in bytes: what the client accepts, and no
-/// more than we send.
+/// Returns the maximum header list size in bytes, without the fixed response fields: the client's limit or our own,
+/// whichever is smaller.
 fn sent_size_max(state: &State, reply: &Reply) -> usize {
     metadata::SENT_SIZE_MAX.min(state.http2.header_list_max().saturating_sub(reply.head.fields().size()))
 }
 
-/// Sends the head of a response.
+/// Sends response headers.
 ///
 /// # Errors
-/// When the metadata can't be sent; nothing has been then.
+/// Returns an error if the metadata cannot be sent. Nothing has been sent then.
 pub(super) fn send_head(state: &mut State, reply: &Reply, metadata: &HeaderMap) -> Result<(), Status> {
     let encoding = reply.outgoing.encoding;
     if metadata.is_empty() && encoding == Encoding::Identity {
@@ -369,7 +368,7 @@ pub(super) fn send_head(state: &mut State, reply: &Reply, metadata: &HeaderMap) 
     Ok(())
 }
 
-/// Ends a response whose head has been sent.
+/// Ends a response whose headers have been sent.
 pub(super) fn send_trailers(state: &mut State, reply: &Reply, outcome: Result<Option<&HeaderMap>, &Status>) {
     let code = outcome.as_ref().map_or_else(|status| status.code(), |_| Code::Ok);
     let outcome = match outcome {
@@ -391,7 +390,7 @@ pub(super) fn send_trailers(state: &mut State, reply: &Reply, outcome: Result<Op
     finish(state, reply, code);
 }
 
-/// Answers with a status and nothing else: Trailers-Only.
+/// Responds with a status only (Trailers-Only).
 pub(super) fn send_status(state: &mut State, reply: &Reply, status: &Status) {
     state.note_failed(reply.key);
     let mut fields = FieldList::new();
@@ -400,7 +399,7 @@ pub(super) fn send_status(state: &mut State, reply: &Reply, status: &Status) {
     finish(state, reply, status.code());
 }
 
-/// As [`send_status`], of a call that no handler has begun.
+/// Like [`send_status`], for a call whose handler has not started.
 pub(super) fn refuse(state: &mut State, reply: &Reply, status: &Status) {
     if let Some(measure) = state.slot(reply.key).and_then(|slot| slot.measure()) {
         measure.refused(status);
@@ -408,8 +407,7 @@ pub(super) fn refuse(state: &mut State, reply: &Reply, status: &Status) {
     send_status(state, reply, status);
 }
 
-/// Ends a call with an error, wherever its response stands: with trailers if the head has been sent, else
-/// Trailers-Only.
+/// Ends a call with an error: with trailers if the headers have been sent, else as Trailers-Only.
 pub(super) fn end_with(state: &mut State, reply: &Reply, status: &Status) {
     match state.slot(reply.key).and_then(Slot::server) {
         Some(call) if call.head_sent => send_trailers(state, reply, Err(status)),
@@ -418,21 +416,21 @@ pub(super) fn end_with(state: &mut State, reply: &Reply, status: &Status) {
     }
 }
 
-/// A call that was lost meanwhile takes nothing any more: then nothing is sent.
+/// Sends nothing if the call has ended meanwhile.
 fn send_block(state: &mut State, reply: &Reply, block: Block<'_>, end_stream: bool) {
     let Some((slot, http2, _)) = state.parts(reply.key) else { return };
     if !slot.send_closed {
-        // The only errors are a stream that is gone, of which the slot has been or will be told.
+        // Fails only if the stream has ended, which its slot learns separately.
         let _ = http2.send_headers(reply.stream, block, end_stream);
     }
 }
 
-/// The response is complete: the slot is done with.
+/// Discards the slot after a complete response.
 pub(super) fn finish(state: &mut State, reply: &Reply, code: Code) {
     let Some(is_ended) = state.discard_ended(reply.key, code) else { return };
-    // RFC 9113 §8.1: a server that has answered asks the client with NO_ERROR to stop sending the rest. While the
-    // answer itself waits for flow control, or for a client that does not read, it can't: the reset would take it
-    // along, and free the stream for the next request.
+    // RFC 9113 §8.1: after a complete response the server asks the client with NO_ERROR to stop sending the request. It
+    // must not do so while the response waits for flow control or for a client that does not read. The reset would
+    // discard the response and free the stream for the next request.
     if !is_ended && !state.http2.has_queued(reply.stream) {
         state.http2.reset(reply.stream, ErrorCode::NoError);
     }

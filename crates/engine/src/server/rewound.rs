@@ -6,17 +6,17 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A byte stream with bytes that were read from it already.
+/// A byte stream preceded by bytes already read from it.
 #[derive(Debug)]
 pub(super) struct Rewound<IO> {
     first: Vec<u8>,
-    /// How many of them have been read again.
+    /// Number of bytes of `first` read again.
     position: usize,
     io: IO,
 }
 
 impl<IO> Rewound<IO> {
-    /// `first` comes before the bytes of `io`.
+    /// Puts `first` in front of the bytes of `io`.
     pub(super) fn new(first: Vec<u8>, io: IO) -> Self {
         Self { first, position: 0, io }
     }

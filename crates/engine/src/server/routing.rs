@@ -1,4 +1,4 @@
-//! Request headers become routes: [`parse`].
+//! Parses request headers into routes: [`parse`].
 
 use std::sync::Arc;
 
@@ -20,21 +20,21 @@ use crate::status::Status;
 /// Maximum size of a cached header block, in bytes. The protocol gives a larger one a new id each time.
 pub(super) const HEAD_KEPT_MAX: usize = 2 << 10;
 
-/// What a request head asks for.
+/// Parsed request headers.
 #[derive(Clone)]
 pub(super) enum Asked {
     Call(Arc<Route>),
-    /// gRPC, but not to be had. With what the answer's head begins with.
+    /// A gRPC request rejected before dispatch, with its fixed response headers.
     Refused(Arc<Refused>, &'static FixedHead),
     /// Not gRPC.
     Http(Arc<HttpAnswer>),
 }
 
-/// A call that is answered with a status, for what its head says.
+/// A call rejected because of its headers.
 pub(super) struct Refused {
     pub(super) status: Status,
     path: String,
-    /// What of it could be read.
+    /// Readable metadata.
     metadata: HeaderMap,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn parse(
     let path = head.path().unwrap_or_default();
     let found = router.find(path);
     let accepts = found.as_ref().map_or(EncodingSet::ALL, |method| method.options.accept_compressed);
-    // Most methods leave it open what their messages are, and look at no field more.
+    // Most methods allow any content subtype, which avoids reading another field.
     let content_subtype = match &found {
         Ok(method) if !method.content_subtype.is_empty() => {
             request::content_subtype(head.iter(), method.content_subtype)
@@ -112,12 +112,12 @@ pub(super) fn parse(
     }
 }
 
-/// Whether the client reads an answer of gRPC's.
+/// Returns whether the client expects a gRPC response.
 fn is_grpc(head: &thalweg_http2::Head) -> bool {
     head.iter().any(|field| field.name == b"content-type" && content_type::subtype(field.value).is_some())
 }
 
-/// The route of a request that is passed on as it is.
+/// Returns the route of a raw request.
 fn raw_route(
     method: &Arc<ServerMethod>,
     head: &thalweg_http2::Head,
@@ -145,10 +145,10 @@ fn raw_route(
     })
 }
 
-/// What says that a body, or messages in it, are compressed.
+/// Fields that indicate a compressed body or compressed messages in it.
 const COMPRESSION_FIELDS: [&str; 3] = ["content-encoding", "grpc-encoding", "connect-content-encoding"];
 
-/// Scheme, authority, path and query, as far as they are there.
+/// Returns scheme, authority, path and query, as far as present.
 fn uri(head: &thalweg_http2::Head) -> Result<http::Uri, http::Error> {
     let mut uri = http::Uri::builder().path_and_query(head.path().unwrap_or(b"/"));
     if let (Some(scheme), Some(authority)) = (head.scheme(), head.authority())
@@ -159,7 +159,7 @@ fn uri(head: &thalweg_http2::Head) -> Result<http::Uri, http::Error> {
     uri.build()
 }
 
-/// How the response of a call may be compressed.
+/// Returns the compression of a call's response.
 fn response_encoding(wanted: Option<Encoding>, head: &RequestHead) -> Encoding {
     wanted.filter(|encoding| head.accepts.contains(*encoding)).unwrap_or_default()
 }

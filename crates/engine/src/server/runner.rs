@@ -1,8 +1,7 @@
-//! Runs calls whose requests are whole: where they stand in their batch, on the connection's own task, when they are
-//! quick.
+//! Runs calls with complete requests, in their batch on the connection's own task when they are quick.
 //!
-//! A handler is polled at once, and its response joins the output of its batch. One that has to wait moves to a task,
-//! and so does one whose request takes long to read, or whose method is slow.
+//! A handler is polled at once, and its response joins the output of its batch. Pending handlers move to tasks, as do
+//! calls whose requests take long to decode or whose methods are slow.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,28 +16,28 @@ use super::task::CallTask;
 use crate::connection::Connection;
 use crate::status::Status;
 
-/// How the requests of a method are read and its calls answered.
+/// Decodes requests and encodes responses of a method.
 pub(super) trait Codec: Send + Sync + 'static {
-    /// A handler that runs.
+    /// A running handler.
     type Future: Future<Output = Self::Output> + Send + 'static;
     /// The result of a handler.
     type Output: Send;
 
-    /// Where the time that the handlers of such calls take is noted.
+    /// Returns the record of handler time for such calls.
     fn cost(route: &Route) -> &HandlerCost {
         &route.method.cost
     }
 
-    /// Whether reading a request would keep the other calls of its connection waiting.
+    /// Returns whether decoding would delay other calls of the connection.
     fn takes_long(route: &Route, body: &Body, buffer: &[u8]) -> bool;
 
-    /// Reads the request and calls the handler.
+    /// Decodes the request and calls the handler.
     ///
     /// # Errors
-    /// The status that the call ends with, if the request can't be read.
+    /// Returns the status that ends the call if the request is invalid.
     fn start(&self, route: &Route, body: Body, buffer: &[u8]) -> Result<Self::Future, Status>;
 
-    /// A call whose request takes long to read: its task reads it, runs the handler and answers.
+    /// Returns a future for a call whose request takes long to decode: it decodes, runs the handler and responds.
     fn deferred(
         self: &Arc<Self>,
         connection: &Arc<Connection>,
@@ -47,17 +46,17 @@ pub(super) trait Codec: Send + Sync + 'static {
         request: Vec<u8>,
     ) -> CallFuture;
 
-    /// Answers a call of `batch`. Returns the rest of a response that is not whole yet, for a task.
+    /// Responds to a call of `batch`. Returns a future for the rest of an incomplete response.
     fn answer(batch: &mut Batch<'_>, reply: &Reply, output: &mut Self::Output) -> Option<CallFuture>;
 
-    /// As [`answer`](Self::answer), of a call that runs in a task.
+    /// Like [`answer`](Self::answer), for a call that runs in a task.
     fn respond(connection: &Arc<Connection>, reply: &Reply, output: &mut Self::Output) -> Option<CallFuture>;
 }
 
-/// Memory for a handler's future. All calls of a batch whose handlers are ready at once share it.
+/// Memory for a handler's future, shared by all calls of a batch whose handlers complete at once.
 type Place<C> = Pin<Box<Option<<C as Codec>::Future>>>;
 
-/// Written in place: `Box::pin(None)` would copy what it leaves undefined.
+/// Written in place: `Box::pin(None)` would copy uninitialized bytes.
 fn vacant<F>() -> Pin<Box<Option<F>>> {
     Box::into_pin(Box::write(Box::new_uninit(), None))
 }
@@ -100,10 +99,10 @@ pub(super) fn run<C: Codec>(codec: &Arc<C>, method: &ServerMethod, batch: &mut B
     }
 }
 
-/// Takes one call as far as it goes at once: to its `output`, or to its future in `place`.
+/// Runs one call as far as possible at once, to its `output` or to a pending future in `place`.
 ///
 /// # Errors
-/// The status that the call ends with, if its request can't be read.
+/// Returns the status that ends the call if its request is invalid.
 #[inline]
 fn attempt<C: Codec>(
     route: &Route,
@@ -119,12 +118,12 @@ fn attempt<C: Codec>(
     if !cost.is_quick() {
         return Ok(());
     }
-    // The waker does nothing: if the handler has to wait, its task polls it again with one that does.
+    // The waker does nothing: the task of a pending handler polls again with its own.
     let mut cx = Context::from_waker(Waker::noop());
     if let Some(future) = place.as_mut().as_pin_mut()
         && let Poll::Ready(ready) = future.poll(&mut cx)
     {
-        // Handed over in place: outputs are large.
+        // Handed over in place, because outputs are large.
         *output = Some(ready);
         place.set(None);
     }
@@ -136,8 +135,7 @@ fn attempt<C: Codec>(
     Ok(())
 }
 
-/// Runs a handler that was not ready at once, or was not polled yet, to its end, and answers. The time of its polls is
-/// noted.
+/// Runs a handler that is pending or not yet polled, responds, and records the time of its polls.
 async fn wait<C: Codec>(connection: Arc<Connection>, reply: Reply, route: Arc<Route>, mut running: Place<C>) {
     let mut output = poll_fn(|cx| {
         let Some(future) = running.as_mut().as_pin_mut() else { return Poll::Pending };

@@ -1,4 +1,4 @@
-//! Services behind listening sockets: what binds, accepts and drains.
+//! Servers on listening sockets: binding, accepting and draining.
 
 use std::future::{Future, pending, poll_fn};
 use std::io;
@@ -31,85 +31,82 @@ use crate::tls::{ServerTls, ServerTlsConfig, TlsError};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerConfig {
-    /// HTTP/2 settings of the connections. Their `ping_policy` is that of [`keepalive_policy`](Self::keepalive_policy).
+    /// HTTP/2 settings of the connections. [`keepalive_policy`](Self::keepalive_policy) replaces their `ping_policy`.
     pub http2: thalweg_http2::Config,
-    /// Time for the calls in flight when the server is told to stop; 30 s by default. Calls that take longer are cut
-    /// off.
+    /// Grace period of calls in flight on shutdown; 30 s by default. Calls that take longer are reset.
     pub shutdown_grace: Duration,
     /// Time for which an idle connection busy-polls before it sleeps. Zero turns busy-polling off. `None`, the default,
     /// busy-polls for up to 30 µs where small messages follow each other closely and recent polls have succeeded.
     ///
     /// A call that arrives in that time is seen within about a microsecond; waking a thread takes tens. The price is a
-    /// whole processor for each thread that has such a connection, while calls come and for this time after the last
-    /// byte. Between two polls, the other connections and tasks of the thread run. It pays for few calls in flight on
-    /// spare processors, best with [`threads`](Self::threads) or on a single-threaded runtime: on one of several
-    /// threads, each poll makes another thread look for work.
+    /// whole processor per thread with such a connection, while calls arrive and for this time after the last byte.
+    /// Between two polls, other connections and tasks of the thread run. It pays for few calls in flight on spare
+    /// processors, best with [`threads`](Self::threads) or a single-threaded runtime. On a multi-threaded runtime, each
+    /// poll makes another thread look for work.
     pub busy_poll: Option<Duration>,
-    /// Maximum number of connections; unlimited by default. At the limit, a new connection is closed, and so is the one
-    /// that has been idle for the longest time, to make room for the next.
+    /// Maximum number of connections; unlimited by default. At the limit, a new connection is closed, and the longest
+    /// idle one with it to make room for the next.
     ///
     /// Regardless of this limit, idle connections are closed when the process runs out of file descriptors.
     pub max_connections: Option<usize>,
-    /// Maximum number of connections of one IP address; unlimited by default. Further ones are closed. Clients behind
-    /// one proxy share an address; clients on UNIX sockets have none and are not counted.
+    /// Maximum number of connections per IP address; unlimited by default. Further ones are closed. Clients behind one
+    /// proxy share an address; clients on Unix sockets have none and are not counted.
     pub max_connections_per_address: Option<usize>,
-    /// Maximum time of a connection without a call; unlimited by default. On expiry the server sends GOAWAY, and the
-    /// client connects again for its next call. Exact to the second.
+    /// Maximum time of a connection without a call, to the second; unlimited by default. On expiry the server sends
+    /// GOAWAY, and the client reconnects for its next call.
     pub max_connection_idle: Option<Duration>,
-    /// Maximum age of a connection, with ±10 % jitter; unlimited by default. On expiry the server sends GOAWAY, and the
-    /// client connects again for its next call: behind a load balancer, new servers get their share in this way (gRFC
-    /// [A9]). Exact to the second.
+    /// Maximum age of a connection, to the second, with ±10 % jitter; unlimited by default. On expiry the server sends
+    /// GOAWAY, and the client reconnects for its next call. Behind a load balancer, new servers get their share of
+    /// connections this way (gRFC [A9]).
     ///
     /// [A9]: https://github.com/grpc/proposal/blob/master/A9-server-side-conn-mgt.md
     pub max_connection_age: Option<Duration>,
-    /// Time for the calls in flight on a connection that has reached its
-    /// [`max_connection_age`](Self::max_connection_age); unlimited by default. Calls that take longer are cut off.
+    /// Grace period of calls in flight on a connection that has reached its
+    /// [`max_connection_age`](Self::max_connection_age); unlimited by default. Calls that take longer are reset.
     pub max_connection_age_grace: Option<Duration>,
-    /// When the server sends PINGs to silent clients; after two hours by default. If it is set, a connection also ends
-    /// when its client has not acknowledged data for the keepalive's timeout (TCP_USER_TIMEOUT). Exact to the second.
+    /// Keepalive PINGs to silent clients; after two hours by default. If set, a connection also ends when its client
+    /// has not acknowledged data within the keepalive timeout (TCP_USER_TIMEOUT). Exact to the second.
     pub keepalive: Option<Keepalive>,
-    /// How often clients may send PINGs (gRFC A8, as grpc-go's `EnforcementPolicy`); by default every five minutes, and
-    /// every two hours without a call. A client that sends more, while it gets no responses, receives GOAWAY with
-    /// ENHANCE_YOUR_CALM and `too_many_pings`, and halves its rate when it connects again. Set it to the clients' own
+    /// Minimum interval of PINGs from clients (gRFC A8, like grpc-go's `EnforcementPolicy`); by default five minutes,
+    /// and two hours without a call. A client that sends more while it receives no responses gets GOAWAY with
+    /// ENHANCE_YOUR_CALM and `too_many_pings`. It halves its rate when it reconnects. Match it to the clients' own
     /// [`Keepalive`].
     pub keepalive_policy: KeepalivePolicy,
-    /// TCP keepalive of the connections that the server accepts; on by default, with the times of
-    /// [`TcpKeepalive::default`]. `None` leaves it to the system, where it is mostly off: a client that vanished is
-    /// then found by [`keepalive`](Self::keepalive) over HTTP/2, and over HTTP/1.1 only when something is sent to it.
-    /// It does not apply to sockets that the application accepted itself.
+    /// TCP keepalive of accepted connections; on by default, with the times of [`TcpKeepalive::default`]. `None` uses
+    /// the system's setting, which is mostly off. Vanished clients are then detected by [`keepalive`](Self::keepalive)
+    /// over HTTP/2, and over HTTP/1.1 only when data is sent. Sockets accepted by the application are not affected.
     pub tcp_keepalive: Option<TcpKeepalive>,
-    /// Time for a header block, and for any frame but DATA, from its first byte to its last; 10 s by default. On expiry
+    /// Time limit of a header block, and of any frame except DATA, from first to last byte; 10 s by default. On expiry
     /// the connection is closed.
     pub header_timeout: Duration,
-    /// Time for a request's message to arrive, plus a second for each KiB of it; 30 s by default, unlimited if `None`.
-    /// On expiry the call ends with CANCELLED. The clock stops between two messages of a stream, and while the client
-    /// may not send because others of its calls go before.
+    /// Time limit of a request's message, plus a second for each KiB of it; 30 s by default, unlimited if `None`. On
+    /// expiry the call ends with CANCELLED. The clock stops between two messages of a stream, and while the client may
+    /// not send because other calls go first.
     pub request_timeout: Option<Duration>,
-    /// How far a client may be behind the minimum rate at which it must read what waits for it, 1 KiB a second; 60 s by
-    /// default. On expiry its stream is reset, or its connection closed if that is what holds the data up. Streams that
-    /// have nothing to send are exempt. `None` demands nothing, even beyond the connection's
-    /// [`held_max`](field@thalweg_http2::Config::held_max).
+    /// Maximum time by which a client may lag behind reading responses at 1 KiB a second; 60 s by default. On expiry
+    /// its stream is reset, or its connection closed if that blocks the data. Streams with nothing to send are exempt.
+    /// `None` sets no minimum rate, even beyond the connection's [`held_max`](field@thalweg_http2::Config::held_max).
     pub reply_timeout: Option<Duration>,
-    /// Maximum bytes that all connections may make the server buffer: requests that handlers have not read, and
-    /// responses that clients have not read. By default a quarter of the memory of the process (the machine's, or its
-    /// control group's). At three quarters of the maximum each connection has a budget of 1 MiB. At the maximum,
-    /// handlers wait before they make a response. To make room, the server closes connections that read next to
-    /// nothing, and those with the most requests if requests use it up.
+    /// Memory budget of all connections in bytes: requests that handlers have not read, and responses that clients have
+    /// not read. By default a quarter of the memory of the process (the machine's, or its control group's). From three
+    /// quarters on, each connection has a budget of 1 MiB. At the maximum, handlers wait before they build responses.
+    /// To free memory, the server closes connections that barely read, and those with the largest requests if requests
+    /// use it up.
     pub max_memory: Option<usize>,
-    /// Threads of the server's own, each with a runtime, that run the connections and their handlers instead of the
-    /// runtime that binds, which then only accepts. `None`, the default, has none. A new connection goes to the thread
-    /// with the fewest and stays there: a handler that computes for long delays all others of its thread. The threads
-    /// end with [`BoundServer::serve_until`]. They serve listening sockets only.
+    /// Number of dedicated threads, each with a runtime, that run connections and handlers; `None` by default. The
+    /// binding runtime then only accepts connections. A new connection goes to the thread with the fewest and stays
+    /// there, so a handler that computes for long delays others of its thread. The threads end with
+    /// [`BoundServer::serve_until`]. They serve listening sockets only.
     pub threads: Option<usize>,
-    /// Processors that the [`threads`](Self::threads) are pinned to, in turn; any by default. Without `threads`, there
-    /// is one thread for each processor named. Linux only.
+    /// Processors that the [`threads`](Self::threads) are pinned to, round-robin; any by default. If `threads` is
+    /// `None`, one thread is started per listed processor. Linux only.
     pub cpus: Vec<usize>,
-    /// Told when the server begins to drain; a face keeps a clone for those who want to know.
+    /// Set when the server starts to drain. API layers keep a clone to observe it.
     pub draining: Draining,
     /// Whether each request has the [`ConnectionInfo`](crate::ConnectionInfo) of its connection, which costs two
-    /// allocations a call. `None`, the default: over TLS only.
+    /// allocations per call. `None`, the default, does so over TLS only.
     pub connection_info: Option<bool>,
-    /// Handler of what is not gRPC on the same port; none by default.
+    /// Handler of non-gRPC traffic on the same port; none by default.
     pub beside: Option<Beside>,
     #[cfg(feature = "tls")]
     tls: Option<ServerTls>,
@@ -146,7 +143,7 @@ impl Default for ServerConfig {
     }
 }
 
-/// As in gRPC's other libraries.
+/// As in gRPC's other implementations.
 const KEEPALIVE_DEFAULT: Keepalive = Keepalive {
     interval: Duration::from_secs(2 * 60 * 60),
     timeout: Duration::from_secs(20),
@@ -154,10 +151,10 @@ const KEEPALIVE_DEFAULT: Keepalive = Keepalive {
 };
 
 impl ServerConfig {
-    /// Serves over TLS alone.
+    /// Serves over TLS only.
     ///
     /// # Errors
-    /// When there is no identity, or certificates or keys can't be read or used.
+    /// Returns an error if the identity is missing, or if certificates or keys cannot be read or used.
     #[cfg(feature = "tls")]
     pub fn set_tls(&mut self, tls: ServerTlsConfig) -> Result<(), TlsError> {
         self.tls = Some(tls.prepare()?);
@@ -170,20 +167,20 @@ impl ServerConfig {
         self.measure.metrics = Some(metrics);
     }
 
-    /// Traces calls that no handler begins; the others by their [handlers](super::Traced).
+    /// Traces calls that end before a handler starts. The others are traced by their [handlers](super::Traced).
     #[cfg(feature = "opentelemetry")]
     pub fn set_traces(&mut self, traces: crate::Traces) {
         self.measure.traces = Some(traces);
     }
 
-    /// Of byte streams that others have made: how they read is their own affair, and they don't look unless asked to.
+    /// Turns off default busy-polling, because the application provides the byte streams.
     fn for_streams(mut self) -> Self {
         self.busy_poll.get_or_insert_default();
         self
     }
 
     fn acceptor(self, router: Arc<dyn Router>) -> Acceptor {
-        // gRFC A8: a server asks whether there are calls or not.
+        // gRFC A8: a server sends PINGs with or without calls.
         let asks = |keepalive: Keepalive| keepalive.at_least(Duration::ZERO).without_calls(true);
         let keepalive = self.keepalive.map(asks);
         let limits = ConnectionLimits {
@@ -222,10 +219,10 @@ impl ServerConfig {
     }
 }
 
-/// Takes the addresses. From here on clients can connect; they are answered once the server serves.
+/// Binds the addresses. Clients can connect from then on; calls wait until the server runs.
 ///
 /// # Errors
-/// Names the address that could not be had, and why; or what keeps the threads from running.
+/// Returns the address that cannot be bound and the reason, or the reason threads cannot be started.
 pub async fn bind(
     config: ServerConfig,
     router: Arc<dyn Router>,
@@ -246,18 +243,18 @@ pub async fn bind(
     Ok(BoundServer { listeners, local, executor, acceptor })
 }
 
-/// Serves one connection over any byte stream until it is over.
+/// Serves one connection over any byte stream until it ends.
 pub async fn serve_connection<IO>(config: ServerConfig, router: Arc<dyn Router>, io: IO)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let acceptor = config.for_streams().acceptor(router);
-    // In a task of its own: the connection's would look at its timer whenever it is woken.
+    // In a separate task: the connection's own task would poll the timer on every wake-up.
     let _sweeping = Sweeping::begin(&acceptor);
     acceptor.serve_stream(io).await;
 }
 
-/// The task that looks after a server's connections, for as long as this is there.
+/// Task that maintains a server's connections, aborted on drop.
 struct Sweeping(JoinHandle<()>);
 
 impl Sweeping {
@@ -276,8 +273,8 @@ impl Drop for Sweeping {
     }
 }
 
-/// Serves byte streams from any source, as [`BoundServer::serve_until`] does with sockets: until `shutdown` is ready
-/// and the connections there were are drained, or until `incoming` has ended and its connections are over.
+/// Serves byte streams from any source, as [`BoundServer::serve_until`] does with sockets. Returns when `shutdown`
+/// completes and the connections are drained, or when `incoming` and all its connections have ended.
 pub async fn serve_incoming<IO>(
     config: ServerConfig,
     router: Arc<dyn Router>,
@@ -291,8 +288,8 @@ pub async fn serve_incoming<IO>(
     serve_each(&acceptor, incoming, serve, shutdown).await;
 }
 
-/// As [`serve_incoming`], where each stream brings the methods that there are for it. Without a `shutdown` it is over
-/// when `incoming` is, and the connections that there are go on.
+/// Like [`serve_incoming`], with a router for each stream. Without `shutdown` it returns when `incoming` ends, and the
+/// remaining connections continue.
 pub async fn serve_routed<IO>(
     config: ServerConfig,
     incoming: impl Stream<Item = (IO, Arc<dyn Router>)>,
@@ -351,22 +348,22 @@ async fn start_each<T>(incoming: impl Stream<Item = T>, serve: impl Fn(T)) {
     }
 }
 
-/// Why a server can't serve.
+/// Reason why a server cannot be bound.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// An address that can't be listened on.
+    /// An address cannot be listened on.
     #[error("can't listen on {address}: {source}{}", hint(source))]
     Listen {
-        /// The address as it was given.
+        /// The address as given.
         address: ListenAddress,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The server's own threads can't run.
+    /// The server's threads cannot be started.
     #[error("the server's threads: {0}")]
     Threads(#[from] ExecutorError),
-    /// TLS can't be set up.
+    /// TLS cannot be set up.
     #[cfg(feature = "tls")]
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -383,17 +380,17 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// A server that has its addresses.
+/// A server with bound addresses.
 #[derive(Debug)]
 pub struct BoundServer {
     listeners: Vec<Listener>,
     local: Vec<ListenAddress>,
-    /// The threads that connections run on, if not on the caller's runtime.
+    /// Threads for connections; `None` for the caller's runtime.
     executor: Option<Arc<Executor>>,
     acceptor: Acceptor,
 }
 
-/// Serving ended by an error.
+/// Error that ended serving.
 #[derive(Debug, thiserror::Error)]
 #[error("can't accept connections on {address}: {source}")]
 pub struct ServeError {
@@ -402,7 +399,7 @@ pub struct ServeError {
 }
 
 impl BoundServer {
-    /// The addresses, with the ports that the system chose where port 0 was asked for.
+    /// Returns the bound addresses, with the ports that the system chose for port 0.
     pub fn local_addresses(&self) -> &[ListenAddress] {
         &self.local
     }
@@ -412,8 +409,8 @@ impl BoundServer {
         self.serve_until(pending()).await
     }
 
-    /// Serves until `shutdown` is ready, then gracefully stops: no new connections, no new calls on those there are
-    /// (two GOAWAYs, as in RFC 9113 §6.8), and calls under way may end within the grace period.
+    /// Serves until `shutdown` completes, then stops gracefully: it accepts no new connections or calls (two GOAWAYs,
+    /// RFC 9113 §6.8), and active calls have the grace period to finish.
     pub async fn serve_until(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
         let Self { listeners, local, executor, acceptor } = self;
         let mut accepting = JoinSet::new();

@@ -1,4 +1,4 @@
-//! Calls that run as tasks of their own: all streaming ones, and unary ones that have to wait.
+//! Calls that run in tasks: all streaming calls, and unary calls that have to wait.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -14,22 +14,22 @@ use crate::connection::{Connection, End, Slot, look};
 use crate::measure;
 use crate::status::Status;
 
-/// Runs one call until it is answered, cancelled, or out of time.
+/// Runs one call until its response, cancellation or deadline.
 ///
-/// When the client cancels, the handler's future is dropped where it stands.
+/// When the client cancels, the handler's future is dropped.
 pub(super) struct CallTask {
     connection: Arc<Connection>,
     reply: Reply,
-    /// None once it has ended.
+    /// `None` once it has ended.
     future: Option<CallFuture>,
     deadline: Deadline,
-    /// It may not go on before there is room for what its handler makes.
+    /// Waiting for room for the handler's response.
     is_waiting: bool,
 }
 
 /// Action of one poll of a task.
 enum Next {
-    /// The client has given the call up.
+    /// The client has cancelled the call.
     Cancelled,
     /// There is no room for a response.
     Waits,
@@ -37,7 +37,7 @@ enum Next {
 }
 
 impl CallTask {
-    /// Runs `future` to its end, of a call whose request has `request_len` bytes.
+    /// Runs `future` for a call whose request has `request_len` bytes.
     pub(super) fn new(
         connection: &Arc<Connection>,
         reply: Reply,
@@ -47,7 +47,7 @@ impl CallTask {
         Self::hold(Arc::clone(connection), reply, request_len, Some(future))
     }
 
-    /// `start` calls the handler, which may panic before it has a future.
+    /// Runs a call whose handler is called by `start`, which may panic.
     pub(super) fn started(
         connection: Arc<Connection>,
         reply: Reply,
@@ -75,7 +75,7 @@ impl CallTask {
         Self { connection, reply, future, deadline: Deadline::at(deadline), is_waiting: false }
     }
 
-    /// The task is woken when the client gives the call up, or when there is room.
+    /// Registers the task to be woken when the client cancels, or when there is room.
     fn next(&self, cx: &Context<'_>) -> Next {
         look(cx, |sleeper| {
             let mut state = self.connection.lock();
@@ -99,7 +99,7 @@ impl CallTask {
         deadline::poll_handler(future.as_mut(), &mut self.deadline, cx)
     }
 
-    /// It may go on, after it has waited: so may the next, if there is room for it as well.
+    /// Lets the next waiting call run too, if there is room, after this one has waited.
     #[cold]
     fn admit_next(&mut self) {
         self.is_waiting = false;
@@ -148,7 +148,7 @@ impl Future for CallTask {
 }
 
 impl Drop for CallTask {
-    /// Whatever ended the task, the slot goes with it; a call without an answer is reset.
+    /// Removes the slot, and resets a call without a response.
     fn drop(&mut self) {
         self.future = None;
         if self.is_waiting {

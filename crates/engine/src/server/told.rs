@@ -1,11 +1,11 @@
-//! A message whose trace is told how it was encoded: [`Told`].
+//! Reports to a trace how a message was encoded: [`Told`].
 
 use crate::chain::Chain;
 use crate::encode::Encode;
 use crate::measure::ServerTrace;
 use crate::status::Status;
 
-/// The one message of an answer.
+/// The message of a unary response.
 pub(super) struct Told<'a, M> {
     message: M,
     trace: &'a ServerTrace,

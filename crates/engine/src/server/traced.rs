@@ -1,7 +1,7 @@
-//! Handlers whose calls are traced: [`Traced`].
+//! Traced handlers: [`Traced`].
 //!
-//! They are other handlers than those that are not, which have no branch for it. Spans begin and end where the handler
-//! runs, where no connection is locked.
+//! They wrap other handlers, so untraced ones need no branch. Spans start and end where the handler runs, outside of
+//! the connection's lock.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
@@ -19,16 +19,16 @@ use crate::grpc::request::RequestHead;
 use crate::measure::{ServerTrace, Traces};
 use crate::status::Status;
 
-/// A handler with a span around each call, whose context is the current one while the handler runs.
+/// Wraps a handler in a span per call, whose context is current while the handler runs.
 pub struct Traced<H> {
     handler: H,
     traces: Traces,
-    /// Of the spans.
+    /// Name of the spans.
     name: String,
 }
 
 impl<H> Traced<H> {
-    /// The handler of the method at `path`, `/package.Service/Method`.
+    /// Wraps the handler of the method at `path`, `/package.Service/Method`.
     pub fn new(handler: H, traces: Traces, path: &str) -> Self {
         Self { handler, traces, name: ServerTrace::name(path) }
     }
@@ -71,11 +71,11 @@ impl<H: StreamingHandler> StreamingHandler for Traced<H> {
     }
 }
 
-/// Ends the span where the call is dropped.
+/// Ends the span when the call is dropped.
 struct Ending(Arc<ServerTrace>);
 
 impl Ending {
-    /// Runs code of the handler's within the call's context.
+    /// Runs handler code in the call's context.
     fn run<R>(&self, run: impl FnOnce() -> R) -> R {
         let current = self.0.attach();
         let outcome = catch_unwind(AssertUnwindSafe(run));
@@ -93,14 +93,14 @@ impl Drop for Ending {
     }
 }
 
-/// A handler's future, polled and dropped within the call's context.
+/// A handler's future, polled and dropped in the call's context.
 pub struct TracedFuture<F> {
-    /// None once it was ready.
+    /// `None` once completed.
     future: Option<F>,
     trace: Option<Ending>,
 }
 
-/// What a traced handler comes to. The span ends when this is dropped: when it has been answered with.
+/// Output of a traced handler. The span ends when this is dropped, after the response.
 pub struct TracedOutput<T> {
     output: T,
     trace: Ending,

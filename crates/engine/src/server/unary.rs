@@ -22,34 +22,34 @@ use crate::grpc::request::RequestHead;
 use crate::options::ServiceOptions;
 use crate::status::Status;
 
-/// What runs a unary method's calls.
+/// Runs the calls of a unary method.
 pub trait UnaryHandler: Send + Sync + 'static {
-    /// A call under way.
+    /// A running call.
     type Future: Future<Output = Self::Output> + Send + 'static;
-    /// What a call comes to.
+    /// The output of a call.
     type Output: Send;
 
-    /// Reads the request and calls the handler.
+    /// Decodes the request and calls the handler.
     ///
     /// # Errors
-    /// The status that the call ends with, when its message can't be read.
+    /// Returns the status that ends the call if its message is invalid.
     fn start(&self, head: &RequestHead, request: Envelope<'_>) -> Result<Self::Future, Status>;
 
-    /// What a call's output answers.
+    /// Converts a call's output to its response.
     ///
     /// # Errors
-    /// The status that the call ends with.
+    /// Returns the status that ends the call.
     fn answer(output: &Self::Output) -> Result<Answer<'_, impl Encode>, Status>;
 }
 
 impl Handler {
-    /// For a method with one request and one response.
+    /// Creates the handler of a unary method.
     pub fn unary(handler: impl UnaryHandler) -> Self {
         Self::new(StartsOn::Request, UnaryCalls(Arc::new(Unary(handler))))
     }
 }
 
-/// Messages of gRPC, one each way.
+/// Codec of gRPC messages, one each way.
 struct Unary<H>(H);
 
 impl<H: UnaryHandler> Codec for Unary<H> {
@@ -98,10 +98,10 @@ impl<H: UnaryHandler> Codec for Unary<H> {
 }
 
 impl<H: UnaryHandler> Unary<H> {
-    /// Reads a request in its call's task, and runs the handler.
+    /// Decodes a request in its call's task and runs the handler.
     ///
     /// # Errors
-    /// The status that the call ends with, if its message can't be read.
+    /// Returns the status that ends the call if its message is invalid.
     async fn read_and_run(
         &self,
         connection: &Connection,
@@ -112,8 +112,8 @@ impl<H: UnaryHandler> Unary<H> {
     ) -> Result<H::Output, Status> {
         let wire_len = wire.len();
         let size_max = route.method.options.max_decoding_message_size;
-        // The semaphore is never closed. Other sockets of the thread have their turn before the next is decoded, on
-        // a runtime of one thread also where four have a permit.
+        // The semaphore is never closed. Yielding lets other sockets of the thread run before the next request is
+        // decoded, even if four permits are held on a single-threaded runtime.
         let decoding = connection.decoding.acquire().await;
         tokio::task::yield_now().await;
         let mut reader = Reader::default();
@@ -125,7 +125,7 @@ impl<H: UnaryHandler> Unary<H> {
         let head = match route.head.timeout {
             None => &route.head,
             Some(timeout) => {
-                // The call has waited for its task: so much less is left.
+                // The time spent waiting for the task is deducted.
                 let timeout = Some(timeout.saturating_sub(deferred_at.elapsed()));
                 shortened = RequestHead { timeout, ..route.head.clone() };
                 &shortened
@@ -137,16 +137,16 @@ impl<H: UnaryHandler> Unary<H> {
         drop(decoding);
         let call = call?;
         if decompressed_len.get() > wire_len {
-            // It was compressed: the handler has more than what came.
+            // The request was compressed: the handler holds more than was received.
             connection.hold_more(reply.key, decompressed_len.get() - wire_len);
         }
-        // What it takes to decode says nothing of the handler: nothing is noted.
+        // Not recorded, because the time of decoding says nothing about the handler.
         Ok(call.await)
     }
 }
 
 pin_project! {
-    /// A call that came by no connection, and whom its answer goes to.
+    /// An in-process call with the settings of its response.
     struct Local<H: UnaryHandler> {
         #[pin]
         future: H::Future,

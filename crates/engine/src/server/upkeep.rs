@@ -1,8 +1,7 @@
-//! What a server looks at once a second on each of its connections: whether the other end is there, takes what it asked
-//! for, and sends what it began.
+//! Maintenance of a server's connections once a second: detects peers that are gone, read too slowly or send too
+//! slowly.
 //!
-//! Nothing of it costs a call anything. What outlives its time is ended, the smallest thing first: a call, then the
-//! connection.
+//! It adds no cost to calls. On a timeout the smallest unit ends first: a call, then the connection.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,66 +16,65 @@ use crate::memory_budget::Held;
 use crate::pace::{BYTES_PER_S, Pace};
 use crate::status::{Code, Status};
 
-/// How long connections, and what peers begin on them, may take.
+/// Time limits of connections and of requests and responses on them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     pub(super) idle_max: Option<Duration>,
     pub(super) age_max: Option<Duration>,
-    /// How long calls may go on when their connection has come to its age.
+    /// Grace period of calls after the connection's maximum age.
     pub(super) age_grace: Option<Duration>,
     pub(super) keepalive: Keepalive,
-    /// For a header block, and for any frame but DATA, from its first byte to its last.
+    /// Limit of a header block, and of any frame except DATA, from first to last byte.
     pub(super) header: Duration,
-    /// For a request's message, as far as it is longer than a second for each KiB of it.
+    /// Limit of a request's message, plus a second for each KiB of it.
     pub(super) request: Option<Duration>,
-    /// How far a peer may be behind the least rate at which it has to take what is there of its responses.
+    /// Maximum lag of a peer behind the minimum rate of reading responses.
     pub(super) reply: Option<Duration>,
 }
 
-/// How far a peer that takes too little of its responses may be behind where its connection holds more of them than it
-/// has budget for.
+/// Maximum lag of a peer whose connection is over its buffer budget for responses.
 const OVER_BUDGET_BEHIND_MAX: Duration = Duration::from_secs(20);
-/// A peer that takes fewer bytes a second than this, of responses that take more than this, is stalled: it goes first
-/// where memory is needed.
+/// A peer is stalled if it reads fewer bytes per second than this while more are unsent. Stalled connections are closed
+/// first when memory is needed.
 const STALLED_BYTES_PER_S: usize = 16 << 10;
 /// Minimum interval over which that rate is measured.
 const STALL_INTERVAL: Duration = Duration::from_millis(500);
-/// Intervals at which one more call of a full connection may run while no data leaves it: the first, then doubled each
-/// time up to the second.
+/// Intervals after which a full connection without progress may run one more call: the first, doubled each time up to
+/// the second.
 const STUCK_INTERVAL_MIN: Duration = Duration::from_secs(1);
 const STUCK_INTERVAL_MAX: Duration = Duration::from_secs(16);
 
-/// What the last look at a connection saw.
+/// Maintenance state of a connection.
 #[derive(Debug)]
 pub(super) struct Upkeep {
     /// When maximum connection age reached.
     age_ends: Option<Instant>,
     asking: Asking,
-    /// Since when a header block is being gathered.
+    /// Time at which the current header block started.
     gathering_since: Option<Instant>,
-    /// How the peer takes what is queued of its responses, and what the socket has to take.
+    /// How the peer reads queued responses, and how the socket accepts written ones.
     queued: Progress,
     written: Progress,
-    /// The same of what is queued, while it is more than the connection has budget for.
+    /// Like `queued`, while the connection is over its budget.
     over_budget: Progress,
-    /// Requests of whose message something is missing, with what had come of it when its time began.
+    /// Incomplete requests, with the bytes received when their time started.
     requests: HashMap<SlotKey, Stall>,
-    /// Streams of whose responses something is queued.
+    /// Streams with queued response data.
     responses: HashMap<StreamId, Progress>,
     stalling: Stalling,
     /// Present while the connection is full.
     full: Option<Full>,
 }
 
-/// Findings of one look at a connection.
+/// Result of one maintenance pass over a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) held: Held,
-    /// Its peer takes next to nothing of it.
+    /// The peer barely reads its responses.
     pub(super) is_stalled: bool,
 }
 
-/// A part of a request of which too little comes.
+/// A part of a request that arrives too slowly.
 #[derive(Clone, Copy, Debug)]
 struct Stall {
     since: Instant,
@@ -89,7 +87,7 @@ impl Stall {
     }
 }
 
-/// How the peer takes what waits for it, by what had left at the last look.
+/// How the peer reads, by the bytes sent at the last pass.
 #[derive(Clone, Copy, Debug, Default)]
 struct Progress {
     pace: Pace,
@@ -97,7 +95,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// So many bytes have left in all; `waits`: others wait for the peer.
+    /// Records that `left` bytes have been sent in all; `waits` if more wait for the peer.
     fn look(&mut self, left: u64, waits: bool, now: Instant) {
         let took = left.wrapping_sub(std::mem::replace(&mut self.left, left));
         self.pace.took(took, now);
@@ -106,7 +104,7 @@ impl Progress {
         }
     }
 
-    /// Nothing waits for the peer.
+    /// Records that nothing waits for the peer.
     fn rest(&mut self) {
         self.pace = Pace::default();
     }
@@ -116,16 +114,16 @@ impl Progress {
     }
 }
 
-/// Whether the peer is stalled, of late.
+/// Whether the peer has recently stalled.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stalling {
-    /// Since when it is looked at, and how much had been written then; while much waits for the peer.
+    /// Start of the current measurement, and the bytes written then, while much is unsent.
     since: Option<(Instant, u64)>,
     is_stalled: bool,
 }
 
 impl Stalling {
-    /// `written` bytes have left so far, and there are `unsent` ones.
+    /// Records that `written` bytes have been written in all and `unsent` bytes remain.
     fn look(&mut self, written: u64, unsent: usize, now: Instant) {
         if unsent < STALLED_BYTES_PER_S {
             *self = Self::default();
@@ -141,16 +139,16 @@ impl Stalling {
     }
 }
 
-/// Progress of a full connection. Without any, its peer may need the response of a call that waits.
+/// Progress of a full connection. Without any, the peer may need the response of a waiting call.
 #[derive(Clone, Copy, Debug, Default)]
 struct Full {
     left: u64,
-    /// Time of the last progress, or of the last call that was let through, and the interval until the next.
+    /// Time of the last progress, or of the last call that was admitted, and the interval until the next.
     since: Option<(Instant, Duration)>,
 }
 
 impl Full {
-    /// Returns whether one more call is to run. `left` is the number of bytes that have left so far.
+    /// Returns whether to run one more call. `left` is the total number of bytes sent.
     fn is_stuck(&mut self, left: u64, now: Instant) -> bool {
         match self.since {
             Some((since, wait)) if self.left == left => {
@@ -169,8 +167,8 @@ impl Full {
 }
 
 impl Upkeep {
-    /// Of a connection that begins now. `random` in 0..=1 places its age within ±10 %, so that those that came together
-    /// don't go together (gRFC A9).
+    /// Creates the state of a new connection. `random` in 0..=1 places its maximum age within ±10 %, so that
+    /// connections opened together do not close together (gRFC A9).
     pub(super) fn new(times: &Times, random: f64, now: Instant) -> Self {
         let age = times.age_max.map(|age| age.mul_f64(0.9 + 0.2 * random.clamp(0.0, 1.0)));
         Self {
@@ -187,7 +185,7 @@ impl Upkeep {
         }
     }
 
-    /// Looks at a connection, and does what is due. Returns what its peer has it hold.
+    /// Checks a connection and ends what is overdue. Returns its buffered bytes.
     pub(super) fn look(&mut self, connection: &Connection, times: &Times, now: Instant) -> Seen {
         let mut state = connection.lock();
         let idle_since = state.sweep(now);
@@ -218,7 +216,7 @@ impl Upkeep {
         let held = state.held();
         self.stalling.look(state.memory.written(), held.responses, now);
         let seen = Seen { held, is_stalled: self.stalling.is_stalled };
-        // Another protocol has no PINGs.
+        // HTTP/1.1 has no PINGs.
         if !state.is_foreign() && self.asking.look(&times.keepalive, &mut state, now) == Asked::Silent {
             drop(state);
             tracing::debug!(peer = connection.peer, "a connection is ended: no answer to a PING");
@@ -227,7 +225,7 @@ impl Upkeep {
         seen
     }
 
-    /// What a peer does to the whole connection that is not to be borne.
+    /// Returns the reason to close the whole connection, if there is one.
     fn what_is_wrong(&mut self, state: &State, times: &Times, now: Instant) -> Option<&'static str> {
         let is_late = |since: Option<Instant>| since.is_some_and(|since| since + times.header <= now);
         self.gathering_since = match self.gathering_since {
@@ -244,7 +242,7 @@ impl Upkeep {
         if self.written.is_behind(times.reply, now) {
             return Some("responses were read too slowly");
         }
-        // A stream whose own window is closed is looked at by itself.
+        // Streams with a closed window are checked one by one.
         let waits = state.http2.queued_streams().any(|stream| !stream.is_window_closed);
         let left = state.http2.dequeued_in_all();
         self.queued.look(left, waits, now);
@@ -262,7 +260,7 @@ impl Upkeep {
         None
     }
 
-    /// Ends calls whose request does not come, or whose deadline has passed before it came.
+    /// Ends calls whose request is late, or whose deadline has passed before the request was complete.
     fn end_late_requests(&mut self, state: &mut State, times: &Times, now: Instant) {
         let before = std::mem::take(&mut self.requests);
         let mut late = Vec::new();
@@ -274,7 +272,7 @@ impl Upkeep {
                 late.push((key, Status::deadline_exceeded()));
                 continue;
             }
-            // A peer that may not send, because others of its streams go before, is not late.
+            // A peer that may not send because its other streams go first is not late.
             if state.http2.is_starved(slot.stream) {
                 continue;
             }
@@ -293,14 +291,14 @@ impl Upkeep {
         }
     }
 
-    /// Resets streams whose window the client opens too slowly for what is queued on them.
+    /// Resets streams whose window the client opens too slowly for their queued data.
     fn end_untaken_responses(&mut self, state: &mut State, times: &Times, now: Instant) {
         let before = std::mem::take(&mut self.responses);
         let mut late = Vec::new();
         for stream in state.http2.queued_streams() {
             let left = u64::from(stream.dequeued);
             let mut progress = match before.get(&stream.id) {
-                // It counts modulo 2³².
+                // The counter wraps at 2³².
                 Some(before) if before.left <= left => *before,
                 _ => Progress { left, ..Progress::default() },
             };
@@ -336,11 +334,11 @@ fn too_slow() -> Status {
     Status::new(Code::Cancelled, "timed out receiving the request message")
 }
 
-/// What is missing of a call.
+/// The missing part of a call.
 enum Missing {
-    /// A unary call's whole request, for which no handler has begun.
+    /// The whole request of a unary call, whose handler has not started.
     Request { deadline: Option<Instant> },
-    /// The rest of a message that has begun.
+    /// The rest of a message that has started.
     Message,
 }
 
@@ -352,7 +350,7 @@ fn missing_of(slot: &Slot) -> Option<Missing> {
     slot.inbox.has_begun_message().then_some(Missing::Message)
 }
 
-/// Ends a call: one that no handler has begun is answered, a handler finds the error where it reads.
+/// Ends a call: with a response if no handler has started, else with an error that the handler reads.
 fn end_call(state: &mut State, key: SlotKey, status: &Status) {
     let Some((slot, http2, deferred)) = state.parts(key) else { return };
     let stream = slot.stream;

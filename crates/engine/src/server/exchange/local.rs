@@ -1,4 +1,4 @@
-//! What a call with a stream and its caller in this process have for each other: [`LocalExchange`].
+//! Shared state of an in-process streaming call and its caller: [`LocalExchange`].
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,14 +15,14 @@ use crate::connection::{LocalRequests, look};
 use crate::measure::CallMeasure;
 use crate::status::{Code, Status};
 
-/// Answers of so many bytes wait for the caller: the handler that goes on sending waits for it.
+/// Responses that wait for the caller, in bytes. The sending handler waits beyond this.
 pub(in crate::server) const OUTBOX_LEN_MAX: usize = 64 * 1024;
-/// What a message counts besides its bytes.
+/// Overhead counted per message.
 const MESSAGE_OVERHEAD: usize = size_of::<Bytes>();
 
 pub(in crate::server) type RequestStream = Pin<Box<dyn Stream<Item = Result<Bytes, Status>> + Send>>;
 
-/// Requests on their way to the handler, answers on theirs to the caller. No code of the user's runs under its lock.
+/// Queue of requests for the handler and responses for the caller. User code never runs under its lock.
 pub(in crate::server) struct LocalExchange {
     state: Mutex<State>,
     pub(in crate::server) measure: CallMeasure,
@@ -30,24 +30,24 @@ pub(in crate::server) struct LocalExchange {
 
 #[derive(Default)]
 struct State {
-    /// None while the reader asks it, and when all have been read or nobody reads them.
+    /// `None` while a reader polls it, after the last request, and once discarded.
     requests: Option<RequestStream>,
     are_requests_over: bool,
     outbox: VecDeque<Bytes>,
-    /// Bytes in it, and what they count besides.
+    /// Bytes in `outbox` with the overhead.
     outbox_len: usize,
     head: Option<HeaderMap>,
     end: Option<Ending>,
-    /// The caller has all of it, or wants no more.
+    /// The caller has received everything or dropped the call.
     is_over: bool,
-    /// The caller has found nothing.
+    /// The caller found nothing and waits.
     is_awaited: bool,
     caller: Option<Waker>,
     reader: Option<Waker>,
     sender: Option<Waker>,
 }
 
-/// What the caller gets next.
+/// The caller's next item.
 pub(in crate::server) enum Next {
     Message(Bytes),
     Ended(Ending),
@@ -58,7 +58,7 @@ impl LocalExchange {
         Self { state: Mutex::default(), measure }
     }
 
-    /// What the handler reads.
+    /// Sets the requests for the handler.
     pub(in crate::server) fn set_requests(&self, requests: RequestStream) {
         self.lock().requests = Some(requests);
     }
@@ -67,7 +67,7 @@ impl LocalExchange {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The handler answers with this first.
+    /// Sets the initial metadata of the response.
     pub(in crate::server) fn put_head(&self, head: HeaderMap) {
         let mut state = self.lock();
         state.head = Some(head);
@@ -76,8 +76,7 @@ impl LocalExchange {
         wake(caller);
     }
 
-    /// Whether there is room for a message; the sender is woken when there is, or when nobody wants it: ready with
-    /// `false` then.
+    /// Waits for room for a message. Returns false if the call has ended.
     pub(in crate::server) fn poll_room(&self, cx: &Context<'_>) -> Poll<bool> {
         look(cx, |sleeper| {
             let mut state = self.lock();
@@ -101,7 +100,7 @@ impl LocalExchange {
         wake(caller);
     }
 
-    /// The call is answered with this one message.
+    /// Responds with a single message.
     pub(in crate::server) fn answer(&self, answer: LocalAnswer) {
         self.measure.sent(answer.message.len());
         self.put_head(answer.metadata);
@@ -109,7 +108,7 @@ impl LocalExchange {
         self.end(Ok(answer.trailers));
     }
 
-    /// The call is answered. Only the first end counts.
+    /// Ends the call. Only the first end counts.
     pub(in crate::server) fn end(&self, end: Ending) {
         let code = end.as_ref().map_or_else(Status::code, |_| Code::Ok);
         let mut state = self.lock();
@@ -128,7 +127,7 @@ impl LocalExchange {
         state.is_over || state.end.is_some()
     }
 
-    /// The initial metadata, or the status that came instead.
+    /// Takes the initial metadata, or the status that replaces it.
     pub(in crate::server) fn take_head(&self) -> Option<Result<HeaderMap, Status>> {
         let mut state = self.lock();
         if let Some(head) = state.head.take() {
@@ -140,7 +139,7 @@ impl LocalExchange {
         }
     }
 
-    /// The oldest message, or the end behind the last.
+    /// Takes the oldest message, or the end after the last one.
     pub(in crate::server) fn take_next(&self) -> Option<Next> {
         let mut state = self.lock();
         if let Some(message) = state.outbox.pop_front() {
@@ -153,7 +152,7 @@ impl LocalExchange {
         state.end.take().map(Next::Ended)
     }
 
-    /// The caller is woken when there is more to take.
+    /// Registers the caller to be woken when there is more to take.
     pub(in crate::server) fn wait(&self, cx: &Context<'_>) {
         look(cx, |sleeper| {
             let mut state = self.lock();
@@ -163,12 +162,12 @@ impl LocalExchange {
         });
     }
 
-    /// The caller is back, and looks for itself.
+    /// Unregisters the caller, which polls again.
     pub(in crate::server) fn stop_waiting(&self) {
         self.lock().is_awaited = false;
     }
 
-    /// The call is over: who still reads or sends finds out.
+    /// Closes the call and wakes its reader and sender.
     pub(in crate::server) fn close(&self) {
         let mut state = self.lock();
         state.is_over = true;
@@ -183,7 +182,7 @@ impl LocalExchange {
 }
 
 impl State {
-    /// Whom to wake because there is something to take.
+    /// Returns the caller's waker if it waits.
     fn awaiting(&mut self) -> Option<Waker> {
         if std::mem::take(&mut self.is_awaited) { self.caller.take() } else { None }
     }
@@ -222,7 +221,7 @@ impl LocalRequests for LocalExchange {
             Some((Some(requests), _)) => requests,
             Some((None, true)) => return Poll::Ready(None),
             Some((None, false)) => {
-                // Another reader is asking.
+                // Another reader polls the stream.
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }

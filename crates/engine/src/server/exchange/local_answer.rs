@@ -1,4 +1,4 @@
-//! What a caller in this process is answered: the same that a connection would have brought it.
+//! Responses to in-process callers, equal to those over a connection.
 
 use std::pin::Pin;
 
@@ -13,25 +13,25 @@ use crate::grpc::{codec, metadata, response, status};
 use crate::server::respond::Answer;
 use crate::status::Status;
 
-/// What answers a call with one message, as its caller gets it.
+/// A response with one message, as its caller receives it.
 #[derive(Clone, Debug, Default)]
 pub struct LocalAnswer {
     /// The initial metadata.
     pub metadata: HeaderMap,
-    /// The message, without a prefix, and not compressed.
+    /// The message, without prefix and uncompressed.
     pub message: Bytes,
     /// The trailing metadata.
     pub trailers: HeaderMap,
 }
 
-/// How a call ends: with the trailing metadata, or with a status.
+/// Outcome of a call: trailing metadata or a status.
 pub(in crate::server) type Ending = Result<HeaderMap, Status>;
 
-/// A unary handler at work. It may end without an answer.
+/// A running unary handler. It may end without a response.
 pub(in crate::server) type LocalFuture = Pin<Box<dyn Future<Output = Result<LocalAnswer, Ending>> + Send>>;
 
 impl LocalAnswer {
-    /// Encodes what a handler has come to.
+    /// Encodes the result of a handler.
     pub(in crate::server) fn of<M: Encode>(
         result: Result<Answer<'_, M>, Status>,
         outgoing: &Outgoing,
@@ -44,12 +44,12 @@ impl LocalAnswer {
     }
 }
 
-/// What a call for one message has come to that ended without it. A handler may fail with `Code::Ok`.
+/// Converts an outcome without the expected message to a status. A handler may fail with `Code::Ok`.
 pub(in crate::server) fn failure(ending: Ending) -> Status {
     ending.err().unwrap_or_else(codec::no_message)
 }
 
-/// The message as it is, without a prefix.
+/// Encodes a message without prefix or compression.
 pub(super) fn encode<M: Encode>(message: &M, outgoing: &Outgoing) -> Result<Bytes, Status> {
     let prefix_len = if M::IS_FRAMED { 0 } else { PREFIX_LEN };
     let mut scratch = take_scratch();
@@ -61,7 +61,7 @@ pub(super) fn encode<M: Encode>(message: &M, outgoing: &Outgoing) -> Result<Byte
     encoded
 }
 
-/// `parts` behind their first bytes, so many, which lie in the first of them: copied if there is no other way.
+/// Joins `parts` without the first `skipped` bytes, all in the first part. Copies only if several parts remain.
 fn in_one_piece(mut parts: Vec<Bytes>, skipped: usize) -> Bytes {
     if let Some(first) = parts.first_mut() {
         first.advance(skipped.min(first.len()));
@@ -73,7 +73,7 @@ fn in_one_piece(mut parts: Vec<Bytes>, skipped: usize) -> Bytes {
     }
 }
 
-/// Initial metadata as it arrives: without what the transport writes itself.
+/// Converts initial metadata to its received form, without the fields written by the transport.
 pub(super) fn head(sent: &HeaderMap) -> Result<HeaderMap, Status> {
     if sent.is_empty() {
         return Ok(HeaderMap::new());
@@ -83,7 +83,7 @@ pub(super) fn head(sent: &HeaderMap) -> Result<HeaderMap, Status> {
     Ok(metadata::receive(fields.iter())?)
 }
 
-/// The end of a call as it arrives.
+/// Converts an outcome to its received form.
 pub(in crate::server) fn ending(sent: Result<Option<&HeaderMap>, &Status>) -> Ending {
     let sent = match sent {
         Ok(None) => return Ok(HeaderMap::new()),
@@ -103,7 +103,7 @@ mod tests {
     use crate::grpc::testing::Plain;
     use crate::status::Code;
 
-    /// A large part that is kept, with some bytes around it.
+    /// A large part kept by reference, with bytes around it.
     struct Kept(Bytes);
 
     impl Encode for Kept {

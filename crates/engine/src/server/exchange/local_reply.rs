@@ -1,4 +1,4 @@
-//! A call with a stream that came by no connection, as its handler has it: [`LocalReply`].
+//! Handler's side of an in-process streaming call: [`LocalReply`].
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -49,7 +49,7 @@ impl LocalReply {
         Ok(())
     }
 
-    /// Sends all of `messages`, the trailers behind them, and what `measure` is told meanwhile.
+    /// Sends all messages and the trailers, and reports them to `measure`.
     pub(in crate::server) async fn send<S, M>(
         &self,
         mut messages: S,
@@ -64,7 +64,7 @@ impl LocalReply {
         self.exchange.end(answer::ending(sent.as_ref().map(|()| trailers.as_ref())));
     }
 
-    /// Ready when all messages are handed over: `None` if nobody wants them any more.
+    /// Completes when all messages are handed over, with `None` if the call has ended.
     fn poll_send<S, M>(
         &self,
         messages: &mut S,
@@ -92,7 +92,7 @@ impl LocalReply {
     }
 }
 
-/// How the messages of answers are encoded: without compression.
+/// Returns the encoding settings of responses, without compression.
 pub(in crate::server) fn outgoing(options: &ServiceOptions) -> Outgoing {
     Outgoing::new(options.max_encoding_message_size, Encoding::Identity, 0)
 }

@@ -14,7 +14,7 @@ use crate::status::Status;
 /// Calls the handler of a unary method.
 ///
 /// # Errors
-/// How the call ends instead.
+/// Returns the outcome if the handler was not started.
 pub(super) fn start_unary(
     method: &ServerMethod,
     head: &RequestHead,

@@ -1,4 +1,4 @@
-//! Calls in this process with a stream of messages: [`LocalStream`].
+//! In-process streaming calls: [`LocalStream`].
 
 use std::fmt;
 use std::future::poll_fn;
@@ -22,11 +22,11 @@ use crate::server::exchange::{
 };
 use crate::status::{Code, Status};
 
-/// A call under way: first its initial metadata ([`head`](Self::head)), then a [`Stream`] of its answers, then
-/// [trailing metadata](Self::take_trailers); a status may come instead of each.
+/// An in-process streaming call. Read the initial metadata ([`head`](Self::head)), the [`Stream`] of responses, and
+/// then the [trailing metadata](Self::take_trailers); a status may replace each.
 ///
-/// The handler runs where this is polled, as long as no answer waits: one that goes on sending comes some 64 KiB ahead
-/// at most. Dropping this cancels the handler. A call with a deadline is polled within tokio.
+/// The handler runs while this is polled and no response waits. It may send up to about 64 KiB ahead. Dropping this
+/// cancels the handler. A call with a deadline must be polled within a tokio runtime.
 #[must_use = "the handler runs where this is polled"]
 pub struct LocalStream {
     /// Dropped before the exchange is closed.
@@ -41,9 +41,9 @@ pub struct LocalStream {
 
 enum Running {
     Handler(CallFuture),
-    /// A unary method's handler.
+    /// Handler of a unary method.
     Unary(LocalFuture),
-    /// A unary method's request is to come.
+    /// Waiting for the request of a unary method.
     Gathering(Box<Gathering>),
     Over,
 }
@@ -95,17 +95,17 @@ impl LocalStream {
         }
     }
 
-    /// The initial metadata; to be asked for once, and before the messages.
+    /// Returns the initial metadata. Call it once, before reading messages.
     ///
     /// Cancel-safe.
     ///
     /// # Errors
-    /// The status of a call that failed without an answer. There are no messages then.
+    /// Returns the status if the call failed without a response. There are no messages then.
     pub async fn head(&mut self) -> Result<HeaderMap, Status> {
         poll_fn(|cx| self.poll_head(cx)).await
     }
 
-    /// As [`head`](Self::head).
+    /// Polls for [`head`](Self::head).
     pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<HeaderMap, Status>> {
         if self.has_head || self.is_finished {
             return Poll::Ready(Ok(HeaderMap::new()));
@@ -119,22 +119,22 @@ impl LocalStream {
         })
     }
 
-    /// The next answer; `None` after the last.
+    /// Returns the next response, or `None` after the last.
     ///
     /// Cancel-safe.
     ///
     /// # Errors
-    /// The status that the call ended with.
+    /// Returns the status of the call.
     pub async fn message(&mut self) -> Result<Option<Bytes>, Status> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await.transpose()
     }
 
-    /// The trailing metadata, once the answers have ended.
+    /// Takes the trailing metadata, available after the last response.
     pub fn take_trailers(&mut self) -> Option<HeaderMap> {
         self.trailers.take()
     }
 
-    /// Takes what is there; if nothing is, the handler runs.
+    /// Takes an available item, or else runs the handler.
     fn poll<T>(&mut self, take: fn(&LocalExchange) -> Option<T>, cx: &mut Context<'_>) -> Poll<T> {
         if std::mem::take(&mut self.is_waiting) {
             self.exchange.stop_waiting();
@@ -146,7 +146,7 @@ impl LocalStream {
         if let Some(taken) = take(&self.exchange) {
             return Poll::Ready(taken);
         }
-        // Others that the handler has given its call to may answer in the meantime.
+        // A task to which the handler moved the call may respond meanwhile.
         self.is_waiting = true;
         self.exchange.wait(cx);
         take(&self.exchange).map_or(Poll::Pending, Poll::Ready)
@@ -189,7 +189,7 @@ impl LocalStream {
         }
     }
 
-    /// The caller has all of it.
+    /// Ends the call after its outcome was returned.
     fn finish(&mut self) {
         self.is_finished = true;
         self.running = Running::Over;
@@ -197,13 +197,13 @@ impl LocalStream {
     }
 }
 
-/// What a call ends with that its handler has dropped.
+/// Returns the status of a call dropped by its handler.
 fn unanswered() -> Status {
     Status::new(Code::Cancelled, "the handler dropped the call without a response")
 }
 
 impl Gathering {
-    /// Reads the one request, and calls the handler with it.
+    /// Reads the only request and calls the handler.
     fn poll(
         &mut self,
         measure: &CallMeasure,
@@ -281,7 +281,7 @@ mod tests {
 
     const MESSAGE: &[u8] = &[7; 1024];
 
-    /// So many messages.
+    /// A number of messages.
     struct Messages(usize);
 
     impl Stream for Messages {
@@ -298,7 +298,7 @@ mod tests {
         type Message = Plain<'static>;
     }
 
-    /// Gives its call to another task, which answers with so many messages; with none, it drops the call.
+    /// Moves its call to another task, which sends this number of messages, or drops the call if 0.
     struct GivingAway(usize);
 
     impl StreamingHandler for GivingAway {

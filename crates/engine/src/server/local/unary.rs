@@ -1,4 +1,4 @@
-//! Calls in this process with one message each way: [`LocalUnary`].
+//! In-process calls with one message each way: [`LocalUnary`].
 
 use std::fmt;
 use std::pin::Pin;
@@ -18,8 +18,8 @@ use crate::server::dispatch::ServerMethod;
 use crate::server::exchange::{self, LocalAnswer, LocalFuture};
 use crate::status::{Code, Status};
 
-/// A call under way: a future of its answer. It runs where it is polled, within tokio where it has a deadline; dropping
-/// it cancels the handler.
+/// An in-process call, as a future of its response. The handler runs where this is polled. With a deadline it must be
+/// polled within a tokio runtime. Dropping it cancels the handler.
 #[must_use = "the handler runs where this is polled"]
 pub struct LocalUnary(Running);
 
@@ -29,7 +29,7 @@ enum Running {
         deadline: Deadline,
         measure: CallMeasure,
     },
-    /// Of a method that answers with a stream, or takes one.
+    /// A method that sends or receives a stream.
     Stream(Box<Only>),
     Failed(Status),
     Over,
@@ -54,7 +54,7 @@ impl LocalUnary {
         }
     }
 
-    /// A call that ends before it has begun.
+    /// Creates a call that fails before its handler starts.
     pub(super) fn failed(status: Status, measure: &CallMeasure) -> Self {
         measure.end(status.code());
         Self(Running::Failed(status))
@@ -94,7 +94,7 @@ impl Future for LocalUnary {
             }
             running => match std::mem::replace(running, Running::Over) {
                 Running::Failed(status) => Poll::Ready(Err(status)),
-                // It has given its answer.
+                // The response has already been returned.
                 _ => Poll::Pending,
             },
         }
@@ -107,7 +107,7 @@ impl fmt::Debug for LocalUnary {
     }
 }
 
-/// Of a stream of answers, the only one.
+/// Reads the only message of a stream of responses.
 struct Only {
     stream: LocalStream,
     answer: LocalAnswer,
