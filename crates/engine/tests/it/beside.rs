@@ -1,4 +1,4 @@
-//! What a server's port has beside gRPC: requests over HTTP/2 that are not gRPC, and connections of HTTP/1.1.
+//! Non-gRPC traffic on a server's port: HTTP/2 requests that are not gRPC, and HTTP/1.1 connections.
 
 use std::fmt;
 use std::pin::Pin;
@@ -23,7 +23,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
-/// A body that is there whole.
+/// A body that is available at once.
 struct Whole(Option<Bytes>);
 
 impl http_body::Body for Whole {
@@ -44,7 +44,7 @@ impl OutgoingBody for Whole {
     }
 }
 
-/// Says what came.
+/// Responds with a description of the request.
 struct Says;
 
 impl RawHandler for Says {
@@ -61,8 +61,7 @@ impl RawHandler for Says {
     }
 }
 
-/// Answers each byte with itself, one at a time: a `?` is a request that is never answered, and the end is said with
-/// `bye`.
+/// Echoes bytes one at a time. A `?` is a request that gets no response, and `bye` marks the end.
 #[derive(Clone, Debug, Default)]
 struct Echo {
     dropped: Arc<AtomicUsize>,
@@ -106,7 +105,7 @@ impl Http1 for Echo {
     }
 }
 
-/// Answers a call with `grpc`.
+/// Responds to calls with `grpc`.
 struct Says1;
 
 struct Text(&'static str);
@@ -179,7 +178,7 @@ async fn serve(config: ServerConfig) -> String {
     target
 }
 
-/// In time, or the test fails.
+/// Awaits `future` and panics on timeout.
 async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(20), future).await.expect("it takes no longer")
 }
@@ -222,12 +221,12 @@ async fn requests_that_are_not_grpc_go_beside() {
     check("POST", "/a.B/Open", "application/grpc-web", "POST /a.B/Open beside").await;
     check("PUT", "/a.B/Open", "application/grpc", "PUT /a.B/Open beside").await;
     check("GET", "/elsewhere?x=1", "text/plain", "GET /elsewhere beside").await;
-    // A subtype goes there, unless it is Protobuf's or the method's own.
+    // The fallback gets subtypes other than Protobuf's and the method's own.
     check("POST", "/a.B/Open", "application/grpc+json", "POST /a.B/Open beside").await;
     check("POST", "/a.B/Open", "application/grpc+JSON;v=1", "POST /a.B/Open beside").await;
     check("POST", "/a.B/Json", "application/grpc+json", GRPC).await;
     check("POST", "/a.B/Open", "application/grpc+other", "POST /a.B/Open beside").await;
-    // gRPC that there is not is refused as gRPC.
+    // Unknown gRPC methods get a gRPC status.
     check("POST", "/a.B/None", "application/grpc", "").await;
 }
 
@@ -238,7 +237,7 @@ async fn without_anything_beside_nothing_changes() {
     let answer = answer_of(&channel, "GET", "/", "text/plain").await;
     assert!(answer.contains("gRPC server"), "{answer}");
     let mut client = TcpStream::connect(&target).await.expect("a connection");
-    // It says its SETTINGS before it has heard anything.
+    // The server sends SETTINGS before it receives anything.
     let mut head = [0; 9];
     soon(client.read_exact(&mut head)).await.expect("a frame");
     assert_eq!(head[3], 4);
@@ -253,7 +252,7 @@ async fn the_first_bytes_choose_the_protocol() {
     soon(client.read_exact(&mut echoed)).await.expect("it comes back");
     assert_eq!(&echoed, b"GET");
 
-    // A preface in pieces is one of HTTP/2; nothing is said before it is whole.
+    // A preface in pieces is HTTP/2; the server sends nothing before it is complete.
     let mut client = TcpStream::connect(&target).await.expect("a connection");
     client.write_all(b"PRI * HTTP/2.0\r\n\r\nS").await.expect("it is taken");
     let mut head = [0; 9];
@@ -275,10 +274,10 @@ async fn a_connection_that_does_not_begin_is_closed() {
     assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
 }
 
-/// What a connection is told, from now to its end.
+/// Reads the rest of what a connection receives.
 async fn rest(mut client: TcpStream) -> String {
     let mut rest = Vec::new();
-    // One that is cut off may end with an error.
+    // A reset connection may end with an error.
     let _ = soon(client.read_to_end(&mut rest)).await;
     String::from_utf8(rest).expect("text")
 }
@@ -308,7 +307,7 @@ async fn a_server_that_stops_asks_connections_of_http1_to_end() {
     stop.send(()).expect("it serves");
     assert_eq!(rest(idle).await, "bye");
     assert_eq!(rest(silent).await, "");
-    // One with a request under way has the grace, and no more.
+    // A connection with an active request has the grace period, but no longer.
     assert_eq!(rest(busy).await, "");
     soon(serving).await.expect("no panic").expect("it served");
     assert_eq!(echo.dropped.load(Ordering::SeqCst), 2);
@@ -324,7 +323,7 @@ async fn idle_connections_of_http1_go_when_room_is_wanted() {
     let refused = TcpStream::connect(&target).await.expect("the listener's queue has it");
     assert_eq!(rest(refused).await, "");
     assert_eq!(rest(idle).await, "");
-    // The busy one stayed, and the place of the other is free.
+    // The busy one stayed, and there is room for another.
     begin(&target, "b").await;
 }
 
@@ -336,7 +335,7 @@ async fn connections_of_http1_have_their_time() {
     let busy = begin(&target, "?").await;
     let idle = begin(&target, "a").await;
     assert_eq!(rest(idle).await, "bye");
-    // A request under way is a reason to stay, however many looks are taken.
+    // A connection with an active request survives several maintenance passes.
     tokio::time::sleep(Duration::from_millis(2200)).await;
     let mut busy = busy;
     busy.write_all(b"b").await.expect("it is taken");

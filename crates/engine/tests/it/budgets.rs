@@ -1,4 +1,4 @@
-//! Budgets of memory: what responses that nobody takes may have a server hold, counted byte by byte, and how long.
+//! Memory budgets: the bytes that unread responses make a server buffer, and for how long.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -31,7 +31,7 @@ fn streams() -> impl Iterator<Item = u32> {
     (1..).step_by(2)
 }
 
-/// How many bytes of responses there are, and the most that there were.
+/// Bytes of live responses, and their peak.
 #[derive(Debug, Default)]
 struct Live {
     bytes: AtomicUsize,
@@ -64,7 +64,7 @@ impl Drop for Tracked {
     }
 }
 
-/// Answers with as many bytes as the request says in decimal digits: at once, after a while, or again and again.
+/// Responds with the number of bytes given in the request as decimal digits: at once, later, or repeatedly.
 #[derive(Clone, Default)]
 struct Sized {
     live: Arc<Live>,
@@ -138,7 +138,7 @@ impl Source for Again {
     type Message = Message;
 }
 
-/// A server to which pipes are connections.
+/// A server whose connections are pipes.
 struct SizedServer {
     served: Served,
     live: Arc<Live>,
@@ -151,7 +151,7 @@ impl SizedServer {
         Self { served, live }
     }
 
-    /// A connection with calls of `method` under way, whose responses are to have `len` bytes.
+    /// Opens a connection with active calls of `method` that request responses of `len` bytes.
     async fn calls(&self, method: &str, len: usize, calls: usize) -> Peer {
         let mut peer = self.served.peer().await;
         for stream in streams().take(calls) {
@@ -175,14 +175,14 @@ async fn sized_client() -> Peer {
     client_with(server_config(|_| {}), Sized::router(&Arc::default())).await
 }
 
-/// Windows are opened as wide as they go.
+/// Opens the windows as wide as possible.
 fn open(peer: &mut Peer) {
     peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes());
     peer.settings(&[Setting::InitialWindowSize(1 << 30)]);
 }
 
-/// A connection buffers responses up to its budget and one more, and one more each after 1 s and 3 s without progress,
-/// whether its handlers make them at once or later. Each response is sent after those before it.
+/// A connection buffers responses up to its budget and one more, and one more each after 1 s and 3 s without progress.
+/// This holds for handlers that complete at once or later. Responses are sent in order.
 #[tokio::test(start_paused = true)]
 async fn connection_holds_what_its_budget_permits() {
     for method in ["AtOnce", "Later"] {
@@ -197,20 +197,20 @@ async fn connection_holds_what_its_budget_permits() {
         while ended < 100 {
             ended += usize::from(soon(peer.next()).await.expect("a frame").end_stream);
         }
-        // The output may have the last frames of some more.
+        // The output may hold the last frames of some more.
         let peak = served.peak();
         assert!(peak <= 12 * MEBIBYTE, "{method}: {peak} B while they leave");
     }
 }
 
-/// The same of streams: each has a queue, and all together have the connection's budget.
+/// Each stream has a queue, and all share the connection's budget.
 #[tokio::test(start_paused = true)]
 async fn streams_of_a_connection_share_its_budget() {
     let served = SizedServer::new(|config| config.http2.held_max = 2 * MEBIBYTE);
     let mut peer = served.calls("Again", MEBIBYTE / 2, 50).await;
     sleep(Duration::from_secs(5)).await;
-    // Streams with an empty queue run up to twice the budget, and one more after 1 s and 3 s without progress. A stream
-    // that runs makes two messages.
+    // Streams with an empty queue run up to twice the budget, and one more after 1 s and 3 s without progress. A
+    // running stream builds two messages.
     let peak = served.peak();
     assert!(peak <= 8 * MEBIBYTE, "{peak} B");
     open(&mut peer);
@@ -224,7 +224,7 @@ async fn streams_of_a_connection_share_its_budget() {
     }
 }
 
-/// A client may open the window of its last call alone.
+/// A client may open the window of its last call only.
 #[tokio::test(start_paused = true)]
 async fn response_that_alone_is_wanted_comes() {
     for method in ["AtOnce", "Later"] {
@@ -248,7 +248,7 @@ async fn response_that_alone_is_wanted_comes() {
     }
 }
 
-/// All connections together hold no more than the server's budget and its reserve.
+/// All connections together buffer at most the server's budget and its reserve.
 #[tokio::test(start_paused = true)]
 async fn all_connections_hold_what_the_budget_permits() {
     for method in ["AtOnce", "Later"] {
@@ -263,8 +263,8 @@ async fn all_connections_hold_what_the_budget_permits() {
     }
 }
 
-/// A client that reads gets its responses within a second beside clients that do not, whose responses make room for
-/// one another.
+/// A client that reads gets its responses within a second, although other clients do not read. Their responses make
+/// room for one another.
 #[tokio::test(start_paused = true)]
 async fn small_calls_go_on_beside_those_who_take_nothing() {
     let served = SizedServer::new(|config| config.max_memory = Some(8 * MEBIBYTE));
@@ -289,7 +289,7 @@ async fn small_calls_go_on_beside_those_who_take_nothing() {
     assert!(closed > 0);
 }
 
-/// A response that is larger than all budgets is sent, where it is alone.
+/// A response larger than all budgets is sent if it is the only one.
 #[tokio::test(start_paused = true)]
 async fn response_may_be_larger_than_the_budget() {
     let served = SizedServer::new(|config| {
@@ -305,7 +305,7 @@ async fn response_may_be_larger_than_the_budget() {
         let frame = soon(peer.next()).await.expect("a frame");
         if frame.kind == Kind::Data {
             received += frame.payload.len();
-            // More slowly than the server looks at its connections.
+            // Longer than the server's maintenance interval.
             sleep(Duration::from_millis(20)).await;
         }
         if frame.end_stream {
@@ -315,7 +315,7 @@ async fn response_may_be_larger_than_the_budget() {
     assert_eq!(received, 8 * MEBIBYTE + 5);
 }
 
-/// A driver that polls busily admits calls when there is memory again.
+/// A busy-polling driver admits waiting calls once there is memory.
 #[tokio::test]
 async fn busy_polling_connection_admits_calls_that_waited() {
     let forever = Duration::from_secs(3600);
@@ -339,8 +339,8 @@ async fn busy_polling_connection_admits_calls_that_waited() {
     while !soon(waiting.next()).await.expect("a frame").end_stream {}
 }
 
-/// When the first stream of a connection is reset whose client opens its window by `len` bytes each `period` seconds,
-/// within twenty minutes.
+/// Returns when the first stream of a connection is reset, within twenty minutes. The client opens its window by `len`
+/// bytes every `period` seconds.
 async fn reset_after(method: &str, len: u32, period: u64) -> Option<u64> {
     let mut peer = sized_client().await;
     peer.settings(&[Setting::InitialWindowSize(0)]);
@@ -364,7 +364,7 @@ async fn reset_after(method: &str, len: u32, period: u64) -> Option<u64> {
     None
 }
 
-/// A byte now and then does not start the time again, and a KiB a second is enough.
+/// An occasional byte does not restart the time limit; a KiB per second suffices.
 #[tokio::test(start_paused = true)]
 async fn streams_have_a_least_rate() {
     for method in ["AtOnce", "Again"] {
@@ -376,7 +376,7 @@ async fn streams_have_a_least_rate() {
     }
 }
 
-/// Returns a client with three calls whose responses wait for the connection's window alone.
+/// Returns a client with three calls whose responses wait only for the connection's window.
 async fn three_calls_share_a_window() -> Peer {
     let mut peer = sized_client().await;
     peer.settings(&[Setting::InitialWindowSize(1 << 30)]);
@@ -387,7 +387,7 @@ async fn three_calls_share_a_window() -> Peer {
     peer
 }
 
-/// So has a connection whose own window is trickled, where those of its streams are open.
+/// A connection whose own window opens slowly is closed too, although its streams' windows are open.
 #[tokio::test(start_paused = true)]
 async fn connections_have_a_least_rate() {
     let mut peer = three_calls_share_a_window().await;
@@ -403,7 +403,7 @@ async fn connections_have_a_least_rate() {
     assert!((60..75).contains(&took), "after {took} s");
 }
 
-/// A client that does not read its socket loses its connection, whatever the windows are.
+/// A client that does not read its socket loses its connection, even with open windows.
 #[tokio::test(start_paused = true)]
 async fn unread_socket_has_a_least_rate() {
     let mut peer = sized_client().await;
@@ -414,7 +414,7 @@ async fn unread_socket_has_a_least_rate() {
     let mut byte = [0];
     loop {
         sleep(Duration::from_secs(10)).await;
-        // A server that has gone leaves what it has written.
+        // A server that closed the connection leaves its output to be read.
         let is_over = peer.io.write_all(b"").await.is_err() || began.elapsed() > Duration::from_secs(90);
         if is_over {
             break;
@@ -426,7 +426,7 @@ async fn unread_socket_has_a_least_rate() {
     assert!(received < MEBIBYTE / 2, "it was cut off: {received} B");
 }
 
-/// A stream whose own window is open is not late, though others take what the connection's window lets through.
+/// A stream with an open window is not late while others use the connection's window.
 #[tokio::test(start_paused = true)]
 async fn streams_that_share_the_connections_window_are_not_late() {
     let mut peer = three_calls_share_a_window().await;
@@ -444,7 +444,7 @@ async fn streams_that_share_the_connections_window_are_not_late() {
     }
 }
 
-/// A response that waits for the socket alone has its least rate as well.
+/// The minimum rate also applies to a response that only waits for the socket.
 #[tokio::test(start_paused = true)]
 async fn response_in_the_output_has_a_least_rate() {
     let mut peer = sized_client().await;
@@ -454,7 +454,7 @@ async fn response_in_the_output_has_a_least_rate() {
     sleep(Duration::from_secs(55)).await;
     let mut byte = [0];
     peer.io.read_exact(&mut byte).await.expect("it is open");
-    // It is cut off a while after its time, when the rest could not be flushed either.
+    // It is closed some time after the limit, because the rest cannot be flushed either.
     sleep(Duration::from_secs(120)).await;
     let mut rest = Vec::new();
     soon(peer.io.read_to_end(&mut rest)).await.expect("an end");

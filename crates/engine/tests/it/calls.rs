@@ -21,7 +21,7 @@ async fn channel(service: &Echo) -> Channel {
     Served::echo(service).channel(|_| {}).await
 }
 
-/// Small ones are answered from the read buffer, those of more than 256 KiB are decoded in a task.
+/// Small requests are handled in the read buffer; those of more than 256 KiB are decoded in a task.
 #[tokio::test(start_paused = true)]
 async fn unary_call_returns_its_message() {
     let channel = channel(&Echo::default()).await;
@@ -117,7 +117,7 @@ async fn bidi_streaming_call_answers_while_it_is_asked() {
     assert_eq!(in_flight(&channel), 0);
 }
 
-/// The service's status arrives with all that it has, from handlers that run at once and from tasks.
+/// The status arrives complete, from handlers that complete at once and from tasks.
 #[tokio::test(start_paused = true)]
 async fn status_arrives_whole() {
     let channel = channel(&Echo::default()).await;
@@ -158,7 +158,7 @@ async fn panic_in_a_handler_is_internal_and_ends_its_call_alone() {
     let order = fields(&[("x-order", "panic")]);
     let called = soon(channel.stream(&early, &order, items(vec![]), &options)).await;
     check(called.map(|_| ()).expect_err("asked to panic"));
-    // Before it has a future.
+    // Panics before it returns a future.
     let order = fields(&[("x-panic", "1")]);
     let called = soon(channel.stream(&CHAT, &order, items(vec![]), &options)).await;
     check(called.map(|_| ()).expect_err("asked to panic"));
@@ -166,7 +166,7 @@ async fn panic_in_a_handler_is_internal_and_ends_its_call_alone() {
     assert_eq!(soon(echo(&channel, raw("y"))).await.expect("an answer"), raw("y"));
 }
 
-/// A handler that ends without an answer: the stream is reset.
+/// A handler that ends without a response resets the stream.
 #[tokio::test(start_paused = true)]
 async fn handler_without_an_answer_resets_the_stream() {
     let channel = channel(&Echo::default()).await;
@@ -178,7 +178,7 @@ async fn handler_without_an_answer_resets_the_stream() {
     assert_eq!(in_flight(&channel), 0);
 }
 
-/// PROTOCOL-HTTP2: Response-Headers, Length-Prefixed-Message, Trailers; nothing behind them.
+/// PROTOCOL-HTTP2: Response-Headers, Length-Prefixed-Message, Trailers, and nothing after them.
 #[tokio::test(start_paused = true)]
 async fn server_sends_head_message_and_trailers() {
     let mut peer = client_of(&Echo::default()).await;
@@ -244,7 +244,7 @@ async fn client_sends_head_and_messages() {
     assert_eq!((data.end_stream, &data.payload[..]), (true, &b"\0\0\0\0\x01x"[..]));
     peer.headers(1, false, HEAD).message(1, false, b"y").headers(1, true, OK).send().await;
     assert_eq!(soon(call).await.expect("no panic").expect("an answer"), (raw("y"), HeaderMap::new()));
-    // No reset follows what has ended.
+    // No reset follows a completed call.
     assert!(settled(&mut peer).await.is_empty());
 }
 
@@ -264,7 +264,7 @@ async fn dropped_channel_lets_its_calls_end() {
     assert_eq!(soon(responses.message()).await.expect("the end"), None);
 }
 
-/// Calls of two methods that one read brings run each by its own handler, in their order.
+/// Calls of two methods in one read run in order, each with its own handler.
 #[tokio::test(start_paused = true)]
 async fn one_read_may_bring_calls_of_several_methods() {
     let named = |name: &str| {
@@ -279,7 +279,7 @@ async fn one_read_may_bring_calls_of_several_methods() {
     assert_eq!(answers.collect::<Vec<_>>(), [b"a.A/One", b"a.A/Two", b"a.A/Two", b"a.A/One"]);
 }
 
-/// Answers with its name.
+/// Responds with its name.
 struct Named(String);
 
 impl UnaryHandler for Named {

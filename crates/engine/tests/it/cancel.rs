@@ -1,4 +1,4 @@
-//! Cancellation from both sides (RFC 9113 §8.1, §5.4.2): CANCEL, what it ends, and what it does not begin.
+//! Cancellation from both sides (RFC 9113 §8.1, §5.4.2): CANCEL ends handlers, and keeps others from starting.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -17,7 +17,7 @@ use crate::support::{
     spawn_echo, stream, until,
 };
 
-/// A caller that drops its call ends the handler, of whatever type the call is.
+/// Dropping a call ends its handler, for all call types.
 #[tokio::test(start_paused = true)]
 async fn dropped_call_ends_its_handler() {
     let service = Echo::default();
@@ -37,7 +37,7 @@ async fn dropped_call_ends_its_handler() {
     call.abort();
     until(|| service.cancelled() == 2 && requests.is_closed()).await;
 
-    // Responses that are not read to their end.
+    // Responses that are not read completely.
     let options = CallOptions::default();
     let mut responses =
         soon(stream(&channel, &REPEAT, items(vec![raw("1000 10000")]), &options)).await.expect("a head");
@@ -54,7 +54,7 @@ async fn dropped_call_ends_its_handler() {
     assert_eq!(soon(echo(&channel, raw("x"))).await.expect("an answer"), raw("x"));
 }
 
-/// RFC 9113 §8.1: END_STREAM would say that the request is whole; a call that is given up is reset with CANCEL.
+/// RFC 9113 §8.1: END_STREAM would mean that the request is complete; a cancelled call is reset with CANCEL.
 #[tokio::test(start_paused = true)]
 async fn cancelling_is_a_reset_and_no_end() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
@@ -80,7 +80,7 @@ async fn cancelling_is_a_reset_and_no_end() {
     assert_eq!(in_flight(&channel), 0);
 }
 
-/// A call that is reset in the read that brought it does not run, be it whole or not.
+/// A call reset in the read that started it does not run, whether complete or not.
 #[tokio::test(start_paused = true)]
 async fn call_that_is_reset_in_its_own_read_does_not_start() {
     let service = Echo::default();
@@ -103,7 +103,7 @@ async fn call_that_is_reset_in_its_own_read_does_not_start() {
     assert_eq!(settled(&mut peer).await.len(), 3);
 }
 
-/// A reset ends the handler wherever it stands, and gives the stream's place back: more calls than may be at once.
+/// A reset ends the handler in any state and frees the stream, so more calls than the limit fit.
 #[tokio::test(start_paused = true)]
 async fn reset_ends_the_handler_wherever_it_stands() {
     let service = Echo::default();
@@ -130,7 +130,7 @@ async fn reset_ends_the_handler_wherever_it_stands() {
     assert_eq!(settled(&mut peer).await.len(), 3);
 }
 
-/// A lost connection ends all its handlers, and all its calls.
+/// A lost connection ends all its handlers and calls.
 #[tokio::test(start_paused = true)]
 async fn lost_connection_ends_handlers_and_calls() {
     let service = Echo::default();
@@ -165,7 +165,7 @@ async fn lost_connection_ends_handlers_and_calls() {
     assert_eq!(in_flight(&channel), 0);
 }
 
-/// RFC 9113 §7, gRPC's "HTTP2 Error to gRPC Status": what a reset of the server's is to a call.
+/// RFC 9113 §7, gRPC's "HTTP2 Error to gRPC Status": maps the server's reset codes to statuses.
 #[tokio::test(start_paused = true)]
 async fn reset_becomes_a_status() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
@@ -198,7 +198,7 @@ async fn reset_becomes_a_status() {
     assert_eq!(in_flight(&channel), 0);
 }
 
-/// The one who has dropped the requests lets them through; the call goes on.
+/// A handler that dropped its requests lets them pass; the call continues.
 #[tokio::test(start_paused = true)]
 async fn requests_that_nobody_reads_do_not_hold_up_the_call() {
     let service = Echo::default();
@@ -218,7 +218,7 @@ async fn requests_that_nobody_reads_do_not_hold_up_the_call() {
     assert_eq!(in_flight(&channel), 0);
 }
 
-/// Answers at once or never, and leaves a task behind that reads the requests and says how they ended.
+/// Responds at once or never, and spawns a task that reads the requests and reports how they ended.
 struct ReadsOn {
     answers: bool,
     ended: mpsc::UnboundedSender<Code>,
@@ -247,7 +247,7 @@ impl StreamingHandler for ReadsOn {
     }
 }
 
-/// A task that outlives its call finds it cancelled, be it answered or given up.
+/// A task that outlives its call finds it cancelled, whether it was answered or dropped.
 #[tokio::test(start_paused = true)]
 async fn task_that_reads_on_finds_the_call_over() {
     for answers in [false, true] {
@@ -264,7 +264,7 @@ async fn task_that_reads_on_finds_the_call_over() {
     }
 }
 
-/// Requests that panic, or fail, once the call is under way.
+/// Requests that panic or fail during the call.
 struct Breaks(mpsc::UnboundedReceiver<Message>, bool);
 
 impl Stream for Breaks {
@@ -283,7 +283,7 @@ impl Source for Breaks {
     type Message = Message;
 }
 
-/// Requests that can't go on end their call, with CANCEL, before and behind its head.
+/// Requests that fail end their call with CANCEL, before and after the response headers.
 #[tokio::test(start_paused = true)]
 async fn requests_that_break_end_their_call() {
     for (panics, has_head, code) in

@@ -1,4 +1,4 @@
-//! Responses at the client: what is taken for a response of gRPC's, and what becomes of the rest (PROTOCOL-HTTP2).
+//! Responses at the client: valid gRPC responses, and the handling of all others (PROTOCOL-HTTP2).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,7 +56,7 @@ async fn response_ends_with_trailers() {
     for outcome in whole.await {
         assert_eq!(outcome.expect("a response"), [raw("y")]);
     }
-    // END_STREAM on DATA, or on a head that says nothing.
+    // END_STREAM on DATA, or on headers without a status.
     let cut = |peer: &mut Peer, stream: u32| {
         peer.headers(stream, false, HEAD).message(stream, true, b"y");
     };
@@ -81,7 +81,7 @@ async fn response_ends_with_trailers() {
     .await;
 }
 
-/// Trailers-Only: one header block with the status. Said with OK, there is no message.
+/// Trailers-Only: one header block with the status. With OK, there is no message.
 #[tokio::test(start_paused = true)]
 async fn trailers_only_response_has_a_status_and_no_message() {
     check_failed(
@@ -135,7 +135,7 @@ async fn http_status_becomes_a_status() {
     }
 }
 
-/// A response that is not of use is reset: the server need not go on.
+/// An invalid response is reset, so that the server can stop.
 #[tokio::test(start_paused = true)]
 async fn useless_response_is_reset() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
@@ -170,7 +170,7 @@ async fn stream_of(channel: &Channel) -> Result<Messages, Status> {
     stream(channel, &CHAT, items(vec![raw("x")]), &CallOptions::default()).await
 }
 
-/// One message, and no more or fewer, of unary calls and of those with one response.
+/// Unary calls and calls with one response require exactly one message.
 #[tokio::test(start_paused = true)]
 async fn response_of_several_messages_or_none_fails_a_call_for_one() {
     for (messages, is_well) in [(0, false), (1, true), (2, false)] {
@@ -200,7 +200,7 @@ async fn response_of_several_messages_or_none_fails_a_call_for_one() {
     }
 }
 
-/// RFC 9113 §8.1: informational heads come before the response, and are passed over.
+/// RFC 9113 §8.1: informational headers precede the response and are ignored.
 #[tokio::test(start_paused = true)]
 async fn informational_heads_are_passed_over() {
     let outcomes = outcomes(|peer, stream| {
@@ -212,7 +212,7 @@ async fn informational_heads_are_passed_over() {
     }
 }
 
-/// Metadata of a head that came before a failure is part of the failure.
+/// A failure includes the metadata of headers that preceded it.
 #[tokio::test(start_paused = true)]
 async fn failure_has_the_metadata_of_head_and_trailers() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
@@ -226,7 +226,7 @@ async fn failure_has_the_metadata_of_head_and_trailers() {
     assert_eq!(*status.metadata(), fields(&[("x-head", "1"), ("x-trailer", "2")]));
 }
 
-/// The head of a stream is there before its first message, and its messages as they come.
+/// The headers of a stream are available before its first message, and messages as they arrive.
 #[tokio::test(start_paused = true)]
 async fn stream_gives_out_its_head_and_messages_as_they_come() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
@@ -243,7 +243,7 @@ async fn stream_gives_out_its_head_and_messages_as_they_come() {
     peer.headers(stream, false, &[HEAD, &[("x-head", "1")]].concat()).send().await;
     let (mut responses, head) = soon(call).await.expect("no panic").expect("a head");
     assert_eq!(head, fields(&[("x-head", "1")]));
-    // Requests go on in the background.
+    // Requests continue in the background.
     requests.send(raw("late")).expect("open");
     assert!(soon(peer.next_of(Kind::Data)).await.payload.ends_with(b"late"));
     for piece in [&b"\0\0\0"[..], b"\0\x02a", b"b\0\0\0\0\x01c"] {
@@ -255,12 +255,12 @@ async fn stream_gives_out_its_head_and_messages_as_they_come() {
     assert_eq!(soon(responses.message()).await.expect("the end"), None);
     assert_eq!(responses.0.take_trailers(), Some(fields(&[("x-trailer", "2")])));
     assert!(responses.0.is_finished());
-    // Nobody sends to a call that is over.
+    // A call that has ended drops its requests.
     until(|| requests.is_closed()).await;
     assert_eq!(in_flight(&channel), 0);
 }
 
-/// A message that is cut off is an error, not an end.
+/// A truncated message is an error, not an end.
 #[tokio::test(start_paused = true)]
 async fn message_that_is_cut_off_is_an_error() {
     check_failed(
@@ -308,7 +308,7 @@ async fn call_without_a_connection_fails_or_waits() {
     answered.expect("in time").expect("no panic").expect("an answer");
 }
 
-/// Metadata that is more than any server of ours takes is refused before it is sent.
+/// Metadata beyond the server's limit fails before it is sent.
 #[tokio::test(start_paused = true)]
 async fn metadata_beyond_the_limit_is_not_sent() {
     let (channel, mut peer, _accepted) = connected(&[Setting::MaxHeaderListSize(1000)]).await;
@@ -324,7 +324,7 @@ async fn metadata_beyond_the_limit_is_not_sent() {
     assert!(settled(&mut peer).await.is_empty(), "nothing was sent");
 }
 
-/// Calls say their content subtype.
+/// Calls state their content subtype.
 #[tokio::test(start_paused = true)]
 async fn method_has_its_content_subtype() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
@@ -345,7 +345,7 @@ async fn method_has_its_content_subtype() {
     }
 }
 
-/// A server that sends its window late: what could not be sent at first is sent then.
+/// If the server opens its window late, the remaining data is sent then.
 #[tokio::test(start_paused = true)]
 async fn message_waits_for_the_servers_window() {
     let (channel, mut peer, _accepted) = connected(&[Setting::InitialWindowSize(0)]).await;

@@ -1,4 +1,4 @@
-//! How many connections a server has, and which of them have to go.
+//! Limits on a server's connections, and the choice of connections to close.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::support::peer::Peer;
 use crate::support::{Echo, channel_config, echo, raw, request_at, server_config, soon, spawn_echo};
 
-/// A server on a port of its own, with what `set` sets.
+/// Starts a server on a free port, configured by `set`.
 async fn start(set: impl FnOnce(&mut ServerConfig)) -> String {
     let address: ListenAddress = "127.0.0.1:0".parse().expect("an address");
     let router = Echo::default().router();
@@ -32,7 +32,7 @@ async fn connect(target: &str) -> Channel {
     channel
 }
 
-/// What a client says first; its SETTINGS are not acknowledged.
+/// Returns a client's first bytes. They do not acknowledge SETTINGS.
 fn hello() -> Peer {
     let mut client = Peer::new(duplex(1).0);
     client.out.extend_from_slice(PREFACE);
@@ -40,14 +40,14 @@ fn hello() -> Peer {
     client
 }
 
-/// A client from `from` that has said what it must. `None`: the server has closed it before it said anything.
+/// Connects from `from` and completes the handshake. Returns `None` if the server closes the connection first.
 async fn idle_client(target: &str, from: Ipv4Addr) -> Option<TcpStream> {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::from((from, 0))).expect("an address of loopback");
     let mut stream = socket.connect(target.parse().expect("an address")).await.expect("a listener");
     let mut hello = hello();
     hello.frame(Kind::Settings, Flags::ACK, 0, b"");
-    // Refused connections may be reset already.
+    // Refused connections may already be reset.
     let _ = stream.write_all(&hello.out).await;
     let mut first = [0];
     matches!(soon(stream.read(&mut first)).await, Ok(1)).then_some(stream)
@@ -56,7 +56,7 @@ async fn idle_client(target: &str, from: Ipv4Addr) -> Option<TcpStream> {
 const ONE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-/// Until the server takes one more.
+/// Connects repeatedly until the server accepts.
 async fn admitted(target: &str, from: Ipv4Addr) -> TcpStream {
     soon(async {
         loop {
@@ -94,11 +94,11 @@ async fn longest_idle_connection_makes_room() {
     drop(idle);
     let _next = admitted(&target, ONE).await;
     assert!(!call.is_finished());
-    // With calls under way nobody makes room.
+    // Connections with active calls are not closed.
     echo(&busy, raw("still here")).await.expect("its connection stays");
 }
 
-/// A client between two calls is not the one that has been idle for the longest time, though it came first.
+/// A client between two calls has not been idle for longest, although it came first.
 #[tokio::test]
 async fn connection_with_calls_now_and_then_stays() {
     let target = start(|config| config.max_connections = Some(2)).await;
@@ -119,17 +119,17 @@ async fn connection_without_calls_is_asked_to_go() {
     let call = spawn_echo(&busy, "sleep");
     let mut idle = idle_client(&target, ONE).await.expect("room");
     let mut rest = Vec::new();
-    // Sweeps are a second apart. The client never acknowledges the PING, so that the drain's own time runs too.
+    // Sweeps are a second apart. The client never acknowledges the PING, so the drain timeout runs too.
     soon(idle.read_to_end(&mut rest)).await.expect("it is ended properly");
     assert!(!call.is_finished());
     echo(&busy, raw("still here")).await.expect("it has a call");
 }
 
-/// A client that always has more to say: it opens a call, and goes on with DATA for ever.
+/// A client that opens a call and sends DATA forever.
 struct Flood {
     hello: Vec<u8>,
     frame: Vec<u8>,
-    /// How much has been read of both, the frame again and again.
+    /// Number of bytes read from both; the frame repeats.
     read: usize,
     written: Arc<Mutex<Vec<u8>>>,
 }
@@ -168,10 +168,10 @@ impl AsyncWrite for Flood {
     }
 }
 
-/// The protocol's times run out for a client, too, that never lets the server come to rest.
+/// The protocol's timeouts also expire for a client that keeps the server busy.
 #[tokio::test]
 async fn flood_does_not_stop_the_clock() {
-    // A call of a method that there is not: its DATA is thrown away.
+    // A call to an unknown method, whose DATA is discarded.
     let mut client = hello();
     client.headers(1, false, &request_at("/test.Echo/Nothing"));
     let hello = std::mem::take(&mut client.out);

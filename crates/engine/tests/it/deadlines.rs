@@ -1,4 +1,4 @@
-//! Deadlines (`grpc-timeout`): they travel, and fire on both sides, wherever the call stands.
+//! Deadlines (`grpc-timeout`) are transmitted, and expire on both sides in any state of the call.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::support::{
     soon, spawn_echo, spawn_echo_with, stream, unary, until, within,
 };
 
-/// The server's own clock ends a call, by Trailers-Only, or by trailers where the head has been sent.
+/// The server's own timer ends a call, with Trailers-Only, or with trailers after the headers.
 #[tokio::test(start_paused = true)]
 async fn deadline_fires_on_the_server() {
     let echo = Echo::default();
@@ -57,7 +57,7 @@ async fn deadline_fires_on_the_server() {
     assert!(answer.end_stream && answer.text().contains("grpc-status: 4\n"), "{}", answer.text());
 }
 
-/// It counts from the head. A request that is whole only after its deadline is refused, and no handler starts.
+/// The deadline counts from the headers. A request that is complete only after it is rejected, and no handler starts.
 #[tokio::test(start_paused = true)]
 async fn request_that_is_whole_after_its_deadline_is_refused() {
     let check = async |pauses: [u64; 2], expected: u64, text: &str, starts: usize| {
@@ -81,7 +81,7 @@ async fn request_that_is_whole_after_its_deadline_is_refused() {
     check([100, 800], 900, "the request was not complete", 0).await;
 }
 
-/// One that never becomes whole ends as soon as the server looks.
+/// A request that never completes ends at the next maintenance pass.
 #[tokio::test(start_paused = true)]
 async fn request_that_does_not_come_ends_with_its_deadline() {
     let echo = Echo::default();
@@ -103,7 +103,7 @@ async fn deadline_of(call: JoinHandle<Result<Message, Status>>) -> String {
     status.message().to_owned()
 }
 
-/// A client's call ends in time wherever it stands, says where that was, and is reset with CANCEL if it has a stream.
+/// The client ends a call in time in any state, and reports that state. A call with a stream is reset with CANCEL.
 #[tokio::test(start_paused = true)]
 async fn deadline_fires_on_the_client_and_says_what_was_missing() {
     const TIME: Duration = Duration::from_secs(3);
@@ -114,7 +114,7 @@ async fn deadline_fires_on_the_client_and_says_what_was_missing() {
         assert!(message.contains(text), "{text} is not in\n{message}");
         assert!(message.contains("/test.Echo/Echo to memory:1"), "{message}");
     };
-    // There is no connection.
+    // Without a connection.
     let (channel, _accepted) = channel_to_test(channel_config(|_| {}));
     check(spawn_echo_with(&channel, raw("x"), within(TIME)), "no connection was ready").await;
 
@@ -144,7 +144,7 @@ async fn deadline_fires_on_the_client_and_says_what_was_missing() {
     assert_eq!(in_flight(&channel), 0);
 }
 
-/// The value of `grpc-timeout`: at most eight digits, and never longer than the time that is left.
+/// The value of `grpc-timeout` has at most eight digits, and never exceeds the remaining time.
 #[tokio::test(start_paused = true)]
 async fn grpc_timeout_is_the_time_that_is_left() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
@@ -158,7 +158,7 @@ async fn grpc_timeout_is_the_time_that_is_left() {
         assert!(head.text().contains(expected), "{expected} is not in\n{}", head.text());
         call.abort();
     }
-    // In the call's own metadata, too.
+    // Also if given in the call's own metadata.
     let own = fields(&[("grpc-timeout", "2S")]);
     let started = Instant::now();
     let outcome = unary(&channel, &own, raw("x"), &CallOptions::default()).await;
@@ -166,7 +166,7 @@ async fn grpc_timeout_is_the_time_that_is_left() {
     assert_eq!(started.elapsed(), Duration::from_secs(2));
 }
 
-/// Streams: before their head, between two messages, and of a call with one response.
+/// Streams: before their headers, between two messages, and with a single response.
 #[tokio::test(start_paused = true)]
 async fn deadline_of_a_stream_fires_wherever_it_stands() {
     let service = Echo::default();
@@ -188,7 +188,7 @@ async fn deadline_of_a_stream_fires_wherever_it_stands() {
     until(|| service.cancelled() == 2).await;
     assert_eq!(in_flight(&channel), 0);
 
-    // By the client's own clock.
+    // By the client's own timer.
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let call = tokio::spawn({
         let (channel, options) = (channel.clone(), options.clone());
@@ -201,7 +201,7 @@ async fn deadline_of_a_stream_fires_wherever_it_stands() {
     assert_eq!((status.code(), started.elapsed().as_secs()), (Code::DeadlineExceeded, 2), "{status:?}");
     assert_eq!(soon(peer.next_of(Kind::RstStream)).await.code(), ErrorCode::Cancel);
 
-    // The head has come, and the one response has not.
+    // After the headers, but before the single response.
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let call = tokio::spawn({
         let channel = channel.clone();
@@ -223,7 +223,7 @@ async fn reset_behind_the_deadline_is_the_deadline() {
     sleep(Duration::from_millis(999)).await;
     peer.headers(1, true, &[HEAD, &[("grpc-status", "4"), ("grpc-message", "theirs")]].concat()).send().await;
     assert!(deadline_of(call).await.contains("theirs"));
-    // An answer in time is one.
+    // A response in time succeeds.
     let call = spawn_echo_with(&channel, raw("x"), within(Duration::from_secs(1)));
     soon(peer.next_of(Kind::Data)).await;
     sleep(Duration::from_millis(999)).await;
@@ -231,7 +231,7 @@ async fn reset_behind_the_deadline_is_the_deadline() {
     assert_eq!(soon(call).await.expect("no panic").expect("an answer"), raw("y"));
 }
 
-/// A call that waits on a full connection for others' answers to leave keeps its deadline.
+/// The deadline also applies while a call waits on a full connection for other responses to be sent.
 #[tokio::test(start_paused = true)]
 async fn deadline_fires_while_the_call_waits_for_room() {
     let echo = Echo::default();
@@ -258,7 +258,7 @@ async fn deadline_fires_while_the_call_waits_for_room() {
     assert_eq!(started.elapsed().as_millis(), 500);
 }
 
-/// Each handler gets its own call's timeout, although equal heads are parsed only once. So do handlers of large
+/// Each handler gets its own call's timeout, although identical header blocks are parsed once. The same holds for large
 /// requests, which are decoded in a task.
 #[tokio::test(start_paused = true)]
 async fn handler_is_told_the_time_of_its_call() {
@@ -267,7 +267,7 @@ async fn handler_is_told_the_time_of_its_call() {
     for timeouts in [[None, some, other, other, Some(9_000_000), None], [some, None, other, None, some, None]]
     {
         let channel = Served::echo(&Echo::default()).channel(|_| {}).await;
-        // From the second time on the heads are blocks of indices.
+        // From the second round on, the headers consist of indices.
         for timeout in [timeouts; 3].concat() {
             let timeout = timeout.map(Duration::from_micros);
             let options = call_options(|options| options.timeout = timeout);

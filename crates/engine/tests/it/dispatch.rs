@@ -1,4 +1,4 @@
-//! Request heads at the server: which of them are calls, and how the others are answered.
+//! Request headers at the server: valid calls, and the responses to all others.
 
 use std::collections::VecDeque;
 use std::io;
@@ -22,7 +22,7 @@ async fn answer(peer: &mut Peer, stream: u32, head: &[(&str, &str)]) -> Vec<Fram
     settled(peer).await
 }
 
-/// `REQUEST` with other fields; those without a value are left out.
+/// Returns `REQUEST` with other fields. An empty value removes a field.
 fn request_with<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     let change_of = |name| changes.iter().find(|(changed, _)| *changed == name);
     let kept = REQUEST.iter().filter_map(|&(name, value)| match change_of(name) {
@@ -34,7 +34,7 @@ fn request_with<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     kept.chain(added.copied()).collect()
 }
 
-/// PROTOCOL-HTTP2, RFC 9110 §15.5: what is not gRPC gets an HTTP status and a line of text.
+/// PROTOCOL-HTTP2, RFC 9110 §15.5: non-gRPC requests get an HTTP status and a line of text.
 #[tokio::test(start_paused = true)]
 async fn request_that_is_not_grpc_gets_an_http_status() {
     let mut peer = client_of(&Echo::default()).await;
@@ -60,12 +60,12 @@ async fn request_that_is_not_grpc_gets_an_http_status() {
     assert!(check(&[(":method", "HEAD")], "405", "").await);
     assert!(!check(&[(":method", "GET"), (":path", "/")], "200", "This is a gRPC server").await);
     assert!(!check(&[(":method", "HEAD"), (":path", "/")], "200", "").await);
-    // A call still goes through.
+    // Calls still succeed.
     let frames = answer(&mut peer, 101, REQUEST).await;
     assert_eq!(frames.len(), 3, "{frames:?}");
 }
 
-/// Requests that are not gRPC give their places back: there may be more of them than calls at a time.
+/// Non-gRPC requests free their streams, so there may be more of them than concurrent calls.
 #[tokio::test(start_paused = true)]
 async fn answered_requests_take_no_places() {
     let mut peer = client_of(&Echo::default()).await;
@@ -85,7 +85,7 @@ async fn answered_requests_take_no_places() {
     assert_eq!(answer(&mut peer, 9001, REQUEST).await.len(), 3);
 }
 
-/// gRPC that is malformed, or not to be had, ends with a status, in a response of gRPC's.
+/// Malformed gRPC requests and unknown methods end with a status in a gRPC response.
 #[tokio::test(start_paused = true)]
 async fn malformed_or_unknown_call_gets_a_grpc_status() {
     let echo = Echo::default();
@@ -107,7 +107,7 @@ async fn malformed_or_unknown_call_gets_a_grpc_status() {
     check(&[("grpc-timeout", "123456789S")], "13", "malformed grpc-timeout").await;
     check(&[("grpc-encoding", "snappy")], "12", "grpc-accept-encoding: identity,gzip,deflate").await;
     check(&[("x-bin", "!")], "13", "x-bin").await;
-    // Each such head is kept as well.
+    // Such headers are cached as well.
     check(&[(":path", "/test.Echo/Nothing")], "12", "grpc-message: no such method").await;
     assert_eq!(echo.started(), 0);
 }
@@ -128,8 +128,7 @@ async fn content_types_of_grpc_are_calls() {
     }
 }
 
-/// RFC 9113 §8.1: a message may come in any number of DATA frames, with END_STREAM on an empty one, or behind it in
-/// trailers.
+/// RFC 9113 §8.1: a message may arrive in any number of DATA frames. END_STREAM may be on an empty one or on trailers.
 #[tokio::test(start_paused = true)]
 async fn request_in_pieces_is_one_message() {
     let mut peer = client_of(&Echo::default()).await;
@@ -175,14 +174,14 @@ async fn unary_request_without_its_one_message_fails() {
             assert!(frames[0].end_stream && text.contains("grpc-status: 1"), "{body:?}: {frames:?}");
         }
     }
-    // The head alone, with END_STREAM.
+    // Headers only, with END_STREAM.
     peer.headers(101, true, REQUEST);
     let frames = settled(&mut peer).await;
     assert!(frames[0].text().contains("grpc-status: 1"), "{frames:?}");
     assert_eq!(echo.started(), 0);
 }
 
-/// Heads that are alike but for the time of their calls are taken apart once; each call has its own time.
+/// Headers that differ only in the timeout are parsed once; each call has its own deadline.
 #[tokio::test(start_paused = true)]
 async fn calls_with_like_heads_have_their_own_deadlines() {
     let mut peer = client_of(&Echo::default()).await;
@@ -205,13 +204,13 @@ async fn calls_with_like_heads_have_their_own_deadlines() {
         );
         stream += 2;
     }
-    // And none where the head says nothing of it.
+    // Without a timeout there is no deadline.
     peer.headers_by(Indexing::Insert, stream, false, REQUEST).message(stream, true, b"sleep").send().await;
     tokio::time::sleep(Duration::from_secs(1000)).await;
     assert!(settled(&mut peer).await.iter().all(|frame| frame.kind != Kind::Headers));
 }
 
-/// Each of more heads than are kept finds its own method.
+/// More header blocks than the cache holds each find their method.
 #[tokio::test(start_paused = true)]
 async fn calls_of_many_heads_find_their_methods() {
     let mut peer = client_of(&Echo::default()).await;
@@ -243,7 +242,7 @@ async fn calls_of_many_heads_find_their_methods() {
     }
 }
 
-/// A server that transports one chunk a read, all of them there at once.
+/// A transport that returns one chunk per read; all are available at once.
 #[derive(Debug)]
 struct Script {
     reads: VecDeque<Vec<u8>>,
@@ -281,8 +280,8 @@ impl AsyncWrite for Script {
     }
 }
 
-/// Calls that were reset, and whose handlers have not been dropped yet, count: there are at most twice as many handlers
-/// as a client may have streams (CVE-2023-44487). What is beyond is refused (RFC 9113 §8.7).
+/// Reset calls whose handlers have not been dropped yet count: there are at most twice as many handlers as concurrent
+/// streams (CVE-2023-44487). Further calls are refused (RFC 9113 §8.7).
 #[tokio::test(start_paused = true)]
 async fn calls_beyond_twice_the_stream_limit_are_refused() {
     let mut peer = Peer::new(duplex(1).0);
@@ -290,7 +289,7 @@ async fn calls_beyond_twice_the_stream_limit_are_refused() {
     peer.settings(&[]).frame(Kind::Settings, Flags::ACK, 0, b"");
     let chat = request_at("/test.Echo/Chat");
     let mut reads = VecDeque::new();
-    // All in one poll of the driver: no handler has a turn in between.
+    // All in one poll of the driver, so no handler runs in between.
     for stream in [1, 3, 5] {
         peer.headers(stream, false, &chat);
         reads.push_back(std::mem::take(&mut peer.out));
@@ -311,7 +310,7 @@ async fn calls_beyond_twice_the_stream_limit_are_refused() {
     assert_eq!(echo.started(), 2);
 }
 
-/// RFC 9113 §5.1.2: a client that opens more streams than it may is refused.
+/// RFC 9113 §5.1.2: streams beyond the limit are refused.
 #[tokio::test(start_paused = true)]
 async fn streams_beyond_the_limit_are_refused() {
     let echo = Echo::default();

@@ -1,4 +1,4 @@
-//! The end of a server's connections (RFC 9113 §6.8): two GOAWAYs, requests that were on their way, and the grace.
+//! Graceful shutdown (RFC 9113 §6.8): two GOAWAYs, requests already in flight, and the grace period.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ fn last_stream(goaway: &Frame) -> u32 {
     goaway.last_stream.get()
 }
 
-/// The first GOAWAY leaves room for requests that were on their way, the second names the last one; what comes behind
-/// that is not served, and the connection ends with the last call.
+/// The first GOAWAY leaves room for requests in flight, the second names the last one. Later requests are not served,
+/// and the connection ends with the last call.
 #[tokio::test(start_paused = true)]
 async fn drain_serves_what_was_on_its_way_and_no_more() {
     let service = Echo::default();
@@ -33,19 +33,19 @@ async fn drain_serves_what_was_on_its_way_and_no_more() {
     let stopping = served.stop();
     assert_eq!(last_stream(&soon(peer.next_of(Kind::GoAway)).await), (1 << 31) - 1);
     let ping = soon(peer.next_of(Kind::Ping)).await;
-    // This one was on its way.
+    // This request was in flight.
     peer.headers(3, false, REQUEST).message(3, true, b"y").send().await;
     let head = soon(peer.next_of(Kind::Headers)).await;
     assert_eq!((head.stream, head.end_stream), (3, false));
     peer.frame(Kind::Ping, Flags::ACK, 0, &ping.payload).send().await;
     assert_eq!(last_stream(&soon(peer.next_of(Kind::GoAway)).await), 3);
     assert_eq!(service.started(), 2);
-    // And this one came too late: it is not even begun.
+    // This request is too late and does not start.
     peer.headers(5, false, REQUEST).message(5, true, b"z");
     let frames = settled(&mut peer).await;
     assert!(frames.iter().all(|frame| frame.stream != 5 || frame.kind != Kind::Headers), "{frames:?}");
     assert_eq!(service.started(), 2);
-    // The call that was there goes on to its end.
+    // The active call continues to its end.
     peer.message(1, true, b"last");
     let frames = soon(peer_rest(&mut peer)).await;
     assert!(frames.iter().any(|frame| frame.kind == Kind::Data && frame.payload.ends_with(b"last")));
@@ -61,7 +61,8 @@ async fn peer_rest(peer: &mut Peer) -> Vec<Frame> {
     peer.rest().await
 }
 
-/// A client that answers no PING gets the second GOAWAY after `drain_timeout`, and does not use up the grace.
+/// A client that does not acknowledge the PING gets the second GOAWAY after `drain_timeout`, before the grace period
+/// ends.
 #[tokio::test(start_paused = true)]
 async fn client_that_ignores_goaway_does_not_use_up_the_grace() {
     let served = Served::echo(&Echo::default());
@@ -103,7 +104,7 @@ async fn calls_under_way_have_the_grace_and_no_more() {
     assert_eq!(in_flight(&channel), 0);
 }
 
-/// Idle clients are let go at once, and new calls find no server.
+/// Idle clients are disconnected at once, and new calls find no server.
 #[tokio::test(start_paused = true)]
 async fn idle_clients_are_let_go_at_once() {
     let served = Served::echo(&Echo::default());
@@ -117,7 +118,7 @@ async fn idle_clients_are_let_go_at_once() {
     }
 }
 
-/// Those who ask whether the server drains are told, before and after.
+/// `Draining` reports the drain to waiters before it starts and after.
 #[tokio::test(start_paused = true)]
 async fn drain_is_told_to_those_who_ask() {
     let config = server_config(|_| {});
@@ -135,17 +136,17 @@ async fn drain_is_told_to_those_who_ask() {
     soon(draining.begun()).await;
 }
 
-/// A connection that comes while the server drains is asked to go at once.
+/// A connection that opens during the drain gets GOAWAY at once.
 #[tokio::test(start_paused = true)]
 async fn connection_that_comes_while_draining_is_asked_to_go() {
     let config = server_config(|_| {});
     soon(Served::start(config.clone(), Echo::default().router()).stop()).await.expect("no panic");
-    // Another one that is stopped together with it.
+    // Another server with the same `Draining`.
     let mut peer = client_with(config, Echo::default().router()).await;
     assert_eq!(last_stream(&soon(peer.next_of(Kind::GoAway)).await), (1 << 31) - 1);
 }
 
-/// A response that is whole, and that its client takes slowly, leaves within the grace.
+/// A complete response that its client reads slowly is sent within the grace period.
 #[tokio::test(start_paused = true)]
 async fn slow_reader_gets_its_answer_within_the_grace() {
     let config = server_config(|config| config.shutdown_grace = Duration::from_secs(600));
@@ -166,7 +167,7 @@ async fn slow_reader_gets_its_answer_within_the_grace() {
     timeout(Duration::from_secs(60), stopping).await.expect("it stops").expect("no panic");
 }
 
-/// RFC 9113 §3.4, §6.5.3: a client that does not acknowledge SETTINGS within ten seconds is let go.
+/// RFC 9113 §3.4, §6.5.3: a client that does not acknowledge SETTINGS within ten seconds is disconnected.
 #[tokio::test(start_paused = true)]
 async fn client_that_says_nothing_is_let_go() {
     let served = Served::echo(&Echo::default());
@@ -180,7 +181,7 @@ async fn client_that_says_nothing_is_let_go() {
     assert!((10..13).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
 }
 
-/// A client whose server goes away without an error makes its next calls elsewhere; those under way end where they are.
+/// After GOAWAY without an error, new calls use another connection; active ones finish where they are.
 #[tokio::test(start_paused = true)]
 async fn client_leaves_a_server_that_goes_away() {
     let (channel, mut peer, mut accepted) = connected(&[]).await;
@@ -195,11 +196,11 @@ async fn client_leaves_a_server_that_goes_away() {
     assert_eq!(soon(next_call).await.expect("no panic").expect("an answer"), raw("z"));
     peer.headers(stream, false, HEAD).message(stream, false, b"w").headers(stream, true, OK).send().await;
     assert_eq!(soon(under_way).await.expect("no panic").expect("an answer"), raw("w"));
-    // Its last call has ended.
+    // The last call has ended.
     soon(peer.rest()).await;
 }
 
-/// What a GOAWAY says is said to the calls that it ends.
+/// The reason in GOAWAY reaches the calls that it ends.
 #[tokio::test(start_paused = true)]
 async fn reason_of_goaway_reaches_the_caller() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
@@ -214,7 +215,7 @@ async fn reason_of_goaway_reaches_the_caller() {
     assert!(status.message().contains("ENHANCE_YOUR_CALM: too much"), "{}", status.message());
 }
 
-/// A channel that is dropped says GOAWAY when its last call has ended.
+/// A dropped channel sends GOAWAY when its last call has ended.
 #[tokio::test(start_paused = true)]
 async fn dropped_channel_closes_after_its_last_call() {
     let (channel, mut peer, _accepted) = connected(&[]).await;

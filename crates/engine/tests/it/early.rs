@@ -9,7 +9,7 @@ use crate::support::{
     settled, soon, spawn_echo, stream, until,
 };
 
-/// Kind, END_STREAM and, of resets, the code.
+/// Kind, END_STREAM and, for resets, the code.
 fn outline(frames: &[Frame]) -> Vec<(Kind, bool, Option<ErrorCode>)> {
     frames
         .iter()
@@ -22,7 +22,7 @@ const DATA: (Kind, bool, Option<ErrorCode>) = (Kind::Data, false, None);
 const END: (Kind, bool, Option<ErrorCode>) = (Kind::Headers, true, None);
 const STOP: (Kind, bool, Option<ErrorCode>) = (Kind::RstStream, false, Some(ErrorCode::NoError));
 
-/// A call that is answered while its request goes on: the answer, whole, and then the reset.
+/// A call answered before its request ends gets the complete response, and then the reset.
 #[tokio::test(start_paused = true)]
 async fn early_response_is_followed_by_a_no_error_reset() {
     let echo = Echo::default();
@@ -41,17 +41,17 @@ async fn early_response_is_followed_by_a_no_error_reset() {
     let repeat = request_at("/test.Echo/Repeat");
     peer.headers(9, false, &repeat).message(9, false, b"2 5");
     assert_eq!(outline(&settled(&mut peer).await), [HEADERS, DATA, END, STOP], "a stream of answers");
-    // A message that is larger than permitted, before it is there.
+    // A message that is too large, before it has arrived.
     peer.headers(11, false, REQUEST).data(11, false, b"\0\xff\0\0\0");
     assert_eq!(outline(&settled(&mut peer).await), [END, STOP], "a message that is too large");
-    // What still comes for these streams was on its way: it does no harm.
+    // Late data for these streams is ignored.
     for stream in [1, 3, 5, 7, 9, 11] {
         peer.data(stream, true, b"late");
     }
     assert_eq!(outline(&settled(&mut peer).await), []);
 }
 
-/// A request that has ended needs no reset, whatever it is answered with.
+/// A complete request needs no reset, whatever the response.
 #[tokio::test(start_paused = true)]
 async fn response_to_a_whole_request_is_not_followed_by_a_reset() {
     let mut peer = client_of(&Echo::default()).await;
@@ -68,7 +68,7 @@ async fn response_to_a_whole_request_is_not_followed_by_a_reset() {
     assert_eq!(outline(&settled(&mut peer).await), [END]);
 }
 
-/// While the answer waits for flow control, a reset would take it along: there is none, and the answer comes.
+/// While the response waits for flow control, a reset would discard it. No reset is sent, and the response arrives.
 #[tokio::test(start_paused = true)]
 async fn early_response_that_waits_for_window_is_not_reset() {
     let mut peer = client_of(&Echo::default()).await;
@@ -81,7 +81,7 @@ async fn early_response_that_waits_for_window_is_not_reset() {
     assert_eq!(frames[0].payload, envelope(&[7; 100]));
 }
 
-/// The stream of a request that got an answer early is free for the next.
+/// An early response frees the stream for the next request.
 #[tokio::test(start_paused = true)]
 async fn early_responses_free_their_streams() {
     let http2 = thalweg_engine::http2::Config::default().max_concurrent_streams(1);
@@ -97,7 +97,7 @@ async fn first_data(peer: &mut Peer) -> Frame {
     soon(peer.next_of(Kind::Data)).await
 }
 
-/// A client whose call is answered before all of its message has left gives up the rest.
+/// A client that gets the response before it has sent the whole message cancels the rest.
 #[tokio::test(start_paused = true)]
 async fn client_cancels_the_rest_of_a_request_that_is_answered() {
     let (channel, mut peer, _accepted) = connected(&[Setting::InitialWindowSize(10)]).await;
@@ -111,7 +111,7 @@ async fn client_cancels_the_rest_of_a_request_that_is_answered() {
     assert_eq!(soon(peer.next_of(Kind::RstStream)).await.code(), ErrorCode::Cancel);
 }
 
-/// NO_ERROR behind a whole answer is no failure, of unary calls or streams.
+/// NO_ERROR after a complete response is no failure, for unary calls and streams.
 #[tokio::test(start_paused = true)]
 async fn no_error_behind_an_answer_is_success() {
     let (channel, mut peer, _accepted) = connected(&[Setting::InitialWindowSize(10)]).await;
@@ -132,7 +132,7 @@ async fn no_error_behind_an_answer_is_success() {
     assert_eq!(messages, [raw("y")]);
     until(|| channel.lanes()[0].in_flight == 0).await;
 
-    // One in the middle of the answer is.
+    // In the middle of a response it is a failure.
     let call = tokio::spawn({
         let options = call_options(|_| {});
         async move { stream(&channel, &CHAT, items(vec![raw("x")]), &options).await?.rest().await }

@@ -1,4 +1,4 @@
-//! Servers that mean harm: what they may send until the connection or the call ends, and what the caller is told.
+//! Malicious servers: limits on what they may send, and the errors that callers get.
 
 use thalweg_engine::http2::ErrorCode;
 use thalweg_engine::http2::frame::{Flags, Kind, Setting};
@@ -9,13 +9,13 @@ use tokio::task::JoinHandle;
 use crate::support::peer::{HEAD, OK, Peer};
 use crate::support::{Message, connected, echo, raw, soon};
 
-/// What a server adds to its output.
+/// Appends to a server's output.
 type Say = fn(&mut Peer) -> &mut Peer;
 
-/// How often a flood is said: more than any bound lets pass.
+/// Number of repetitions of a flood, beyond any limit.
 const ROUNDS: usize = 30_000;
 
-/// The server takes a call on stream 1, and says `first`. The call's outcome is still to come.
+/// The server accepts a call on stream 1 and sends `first`. The call is still pending.
 async fn called(first: Say) -> (JoinHandle<Result<Message, Status>>, Peer, impl Sized) {
     let (channel, mut peer, accepted) = connected(&[]).await;
     let call = tokio::spawn({
@@ -27,7 +27,7 @@ async fn called(first: Say) -> (JoinHandle<Result<Message, Status>>, Peer, impl 
     (call, peer, (channel, accepted))
 }
 
-/// The server says `first` and then `round` again and again: the client ends the connection, and says `why`.
+/// The server sends `first` and then `round` repeatedly. The client closes the connection with the reason `why`.
 async fn check_flood(first: Say, round: Say, why: &str) {
     let (call, mut peer, _kept) = called(first).await;
     for _ in 0..ROUNDS {
@@ -35,7 +35,7 @@ async fn check_flood(first: Say, round: Say, why: &str) {
     }
     let (mut read, mut write) = tokio::io::split(peer.io);
     let write = async {
-        // It is cut before it has said all.
+        // The connection is closed before everything is sent.
         let _ = write.write_all(&peer.out).await;
         let _ = write.shutdown().await;
     };
@@ -46,11 +46,11 @@ async fn check_flood(first: Say, round: Say, why: &str) {
     soon(call).await.expect("no panic").expect_err("the connection is gone");
 }
 
-/// What the caller is told when the server says this once.
+/// Checks the caller's error after the server sends this once.
 async fn check_told(say: Say, code: Code, why: &str) {
     let (call, mut peer, _kept) = called(say).await;
     let out = std::mem::take(&mut peer.out);
-    // It may be cut before it has said all.
+    // The connection may be closed before everything is sent.
     let (_, outcome) = tokio::join!(soon(peer.io.write_all(&out)), soon(call));
     let status = outcome.expect("no panic").expect_err("it is no answer");
     assert_eq!(status.code(), code, "{status}");
@@ -101,7 +101,7 @@ async fn frame_that_is_too_large_or_forbidden_ends_the_call() {
         "",
     )
     .await;
-    // The prefix of a message of 4 GiB is enough.
+    // The prefix of a 4 GiB message suffices.
     let declares: Say = |it| it.headers(1, false, HEAD).data(1, false, b"\0\xff\xff\xff\xff");
     check_told(declares, Code::ResourceExhausted, "larger than max").await;
     let flag: Say = |it| it.headers(1, false, HEAD).data(1, false, b"\x07\0\0\0\0");
@@ -111,7 +111,7 @@ async fn frame_that_is_too_large_or_forbidden_ends_the_call() {
     check_told(compressed, Code::Internal, "compressed flag").await;
 }
 
-/// `grpc-status` and `grpc-message` are taken apart whatever is in them.
+/// `grpc-status` and `grpc-message` are parsed whatever they contain.
 #[tokio::test(start_paused = true)]
 async fn malformed_status_is_taken_apart() {
     let check = async |status: Say, code: Code, message: &str| check_told(status, code, message).await;

@@ -1,4 +1,4 @@
-//! The life of connections: keepalive (gRFC A8), maximum age (gRFC A9) and idle time.
+//! Connection lifetime: keepalive (gRFC A8), maximum age (gRFC A9) and idle time.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A client whose server falls silent learns of it by PINGs; one whose server answers them waits on.
+/// PINGs detect a silent server; a call to a server that acknowledges them keeps waiting.
 #[tokio::test(start_paused = true)]
 async fn silent_server_is_found() {
     let keepalive = Keepalive::every(seconds(30)).timeout(seconds(5));
@@ -44,7 +44,7 @@ async fn silent_server_is_found() {
     assert!((34..37).contains(&found), "found after {found} s");
 }
 
-/// Whatever comes is an answer: while something does, nobody is asked.
+/// Any received data counts as a sign of life, so no PING is sent.
 #[tokio::test(start_paused = true)]
 async fn server_that_sends_gets_no_ping() {
     let config = channel_config(|config| config.keepalive = Some(Keepalive::every(seconds(10))));
@@ -61,7 +61,7 @@ async fn server_that_sends_gets_no_ping() {
     assert_eq!(soon(call).await.expect("no panic").expect("an answer").0, "y");
 }
 
-/// Without calls a client sends no PINGs, unless it is told to.
+/// A client sends no PINGs without calls unless configured to.
 #[tokio::test(start_paused = true)]
 async fn idle_server_gets_no_ping_unless_asked_for() {
     let check = async |without_calls: bool| {
@@ -89,7 +89,7 @@ async fn too_many_pings_double_the_interval() {
         let calm = [&[0, 0, 0, 0, 0, 0, 0, 11][..], b"too_many_pings"].concat();
         peer.frame(Kind::GoAway, Flags::NONE, 0, &calm).send().await;
         drop(peer);
-        // The next call makes a connection.
+        // The next call reconnects.
         let call = spawn_echo(&channel, "x");
         peer = Peer::server(soon(accepted.recv()).await.expect("it connects"), &[]).await;
         let stream = peer.next_of(Kind::Headers).await.stream;
@@ -99,7 +99,7 @@ async fn too_many_pings_double_the_interval() {
     }
 }
 
-/// A server ends connections whose clients are silent, with or without calls, and keeps those that answer.
+/// A server closes connections with silent clients, with or without calls, and keeps those that respond.
 #[tokio::test(start_paused = true)]
 async fn silent_client_is_found() {
     let check = async |calls: usize| {
@@ -123,7 +123,7 @@ async fn silent_client_is_found() {
     check(0).await;
 }
 
-/// A connection that has come to its age is asked to go, and is cut off when its grace is over.
+/// A connection at its maximum age gets GOAWAY, and is closed after its grace period.
 #[tokio::test(start_paused = true)]
 async fn old_connection_is_asked_to_go_and_cut_off() {
     let config = server_config(|config| {
@@ -142,7 +142,7 @@ async fn old_connection_is_asked_to_go_and_cut_off() {
     assert!((18..25).contains(&took), "cut off {took} s later");
 }
 
-/// A connection without calls is asked to go (GOAWAY) after `max_connection_idle`; one with a call is not.
+/// A connection without calls gets GOAWAY after `max_connection_idle`; one with a call does not.
 #[tokio::test(start_paused = true)]
 async fn idle_connection_is_asked_to_go() {
     let config = server_config(|config| config.max_connection_idle = Some(seconds(60)));
@@ -157,7 +157,7 @@ async fn idle_connection_is_asked_to_go() {
     timeout(seconds(10), peer.rest()).await.expect("an end");
 }
 
-/// A channel's connection without calls is closed, and the next call makes another.
+/// A channel closes an idle connection, and the next call reconnects.
 #[tokio::test(start_paused = true)]
 async fn idle_channel_disconnects() {
     let config = channel_config(|config| config.idle_timeout = Some(seconds(60)));
@@ -169,7 +169,7 @@ async fn idle_channel_disconnects() {
     assert_eq!(channel.lanes()[0].state, "IDLE");
     let call = spawn_echo(&channel, "x");
     let mut peer = Peer::server(soon(accepted.recv()).await.expect("it connects"), &[]).await;
-    // While a call is there it is not idle.
+    // A connection with a call is not idle.
     let stream = peer.next_of(Kind::Headers).await.stream;
     sleep(seconds(200)).await;
     peer.headers(stream, false, HEAD).message(stream, false, b"y").headers(stream, true, OK).send().await;

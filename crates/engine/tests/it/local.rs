@@ -1,4 +1,4 @@
-//! Calls in the process of their server, without a connection ([`LocalCalls`]): they end as those by a connection do.
+//! In-process calls without a connection ([`LocalCalls`]) end like those over a connection.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::support::{Echo, failure, fields, server_config, soon, until};
 
-/// Requests that the test sends one by one.
+/// Requests sent one by one by the test.
 struct Requests(mpsc::UnboundedReceiver<Result<Bytes, Status>>);
 
 impl Stream for Requests {
@@ -27,7 +27,7 @@ impl Stream for Requests {
     }
 }
 
-/// Requests that are there.
+/// Requests that are available at once.
 fn requests(messages: &[&'static str]) -> Requests {
     let (sender, requests) = mpsc::unbounded_channel();
     for message in messages {
@@ -52,7 +52,7 @@ fn head_within(timeout: Duration) -> RequestHead {
     RequestHead::new(HeaderMap::new(), Some(timeout), None)
 }
 
-/// What a stream comes to: initial metadata, messages, trailing metadata.
+/// Reads a whole stream: initial metadata, messages, trailing metadata.
 async fn whole(mut stream: LocalStream) -> Result<(HeaderMap, Vec<Bytes>, HeaderMap), Status> {
     let initial = soon(stream.head()).await?;
     let mut messages = Vec::new();
@@ -106,7 +106,7 @@ async fn streams_are_answered() {
     check("Echo", &["yield"], &["yield"]).await;
 }
 
-/// Either way of calling goes with either kind of method, where the numbers of messages fit.
+/// Both ways of calling work with all method types, if the number of messages fits.
 #[tokio::test(start_paused = true)]
 async fn number_of_messages_has_to_fit() {
     let calls = local(&Echo::default());
@@ -221,7 +221,7 @@ async fn deadlines_fire() {
     assert_eq!(echo.cancelled(), 3);
 }
 
-/// Dropping a call cancels its handler, and so does dropping the answers before their end.
+/// Dropping a call or its responses cancels the handler.
 #[tokio::test(start_paused = true)]
 async fn dropped_call_ends_its_handler() {
     let echo = Echo::default();
@@ -240,7 +240,7 @@ async fn dropped_call_ends_its_handler() {
     assert_eq!((echo.cancelled(), sender.is_closed()), (2, true));
 }
 
-/// Requests and answers alternate; an error among the requests is the handler's to find.
+/// Requests and responses alternate; the handler reads an error among the requests.
 #[tokio::test(start_paused = true)]
 async fn messages_go_back_and_forth() {
     let calls = local(&Echo::default());
@@ -265,7 +265,7 @@ async fn messages_go_back_and_forth() {
     assert_eq!(status.code(), Code::DataLoss);
 }
 
-/// Messages without end, counted as they are taken.
+/// Endless messages, counted as they are taken.
 struct Endless(Arc<AtomicUsize>);
 
 const MESSAGE: &[u8] = &[1; 1000];
@@ -279,7 +279,7 @@ impl Stream for Endless {
     }
 }
 
-/// A handler runs ahead of who reads its answers by 64 KiB, and goes on when those are taken.
+/// A handler runs at most 64 KiB ahead of the reader of its responses, and continues when they are read.
 #[tokio::test(start_paused = true)]
 async fn answers_wait_for_their_reader() {
     let taken = Arc::new(AtomicUsize::new(0));
@@ -288,7 +288,7 @@ async fn answers_wait_for_their_reader() {
     soon(stream.head()).await.expect("a head");
     for round in 1..=5 {
         let before = taken.load(Ordering::SeqCst);
-        // A message counts its bytes and some more.
+        // A message counts its bytes and some overhead.
         for _ in 0..63 {
             assert_eq!(soon(stream.message()).await.expect("a message").expect("endless"), MESSAGE);
         }

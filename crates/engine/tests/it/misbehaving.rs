@@ -1,4 +1,4 @@
-//! Peers that flood, garble, stall, or do not read: what they cost is bounded, and they alone pay.
+//! Peers that flood, send garbage, stall or do not read: their cost is bounded, and others are not affected.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use crate::support::{
     spawn_echo_with, unary, within,
 };
 
-/// Floods the server with what `round` adds, as long as it takes it, and reads only afterwards. All that was kept for
-/// this client comes out then.
+/// Floods the server with the output of `round` as long as it accepts it, and only then reads. Returns everything that
+/// was buffered for this client.
 async fn flood(mut round: impl FnMut(&mut Peer, u32)) -> Vec<peer::Frame> {
     let mut client = client_of(&Echo::default()).await;
     for call in 0..50_000 {
@@ -42,7 +42,7 @@ async fn client_that_floods_and_does_not_read_is_cut_off() {
         let last = frames.last().map(|frame| frame.kind);
         assert_eq!(last, Some(Kind::GoAway), "{what}");
         assert_eq!(frames.last().expect("a frame").code(), ErrorCode::EnhanceYourCalm, "{what}");
-        // Twice the output's target, an answer for each stream, and the replies: of the fields' text, some 150 bytes.
+        // Twice the output target, and 1 MiB for the responses, whose fields have some 150 bytes of text each.
         let bound = 2 * thalweg_engine::http2::Config::default().output_target + (1 << 20);
         assert!(size(&frames) < bound, "{what}: {}", size(&frames));
     };
@@ -113,7 +113,7 @@ async fn server_that_breaks_the_protocol_loses_its_calls() {
 #[tokio::test(start_paused = true)]
 async fn server_that_never_grants_window_holds_up_messages_alone() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
-    // 65,535 bytes may be sent; what is beyond waits, and so do the others' messages, but not their heads and resets.
+    // 65,535 bytes may be sent. Further data and other messages wait, but headers and resets do not.
     let large = tokio::spawn({
         let channel = channel.clone();
         async move { echo(&channel, raw(vec![1; 200_000])).await }
@@ -134,7 +134,7 @@ async fn server_that_never_grants_window_holds_up_messages_alone() {
 #[tokio::test(start_paused = true)]
 async fn answer_before_a_hang_up_arrives() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
-    // The client still has much to write, which nobody reads.
+    // The client still has much unread data to write.
     let requests = items(vec![raw(vec![1; 30_000]); 2]);
     let call = tokio::spawn(async move {
         let mut responses = chat(&channel, requests).await?;
@@ -166,7 +166,7 @@ async fn second_response_is_unimplemented() {
     assert_eq!(soon(peer.next_of(Kind::RstStream)).await.stream, head.stream);
 }
 
-/// What the other end accepts of header lists (SETTINGS_MAX_HEADER_LIST_SIZE) is kept by both.
+/// Both sides honor the peer's limit on header lists (SETTINGS_MAX_HEADER_LIST_SIZE).
 #[tokio::test(start_paused = true)]
 async fn header_list_limit_is_kept_by_both() {
     let (channel, mut peer, _accepted) = connected(&[Setting::MaxHeaderListSize(500)]).await;
@@ -187,7 +187,7 @@ async fn header_list_limit_is_kept_by_both() {
             .await;
     };
     tokio::join!(answered, async { call(1).await.expect("an answer") });
-    // A server that can't send its answer's metadata says so.
+    // A server that cannot send its response metadata reports it.
     let mut peer = client_of(&Echo::default()).await;
     peer.settings(&[Setting::MaxHeaderListSize(500)]);
     let long = "v".repeat(400);

@@ -1,4 +1,4 @@
-//! How often clients may ask whether a server is there (gRFC A8): as grpc-go's `keepalive.EnforcementPolicy`.
+//! Limits on clients' PINGs (gRFC A8), like grpc-go's `keepalive.EnforcementPolicy`.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn client_of(policy: KeepalivePolicy) -> Peer {
     client_with(config, Echo::default().router()).await
 }
 
-/// With which PING, of ten with a pause before each, a server has had enough of its client.
+/// Returns which of ten PINGs, each after a pause, makes the server close the connection.
 async fn too_many(policy: Option<KeepalivePolicy>, has_call: bool, pause: Duration) -> Option<usize> {
     let mut peer = client_of(policy.unwrap_or_default()).await;
     if has_call {
@@ -51,7 +51,7 @@ async fn a_server_keeps_its_policy() {
         let found = too_many(policy, has_call, seconds(pause)).await;
         assert_eq!(found, expected, "{policy:?}, calls: {has_call}, {pause} s");
     };
-    // The first comes when it likes, two are forgiven.
+    // The first PING is free, and two strikes are forgiven.
     check(None, true, 299, Some(4)).await;
     check(None, true, 301, None).await;
     check(None, false, 301, Some(4)).await;
@@ -67,7 +67,7 @@ async fn a_server_keeps_its_policy() {
     check(Some(KeepalivePolicy::every(Duration::ZERO).without_calls(true)), false, 0, None).await;
 }
 
-/// Those who measure the bandwidth by PINGs (gRPC C++, grpc-go, hyper) send one behind each answer.
+/// Clients that measure bandwidth by PINGs (gRPC C++, grpc-go, hyper) send one after each response.
 #[tokio::test(start_paused = true)]
 async fn answers_wipe_out_strikes() {
     let mut peer = client_of(KeepalivePolicy::default()).await;
@@ -86,7 +86,7 @@ async fn answers_wipe_out_strikes() {
     soon(peer.next_of(Kind::GoAway)).await;
 }
 
-/// What has waited for a window wipes them out as well when it goes.
+/// Data that waited for a window resets the strikes, too, when it is sent.
 #[tokio::test(start_paused = true)]
 async fn answers_that_were_queued_wipe_out_strikes() {
     let mut peer = client_of(KeepalivePolicy::default()).await;
@@ -108,7 +108,7 @@ async fn answers_that_were_queued_wipe_out_strikes() {
     }
 }
 
-/// Our own client against a server that permits less: it is sent away once, and stays from then on.
+/// Our own client with a server that permits fewer PINGs is disconnected once, and then stays connected.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_pings_too_often_finds_the_interval_that_is_permitted() {
     let service = Echo::default();

@@ -1,4 +1,4 @@
-//! What a client can have a server hold, and for how long: bytes by a budget, what was begun by its time.
+//! Limits on the bytes that a client can make a server buffer, and on the time.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ fn streams() -> impl Iterator<Item = u32> {
     (1..).step_by(2)
 }
 
-/// Sends what is in `peer.out` piece by piece, for as long as the server takes it and the windows are open. Returns how
-/// many bytes of DATA went.
+/// Sends `peer.out` piece by piece while the server reads and the windows are open. Returns the number of DATA bytes
+/// sent.
 struct Sender {
     connection_window: i64,
     initial: i64,
@@ -36,13 +36,13 @@ impl Sender {
         }
     }
 
-    /// A stream is open, on which so much was sent.
+    /// Registers an open stream on which `sent` bytes were sent.
     fn open(&mut self, stream: u32, sent: usize) {
         self.windows.insert(stream, self.initial - sent.cast_signed() as i64);
         self.connection_window -= sent.cast_signed() as i64;
     }
 
-    /// Takes note of all that has come.
+    /// Processes all received frames.
     async fn take_in(&mut self, peer: &mut Peer) {
         while let Ok(Some(frame)) = tokio::time::timeout(Duration::from_millis(5), peer.next()).await {
             match frame.kind {
@@ -69,7 +69,7 @@ impl Sender {
         }
     }
 
-    /// Sends as much of `left` bytes of a stream as the windows let.
+    /// Sends as much of the `left` bytes of a stream as the windows permit.
     async fn send(&mut self, peer: &mut Peer, stream: u32, left: &mut usize) -> bool {
         let window = self.windows.get_mut(&stream).expect("it is open");
         let len = (*window).min(self.connection_window).clamp(0, 16_384) as usize;
@@ -86,8 +86,7 @@ impl Sender {
     }
 }
 
-/// 128 requests that each lack a byte: what the server takes of them stays near its budget, and they end when their
-/// time is over.
+/// 128 requests each lack a byte: the server buffers about its budget of them, and they end on timeout.
 #[tokio::test(start_paused = true)]
 async fn requests_that_never_end_stay_near_the_budget() {
     let config = server_config(|config| {
@@ -118,13 +117,13 @@ async fn requests_that_never_end_stay_near_the_budget() {
     let bound = 2 * (4 + 4) * MEBIBYTE + 4 * MEBIBYTE;
     assert!(sender.sent <= bound, "{} B were taken", sender.sent);
     assert!(sender.sent >= 4 * MEBIBYTE, "{} B were taken", sender.sent);
-    // The oldest has 4 MiB, a second for each KiB of which it may take.
+    // The oldest has 4 MiB, with a second for each KiB.
     let deadline = Duration::from_secs(5 + 4 * 1024 + 10);
     let ended = tokio::time::timeout(deadline, peer.next_of(Kind::Headers)).await.expect("a call ends");
     assert!(ended.end_stream && ended.text().contains("grpc-status: 1"), "{}", ended.text());
 }
 
-/// A request of which nothing comes ends when its time is over, and so does a message of a stream.
+/// A request that does not arrive ends on timeout, and so does a message of a stream.
 #[tokio::test(start_paused = true)]
 async fn request_that_does_not_come_ends() {
     let check = async |path: &str, body: &[u8]| {
@@ -140,7 +139,7 @@ async fn request_that_does_not_come_ends() {
     check("/test.Echo/Echo", b"").await;
     check("/test.Echo/Echo", &envelope(b"abc")[..6]).await;
     check("/test.Echo/Count", &envelope(b"abc")[..6]).await;
-    // Between two messages a stream takes its time.
+    // Between two messages a stream has no time limit.
     let mut peer = client_of(&Echo::default()).await;
     peer.headers(1, false, &request_at("/test.Echo/Count")).message(1, false, b"abc").send().await;
     tokio::time::sleep(Duration::from_secs(1000)).await;
@@ -148,7 +147,7 @@ async fn request_that_does_not_come_ends() {
     assert!(soon(peer.next_of(Kind::Data)).await.payload.ends_with(b"2 6"));
 }
 
-/// A message may take a second more for each KiB of it that comes.
+/// A message gets an extra second for each KiB received.
 #[tokio::test(start_paused = true)]
 async fn request_that_comes_steadily_has_more_time() {
     let check = async |piece: usize, is_answered: bool| {
@@ -168,7 +167,7 @@ async fn request_that_comes_steadily_has_more_time() {
     check(512, false).await;
 }
 
-/// While a request may not come, because others of its connection go before, its time stands still.
+/// While a request may not be sent because others of its connection go first, its clock stops.
 #[tokio::test(start_paused = true)]
 async fn request_that_has_to_wait_for_others_is_not_late() {
     let echo = Echo::default();
@@ -179,7 +178,7 @@ async fn request_that_has_to_wait_for_others_is_not_late() {
         config.request_timeout = Some(Duration::from_secs(5));
     });
     let mut peer = client_with(config, echo.router()).await;
-    // Its responses are taken.
+    // The client reads its responses.
     peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes());
     peer.settings(&[Setting::InitialWindowSize(1 << 30)]).send().await;
     let mut sender = Sender::new();
@@ -190,7 +189,7 @@ async fn request_that_has_to_wait_for_others_is_not_late() {
         peer.headers(stream, false, REQUEST).data(stream, false, &prefix).send().await;
         sender.open(stream, prefix.len());
     }
-    // Some 16 KiB a second: the first has all of its own before the second goes on, long after its time.
+    // About 16 KiB per second: the first request completes before the second continues, long after its time limit.
     for _ in 0..400 {
         for (stream, left) in &mut left {
             if *left > 0 && sender.send(&mut peer, *stream, left).await && *left == 0 {
@@ -203,7 +202,7 @@ async fn request_that_has_to_wait_for_others_is_not_late() {
     assert_eq!((left, echo.started()), ([(1, 0), (3, 0)], 2));
 }
 
-/// Half a header block, or half of any frame but DATA, has ten seconds.
+/// An incomplete header block, or any incomplete frame except DATA, times out after ten seconds.
 #[tokio::test(start_paused = true)]
 async fn header_block_has_ten_seconds() {
     let check = async |what: &str, begin: &dyn Fn(&mut Peer), more: &[u8]| {
@@ -212,7 +211,7 @@ async fn header_block_has_ten_seconds() {
         peer.send().await;
         let began = Instant::now();
         let goaway = loop {
-            // It goes on, a little each second.
+            // It continues, a little each second.
             if peer.io.write_all(more).await.is_err() {
                 break peer.next_of(Kind::GoAway).await;
             }
@@ -241,7 +240,7 @@ async fn header_block_has_ten_seconds() {
     .await;
 }
 
-/// A server with a budget of 4 MiB, and 100 calls to it with responses of 1 MiB.
+/// Starts a server with a budget of 4 MiB, and 100 calls to it with responses of 1 MiB.
 async fn unread_responses(set: impl FnOnce(&mut ServerConfig), is_late: bool) -> (Peer, Echo) {
     let echo = Echo::default();
     let config = server_config(|config| {
@@ -259,14 +258,14 @@ async fn unread_responses(set: impl FnOnce(&mut ServerConfig), is_late: bool) ->
     (peer, echo)
 }
 
-/// Answers that nobody takes keep further calls from beginning; they begin as answers leave.
+/// Unread responses keep further calls from starting; they start as responses are sent.
 #[tokio::test(start_paused = true)]
 async fn calls_wait_for_responses_to_leave() {
     let (mut peer, echo) = unread_responses(|_| {}, false).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let at_once = echo.started();
     assert!((4..8).contains(&at_once), "{at_once} calls began");
-    // The client takes all there is, and they are all answered.
+    // The client reads everything, and all calls get a response.
     peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes());
     peer.settings(&[Setting::InitialWindowSize(2 << 20)]).send().await;
     let mut answered = 0;
@@ -277,12 +276,12 @@ async fn calls_wait_for_responses_to_leave() {
     assert_eq!(echo.started(), 100);
 }
 
-/// A client that takes nothing of its answers loses them when their time is over.
+/// A client that does not read its responses loses them on timeout.
 #[tokio::test(start_paused = true)]
 async fn response_that_nobody_takes_is_reset() {
     let (mut peer, _) =
         unread_responses(|config| config.reply_timeout = Some(Duration::from_secs(5)), false).await;
-    // It is not the connection's window that holds them up.
+    // The connection's window does not block them.
     peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes()).send().await;
     let began = Instant::now();
     let reset = peer.next_of(Kind::RstStream).await;
@@ -291,7 +290,7 @@ async fn response_that_nobody_takes_is_reset() {
     assert!((5..8).contains(&took), "after {took} s");
 }
 
-/// Handlers that had begun before answers piled up wait; the connection is ended when nothing of those leaves.
+/// Handlers that started before responses piled up wait. The connection is closed when no response is sent.
 #[tokio::test(start_paused = true)]
 async fn more_responses_than_the_budget_end_the_connection() {
     let (mut peer, echo) = unread_responses(|_| {}, true).await;
@@ -303,8 +302,8 @@ async fn more_responses_than_the_budget_end_the_connection() {
     assert!(echo.started() > 50);
 }
 
-/// Metadata counts for it: 470 fields, which an index of one byte can name, take a hundred times as much. Calls with
-/// such that do not end hold it, and the connection that has the most of them goes.
+/// Metadata counts: 470 fields, each named by an index of one byte, take a hundred times as much memory. Unfinished
+/// calls hold it, and the connection with the most is closed.
 #[tokio::test(start_paused = true)]
 async fn metadata_counts_for_all_connections_together() {
     let large = [REQUEST, &[("a", ""); 440]].concat();
@@ -323,7 +322,7 @@ async fn metadata_counts_for_all_connections_together() {
     check(REQUEST, 100, false).await;
 }
 
-/// So do the requests that handlers have, by what they are without compression.
+/// Requests held by handlers count too, with their decompressed size.
 #[tokio::test(start_paused = true)]
 async fn requests_count_for_all_connections_together() {
     let check = async |path: &str, envelope: &[u8], calls: usize, is_ended: bool| {
@@ -349,7 +348,7 @@ async fn requests_count_for_all_connections_together() {
     check(path, &envelope(b"small"), 100, false).await;
 }
 
-/// Heads that name much by indices are decoded some at a time, and others have their turn in between.
+/// Header blocks with many indices are decoded a few at a time, and other connections run in between.
 #[tokio::test(start_paused = true)]
 async fn others_have_their_turn_between_large_heads() {
     let echo = Echo::default();
@@ -368,6 +367,6 @@ async fn others_have_their_turn_between_large_heads() {
         tokio::task::yield_now().await;
         rows.push(echo.started() - before);
     }
-    // Five have 64 KiB; time stands still, and a poll of the driver ends after 16 times as many.
+    // Five have 64 KiB. With time paused, a poll of the driver ends after 16 times as many.
     assert!(rows.iter().all(|row| *row <= 80), "{rows:?}");
 }

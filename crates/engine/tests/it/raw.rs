@@ -1,4 +1,4 @@
-//! Requests and answers that are passed on as they are, from a channel to a server.
+//! Raw requests and responses, passed verbatim from a channel to a server.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -26,7 +26,7 @@ use tokio::sync::mpsc;
 use crate::support::connected;
 use crate::support::peer::{HEAD, OK};
 
-/// A body of pieces that come one after the other, some of them late.
+/// A body of pieces that arrive one after the other, some of them late.
 #[derive(Default)]
 struct Pieces {
     ready: VecDeque<Result<Frame<Bytes>, Status>>,
@@ -78,7 +78,7 @@ impl OutgoingBody for Pieces {
     }
 }
 
-/// A body that is the request's own.
+/// A body that echoes the request's.
 struct Echoed(RawBody);
 
 impl http_body::Body for Echoed {
@@ -93,7 +93,7 @@ impl http_body::Body for Echoed {
     }
 }
 
-/// Either of them.
+/// Either body.
 enum Body {
     Pieces(Pieces),
     Echoed(Echoed),
@@ -120,7 +120,7 @@ impl OutgoingBody for Body {
 #[derive(Clone, Debug, Default)]
 struct Service {
     dropped: Arc<AtomicUsize>,
-    /// Requests that came, and those of them that came whole.
+    /// Number of requests, and of those that arrived complete.
     counts: Arc<[AtomicUsize; 2]>,
     heads_read: Arc<AtomicUsize>,
     busy_cost: Arc<HandlerCost>,
@@ -254,7 +254,7 @@ async fn send(channel: &Channel, request: Request<Pieces>) -> Result<Response<Ra
     tokio::time::timeout(Duration::from_secs(20), answer).await.expect("an answer")
 }
 
-/// The pieces of a body, and its trailers.
+/// Reads the pieces of a body, and its trailers.
 async fn read(body: RawBody) -> Result<(Vec<Bytes>, Option<HeaderMap>), Status> {
     let (mut body, mut pieces) = (body, Vec::new());
     loop {
@@ -301,7 +301,7 @@ async fn all_fields_come_through() {
         for name in own {
             assert_eq!(answer.headers()[*name], "b");
         }
-        // Ours, and the content type; `te` is for requests.
+        // Our user agent and the content type; `te` is only for requests.
         assert!(!answer.headers().contains_key("te"));
         assert!(answer.headers()["user-agent"].to_str().is_ok_and(|agent| agent.contains("thalweg")));
         assert_eq!(answer.headers().len(), own.len() + 2);
@@ -327,7 +327,7 @@ async fn a_request_is_whole_whose_head_comes_with_all_the_others() {
     let mut peer = TcpStream::connect(serve_at(service.clone()).await).await.expect("a connection");
     peer.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.expect("it is taken");
     peer.write_all(&frame(4, 0, 0, &[])).await.expect("it is taken");
-    // Its SETTINGS, and the acknowledgement of ours: it sleeps then.
+    // Reads its SETTINGS and the acknowledgement of ours; the server sleeps then.
     let mut settings = [0; 1024];
     let mut read = 0;
     while !settings[..read].ends_with(&frame(4, 1, 0, &[])) {
@@ -337,7 +337,7 @@ async fn a_request_is_whole_whose_head_comes_with_all_the_others() {
         let len = u8::try_from(value.len()).expect("short");
         [&[name, len][..], value.as_bytes()].concat()
     };
-    // Of the static table (RFC 7541, appendix A): POST, http, and literals for the path and the content type.
+    // Static table (RFC 7541, appendix A): POST, http, and literals for the path and the content type.
     let content_type = [&[0x0f][..], &field(16, GRPC)].concat();
     let head = [&[0x83, 0x86][..], &field(4, "/count"), &field(1, "host"), &content_type].concat();
     let mut next = 0;
@@ -360,7 +360,7 @@ async fn a_request_is_whole_whose_head_comes_with_all_the_others() {
     assert_eq!(service.heads_read.load(Ordering::SeqCst), 1, "equal heads are read once");
 }
 
-/// The task that answers such a request: that of the connection, or one of its own.
+/// Returns the id of the task that handles such a request: the connection's or its own.
 async fn task_of(channel: &Channel, path: &str, fields: [&'static str; 2], body: &[u8]) -> Vec<u8> {
     let [content_type, encoding] = fields;
     let mut asked = request(path, content_type, Pieces::of([body]));
@@ -426,7 +426,7 @@ async fn bytes_are_passed_on_when_they_come() {
     let answer = send(&channel, asked).await.expect("an answer before the request's end");
     assert_eq!(answer.headers()["x-a"], "b");
     let mut body = answer.into_body();
-    // The last would be the beginning of a message.
+    // The last one would be the start of a message.
     for piece in ["a", "longer", "\0\0\0\0\u{9}ab", ""] {
         sender.send(Bytes::from(piece)).expect("it is read");
         if piece.is_empty() {
@@ -446,7 +446,8 @@ fn message(len: usize) -> Vec<u8> {
     message
 }
 
-/// Sends messages in pieces of `piece_len` bytes, and gets them back, each piece one whole message or several.
+/// Sends messages in pieces of `piece_len` bytes and receives them back. Each received piece is one or more whole
+/// messages.
 async fn check_messages(lens: &[usize], piece_len: usize, is_cut_at_messages: bool) {
     let channel = serve(Service::default()).await;
     let (sender, later) = mpsc::unbounded_channel();
@@ -482,7 +483,7 @@ async fn messages_are_gathered() {
 async fn small_messages_that_come_together_are_given_out_by_some_kib() {
     let channel = serve(Service::default()).await;
     let expected: Vec<u8> = std::iter::repeat_n(1000, 300).chain([50_000, 9, 9]).flat_map(message).collect();
-    // All of it is there when the body is read for the first time.
+    // All of it is available when the body is first read.
     let (sender, later) = mpsc::unbounded_channel();
     let mut body = Pieces::of([&expected]);
     body.later = Some(later);
@@ -564,7 +565,7 @@ async fn a_call_that_is_given_up_ends_its_handler() {
         };
         tokio::time::timeout(Duration::from_secs(20), dropped).await.expect("the handler is dropped");
     }
-    // So does an answer that nobody reads to its end.
+    // Dropping a response before its end does so too.
     let (sender, later) = mpsc::unbounded_channel();
     let pieces = Pieces { ready: VecDeque::new(), later: Some(later) };
     let answer = send(&channel, request("/echo", GRPC, pieces)).await.expect("an answer");
@@ -577,7 +578,7 @@ async fn a_call_that_is_given_up_ends_its_handler() {
     tokio::time::timeout(Duration::from_secs(20), closed).await.expect("the request is given up");
 }
 
-/// A request that its server has not looked at is sent again, all of it, on another stream (gRFC A6).
+/// A request that its server has not processed is sent again completely, on another stream (gRFC A6).
 #[tokio::test(start_paused = true)]
 async fn refused_request_is_sent_again() {
     let (channel, mut peer, _accepted) = connected(&[]).await;

@@ -1,4 +1,4 @@
-//! Messages of a stream as their reader has them: taken, lent, at hand.
+//! Ways to read messages of a stream: taken, lent, at hand.
 
 use std::future::poll_fn;
 
@@ -9,7 +9,7 @@ use thalweg_engine::{CallOptions, Code, Incoming, Prefix, Status};
 use crate::support::peer::{HEAD, OK, compressed_envelope, envelope};
 use crate::support::{CHAT, Messages, connected, in_flight, items, raw, settled, soon, stream};
 
-/// The responses of a call, of which `wire` has arrived in one read.
+/// Returns the responses of a call after `wire` arrived in one read.
 async fn responses(wire: &[u8]) -> Incoming {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let options = CallOptions::default();
@@ -77,7 +77,7 @@ async fn large_and_compressed_messages_are_not_at_hand() {
     assert!(prefix(&mut incoming).await.is_none());
 }
 
-/// The rest of a message that has begun comes with a later read.
+/// The rest of a started message arrives with a later read.
 #[tokio::test(start_paused = true)]
 async fn message_that_has_begun_is_not_at_hand() {
     let (channel, mut peer, _accepted) = connected(&[]).await;

@@ -1,4 +1,4 @@
-//! Transparent retries (gRFC A6): calls that no application has seen start again by themselves, once; others don't.
+//! Transparent retries (gRFC A6): calls that no application has seen are retried automatically, once; others are not.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use crate::support::{
     stream,
 };
 
-/// Messages that are not to be asked for behind their end.
+/// Messages that must not be polled after their end.
 struct Ending(Option<VecDeque<Message>>);
 
 impl Stream for Ending {
@@ -42,7 +42,7 @@ fn spawn_chat(channel: &Channel, messages: &[&str]) -> JoinHandle<Result<Message
     tokio::spawn(async move { chat(&channel, messages).await })
 }
 
-/// What comes on the next stream, up to its end: its number and its DATA.
+/// Returns the number and the DATA of the next stream, up to its end.
 async fn next_request(peer: &mut Peer) -> (u32, Vec<u8>) {
     let head = soon(peer.next_of(Kind::Headers)).await;
     let mut bytes = Vec::new();
@@ -56,7 +56,7 @@ async fn next_request(peer: &mut Peer) -> (u32, Vec<u8>) {
     }
 }
 
-/// Answers with one message, and takes care that it arrives.
+/// Responds with one message and checks that it arrives.
 async fn answer(peer: &mut Peer, stream: u32, call: JoinHandle<Result<Messages, Status>>) {
     peer.headers(stream, false, HEAD)
         .message(stream, false, b"answer")
@@ -126,7 +126,7 @@ async fn processed_or_twice_refused_call_is_not_sent_again() {
         assert_eq!(status.code(), code, "{status:?}");
     }
 
-    // Twice refused.
+    // Refused twice.
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let call = spawn_chat(&channel, &["a"]);
     for _ in 0..2 {
@@ -141,7 +141,7 @@ async fn processed_or_twice_refused_call_is_not_sent_again() {
     peer.reset(stream, ErrorCode::InternalError).send().await;
     fails(call, Code::Internal).await;
 
-    // It has answered.
+    // It has responded.
     let call = spawn_chat(&channel, &["a"]);
     let (stream, _) = next_request(&mut peer).await;
     peer.headers(stream, false, HEAD).reset(stream, ErrorCode::RefusedStream).send().await;
@@ -149,7 +149,7 @@ async fn processed_or_twice_refused_call_is_not_sent_again() {
     let status = soon(responses.message()).await.expect_err("it was reset");
     assert_eq!(status.code(), Code::Unavailable, "{status:?}");
 
-    // More has gone than is kept.
+    // More has been sent than is kept.
     let long = "x".repeat(20_000);
     let call = spawn_chat(&channel, &[&long, &long, &long]);
     let (stream, bytes) = next_request_with_window(&mut peer).await;
@@ -166,7 +166,7 @@ async fn processed_or_twice_refused_call_is_not_sent_again() {
     fails(call, Code::Unavailable).await;
 }
 
-/// As [`next_request`], with window for as much as comes.
+/// Like [`next_request`], with enough window for everything.
 async fn next_request_with_window(peer: &mut Peer) -> (u32, Vec<u8>) {
     let head = soon(peer.next_of(Kind::Headers)).await;
     for stream in [0, head.stream] {
@@ -184,7 +184,7 @@ async fn next_request_with_window(peer: &mut Peer) -> (u32, Vec<u8>) {
     }
 }
 
-/// A unary call: refused once it is sent again, on the same connection; twice is once too often.
+/// A unary call that is refused once is sent again on the same connection; after a second refusal it fails.
 #[tokio::test(start_paused = true)]
 async fn refused_unary_call_is_sent_again_once() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
@@ -207,15 +207,15 @@ async fn refused_unary_call_is_sent_again_once() {
     assert!(status.message().contains("attempt 2"), "{}", status.message());
     assert_eq!(in_flight(&channel), 0);
 
-    // One that may have been seen is not sent again.
+    // A call that may have been processed is not sent again.
     let call = spawn_echo(&channel, "x");
     let (stream, _) = next_request(&mut peer).await;
     peer.reset(stream, ErrorCode::Cancel).send().await;
     soon(call).await.expect("no panic").expect_err("cancelled");
 }
 
-/// RFC 9113 §6.8: streams above the last one of GOAWAY were not processed. Unary calls go to the next connection; those
-/// at or below it end where they are.
+/// RFC 9113 §6.8: streams above the last one of GOAWAY were not processed. Unary calls on them move to the next
+/// connection; those at or below it finish where they are.
 #[tokio::test(start_paused = true)]
 async fn unary_call_beyond_goaway_goes_to_the_next_connection() {
     let (channel, mut peer, mut accepted) = connected(&[]).await;
@@ -231,7 +231,7 @@ async fn unary_call_beyond_goaway_goes_to_the_next_connection() {
     assert_eq!(soon(unseen).await.expect("no panic").expect("an answer"), raw("y"));
     peer.headers(first, false, HEAD).message(first, false, b"z").headers(first, true, OK).send().await;
     assert_eq!(soon(seen).await.expect("no panic").expect("an answer"), raw("z"));
-    // New calls go to the new one, and the old one is closed.
+    // New calls use the new connection, and the old one is closed.
     let call = tokio::spawn(async move { echo(&channel, raw("more")).await });
     let (stream, _) = next_request(&mut next).await;
     next.headers(stream, false, HEAD).message(stream, false, b"y").headers(stream, true, OK).send().await;

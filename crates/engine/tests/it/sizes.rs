@@ -1,4 +1,4 @@
-//! Limits of message sizes, on both sides and in both directions; compression, and what is wrong with it.
+//! Limits of message sizes on both sides and in both directions; compression and its errors.
 
 use thalweg_engine::http2::ErrorCode;
 use thalweg_engine::http2::frame::Kind;
@@ -43,7 +43,7 @@ fn check(outcomes: [Result<usize, Status>; 3], expected: [Result<usize, Code>; 3
 
 const TOO_LARGE: Result<usize, Code> = Err(Code::ResourceExhausted);
 
-/// `max_decoding_message_size` of the server, to the byte, for messages in the read buffer and those in tasks.
+/// `max_decoding_message_size` of the server, exact to the byte, for messages in the read buffer and in tasks.
 #[tokio::test(start_paused = true)]
 async fn server_refuses_requests_that_are_too_large() {
     for max in [100, 300_000] {
@@ -84,7 +84,7 @@ async fn server_sends_nothing_that_is_larger_than_it_may_send() {
     }
 }
 
-/// The prefix is enough: what it declares is not waited for.
+/// The prefix suffices: the declared message is not awaited.
 #[tokio::test(start_paused = true)]
 async fn declared_size_is_enough_to_refuse() {
     let mut peer = client_of(&Echo::default()).await;
@@ -94,7 +94,7 @@ async fn declared_size_is_enough_to_refuse() {
         let ended = frames.iter().find(|frame| frame.end_stream).expect("an end");
         assert!(ended.text().contains("grpc-status: 8\n"), "{path}: {}", ended.text());
     }
-    // A handler that waits for it is woken.
+    // A handler that waits for the message is woken.
     for (stream, path) in [(7, "/test.Echo/Count"), (9, "/test.Echo/Chat")] {
         peer.headers(stream, false, &request_at(path)).message(stream, false, b"fits");
         settled(&mut peer).await;
@@ -112,7 +112,7 @@ async fn declared_size_is_enough_to_refuse() {
     assert_eq!(soon(peer.next_of(Kind::RstStream)).await.code(), ErrorCode::Cancel);
 }
 
-/// Flags that there are not, a compressed message where nothing was said of compression, and one that is garbled.
+/// Invalid flags, compressed messages without a declared encoding, and corrupt compressed data.
 #[tokio::test(start_paused = true)]
 async fn malformed_message_ends_its_call() {
     let gzip = [("grpc-encoding", "gzip")];
@@ -150,7 +150,7 @@ async fn malformed_message_ends_its_call() {
     check(&gzip, &bomb, 8, "").await;
 }
 
-/// `grpc-encoding` of both directions is each side's own.
+/// Each direction has its own `grpc-encoding`.
 #[tokio::test(start_paused = true)]
 async fn messages_are_compressed_as_asked() {
     let all: EncodingSet = EncodingSet::ALL;
@@ -175,7 +175,7 @@ async fn messages_are_compressed_as_asked() {
     }
 }
 
-/// A server compresses only for clients that take it, and says so; it names what it takes itself.
+/// A server compresses only for clients that accept it and states the encoding. It lists the encodings that it accepts.
 #[tokio::test(start_paused = true)]
 async fn server_compresses_for_those_who_accept_it() {
     let service = service(|options| {
@@ -191,7 +191,7 @@ async fn server_compresses_for_those_who_accept_it() {
             let data = frames.iter().find(|frame| frame.kind == Kind::Data).expect("a message");
             assert_eq!(data.payload[0] == 1, is_compressed, "{path} {accepts:?}");
             assert!(head.contains("grpc-accept-encoding: identity,gzip\n"), "{head}");
-            // It may be said where nothing is compressed, but not the other way round.
+            // The encoding may be stated for an uncompressed message, but not the reverse.
             assert!(head.contains("grpc-encoding: gzip\n") || !is_compressed, "{head}");
             assert_eq!(
                 head.contains("grpc-encoding: gzip\n"),
@@ -203,14 +203,14 @@ async fn server_compresses_for_those_who_accept_it() {
     check(&[("grpc-accept-encoding", "gzip")], &[7; 100], false).await;
     check(&[("grpc-accept-encoding", "identity,deflate")], &[7; 5000], false).await;
     check(&[], &[7; 5000], false).await;
-    // What the method does not take is refused.
+    // Encodings that the method does not accept are rejected.
     let mut peer = client_of(&service).await;
     peer.headers(1, false, &[REQUEST, &[("grpc-encoding", "deflate")]].concat()).message(1, true, b"x");
     let frames = settled(&mut peer).await;
     assert!(frames[0].text().contains("grpc-status: 12\n"), "{}", frames[0].text());
 }
 
-/// A client says how it compresses, and what it takes.
+/// A client states its encoding and those it accepts.
 #[tokio::test(start_paused = true)]
 async fn client_says_how_it_compresses() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
@@ -225,7 +225,7 @@ async fn client_says_how_it_compresses() {
         assert!(head.text().contains("grpc-accept-encoding: identity,deflate\n"), "{}", head.text());
         let data = soon(peer.next_of(Kind::Data)).await;
         assert_eq!(data.payload[0] == 1, is_compressed);
-        // What it does not take it is not to be sent.
+        // The server must not use other encodings.
         peer.headers(stream, false, &[HEAD, &[("grpc-encoding", "br-not")]].concat());
         peer.message(stream, false, b"y").headers(stream, true, OK).send().await;
         let status = soon(call).await.expect("no panic").expect_err("an encoding that nobody knows");
@@ -233,7 +233,7 @@ async fn client_says_how_it_compresses() {
     }
 }
 
-/// Says that it has five bytes, and writes as many as it has.
+/// Announces five bytes, and writes as many as it has.
 struct Lies(usize);
 
 impl Encode for Lies {
@@ -246,7 +246,7 @@ impl Encode for Lies {
     }
 }
 
-/// A message of another length than announced ends its own call, and leaves nothing behind for the next.
+/// A message with a different length than announced ends its own call, and does not affect the next.
 #[tokio::test(start_paused = true)]
 async fn message_of_another_length_than_announced_is_internal() {
     let channel = Served::echo(&Echo::default()).channel(|_| {}).await;

@@ -1,4 +1,4 @@
-//! A service on the engine's own interface, and pipes in memory between it, the engine's client and scripted peers.
+//! A service on the engine's own interface, with in-memory pipes to the engine's client and scripted peers.
 
 pub(crate) mod peer;
 
@@ -36,7 +36,7 @@ pub(crate) static CHAT: Method = Method::new("/test.Echo/Chat");
 
 pub(crate) static NO_METADATA: LazyLock<HeaderMap> = LazyLock::new(HeaderMap::new);
 
-/// A message: its bytes.
+/// A message of raw bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Message(pub(crate) Bytes);
 
@@ -60,22 +60,21 @@ pub(crate) fn raw(bytes: impl Into<Vec<u8>>) -> Message {
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Orders in a unary request's bytes say what its handler does: `sleep`, `yield`, `fail`, `panic`, `panic in start`,
-/// `panic later`, `size 10`, `later 10`, `timeout` for the time that the client gives; anything else
-/// is echoed, or kept with `x-keep`. The requests of the other methods are counted, repeated and
-/// echoed; `Early` answers before it has read any.
+/// A unary request's bytes are a command to its handler: `sleep`, `yield`, `fail`, `panic`, `panic in start`, `panic
+/// later`, `size 10`, `later 10`, or `timeout` for the client's timeout. Anything else is echoed, or kept with
+/// `x-keep`. The other methods count, repeat and echo their requests; `Early` responds before it has read any.
 ///
-/// Metadata `x-echo` comes back as initial metadata, `x-trailer` as trailing metadata.
+/// Metadata `x-echo` is returned as initial metadata, `x-trailer` as trailing metadata.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Echo {
-    /// Handlers that have started.
+    /// Number of handlers started.
     pub(crate) started: Arc<AtomicUsize>,
-    /// Handlers that were dropped before they had ended.
+    /// Number of handlers dropped before their end.
     pub(crate) cancelled: Arc<AtomicUsize>,
     pub(crate) options: ServiceOptions,
 }
 
-/// A handler that runs. Dropped before its end it counts as cancelled.
+/// A running handler. Dropped before its end it counts as cancelled.
 struct Running(Option<Arc<AtomicUsize>>);
 
 impl Drop for Running {
@@ -145,7 +144,7 @@ impl Router for Routes {
     }
 }
 
-/// What a unary handler answers.
+/// A unary handler's response.
 pub(crate) struct Answered {
     pub(crate) metadata: HeaderMap,
     pub(crate) message: Message,
@@ -161,7 +160,7 @@ pub(crate) fn answer_of(answered: &Result<Answered, Status>) -> Result<Answer<'_
     }
 }
 
-/// Of `from`, the field `name` alone.
+/// Returns only the field `name` of `from`.
 fn only(name: &'static str, from: &HeaderMap) -> HeaderMap {
     from.get(name).map(|value| (http::HeaderName::from_static(name), value.clone())).into_iter().collect()
 }
@@ -218,7 +217,7 @@ impl UnaryHandler for EchoUnary {
     }
 }
 
-/// A status with all that one can have.
+/// Returns a status with a message, details and metadata.
 pub(crate) fn failure() -> Status {
     let mut metadata = HeaderMap::new();
     metadata.insert("x-why", HeaderValue::from_static("asked"));
@@ -252,7 +251,7 @@ impl Messages {
         poll_fn(|cx| self.poll_message(cx)).await.transpose()
     }
 
-    /// All of them, and the trailing metadata.
+    /// Reads all remaining messages and the trailing metadata.
     pub(crate) async fn rest(mut self) -> Result<(Vec<Message>, HeaderMap), Status> {
         let mut messages = Vec::new();
         while let Some(message) = soon(self.message()).await? {
@@ -341,7 +340,7 @@ impl StreamingHandler for Chat {
     }
 }
 
-/// By its metadata `x-order`, without reading: `fail`, `panic`, `stop` without an answer, or a size to answer with.
+/// Follows metadata `x-order` without reading: `fail`, `panic`, `stop` without a response, or a response size.
 struct Early(Echo);
 
 impl StreamingHandler for Early {
@@ -364,16 +363,16 @@ impl StreamingHandler for Early {
     }
 }
 
-/// A configuration with what `set` sets.
+/// Returns a configuration changed by `set`.
 pub(crate) fn server_config(set: impl FnOnce(&mut ServerConfig)) -> ServerConfig {
     let mut config = ServerConfig::default();
-    // Tests ask by PINGs how far the server is.
+    // Tests send PINGs to learn how far the server is.
     config.keepalive_policy = KeepalivePolicy::every(Duration::ZERO).without_calls(true);
     set(&mut config);
     config
 }
 
-/// A server to which pipes are connections.
+/// A server whose connections are pipes.
 pub(crate) struct Served {
     connect: mpsc::UnboundedSender<DuplexStream>,
     stop: oneshot::Sender<()>,
@@ -396,7 +395,7 @@ impl Served {
         let (stop, stopped) = oneshot::channel();
         let stopped = async move {
             if stopped.await.is_err() {
-                // The test has dropped its handle, and goes on with its connections.
+                // The test has dropped its handle but continues to use its connections.
                 std::future::pending::<()>().await;
             }
         };
@@ -404,7 +403,7 @@ impl Served {
         Self { connect, stop, serving }
     }
 
-    /// With a service and the configuration that tests mostly have.
+    /// Starts a server with `echo` and the usual configuration.
     pub(crate) fn echo(echo: &Echo) -> Self {
         Self::start(server_config(|_| {}), echo.router())
     }
@@ -415,12 +414,12 @@ impl Served {
         near
     }
 
-    /// A client that the test plays.
+    /// Connects a client played by the test.
     pub(crate) async fn peer(&self) -> Peer {
         Peer::client(self.pipe()).await
     }
 
-    /// The engine's client.
+    /// Connects the engine's client.
     pub(crate) async fn channel(&self, set: impl FnOnce(&mut ChannelConfig)) -> Channel {
         let connect = self.connect.clone();
         let mut config = channel_config(set);
@@ -434,7 +433,7 @@ impl Served {
         channel
     }
 
-    /// Tells it to stop. Resolves once it has, to how long that took.
+    /// Stops the server. Resolves to the time it took.
     pub(crate) fn stop(self) -> JoinHandle<Duration> {
         let started = Instant::now();
         let Self { connect, stop, serving } = self;
@@ -447,19 +446,19 @@ impl Served {
     }
 }
 
-/// A client's end, that the test plays, of a connection to a server with `echo`.
+/// Connects a client played by the test to a server with `echo`.
 pub(crate) async fn client_of(echo: &Echo) -> Peer {
     client_with(server_config(|_| {}), echo.router()).await
 }
 
-/// The same of another server.
+/// Like [`client_of`], with another server.
 pub(crate) async fn client_with(config: ServerConfig, router: Arc<dyn Router>) -> Peer {
     let (near, far) = duplex(PIPE);
     tokio::spawn(server::serve_connection(config, router, far));
     Peer::client(near).await
 }
 
-/// A configuration of one lane, with what `set` sets.
+/// Returns a configuration of one lane, changed by `set`.
 pub(crate) fn channel_config(set: impl FnOnce(&mut ChannelConfig)) -> ChannelConfig {
     let mut config = ChannelConfig::default();
     config.lanes = Lanes::fixed(1);
@@ -469,7 +468,7 @@ pub(crate) fn channel_config(set: impl FnOnce(&mut ChannelConfig)) -> ChannelCon
 
 pub(crate) type Accepted = mpsc::UnboundedReceiver<DuplexStream>;
 
-/// A channel whose connections come out at the other end as pipes.
+/// Returns a channel whose connections are pipes that the test receives.
 pub(crate) fn channel_to_test(mut config: ChannelConfig) -> (Channel, Accepted) {
     let (connections, accepted) = mpsc::unbounded_channel();
     config.set_connector(move || {
@@ -480,12 +479,12 @@ pub(crate) fn channel_to_test(mut config: ChannelConfig) -> (Channel, Accepted) 
     (Channel::new("memory:1", config).expect("a target"), accepted)
 }
 
-/// A channel with a connection, and its server's end, that the test plays.
+/// Returns a connected channel, and its server's end, played by the test.
 pub(crate) async fn connected(settings: &[Setting]) -> (Channel, Peer, Accepted) {
     connected_by(channel_config(|_| {}), settings).await
 }
 
-/// The same of a channel that is set up otherwise.
+/// Like [`connected`], with another configuration.
 pub(crate) async fn connected_by(config: ChannelConfig, settings: &[Setting]) -> (Channel, Peer, Accepted) {
     let (channel, mut accepted) = channel_to_test(config);
     let (outcome, peer) = tokio::join!(channel.connect(), async {
@@ -496,17 +495,17 @@ pub(crate) async fn connected_by(config: ChannelConfig, settings: &[Setting]) ->
     (channel, peer, accepted)
 }
 
-/// The head of a request to another method.
+/// Returns the headers of a request to another method.
 pub(crate) fn request_at(path: &str) -> Vec<(&str, &str)> {
     peer::REQUEST.iter().map(|&(name, value)| (name, if name == ":path" { path } else { value })).collect()
 }
 
-/// Sends what `peer` has. The frames that come until the other end has nothing more to say; SETTINGS, PINGs and
-/// WINDOW_UPDATEs are left out.
+/// Sends the output of `peer`. Returns the frames that arrive until the other end has nothing more to send, except
+/// SETTINGS, PING and WINDOW_UPDATE.
 pub(crate) async fn settled(peer: &mut Peer) -> Vec<Frame> {
     const PAYLOAD: &[u8; 8] = b"settled?";
     peer.send().await;
-    // Time that stands still moves on when all tasks are done with what they have.
+    // Paused time advances when all tasks are idle.
     sleep(Duration::from_millis(1)).await;
     peer.frame(Kind::Ping, Flags::NONE, 0, PAYLOAD).send().await;
     let mut frames = Vec::new();
@@ -520,7 +519,7 @@ pub(crate) async fn settled(peer: &mut Peer) -> Vec<Frame> {
     }
 }
 
-/// Messages that are there.
+/// Messages that are available at once.
 pub(crate) struct Items(std::vec::IntoIter<Message>);
 
 pub(crate) fn items(messages: Vec<Message>) -> Items {
@@ -554,14 +553,14 @@ impl Source for Receiver {
     type Message = Message;
 }
 
-/// Options with what `set` sets.
+/// Returns options changed by `set`.
 pub(crate) fn call_options(set: impl FnOnce(&mut CallOptions)) -> CallOptions {
     let mut options = CallOptions::default();
     set(&mut options);
     options
 }
 
-/// Options of a call with so much time.
+/// Returns options with this timeout.
 pub(crate) fn within(timeout: Duration) -> CallOptions {
     call_options(|options| options.timeout = Some(timeout))
 }
@@ -573,7 +572,7 @@ pub(crate) fn fields(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         .collect()
 }
 
-/// Calls `Echo`. With the metadata of the answer.
+/// Calls `Echo`. Returns the metadata of the response, too.
 pub(crate) async fn unary(
     channel: &Channel,
     metadata: &HeaderMap,
@@ -592,7 +591,7 @@ pub(crate) async fn echo(channel: &Channel, message: Message) -> Result<Message,
     unary(channel, &NO_METADATA, message, &CallOptions::default()).await.map(|(message, _)| message)
 }
 
-/// Calls `Echo` in a task of its own.
+/// Calls `Echo` in a spawned task.
 pub(crate) fn spawn_echo(channel: &Channel, message: &str) -> JoinHandle<Result<Message, Status>> {
     spawn_echo_with(channel, raw(message), CallOptions::default())
 }
@@ -608,7 +607,7 @@ pub(crate) fn spawn_echo_with(
     )
 }
 
-/// Calls a method with a stream of requests, for a stream of responses.
+/// Calls a method with a stream of requests and a stream of responses.
 pub(crate) async fn stream<S: Source + Send + 'static>(
     channel: &Channel,
     method: &Method,
@@ -626,7 +625,7 @@ pub(crate) async fn chat<S: Source + Send + 'static>(
     stream(channel, &CHAT, requests, &CallOptions::default()).await
 }
 
-/// Calls `Count`, for its only response.
+/// Calls `Count` and returns its only response.
 pub(crate) async fn count<S: Source + Send + 'static>(
     channel: &Channel,
     requests: S,
@@ -641,12 +640,12 @@ pub(crate) fn in_flight(channel: &Channel) -> usize {
     channel.lanes().iter().map(|lane| lane.in_flight).sum()
 }
 
-/// Waits for what must come, and fails rather than hang.
+/// Awaits `future` and panics on timeout, rather than hang.
 pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(20), future).await.expect("it must come to an end")
 }
 
-/// Waits until a condition is met that must be met.
+/// Waits until `condition` is true.
 pub(crate) async fn until(condition: impl Fn() -> bool) {
     soon(async {
         while !condition() {

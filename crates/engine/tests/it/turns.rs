@@ -1,4 +1,4 @@
-//! SETTINGS_MAX_CONCURRENT_STREAMS (RFC 9113 §5.1.2): calls that find no stream free wait, and have their turn.
+//! SETTINGS_MAX_CONCURRENT_STREAMS (RFC 9113 §5.1.2): calls without a free stream wait for their turn.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::{
     spawn_echo_with, until, within,
 };
 
-/// The next call's message, which is echoed.
+/// Echoes the next call's message, and returns it.
 async fn answer_next(peer: &mut Peer) -> String {
     let data = soon(peer.next_of(Kind::Data)).await;
     let message = String::from_utf8(data.payload[5..].to_vec()).expect("text");
@@ -40,7 +40,7 @@ async fn calls_beyond_the_limit_wait_in_their_order() {
     assert_eq!((in_flight(&channel), channel.waiting()), (0, 0));
 }
 
-/// Those that wait keep their order when a call comes just as a stream becomes free.
+/// Waiting calls keep their order when a new call arrives just as a stream becomes free.
 #[tokio::test(start_paused = true)]
 async fn new_call_does_not_change_the_order_of_those_that_wait() {
     let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(1)]).await;
@@ -48,7 +48,7 @@ async fn new_call_does_not_change_the_order_of_those_that_wait() {
         let channel = channel.clone();
         async move {
             echo(&channel, raw("first")).await.expect("an answer");
-            // Before those are polled that its end has woken.
+            // Before the calls woken by its end are polled.
             echo(&channel, raw("new")).await.expect("an answer");
         }
     });
@@ -67,7 +67,7 @@ async fn new_call_does_not_change_the_order_of_those_that_wait() {
     }
 }
 
-/// A call that gives up while it waits leaves the queue; a wake-up that was its passes to the next.
+/// A call that gives up while it waits leaves the queue; its wake-up passes to the next.
 #[tokio::test(start_paused = true)]
 async fn call_that_gives_up_leaves_the_queue() {
     let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(1)]).await;
@@ -86,7 +86,7 @@ async fn call_that_gives_up_leaves_the_queue() {
     soon(last).await.expect("no panic").expect("an answer");
 }
 
-/// A reset frees a stream for the next as well, and so does a stream of the caller's that is dropped.
+/// A reset frees a stream for the next call, and so does a dropped stream.
 #[tokio::test(start_paused = true)]
 async fn reset_stream_frees_a_turn() {
     let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(1)]).await;
@@ -108,7 +108,7 @@ async fn reset_stream_frees_a_turn() {
     soon(third).await.expect("no panic").expect("an answer");
 }
 
-/// More streams, by SETTINGS of the server's, are given to those who wait.
+/// When the server's SETTINGS permit more streams, waiting calls use them.
 #[tokio::test(start_paused = true)]
 async fn raised_limit_admits_those_who_wait() {
     let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(0)]).await;
@@ -125,7 +125,7 @@ async fn raised_limit_admits_those_who_wait() {
     }
 }
 
-/// Heads that the server has not read are bounded: further calls wait until some have left.
+/// Unsent header blocks are bounded: further calls wait until some have been sent.
 #[tokio::test(start_paused = true)]
 async fn calls_whose_heads_have_not_left_are_bounded() {
     let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(100_000)]).await;
@@ -141,7 +141,7 @@ async fn calls_whose_heads_have_not_left_are_bounded() {
     calls.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
-/// On a server of ours with one stream, many callers get all their answers.
+/// On a server with one stream, many callers get all their responses.
 #[tokio::test(start_paused = true)]
 async fn everyone_has_a_turn() {
     let config = server_config(|config| config.http2.max_concurrent_streams = 1);
@@ -162,7 +162,7 @@ async fn everyone_has_a_turn() {
     }
 }
 
-/// Lanes that are opened take those who wait, and calls go to the lane that has the fewest.
+/// New lanes take waiting calls, and calls use the lane with the fewest.
 #[tokio::test(start_paused = true)]
 async fn calls_are_divided_among_lanes() {
     let config = server_config(|config| config.http2.max_concurrent_streams = 2);
@@ -176,7 +176,7 @@ async fn calls_are_divided_among_lanes() {
     let lanes = channel.lanes();
     assert_eq!(lanes.iter().map(|lane| lane.in_flight).collect::<Vec<_>>(), [2, 2, 2, 2]);
     assert!(lanes.iter().all(|lane| lane.state == "READY" && !lane.is_draining), "{lanes:?}");
-    // One that closes lets its calls end, and takes no more.
+    // A closing lane finishes its calls and accepts no more.
     channel.close_lanes(&[lanes[3].id], "a test");
     let lanes = channel.lanes();
     assert!(lanes[3].is_draining && lanes[3].state == "SHUTDOWN" && lanes[3].in_flight == 2, "{lanes:?}");

@@ -1,4 +1,4 @@
-//! One end of a connection that a test plays by itself, frame by frame. The tests of `thalweg` have it from here.
+//! One end of a connection, played by a test frame by frame. The tests of `thalweg` use this file, too.
 
 use thalweg_engine::Encoding;
 use thalweg_engine::http2::frame::{self, Flags, FrameHead, GoAway, HEAD_LEN, Kind, PREFACE, Setting};
@@ -6,7 +6,7 @@ use thalweg_engine::http2::hpack::{DEFAULT_TABLE_SIZE, Decoder, Encoder};
 use thalweg_engine::http2::{Block, ErrorCode, FieldList, Indexing, StreamId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-/// Room in the pipe of each direction, in bytes: the peer that is tested is blocked by more.
+/// Capacity of the pipe in each direction, in bytes. The peer under test blocks beyond it.
 pub(crate) const PIPE: usize = 16 * 1024;
 
 pub(crate) const REQUEST: &[(&str, &str)] = &[
@@ -20,13 +20,13 @@ pub(crate) const REQUEST: &[(&str, &str)] = &[
 pub(crate) const HEAD: &[(&str, &str)] = &[(":status", "200"), ("content-type", "application/grpc")];
 pub(crate) const OK: &[(&str, &str)] = &[("grpc-status", "0")];
 
-/// A frame that arrived.
+/// A received frame.
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) kind: Kind,
     pub(crate) stream: u32,
     pub(crate) end_stream: bool,
-    /// Of HEADERS: the fields, one a line.
+    /// For HEADERS: the fields, one per line.
     pub(crate) payload: Vec<u8>,
 }
 
@@ -35,7 +35,7 @@ impl Frame {
         String::from_utf8_lossy(&self.payload).into_owned()
     }
 
-    /// The code of RST_STREAM or GOAWAY.
+    /// Returns the code of RST_STREAM or GOAWAY.
     pub(crate) fn code(&self) -> ErrorCode {
         let at = if self.kind == Kind::GoAway { 4 } else { 0 };
         ErrorCode::from(u32::from_be_bytes(self.payload[at..at + 4].try_into().expect("four bytes")))
@@ -54,7 +54,7 @@ impl Peer {
         Self { io, out: Vec::new(), encoder: Encoder::new(), decoder: Decoder::new(DEFAULT_TABLE_SIZE) }
     }
 
-    /// A client that has said what it must and nothing more.
+    /// Creates a client that has only completed the handshake.
     pub(crate) async fn client(io: DuplexStream) -> Self {
         let mut peer = Self::new(io);
         peer.out.extend_from_slice(PREFACE);
@@ -62,7 +62,7 @@ impl Peer {
         peer
     }
 
-    /// A server that has said what it must and nothing more.
+    /// Creates a server that has only completed the handshake.
     pub(crate) async fn server(io: DuplexStream, settings: &[Setting]) -> Self {
         let mut peer = Self::new(io);
         let mut preface = [0; PREFACE.len()];
@@ -106,7 +106,7 @@ impl Peer {
         self.frame(Kind::Data, Flags::NONE.with_if(end_stream, Flags::END_STREAM), stream, payload)
     }
 
-    /// One message, whole.
+    /// Sends one complete message.
     pub(crate) fn message(&mut self, stream: u32, end_stream: bool, message: &[u8]) -> &mut Self {
         self.data(stream, end_stream, &envelope(message))
     }
@@ -127,7 +127,7 @@ impl Peer {
         self.io.write_all(&out).await.expect("the other end reads");
     }
 
-    /// The next frame; `None` at the end of the connection.
+    /// Returns the next frame, or `None` at the end of the connection.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         let mut head = [0; HEAD_LEN];
         self.io.read_exact(&mut head).await.ok()?;
@@ -145,7 +145,7 @@ impl Peer {
         Some(Frame { kind: head.kind, stream: head.stream.get(), end_stream, payload })
     }
 
-    /// The next frame of this kind; what comes before it is passed over.
+    /// Returns the next frame of this kind and skips those before it.
     pub(crate) async fn next_of(&mut self, kind: Kind) -> Frame {
         loop {
             let frame = self.next().await.unwrap_or_else(|| panic!("{kind:?} must come"));
@@ -155,7 +155,7 @@ impl Peer {
         }
     }
 
-    /// All frames up to the end of the connection.
+    /// Returns all frames up to the end of the connection.
     pub(crate) async fn rest(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
         while let Some(frame) = self.next().await {
@@ -170,7 +170,7 @@ pub(crate) fn envelope(message: &[u8]) -> Vec<u8> {
     [&[0], &len.to_be_bytes()[..], message].concat()
 }
 
-/// The same of a message that is compressed, with gzip.
+/// Like [`envelope`], for a message compressed with gzip.
 pub(crate) fn compressed_envelope(message: &[u8]) -> Vec<u8> {
     let mut compressed = Vec::new();
     Encoding::Gzip.compress(message, &mut compressed);
