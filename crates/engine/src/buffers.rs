@@ -1,8 +1,8 @@
 //! Pool of large message buffers.
 //!
-//! The allocator returns a freed large buffer to the system. The next one then comes as pages that have to be zeroed
-//! and mapped one by one, which costs about as much as moving the message. A pooled buffer has been filled by a message
-//! before, so a length that is merely declared still allocates nothing.
+//! The allocator returns a freed large buffer to the system. Pages of the next one have to be zeroed and mapped one by
+//! one, which costs about as much as moving the message. A pooled buffer has been filled by a message before, so a
+//! length that is merely declared still allocates nothing.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -8,8 +8,8 @@ const KEPT_LEN_MIN: usize = 4 * 1024;
 
 /// Output buffer of message encoding, which can also hold parts by reference.
 ///
-/// It implements [`BufMut`]. A [`Bytes`] of at least 4 KiB passed to [`put`](BufMut::put) is kept by its reference
-/// count. prost writes `bytes` fields of type [`Bytes`] that way, so large ones reach the socket without a copy.
+/// It implements [`BufMut`]. A [`Bytes`] of at least 4 KiB passed to [`put`](BufMut::put) is kept by reference. Since
+/// prost writes `bytes` fields of type [`Bytes`] that way, large ones reach the socket without a copy.
 #[derive(Debug, Default)]
 pub struct Chain {
     buffer: Vec<u8>,

@@ -214,8 +214,8 @@ impl Channel {
     /// Creates a channel to `target`, a [gRPC target URI]. It connects on the first call.
     ///
     /// # Errors
-    /// Returns an error if the target, authority, user agent or service config is invalid, if TLS cannot be set up, or
-    /// if the channel's threads cannot be started. It does not check that the server exists.
+    /// Returns an error if a setting is invalid (target, authority, user agent or service config), TLS cannot be set
+    /// up, or threads cannot be started. It does not check that the server exists.
     ///
     /// [gRPC target URI]: https://github.com/grpc/grpc/blob/master/doc/naming.md
     pub fn new(target: &str, config: ChannelConfig) -> Result<Self, ConnectError> {

@@ -30,11 +30,8 @@ pub trait Encode {
         true
     }
 
-    /// Reports the outcome of encoding: the message's length on the wire without the prefix, after compression, or an
-    /// error.
-    ///
-    /// # Errors
-    /// Returns the status to end the call with instead.
+    /// Reports that the message was encoded, or the status that ends the call instead. The length is that on the wire,
+    /// after compression and without the prefix.
     fn note_encoded(&self, outcome: Result<usize, &Status>) {
         let _ = outcome;
     }

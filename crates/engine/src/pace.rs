@@ -42,7 +42,8 @@ mod tests {
 
     const GRACE: Duration = Duration::from_secs(60);
 
-    /// Seconds, up to two hours, until a peer is cut off that receives `len` bytes every `period` seconds.
+    /// Returns after how many seconds, up to two hours, a peer that receives `len` bytes every `period` seconds times
+    /// out.
     fn cut_after(len: u64, period: u64) -> Option<u64> {
         let began = Instant::now();
         let mut pace = Pace::default();

@@ -1,9 +1,9 @@
 //! Raw HTTP requests and responses, for API layers with their own gRPC implementation and for non-gRPC requests.
 //!
 //! [`Channel::raw`](crate::Channel::raw) sends a request and returns the response;
-//! [`Handler::raw`](crate::server::Handler::raw) handles requests. Bodies implement `http-body`. A body that is a
-//! single piece with its end, such as a unary call's, takes the fast path of unary calls: one operation under the
-//! connection's lock, and no task.
+//! [`Handler::raw`](crate::server::Handler::raw) handles requests. Bodies implement `http_body::Body`. A body that is a
+//! single piece with its end, such as a unary call's, takes the fast path of unary calls. It needs one operation under
+//! the connection's lock, and no task.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -96,8 +96,8 @@ pub(super) trait RunCalls: Send + Sync {
         None
     }
 
-    /// Runs the calls of `method` at the front of `batch`, whose requests are whole. The responses of those that are
-    /// ready join the output; the others go on in tasks.
+    /// Runs the calls of `method` at the front of `batch`, which have complete requests. Finished calls add their
+    /// responses to the output; the others continue in tasks.
     fn run(&self, method: &ServerMethod, batch: &mut Batch<'_>) {
         while batch.next_of(method).is_some() {}
     }

@@ -127,7 +127,7 @@ impl ServerEndpoint {
     #[inline]
     fn measure_of(&self, route: &Arc<Route>) -> CallMeasure {
         if route.method.name.is_empty() {
-            // Measured once its protocol's call is known.
+            // The fallback measures its calls itself.
             return CallMeasure::default();
         }
         let unbegun = || (!route.method.is_streaming()).then(|| Arc::clone(route) as Arc<dyn Called>);

@@ -45,7 +45,7 @@ const MEAN_SLOW_NS: u64 = 100_000;
 const QUICK_NS: u64 = 8_000;
 /// Maximum number of quick handlers in sequence without reading the clock.
 const UNTIMED_MAX: u32 = 3;
-/// Maximum time counted per call. One pause of the machine does not make a method slow, and a method that becomes quick
+/// Maximum time counted per call. One pause of the machine does not make a method slow. A method that becomes quick
 /// again is detected after at most about 1,400 calls.
 const TOOK_NS_MAX: u64 = 20_000_000;
 /// The mean covers roughly the last 2⁸ calls.

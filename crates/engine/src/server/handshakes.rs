@@ -10,8 +10,8 @@ use tokio::sync::Notify;
 
 use crate::connection::Connection;
 
-/// Handshakes in progress. Beyond the limit the oldest is dropped: honest handshakes finish quickly, so stalled ones
-/// block nobody.
+/// Handshakes in progress. Beyond the limit the oldest is dropped. Honest handshakes finish quickly, so stalled ones do
+/// not block others.
 #[derive(Debug)]
 pub(super) struct Handshakes {
     max: usize,

@@ -27,7 +27,7 @@ use crate::status::Status;
 /// Any method can be called either way. A mismatch with its call type ends with the same status as over a connection.
 /// Messages are bytes without prefix and compression. Size limits and the call's deadline apply.
 ///
-/// Response metadata omits fields written by the transport, and is an error beyond a connection's size limit. Metrics
+/// Response metadata omits fields written by the transport, and fails if it exceeds a connection's size limit. Metrics
 /// and traces include these calls; channelz counts of connections do not. Slow methods get no tasks.
 #[derive(Clone, Debug)]
 pub struct LocalCalls {

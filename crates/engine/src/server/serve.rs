@@ -33,7 +33,7 @@ use crate::tls::{ServerTls, ServerTlsConfig, TlsError};
 pub struct ServerConfig {
     /// HTTP/2 settings of the connections. [`keepalive_policy`](Self::keepalive_policy) replaces their `ping_policy`.
     pub http2: thalweg_http2::Config,
-    /// Grace period of calls in flight on shutdown; 30 s by default. Calls that take longer are reset.
+    /// Grace period of calls in flight on shutdown; 30 s by default. Calls that take longer are cancelled.
     pub shutdown_grace: Duration,
     /// Time for which an idle connection busy-polls before it sleeps. Zero turns busy-polling off. `None`, the default,
     /// busy-polls for up to 30 µs where small messages follow each other closely and recent polls have succeeded.
@@ -62,7 +62,7 @@ pub struct ServerConfig {
     /// [A9]: https://github.com/grpc/proposal/blob/master/A9-server-side-conn-mgt.md
     pub max_connection_age: Option<Duration>,
     /// Grace period of calls in flight on a connection that has reached its
-    /// [`max_connection_age`](Self::max_connection_age); unlimited by default. Calls that take longer are reset.
+    /// [`max_connection_age`](Self::max_connection_age); unlimited by default. Calls that take longer are cancelled.
     pub max_connection_age_grace: Option<Duration>,
     /// Keepalive PINGs to silent clients; after two hours by default. If set, a connection also ends when its client
     /// has not acknowledged data within the keepalive timeout (TCP_USER_TIMEOUT). Exact to the second.
@@ -222,7 +222,7 @@ impl ServerConfig {
 /// Binds the addresses. Clients can connect from then on; calls wait until the server runs.
 ///
 /// # Errors
-/// Returns the address that cannot be bound and the reason, or the reason threads cannot be started.
+/// Returns the address that cannot be bound with the system's error, or an error if threads cannot be started.
 pub async fn bind(
     config: ServerConfig,
     router: Arc<dyn Router>,
@@ -410,7 +410,7 @@ impl BoundServer {
     }
 
     /// Serves until `shutdown` completes, then stops gracefully: it accepts no new connections or calls (two GOAWAYs,
-    /// RFC 9113 §6.8), and active calls have the grace period to finish.
+    /// RFC 9113 §6.8). Active calls have the grace period to finish.
     pub async fn serve_until(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
         let Self { listeners, local, executor, acceptor } = self;
         let mut accepting = JoinSet::new();
