@@ -1,5 +1,6 @@
-//! A token that a client shows with each call, and a server that asks for it, in one program: `cargo run -p
-//! thalweg-examples --example authentication`. It prints:
+//! Authenticates calls with a bearer token.
+//!
+//! Run it with `cargo run -p thalweg-examples --example authentication`. It prints:
 //!
 //! ```text
 //! Unauthenticated: put a token into `authorization`
@@ -7,7 +8,7 @@
 //! Hello world, says Ada!
 //! ```
 //!
-//! Tokens are secrets: anywhere but in a program that calls itself they go over TLS, as in `tls.rs`.
+//! Tokens are secrets. Outside of an example, send them over TLS only, as in `tls.rs`.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -22,7 +23,7 @@ mod helloworld {
     thalweg::include_proto!("helloworld");
 }
 
-/// Who calls, as the server found out.
+/// The authenticated user, passed to handlers as a request extension.
 #[derive(Clone)]
 struct User(String);
 
@@ -37,7 +38,7 @@ impl Greeter for Polite {
     }
 }
 
-/// The server's function: it sees a request before its message is decoded, and refuses it or says whose it is.
+/// The server's interceptor. Runs before the message is decoded; rejects the request or adds the [`User`] to it.
 fn whose(users: HashMap<&'static str, &'static str>) -> impl Fn(Request<()>) -> Result<Request<()>, Status> {
     move |mut request| {
         let value = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
@@ -49,9 +50,9 @@ fn whose(users: HashMap<&'static str, &'static str>) -> impl Fn(Request<()>) -> 
     }
 }
 
-/// The client's: it puts the token into each request. The type of such a client has a name, for structs that hold one.
+/// Creates a client that adds the token to each request. Its type can be named, so a struct can hold it.
 fn greeter_with(channel: &Channel, token: &str) -> Result<GreeterClient<InterceptedChannel>, Box<dyn Error>> {
-    // Made once: what is not ASCII is an error here, and not of each call.
+    // Parsed once, so that a token that is not ASCII fails here and not in each call.
     let value: thalweg::metadata::AsciiMetadataValue = format!("Bearer {token}").parse()?;
     Ok(GreeterClient::with_interceptor(channel.clone(), move |mut request| {
         request.metadata_mut().insert("authorization", value.clone());

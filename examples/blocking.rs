@@ -1,5 +1,6 @@
-//! Calls from code that is not asynchronous, in one program: `cargo run -p thalweg-examples --example blocking`. It
-//! prints:
+//! Makes calls from synchronous code.
+//!
+//! Run it with `cargo run -p thalweg-examples --example blocking`. It prints:
 //!
 //! ```text
 //! Hello Ada!
@@ -21,7 +22,7 @@ mod helloworld {
     thalweg::include_proto!("helloworld");
 }
 
-/// A client whose functions block.
+/// A client with blocking functions.
 struct BlockingGreeter {
     greeter: GreeterClient,
     runtime: Runtime,
@@ -29,8 +30,8 @@ struct BlockingGreeter {
 
 impl BlockingGreeter {
     fn connect(target: String) -> Result<Self, Box<dyn Error>> {
-        // This runtime runs only while a function blocks on it. The connections have a thread of their own, so that
-        // they are looked after between two calls, too.
+        // This runtime runs only while a function blocks on it. The connections have a thread of their own, which also
+        // serves them between calls.
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let channel = runtime.block_on(Channel::builder(target).threads(1).connect())?;
         Ok(Self { greeter: GreeterClient::new(channel), runtime })
@@ -59,7 +60,7 @@ impl Greeter for Polite {
     }
 }
 
-/// Where the server of the example listens, which runs on a thread of its own.
+/// Starts the server on a thread of its own and returns its address.
 fn server() -> Result<String, Box<dyn Error>> {
     let (tell, told) = mpsc::channel();
     thread::spawn(move || {

@@ -1,11 +1,11 @@
-//! Makes clients and servers from the `.proto` files; the messages of the notes are buffa's, those of
-//! the quotes JSON.
+//! Generates clients and servers from the `.proto` files. The messages of `notes.proto` are buffa's, those of
+//! `quotes.proto` are JSON.
 
 use std::error::Error;
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // What reflection tells of the Greeter goes beside its stubs.
+    // The descriptors for reflection are written next to the generated code.
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     thalweg_build::configure()
         .file_descriptor_set_path(out.join("helloworld.bin"))

@@ -1,4 +1,6 @@
-//! A call that its client gives up, in one program: `cargo run -p thalweg-examples --example cancellation`. It prints:
+//! Cancels a call from the client.
+//!
+//! Run it with `cargo run -p thalweg-examples --example cancellation`. It prints:
 //!
 //! ```text
 //! the handler has begun
@@ -22,13 +24,13 @@ mod helloworld {
 }
 
 struct Thoughtful {
-    /// Stands for what takes long.
+    /// Represents slow work.
     done: Arc<Notify>,
-    /// What a server would write into its log.
+    /// Represents the server's log.
     noticed: UnboundedSender<&'static str>,
 }
 
-/// Notices that it is dropped: what must be undone when a handler does not come to its end goes there.
+/// Detects that the handler was dropped. Put clean-up for unfinished handlers into such a `drop`.
 struct Unfinished(UnboundedSender<&'static str>);
 
 impl Drop for Unfinished {
@@ -40,14 +42,14 @@ impl Drop for Unfinished {
 impl Greeter for Thoughtful {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
         let (done, noticed) = (Arc::clone(&self.done), self.noticed.clone());
-        // A task is not dropped with the handler: this is for what must come to its end once it has begun.
+        // A task is not dropped with the handler. Use one for work that must finish once it has started.
         let task = tokio::spawn(async move {
             done.notified().await;
             let _ = noticed.send("its task went on to the end");
         });
         let _unfinished = Unfinished(self.noticed.clone());
         let _ = self.noticed.send("the handler has begun");
-        // What a handler awaits itself ends with it, calls to other servers too.
+        // Dropping the handler drops everything it awaits, including calls to other servers.
         task.await.map_err(|error| Status::internal(error.to_string()))?;
         let name = request.into_inner().name;
         Ok(Response::new(HelloReply { message: format!("Hello {name}!") }))
@@ -64,7 +66,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     tokio::spawn(server.serve());
     let greeter = GreeterClient::new(channel);
 
-    // To cancel a call is to drop its future: here by `select!`, elsewhere by a `timeout`, or by aborting its task.
+    // Dropping a call's future cancels the call: here in `select!`, elsewhere in a `timeout` or by aborting the task.
     tokio::select! {
         reply = greeter.say_hello(HelloRequest { name: "world".to_owned() }) => println!("{reply:?}"),
         begun = notices.recv() => println!("{}", begun.ok_or("the server has gone")?),

@@ -1,5 +1,6 @@
-//! Compressed messages, and what they come to on the wire, in one program: `cargo run -p thalweg-examples --example
-//! compression`. It prints:
+//! Compresses messages and shows the bytes sent and received.
+//!
+//! Run it with `cargo run -p thalweg-examples --example compression`. It prints:
 //!
 //! ```text
 //! as it is: 64 KiB sent, 64 KiB received
@@ -34,7 +35,7 @@ impl Greeter for Polite {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // Answers are compressed for clients that accept it. What arrives compressed is read without being asked to.
+    // Responses are compressed for clients that accept it. Compressed requests are always accepted.
     let service = GreeterServer::new(Polite).send_compressed(Encoding::Gzip);
     let server = Server::builder().add_service(service).bind(&["127.0.0.1:0".parse()?]).await?;
     let wire = Wire::default();
@@ -42,9 +43,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     tokio::spawn(server.serve());
 
     let greeter = GreeterClient::new(channel);
-    // A client accepts what the library knows, unless it is told otherwise.
+    // By default a client accepts all encodings that the library supports.
     let plain = greeter.clone().accept_compressed(EncodingSet::IDENTITY);
-    // A client does not know what a server takes before it calls, so it compresses only when it is asked to.
+    // A client compresses only on request, because it cannot know in advance which encodings the server accepts.
     let both = greeter.clone().send_compressed(Encoding::Gzip);
     for (how, greeter) in [("as it is", plain), ("answers by gzip", greeter), ("both by gzip", both)] {
         wire.forget();
@@ -54,7 +55,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Counts the bytes of a channel's connections: not needed for compression, but to see it.
+/// Counts the bytes of a channel's connections, only to show the effect of compression.
 #[derive(Clone, Default)]
 struct Wire {
     sent: Arc<AtomicUsize>,
@@ -64,7 +65,7 @@ struct Wire {
 impl Wire {
     fn channel(&self, address: &str) -> Result<Channel, Box<dyn Error>> {
         let (wire, to) = (self.clone(), address.to_owned());
-        // One lane, so that no other is opened meanwhile.
+        // One lane, so that no further connection opens during the measurement.
         let builder = Channel::builder(address).lanes(1);
         let builder = builder.connector(move || {
             let (Wire { sent, received }, to) = (wire.clone(), to.clone());

@@ -1,5 +1,6 @@
-//! What goes with a call beside its message, in one program: metadata over the wire, extensions within a process, and
-//! whose connection it is. `cargo run -p thalweg-examples --example extensions` prints:
+//! Passes metadata over the wire, extensions within a process, and the connection info to handlers.
+//!
+//! Run it with `cargo run -p thalweg-examples --example extensions`. It prints:
 //!
 //! ```text
 //! Hello world: trace 42, from 127.0.0.1
@@ -19,7 +20,7 @@ mod helloworld {
     thalweg::include_proto!("helloworld");
 }
 
-/// What an interceptor found out, for handlers.
+/// A value that the interceptor extracts for handlers.
 #[derive(Clone, Copy)]
 struct Trace(u32);
 
@@ -27,7 +28,7 @@ struct Polite;
 
 impl Greeter for Polite {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
-        // Extensions are found by their type.
+        // Extensions are looked up by type.
         let Trace(trace) =
             request.extensions().get().copied().ok_or_else(|| Status::internal("no interceptor ran"))?;
         let connection = request.extensions().get::<Arc<ConnectionInfo>>();
@@ -36,13 +37,13 @@ impl Greeter for Polite {
         let name = request.into_inner().name;
         let message = format!("Hello {name}: trace {trace}, from {client}");
         let mut response = Response::new(HelloReply { message });
-        // Extensions stay in the process. What the client is to know goes into metadata.
+        // Extensions stay in the process. Use metadata for values that the client needs.
         response.metadata_mut().insert("x-trace", trace.into());
         Ok(response)
     }
 }
 
-/// At the server: text from the wire becomes a type of the program, once for all handlers.
+/// The server's interceptor. Parses the metadata once, for all handlers.
 fn traced(mut request: Request<()>) -> Result<Request<()>, Status> {
     let text = request.metadata().get("x-trace").and_then(|value| value.to_str().ok());
     let trace = text.and_then(|text| text.parse().ok());
@@ -54,13 +55,13 @@ fn traced(mut request: Request<()>) -> Result<Request<()>, Status> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let service = GreeterServer::with_interceptor(Polite, traced);
-    // Without TLS, handlers are told of their connection where that is asked for.
+    // Without TLS, connection info is passed to handlers only if enabled here.
     let server = Server::builder().connection_info(true).add_service(service);
     let server = server.bind(&["127.0.0.1:0".parse()?]).await?;
     let channel = Channel::builder(server.local_addresses()[0].to_string()).connect_lazy()?;
     tokio::spawn(server.serve());
 
-    // A client's extensions are for its own interceptors: this one writes them into metadata.
+    // A client's extensions are visible to its own interceptors only. This one writes them into metadata.
     let greeter = GreeterClient::with_interceptor(channel, |mut request| {
         if let Some(Trace(trace)) = request.extensions().get().copied() {
             request.metadata_mut().insert("x-trace", trace.into());

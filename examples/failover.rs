@@ -1,5 +1,6 @@
-//! A target with several addresses, whose first server stops, in one program: `cargo run -p thalweg-examples --example
-//! failover`. It prints:
+//! Calls a target that has several addresses; the first server stops.
+//!
+//! Run it with `cargo run -p thalweg-examples --example failover`. It prints:
 //!
 //! ```text
 //! Hello world, says the first
@@ -37,8 +38,8 @@ async fn server(name: &'static str) -> Result<BoundServer, Box<dyn Error>> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let (first, second) = (server("the first").await?, server("the second").await?);
-    // A connection goes to the first address that takes it. A name that has several addresses works the same way, and
-    // is resolved anew for each connection.
+    // A connection uses the first address that accepts it. Names with several addresses work the same way; they are
+    // resolved again for each connection.
     let target = format!("ipv4:{},{}", first.local_addresses()[0], second.local_addresses()[0]);
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(first.serve_until(async { stopped.await.unwrap_or_default() }));
@@ -47,7 +48,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let greeter = GreeterClient::connect(target).await?;
     let hello = || HelloRequest { name: "world".to_owned() };
     println!("{}", greeter.say_hello(hello()).await?.into_inner().message);
-    // A server that stops gracefully sends its clients away, and no call fails of it.
+    // A graceful stop moves the clients to the next address; no call fails.
     drop(stop);
     serving.await??;
     println!("{}", greeter.say_hello(hello()).await?.into_inner().message);

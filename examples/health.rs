@@ -1,5 +1,6 @@
-//! A server that says how it is, and two services on one connection, in one program: `cargo run -p thalweg-examples
-//! --example health`. It prints:
+//! Serves health checks next to another service, on one connection.
+//!
+//! Run it with `cargo run -p thalweg-examples --example health`. It prints:
 //!
 //! ```text
 //! helloworld.Greeter: Serving
@@ -35,7 +36,8 @@ impl Greeter for Polite {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // The server as a whole serves from the start; of each service the program says so. Clones may be anywhere in it.
+    // The server as a whole is serving from the start; the program reports the state of each service. The reporter can
+    // be cloned.
     let reporter = HealthReporter::new();
     reporter.set_serving::<GreeterServer<Polite>>();
     let server = Server::builder().add_service(GreeterServer::new(Polite)).add_service(reporter.service());
@@ -43,12 +45,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let channel = Channel::builder(server.local_addresses()[0].to_string()).connect_lazy()?;
     tokio::spawn(server.serve());
 
-    // Once: what a probe asks.
+    // A single check, as a probe makes it.
     let name = greeter_server::SERVICE_NAME;
     println!("{name}: {:?}", health::check(&channel, name).await?);
     println!("the server: {:?}", health::check(&channel, "").await?);
 
-    // As a stream: what a balancer does. The first answer comes at once, the others with each change.
+    // A stream, as a load balancer uses it. The first response comes at once, further ones on each change.
     let asked = HealthCheckRequest { service: name.to_owned() };
     let mut answers = HealthClient::new(channel.clone()).watch(asked).await?.into_inner();
     answers.message().await?;

@@ -1,4 +1,4 @@
-//! Greets whoever says a name: `cargo run -p thalweg-examples --bin helloworld-server -- [ADDRESS]`.
+//! Greets each caller by name: `cargo run -p thalweg-examples --bin helloworld-server -- [ADDRESS]`.
 
 use std::env;
 use std::error::Error;

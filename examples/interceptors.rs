@@ -1,7 +1,7 @@
-//! What goes around calls, in one program: `cargo run -p thalweg-examples --example interceptors`.
+//! Shows interceptors: `cargo run -p thalweg-examples --example interceptors`.
 //!
-//! A server with a request id, a log, metrics, a rate limit and a token that it asks for; and clients with that token
-//! and without. It prints:
+//! The server has a request id, a log, metrics, a rate limit and a token check. The clients call it with and without a
+//! token. It prints:
 //!
 //! ```text
 //! call 1: SayHello: Unauthenticated
@@ -35,7 +35,7 @@ struct Polite;
 
 impl Greeter for Polite {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
-        // Put there by the interceptor that looked at the token.
+        // Inserted by the interceptor that checks the token.
         let User(user) =
             request.extensions().get().ok_or_else(|| Status::internal("nobody asked who calls"))?;
         let message = format!("Hello {}, says {user}!", request.get_ref().name);
@@ -43,18 +43,18 @@ impl Greeter for Polite {
     }
 }
 
-/// Who calls.
+/// The authenticated user.
 #[derive(Clone)]
 struct User(&'static str);
 
-/// A client's: puts its token into each request, as tonic's interceptors do.
+/// The client's interceptor. Adds the token to each request, as tonic's interceptors do.
 fn with_token(mut request: Request<()>) -> Result<Request<()>, Status> {
     let token = "Bearer ada's".parse().map_err(|_| Status::internal("the token is not ASCII"))?;
     request.metadata_mut().insert("authorization", token);
     Ok(request)
 }
 
-/// A server's: lets nobody in without a token, and tells the handler whose it is.
+/// The server's interceptor. Rejects requests without a valid token and passes the user to the handler.
 fn whose_token(mut request: Request<()>) -> Result<Request<()>, Status> {
     match request.metadata().get("authorization") {
         Some(token) if token == "Bearer ada's" => {
@@ -66,7 +66,8 @@ fn whose_token(mut request: Request<()>) -> Result<Request<()>, Status> {
     }
 }
 
-/// Gives each call that has none a number, which its reply has, too. Around all others, so that they see it.
+/// Assigns an id to each call that has none, and returns it with the response. Outermost, so that all other
+/// interceptors see it.
 async fn request_id(mut call: Call, next: Next) -> Result<Reply, Status> {
     static CALLS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
     let id = match call.metadata().get("x-request-id") {
@@ -86,7 +87,7 @@ async fn request_id(mut call: Call, next: Next) -> Result<Reply, Status> {
     }
 }
 
-/// Has `ended` know how a call of any kind ended: where its reply is a stream, with that.
+/// Calls `ended` with the call's final status. For a streaming response, this is when the stream ends.
 fn when_ended(
     outcome: Result<Reply, Status>,
     ended: impl FnOnce(Code) + Send + 'static,
@@ -102,18 +103,17 @@ fn when_ended(
     }
 }
 
-/// Prints a line for each call.
 async fn log(call: Call, next: Next) -> Result<Reply, Status> {
     let method = call.method().name().to_owned();
     let id = call.metadata().get("x-request-id").and_then(|id| id.to_str().ok()).unwrap_or("?").to_owned();
     when_ended(next.run(call).await, move |code| println!("call {id}: {method}: {code:?}"))
 }
 
-/// Counts calls by method and status, and their time.
+/// Counts calls and sums up their durations, by method and status code.
 #[derive(Clone, Default)]
 struct Metrics(Arc<Mutex<Counts>>);
 
-/// By method and code.
+/// Number of calls and total duration, by method and status code.
 type Counts = BTreeMap<(String, i32), (u64, Duration)>;
 
 impl Interceptor for Metrics {
@@ -129,7 +129,7 @@ impl Interceptor for Metrics {
     }
 }
 
-/// Lets so many calls through at once, and so many more for each second that has passed: a token bucket.
+/// A token bucket: allows `burst` calls at once and `per_second` more for each second.
 struct RateLimit {
     burst: f64,
     per_second: f64,
@@ -158,7 +158,7 @@ impl RateLimit {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let metrics = Metrics::default();
-    // One call in an hour, after the first two.
+    // Two calls at once, then one per hour.
     let limit = RateLimit::new(2.0, 1.0 / 3600.0);
     let server = Server::builder()
         .interceptor(request_id)

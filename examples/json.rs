@@ -1,5 +1,6 @@
-//! A service whose messages are JSON, by serde, and calls of it, in one program: `cargo run -p thalweg-examples
-//! --example json`. It prints:
+//! Serves and calls a service whose messages are JSON, using serde.
+//!
+//! Run it with `cargo run -p thalweg-examples --example json`. It prints:
 //!
 //! ```text
 //! tea: 4.5
@@ -8,8 +9,8 @@
 //! nobody sells milk
 //! ```
 //!
-//! The build script says `.codec_path("crate::Json")`: that is the type below, put around each message. Its calls have
-//! the content type `application/grpc+json`.
+//! The build script sets `.codec_path("crate::Json")`, so each message is wrapped in the type [`Json`] below. The calls
+//! have the content type `application/grpc+json`.
 
 use std::error::Error;
 use std::io;
@@ -49,7 +50,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Message for Json<T
     }
 }
 
-/// How many bytes were written.
+/// Counts the bytes written.
 struct Counted(usize);
 
 impl io::Write for Counted {

@@ -1,5 +1,6 @@
-//! A service in a test: without a socket, and without a client, in one program: `cargo run -p thalweg-examples
-//! --example mock`. It prints:
+//! Tests a service through an in-memory pipe, and by calling its handler directly.
+//!
+//! Run it with `cargo run -p thalweg-examples --example mock`. It prints:
 //!
 //! ```text
 //! through a pipe in memory: Hello Ada!
@@ -27,13 +28,13 @@ impl Greeter for Polite {
     }
 }
 
-/// A channel to a service in the same process: all that is between them in life, but for the network. It is for tests
-/// of clients, whose server is a mock, as well as for those of servers.
+/// Creates a channel to a service in the same process. Only the network is missing, so it suits tests of servers, and
+/// tests of clients with a mock server.
 fn in_memory(service: GreeterServer<impl Greeter>) -> Result<Channel, Box<dyn Error>> {
-    // The target is no more than the server's name.
+    // The target only names the server.
     let builder = Channel::builder("mock:1").connector(move || {
         let (client, server) = tokio::io::duplex(64 * 1024);
-        // For each connection that the channel makes. A clone serves the same service.
+        // Runs for each connection that the channel opens. Clones serve the same service.
         tokio::spawn(Server::builder().add_service(service.clone()).serve_connection(server));
         async { Ok(client) }
     });
@@ -46,7 +47,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let reply = greeter.say_hello(HelloRequest { name: "Ada".to_owned() }).await?;
     println!("through a pipe in memory: {}", reply.into_inner().message);
 
-    // A handler is a function of the service. Where it takes a stream, `Streaming::from_stream` makes one.
+    // A handler is a plain method. For streaming requests, create the stream with `Streaming::from_stream`.
     let reply = Polite.say_hello(Request::new(HelloRequest { name: "Grace".to_owned() })).await?;
     println!("as a function: {}", reply.into_inner().message);
     Ok(())

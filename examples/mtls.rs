@@ -1,5 +1,6 @@
-//! A server that asks its clients for a certificate, and knows them by it, in one program: `cargo run -p
-//! thalweg-examples --example mtls`. It prints:
+//! Identifies clients by their TLS certificates.
+//!
+//! Run it with `cargo run -p thalweg-examples --example mtls`. It prints:
 //!
 //! ```text
 //! Hello Ada!
@@ -24,13 +25,13 @@ mod helloworld {
 }
 
 struct Acquainted {
-    /// By their certificates. Names are in a certificate, too; to read them takes a crate for X.509.
+    /// Keyed by certificate. To use the names in certificates, add an X.509 parser.
     clients: HashMap<CertificateDer<'static>, &'static str>,
 }
 
 impl Greeter for Acquainted {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
-        // Verified by the handshake: it was issued by `client_ca_root`, and the client has its key.
+        // The handshake has verified that `client_ca_root` issued it and that the client owns its key.
         let connection = request.extensions().get::<Arc<ConnectionInfo>>();
         let chain = connection.and_then(|connection| connection.tls()?.peer_certificates());
         let certificate = chain.and_then(<[_]>::first);
@@ -40,7 +41,8 @@ impl Greeter for Acquainted {
     }
 }
 
-/// An authority made for this run. Elsewhere certificates are files, and `thalweg certs` makes some to try things with.
+/// A certificate authority made for this run. In production, certificates are files; `thalweg certs` makes some for
+/// experiments.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -50,7 +52,7 @@ impl Authority {
         Ok(Self(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?))
     }
 
-    /// A certificate that its authority issued, and its key.
+    /// Issues a certificate and its key.
     fn issue(
         &self,
         name: &str,
@@ -77,7 +79,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (grace, of_grace) = authority.issue("grace.example", ExtendedKeyUsagePurpose::ClientAuth)?;
 
     let service = GreeterServer::new(Acquainted { clients: HashMap::from([(ada, "Ada"), (grace, "Grace")]) });
-    // Clients and servers may have different authorities; here it is one for both.
+    // Clients and servers may use different authorities; this example uses one for both.
     let tls = ServerTlsConfig::new().identity(of_server).client_ca_root(authority.certificate());
     let server = Server::builder().tls(tls).add_service(service).bind(&["127.0.0.1:0".parse()?]).await?;
     let target = server.local_addresses()[0].to_string();

@@ -1,8 +1,8 @@
-//! A service whose messages are buffa's, and a call of it, in one program: `cargo run -p thalweg-examples
-//! --example notes-buffa`.
+//! Serves and calls a service whose messages are buffa's.
 //!
-//! Requests and answers arrive as views: their strings are not copied out of the bytes that the network brought. It
-//! prints:
+//! Requests and responses arrive as views: their strings borrow from the received bytes and are not copied.
+//!
+//! Run it with `cargo run -p thalweg-examples --example notes-buffa`. It prints:
 //!
 //! ```text
 //! a rose: [("a", 3), ("is", 2), ("rose", 3)]
@@ -50,7 +50,7 @@ impl Notes for Counting {
     }
 }
 
-/// Notes as they came, made owned.
+/// The received notes, converted to owned messages.
 struct Echoed(Streaming<View<NoteView<'static>>>);
 
 impl Stream for Echoed {
@@ -78,7 +78,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("{}: {counts:?}", answer.title);
 
     let mut echoed = client.echo(tokio_stream::once(note)).await?.into_inner();
-    // Over the bytes as they came, where a stream of `View`s would copy each message's once.
+    // Borrows the received bytes; a stream of `View`s would copy them once per message.
     while let Some(note) = echoed.next_view().await? {
         println!("{}", note.text);
     }

@@ -1,7 +1,7 @@
-//! Metrics of a server and of a client, as Prometheus scrapes them: `cargo run -p thalweg-examples --example
-//! prometheus`, then `curl http://127.0.0.1:9464/metrics`.
+//! Exposes metrics of a server and a client to Prometheus.
 //!
-//! OpenTelemetry's exporter for Prometheus turns what the calls tell into text; hyper serves it, on a port of its own.
+//! Run it with `cargo run -p thalweg-examples --example prometheus`, then `curl http://127.0.0.1:9464/metrics`.
+//! OpenTelemetry's Prometheus exporter renders the metrics; hyper serves them on a separate port.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -40,15 +40,15 @@ impl Greeter for Polite {
     }
 }
 
-/// A client of a server that runs, and where both their metrics are.
+/// A client of a running server, and the address of the metrics of both.
 pub(crate) struct Measured {
     pub(crate) greeter: GreeterClient<Channel>,
     pub(crate) metrics: SocketAddr,
-    /// Nothing is gathered any more once it is dropped.
+    /// Collects the metrics until it is dropped.
     _provider: SdkMeterProvider,
 }
 
-/// Starts the server, a client of it, and what serves their metrics.
+/// Starts the gRPC server, a client of it, and the HTTP server for the metrics.
 pub(crate) async fn start(grpc: ListenAddress, http: &str) -> Result<Measured, Box<dyn Error>> {
     let registry = Registry::new();
     let exporter = opentelemetry_prometheus::exporter().with_registry(registry.clone()).build()?;
@@ -67,11 +67,11 @@ pub(crate) async fn start(grpc: ListenAddress, http: &str) -> Result<Measured, B
     Ok(Measured { greeter: GreeterClient::new(channel), metrics: address, _provider: provider })
 }
 
-/// Answers `GET /metrics`, until the program ends.
+/// Serves `GET /metrics` until the program ends.
 async fn serve_metrics(listener: TcpListener, registry: Registry) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // No file descriptors are left, say: that passes.
+            // Temporary, for example no free file descriptors.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -107,7 +107,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let measured = start("127.0.0.1:50051".parse()?, "127.0.0.1:9464").await?;
     println!("http://{}/metrics has the metrics; a call comes each second", measured.metrics);
     for name in ["Ada", "Grace", ""].into_iter().cycle() {
-        // The nameless is refused, as the metrics will say.
+        // The server rejects the empty name, and the metrics show it.
         let _ = measured.greeter.say_hello(HelloRequest { name: name.to_owned() }).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
     }

@@ -1,5 +1,6 @@
-//! A server that says what it has, for grpcurl and its like, and a client that asks as they do, in one program: `cargo
-//! run -p thalweg-examples --example reflection`. It prints:
+//! Serves reflection for grpcurl and similar tools, and queries it as they do.
+//!
+//! Run it with `cargo run -p thalweg-examples --example reflection`. It prints:
 //!
 //! ```text
 //! grpc.reflection.v1.ServerReflection
@@ -26,7 +27,7 @@ mod helloworld {
     thalweg::include_proto!("helloworld");
 }
 
-/// What `build.rs` wrote beside the stubs.
+/// The descriptors that `build.rs` wrote next to the generated code.
 const DESCRIPTORS: &[u8] = thalweg::include_file_descriptor_set!("helloworld");
 
 struct Polite;

@@ -1,5 +1,6 @@
-//! Errors that a program can read, by tonic's own crate for them, `tonic-types`:
-//! `cargo run -p thalweg-examples --example rich-errors`. It prints:
+//! Sends errors with details that programs can read, using the crate `tonic-types`.
+//!
+//! Run it with `cargo run -p thalweg-examples --example rich-errors`. It prints:
 //!
 //! ```text
 //! Hello Ada!
@@ -7,7 +8,8 @@
 //! ResourceExhausted: I am greeting others; TOO_MANY_GREETINGS of example.com; try again in 3s
 //! ```
 //!
-//! The details are gRPC's `google.rpc.Status` in `grpc-status-details-bin`, which clients of other languages read, too.
+//! The details travel as gRPC's `google.rpc.Status` in `grpc-status-details-bin`, which other languages' clients also
+//! read.
 
 use std::error::Error;
 use std::time::Duration;
@@ -46,7 +48,7 @@ impl Greeter for Polite {
     }
 }
 
-/// What a client makes of the answer.
+/// Formats the response, or the error with its details.
 fn told(answer: Result<Response<HelloReply>, Status>) -> String {
     let status = match answer {
         Ok(reply) => return reply.into_inner().message,

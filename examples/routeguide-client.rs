@@ -1,7 +1,7 @@
-//! Asks `routeguide-server` its way, by calls of all four types: `cargo run -p thalweg-examples --example
-//! routeguide-client -- [TARGET]`.
+//! Calls `routeguide-server` with all four call types.
 //!
-//! Where the server has just been started, it prints:
+//! Run it with `cargo run -p thalweg-examples --example routeguide-client -- [TARGET]`. With a freshly started server
+//! it prints:
 //!
 //! ```text
 //! the nearest landing is Ferry
@@ -38,14 +38,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 type Guide = RouteGuideClient<Channel>;
 
-/// One request, one answer.
+/// Unary: one request, one response.
 async fn nearest(guide: &Guide) -> Result<(), Box<dyn Error>> {
     let landing = guide.nearest(Place { metres: 5_000 }).await?.into_inner();
     println!("the nearest landing is {}", landing.name);
     Ok(())
 }
 
-/// One request, a stream of answers. To stop before its end, drop it.
+/// Server streaming: one request, a stream of responses. To stop early, drop the stream.
 async fn along(guide: &Guide) -> Result<(), Box<dyn Error>> {
     let reach = Reach { from_metres: 2_000, to_metres: 10_000 };
     let mut landings = guide.along(reach).await?.into_inner();
@@ -55,7 +55,7 @@ async fn along(guide: &Guide) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A stream of requests, which may be any `Stream`, and one answer.
+/// Client streaming: a stream of requests, which may be any `Stream`, and one response.
 async fn travel(guide: &Guide) -> Result<(), Box<dyn Error>> {
     let places = [1_200, 7_500, 6_500].map(|metres| Place { metres });
     let trip = guide.travel(tokio_stream::iter(places)).await?.into_inner();
@@ -63,7 +63,7 @@ async fn travel(guide: &Guide) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Streams both ways: requests are sent while answers are read.
+/// Bidirectional streaming: requests are sent while responses are read.
 async fn report(guide: &Guide) -> Result<(), Box<dyn Error>> {
     let seen = [(3_000, "a heron"), (9_000, "a low branch"), (3_400, "a second heron")];
     let reports =

@@ -1,5 +1,6 @@
-//! Guides travellers on a river, by calls of all four types: `cargo run -p thalweg-examples --example
-//! routeguide-server -- [ADDRESS]`. Its client is `routeguide-client`.
+//! Guides travellers on a river, with all four call types. Its client is `routeguide-client`.
+//!
+//! Run it with `cargo run -p thalweg-examples --example routeguide-server -- [ADDRESS]`.
 
 use std::env;
 use std::error::Error;
@@ -16,10 +17,10 @@ mod routeguide {
     thalweg::include_proto!("routeguide");
 }
 
-/// A stream of answers. Any type that is a `Stream` will do; a box has no name to be found for it.
+/// A stream of responses. Any `Stream` type works; a boxed one needs no named type.
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// Sightings are told that are no farther away.
+/// Maximum distance of reported sightings.
 const NEAR_METRES: u32 = 500;
 
 struct Guide {
@@ -40,7 +41,7 @@ impl RouteGuide for Guide {
     async fn nearest(&self, request: Request<Place>) -> Result<Response<Landing>, Status> {
         let here = request.into_inner().metres;
         let nearest = self.landings.iter().min_by_key(|landing| metres(landing.place).abs_diff(here));
-        // An error is a status: its code is for programs, its text for people.
+        // An error is a `Status`: its code is for programs, its message for people.
         nearest.cloned().map(Response::new).ok_or_else(|| Status::not_found("the river has no landing"))
     }
 
@@ -53,14 +54,15 @@ impl RouteGuide for Guide {
         }
         let mut landings = self.landings.clone();
         landings.retain(|landing| (from_metres..=to_metres).contains(&metres(landing.place)));
-        // The stream is asked for the next landing when there is room to send it.
+        // The next landing is pulled from the stream only when there is room to send it.
         Ok(Response::new(Box::pin(tokio_stream::iter(landings.into_iter().map(Ok)))))
     }
 
     async fn travel(&self, request: Request<Streaming<Place>>) -> Result<Response<Trip>, Status> {
         let mut places = request.into_inner();
         let (mut trip, mut last) = (Trip::default(), None);
-        // `None` is the end that the client said. One that goes away before is an error, and ends the handler here.
+        // `None` is the client's end of stream. A client that goes away earlier causes an error, which ends the handler
+        // here.
         while let Some(Place { metres }) = places.message().await? {
             trip.places += 1;
             trip.metres += last.map_or(0, |last| metres.abs_diff(last));
@@ -76,7 +78,7 @@ impl RouteGuide for Guide {
         request: Request<Streaming<Sighting>>,
     ) -> Result<Response<Self::ReportStream>, Status> {
         let all = Arc::clone(&self.sightings);
-        // No task: the answers are a stream made of the requests, which is read when an answer is asked for.
+        // No task is needed: the response stream maps the request stream, and is polled when a response can be sent.
         let answers = request.into_inner().map(move |sighting| {
             let sighting = sighting?;
             let here = metres(sighting.place);
@@ -90,7 +92,7 @@ impl RouteGuide for Guide {
     }
 }
 
-/// A message within a message may be left out: no place is the source.
+/// An absent submessage means its default: the source.
 fn metres(place: Option<Place>) -> u32 {
     place.map_or(0, |place| place.metres)
 }

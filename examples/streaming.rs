@@ -1,5 +1,6 @@
-//! Streams both ways, and what a server notices when its client goes away, in one program: `cargo run -p
-//! thalweg-examples --example streaming`. It prints:
+//! Streams in both directions, and shows how the server notices that its client goes away.
+//!
+//! Run it with `cargo run -p thalweg-examples --example streaming`. It prints:
 //!
 //! ```text
 //! one, back again
@@ -28,28 +29,28 @@ mod echo {
 }
 
 struct Echoing {
-    /// What a server would write into its log.
+    /// Represents the server's log.
     noticed: UnboundedSender<String>,
 }
 
 impl Echo for Echoing {
     type ExchangeStream = ReceiverStream<Result<Line, Status>>;
 
-    /// Answers from a task of its own, which may await other things beside the client's lines. Where each answer
-    /// follows from a request, a `map` of the requests is shorter, as in `routeguide-server`.
+    /// Responds from a separate task, which could also await other sources. If each response follows from one request,
+    /// `map` the request stream instead, as in `routeguide-server`.
     async fn exchange(
         &self,
         request: Request<Streaming<Line>>,
     ) -> Result<Response<Self::ExchangeStream>, Status> {
         let (mut lines, noticed) = (request.into_inner(), self.noticed.clone());
-        // Few places: the task waits, and with it the client, while answers are not read.
+        // A small capacity, so that the task and thus the client wait while responses are not read.
         let (answers, receiver) = mpsc::channel(4);
         tokio::spawn(async move {
             let end = loop {
                 match lines.message().await {
                     Ok(Some(line)) => {
                         let text = format!("{}, back again", line.text);
-                        // It fails where the client takes no more answers: the next `message` says why.
+                        // Fails if the client no longer reads responses; the next `message` returns the reason.
                         let _ = answers.send(Ok(Line { text })).await;
                     }
                     Ok(None) => break "the client has sent its last line".to_owned(),
@@ -69,7 +70,7 @@ impl Echo for Echoing {
     }
 }
 
-/// A line without end. It is asked for the next one when there is room to send it, and dropped when the call is over.
+/// An endless stream. It is polled when there is room to send, and dropped when the call ends.
 struct Repeated {
     line: Line,
     noticed: UnboundedSender<String>,
@@ -99,14 +100,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let echo = EchoClient::new(channel);
     let line = |text: &str| Line { text: text.to_owned() };
 
-    // Requests that depend on answers come through a channel.
+    // Requests that depend on responses are sent through a channel.
     let (lines, receiver) = mpsc::channel(4);
     let mut answers = echo.exchange(ReceiverStream::new(receiver)).await?.into_inner();
     for text in ["one", "two"] {
         lines.send(line(text)).await?;
         println!("{}", answers.message().await?.ok_or("an answer is missing")?.text);
     }
-    // The end of the requests; the server answers with the end of its own stream.
+    // Ends the requests; in response the server ends its own stream.
     drop(lines);
     assert!(answers.message().await?.is_none());
     println!("{}", notices.recv().await.ok_or("the server has gone")?);
@@ -115,7 +116,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for _ in 0..2 {
         println!("{}", repeated.message().await?.ok_or("it ended")?.text);
     }
-    // A stream that is dropped before its end cancels the call; the server drops its own.
+    // Dropping a stream before its end cancels the call; the server then drops its own stream.
     drop(repeated);
     println!("{}", notices.recv().await.ok_or("the server has gone")?);
 
@@ -123,7 +124,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut answers = echo.exchange(ReceiverStream::new(receiver)).await?.into_inner();
     lines.send(line("three")).await?;
     answers.message().await?;
-    // So does the end of a client's process, or of its connection: the task's next `message` is an error.
+    // Ending the client's process or connection has the same effect: the task's next `message` returns an error.
     drop(answers);
     println!("{}", notices.recv().await.ok_or("the server has gone")?);
     Ok(())

@@ -1,5 +1,6 @@
-//! Deadlines: a client's, what the server sees of it, and a limit of the server's own, in one program: `cargo run -p
-//! thalweg-examples --example timeout`. It prints:
+//! Shows deadlines: set by the client, seen by the server, and a limit set by the server itself.
+//!
+//! Run it with `cargo run -p thalweg-examples --example timeout`. It prints:
 //!
 //! ```text
 //! Hello Ada, you have less than a minute
@@ -28,14 +29,14 @@ mod helloworld {
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// What no call of this server exceeds.
+/// Maximum duration of a call of this server.
 const LIMIT: Duration = Duration::from_secs(1);
 
 struct Patient {
     dropped: UnboundedSender<String>,
 }
 
-/// Tells whose handler is dropped.
+/// Reports that a handler was dropped.
 struct Slow(String, UnboundedSender<String>);
 
 impl Drop for Slow {
@@ -46,8 +47,8 @@ impl Drop for Slow {
 
 impl Greeter for Patient {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
-        // What is left of the client's time, for a handler that can do with less, or need not begin. Calls that it
-        // makes to other servers get it from `thalweg::Parent`.
+        // The client's remaining time lets a handler do less, or not start at all. To pass it on to calls to other
+        // servers, use `thalweg::Parent`.
         let left = match Deadline::of(&request).map(Deadline::remaining) {
             None => "take your time",
             Some(left) if left <= MINUTE => "you have less than a minute",
@@ -62,7 +63,7 @@ impl Greeter for Patient {
     }
 }
 
-/// The server's own limit is an interceptor: to drop what `next` does is to drop the handler.
+/// The server's own limit, as an interceptor. Dropping the future of `next` drops the handler.
 async fn limited(call: Call, next: Next) -> Result<Reply, Status> {
     let late = |_| Err(Status::deadline_exceeded("no call takes longer here"));
     timeout(LIMIT, next.run(call)).await.unwrap_or_else(late)
@@ -77,7 +78,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     tokio::spawn(server.serve());
     let hello = |name: &str| Request::new(HelloRequest { name: name.to_owned() });
 
-    // For all calls of a client, and for one call alone, which goes before it.
+    // A default for all calls of a client, and an override for one call.
     let greeter = GreeterClient::new(channel.clone()).timeout(MINUTE);
     println!("{}", greeter.say_hello(hello("Ada")).await?.into_inner().message);
     let mut request = hello("Grace");
@@ -87,11 +88,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut request = hello("slow");
     request.set_timeout(LIMIT / 2);
     let status = greeter.say_hello(request).await.expect_err("it is too slow");
-    // Its text says what the call waited for.
+    // The message says which phase of the call timed out.
     println!("slow: {:?}", status.code());
     println!("{}", drops.recv().await.ok_or("the server has gone")?);
 
-    // Without a deadline a call waits for ever, or until the server has had enough of it.
+    // Without a deadline, a call waits until the server ends it.
     let greeter = GreeterClient::new(channel);
     println!("{}", greeter.say_hello(hello("world")).await?.into_inner().message);
     let status = greeter.say_hello(hello("slow")).await.expect_err("it is too slow");

@@ -1,5 +1,6 @@
-//! A server that shows a certificate, and clients that believe it or don't, in one program: `cargo run -p
-//! thalweg-examples --example tls`. It prints:
+//! Serves TLS, with clients that trust the certificate and clients that do not.
+//!
+//! Run it with `cargo run -p thalweg-examples --example tls`. It prints:
 //!
 //! ```text
 //! Hello world, by TLSv1.3!
@@ -26,7 +27,7 @@ struct Polite;
 
 impl Greeter for Polite {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
-        // Calls over TLS tell of their connection without being asked to.
+        // With TLS, connection info is always available.
         let connection = request.extensions().get::<Arc<ConnectionInfo>>();
         let version = connection.and_then(|connection| Some(connection.tls()?.version()));
         let message =
@@ -35,7 +36,8 @@ impl Greeter for Polite {
     }
 }
 
-/// An authority made for this run. Elsewhere certificates are files, and `thalweg certs` makes some to try things with.
+/// A certificate authority made for this run. In production, certificates are files; `thalweg certs` makes some for
+/// experiments.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -45,7 +47,7 @@ impl Authority {
         Ok(Self(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?))
     }
 
-    /// Elsewhere: `Identity::from_files("server.pem", "server.key")`, which is read again when it is renewed.
+    /// In production: `Identity::from_files("server.pem", "server.key")`, which reloads renewed files.
     fn identity(&self, name: &str) -> Result<Identity, rcgen::Error> {
         let key = KeyPair::generate()?;
         let certificate = CertificateParams::new([name.to_owned()])?.signed_by(&key, &self.0)?;
@@ -53,7 +55,7 @@ impl Authority {
         Ok(Identity::from_der(vec![certificate.der().clone()], key))
     }
 
-    /// Elsewhere: `Certificate::from_file("ca.pem")`.
+    /// In production: `Certificate::from_file("ca.pem")`.
     fn certificate(&self) -> Certificate {
         Certificate::from_der(self.0.der().to_vec())
     }
@@ -67,8 +69,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let target = server.local_addresses()[0].to_string();
     tokio::spawn(server.serve());
 
-    // The certificate is for a name, and the target here is an address: `domain_name` says which name is meant. Without
-    // `ca_certificate`, `https://host:port` as the target is enough: the platform's authorities are trusted then.
+    // The certificate is for a name but the target is an address, so `domain_name` sets the expected name. For a public
+    // certificate, the target `https://host:port` suffices: without `ca_certificate` the platform's authorities are
+    // trusted.
     let tls = || ClientTlsConfig::new().domain_name("localhost");
     let trusting = Channel::builder(&*target).tls(tls().ca_certificate(authority.certificate()));
     let greeter = GreeterClient::new(trusting.connect().await?);
@@ -80,7 +83,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for (who, channel) in [("who trusts others", others), ("who speaks no TLS", plain)] {
         let greeter = GreeterClient::new(channel.connect_lazy()?);
         let status = greeter.say_hello(hello()).await.expect_err("there is no connection");
-        // Its text says what is wrong, and what to do about it.
+        // The message says what failed and how to fix it.
         println!("{who}: {:?}", status.code());
     }
     Ok(())

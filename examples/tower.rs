@@ -1,5 +1,6 @@
-//! A layer of tower's around a channel and around a service, in one program: `cargo run -p thalweg-examples --example
-//! tower`. It prints:
+//! Wraps a channel and a service in a tower layer.
+//!
+//! Run it with `cargo run -p thalweg-examples --example tower`. It prints:
 //!
 //! ```text
 //! client: SayHello, call 1
@@ -10,8 +11,8 @@
 //! Hello world!
 //! ```
 //!
-//! tower's own layers, such as `ConcurrencyLimitLayer`, go the same way. For what is written anew, an interceptor is
-//! shorter: see `interceptors.rs`.
+//! tower's own layers, such as `ConcurrencyLimitLayer`, are used the same way. For new code, an interceptor is shorter;
+//! see `interceptors.rs`.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -41,7 +42,7 @@ impl Greeter for Polite {
     }
 }
 
-/// The layer: it makes one service, which is cloned for each call.
+/// The layer. It creates one service, which is cloned for each call.
 struct Counting {
     side: &'static str,
 }
@@ -54,12 +55,12 @@ impl<S> Layer<S> for Counting {
     }
 }
 
-/// The service: it takes a `Call` and answers with a `Reply`, on either side, whatever the call's type.
+/// The service. It maps a `Call` to a `Reply` on the client and on the server, for all call types.
 #[derive(Clone)]
 struct Counted<S> {
     within: S,
     side: &'static str,
-    /// What clones share, all calls share.
+    /// Shared by all clones, and so by all calls.
     calls: Arc<AtomicUsize>,
 }
 
@@ -81,7 +82,7 @@ impl<S: Service<Call, Response = Reply>> Service<Call> for Counted<S> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // Around one service; `Server::builder().interceptor(..)` is around all of them.
+    // Wraps one service. `Server::builder().interceptor(..)` wraps all.
     let service = InterceptedService::new(GreeterServer::new(Polite), layer(Counting { side: "server" }));
     let server = Server::builder().add_service(service).bind(&["127.0.0.1:0".parse()?]).await?;
     let channel = Channel::builder(server.local_addresses()[0].to_string()).connect_lazy()?;

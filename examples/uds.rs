@@ -1,4 +1,6 @@
-//! Calls by a UNIX domain socket, in one program: `cargo run -p thalweg-examples --example uds`. It prints:
+//! Makes calls over a UNIX domain socket.
+//!
+//! Run it with `cargo run -p thalweg-examples --example uds`. It prints:
 //!
 //! ```text
 //! Hello Ada!
@@ -31,7 +33,7 @@ impl Greeter for Polite {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::temp_dir().join(format!("greeter-{}.sock", std::process::id()));
-    // The same text is an address to listen on and a target to call. A server may listen on TCP beside it.
+    // The same text is an address to listen on and a target to call. A server can also listen on TCP at the same time.
     let target = format!("unix:{}", path.display());
     let server = Server::builder().add_service(GreeterServer::new(Polite));
     let server = server.bind(&[target.parse()?, "127.0.0.1:0".parse()?]).await?;
@@ -44,7 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let reply = greeter.say_hello(HelloRequest { name: name.to_owned() }).await?;
         println!("{}", reply.into_inner().message);
     }
-    // A server that is stopped removes its socket; one that was killed leaves it, and the next takes its place.
+    // A server that stops removes its socket. A killed server leaves it, and the next server replaces it.
     drop(stop);
     serving.await??;
     if !path.exists() {

@@ -1,8 +1,8 @@
-//! Which books answer a question.
+//! Finds the books that match a question.
 
 use crate::proto::Book;
 
-/// Those whose title or author has one of its words.
+/// Returns the books whose title or author contains a word of the question.
 pub(crate) fn about(question: &str, books: Vec<Book>) -> Vec<Book> {
     let words: Vec<String> = question.split_whitespace().map(str::to_lowercase).collect();
     let answers = |book: &Book| {

@@ -1,4 +1,4 @@
-//! Makes the bookstore's service from its `.proto` file. Its descriptors go into the program: JSON needs them.
+//! Generates the bookstore service from its `.proto` file. JSON needs the embedded descriptors.
 
 fn main() -> Result<(), thalweg_build::Error> {
     thalweg_build::configure().embed_descriptors(true).compile_protos(&["proto/bookstore.proto"], &["proto"])

@@ -1,5 +1,5 @@
-//! A bookstore: one service, called by gRPC, Connect, gRPC-Web and plain JSON on one port, and the shop's own pages
-//! beside it. `cargo run --example bookstore [ADDRESS]`; what to ask it is in its README.
+//! A bookstore: one service, called by gRPC, Connect, gRPC-Web and plain JSON, and the shop's own pages, on one port.
+//! Start it with `cargo run --example bookstore [ADDRESS]`; its README has requests to try.
 
 mod advice;
 mod names;
@@ -42,13 +42,13 @@ async fn run(address: Option<String>) -> Result<(), Box<dyn Error>> {
     };
     let store = Arc::new(Store::with_some_books());
     let web = Web::new()
-        // The shop's own pages have all paths that the service has not.
+        // The shop's own pages serve all paths that are not the service's.
         .fallback(pages::router(Arc::clone(&store)))
         .openapi(true)
         .docs(true)
-        // Pages of other origins may call the service, but not with this one's cookies.
+        // Allows pages of other origins to call the service, without this origin's cookies.
         .cors(Cors { origins: Origins::Any, ..Cors::default() });
-    // For grpcurl and its like.
+    // For grpcurl and similar tools.
     let reflection = Reflection::builder().descriptors(proto::FILE_DESCRIPTOR_SET).build()?;
     let server = Server::builder()
         .add_service(BookstoreServer::new(Service::new(store)))

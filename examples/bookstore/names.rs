@@ -2,13 +2,13 @@
 
 use tonic::Status;
 
-/// The number of a shelf.
+/// Parses the name of a shelf.
 pub(crate) fn shelf(name: &str) -> Result<u32, Status> {
     let number = name.strip_prefix("shelves/").and_then(|number| number.parse().ok());
     number.ok_or_else(|| Status::invalid_argument(format!("{name:?} is no shelf: those are like shelves/2")))
 }
 
-/// The numbers of a shelf and of a book on it.
+/// Parses the name of a book into the numbers of its shelf and the book.
 pub(crate) fn book(name: &str) -> Result<(u32, u32), Status> {
     let parts = name.strip_prefix("shelves/").and_then(|rest| rest.split_once("/books/"));
     let numbers = parts.and_then(|(shelf, book)| Some((shelf.parse().ok()?, book.parse().ok()?)));

@@ -1,4 +1,4 @@
-//! The shop's own pages, by axum: they are beside the service, on its port.
+//! The shop's own pages, served by axum on the service's port.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

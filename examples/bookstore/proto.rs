@@ -1,4 +1,4 @@
-//! What `build.rs` makes of `proto/bookstore.proto`.
+//! Code generated from `proto/bookstore.proto`.
 
 #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
 

@@ -1,4 +1,4 @@
-//! The service, written once, however it is called.
+//! Implements the service, once for all protocols.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl Bookstore for Service {
                     "author" => kept.author.clone_from(&book.author),
                     "title" => kept.title.clone_from(&book.title),
                     "pages" => kept.pages = book.pages,
-                    // It is what the book is found by.
+                    // Identifies the book, so it cannot change.
                     "name" => {}
                     other => return Err(Status::invalid_argument(format!("a book has no field {other:?}"))),
                 }
@@ -151,7 +151,7 @@ impl Service {
     }
 }
 
-/// The fields that a book has.
+/// Returns the names of the fields that are set.
 fn all_set(book: &Book) -> Vec<String> {
     let fields =
         [("author", !book.author.is_empty()), ("title", !book.title.is_empty()), ("pages", book.pages != 0)];

@@ -26,11 +26,11 @@ struct Shelved {
     events: broadcast::Sender<Event>,
 }
 
-/// How many events a customer may be behind.
+/// Maximum number of events that a watcher may lag behind.
 const EVENTS_MAX: usize = 64;
 
 impl Store {
-    /// With two shelves, for those who come to look.
+    /// Creates a store with two shelves of sample books.
     pub(crate) fn with_some_books() -> Self {
         /// Author, title and pages.
         type Some = (&'static str, &'static str, i32);
@@ -91,7 +91,7 @@ impl Store {
         Ok(book)
     }
 
-    /// Changes a book, all at once.
+    /// Changes a book atomically.
     pub(crate) fn update(
         &self,
         name: &str,
@@ -102,7 +102,7 @@ impl Store {
         let mut changed = book.clone();
         change(&mut changed)?;
         *book = changed.clone();
-        // Nobody listens to most shelves.
+        // Fails if nobody watches the shelf.
         let _ = shelved.send(Event::Put(changed.clone()));
         Ok(changed)
     }
@@ -134,7 +134,7 @@ impl Inner {
         Ok((number, shelved.ok_or_else(|| Status::not_found(format!("there is no {name}")))?))
     }
 
-    /// A book, and whom its shelf tells.
+    /// Returns a book and the event channel of its shelf.
     fn book(&mut self, name: &str) -> Result<(&broadcast::Sender<Event>, &mut Book), Status> {
         let (shelf, book) = names::book(name)?;
         let found = self.shelves.get_mut(&shelf).and_then(|shelved| {
@@ -151,7 +151,7 @@ impl Shelved {
     }
 
     fn tell(&self, event: Event) {
-        // Nobody listens to most shelves.
+        // Fails if nobody watches the shelf.
         let _ = self.events.send(event);
     }
 }

@@ -1,4 +1,4 @@
-//! Makes the chat's clients and services from its `.proto` file, and its descriptors, for reflection.
+//! Generates the chat's clients and services from its `.proto` file, and its descriptors for reflection.
 
 use std::env;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What the client knows and shows: keys and events in, commands out. It does nothing by itself.
+//! The client's state: takes keys and events, returns commands. Does no I/O.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,13 +12,13 @@ use crate::proto::send_request::Body as SentBody;
 use crate::proto::watch_response::Event as Watched;
 use crate::proto::{self, Message};
 
-/// The room that there always is.
+/// Always exists.
 const FIRST_ROOM: &str = "lobby";
-/// Messages of a room that are kept; the oldest go. Who looks further back asks the server again.
+/// Maximum number of messages kept per room; the oldest are dropped and can be fetched again.
 const KEPT_MAX: usize = 5_000;
-/// Bytes of a message; the server takes no more.
+/// Maximum length of a message in bytes, as on the server.
 const TEXT_LENGTH_MAX: usize = 4_000;
-/// Lines that a page has, whatever the terminal's height.
+/// Lines of a page, whatever the terminal's height.
 const PAGE: usize = 10;
 
 pub(crate) const HELP: &str = "/join ROOM  /create ROOM  /rooms  /who  /send FILE  /save NUMBER  /logout  /quit  \
@@ -28,21 +28,21 @@ pub(crate) struct App {
     pub(crate) target: String,
     pub(crate) link: Link,
     pub(crate) form: Form,
-    /// Empty: nobody has logged in, and the form is shown.
+    /// Empty while nobody is logged in; the form is shown then.
     pub(crate) me: String,
-    /// Those that are watched.
+    /// The watched rooms.
     pub(crate) rooms: Vec<Room>,
     pub(crate) current: usize,
-    /// All that there are.
+    /// All rooms of the server.
     pub(crate) listed: Vec<proto::Room>,
     pub(crate) outgoing: Vec<Outgoing>,
     pub(crate) transfers: BTreeMap<u64, Transfer>,
     pub(crate) line: Editor,
     pub(crate) notice: String,
     pub(crate) ended: bool,
-    /// Whose `outgoing` is.
+    /// The author of `outgoing`.
     author: String,
-    /// Rooms that are made, and files that are underway.
+    /// Number of rooms being created and files being transferred.
     underway: usize,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Room {
     pub(crate) unread: usize,
     /// Lines from the end.
     pub(crate) scrolled: usize,
-    /// The number of the last message that came.
+    /// Number of the latest message received.
     last: u64,
     asked_before: u64,
 }
@@ -97,9 +97,9 @@ impl App {
         self.rooms.get(self.current)
     }
 
-    /// Whether all that was asked for is done, and all shown that there was.
+    /// Returns whether all commands are done and all received messages are shown.
     pub(crate) fn is_idle(&self) -> bool {
-        // Who is there comes behind the messages that there were, and is oneself, too.
+        // The list of those present includes oneself, and arrives after the earlier messages.
         let is_shown = |room: &Room| !room.present.is_empty();
         self.outgoing.is_empty() && self.underway == 0 && self.rooms.iter().all(is_shown)
     }
@@ -185,7 +185,7 @@ impl App {
         Vec::new()
     }
 
-    /// A line that was written: a command, or a message.
+    /// Runs a command or sends a message.
     pub(crate) fn submit(&mut self, line: &str, id: Id) -> Vec<Command> {
         let (word, rest) = line.split_once(' ').map_or((line, ""), |(word, rest)| (word, rest.trim()));
         let room = self.room().map(|room| room.name.clone());
@@ -277,7 +277,7 @@ impl App {
         }
     }
 
-    /// `lines` from the end.
+    /// Scrolls to `lines` from the end.
     pub(crate) fn scroll_to(&mut self, lines: usize) {
         if let Some(room) = self.rooms.get_mut(self.current) {
             room.scrolled = lines;
@@ -288,7 +288,7 @@ impl App {
         let Some(room) = self.rooms.get_mut(self.current) else { return Vec::new() };
         room.scrolled += lines;
         let first = room.messages.keys().next().copied().unwrap_or(0);
-        // A line is a message at least: what is above is asked for before it is looked at.
+        // A message takes at least one line, so this fetches earlier messages before they come into view.
         let near = room.scrolled + 2 * PAGE > room.messages.len();
         if first > 1 && near && room.asked_before != first {
             room.asked_before = first;
@@ -297,7 +297,7 @@ impl App {
         Vec::new()
     }
 
-    /// Back to the form. Messages that are on their way stay, for the next session of the same user.
+    /// Returns to the form. Unsent messages are kept for the next session of the same user.
     fn leave(&mut self, why: String) {
         self.form.name = Editor::new(std::mem::take(&mut self.me));
         (self.form.at_password, self.form.waiting) = (true, false);
@@ -315,7 +315,7 @@ impl App {
                 self.form.waiting = false;
                 self.notice = why;
             }
-            // Each task of a session says so.
+            // Every task of a session reports its end.
             Event::LoggedOut(why) if self.is_logged_in() => {
                 self.leave(why);
                 return vec![Command::LogOut];
@@ -336,7 +336,7 @@ impl App {
             }
             Event::NotSent { id, why } => {
                 let at = self.outgoing.iter().position(|message| message.id == id);
-                // To be changed, or sent again, unless something else is written meanwhile.
+                // Returned for editing, unless something else has been typed in the meantime.
                 if let Some(Outgoing { body: SentBody::Text(text), .. }) =
                     at.map(|at| self.outgoing.remove(at))
                     && self.line.text().is_empty()
@@ -387,7 +387,7 @@ impl App {
                 self.outgoing.retain(|sent| sent.id[..] != message.id[..]);
                 room.last = room.last.max(message.number);
                 room.unread += usize::from(!is_shown);
-                // Who looks back goes on to see the same.
+                // Keeps the view in place while scrolled back.
                 room.scrolled += usize::from(room.scrolled > 0);
                 room.messages.insert(message.number, message);
                 if room.messages.len() > KEPT_MAX && room.scrolled == 0 {
@@ -419,14 +419,14 @@ mod tests {
     use super::*;
     use crate::proto::Present;
 
-    /// What a test does to an app.
+    /// A step of a test.
     enum Step {
         Line(&'static str),
         Key(KeyCode),
         Event(Event),
     }
 
-    /// An app in which ada has logged in, and what the steps make it want done: the last of them alone.
+    /// Logs in as ada, runs the steps and compares the commands of the last one.
     fn check(steps: Vec<Step>, commands: &[Command]) -> App {
         let mut app = App::new("server".to_owned(), String::new());
         let mut wanted = app.event(Event::LoggedIn("ada".to_owned()), [0; 16]);

@@ -1,4 +1,4 @@
-//! The channel to the server, and another one when it is lost.
+//! The channel to the server, replaced when it is lost.
 
 use std::error::Error;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use crate::events::{Event, Link};
 use crate::options::Options;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A server that is gone without a word is found by it.
+/// Detects a server that is gone without closing the connection.
 const KEEPALIVE: Duration = Duration::from_secs(30);
-/// A person waits: tries follow each other faster than a channel's own, and with a new channel each. Nobody else is
-/// bothered by it but the server, which refuses at once where it is not there.
+/// Shorter than a channel's own back-off, and with a new channel per try, because a person is waiting. Only the server
+/// is affected, and it refuses at once if it is down.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// The connection that there is at the moment, if there is one.
+/// The current connection, if any.
 #[derive(Clone)]
 pub(crate) struct Connection {
     current: watch::Receiver<Option<Connected>>,
@@ -30,12 +30,12 @@ pub(crate) struct Connection {
 #[derive(Clone)]
 pub(crate) struct Connected {
     pub(crate) channel: Channel,
-    /// Counts the connections that there were: a call that fails on an old one says nothing of the next.
+    /// Number of this connection. A failed call on an older one says nothing about the current one.
     count: u64,
 }
 
 impl Connection {
-    /// Begins to connect, and tells how that goes for as long as somebody listens.
+    /// Starts connecting, and reports the progress until `events` is closed.
     pub(crate) fn start(options: &Options, events: mpsc::Sender<Event>) -> Result<Self, Box<dyn Error>> {
         let builder = channel(options)?;
         let (sender, current) = watch::channel(None);
@@ -74,21 +74,21 @@ impl Connection {
         Ok(Self { current, lost })
     }
 
-    /// Makes a call that may be made twice until its outcome is the server's, however often the connection is lost.
+    /// Repeats an idempotent call until the server has responded, across lost connections.
     pub(crate) async fn until_answered<T, F>(&self, mut call: impl FnMut(Channel) -> F) -> Result<T, Status>
     where
         F: Future<Output = Result<T, Status>>,
     {
         loop {
             match self.once(&mut call).await {
-                // A server that is there and refuses is not asked without a pause.
+                // Pauses between tries while a reachable server refuses.
                 Err(status) if is_lost(&status) => sleep(PAUSE_MIN).await,
                 outcome => return outcome,
             }
         }
     }
 
-    /// Makes a call when there is a connection; its loss is made known.
+    /// Waits for a connection and makes a call; reports a lost connection.
     pub(crate) async fn once<T, F>(&self, call: impl FnOnce(Channel) -> F) -> Result<T, Status>
     where
         F: Future<Output = Result<T, Status>>,
@@ -98,7 +98,7 @@ impl Connection {
         if let Err(status) = &outcome
             && is_lost(status)
         {
-            // An error: the program ends.
+            // Fails when the program ends.
             let _ = self.lost.send(connected.count);
         }
         outcome
@@ -111,18 +111,17 @@ impl Connection {
     }
 }
 
-/// Whether a call failed for want of a connection, and may do better on the next.
+/// Returns whether a call failed because of its connection and may succeed on the next one.
 pub(crate) fn is_lost(status: &Status) -> bool {
     matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded)
 }
 
-/// How the server is reached.
 fn channel(options: &Options) -> Result<ChannelBuilder, Box<dyn Error>> {
     let mut builder = Channel::builder(&options.target)
         .connect_timeout(CONNECT_TIMEOUT)
         .keepalive(Keepalive::every(KEEPALIVE))
         .user_agent(concat!("chat-client/", env!("CARGO_PKG_VERSION")))
-        // One that writes and reads at the pace of a person.
+        // One connection is enough for a person's pace.
         .lanes(1);
     if !options.plaintext {
         if !options.system_roots && !options.ca.exists() {
@@ -139,7 +138,7 @@ fn channel(options: &Options) -> Result<ChannelBuilder, Box<dyn Error>> {
             tls.ca_certificate(Certificate::from_file(&options.ca))
         });
     }
-    // What is wrong with the target or the certificates is wrong at once.
+    // Reports an invalid target or certificate immediately.
     builder.clone().connect_lazy()?;
     Ok(builder)
 }

@@ -1,8 +1,8 @@
-//! A line of text that is written at a terminal.
+//! A line editor.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// The cursor stands before a character, counted in bytes.
+/// `cursor` is the byte offset of the character after the cursor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Editor {
     text: String,
@@ -27,7 +27,7 @@ impl Editor {
         std::mem::take(&mut self.text)
     }
 
-    /// Line ends, which terminals paste as CR, become spaces.
+    /// Inserts text. Line ends, which terminals paste as CR, and tabs become spaces.
     pub(crate) fn insert(&mut self, text: &str) {
         for c in text.chars() {
             let c = if matches!(c, '\n' | '\r' | '\t') { ' ' } else { c };
@@ -38,7 +38,7 @@ impl Editor {
         }
     }
 
-    /// Whether the key meant something.
+    /// Returns whether the key had a meaning.
     pub(crate) fn key(&mut self, key: KeyEvent) -> bool {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
@@ -67,7 +67,7 @@ impl Editor {
         true
     }
 
-    /// Removes what is between `from` and the cursor.
+    /// Removes the text between `from` and the cursor.
     fn remove(&mut self, from: usize) {
         self.text.replace_range(from..self.cursor, "");
         self.cursor = from;

@@ -1,4 +1,4 @@
-//! What the app wants done, and what it is told.
+//! The app's commands, and the events that it receives.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use crate::proto::send_request::Body as SentBody;
 use crate::proto::watch_response::Event as Watched;
 use crate::proto::{self, Message};
 
-/// What is to be done.
+/// A command to the worker.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Command {
     LogIn {
@@ -16,7 +16,7 @@ pub(crate) enum Command {
         register: bool,
     },
     LogOut,
-    /// What comes after a number; 0: the latest, and what comes.
+    /// Messages after this number; 0: the latest and all new ones.
     Watch {
         room: String,
         after: u64,
@@ -38,14 +38,14 @@ pub(crate) enum Command {
     },
 }
 
-/// What has happened.
+/// An event from the worker.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     Link(Link),
     LoggedIn(String),
-    /// Why logging in failed.
+    /// The reason why the login failed.
     Refused(String),
-    /// Why the session is over.
+    /// The reason why the session is over.
     LoggedOut(String),
     Rooms(Vec<proto::Room>),
     Created(String),
@@ -75,10 +75,10 @@ pub(crate) enum Event {
         done: u64,
         size: u64,
     },
-    /// Whatever came of what takes a while: a room that was made, a file.
+    /// A longer operation has ended: a room was created, or a file was transferred.
     Done(Option<u64>),
     Notice(String),
-    /// Why something that was asked for was not done.
+    /// The reason why a command failed.
     Failed(String),
 }
 
@@ -99,11 +99,11 @@ impl Event {
 pub(crate) enum Link {
     Connecting,
     Connected,
-    /// For the next try, and why the last one failed.
+    /// Waiting for the next try; the reason why the last one failed.
     Waiting(String),
 }
 
-/// What the client calls a message, so that it is stored once however often it is sent.
+/// The client's id of a message. Lets the server store a message once however often it is sent.
 pub(crate) type Id = [u8; 16];
 
 pub(crate) fn new_id() -> io::Result<Id> {
@@ -112,7 +112,7 @@ pub(crate) fn new_id() -> io::Result<Id> {
     Ok(id)
 }
 
-/// A message that the server has not confirmed by sending it back.
+/// A message that the server has not confirmed yet by sending it back.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Outgoing {
     pub(crate) id: Id,

@@ -1,4 +1,4 @@
-//! The chat's client, for a terminal: `cargo run --release --example chat-client`.
+//! The chat client for a terminal: `cargo run --release --example chat-client`.
 
 mod app;
 mod connection;
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether all was done that it was told.
+/// Returns whether all commands succeeded.
 #[tokio::main]
 async fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     let is_terminal = stdin().is_terminal() && stdout().is_terminal();

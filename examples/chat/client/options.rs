@@ -1,4 +1,4 @@
-//! The command line.
+//! Command-line options.
 
 use std::path::PathBuf;
 
@@ -13,31 +13,32 @@ pub(crate) struct Options {
     #[arg(default_value = "localhost:50051")]
     pub(crate) target: String,
 
-    /// The name to log in with
+    /// Name to log in with
     #[arg(long)]
     pub(crate) name: Option<String>,
 
-    /// Lines in, lines out, for pipes: logs in with --name and with the password in CHAT_PASSWORD, or in the first line
+    /// Read lines from stdin, print messages to stdout; needs --name, and the password in CHAT_PASSWORD or the first
+    /// line
     #[arg(long, requires = "name")]
     pub(crate) plain: bool,
 
-    /// With --plain: make the account first
+    /// With --plain: create the account first
     #[arg(long, requires = "plain")]
     pub(crate) register: bool,
 
-    /// Where files are saved
+    /// Folder for downloaded files
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) downloads: PathBuf,
 
-    /// The authority that issued the server's certificate (PEM); the server makes one at its first start
+    /// Authority of the server's certificate (PEM); the server creates one at its first start
     #[arg(long, value_name = "FILE", default_value = "chat-data/ca.pem")]
     pub(crate) ca: PathBuf,
 
-    /// Trust the platform's authorities, in place of --ca
+    /// Trust the platform's authorities instead of --ca
     #[arg(long, conflicts_with_all = ["ca", "plaintext"])]
     pub(crate) system_roots: bool,
 
-    /// No TLS: passwords and messages can be read on the way
+    /// Connect without TLS: passwords and messages are readable on the network
     #[arg(long, conflicts_with = "ca")]
     pub(crate) plaintext: bool,
 }

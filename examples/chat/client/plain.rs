@@ -1,5 +1,5 @@
-//! The client without a screen, for pipes: lines of standard input are what one would write at the terminal, and
-//! messages are lines of standard output. All else that there is to say goes to standard error.
+//! The client without a screen, for pipes. Reads the lines that a user would type from standard input and prints
+//! messages to standard output, everything else to standard error.
 
 use std::io::{self, BufRead as _, Write as _, stdin, stdout};
 use std::thread;
@@ -13,7 +13,7 @@ use crate::proto::watch_response::Event as Watched;
 use crate::text::{said, shown, time_of_day};
 use crate::worker::Worker;
 
-/// Until the input has ended and all that it said is done; whether all of it was.
+/// Runs until the input has ended and all its commands are done. Returns whether all succeeded.
 pub(crate) async fn run(
     mut app: App,
     mut worker: Worker,
@@ -27,7 +27,7 @@ pub(crate) async fn run(
         None => lines.recv().await.transpose()?.unwrap_or_default(),
     };
     let name = app.form.name.text().to_owned();
-    // An error: it ends, and says so by its events.
+    // Fails if the worker has ended, which its events report.
     let _ = worker.commands.send(Command::LogIn { name, password, register });
     loop {
         let is_ready = app.is_logged_in() && app.is_idle();
@@ -35,7 +35,7 @@ pub(crate) async fn run(
             break;
         }
         let commands = tokio::select! {
-            // One after the other: what follows `/create den` is meant for the den.
+            // One at a time: a line after `/create den` is meant for the den.
             line = lines.recv(), if is_ready && !at_end => {
                 let Some(line) = line.transpose()? else {
                     at_end = true;
@@ -47,7 +47,7 @@ pub(crate) async fn run(
                 let Some(event) = event else { break };
                 match &event {
                     Event::Watched { event: Watched::Message(message), .. } => print(message)?,
-                    // Once, and not for each try.
+                    // Reported once, not for each try.
                     Event::Link(link @ Link::Waiting(why)) if *link != app.link => {
                         eprintln!("not connected: {}", shown(why));
                     }
@@ -58,7 +58,7 @@ pub(crate) async fn run(
                 let logged_in = matches!(event, Event::LoggedIn(_));
                 let commands = app.event(event, new_id()?);
                 if logged_in {
-                    // The keys that there are.
+                    // Clears the list of keys, which is for terminals.
                     app.notice.clear();
                 }
                 commands
@@ -84,7 +84,8 @@ fn print(message: &Message) -> io::Result<()> {
     out.flush()
 }
 
-/// A thread that waits for the input, for which there is no better way. It ends with the process.
+/// Reads lines on a thread, because standard input has no portable asynchronous interface. The thread ends with the
+/// process.
 fn lines() -> mpsc::Receiver<io::Result<String>> {
     let (sender, receiver) = mpsc::channel(1);
     thread::spawn(move || {

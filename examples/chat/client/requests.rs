@@ -1,4 +1,4 @@
-//! The calls of one who has logged in.
+//! Authenticated calls.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use thalweg::{Channel, InterceptedChannel, Request, Status};
 
 use crate::proto::chat_client::ChatClient;
 
-/// For calls that are answered at once. A server that takes longer is as good as lost.
+/// Deadline of calls that the server answers immediately. A slower server is treated as lost.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What a session's calls carry.
+/// The session's token.
 #[derive(Clone)]
 pub(crate) struct Token(MetadataValue<Ascii>);
 
@@ -23,7 +23,7 @@ impl Token {
         Ok(Self(value))
     }
 
-    /// Clients whose calls carry the token.
+    /// Creates a client whose calls carry the token.
     pub(crate) fn client(&self, channel: Channel) -> ChatClient<InterceptedChannel> {
         let token = self.0.clone();
         ChatClient::with_interceptor(channel, move |mut request: Request<()>| {
@@ -33,7 +33,7 @@ impl Token {
     }
 }
 
-/// A request that is to be answered within [`TIMEOUT`].
+/// Creates a request with a deadline of [`TIMEOUT`].
 pub(crate) fn short<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(TIMEOUT);

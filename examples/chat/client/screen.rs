@@ -1,4 +1,4 @@
-//! What the terminal shows of the app.
+//! Draws the app.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Position, Rect};
@@ -14,13 +14,13 @@ use crate::proto::send_request::Body as SentBody;
 use crate::text::{said, shown, time_of_day};
 
 const SIDE_WIDTH: u16 = 18;
-/// Transfers that are shown.
+/// Maximum number of transfers shown.
 const TRANSFERS_MAX: usize = 4;
-/// Where there is less, lines that frame something are left out.
+/// On terminals with fewer lines, frames are left out.
 const HEIGHT_FOR_FRAMES: u16 = 12;
 const NOTICE_LINES_MAX: usize = 3;
 
-/// Draws it; a room that is scrolled further than there is something goes back to where it begins.
+/// Draws the app, and limits the scroll position to the start of the room.
 pub(crate) fn draw(app: &mut App, frame: &mut Frame<'_>) {
     let area = frame.area();
     let notice = Paragraph::new(shown(&app.notice)).fg(Color::Yellow).wrap(Wrap { trim: true });
@@ -73,13 +73,13 @@ fn field_height(frame: &Frame<'_>) -> u16 {
     if frame.area().height < HEIGHT_FOR_FRAMES { 1 } else { 3 }
 }
 
-/// A line that can be written in; `shown` has as many characters as its text.
+/// Draws an input line; `shown` has as many characters as its text.
 fn field(frame: &mut Frame<'_>, area: Rect, title: &str, editor: &Editor, shown: String, is_current: bool) {
     let block = if area.height < 3 { Block::new() } else { Block::bordered().title(title.to_owned()) };
     let inner = block.inner(area);
     let before: String = shown.chars().take(editor.before_cursor().chars().count()).collect();
     let column = Span::raw(before).width() as u16;
-    // What is long is shown around its cursor.
+    // Scrolls long text so that the cursor is visible.
     let hidden = column.saturating_sub(inner.width.saturating_sub(1));
     frame.render_widget(Paragraph::new(shown).scroll((0, hidden)).block(block), area);
     if is_current {
@@ -87,7 +87,7 @@ fn field(frame: &mut Frame<'_>, area: Rect, title: &str, editor: &Editor, shown:
     }
 }
 
-/// How far the room is scrolled, at most.
+/// Returns the scroll position, limited to the room's content.
 fn chat(app: &App, frame: &mut Frame<'_>, area: Rect) -> Option<usize> {
     let mut scrolled = None;
     let transfers = app.transfers.len().min(TRANSFERS_MAX) as u16;
@@ -123,7 +123,7 @@ fn chat(app: &App, frame: &mut Frame<'_>, area: Rect) -> Option<usize> {
     scrolled
 }
 
-/// Those that are watched, and below them the others that there are.
+/// Lists the watched rooms, then the others.
 fn rooms(app: &App, frame: &mut Frame<'_>, area: Rect) {
     let watched = app.rooms.iter().enumerate().map(|(at, room)| {
         let style = if at == app.current { Style::new().add_modifier(Modifier::BOLD) } else { Style::new() };
@@ -136,12 +136,12 @@ fn rooms(app: &App, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(Paragraph::new(watched.chain(others).collect::<Vec<_>>()).block(block), area);
 }
 
-/// How far it is scrolled: up to where it begins.
+/// Returns the scroll position, limited to the start of the conversation.
 fn conversation(app: &App, room: &Room, frame: &mut Frame<'_>, area: Rect) -> usize {
     let outgoing = app.outgoing.iter().filter(|sent| sent.room == room.name).map(|sent| underway(app, sent));
     let outgoing: Vec<Line<'_>> = outgoing.collect();
     let newest_first = outgoing.into_iter().rev().chain(room.messages.values().rev().map(message));
-    // As many as are seen, and not all that there are.
+    // Wraps visible messages only, not all.
     let (mut lines, mut height) = (Vec::new(), 0);
     let wanted = usize::from(area.height) + room.scrolled;
     for line in newest_first {
@@ -177,7 +177,7 @@ fn underway<'a>(app: &'a App, message: &'a Outgoing) -> Line<'a> {
     Line::from(format!(" ... sending {}: {}", app.me, shown(text))).dim()
 }
 
-/// One for each name.
+/// Picks a color by name.
 fn color(name: &str) -> Color {
     const COLORS: [Color; 6] =
         [Color::Cyan, Color::Green, Color::Magenta, Color::Blue, Color::LightRed, Color::LightYellow];

@@ -1,4 +1,4 @@
-//! The terminal: keys in, screens out.
+//! The terminal: reads keys, draws screens.
 
 use std::io::{self, stdout};
 use std::thread;
@@ -13,7 +13,7 @@ use crate::events::new_id;
 use crate::screen;
 use crate::worker::Worker;
 
-/// Until the user ends it. The terminal is left as it was, after a panic, too.
+/// Runs until the user quits. Restores the terminal, even after a panic.
 pub(crate) async fn run(mut app: App, mut worker: Worker) -> io::Result<()> {
     let mut terminal = ratatui::try_init()?;
     execute!(stdout(), EnableBracketedPaste)?;
@@ -30,7 +30,7 @@ pub(crate) async fn run(mut app: App, mut worker: Worker) -> io::Result<()> {
                     commands = app.key(key, new_id()?);
                 }
                 Some(Ok(event::Event::Paste(text))) => app.paste(&text),
-                // The size is asked for by the next screen.
+                // The next screen queries the size.
                 Some(Ok(_)) => {}
                 Some(Err(error)) => break Err(error),
                 None => break Ok(()),
@@ -39,14 +39,14 @@ pub(crate) async fn run(mut app: App, mut worker: Worker) -> io::Result<()> {
             _ = hang_up.recv() => break Ok(()),
             Some(event) = worker.events.recv() => {
                 commands = app.event(event, new_id()?);
-                // What came with it is shown with it.
+                // Applies queued events before the next screen.
                 while let Ok(event) = worker.events.try_recv() {
                     commands.extend(app.event(event, new_id()?));
                 }
             }
         }
         for command in commands {
-            // An error: it ends.
+            // Fails if the worker has ended.
             let _ = worker.commands.send(command);
         }
         if app.ended {
@@ -59,7 +59,7 @@ pub(crate) async fn run(mut app: App, mut worker: Worker) -> io::Result<()> {
     outcome.and(pasted)
 }
 
-/// A thread that waits for the terminal, for which there is no other way. It ends with the process.
+/// Reads terminal events on a thread, because reading blocks. The thread ends with the process.
 fn keys() -> mpsc::Receiver<io::Result<event::Event>> {
     let (sender, receiver) = mpsc::channel(64);
     thread::spawn(move || {

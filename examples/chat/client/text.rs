@@ -1,16 +1,15 @@
-//! Text of others: as it may be shown, and as a file may be called.
+//! Untrusted text: sanitized for display and for file names.
 
 use std::borrow::Cow;
 
 use crate::proto::Message;
 use crate::proto::message::Body;
 
-/// Bytes of a file's name, with room for a number where there is one already; most systems allow 255.
+/// Maximum length of a file name in bytes; most systems allow 255. The rest is for the number that makes names unique.
 const FILE_NAME_LENGTH_MAX: usize = 240;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// Text that does to a terminal no more than to be read: in one line, without escape sequences, and in the order in
-/// which it was written.
+/// Sanitizes text for a terminal: one line, no escape sequences, no reordering.
 pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     if text.chars().any(|c| c.is_control() || turns_text(c)) {
         text.chars().map(harmless).collect::<String>().into()
@@ -27,12 +26,13 @@ fn harmless(c: char) -> char {
     }
 }
 
-/// Whether it breaks lines or changes the direction of writing, so that `fdp.exe` is read as `exe.pdf` (Unicode UAX 9).
+/// Returns whether a character breaks lines or changes the text direction, which would show `fdp.exe` as `exe.pdf`
+/// (Unicode UAX 9).
 fn turns_text(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// What a message says.
+/// Formats the content of a message.
 pub(crate) fn said(message: &Message) -> Cow<'_, str> {
     match &message.body {
         Some(Body::Text(text)) => shown(text),
@@ -44,14 +44,13 @@ pub(crate) fn said(message: &Message) -> Cow<'_, str> {
     }
 }
 
-/// Hours and minutes of UTC.
+/// Formats hours and minutes in UTC.
 pub(crate) fn time_of_day(sent_ms: i64) -> String {
     let minutes = sent_ms.rem_euclid(DAY_MS) / 60_000;
     format!("{:02}:{:02}", minutes / 60, minutes % 60)
 }
 
-/// The name that a file is saved under, whatever a server says that it is called: one of a file in the folder, not
-/// hidden, and not too long.
+/// Turns a name from the server into a safe file name: no path, not hidden, and not too long.
 pub(crate) fn file_name(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let name: String = name.chars().map(|c| if c.is_control() || turns_text(c) { '_' } else { c }).collect();
@@ -67,7 +66,7 @@ pub(crate) fn file_name(name: &str) -> String {
     format!("{}{extension}", &stem[..length])
 }
 
-/// `photo` and `.jpeg`.
+/// Splits `photo.jpeg` into `photo` and `.jpeg`.
 pub(crate) fn split_extension(name: &str) -> (&str, &str) {
     const EXTENSION_LENGTH_MAX: usize = 16;
     match name.rfind('.') {

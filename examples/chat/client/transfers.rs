@@ -1,4 +1,4 @@
-//! Files on their way, with their progress.
+//! Uploads and downloads, with their progress.
 
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, SeekFrom};
@@ -23,19 +23,19 @@ use crate::requests::Token;
 use crate::text::{file_name, split_extension};
 
 const CHUNK: usize = 64 * 1024;
-/// The server takes no more, and who has more is told before it is read.
+/// Maximum size of a file, as on the server; checked before the file is read.
 const SIZE_MAX: u64 = 50 * 1024 * 1024;
-/// Before a transfer goes on.
+/// Pause before a transfer resumes.
 const PAUSE: Duration = Duration::from_millis(200);
-/// What files are called that are not whole: this, their hash, and a number.
+/// Prefix of partial files; the file's hash and a number follow.
 const PARTIAL: &str = ".chat-download-";
-/// Half a file that nobody has written to for so long is nobody's.
+/// Partial files that nobody has written to for this long are removed.
 const LEFT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// Under one name and its variants.
+/// Maximum number of variants of a name.
 const NAMES_MAX: u32 = 1_000;
 
-/// Sends a file; one whose connection was lost goes on where it was. `progress` is told the bytes that the server has
-/// and those there are.
+/// Uploads a file, and resumes after a lost connection. `progress` gets the bytes that the server has and the file's
+/// size.
 pub(crate) async fn upload(
     connection: &Connection,
     token: &Token,
@@ -62,14 +62,14 @@ pub(crate) async fn upload(
         match connection.once(async |channel| send(&client(channel), &mut file, &head, &progress).await).await
         {
             Ok(()) => return Ok(head),
-            // A server that is there and refuses is not asked without a pause.
+            // Pauses between tries while a reachable server refuses.
             Err(status) if is_lost(&status) => sleep(PAUSE).await,
             Err(status) => return Err(format!("{name} was not sent: {}", status.message())),
         }
     }
 }
 
-/// The SHA-256 of what a file begins with, as far as that.
+/// Returns the SHA-256 state after the first `length` bytes.
 async fn hash(file: &mut File, length: u64) -> io::Result<Sha256> {
     let mut hash = Sha256::new();
     file.rewind().await?;
@@ -82,7 +82,7 @@ async fn hash(file: &mut File, length: u64) -> io::Result<Sha256> {
     }
 }
 
-/// Sends what the server does not have yet.
+/// Sends the bytes that the server does not have yet.
 async fn send(
     client: &ChatClient<InterceptedChannel>,
     file: &mut File,
@@ -90,7 +90,7 @@ async fn send(
     progress: impl Fn(u64, u64),
 ) -> Result<(), Status> {
     let (sender, parts) = mpsc::channel(2);
-    // It is empty yet.
+    // Cannot fail: the queue is empty.
     let _ = sender.try_send(UploadRequest { part: Some(Part::Head(head.clone())) });
     let mut answers = client.upload(Request::new(ReceiverStream::new(parts))).await?.into_inner();
     let Some(UploadResponse { received }) = answers.message().await? else {
@@ -113,7 +113,7 @@ async fn send(
     }
 }
 
-/// Reads the chunks of an upload, from an offset on, until all have gone, or nobody takes them any more.
+/// Sends a file's chunks from an offset, until all are sent or the receiver is closed.
 async fn feed(file: &mut File, offset: u64, sender: mpsc::Sender<UploadRequest>) -> io::Result<()> {
     file.seek(SeekFrom::Start(offset)).await?;
     loop {
@@ -127,9 +127,8 @@ async fn feed(file: &mut File, offset: u64, sender: mpsc::Sender<UploadRequest>)
     }
 }
 
-/// Saves the file that a message carries in `folder`, under its own name or one like it: where it is then. A download
-/// whose connection was lost goes on where it was, and so does one whose program was ended, by the next that asks for
-/// the file.
+/// Saves the file of a message in `folder`, under its own name or a similar one, and returns its path. Resumes after a
+/// lost connection, and continues a download that an earlier process left unfinished.
 pub(crate) async fn download(
     connection: &Connection,
     token: &Token,
@@ -147,7 +146,7 @@ pub(crate) async fn download(
     let mut hash = hash(&mut saved, offset).await.map_err(failed)?;
     progress(offset, file.size);
     loop {
-        // A piece that was lost on its way to the disk is written again.
+        // Overwrites a chunk that failed to reach the disk.
         saved.seek(SeekFrom::Start(offset)).await.map_err(failed)?;
         let request = DownloadRequest { room: room.to_owned(), number, offset };
         let outcome = connection.once(async |channel| {
@@ -177,22 +176,21 @@ pub(crate) async fn download(
     partial.keep(folder, name).await.map_err(failed)
 }
 
-/// A file that is not whole yet, hidden. It stays there, unless it is empty, for the next download of the same file;
-/// whoever writes to it has it locked.
+/// A hidden partial file, locked by its writer. If not empty, it is kept for the next download of the same file.
 struct PartialFile {
     path: PathBuf,
     file: Flock<std::fs::File>,
 }
 
 impl PartialFile {
-    /// What an earlier download of the file with this hash has left, or a new one. Removes what is left of others for
-    /// long.
+    /// Opens the partial file of an earlier download with this hash, or a new one. Removes partial files that are too
+    /// old.
     fn open(folder: &Path, hash: &[u8]) -> io::Result<Self> {
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
             let is_partial = entry.file_name().to_str().is_some_and(is_partial);
             if is_partial && entry.metadata()?.modified()?.elapsed().is_ok_and(|age| age > LEFT_MAX) {
-                // Another program may have done so.
+                // Another process may have removed it.
                 let _ = std::fs::remove_file(entry.path());
             }
         }
@@ -205,16 +203,16 @@ impl PartialFile {
         for number in 0..NAMES_MAX {
             let path = folder.join(format!("{name}-{number}.part"));
             match Flock::lock(options.open(&path)?, FlockArg::LockExclusiveNonblock) {
-                // Whoever had it until now may have given it its name.
+                // The previous writer may have renamed it.
                 Ok(file) if is_at(&file, &path) => return Ok(Self { path, file }),
-                // Another download writes to it.
+                // Another download is writing to it.
                 Ok(_) | Err(_) => {}
             }
         }
         Err(ErrorKind::AlreadyExists.into())
     }
 
-    /// Gives it its name, or one with a number where there is such a file already.
+    /// Renames the file to `name`, or to a numbered variant if that exists.
     async fn keep(self, folder: &Path, name: &str) -> io::Result<PathBuf> {
         let (stem, extension) = split_extension(name);
         let (path, _) = create(folder, |number| match number {
@@ -239,7 +237,7 @@ impl Drop for PartialFile {
     }
 }
 
-/// Whether the path leads to this file.
+/// Returns whether the path leads to this file.
 fn is_at(file: &std::fs::File, path: &Path) -> bool {
     let (Ok(file), Ok(found)) = (file.metadata(), std::fs::metadata(path)) else { return false };
     (file.dev(), file.ino()) == (found.dev(), found.ino())
@@ -250,7 +248,7 @@ fn is_partial(name: &str) -> bool {
     hash.is_some_and(|hash| hash.bytes().all(|digit| digit.is_ascii_hexdigit() || digit == b'-'))
 }
 
-/// The first of the names that is free, taken.
+/// Creates the file with the first free name.
 async fn create(folder: &Path, name: impl Fn(u32) -> String) -> io::Result<(PathBuf, File)> {
     for number in 0..NAMES_MAX {
         let path = folder.join(name(number));

@@ -1,4 +1,4 @@
-//! What goes on beside the screen: it is told what to do, and tells what has happened.
+//! The network side of the client: runs commands and sends events.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -23,18 +23,18 @@ use crate::proto::{
 use crate::requests::{Token, short};
 use crate::transfers;
 
-/// Messages that a room begins with.
+/// Messages shown on entering a room.
 const LATEST: u32 = 100;
 const EARLIER: u32 = 100;
-/// How often the list of rooms is asked for.
+/// Interval between updates of the room list.
 const ROOMS_INTERVAL: Duration = Duration::from_secs(10);
-/// A call is made again after it, where the server could not make it.
+/// Pause before a call is repeated that the server could not handle.
 const PAUSE: Duration = Duration::from_secs(1);
-/// For a server that is told that the session is over.
+/// Time limit for logging out at the end of the program.
 const GOODBYE: Duration = Duration::from_secs(1);
 const EVENTS: usize = 256;
 
-/// Both ends of it.
+/// The app's handle of the worker.
 pub(crate) struct Worker {
     pub(crate) commands: mpsc::UnboundedSender<Command>,
     pub(crate) events: mpsc::Receiver<Event>,
@@ -42,15 +42,15 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Returns when the session is over, on the server, too, if that can be reached: nobody has its token any more.
+    /// Logs out and waits for the worker to end. If the server is reachable, it invalidates the token.
     pub(crate) async fn end(self) {
         let Self { commands, mut events, task } = self;
-        // An error: it has ended.
+        // Fails if the worker has ended.
         let _ = commands.send(Command::LogOut);
         drop(commands);
         tokio::select! {
             _ = task => (),
-            // It does not wait for anybody who listens.
+            // Drains the events, so that the worker does not block.
             () = async { while events.recv().await.is_some() {} } => (),
         }
     }
@@ -88,7 +88,7 @@ pub(crate) fn start(options: &Options) -> Result<Worker, Box<dyn Error>> {
                     }
                 }
                 (command, Some(session)) => session.obey(command),
-                // It was meant for a session that is over.
+                // Meant for a session that is over.
                 (_, None) => {}
             }
         }
@@ -110,7 +110,7 @@ async fn log_in(
     Ok((name, Token::new(&token)?))
 }
 
-/// A session, and its tasks, which end with it.
+/// A session with its tasks, which end with it.
 struct LoggedIn {
     calls: Arc<Calls>,
     outbox: mpsc::UnboundedSender<Outgoing>,
@@ -118,7 +118,7 @@ struct LoggedIn {
     tasks: JoinSet<()>,
 }
 
-/// What the tasks of a session need.
+/// State shared by the tasks of a session.
 struct Calls {
     connection: Connection,
     events: mpsc::Sender<Event>,
@@ -141,7 +141,7 @@ impl LoggedIn {
         match command {
             Command::Watch { room, after } => drop(self.tasks.spawn(calls.watch(room, after))),
             Command::Send(message) => {
-                // An error: the session is over, and the message is sent in the next.
+                // Fails if the session is over; the next session sends the message.
                 let _ = self.outbox.send(message);
             }
             Command::CreateRoom(room) => drop(self.tasks.spawn(calls.create_room(room))),
@@ -161,13 +161,13 @@ impl LoggedIn {
     async fn log_out(self) {
         let Calls { connection, token, .. } = &*self.calls;
         let call = async |channel| token.client(channel).log_out(short(LogOutRequest {})).await;
-        // Without a connection it is over for this program alone.
+        // Without a connection only the local session ends.
         let _ = tokio::time::timeout(GOODBYE, connection.once(call)).await;
     }
 }
 
 impl Calls {
-    /// Sends one after the other, so that they stay in order. Each until the server has answered.
+    /// Sends messages one at a time to keep their order, each until the server has responded.
     async fn send_all(self: Arc<Self>, mut outgoing: mpsc::UnboundedReceiver<Outgoing>) {
         while let Some(Outgoing { id, room, body }) = outgoing.recv().await {
             let message = SendRequest { room, id: id.to_vec(), body: Some(body) };
@@ -180,7 +180,7 @@ impl Calls {
                 })
                 .await;
             match sent {
-                // The watch brings it.
+                // The watch will deliver it.
                 Ok(_) => {}
                 Err(status) if status.code() == Code::Unauthenticated => {
                     return self.logged_out(&status).await;
@@ -190,7 +190,7 @@ impl Calls {
         }
     }
 
-    /// Goes on behind the last message that came, whatever happens to the connection.
+    /// Watches a room, and resumes after the last received message whenever the connection is lost.
     async fn watch(self: Arc<Self>, room: String, mut after: u64) {
         loop {
             let from = if after == 0 { From::Latest(LATEST) } else { From::After(after) };
@@ -221,7 +221,7 @@ impl Calls {
                     _ => self.tell(Event::Notice(status.message().to_owned())).await,
                 },
             }
-            // Nothing that a server does makes this a loop without a pause.
+            // Prevents a busy loop, whatever the server does.
             sleep(PAUSE / 10).await;
         }
     }
@@ -301,7 +301,7 @@ impl Calls {
         self.tell(Event::Done(Some(transfer))).await;
     }
 
-    /// What does not fit into the queue is left out: the next says more.
+    /// Reports progress. Drops updates when the queue is full; later ones supersede them.
     fn progress(&self, transfer: u64, what: String) -> impl Fn(u64, u64) + Send + 'static {
         let events = self.events.clone();
         move |done, size| {
@@ -314,7 +314,7 @@ impl Calls {
     }
 
     async fn tell(&self, event: Event) {
-        // An error: the program ends.
+        // Fails when the program ends.
         let _ = self.events.send(event).await;
     }
 }

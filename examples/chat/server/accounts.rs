@@ -1,4 +1,4 @@
-//! Registering and logging in.
+//! Registers users and logs them in.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::proto::{self, Credentials, Session};
 use crate::sessions::{Sessions, VALID_FOR};
 use crate::store::{Store, User};
 
-/// Accounts that there may be.
+/// Maximum number of accounts.
 const USERS_MAX: i64 = 100_000;
 
 pub(crate) struct Accounts {

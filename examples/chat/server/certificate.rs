@@ -1,4 +1,4 @@
-//! The certificate that the server makes for itself at its first start, for development.
+//! The certificate that the server creates at its first start, for development.
 
 use std::error::Error;
 use std::fs::{self, OpenOptions};
@@ -15,18 +15,18 @@ use rcgen::{
 };
 use thalweg::tls::Identity;
 
-/// The names that it is for without others.
+/// Names that every certificate includes.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const VALID_DAYS: u32 = 3650;
 
-/// The identity in `folder`, made if there is none. Clients trust it by `ca.pem`, which lies beside it.
+/// Loads the identity in `folder`, or creates it. Clients trust it through `ca.pem` in the same folder.
 pub(crate) fn identity(folder: &Path, more_names: &[String]) -> Result<Identity, Box<dyn Error>> {
     let (certificate, key) = (folder.join("server.pem"), folder.join("server.key"));
     if !certificate.exists() || !key.exists() {
         let names = NAMES.iter().map(ToString::to_string).chain(more_names.iter().cloned()).collect();
         let made = make(names).map_err(|error| format!("no certificate for {more_names:?}: {error}"))?;
-        // The certificate last: what is cut short is made anew by the next start.
+        // The certificate is written last, so that the next start repeats an interrupted run.
         write(&folder.join("ca.pem"), &made.authority, 0o644)?;
         write(&key, &made.key, 0o600)?;
         write(&certificate, &made.certificate, 0o644)?;
@@ -35,14 +35,14 @@ pub(crate) fn identity(folder: &Path, more_names: &[String]) -> Result<Identity,
     Ok(Identity::from_files(certificate, key))
 }
 
-/// In PEM.
+/// In PEM format.
 struct Made {
     authority: String,
     certificate: String,
     key: String,
 }
 
-/// The authority's key is not kept: nobody issues anything more that these clients trust.
+/// Creates the identity. The authority's key is discarded, so it cannot issue further certificates.
 fn make(names: Vec<String>) -> Result<Made, rcgen::Error> {
     let mut of_authority = params("chat development authority");
     of_authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -64,7 +64,7 @@ fn make(names: Vec<String>) -> Result<Made, rcgen::Error> {
     })
 }
 
-/// Valid from a day ago, for clocks that are late.
+/// Creates parameters of a certificate that is valid from a day ago, to tolerate slow clocks.
 fn params(name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, name);
@@ -74,7 +74,7 @@ fn params(name: &str) -> CertificateParams {
     params
 }
 
-/// RFC 7468: lines of 64 digits.
+/// Encodes as PEM, with lines of 64 characters (RFC 7468).
 fn pem(label: &str, der: &[u8]) -> String {
     let digits = BASE64_STANDARD.encode(der);
     let lines: Vec<&str> =
@@ -82,7 +82,7 @@ fn pem(label: &str, der: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }
 
-/// Nobody but its owner reads a key, not for a moment.
+/// Writes a file that is created with its final mode, so that a key is never readable by others.
 fn write(path: &Path, text: &str, mode: u32) -> Result<(), String> {
     let written = match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -1,4 +1,4 @@
-//! Rooms, messages and files, for those who have logged in.
+//! Rooms, messages and files, for logged-in users.
 
 use std::sync::Arc;
 
@@ -24,12 +24,12 @@ use crate::uploads::Uploads;
 
 const TEXT_LENGTH_MAX: usize = 4_000;
 const ID_LENGTH: usize = 16;
-/// Messages that one answer has.
+/// Maximum number of messages in one response.
 const PAGE_MAX: u32 = 500;
 const PAGE: u32 = 100;
-/// Rooms that there may be.
+/// Maximum number of rooms.
 const ROOMS_MAX: usize = 1_000;
-/// Messages of a watch that wait to be sent.
+/// Maximum number of queued messages of a watch.
 const QUEUE: usize = 16;
 
 pub(crate) struct Chat {
@@ -131,7 +131,7 @@ impl proto::chat_server::Chat for Chat {
         let stopped = self.rooms.stopped();
         tokio::spawn(async move {
             let sender = watcher.sender.clone();
-            // He is there before he is told who is.
+            // Entered before the list of those present is sent, so that it includes the caller.
             let _presence = live.enter(&caller.user.name);
             let status = tokio::select! {
                 status = watcher.run(live.clone()) => status,
@@ -140,7 +140,7 @@ impl proto::chat_server::Chat for Chat {
                 () = stopped => Some(Status::unavailable("the server stops; connect again")),
             };
             if let Some(status) = status {
-                // An error: the client has left.
+                // Fails if the client has left.
                 let _ = sender.send(Err(status)).await;
             }
         });
@@ -158,7 +158,7 @@ impl proto::chat_server::Chat for Chat {
         let uploads = self.uploads.clone();
         tokio::spawn(async move {
             if let Err(status) = uploads.receive(user, request.into_inner(), &answers).await {
-                // An error: the client has left.
+                // Fails if the client has left.
                 let _ = answers.send(Err(status)).await;
             }
         });
@@ -192,7 +192,7 @@ impl Chat {
     }
 }
 
-/// One watch: what is behind `after`, as it comes.
+/// One watch: sends the messages after `after` as they come.
 struct Watcher {
     store: Arc<Store>,
     room: i64,
@@ -201,12 +201,12 @@ struct Watcher {
 }
 
 impl Watcher {
-    /// Returns when the client has left, or with why there is no more.
+    /// Runs until the client has left, or returns the status that ends the watch.
     async fn run(mut self, live: Arc<rooms::Room>) -> Option<Status> {
         let (mut last, mut present) = (live.last(), live.present());
         let mut caught_up = false;
         loop {
-            // Looked at before it is read: what is stored meanwhile is a change.
+            // Marked as seen before the read, so that messages stored during the read count as a change.
             last.borrow_and_update();
             let (room, after) = (self.room, self.after);
             let messages = match self.store.run(move |store| store.messages_after(room, after, PAGE)).await {
@@ -238,13 +238,13 @@ impl Watcher {
         }
     }
 
-    /// `None`: the client has left.
+    /// Returns `None` if the client has left.
     async fn tell(&self, event: Event) -> Option<()> {
         self.sender.send(Ok(WatchResponse { event: Some(event) })).await.ok()
     }
 }
 
-/// A body that may be stored.
+/// Validates the body of a message.
 fn body_of(body: Option<SentBody>) -> Result<Body, Status> {
     let refused = |why: String| Err(Status::invalid_argument(why));
     match body {
@@ -256,7 +256,7 @@ fn body_of(body: Option<SentBody>) -> Result<Body, Status> {
             if text.trim().is_empty() {
                 return refused("the message is empty".to_owned());
             }
-            // Terminals take them as commands.
+            // Terminals interpret control characters.
             if text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
                 return refused("a message has no control characters but line ends and tabs".to_owned());
             }

@@ -1,4 +1,4 @@
-//! Files: in a folder, each under its hash.
+//! Files in a folder, named by their hash.
 
 use std::io::{self, SeekFrom};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -17,9 +17,9 @@ use crate::hex::hex;
 use crate::proto::{self, DownloadResponse};
 use crate::store::Store;
 
-/// Bytes of one piece that is sent.
+/// Size of a sent chunk in bytes.
 const CHUNK: usize = 64 * 1024;
-/// A file that no message carries by then is removed.
+/// Files that no message carries after this time are removed.
 const UNUSED_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// SHA-256.
@@ -28,7 +28,7 @@ pub(crate) type Hash = [u8; 32];
 pub(crate) struct Files {
     folder: PathBuf,
     store: Arc<Store>,
-    /// Held while the folder and the database are made to say the same.
+    /// Held while the folder and the database are brought in line.
     changing: Mutex<()>,
 }
 
@@ -48,7 +48,7 @@ impl Files {
         &self.store
     }
 
-    /// Whether there is this file; if so, a message may carry it for a day more.
+    /// Returns whether the file exists; if so, it is kept unused for another day.
     pub(crate) async fn has(self: &Arc<Self>, hash: Hash, size: u64) -> Result<bool, Status> {
         let files = self.clone();
         let renew = move |store: &Store| {
@@ -58,7 +58,7 @@ impl Files {
         self.store.run(renew).await
     }
 
-    /// Gives a file that is whole, and on the disk, its place.
+    /// Moves a complete file, already synced to disk, to its final place.
     pub(crate) async fn keep(
         self: &Arc<Self>,
         partial: PathBuf,
@@ -70,7 +70,7 @@ impl Files {
         let (files, place) = (self.clone(), path.clone());
         let keep = move |store: &Store| {
             let _changing = files.changing.lock().unwrap_or_else(PoisonError::into_inner);
-            // The name is on the disk, too, before the database says that there is one.
+            // Syncs the folder before the database lists the file.
             let kept = fs::rename(&partial, &place).and_then(|()| fs::File::open(&files.folder)?.sync_all());
             if kept.is_ok() {
                 store.add_file(&hash, size, owner)?;
@@ -80,7 +80,7 @@ impl Files {
         self.store.run(keep).await?.map_err(|error| failed(&path, &error))
     }
 
-    /// Removes files that nobody has sent in a message.
+    /// Removes unused files.
     pub(crate) fn clean(&self) -> Result<(), Box<dyn error::Error + Send + Sync>> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         for hash in self.store.forget_files(UNUSED_MAX)? {
@@ -92,7 +92,7 @@ impl Files {
         Ok(())
     }
 
-    /// The bytes of a file from an offset on.
+    /// Streams a file from an offset.
     pub(crate) async fn send(
         &self,
         file: &proto::File,
@@ -114,7 +114,7 @@ impl Files {
                     Ok(_) => Ok(DownloadResponse { chunk }),
                     Err(error) => Err(failed(&path, &error)),
                 };
-                // An error: the client has left.
+                // Fails if the client has left.
                 if sender.send(piece).await.is_err() {
                     break;
                 }
@@ -124,7 +124,7 @@ impl Files {
     }
 }
 
-/// The path is the operator's, not the client's.
+/// Logs an error. The path is not revealed to the client.
 pub(crate) fn failed(path: &Path, error: &io::Error) -> Status {
     eprintln!("chat-server: {}: {error}", path.display());
     match error.kind() {

@@ -1,4 +1,4 @@
-//! The chat's server: `cargo run --release --example chat-server`. All that it keeps is in one folder, `chat-data`.
+//! The chat server: `cargo run --release --example chat-server`. Keeps everything in one folder, `chat-data`.
 
 mod accounts;
 mod certificate;
@@ -41,11 +41,11 @@ use sessions::Sessions;
 use store::Store;
 use uploads::Uploads;
 
-/// Clients that are gone without a word are found by it: nobody is shown as there for longer.
+/// Detects clients that are gone without closing the connection, so that they are not shown as present.
 const KEEPALIVE: Duration = Duration::from_secs(30);
-/// How often files are looked for that nobody waits for any more.
+/// Interval between removals of unused files.
 const CLEANING: Duration = Duration::from_secs(60 * 60);
-/// For what is under way when the server stops.
+/// Time for calls in flight when the server stops.
 const GRACE: Duration = Duration::from_secs(10);
 
 #[tokio::main]
@@ -72,7 +72,7 @@ async fn run(options: Options) -> Result<(), Box<dyn Error>> {
         Accounts { store: store.clone(), sessions: sessions.clone(), passwords: Passwords::new()? };
     let chat = Chat { store, files, uploads, rooms, sessions: sessions.clone() };
     let chat = ChatServer::with_interceptor(chat, move |request| sessions.authorize(request));
-    // All that asks is told that the server takes calls, and that it does not any more when it stops.
+    // Health checks report serving, and not serving once the server stops.
     let health = HealthReporter::new();
     health.set_serving::<AccountsServer<Accounts>>();
     health.set_serving::<ChatServer<Chat>>();
@@ -101,7 +101,7 @@ async fn run(options: Options) -> Result<(), Box<dyn Error>> {
                 _ = tokio::signal::ctrl_c() => (),
                 _ = terminate.recv() => (),
             }
-            // Watches never end by themselves.
+            // Watches never end on their own.
             stop.send_replace(true);
         })
         .await?;

@@ -1,11 +1,11 @@
-//! What users, rooms and files may be called.
+//! Rules for the names of users, rooms and files.
 
 use thalweg::Status;
 
 const NAME_LENGTH_MAX: usize = 32;
 const FILE_NAME_LENGTH_MAX: usize = 255;
 
-/// A name of a user or a room: `what` says of which.
+/// Checks the name of a user or a room; `what` says which.
 pub(crate) fn check(what: &str, name: &str) -> Result<(), Status> {
     let rule = format!("1 to {NAME_LENGTH_MAX} letters a-z, digits, '-' and '_'");
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -15,7 +15,7 @@ pub(crate) fn check(what: &str, name: &str) -> Result<(), Status> {
     Ok(())
 }
 
-/// A name that a file may be saved under, in a folder of the receiver's choice.
+/// Checks a name that receivers may save a file under, in a folder of their choice.
 pub(crate) fn check_file(name: &str) -> Result<(), Status> {
     let bad = if name.is_empty() || name == "." || name == ".." {
         "is not a file's"
@@ -31,7 +31,7 @@ pub(crate) fn check_file(name: &str) -> Result<(), Status> {
     Err(Status::invalid_argument(format!("the name {name:?} {bad}")))
 }
 
-/// A file's SHA-256.
+/// Checks a file's SHA-256.
 pub(crate) fn check_hash(hash: &[u8]) -> Result<[u8; 32], Status> {
     hash.try_into().map_err(|_| {
         let length = hash.len();

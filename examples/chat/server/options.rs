@@ -1,4 +1,4 @@
-//! The command line.
+//! Command-line options.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -14,36 +14,35 @@ use crate::uploads::Quota;
 #[derive(Debug, Parser)]
 #[command(name = "chat-server")]
 pub(crate) struct Options {
-    /// Where to listen: IP:PORT, or unix:PATH; may be given more than once
+    /// Address to listen on: IP:PORT or unix:PATH; may be repeated
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:50051")]
     pub(crate) listen: Vec<ListenAddress>,
 
-    /// The folder of the database, the files and the certificate; it is made if need be
+    /// Folder of the database, the files and the certificate; created if missing
     #[arg(long, value_name = "DIR", default_value = "chat-data")]
     pub(crate) data: PathBuf,
 
-    /// A name or an IP address for the certificate that is made at the first start, beside localhost; may be given
-    /// more than once
+    /// Name or IP address for the certificate that is created at the first start, besides localhost; may be repeated
     #[arg(long, value_name = "NAME", conflicts_with_all = ["cert", "plaintext"])]
     pub(crate) host: Vec<String>,
 
-    /// A certificate, with its chain, in place of the one that is made (PEM)
+    /// Certificate with its chain (PEM), instead of a created one
     #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "plaintext")]
     cert: Option<PathBuf>,
 
-    /// The private key of --cert (PEM)
+    /// Private key of --cert (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
-    /// Files that each user may have here, in MiB; beyond it, none is taken from him
+    /// Storage for the files of one user, in MiB; further files are rejected
     #[arg(long, value_name = "MIB", default_value_t = 1024)]
     user_files: u32,
 
-    /// Files that all users together may have here, in MiB
+    /// Storage for the files of all users, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 16 * 1024)]
     all_files: u32,
 
-    /// No TLS: passwords and messages can be read on the way
+    /// Serve without TLS: passwords and messages are readable on the network
     #[arg(long)]
     pub(crate) plaintext: bool,
 }
@@ -54,7 +53,7 @@ impl Options {
         Quota { of_user: bytes(self.user_files), of_all: bytes(self.all_files) }
     }
 
-    /// What the server shows of itself.
+    /// Returns the server's certificate and key.
     pub(crate) fn identity(&self) -> Result<Identity, Box<dyn Error>> {
         match (&self.cert, &self.key) {
             (Some(certificate), Some(key)) => Ok(Identity::from_files(certificate, key)),

@@ -1,4 +1,4 @@
-//! A file of which a part has come.
+//! A partially received file.
 
 use std::fs;
 use std::io::{self, Read as _, Seek as _};
@@ -21,7 +21,7 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    /// What there is of it, read again: its hash goes on from there.
+    /// Opens a partial file and hashes the bytes it already has.
     pub(crate) async fn open(path: PathBuf, size: u64) -> Result<Self, Status> {
         let (at, opened) = (path.clone(), spawn_blocking(move || read(&path, size)));
         let opened = opened.await.map_err(|error| Status::internal(error.to_string()))?;
@@ -38,12 +38,12 @@ impl Partial {
         self.file.write_all(chunk).await.map_err(|error| failed(&self.path, &error))
     }
 
-    /// What was written outlives this process, and is what the next one reads.
+    /// Flushes to the operating system, so that the data outlives this process and the next one can read it.
     pub(crate) async fn flush(&mut self) -> Result<(), Status> {
         self.file.flush().await.map_err(|error| failed(&self.path, &error))
     }
 
-    /// Whole, and on the disk, or an error.
+    /// Verifies size and hash, and syncs the file to disk.
     pub(crate) async fn finish(&mut self, head: &proto::File, hash: Hash) -> Result<(), Status> {
         if self.received != head.size {
             return Err(wrong_size(head, &self.received.to_string()));
@@ -56,7 +56,7 @@ impl Partial {
     }
 }
 
-/// Opened at its end.
+/// Opens the file, positioned at its end.
 fn read(path: &Path, size: u64) -> io::Result<(fs::File, u64, Sha256)> {
     let mut file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
     let (mut received, mut hash) = (0, Sha256::new());
@@ -71,7 +71,7 @@ fn read(path: &Path, size: u64) -> io::Result<(fs::File, u64, Sha256)> {
         }
     }
     if received > size {
-        // It was begun with another size, and one of them was wrong.
+        // It was started with another size, and one of the two was wrong.
         file.set_len(0)?;
         file.rewind()?;
         (received, hash) = (0, Sha256::new());

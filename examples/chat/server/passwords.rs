@@ -1,4 +1,4 @@
-//! Passwords: hashed by argon2id, as its crate recommends it (19 MiB, two rounds; OWASP has the same figures).
+//! Passwords, hashed with argon2id and its crate's defaults (19 MiB, two rounds; OWASP recommends the same).
 
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -12,15 +12,16 @@ use tokio::task::spawn_blocking;
 const LENGTH_MIN: usize = 8;
 const LENGTH_MAX: usize = 128;
 const SALT_LENGTH: usize = 16;
-/// How many may wait for a processor: beyond it a server that is flooded says so, rather than take minutes for each.
+/// Maximum number of logins waiting for a processor. Beyond it a flooded server rejects logins instead of taking
+/// minutes for each.
 const WAITING_MAX: usize = 64;
 
-/// Hashes and verifies. Each takes a processor for tens of milliseconds and 19 MiB: at most one of them runs for each
+/// Hashes and verifies. Each operation takes 19 MiB and a processor for tens of milliseconds, so at most one runs per
 /// processor.
 pub(crate) struct Passwords {
     processors: Arc<Semaphore>,
     waiting: Semaphore,
-    /// A name that is not there takes as long to refuse as a wrong password.
+    /// Hash used for unknown names, so that rejecting them takes as long as rejecting a wrong password.
     nobody: String,
 }
 
@@ -34,7 +35,7 @@ impl Passwords {
         })
     }
 
-    /// What is stored of a password.
+    /// Hashes a password for storage.
     pub(crate) async fn hash(&self, password: String) -> Result<String, Status> {
         if !(LENGTH_MIN..=LENGTH_MAX).contains(&password.len()) {
             let length = password.len();
@@ -45,7 +46,7 @@ impl Passwords {
         self.run(move || hash(&password)).await?
     }
 
-    /// Whether this is the password that was hashed; never where there is no hash.
+    /// Returns whether the password matches the hash; false if there is no hash.
     pub(crate) async fn verify(&self, password: String, hash: Option<String>) -> Result<bool, Status> {
         if password.len() > LENGTH_MAX {
             return Ok(false);
@@ -65,7 +66,7 @@ impl Passwords {
                 "too many log in at this moment; try again in some seconds",
             ));
         };
-        // Goes with the work, which goes on when the caller has left.
+        // Moved into the work, which continues even if the caller has left.
         let processor = self.processors.clone().acquire_owned().await.expect("never closed");
         let done = spawn_blocking(move || {
             let done = work();
@@ -119,7 +120,7 @@ mod tests {
         assert_eq!(second.unwrap_err().code(), thalweg::Code::ResourceExhausted);
         drop(all);
         assert!(!verify().await.unwrap());
-        // What nobody waits for any more still has its processor until it is done.
+        // Abandoned work keeps its processor until it is done.
         let processors = passwords.processors.available_permits();
         let left = tokio::time::timeout(std::time::Duration::from_millis(1), verify()).await;
         let running = passwords.processors.available_permits();

@@ -1,4 +1,4 @@
-//! What `build.rs` makes of `proto/chat.proto`.
+//! Code generated from `proto/chat.proto`.
 
 #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
 

@@ -1,27 +1,27 @@
-//! Who watches which room, and when there is something new for them.
+//! The watchers of each room, and their notification.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
-/// The rooms that somebody has watched or said something in.
+/// Rooms that were watched or written to since the start.
 ///
-/// Nothing is queued for anybody here: the database is the queue. Whoever watches is woken when a room's last number
-/// has grown, and reads from where he is.
+/// Nothing is queued per watcher: the database is the queue. A watcher wakes when a room's last number has grown, and
+/// reads from its own position.
 pub(crate) struct Rooms {
     stopping: watch::Receiver<bool>,
     by_id: Mutex<HashMap<i64, Arc<Room>>>,
 }
 
 pub(crate) struct Room {
-    /// The number of the last message.
+    /// Number of the last message.
     last: watch::Sender<u64>,
-    /// How often each name watches.
+    /// Number of watches per name.
     present: watch::Sender<BTreeMap<String, usize>>,
 }
 
-/// As long as it is there, so is he whose it is.
+/// Marks a user as present until it is dropped.
 pub(crate) struct Presence {
     room: Arc<Room>,
     name: String,
@@ -42,7 +42,7 @@ impl Rooms {
     pub(crate) fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut stopping = self.stopping.clone();
         async move {
-            // An error: who would say so is gone, and the server with him.
+            // Fails if the sender is gone, and the server with it.
             let _ = stopping.wait_for(|stopping| *stopping).await;
         }
     }
@@ -55,7 +55,7 @@ impl Default for Room {
 }
 
 impl Room {
-    /// A message has been stored; they need not come in order.
+    /// Records a stored message; numbers may arrive out of order.
     pub(crate) fn grown(&self, number: u64) {
         self.last.send_if_modified(|last| {
             let grown = number > *last;

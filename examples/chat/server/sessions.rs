@@ -1,4 +1,4 @@
-//! Who a token belongs to.
+//! Maps tokens to users.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -13,11 +13,11 @@ use crate::hex::hex;
 use crate::store::{Store, User, now_s};
 
 pub(crate) const VALID_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// Of one user; with one more, the oldest ends.
+/// Maximum number of sessions per user; one more ends the oldest.
 const SESSIONS_MAX: u32 = 16;
 
-/// All sessions, as every call asks for one. Tokens are kept as their hashes, here and in the database: who reads that
-/// has none, and how long it takes to find one says nothing of the token.
+/// All sessions, in memory because every call looks one up. Only hashes of tokens are kept, here and in the database.
+/// So the database reveals no tokens, and neither does the time of a look-up.
 pub(crate) struct Sessions {
     store: Arc<Store>,
     by_token: RwLock<HashMap<[u8; 32], Session>>,
@@ -26,11 +26,11 @@ pub(crate) struct Sessions {
 struct Session {
     user: User,
     ends_s: u64,
-    /// Dropped when it is over before its time.
+    /// Dropped when the session ends early.
     alive: watch::Sender<()>,
 }
 
-/// Who makes a call.
+/// The user who makes a call.
 #[derive(Clone)]
 pub(crate) struct Caller {
     pub(crate) user: User,
@@ -39,12 +39,12 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Returns when the session is over: calls that last end with it.
+    /// Returns when the session is over, so that long calls end with it.
     pub(crate) async fn over(mut self) {
         let left = Duration::from_secs(self.ends_s.saturating_sub(now_s().cast_unsigned()));
         tokio::select! {
             () = sleep(left) => (),
-            // An error, always: nothing is ever said.
+            // Always an error, because nothing is ever sent.
             _ = self.alive.changed() => (),
         }
     }
@@ -67,7 +67,7 @@ impl Sessions {
         Ok(Self { store: store.clone(), by_token: RwLock::new(sessions.collect()) })
     }
 
-    /// A new session's token.
+    /// Starts a session and returns its token.
     pub(crate) async fn begin(&self, user: User) -> Result<String, Status> {
         let mut token = [0; 32];
         getrandom::fill(&mut token)
@@ -90,7 +90,7 @@ impl Sessions {
         self.store.run(move |store| store.remove_session(hash)).await
     }
 
-    /// The interceptor of services that are for users alone: their handlers find out by [`caller`] who calls.
+    /// An interceptor for services that need a login. Handlers get the user from [`caller`].
     pub(crate) fn authorize(&self, mut request: Request<()>) -> Result<Request<()>, Status> {
         let caller = match self.read().get(&hash(token(&request)?)) {
             Some(session) if session.ends_s > now_s().cast_unsigned() => session.caller(),
@@ -109,7 +109,7 @@ impl Sessions {
     }
 }
 
-/// Who makes a call that was authorized.
+/// Returns the user of an authorized call.
 pub(crate) fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
     request.extensions().get().cloned().ok_or_else(|| Status::internal("nobody asked who calls"))
 }
@@ -118,7 +118,7 @@ pub(crate) fn over() -> Status {
     Status::unauthenticated("the session is over; log in again")
 }
 
-/// Of `authorization: Bearer TOKEN` (RFC 6750 §2.1).
+/// Parses `authorization: Bearer TOKEN` (RFC 6750 §2.1).
 fn token<T>(request: &Request<T>) -> Result<&str, Status> {
     let value = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
     let token = value.and_then(|value| value.split_once(' '));
@@ -157,7 +157,7 @@ mod tests {
             tokens.each_ref().map(|token| caller(&sessions.authorize(with(token)).unwrap()).unwrap());
         assert_eq!(callers[0].user, ada);
 
-        // Another start finds both; the database has no token as it is.
+        // A restart finds both; the database has no plain tokens.
         let loaded = Sessions::load(&store).unwrap();
         assert!(tokens.iter().all(|token| loaded.authorize(with(token)).is_ok()));
         assert!(

@@ -1,4 +1,4 @@
-//! The database: users, sessions, rooms, messages and what is known of files.
+//! The database: users, sessions, rooms, messages and metadata of files.
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -12,12 +12,12 @@ use tokio::task::spawn_blocking;
 
 use crate::proto::{File, Message, message::Body};
 
-/// The room that there always is.
+/// Always exists.
 const FIRST_ROOM: &str = "lobby";
 const VERSION: i32 = 2;
-/// Of one user. Beyond it he waits for the next day (UTC).
+/// Maximum number of messages per user and day (UTC).
 pub(crate) const MESSAGES_A_DAY_MAX: i64 = 10_000;
-/// Bytes of the database; it takes nothing more then.
+/// Maximum size of the database in bytes; it rejects writes beyond it.
 const SIZE_MAX: i64 = 8 << 30;
 const PAGE_SIZE: i64 = 4096;
 const DAY_S: i64 = 24 * 60 * 60;
@@ -64,7 +64,7 @@ const SCHEMA: &str = "
     CREATE INDEX messages_of_file ON messages (file) WHERE file IS NOT NULL;
 ";
 
-/// What `message` reads, in its order.
+/// The columns that `message` reads, in its order.
 const MESSAGES: &str = "
     SELECT rooms.name, messages.number, messages.id, users.name, messages.sent_ms, messages.text,
         messages.file, messages.file_name, files.size
@@ -72,7 +72,7 @@ const MESSAGES: &str = "
         LEFT JOIN files ON files.hash = messages.file
     WHERE messages.room = ?1";
 
-/// One connection writes, another reads, so that nobody who reads waits for a disk.
+/// Uses one connection to write and another to read, so that readers do not wait for the disk.
 pub(crate) struct Store {
     writer: Mutex<Connection>,
     reader: Mutex<Connection>,
@@ -101,16 +101,16 @@ pub(crate) struct StoredRoom {
     pub(crate) last: u64,
 }
 
-/// What became of a message.
+/// The outcome of sending a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// It is in the room, from now on or from when it was sent before.
+    /// Stored, now or when it was sent before.
     Stored { number: u64, sent_ms: i64 },
-    /// Its id is that of another message of this author.
+    /// Another message of this author has this id.
     IdIsTaken,
-    /// The file that it carries has not been uploaded.
+    /// The attached file has not been uploaded.
     NoSuchFile,
-    /// Its author has sent [`MESSAGES_A_DAY_MAX`].
+    /// The author has sent [`MESSAGES_A_DAY_MAX`] messages today.
     TooMany,
 }
 
@@ -119,7 +119,7 @@ impl Store {
         fs::create_dir_all(folder).map_err(|error| OpenError::Folder { path: folder.into(), error })?;
         let path = folder.join("chat.sqlite");
         let failed = |error| OpenError::Database { path: path.clone(), error };
-        // Messages and hashes are nobody's but its owner's; SQLite gives its other files the mode of this one.
+        // Only the owner may read messages and hashes; SQLite gives its other files the mode of this one.
         let created = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
         created.map_err(|error| OpenError::Folder { path: path.clone(), error })?;
         let mut writer = connect(&path).map_err(failed)?;
@@ -133,8 +133,7 @@ impl Store {
         Ok(Self { writer: Mutex::new(writer), reader: Mutex::new(reader) })
     }
 
-    /// Runs `work` where it may wait for the disk. What fails there is told to the operator, and to clients only that
-    /// it did.
+    /// Runs `work` on a thread that may block. Logs the details of errors; clients only learn that it failed.
     pub(crate) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> rusqlite::Result<T> + Send + 'static,
@@ -152,26 +151,26 @@ impl Store {
         )
     }
 
-    /// Accounts that there are; none is ever removed.
+    /// Number of accounts; none is ever removed.
     pub(crate) fn users(&self) -> rusqlite::Result<i64> {
         self.reader().query_row("SELECT coalesce(max(id), 0) FROM users", [], |row| row.get(0))
     }
 
-    /// `None`: the name is taken.
+    /// Returns `None` if the name is taken.
     pub(crate) fn add_user(&self, name: &str, password: &str) -> rusqlite::Result<Option<User>> {
         let writer = self.writer();
         let added = writer.execute("INSERT INTO users (name, password) VALUES (?1, ?2)", [name, password]);
         Ok(unless_taken(added)?.map(|_| User { id: writer.last_insert_rowid(), name: name.to_owned() }))
     }
 
-    /// The user and the hash of the password.
+    /// Returns the user and the password's hash.
     pub(crate) fn user(&self, name: &str) -> rusqlite::Result<Option<(User, String)>> {
         let query = "SELECT id, name, password FROM users WHERE name = ?1";
         let user = |row: &Row<'_>| Ok((User { id: row.get(0)?, name: row.get(1)? }, row.get(2)?));
         self.reader().query_row(query, [name], user).optional()
     }
 
-    /// Adds a session, and ends those of the user's that are over or too many: the tokens of these.
+    /// Adds a session. Ends the user's expired and surplus sessions, and returns their tokens.
     pub(crate) fn add_session(
         &self,
         token: [u8; 32],
@@ -201,7 +200,7 @@ impl Store {
         self.writer().execute("DELETE FROM sessions WHERE token = ?1", [token]).map(drop)
     }
 
-    /// All that are not over: token, user, end.
+    /// Returns all unexpired sessions: token, user, end.
     pub(crate) fn sessions(&self) -> rusqlite::Result<Vec<([u8; 32], User, u64)>> {
         let writer = self.writer();
         writer.execute("DELETE FROM sessions WHERE ends_s <= ?1", [now_s()])?;
@@ -226,13 +225,13 @@ impl Store {
         query.query_row([name], room).optional()
     }
 
-    /// Whether there was none of the name.
+    /// Returns false if the name is taken.
     pub(crate) fn add_room(&self, name: &str) -> rusqlite::Result<bool> {
         let added = self.writer().execute("INSERT INTO rooms (name) VALUES (?1)", [name]);
         Ok(unless_taken(added)?.is_some())
     }
 
-    /// Gives the message its number and stores both in one transaction; a message that is there already keeps its own.
+    /// Assigns a number and stores the message in one transaction. A message that is already stored keeps its number.
     pub(crate) fn send(&self, room: i64, author: i64, id: &[u8], body: &Body) -> rusqlite::Result<Sent> {
         let (text, file) = match body {
             Body::Text(text) => (Some(text), None),
@@ -291,7 +290,7 @@ impl Store {
         Ok(Sent::Stored { number: number as u64, sent_ms })
     }
 
-    /// The first `limit` messages behind `number`, in order.
+    /// Returns the first `limit` messages after `number`, in order.
     pub(crate) fn messages_after(
         &self,
         room: i64,
@@ -302,7 +301,7 @@ impl Store {
         self.messages(&query, room, number, limit)
     }
 
-    /// The last `limit` messages before `number`, in order.
+    /// Returns the last `limit` messages before `number`, in order.
     pub(crate) fn messages_before(
         &self,
         room: i64,
@@ -331,18 +330,18 @@ impl Store {
         self.writer().execute(added, params![hash, size.cast_signed(), now_s(), owner]).map(drop)
     }
 
-    /// The size of a file, if it is here.
+    /// Returns the size of a file, if it is stored.
     pub(crate) fn file_size(&self, hash: &[u8]) -> rusqlite::Result<Option<u64>> {
         size_of(&self.reader(), hash)
     }
 
-    /// Whether there is such a file, which counts as stored just now then.
+    /// Returns whether the file is stored; if so, sets its time to now.
     pub(crate) fn renew_file(&self, hash: &[u8], size: u64) -> rusqlite::Result<bool> {
         let renewed = "UPDATE files SET stored_s = ?3 WHERE hash = ?1 AND size = ?2";
         Ok(self.writer().execute(renewed, params![hash, size.cast_signed(), now_s()])? > 0)
     }
 
-    /// Bytes of the files of one user, and of all; each file counts for `each` more than it has.
+    /// Returns the bytes of one user's files and of all files; each file counts `each` extra bytes.
     pub(crate) fn bytes_of_files(&self, owner: i64, each: u64) -> rusqlite::Result<(u64, u64)> {
         let query =
             "SELECT coalesce(sum(size + ?2) FILTER (WHERE owner = ?1), 0), coalesce(sum(size + ?2), 0)
@@ -351,7 +350,7 @@ impl Store {
         self.reader().query_row(query, [owner, each.cast_signed()], bytes)
     }
 
-    /// Forgets the files that no message carries a while after they were stored: their hashes.
+    /// Deletes files that no message carries and that are older than `unused_for`; returns their hashes.
     pub(crate) fn forget_files(&self, unused_for: Duration) -> rusqlite::Result<Vec<Vec<u8>>> {
         let writer = self.writer();
         let mut query = writer.prepare(
@@ -361,7 +360,7 @@ impl Store {
         query.query_map([now_s() - unused_for.as_secs().cast_signed()], |row| row.get(0))?.collect()
     }
 
-    /// A transaction that was not committed has been rolled back: a panic leaves nothing half done.
+    /// Poisoning is ignored: an uncommitted transaction is rolled back, so a panic leaves nothing half done.
     fn writer(&self) -> MutexGuard<'_, Connection> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -371,7 +370,6 @@ impl Store {
     }
 }
 
-/// Seconds since 1970.
 pub(crate) fn now_s() -> i64 {
     since_1970().as_secs().cast_signed()
 }
@@ -383,7 +381,7 @@ fn since_1970() -> Duration {
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    // What was answered outlives a power cut, too, and not only the process.
+    // Acknowledged writes survive a power cut, not only the end of the process.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "max_page_count", SIZE_MAX / PAGE_SIZE)?;
@@ -404,7 +402,7 @@ fn size_of(connection: &Connection, hash: &[u8]) -> rusqlite::Result<Option<u64>
     connection.query_row("SELECT size FROM files WHERE hash = ?1", [hash], size).optional()
 }
 
-/// `None` where a name is there already.
+/// Maps a violated constraint, such as a name that exists, to `None`.
 fn unless_taken<T>(added: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
     match added {
         Ok(added) => Ok(Some(added)),
@@ -440,7 +438,7 @@ mod tests {
         Body::Text(text.to_owned())
     }
 
-    /// Sends to a store that is opened anew for each message: what is left of them, by number.
+    /// Opens the store again for each message. Checks the numbers returned and the messages left at the end.
     fn check(sends: &[(&[u8], Body)], answers: &[Option<u64>], left: &[&str]) {
         let folder = tempfile::tempdir().unwrap();
         let ada = Store::open(folder.path()).unwrap().add_user("ada", "hash").unwrap().unwrap();
@@ -520,7 +518,7 @@ mod tests {
             connection.pragma_query_value(None, "max_page_count", |row| row.get(0)).unwrap()
         };
         assert_eq!(pages(&store.writer()) * PAGE_SIZE, SIZE_MAX);
-        // No more than it has.
+        // Limits the database to its present size.
         store.writer().pragma_update(None, "max_page_count", 1).unwrap();
         let long = "x".repeat(4_000);
         let mut sent = 0_u8;

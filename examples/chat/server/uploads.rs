@@ -1,4 +1,4 @@
-//! Files on their way in. One that breaks off goes on where it was; none is there before it is whole.
+//! Uploads in progress. Interrupted uploads can be resumed; incomplete files are not visible.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,44 +20,44 @@ use crate::proto::upload_request::Part;
 use crate::proto::{self, UploadRequest, UploadResponse};
 use crate::store::Store;
 
-/// Bytes of a file.
+/// Maximum size of a file in bytes.
 const SIZE_MAX: u64 = 50 * 1024 * 1024;
-/// Bytes of one piece.
+/// Maximum size of a chunk in bytes.
 const CHUNK_MAX: usize = 1024 * 1024;
-/// After so many bytes the client is told how far the file is.
+/// Interval between progress responses, in bytes.
 const ANSWER_EVERY: u64 = 1024 * 1024;
-/// Of one user, under way at once.
+/// Maximum number of concurrent uploads per user.
 const OF_USER_MAX: usize = 8;
-/// Whoever sends nothing for so long has left, or is of bad intent.
+/// A client that sends nothing for this long has left or is malicious.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// What broke off so long ago is not waited for any more.
+/// Interrupted uploads are removed after this time.
 const BROKEN_OFF_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// What a file takes beside its bytes: many small ones fill a disk, too.
+/// Overhead counted per file, because many small files fill a disk too.
 pub(crate) const FILE_COST: u64 = 4096;
 
-/// Bytes that files may take, each with [`FILE_COST`].
+/// Limits on the bytes of files, each counted with [`FILE_COST`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quota {
-    /// Those that one user was the first to send.
+    /// Limit of the files that one user uploaded first.
     pub(crate) of_user: u64,
     pub(crate) of_all: u64,
 }
 
-/// What has come of a file lies under its user and its hash, so that nobody goes on with the bytes of another.
+/// Partial files are named by user and hash, so that users cannot continue one another's uploads.
 pub(crate) struct Uploads {
     folder: PathBuf,
     files: Arc<Files>,
     quota: Quota,
-    /// By the names of their files.
+    /// By the names of the partial files.
     underway: Mutex<HashMap<String, Underway>>,
 }
 
 struct Underway {
     size: u64,
     count: usize,
-    /// Which one may write: the last that began. Those before it are of connections that are lost, mostly.
+    /// Number of the upload that may write: the latest one. Earlier ones usually belong to lost connections.
     newest: watch::Sender<u64>,
-    /// Held by the one that writes.
+    /// Held by the upload that writes.
     writing: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -71,7 +71,7 @@ impl Uploads {
         Ok(Self { folder, files, quota, underway: Mutex::default() })
     }
 
-    /// Takes a file in, and returns when it is whole and on the disk.
+    /// Receives a file, and returns when it is complete and on disk.
     pub(crate) async fn receive(
         self: &Arc<Self>,
         user: i64,
@@ -95,14 +95,14 @@ impl Uploads {
         let path = self.folder.join(&place.name);
         let mut partial = Partial::open(path.clone(), head.size).await?;
         let mut outcome = write(&mut partial, &head, &mut parts, &mut place, answers).await;
-        // Before the next may write there.
+        // Flushed before the next upload may write.
         outcome = outcome.and(partial.flush().await);
         if let Ok(()) = outcome {
             outcome = partial.finish(&head, hash).await;
         }
         match outcome {
             Ok(()) => self.files.keep(path, hash, head.size, user).await,
-            // There is nothing to go on with.
+            // Invalid, so there is nothing to resume.
             Err(status) if status.code() == Code::InvalidArgument => {
                 fs::remove_file(&path).map_err(|error| failed(&path, &error))?;
                 Err(status)
@@ -111,7 +111,7 @@ impl Uploads {
         }
     }
 
-    /// A place among those that are under way, if there is room for the file.
+    /// Admits an upload if there is room for the file.
     async fn place(self: &Arc<Self>, user: i64, hash: Hash, size: u64) -> Result<Place, Status> {
         let uploads = self.clone();
         self.files.store().run(move |store| uploads.admit(store, user, hash, size)).await?
@@ -139,7 +139,7 @@ impl Uploads {
                 "you send {OF_USER_MAX} files at this moment; wait for one of them"
             ))));
         }
-        // The same file may be under way already, and announced with another size: the larger one counts.
+        // The same file may already be in progress with another announced size; the larger one counts.
         let size = size.max(underway.get(&name).map_or(0, |underway| underway.size));
         if !is_known {
             let mut partial = match self.partial() {
@@ -169,7 +169,7 @@ impl Uploads {
         Ok(Ok(Place { uploads: self.clone(), name, number, newest, writing }))
     }
 
-    /// Files of which a part has come, by their names, and how much.
+    /// Returns the names and sizes of the partial files.
     fn partial(&self) -> io::Result<HashMap<String, u64>> {
         fs::read_dir(&self.folder)?
             .map(|entry| {
@@ -179,9 +179,9 @@ impl Uploads {
             .collect()
     }
 
-    /// Removes what is left of uploads that broke off a while ago.
+    /// Removes partial files of uploads that were interrupted long ago.
     pub(crate) fn clean(&self) -> io::Result<()> {
-        // Nobody begins meanwhile.
+        // Held, so that no upload starts in the meantime.
         let underway = self.underway();
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
@@ -220,10 +220,10 @@ impl Quota {
     }
 }
 
-/// One upload's, among those that are under way.
+/// An admitted upload; frees its place when dropped.
 struct Place {
     uploads: Arc<Uploads>,
-    /// That of its file.
+    /// Name of its partial file.
     name: String,
     number: u64,
     newest: watch::Receiver<u64>,
@@ -231,9 +231,9 @@ struct Place {
 }
 
 impl Place {
-    /// Returns when the same user has begun to send the same file again.
+    /// Returns when the same user has started the same upload again.
     async fn overtaken(&mut self) {
-        // An error: the map has lost it, which it does when this is dropped.
+        // Fails if the entry is gone from the map, which happens only when this is dropped.
         let _ = self.newest.wait_for(|newest| *newest != self.number).await;
     }
 }
@@ -249,7 +249,7 @@ impl Drop for Place {
     }
 }
 
-/// Writes what comes until there is no more.
+/// Writes chunks until the stream ends.
 async fn write(
     partial: &mut Partial,
     head: &proto::File,
@@ -284,7 +284,7 @@ async fn write(
     }
 }
 
-/// The hash of a file that may be sent.
+/// Validates a head and returns the file's hash.
 fn check(head: &proto::File) -> Result<Hash, Status> {
     let proto::File { hash, name, size } = head;
     names::check_file(name)?;
@@ -295,7 +295,7 @@ fn check(head: &proto::File) -> Result<Hash, Status> {
     names::check_hash(hash)
 }
 
-/// The next part; none where there are no more.
+/// Returns the next part, or `None` at the end.
 async fn next(
     mut parts: impl Stream<Item = Result<UploadRequest, Status>> + Unpin,
 ) -> Result<Option<Part>, Status> {
@@ -312,7 +312,7 @@ async fn next(
     }
 }
 
-/// How much has come. Left out where the client does not read: later ones say more.
+/// Sends the progress. Dropped if the client does not read; later ones supersede it.
 fn tell(answers: &Answers, received: u64) {
     let _ = answers.try_send(Ok(UploadResponse { received }));
 }
@@ -345,7 +345,7 @@ mod tests {
     }
 
     impl World {
-        /// What the server says to the parts, in order.
+        /// Sends the parts, and returns the numbers that the server reports, in order.
         async fn send(&self, user: usize, parts: Vec<Result<Part, Status>>) -> Result<Vec<u64>, Status> {
             let (answers, mut received) = mpsc::channel(64);
             let parts = parts.into_iter().map(|part| part.map(|part| UploadRequest { part: Some(part) }));
@@ -421,7 +421,7 @@ mod tests {
         let broken_off = vec![head(), Ok(chunk(&bytes[1_000_000..1_900_000])), lost()];
         check(world.send(0, broken_off).await, Code::Unavailable, "the connection is lost");
         assert_eq!(world.partial(), [1_900_000]);
-        // What another user sends begins at the beginning.
+        // Uploads of another user start from zero.
         check(world.send(1, vec![head(), lost()]).await, Code::Unavailable, "");
         let mut partial = world.partial();
         partial.sort_unstable();
@@ -429,7 +429,7 @@ mod tests {
         let rest = [&bytes[1_900_000..2_500_000], &bytes[2_500_000..]].map(|piece| Ok(chunk(piece)));
         let answers = world.send(0, [head()].into_iter().chain(rest).collect()).await.unwrap();
         assert_eq!(answers, [1_900_000, 2_500_000]);
-        // Whoever has it, too, need not send it.
+        // A file that is stored already need not be sent.
         assert_eq!(world.send(1, vec![head()]).await.unwrap(), [3_000_000]);
     }
 
@@ -472,20 +472,20 @@ mod tests {
         let mib = bytes(MIB as usize);
         let other = vec![0; MIB as usize];
         let all = |bytes: &[u8]| vec![Ok(head("a", bytes)), Ok(chunk(bytes))];
-        // What is on its way counts, and so does what broke off.
+        // Uploads in progress and interrupted ones count.
         let world = world(Quota { of_user: 2 * MIB, of_all: 3 * MIB });
         check(world.send(0, vec![Ok(head("a", &mib)), Ok(chunk(&mib)), lost()]).await, Code::Unavailable, "");
         check(world.send(0, all(&other)).await, Code::ResourceExhausted, "the 2 MiB that a user has");
         world.send(0, vec![Ok(head("a", &mib))]).await.unwrap();
         check(world.send(0, all(&other)).await, Code::ResourceExhausted, "the 2 MiB that a user has");
-        // What is there already takes nothing.
+        // A file that is stored already takes no extra space.
         world.send(0, vec![Ok(head("a", &mib))]).await.unwrap();
         world.send(1, all(&other)).await.unwrap();
         let third = bytes(MIB as usize - 1);
         check(world.send(1, all(&third)).await, Code::ResourceExhausted, "the 2 MiB that a user has");
     }
 
-    /// The size is what the client says, and may be another one each time.
+    /// The client announces the size, and may announce another one each time.
     #[tokio::test]
     async fn a_file_that_is_under_way_counts_with_its_largest_size() {
         let world = world(Quota { of_user: 2 * MIB, of_all: 3 * MIB });
@@ -530,7 +530,7 @@ mod tests {
         assert!(world.partial().is_empty());
     }
 
-    /// Of a client whose connection is lost and that has another, before the server knows of the loss.
+    /// A client reconnects before the server notices that its first connection is lost.
     #[tokio::test]
     async fn the_last_one_that_begins_goes_on() {
         let world = roomy();

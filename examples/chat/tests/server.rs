@@ -1,5 +1,5 @@
-//! The tests within the server's files: cargo builds an example to be run, or to be tested, and the others need it
-//! to be run.
+//! The unit tests in the server's files. Cargo builds an example either to run it or to test it, and the other tests
+//! need to run it.
 
 #![allow(dead_code, reason = "what `main` uses of it")]
 

@@ -1,4 +1,4 @@
-//! Services that have their descriptors with them, of prost's messages and of buffa's.
+//! Services with embedded descriptors, for messages of prost and of buffa.
 
 use std::pin::Pin;
 
@@ -48,7 +48,7 @@ impl notes::notes_server::Notes for Nobody {
 type Greeter = helloworld::greeter_server::GreeterServer<Nobody>;
 type Notes = notes::notes_server::NotesServer<Nobody>;
 
-/// Its files, and the comments of the last.
+/// Returns the names of the set's files and the comments of the last one.
 fn described(set: &[u8]) -> (Vec<String>, Vec<String>) {
     let set = prost_types::FileDescriptorSet::decode(set).expect("a set");
     let locations = &set.file.last().expect("a file").source_code_info.as_ref().expect("comments").location;
@@ -71,7 +71,7 @@ fn services_have_their_descriptors_with_them() {
 
 #[test]
 fn a_server_has_each_set_once() {
-    /// One that is written by hand, and has none.
+    /// A hand-written service without descriptors.
     struct Plain;
 
     impl Service for Plain {

@@ -1,4 +1,4 @@
-//! Messages of a file of edition 2023 are on the wire as their features say.
+//! Messages of a file of edition 2023 are encoded as their features require.
 
 use code::editions::v1::fields::{Choice, Part};
 use code::editions::v1::{Fields, Kind};
@@ -11,7 +11,7 @@ mod code {
 
 #[track_caller]
 fn check(message: &Fields, expected: &[u8]) {
-    // The required field is always there, and each message ends with the expected bytes.
+    // The required field is always present; the expected bytes follow it.
     let wire = message.encode_to_vec();
     assert_eq!(wire, [&[0x1a, 0], expected].concat());
     assert_eq!(Fields::decode(&*wire).expect("its own wire format"), *message);

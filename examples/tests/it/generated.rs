@@ -1,5 +1,5 @@
-//! All that the code generator makes, compiled and called: the golden files of `crates/build` are included
-//! here, as that crate knows nothing of the library which they need.
+//! Compiles and calls all generated code. The golden files of `crates/build` are included here, because that crate does
+//! not depend on the library that they need.
 
 #![deny(unfulfilled_lint_expectations)]
 
@@ -27,7 +27,7 @@ mod code {
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// Answers with the name of the method that was reached, and what it was asked.
+/// Returns the name of the called method and the question.
 fn answer(method: &str, question: &Question) -> Answer {
     Answer { text: Some(format!("{method}: {}", question.text)), ..Answer::default() }
 }
@@ -36,18 +36,18 @@ fn one(method: &str, request: Request<Question>) -> Response<Answer> {
     Response::new(answer(method, &request.into_inner()))
 }
 
-/// The answer twice.
+/// Returns the answer twice.
 fn two(method: &str, request: Request<Question>) -> Response<Answers<Answer>> {
     let answer = answer(method, &request.into_inner());
     Response::new(Box::pin(tokio_stream::iter([Ok(answer.clone()), Ok(answer)])))
 }
 
-/// An answer to each question, as it comes.
+/// Answers each question as it arrives.
 fn each(method: &'static str, request: Request<Streaming<Question>>) -> Response<Answers<Answer>> {
     Response::new(Box::pin(request.into_inner().map(move |question| Ok(answer(method, &question?)))))
 }
 
-/// A question that is never answered.
+/// A question without an answer.
 const NO_ANSWER: &str = "no answer";
 
 struct Everything;
@@ -208,7 +208,7 @@ impl rootless_server::Rootless for Everything {
     }
 }
 
-/// A channel to a server of everything.
+/// Returns a channel to a server with all services.
 async fn serve() -> Channel {
     let server = Server::builder()
         .add_service(ShapesServer::new(Everything))
@@ -222,7 +222,7 @@ async fn serve() -> Channel {
     start(server).await
 }
 
-/// Serves on a port of the system's choice, and gives a channel to it.
+/// Serves on a free port and returns a channel to it.
 async fn start(server: ServerBuilder) -> Channel {
     let any_port = "127.0.0.1:0".parse().expect("an address");
     let server = server.bind(&[any_port]).await.expect("a free port");

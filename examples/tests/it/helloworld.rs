@@ -1,9 +1,9 @@
-//! The pair as a newcomer runs it: two processes, on a port of the system's choice.
+//! The pair as a newcomer runs it: two processes, on a free port.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 
-/// A running `helloworld-server`, ended with the test.
+/// A running `helloworld-server`, killed when the test ends.
 struct RunningServer {
     child: Child,
     address: String,

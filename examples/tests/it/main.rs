@@ -1,4 +1,4 @@
-//! The examples as processes, and all generated code compiled and called: one binary for all modules.
+//! Runs the examples as processes, and compiles and calls all generated code. One binary for all modules.
 
 mod descriptors;
 mod editions;

@@ -1,4 +1,4 @@
-//! Clients without their server, as tests have them.
+//! Clients tested without their server.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ mod helloworld {
     thalweg::include_proto!("helloworld");
 }
 
-/// What is tested: it takes the client of any caller.
+/// The code under test; generic over the client's caller.
 async fn greet<C: Caller>(greeter: &GreeterClient<C>, name: &str) -> String {
     match greeter.say_hello(HelloRequest { name: name.to_owned() }).await {
         Ok(reply) => reply.into_inner().message,
@@ -62,7 +62,7 @@ async fn an_interceptor_that_answers() {
     let nowhere = Channel::builder("nowhere:1").connect_lazy().expect("a channel");
     check(&GreeterClient::new(nowhere.with_interceptor(answer))).await;
 
-    // Interceptors that are tested go around it.
+    // Interceptors under test wrap the mock.
     let seen = Arc::new(Mutex::new(Vec::new()));
     let seeing = Arc::clone(&seen);
     let tenant = head(move |request| {
@@ -83,7 +83,7 @@ async fn an_interceptor_that_answers() {
     );
 }
 
-/// A caller of the test's own, which has unary calls alone.
+/// A hand-written caller that supports unary calls only.
 #[derive(Clone)]
 struct Unary;
 

@@ -1,4 +1,4 @@
-//! What Prometheus scrapes of a server and a client, by HTTP.
+//! Checks the metrics that Prometheus scrapes, over HTTP.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 #[allow(dead_code, reason = "its main is for who runs it")]
 mod program;
 
-/// Status line, head and body of the answer to one request.
+/// Sends one request and returns status line, headers and body of the response.
 async fn ask(address: SocketAddr, method: &str, path: &str) -> (String, String, String) {
     let mut socket = TcpStream::connect(address).await.expect("it listens");
     let request = format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
@@ -22,7 +22,7 @@ async fn ask(address: SocketAddr, method: &str, path: &str) -> (String, String, 
     (status.to_owned(), head.to_ascii_lowercase(), body.to_owned())
 }
 
-/// Samples by their name, labels included and sorted, without those of the scope.
+/// Parses samples by name, with sorted labels and without the labels of the scope.
 fn samples(text: &str) -> BTreeMap<String, f64> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let mut samples = BTreeMap::new();

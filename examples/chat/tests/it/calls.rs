@@ -1,4 +1,4 @@
-//! The interface, as other clients meet it: what is refused, and how; health and reflection.
+//! The API as other clients see it: errors, health and reflection.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -28,7 +28,7 @@ use crate::proto::{
 };
 use crate::server::Server;
 
-/// A server, and ada, who has logged in.
+/// A server, and a client logged in as ada.
 struct Chat {
     server: Server,
     channel: Channel,
@@ -54,7 +54,7 @@ impl Chat {
         Ok(self.client.send(message).await?.into_inner().number)
     }
 
-    /// How much of the file the server said that it has, until it was stored.
+    /// Uploads a file and returns the sizes that the server reported until it was stored.
     async fn upload(&self, parts: Vec<Part>) -> Result<Vec<u64>, Status> {
         let parts = parts.into_iter().map(|part| UploadRequest { part: Some(part) }).collect::<Vec<_>>();
         let mut answers = self.client.upload(Request::new(tokio_stream::iter(parts))).await?.into_inner();
@@ -65,7 +65,7 @@ impl Chat {
         Ok(received)
     }
 
-    /// Another user, over another connection.
+    /// Registers another user on another connection.
     async fn other(&self, name: &str) -> ChatClient<InterceptedChannel> {
         let channel = connect(self.data.path(), self.server.port).await;
         let session =
@@ -75,19 +75,19 @@ impl Chat {
     }
 }
 
-/// From the beginning of the lobby.
+/// Watches the lobby from its start.
 async fn watch(client: &ChatClient<InterceptedChannel>) -> Streaming<WatchResponse> {
     watch_from(client, From::After(0)).await
 }
 
-/// For a minute: an event that does not come fails the test.
+/// Times out after a minute, so that a missing event fails the test.
 async fn watch_from(client: &ChatClient<InterceptedChannel>, from: From) -> Streaming<WatchResponse> {
     let mut request = Request::new(WatchRequest { room: "lobby".to_owned(), from: Some(from) });
     request.set_timeout(Duration::from_secs(60));
     client.watch(request).await.unwrap().into_inner()
 }
 
-/// Waits until these are there, and nobody else.
+/// Waits until exactly these users are present.
 async fn wait_for_present(events: &mut Streaming<WatchResponse>, names: &[&str]) {
     loop {
         match events.message().await.unwrap().unwrap().event {
@@ -278,7 +278,7 @@ async fn a_watch_ends_with_its_session() {
     wait_for_present(&mut of_bob, &["bob"]).await;
 }
 
-/// What he does not read stays in the database, and none of it is lost.
+/// Messages that a slow client does not read stay in the database, and none is lost.
 #[tokio::test]
 async fn one_who_does_not_read_holds_up_nobody() {
     const COUNT: u8 = 250;

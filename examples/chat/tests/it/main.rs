@@ -1,4 +1,4 @@
-//! The chat as its users have it: programs, terminals and files.
+//! The chat as users run it: processes, terminals and files.
 
 mod calls;
 mod plain;

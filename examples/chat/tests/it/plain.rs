@@ -1,4 +1,4 @@
-//! The client between pipes.
+//! The client with piped input and output.
 
 use std::fs;
 use std::io::Write as _;
@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::server::{Server, program};
 
-/// What comes of a client that is given these lines.
+/// Runs a client with these input lines.
 fn run(server: &Server, data: &Path, options: &[&str], password: Option<&str>, lines: &str) -> Output {
     let mut client = Command::new(program("chat-client"));
     client.arg(format!("localhost:{}", server.port)).arg("--ca").arg(data.join("ca.pem"));
@@ -18,7 +18,7 @@ fn run(server: &Server, data: &Path, options: &[&str], password: Option<&str>, l
     client.args(["--downloads", "downloads"]);
     let mut process =
         client.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // An error: it has ended already.
+    // Fails if the client has ended already.
     let _ = process.stdin.take().unwrap().write_all(lines.as_bytes());
     process.wait_with_output().unwrap()
 }
@@ -32,7 +32,7 @@ fn lines_in_and_lines_out() {
         let output = run(&server, data.path(), options, password, lines);
         let [said, told] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
         assert_eq!(output.status.success(), well, "{said}\n{told}");
-        // Without the time.
+        // Without the times.
         let said = said.lines().map(|line| {
             let (at, rest) = line.split_at(line.find(':').unwrap() - 2);
             format!("{at}{}", &rest[6..])
@@ -65,7 +65,7 @@ fn lines_in_and_lines_out() {
         &[],
         "the name or the password is wrong",
     );
-    // Not a terminal, and not told that it is not one.
+    // No terminal, and no `--plain`.
     let output = Command::new(program("chat-client")).stdin(Stdio::null()).output().unwrap();
     assert!(String::from_utf8(output.stderr).unwrap().contains("--plain is for pipes"));
 }

@@ -1,4 +1,4 @@
-//! Two clients at terminals, and a server that is killed between them.
+//! Two clients in terminals, and a server that is killed in between.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ const LOG_IN: &str = "\r";
 const KILLS: usize = 3;
 const EACH: usize = 5;
 
-/// What both terminals show: the same messages, numbered without a gap, each once, each author's in his order.
+/// Checks both terminals: the same messages, numbered without gaps, each once, in each author's order.
 #[track_caller]
 fn check(terminals: [&Terminal; 2], said: &[(&str, Vec<String>)]) {
     let count: usize = said.iter().map(|(_, texts)| texts.len()).sum();
@@ -55,7 +55,7 @@ fn no_message_is_lost_or_doubled_when_the_server_is_killed() {
     };
     for kill in 0..KILLS {
         say(format!("before kill {kill}"));
-        // Some have arrived, and others are on their way.
+        // Some messages have arrived, others are in flight.
         bob.wait_for(&format!("ada: ada before kill {kill}, 0"));
         ada.wait_for(&format!("bob: bob before kill {kill}, 0"));
         server.kill();
@@ -65,7 +65,7 @@ fn no_message_is_lost_or_doubled_when_the_server_is_killed() {
         }
         server = Server::start(data.path(), port);
         say(format!("after kill {kill}"));
-        // The next kill finds both connected again.
+        // Both are connected again before the next kill.
         bob.wait_for(&format!("ada: ada after kill {kill}, {}", EACH - 1));
         ada.wait_for(&format!("bob: bob after kill {kill}, {}", EACH - 1));
     }
@@ -75,7 +75,7 @@ fn no_message_is_lost_or_doubled_when_the_server_is_killed() {
         assert!(!terminal.screen().contains("... sending"), "{}", terminal.screen());
     }
 
-    // Somebody who comes later, with the account from before, finds the same.
+    // A client that logs in later with the same account sees the same messages.
     drop(bob);
     let bob = start();
     bob.enter("bob", "battery staple", LOG_IN);

@@ -1,4 +1,4 @@
-//! A server in a process of its own.
+//! A server in a separate process.
 
 use std::env;
 use std::io::{BufRead as _, BufReader};
@@ -11,7 +11,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Once it listens; port 0 is any. Clients may connect when this returns.
+    /// Starts a server and returns when clients can connect. Port 0 picks a free port.
     pub(crate) fn start(data: &Path, port: u16) -> Self {
         let mut process = Command::new(program("chat-server"))
             .arg("--listen")
@@ -26,7 +26,7 @@ impl Server {
         Self { process, port: port.expect("the server says where it listens") }
     }
 
-    /// As by SIGKILL: it gets no chance to do anything more.
+    /// Kills the process with SIGKILL, without a chance to clean up.
     pub(crate) fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
@@ -39,7 +39,7 @@ impl Drop for Server {
     }
 }
 
-/// An example of this crate, which `cargo test` builds with its tests.
+/// Path of an example of this crate, which `cargo test` builds with its tests.
 pub(crate) fn program(name: &str) -> PathBuf {
     let test = env::current_exe().unwrap();
     let path = test.parent().and_then(Path::parent).unwrap().join("examples").join(name);

@@ -1,4 +1,4 @@
-//! The client in a terminal of its own, whose keys and screen are the test's.
+//! The client in a pseudo-terminal that the test controls.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -13,7 +13,7 @@ use vt100::Parser;
 
 use crate::server::program;
 
-/// High enough for all that a test says.
+/// Enough rows for everything that a test writes.
 const ROWS: u16 = 150;
 const COLUMNS: u16 = 120;
 /// Long enough for any machine.
@@ -39,7 +39,7 @@ impl Terminal {
         let (reader, screen) = (pty.clone(), parser.clone());
         thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // An error: the program has ended.
+            // Fails when the program has ended.
             while let Ok(length @ 1..) = (&*reader).read(&mut bytes) {
                 screen.lock().unwrap().process(&bytes[..length]);
             }
@@ -59,7 +59,7 @@ impl Terminal {
         self.parser.lock().unwrap().screen().contents()
     }
 
-    /// Waits for a screen on which something is so.
+    /// Waits until the screen satisfies `is_so`.
     pub(crate) fn wait(&self, what: &str, is_so: impl Fn(&str) -> bool) {
         let begun = Instant::now();
         while !is_so(&self.screen()) {
@@ -72,13 +72,13 @@ impl Terminal {
         self.wait(text, |screen| screen.contains(text));
     }
 
-    /// Writes name and password into the form, and presses the key that follows.
+    /// Fills in name and password and presses a key.
     pub(crate) fn enter(&self, name: &str, password: &str, key: &str) {
         self.wait_for("Password");
         self.press(&format!("{name}\t{password}{key}"));
     }
 
-    /// Messages of the room that is shown: number, author, text. Those that are on their way are not among them.
+    /// Returns the number, author and text of the visible messages, without unsent ones.
     pub(crate) fn messages(&self) -> Vec<(u64, String, String)> {
         let screen = self.screen();
         screen.lines().filter_map(message).collect()
@@ -87,13 +87,13 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It has ended already, if the test asked it to.
+        // The test may have ended it already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// `rooms |  NUMBER HH:MM AUTHOR: TEXT |here`
+/// Parses `rooms |  NUMBER HH:MM AUTHOR: TEXT |here`.
 fn message(line: &str) -> Option<(u64, String, String)> {
     let (_, line) = line.split_once('\u{2502}')?;
     let (line, _) = line.rsplit_once('\u{2502}')?;

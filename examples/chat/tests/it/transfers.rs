@@ -1,4 +1,4 @@
-//! What is on its way over a link when the connection is lost or the server is killed: messages and files.
+//! Messages and files in flight when the connection is lost or the server is killed.
 
 use std::fs;
 use std::num::NonZeroU64;
@@ -12,12 +12,12 @@ use crate::server::Server;
 use crate::terminal::Terminal;
 
 const SIZE: u64 = 16_000_000;
-/// That have passed when the server is killed.
+/// Bytes transferred before the server is killed.
 const BEFORE: u64 = 6_000_000;
-/// What passes over the link, with what was on its way when the server was killed, and with TLS; it would be more than
-/// `SIZE + BEFORE` if a transfer began again.
+/// Maximum number of bytes over the link, including TLS and the bytes in flight at the kill. A transfer that restarted
+/// from zero would need more than `SIZE + BEFORE`.
 const PASSED_MAX: u64 = SIZE + BEFORE / 2;
-/// Bytes per second: the rest takes seconds after `BEFORE`, and the kill is in the middle on any machine.
+/// Bytes per second. The rest after `BEFORE` takes seconds, so the kill falls into the transfer on any machine.
 const SLOW: Rate = Rate::from_bytes_per_second(NonZeroU64::new(2_000_000).unwrap());
 
 struct World {
@@ -43,7 +43,7 @@ impl World {
         Terminal::start(port, self.data.path(), &self.data.path().join("downloads"))
     }
 
-    /// Kills the server in the middle of a transfer, sees what is left of it, and starts it again.
+    /// Kills the server during a transfer, passes its data folder to `look`, and restarts it.
     fn kill_in_the_middle(&mut self, passed: impl Fn(Stats) -> u64, look: impl FnOnce(&Path)) {
         while passed(self.link.stats()) < BEFORE {
             thread::sleep(Duration::from_millis(10));
@@ -75,7 +75,7 @@ fn a_message_whose_answer_is_lost_is_sent_again() {
     world.link.stall();
     ada.line("on its way");
     ada.wait_for("... sending ada: on its way");
-    // The call is made meanwhile, and gets no answer.
+    // Leaves time for the call to start; it gets no response.
     thread::sleep(Duration::from_millis(300));
     world.link.cut(Cut::Reset);
     world.link.resume();
@@ -150,7 +150,7 @@ fn a_transfer_goes_on_where_it_was_when_the_client_was_killed() {
                 while passed(world.link.stats()) < BEFORE {
                     thread::sleep(Duration::from_millis(10));
                 }
-                // Dropped, it is killed.
+                // Dropping the terminal kills the client.
             } else {
                 world.link.set_rate(None);
                 ada.wait_for(done);
