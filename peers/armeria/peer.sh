@@ -1,4 +1,4 @@
 #!/bin/sh
-# Lies as `peer` beside armeria.jar and lib/.
+# Installed as `peer` next to armeria.jar and lib/.
 here=$(dirname "$(readlink -f "$0")")
 exec java -cp "$here/armeria.jar:$here/lib/*" thalweg.Main "$@"

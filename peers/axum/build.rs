@@ -1,4 +1,4 @@
-//! Stubs by tonic's own generator, without protoc, and the versions that the lock file names.
+//! Generates stubs with tonic's own generator, without protoc, and reads the versions from the lock file.
 
 use std::error::Error;
 use std::fs;

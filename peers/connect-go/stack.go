@@ -12,7 +12,7 @@ import (
 	"thalweg/peer/labv1/labv1connect"
 )
 
-// There is one kind of server.
+// variants is empty: there is one server only.
 var variants []string
 var speaks = []string{"http1", "h2", "connect", "grpc-web"}
 
@@ -30,7 +30,7 @@ func settings() [][3]string {
 	)
 }
 
-// echo answers with what was asked.
+// echo returns its requests.
 type echo struct{}
 
 func (echo) EchoStrings(_ context.Context, request *connect.Request[pb.Strings]) (*connect.Response[pb.Strings], error) {
@@ -51,7 +51,7 @@ func answer[M any](request *connect.Request[M]) *connect.Response[M] {
 	return response
 }
 
-// start serves everything on all listeners: gRPC and JSON are the same handlers'.
+// start serves gRPC and JSON on all listeners, with the same handlers.
 func start(a asked, listeners []net.Listener, ended chan<- error) (func(), string, error) {
 	limit := connect.WithReadMaxBytes(bodySizeMax)
 	mux := http.NewServeMux()
@@ -69,7 +69,7 @@ func start(a asked, listeners []net.Listener, ended chan<- error) (func(), strin
 	return func() { server.Close() }, json.Addr().String(), nil
 }
 
-// own is what this stack has besides: nothing.
+// own handles commands of this stack only; there are none.
 func own(command string, _ []string) error {
 	return misuse{fmt.Errorf("there is no command `%s`: version, variants, settings or serve", command)}
 }

@@ -12,8 +12,8 @@ using grpc::testing::BenchmarkService;
 using grpc::testing::SimpleRequest;
 using grpc::testing::SimpleResponse;
 
-// One stream both ways at a time, pipelined: messages go out ahead of the replies, as far as the window allows. They are
-// timed from their hand-over to the reply with the same ordinal.
+// Runs one bidirectional stream at a time, pipelined: messages are sent ahead of the replies, up to the window. A
+// message's latency is from hand-over to the reply with the same ordinal.
 class BidiStreamWorker final : public Worker {
  public:
   using Worker::Worker;
@@ -36,7 +36,7 @@ class BidiStreamWorker final : public Worker {
     Write();
   }
 
-  // Begins the next write, if there is room in the window.
+  // Starts the next write if there is room in the window.
   void Write() {
     is_full_ = sent_ - received_ >= window_;
     if (is_full_) return;
@@ -50,7 +50,7 @@ class BidiStreamWorker final : public Worker {
 
   void Wrote(bool ok) {
     writing_ = false;
-    // What broke the stream ends its reads, too.
+    // A broken stream ends its reads too.
     if (ok && !has_ended_) Write();
     FinishIfEnded();
   }
@@ -82,12 +82,12 @@ class BidiStreamWorker final : public Worker {
     }
     ++timed_.count;
     ++received_;
-    // Writing goes on at every quarter of the window: often enough to keep the stream full, seldom enough that
-    // messages still go out together.
+    // Writing resumes at every quarter of the window: often enough to keep the stream full, rarely enough that messages
+    // still go out together.
     if (received_ % quarter_ == 0 && is_full_) Write();
   }
 
-  // Begins a stride. False when the run is over.
+  // Starts a stride. Returns false when the run is over.
   bool NextStride() {
     const uint64_t now_ns = run().NowNs();
     const Start start = run().Begin(now_ns, stride_);
@@ -97,7 +97,7 @@ class BidiStreamWorker final : public Worker {
     return !is_complete_;
   }
 
-  // All messages of a stride count with the latency of its first, and end with its last.
+  // Records the latency of the stride's first message for all of its messages, at the end of the last.
   void RecordStride(uint64_t now_ns) {
     if (timed_.sent_ns > 0 && timed_.count > 0 && run().IsMeasured(now_ns)) {
       run().Record(timed_.received_ns - timed_.sent_ns, timed_.count, now_ns);
@@ -116,13 +116,13 @@ class BidiStreamWorker final : public Worker {
     if (failure_) return Fail(*failure_);
     if (!status_.ok()) return Fail(status_);
     if (!is_complete_ || received_ != sent_) return Fail(EndedEarly());
-    // Of a stream without a message, because the run was over first, nothing counts.
+    // A stream without a message, because the run was over first, does not count.
     if (received_ > 0) run().recorder.Call();
     Repeat();
   }
 
-  // A stride whose first reply has come: when its message was handed over (0: in the warm-up of a run by number), when the reply came,
-  // and the replies so far.
+  // A stride whose first reply has arrived: hand-over time of its first message (0 during the warm-up of a run by
+  // number), arrival of its reply, and the replies so far.
   struct Timed {
     uint64_t sent_ns = 0;
     uint64_t received_ns = 0;
@@ -133,25 +133,25 @@ class BidiStreamWorker final : public Worker {
   const uint64_t stride_ = bench_.options.call == CallType::kPingPong ? 1 : Stride(size());
   const uint64_t window_ = Window(bench_.options);
   const uint64_t quarter_ = std::max<uint64_t>(window_ / 4, 1);
-  // When the first message of each stride under way was handed over: those that fill the window, the one begun and the
-  // one half answered.
+  // Hand-over time of the first message of each stride in flight: those that fill the window, the current one and the
+  // partly answered one.
   std::vector<uint64_t> stamps_ns_ = std::vector<uint64_t>(window_ / stride_ + 2);
   WriteBatch batch_;
   Timed timed_;
   std::unique_ptr<grpc::ClientAsyncReaderWriter<SimpleRequest, SimpleResponse>> stream_;
   SimpleResponse response_;
   grpc::Status status_;
-  // Why this side gave the stream up.
+  // The reason why this side cancelled the stream.
   std::optional<grpc::Status> failure_;
   uint64_t sent_ = 0;
   uint64_t received_ = 0;
-  // Of the stride that is being sent.
+  // Unsent messages of the current stride.
   uint64_t left_ = 0;
   bool writing_ = false;
   bool is_full_ = false;
-  // There is no more to send.
+  // Nothing left to send.
   bool is_complete_ = false;
-  // There is no more to receive.
+  // Nothing left to receive.
   bool has_ended_ = false;
   Then<BidiStreamWorker, &BidiStreamWorker::Begun> begun_{this};
   Then<BidiStreamWorker, &BidiStreamWorker::Wrote> wrote_{this};

@@ -8,8 +8,8 @@ using grpc::testing::BenchmarkService;
 using grpc::testing::SimpleRequest;
 using grpc::testing::SimpleResponse;
 
-// One stream of requests at a time. Its messages count once the server has acknowledged all of them by answering; if it
-// does not, that is an error, however late it shows.
+// Runs one stream of requests at a time. Its messages count once the server's response has acknowledged all of them.
+// Otherwise the stream is an error, however late it shows.
 class ClientStreamWorker final : public Worker {
  public:
   using Worker::Worker;
@@ -25,7 +25,7 @@ class ClientStreamWorker final : public Worker {
                                              sendable_.tag());
   }
 
-  // The stream has begun, or has taken a message. gRPC takes one at a time.
+  // The stream has started or has accepted a message. gRPC accepts one at a time.
   void Sendable(bool ok) {
     if (!ok) return Finish(true);
     if (left_ == 0 && !NextStride()) return writer_->WritesDone(closed_.tag());
@@ -33,7 +33,7 @@ class ClientStreamWorker final : public Worker {
     writer_->Write(bench_.request, batch_.Next(size(), false), sendable_.tag());
   }
 
-  // Ends a stride and begins the next. False when the run is over.
+  // Ends a stride and starts the next. Returns false when the run is over.
   bool NextStride() {
     const uint64_t now_ns = run().NowNs();
     if (run().Counts(start_, now_ns)) sent_.RecordPace(now_ns - started_ns_, start_.count, now_ns - run().from_ns());
@@ -52,7 +52,7 @@ class ClientStreamWorker final : public Worker {
     if (!status_.ok()) return Fail(status_);
     if (const std::string wrong = WrongSize(response_, 0); !wrong.empty()) return Fail(Wrong(wrong));
     if (!is_complete_) return Fail(EndedEarly());
-    // Of a stream without a message, because the run was over first, nothing counts.
+    // A stream without a message, because the run was over first, does not count.
     if (!has_begun_) return Repeat();
     if (sent_.operations() > 0) {
       run().recorder.Add(sent_);
@@ -68,12 +68,12 @@ class ClientStreamWorker final : public Worker {
   std::unique_ptr<grpc::ClientAsyncWriter<SimpleRequest>> writer_;
   SimpleResponse response_;
   grpc::Status status_;
-  // The stride under way: when it began, and how many of its messages are still to come.
+  // The current stride: its start, and its unsent messages.
   Start start_{};
   uint64_t started_ns_ = 0;
   uint64_t left_ = 0;
   bool has_begun_ = false;
-  // There is no more to come.
+  // Nothing left to send.
   bool is_complete_ = false;
   Then<ClientStreamWorker, &ClientStreamWorker::Sendable> sendable_{this};
   Then<ClientStreamWorker, &ClientStreamWorker::Finish> closed_{this};

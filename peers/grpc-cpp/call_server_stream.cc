@@ -6,7 +6,7 @@ namespace {
 using grpc::testing::BenchmarkService;
 using grpc::testing::SimpleResponse;
 
-// One stream of responses at a time, cancelled when the run is over.
+// Runs one stream of responses at a time, cancelled when the run is over.
 class ServerStreamWorker final : public Worker {
  public:
   using Worker::Worker;
@@ -46,7 +46,7 @@ class ServerStreamWorker final : public Worker {
     reader_->Read(&response_, read_.tag());
   }
 
-  // False when the run is over.
+  // Returns false when the run is over.
   bool NextStride() {
     const uint64_t now_ns = run().NowNs();
     EndStride(now_ns);
@@ -81,10 +81,10 @@ class ServerStreamWorker final : public Worker {
   std::unique_ptr<grpc::ClientAsyncReader<SimpleResponse>> reader_;
   SimpleResponse response_;
   grpc::Status status_;
-  // Why this side gave the stream up.
+  // The reason why this side cancelled the stream.
   std::optional<grpc::Status> failure_;
   bool is_over_ = false;
-  // The stride under way: when it began, and its messages so far.
+  // The current stride: its start, and its messages so far.
   Start start_{};
   uint64_t started_ns_ = 0;
   uint64_t received_ = 0;

@@ -18,7 +18,7 @@ Deadline After(uint64_t ns) {
          std::chrono::duration_cast<std::chrono::system_clock::duration>(std::chrono::nanoseconds(ns));
 }
 
-// False when the first try to connect has failed, or `deadline` has come.
+// Returns false if the first attempt to connect fails, or at the deadline.
 bool WaitForConnection(grpc::Channel& channel, Deadline deadline) {
   while (true) {
     const grpc_connectivity_state state = channel.GetState(true);
@@ -47,11 +47,11 @@ Stubs Connect(const LoadOptions& options) {
   const uint32_t count = variant == ClientVariant::kOne ? 1 : options.connections;
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (uint32_t i = 0; i < count; ++i) {
-    // Of two values of one argument the first counts.
+    // If an argument is set twice, the first value wins.
     grpc::ChannelArguments own = arguments;
     if (variant == ClientVariant::kDistinct) own.SetInt("peer.channel_number", static_cast<int>(i));
     channels.push_back(grpc::CreateCustomChannel(options.target, credentials, own));
-    // Begins to connect.
+    // Starts connecting.
     channels.back()->GetState(true);
   }
   const Deadline deadline = After(options.timeout_ns);
@@ -59,7 +59,7 @@ Stubs Connect(const LoadOptions& options) {
   for (const auto& channel : channels) {
     stubs.push_back(BenchmarkService::NewStub(channel));
     if (WaitForConnection(*channel, deadline)) continue;
-    // A call says what a channel does not: why.
+    // Unlike a channel, a call returns the reason.
     FirstCall(options, *stubs.back());
     throw std::runtime_error("not all connections to " + options.target + " were made at the first try");
   }

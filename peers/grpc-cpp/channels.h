@@ -6,17 +6,18 @@
 #include "grpc/testing/benchmark_service.grpc.pb.h"
 #include "load.h"
 
-// Over which the workers are spread, one after the other.
+// The workers are spread over these in turn.
 using Stubs = std::vector<std::unique_ptr<grpc::testing::BenchmarkService::Stub>>;
 
 // Connects as the variant says:
-// - own: a channel for each connection that is asked for, with a connection of its own;
-// - distinct: as many channels, each with an argument of its own, which by itself means nothing to gRPC; so each has a
-//   connection of its own;
-// - shared: as many channels, made as one makes channels. Channels of equal arguments share their connection;
-// - one: one channel, however many connections are asked for.
-// Throws when there is no server.
+//
+// - own: a channel per connection, each with its own connection;
+// - distinct: as many channels, each with a distinct argument that gRPC ignores, and so each with its own connection;
+// - shared: as many channels, created as usual. Channels with equal arguments share their connection;
+// - one: one channel, however many connections are requested.
+//
+// Throws if there is no server.
 Stubs Connect(const LoadOptions& options);
 
-// One unary call of the run's size. Throws when it fails.
+// Makes one unary call of the run's size. Throws if it fails.
 void FirstCall(const LoadOptions& options, grpc::testing::BenchmarkService::Stub& stub);

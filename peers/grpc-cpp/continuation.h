@@ -1,18 +1,18 @@
 #pragma once
 
-// What a completion queue hands back: how to go on when an operation has ended.
+// The continuation of an operation, as returned by a completion queue.
 class Continuation {
  public:
   virtual void Resume(bool ok) = 0;
 
-  // For the queue; it comes back as a `Continuation*`.
+  // Tag for the queue, which returns it as a `Continuation*`.
   void* tag() { return this; }
 
  protected:
   ~Continuation() = default;
 };
 
-// Goes on with a method of the object that began the operation.
+// Continues with a method of the object that started the operation.
 template <class Owner, void (Owner::*kMethod)(bool ok)>
 class Then final : public Continuation {
  public:

@@ -8,11 +8,12 @@
 
 namespace {
 
-// How often workers are looked at.
+// Interval between checks of the workers.
 constexpr uint64_t kLookEveryNsMin = 1'000'000;
 constexpr uint64_t kLookEveryNsMax = 250'000'000;
 
-// All streams of responses ask for the payload, those of requests bring it, the others do both.
+// Creates the request of a run: streams of responses only ask for the payload, streams of requests only send it, the
+// others do both.
 grpc::testing::SimpleRequest RequestOf(const LoadOptions& options) {
   return MakeRequest(options.call == CallType::kServerStream ? 0 : options.size,
                      options.call == CallType::kClientStream ? 0 : options.size);
@@ -33,11 +34,11 @@ std::unique_ptr<Worker> MakeWorker(Bench& bench, grpc::testing::BenchmarkService
   return nullptr;
 }
 
-// The workers of a thread, and whoever watches over them.
+// The workers of a thread and their supervisor.
 class Crew {
  public:
-  // The workers number `thread`, `thread` + `options.threads` and so on of the run; `options` are this thread's. The first
-  // crew says when measuring begins and, if the clock ends it, when it ends.
+  // Creates the run's workers number `thread`, `thread` + `options.threads` and so on; `options` are this thread's
+  // part. The first crew announces the start of the measured time, and its end if the clock ends it.
   Crew(const LoadOptions& options, RunClock::time_point base, const Stubs& stubs, size_t thread, Measuring* measuring)
       : bench_{options, Run(options, base)}, measuring_(measuring) {
     bench_.request = RequestOf(options);
@@ -48,7 +49,7 @@ class Crew {
     look_every_ns_ = std::clamp(options.timeout_ns / 4, kLookEveryNsMin, kLookEveryNsMax);
   }
 
-  // Until the run is over.
+  // Runs until the run is over.
   void Work() {
     if (measuring_ != nullptr) SetMeasuring();
     Look(true);
@@ -56,7 +57,7 @@ class Crew {
     void* tag = nullptr;
     bool ok = false;
     while (bench_.active > 0 && bench_.queue.Next(&tag, &ok)) static_cast<Continuation*>(tag)->Resume(ok);
-    // Its time is over, and its alarm may be still to come.
+    // The time is over, but the alarm may not have fired yet.
     if (measuring_ != nullptr && bench_.run.EndsByClock()) measuring_->End();
   }
 
@@ -75,7 +76,7 @@ class Crew {
     }
   }
 
-  // From now on.
+  // Time from now until `at_ns`.
   uint64_t Until(uint64_t at_ns) const {
     const uint64_t now_ns = bench_.run.NowNs();
     return at_ns > now_ns ? at_ns - now_ns : 0;
@@ -105,12 +106,12 @@ class Crew {
   Then<Crew, &Crew::Look> look_{this};
 };
 
-// What one thread does of a whole that is divided as evenly as it can be.
+// Returns a thread's share of a total divided as evenly as possible.
 uint64_t Share(uint64_t whole, uint32_t thread, uint32_t threads) {
   return whole / threads + (thread < whole % threads ? 1 : 0);
 }
 
-// A thread's part of the run.
+// Returns a thread's part of the run.
 LoadOptions PartOf(const LoadOptions& options, uint32_t thread) {
   LoadOptions part = options;
   part.in_flight = static_cast<uint32_t>(Share(options.in_flight, thread, options.threads));
@@ -133,7 +134,7 @@ LoadResult DriveOnce(const LoadOptions& options, const Stubs& stubs) {
   for (size_t i = 1; i < crews.size(); ++i) threads.emplace_back(&Crew::Work, crews[i]);
   crews.front()->Work();
   for (std::thread& thread : threads) thread.join();
-  // The other runs are measured until their last answer.
+  // The other runs are measured until their last response.
   measuring.End();
 
   LoadResult result{{}, began + std::chrono::nanoseconds(options.warmup_ns), 0, 0, measuring.cpu(), "", std::nullopt};

@@ -7,12 +7,12 @@
 #include "messages.h"
 #include "write_batch.h"
 
-// What a server knows of one stream whose every request is answered. Requests are read ahead of the answers: an answer
-// that has a successor is written with the buffer hint, and goes out together with it. One read and one write at a time
-// may be under way; whoever owns this begins them when told to.
+// State of a server stream that answers every request. Requests are read ahead of the responses. A response with a
+// successor is written with the buffer hint, so that both go out together. At most one read and one write are in
+// flight; the caller starts them when told to.
 class Echo {
  public:
-  // A request has come, or (not `ok`) none will any more.
+  // A request has arrived, or (not `ok`) the requests have ended.
   void Read(bool ok, const grpc::testing::SimpleRequest& request) {
     reading_ = false;
     if (ok) {
@@ -28,14 +28,14 @@ class Echo {
     if (is_broken_) unanswered_.clear();
   }
 
-  // True when a read is to begin.
+  // Returns true if a read is to start.
   bool BeginRead() {
     const bool begins = !reading_ && !has_ended_ && !is_broken_ && status_.ok() && unanswered_.size() < kAheadMax;
     reading_ = reading_ || begins;
     return begins;
   }
 
-  // True when a write of `response()` with `options()` is to begin.
+  // Returns true if a write of `response()` with `options()` is to start.
   bool BeginWrite() {
     if (writing_ || unanswered_.empty() || !status_.ok()) return false;
     const int size = unanswered_.front();
@@ -46,7 +46,7 @@ class Echo {
     return writing_;
   }
 
-  // True once, when the call is to be finished with `status()`.
+  // Returns true once, when the call is to be finished with `status()`.
   bool BeginFinish() {
     const bool is_over = (has_ended_ && unanswered_.empty()) || !status_.ok() || is_broken_;
     const bool begins = is_over && !reading_ && !writing_ && !finishing_;
@@ -54,18 +54,19 @@ class Echo {
     return begins;
   }
 
-  // An answer waits alone: writing it now costs a system call for it alone, and another request may be at hand.
+  // A single response waits. Writing it now would cost a system call of its own, and another request may already be
+  // there.
   bool MayWait() const { return !writing_ && !has_ended_ && unanswered_.size() == 1 && unanswered_.front() < kSmall; }
 
   const grpc::testing::SimpleResponse& response() const { return response_; }
   const grpc::Status& status() const { return status_; }
 
-  // Of the answer that `BeginWrite` has taken.
+  // Options of the response taken by `BeginWrite`.
   grpc::WriteOptions options() const { return options_; }
 
  private:
   static constexpr size_t kAheadMax = 4096;
-  // Answers of this size are worth a system call of their own.
+  // Responses of this size are worth a system call of their own.
   static constexpr int kSmall = 4096;
 
   std::deque<int> unanswered_;
@@ -74,7 +75,7 @@ class Echo {
   grpc::testing::SimpleResponse response_;
   grpc::Status status_;
   bool reading_ = false;
-  // The first write is that of the initial metadata, see WriteBatch.
+  // The first write is the initial metadata, see WriteBatch.
   bool writing_ = true;
   bool has_ended_ = false;
   bool is_broken_ = false;

@@ -2,12 +2,12 @@
 
 #include <string>
 
-// Keeps gRPC's log off stderr and remembers what it said last: for why a port cannot be had, say, its interface has no
-// other place.
+// Keeps gRPC's log off stderr and remembers its last line. gRPC's interface reports some errors nowhere else, for
+// example why a port is not available.
 class LastLog {
  public:
   LastLog();
 
-  // The operating system's word for what the last line was about, if it holds one, else the line.
+  // Returns the operating system's error in the last line, or the line itself.
   std::string Reason() const;
 };

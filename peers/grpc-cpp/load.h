@@ -11,5 +11,5 @@ enum class ClientVariant { kOwn, kDistinct, kShared, kOne };
 
 inline const LoadFlags kLoadFlags = {kClientVariants, true, true};
 
-// Drives BenchmarkService in a closed loop, prints what it found; the exit code. Throws when there is nothing to say.
+// Drives BenchmarkService in a closed loop, prints the result and returns the exit code. Throws without a result.
 int RunLoad(const LoadOptions& options);

@@ -1,4 +1,4 @@
-// A peer of the laboratory: gRPC's BenchmarkService and a load generator on gRPC C++, as peers/README.md says.
+// A peer of the lab: gRPC's BenchmarkService and a load generator on gRPC C++. Follows the contract of peers/README.md.
 
 #include <grpcpp/grpcpp.h>
 

@@ -5,7 +5,8 @@
 #include "common/load_options.h"
 #include "grpc/testing/messages.pb.h"
 
-// A request of `size` bytes that wants `response_size` bytes back. No payload for 0, so that an empty message is empty.
+// Creates a request of `size` bytes for a response of `response_size` bytes. With 0 there is no payload: an empty
+// message.
 inline grpc::testing::SimpleRequest MakeRequest(int size, int response_size) {
   grpc::testing::SimpleRequest request;
   request.set_response_size(response_size);
@@ -13,7 +14,7 @@ inline grpc::testing::SimpleRequest MakeRequest(int size, int response_size) {
   return request;
 }
 
-// Makes `response` one of `size` bytes. One that is so already is left as it is: its bytes are made once.
+// Resizes the payload of `response` to `size` bytes. Leaves it unchanged if it has that size already.
 inline grpc::Status MakeResponse(int size, grpc::testing::SimpleResponse* response) {
   if (size < 0 || size > kPayloadBytesMax) {
     return {grpc::StatusCode::INVALID_ARGUMENT,
@@ -28,7 +29,7 @@ inline grpc::Status MakeResponse(int size, grpc::testing::SimpleResponse* respon
   return grpc::Status::OK;
 }
 
-// What is wrong with a reply of which `asked` bytes of payload were asked for; empty: nothing.
+// Returns what is wrong with a reply to a request for `asked` payload bytes; empty if nothing.
 inline std::string WrongSize(const grpc::testing::SimpleResponse& response, int asked) {
   const size_t got = response.payload().body().size();
   if (got == static_cast<size_t>(asked)) return {};

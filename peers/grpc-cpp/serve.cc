@@ -15,7 +15,7 @@
 
 namespace {
 
-// How long calls under way may take to end. Endless streams last until they are cancelled, so it is short.
+// Grace period for calls in flight. Short, because endless streams last until they are cancelled.
 constexpr auto kGrace = std::chrono::milliseconds(100);
 
 constexpr std::string_view kUnix = "unix:";
@@ -36,7 +36,7 @@ std::shared_ptr<grpc::ServerCredentials> Credentials(const ServeOptions& options
 
 bool IsUnixPath(const std::string& address) { return address.rfind(kUnix, 0) == 0; }
 
-// gRPC removes the socket that it finds at a path, be it another server's that listens. So it is looked at first.
+// gRPC removes an existing socket at a path, even of a running server. This check prevents it.
 void RefuseTakenPath(const std::string& address) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
@@ -49,13 +49,13 @@ void RefuseTakenPath(const std::string& address) {
   if (is_taken) throw std::runtime_error("cannot listen on " + address + ": Address already in use");
 }
 
-// Where a listener really listens: a port of 0 has become another.
+// Returns the address with the bound port.
 std::string WithPort(const std::string& address, int port) {
   if (address.rfind("unix", 0) == 0) return address;
   return address.substr(0, address.rfind(':') + 1) + std::to_string(port);
 }
 
-// Blocked before gRPC starts its threads, so that none of them takes the signal.
+// Blocks the signals before gRPC starts its threads, so that none of them handles them.
 sigset_t BlockEndingSignals() {
   sigset_t ending;
   sigemptyset(&ending);
@@ -105,13 +105,13 @@ ServeOptions ParseServe(Flags flags) {
 int Serve(const ServeOptions& options) {
   const sigset_t ending = BlockEndingSignals();
   const LastLog log;
-  // Service and server are never destroyed: their threads work on until the process ends.
+  // Never destroyed: their threads run until the process ends.
   Service* const service = MakeService(options).release();
 
   grpc::ServerBuilder builder;
   ApplySettings(builder);
   const std::shared_ptr<grpc::ServerCredentials> credentials = Credentials(options);
-  // The builder writes the real ports here.
+  // The builder writes the bound ports here.
   std::vector<int> ports(options.listen.size());
   for (size_t i = 0; i < ports.size(); ++i) {
     if (IsUnixPath(options.listen[i])) RefuseTakenPath(options.listen[i]);

@@ -8,9 +8,9 @@
 
 #include "common/flags.h"
 
-// The default first: the faster server of the two. Thousand operations a second of `callback` and `cq`, and how many
-// times as many that is; server and client on a processor each, this peer's client, medians of four windows of 0.7 s in
-// turns. From 0.8 to 1.2 is noise: windows of one server differ by more.
+// The default first: the faster of the two servers. The columns are thousand operations per second of `callback` and
+// `cq`, and their ratio. Server and client run on one CPU each, with this peer's client; medians of four interleaved
+// windows of 0.7 s. Ratios from 0.8 to 1.2 are noise: windows of one server differ by more.
 //
 //                                    one connection        16 connections
 // unary, empty      1 in flight    5.9    5.8  0.98
@@ -29,22 +29,22 @@
 inline constexpr std::string_view kCompletionQueues = "cq";
 inline const std::vector<std::string_view> kServerVariants = {kCompletionQueues, "callback"};
 
-// What a server is asked to be.
+// Settings of a server.
 struct ServeOptions {
   std::vector<std::string> listen;
   size_t variant = 0;  // Of kServerVariants.
-  // Served over TLS with these, in PEM, where they are given: both or neither.
+  // Certificate and key for TLS, in PEM; both or neither.
   std::string certificate;
   std::string key;
-  // Of completion queues, each with its thread.
+  // Number of completion queues, each with its thread.
   std::optional<uint32_t> threads;
 };
 
-// Processors that this process may use: as many completion queues has the server that is not told a number.
+// Returns the number of CPUs that this process may use, which is the default number of completion queues.
 size_t ProcessorsAllowed();
 
 // Throws Misuse.
 ServeOptions ParseServe(Flags flags);
 
-// Serves BenchmarkService until SIGTERM or SIGINT; the exit code.
+// Serves BenchmarkService until SIGTERM or SIGINT and returns the exit code.
 int Serve(const ServeOptions& options);

@@ -1,5 +1,5 @@
-// The callback interface: gRPC's own threads run the reactions. Their number is gRPC's: half the machine's processors,
-// from 2 to 16, and no setting changes it (limits on threads in a ResourceQuota are for the synchronous interface).
+// The callback interface: gRPC's own threads run the reactors. Their number is half the machine's CPUs, from 2 to 16,
+// and no setting changes it (thread limits of a ResourceQuota are for the synchronous interface).
 
 #include <mutex>
 #include <utility>
@@ -17,7 +17,7 @@ using grpc::testing::BenchmarkService;
 using grpc::testing::SimpleRequest;
 using grpc::testing::SimpleResponse;
 
-// The messages of a unary call, used again by the calls after it: a payload of the right size is there already.
+// The messages of a unary call, reused by later calls, so that a payload of the right size is already there.
 class ReusedMessages final : public grpc::MessageHolder<SimpleRequest, SimpleResponse> {
  public:
   ReusedMessages() {
@@ -36,7 +36,7 @@ class ReusedMessages final : public grpc::MessageHolder<SimpleRequest, SimpleRes
   void Release() override { Free().push_back(this); }
 
  private:
-  // Of this thread; there are as many in all as calls were under way at once.
+  // Per thread; in total, as many as calls were ever in flight at once.
   static std::vector<ReusedMessages*>& Free() {
     static thread_local std::vector<ReusedMessages*> free;
     return free;
@@ -50,7 +50,7 @@ class Reusing final : public grpc::MessageAllocator<SimpleRequest, SimpleRespons
   grpc::MessageHolder<SimpleRequest, SimpleResponse>* AllocateMessages() override { return ReusedMessages::Take(); }
 };
 
-// One answer at the end of the requests, of the size that the last one asks for.
+// Sends one response after the requests, of the size that the last one asks for.
 class FromClient final : public grpc::ServerReadReactor<SimpleRequest> {
  public:
   explicit FromClient(SimpleResponse* response) : response_(response) { StartRead(&request_); }
@@ -69,13 +69,13 @@ class FromClient final : public grpc::ServerReadReactor<SimpleRequest> {
   int response_size_ = 0;
 };
 
-// The same answer until the call is cancelled.
+// Repeats the same response until the call is cancelled.
 class FromServer final : public grpc::ServerWriteReactor<SimpleResponse> {
  public:
   explicit FromServer(int size) : size_(size) {
     const grpc::Status status = MakeResponse(size, &response_);
     if (status.ok()) {
-      // On its own: see WriteBatch.
+      // Sent separately: see WriteBatch.
       StartSendInitialMetadata();
     } else {
       Finish(status);
@@ -99,7 +99,7 @@ class FromServer final : public grpc::ServerWriteReactor<SimpleResponse> {
   SimpleResponse response_;
 };
 
-// An answer for each request.
+// Sends a response per request.
 class StreamingEcho final : public grpc::ServerBidiReactor<SimpleRequest, SimpleResponse> {
  public:
   StreamingEcho() {
@@ -130,13 +130,13 @@ class StreamingEcho final : public grpc::ServerBidiReactor<SimpleRequest, Simple
     if (echo_.BeginFinish()) Finish(echo_.status());
   }
 
-  // Reactions to reads and writes may run at the same time.
+  // Reactions to reads and writes may run concurrently.
   std::mutex mutex_;
   Echo echo_;
   SimpleRequest request_;
 };
 
-// Answers of the size that the first request asks for, until the requests end.
+// Sends responses of the size that the first request asks for, until the requests end.
 class BothWays final : public grpc::ServerBidiReactor<SimpleRequest, SimpleResponse> {
  public:
   BothWays() { StartRead(&request_); }
@@ -165,7 +165,7 @@ class BothWays final : public grpc::ServerBidiReactor<SimpleRequest, SimpleRespo
     const std::lock_guard<std::mutex> lock(mutex_);
     writing_ = false;
     if (has_ended_) return Finish(status_);
-    // A broken stream ends its reads, too.
+    // A broken stream ends its reads too.
     if (ok) Write();
   }
 

@@ -1,4 +1,4 @@
-// The completion queue interface: each queue with a thread of its own, as gRPC's notes on performance advise.
+// The completion queue interface: one thread per queue, as gRPC's performance notes advise.
 
 #include <sched.h>
 
@@ -22,35 +22,34 @@ using grpc::testing::SimpleRequest;
 using grpc::testing::SimpleResponse;
 using AsyncService = BenchmarkService::AsyncService;
 
-// How many calls of a method a queue can take at once; a call that finds none waits in a slower place.
+// Number of calls of a method that a queue can accept at once; further calls wait in a slower place.
 constexpr int kUnaryCallsAwaited = 256;
 constexpr int kStreamsAwaited = 16;
 
-// How many completions a thread handles before it looks at the connections, see Lane::Look.
+// Number of completions that a thread handles between polls of the connections, see Lane::Look.
 constexpr int kBetweenLooks = 64;
 
 class EchoCall;
 
-// One queue and what its thread does.
+// A queue and the work of its thread.
 struct Lane {
   AsyncService* service;
   std::unique_ptr<grpc::ServerCompletionQueue> queue;
-  // Streams with an answer that waits for company.
+  // Streams with a response that waits for more.
   std::vector<EchoCall*> waiting;
-  // What had completed before the last look at the connections.
+  // Completions before the last poll of the connections.
   std::vector<std::pair<Continuation*, bool>> completed;
 
   void Run();
   void Look();
 };
 
-// Calls of one method that are awaited, under way, or over and to be used again.
+// Calls of one method: awaited, in flight, or finished and reusable.
 template <class Call>
 class Calls {
  public:
   explicit Calls(Lane* lane) : lane_(lane) {}
 
-  // Awaits one more call.
   void Await() {
     if (free_.empty()) free_.push_back(new Call(lane_, this));
     Call* call = free_.back();
@@ -96,7 +95,7 @@ class UnaryCall {
   Then<UnaryCall, &UnaryCall::Finished> finished_{this};
 };
 
-// One answer at the end of the requests, of the size that the last one asks for.
+// Sends one response after the requests, of the size that the last one asks for.
 class FromClientCall {
  public:
   FromClientCall(Lane* lane, Calls<FromClientCall>* calls) : lane_(lane), calls_(calls) {}
@@ -140,7 +139,7 @@ class FromClientCall {
   Then<FromClientCall, &FromClientCall::Finished> finished_{this};
 };
 
-// The same answer until the call is cancelled.
+// Repeats the same response until the call is cancelled.
 class FromServerCall {
  public:
   FromServerCall(Lane* lane, Calls<FromServerCall>* calls) : lane_(lane), calls_(calls) {}
@@ -159,7 +158,7 @@ class FromServerCall {
     calls_->Await();
     const grpc::Status status = MakeResponse(request_.response_size(), &response_);
     if (!status.ok()) return writer_->Finish(status, finished_.tag());
-    // On its own: see WriteBatch.
+    // Sent separately: see WriteBatch.
     writer_->SendInitialMetadata(wrote_.tag());
   }
 
@@ -182,7 +181,7 @@ class FromServerCall {
   Then<FromServerCall, &FromServerCall::Finished> finished_{this};
 };
 
-// An answer for each request.
+// Sends a response per request.
 class EchoCall {
  public:
   EchoCall(Lane* lane, Calls<EchoCall>* calls) : lane_(lane), calls_(calls) {}
@@ -195,7 +194,7 @@ class EchoCall {
     lane_->service->RequestStreamingCall(&*context_, &*stream_, lane_->queue.get(), lane_->queue.get(), begun_.tag());
   }
 
-  // The queue has nothing else at hand.
+  // The queue has no other completions ready.
   void Flush() {
     waits_ = false;
     if (echo_->BeginWrite()) stream_->Write(echo_->response(), echo_->options(), wrote_.tag());
@@ -236,7 +235,7 @@ class EchoCall {
   Calls<EchoCall>* calls_;
   SimpleRequest request_;
   std::optional<Echo> echo_;
-  // This is in the lane's list.
+  // Whether this is in the lane's list.
   bool waits_ = false;
   std::optional<grpc::ServerContext> context_;
   std::optional<grpc::ServerAsyncReaderWriter<SimpleResponse, SimpleRequest>> stream_;
@@ -246,7 +245,7 @@ class EchoCall {
   Then<EchoCall, &EchoCall::Finished> finished_{this};
 };
 
-// Answers of the size that the first request asks for, until the requests end.
+// Sends responses of the size that the first request asks for, until the requests end.
 class BothWaysCall {
  public:
   BothWaysCall(Lane* lane, Calls<BothWaysCall>* calls) : lane_(lane), calls_(calls) {}
@@ -287,7 +286,7 @@ class BothWaysCall {
   void Wrote(bool ok) {
     writing_ = false;
     if (has_ended_) return stream_->Finish(status_, finished_.tag());
-    // A broken stream ends its reads, too.
+    // A broken stream ends its reads too.
     if (ok) Write();
   }
 
@@ -351,12 +350,12 @@ void Lane::Run() {
   }
 }
 
-// Looks at the connections, and handles what has completed afterwards. A queue looks at them only when it has nothing to
-// hand out, and the writes of an endless stream whose client keeps up complete at once: without this, three or four of 16
-// such streams have the thread for themselves, and the requests of the others are not read.
+// Polls the connections, then handles what has completed. A queue polls them only when it has nothing to return, and
+// writes of an endless stream whose client keeps up complete at once. Without this, three or four of 16 such streams
+// monopolize the thread, and the requests of the others are not read.
 //
-// The first of two timeouts may come without a look: something that completes while nobody looks makes gRPC skip the next
-// one (`kicked_without_poller`, src/core/lib/iomgr/ev_epoll1_linux.cc).
+// The first of two timeouts may come without a poll: a completion while nobody polls makes gRPC skip the next poll
+// (`kicked_without_poller`, src/core/lib/iomgr/ev_epoll1_linux.cc).
 void Lane::Look() {
   void* tag = nullptr;
   bool ok = false;

@@ -4,20 +4,20 @@
 
 #include <memory>
 
-// One variant of BenchmarkService.
+// A variant of BenchmarkService.
 class Service {
  public:
   virtual ~Service() = default;
 
-  // Before the server is built.
+  // Called before the server is built.
   virtual void Register(grpc::ServerBuilder& builder) = 0;
 
-  // When the server has been started.
+  // Called after the server has started.
   virtual void Start() = 0;
 };
 
-// Reactors that gRPC's own threads run.
+// Uses reactors run by gRPC's own threads.
 std::unique_ptr<Service> MakeCallbackService();
 
-// So many completion queues, each with its own thread.
+// Uses `threads` completion queues, each with its own thread.
 std::unique_ptr<Service> MakeCompletionQueueService(size_t threads);

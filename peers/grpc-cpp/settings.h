@@ -2,10 +2,10 @@
 
 #include <grpcpp/grpcpp.h>
 
-// What gRPC C++ is told so that it is fast.
+// Settings that make gRPC C++ fast.
 
 void ApplySettings(grpc::ServerBuilder& builder);
 void ApplySettings(grpc::ChannelArguments& arguments);
 
-// Answers `settings`: what gRPC is told, and its defaults that matter; a line each of SIDE, NAME, VALUE and WHY.
+// Prints `settings`: the settings and the defaults that matter, a line each with SIDE, NAME, VALUE and WHY.
 void PrintSettings();

@@ -4,7 +4,7 @@
 
 namespace {
 
-// How long a worker rests after a failed call: a server that refuses everything is not hammered.
+// Pause after a failed call, so that a server that rejects everything is not flooded.
 constexpr uint64_t kPauseAfterErrorNs = 10'000'000;
 
 }  // namespace

@@ -11,49 +11,49 @@
 #include "grpc/testing/benchmark_service.grpc.pb.h"
 #include "messages.h"
 
-// What the workers of a thread share. It takes from the queue and drives all of them; by default a run has one thread:
-// the completion queue costs less than the callback interface here. On one processor, 64 empty unary calls in flight
-// take 35 µs of processor time a call with it, 36 µs with callbacks and 44 µs with reactors; 256 take 26, 30 and 38 µs.
+// State shared by the workers of a thread, which drives them all from the queue. By default a run has one thread,
+// because the completion queue costs less than the callback interface. On one CPU, an empty unary call with 64 in
+// flight takes 35 µs of CPU time with the queue, 36 µs with callbacks and 44 µs with reactors; with 256 in flight 26,
+// 30 and 38 µs.
 struct Bench {
   const LoadOptions& options;
   Run run;
   grpc::CompletionQueue queue{};
-  // The requests of the run are this one.
+  // The request of all calls of the run.
   grpc::testing::SimpleRequest request{};
-  // Workers that are not gone.
+  // Workers that have not finished.
   size_t active = 0;
 };
 
-// Makes call after call until the run is over, one at a time.
+// Makes one call at a time until the run is over.
 class Worker {
  public:
   Worker(Bench& bench, grpc::testing::BenchmarkService::Stub& stub) : bench_(bench), stub_(stub) {}
   virtual ~Worker() = default;
 
-  // Begins the first call.
+  // Starts the first call.
   void BeginUnlessOver();
 
-  // Cancels the call when what it waits for takes too long.
+  // Cancels the call if it waits too long for an event.
   void CancelIfStuck(uint64_t now_ns);
 
  protected:
-  // Begins a call.
   virtual void Begin() = 0;
 
-  // A call has ended. Begins the next; when the run is over, this worker is gone.
+  // Called when a call has ended. Starts the next, or finishes this worker when the run is over.
   void Repeat();
 
-  // The run has no more calls.
+  // Called when the run has no more calls.
   void Gone() { --bench_.active; }
 
-  // From now on the next message is waited for.
+  // Starts waiting for the next message.
   void WaitsSince(uint64_t now_ns) { waits_since_ns_ = now_ns + 1; }
 
-  // A new call's context. What is left of the call before must be gone.
+  // Creates a new call's context. The remains of the previous call must be gone.
   grpc::ClientContext* NewContext() { return &context_.emplace(); }
   grpc::ClientContext& context() { return *context_; }
 
-  // The call has failed, or brought something else than was asked for (OK). Counts that, rests, and goes on.
+  // Called when the call has failed, or the wrong response came (OK). Counts that, pauses, and continues.
   void Fail(const grpc::Status& status);
 
   Run& run() { return bench_.run; }
@@ -66,14 +66,14 @@ class Worker {
   void Rested(bool ok);
 
   std::optional<grpc::ClientContext> context_;
-  // The clock when waiting began, plus 1; 0: for nothing.
+  // Start of waiting by the clock, plus 1; 0 if not waiting.
   uint64_t waits_since_ns_ = 0;
   bool timed_out_ = false;
   std::optional<grpc::Alarm> alarm_;
   Then<Worker, &Worker::Rested> rested_{this};
 };
 
-// So long from now, for an alarm.
+// Returns the time `ns` from now, for an alarm.
 gpr_timespec FromNow(uint64_t ns);
 
 inline grpc::Status EndedEarly() { return {grpc::StatusCode::DATA_LOSS, "the server ended the stream before its time"}; }

@@ -1,4 +1,5 @@
-# Of the peers of Go that generate code: PLUGINS of protoc, as the module's `tool` lines pin them, and the program.
+# Shared by the Go peers that generate code: builds the program, with PLUGINS of protoc as pinned by the module's `tool`
+# lines.
 
 $(BUILD)/peer: $(SOURCES) $(PROTO)/$(ECHO) Makefile ../grpc-gateway/generated.mk
 	rm -rf $(BUILD)/source

@@ -1,5 +1,5 @@
-// A peer of the laboratory that serves its Echo as gRPC and as JSON, behind the contract of peers/README.md. The stack
-// itself is in stack.go; the other files are those of connect-go too.
+// A peer of the lab that serves its Echo as gRPC and as JSON. Follows the contract of peers/README.md. The stack is in
+// stack.go; connect-go uses the other files too.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// misuse is an error in what was asked for: exit code 2, where others are 1.
+// misuse is an error in the arguments: exit code 2. Other errors have exit code 1.
 type misuse struct{ error }
 
 func main() {

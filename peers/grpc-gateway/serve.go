@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// How long calls may take to notice that the server ends.
+// stopTime limits how long calls may take to notice that the server stops.
 const stopTime = 500 * time.Millisecond
 
-// asked is what `serve` was asked to do.
+// asked holds the arguments of `serve`.
 type asked struct {
 	addresses []address
 	json      string
@@ -27,7 +27,7 @@ type asked struct {
 	threads   int
 }
 
-// A set of flags that says in one line what it does not understand.
+// newFlags returns a set of flags that reports errors in one line.
 func newFlags(command string, a *asked) *flag.FlagSet {
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -46,7 +46,7 @@ func newFlags(command string, a *asked) *flag.FlagSet {
 		}
 		return fmt.Errorf("the variants of its server are: %s", strings.Join(variants, ", "))
 	})
-	// How many threads run Go code at once, one for each processor otherwise.
+	// Number of threads that run Go code; by default one per CPU.
 	flags.Func("threads", "", func(text string) error {
 		threads, err := strconv.Atoi(text)
 		if err != nil || threads < 1 {
@@ -78,7 +78,7 @@ func parse(command string, words []string) (asked, error) {
 	return a, nil
 }
 
-// Serves until SIGTERM or SIGINT.
+// serve runs until SIGTERM or SIGINT.
 func serve(words []string) error {
 	a, err := parse("serve", words)
 	if err != nil {
@@ -118,7 +118,7 @@ func serve(words []string) error {
 	}
 	stopped := make(chan struct{})
 	go func() {
-		// This closes the listeners first, which removes their files.
+		// Closes the listeners first, which removes their files.
 		stop()
 		close(stopped)
 	}()
@@ -135,7 +135,7 @@ func closeAll(listeners []net.Listener) {
 	}
 }
 
-// What HTTP/2 of Go's own server is set up with: bytes that a peer may send on a stream, and on a connection.
+// HTTP/2 settings of Go's own server: bytes that a peer may send on a stream, and on a connection.
 const (
 	streamWindow     = 1 << 20
 	connectionWindow = 2 << 20
@@ -143,7 +143,7 @@ const (
 	bodySizeMax      = 64 << 20
 )
 
-// newServer answers HTTP/1.1, and HTTP/2 by prior knowledge, without TLS.
+// newServer serves HTTP/1.1, and HTTP/2 with prior knowledge, without TLS.
 func newServer(handler http.Handler) *http.Server {
 	server := &http.Server{Handler: handler, Protocols: new(http.Protocols), HTTP2: &http.HTTP2Config{
 		MaxReceiveBufferPerStream:     streamWindow,
@@ -155,7 +155,7 @@ func newServer(handler http.Handler) *http.Server {
 	return server
 }
 
-// httpSettings is what both stacks' HTTP servers are told.
+// httpSettings returns the settings of the HTTP server, which both stacks share.
 func httpSettings() [][3]string {
 	return [][3]string{
 		{"HTTP (http.Server.Protocols)", "HTTP/1.1, and HTTP/2 by prior knowledge", "without TLS, as all stacks"},

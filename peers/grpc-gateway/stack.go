@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// The gateway is a process of its own, and calls the server over the first of its listeners.
+	// The gateway is a separate process and calls the server at its first listener.
 	process = "process"
-	// The gateway calls the service as a function.
+	// The gateway calls the service in the same process.
 	inside = "inside"
 )
 
@@ -55,7 +55,7 @@ func settings() [][3]string {
 	)
 }
 
-// echo answers with what was asked.
+// echo returns its requests.
 type echo struct{ pb.UnimplementedEchoServer }
 
 func (echo) EchoStrings(ctx context.Context, request *pb.Strings) (*pb.Strings, error) {
@@ -66,17 +66,17 @@ func (echo) EchoPerson(ctx context.Context, request *pb.Person) (*pb.Person, err
 	return request, note(ctx)
 }
 
-// note sends the times of the handler to whoever asks for them.
+// note sends the handler's times if the call asks for them.
 func note(ctx context.Context) error {
 	if metadata.ValueFromIncomingContext(ctx, timesHeader) == nil {
 		return nil
 	}
 	decoded := now()
-	// What a handler would do stands here.
+	// A real handler's work goes here.
 	return grpc.SetHeader(ctx, metadata.Pairs(timesHeader, times(decoded, now())))
 }
 
-// start serves gRPC on the listeners and JSON where it was asked for, and says where that is.
+// start serves gRPC on the listeners and JSON on its address, and returns that address.
 func start(a asked, listeners []net.Listener, ended chan<- error) (func(), string, error) {
 	server := grpc.NewServer(grpc.InitialWindowSize(streamWindow), grpc.InitialConnWindowSize(connectionWindow),
 		grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32))
@@ -109,7 +109,7 @@ func start(a asked, listeners []net.Listener, ended chan<- error) (func(), strin
 	}, jsonAddress, nil
 }
 
-// newMux passes on the header that asks for times, and the one that has them.
+// newMux returns a mux that forwards the header that asks for times, and the one that contains them.
 func newMux() *gateway.ServeMux {
 	passes := func(key string) (string, bool) { return timesHeader, strings.EqualFold(key, timesHeader) }
 	return gateway.NewServeMux(gateway.WithIncomingHeaderMatcher(passes), gateway.WithOutgoingHeaderMatcher(passes))
@@ -137,7 +137,7 @@ func startGateway(a asked, target string, ended chan<- error) (func(), string, e
 	}
 	command := exec.Command(program, words...)
 	command.Stderr = os.Stderr
-	// However this process ends, the gateway does too.
+	// Ends the gateway with this process, however that ends.
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	out, err := command.StdoutPipe()
 	if err != nil {
@@ -163,7 +163,7 @@ func startGateway(a asked, target string, ended chan<- error) (func(), string, e
 	}, place, nil
 }
 
-// own is `gateway`: the gateway in a process of its own, before the server that --listen names.
+// own runs `gateway`: the gateway in its own process, in front of the server at --listen.
 func own(command string, words []string) error {
 	if command != "gateway" {
 		return misuse{fmt.Errorf("there is no command `%s`: version, variants, settings or serve", command)}

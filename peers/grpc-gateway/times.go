@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The header that asks for the moments of a call at the server, and has them in the answer.
+// timesHeader asks for the timestamps of a call on the server, and contains them in the response.
 const timesHeader = "lab-times"
 
-// now is by the clock that all processes of a machine share, ns.
+// now reads the clock that all processes of a machine share, in ns.
 func now() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
@@ -18,7 +18,7 @@ func now() int64 {
 	return ts.Nano()
 }
 
-// times are what the handler itself sees: bytes are the codec's, before and after.
+// times formats the handler's own times; the codec handles the bytes before and after.
 func times(decoded, handled int64) string {
 	return fmt.Sprintf("decoded=%d handled=%d", decoded, handled)
 }

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// address is one of HOST:PORT, unix:PATH and unix-abstract:NAME.
+// address is HOST:PORT, unix:PATH or unix-abstract:NAME.
 type address struct {
 	text string
-	// What Go's net package calls it.
+	// For Go's net package.
 	network, place string
 }
 
@@ -28,7 +28,7 @@ func parseAddress(text string) (address, error) {
 	return address{text, "tcp", text}, nil
 }
 
-// grpcTarget is the address as grpc-go's channels take it. TCP is dialled as it stands, without a resolver before it.
+// grpcTarget returns the target for grpc-go's channels. TCP addresses bypass the resolver.
 func (a address) grpcTarget() string {
 	if a.network == "tcp" {
 		return "passthrough:///" + a.text

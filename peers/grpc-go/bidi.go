@@ -12,15 +12,16 @@ import (
 )
 
 const (
-	// Payload bytes that may await their replies.
+	// Maximum payload bytes awaiting replies.
 	outstandingBytes = 1 << 20
-	// Messages that may await their replies.
+	// Maximum messages awaiting replies.
 	outstandingMessagesMax = 4096
-	// A stream of the largest messages is pipelined too.
+	// Streams of the largest messages are pipelined too.
 	outstandingMessagesMin = 2
 )
 
-// One stream until the run is over. Its messages are timed from their hand-over to the reply with the same ordinal.
+// bidiStream runs one stream until the run is over. A message's latency is from hand-over to the reply with the same
+// ordinal.
 func (w *worker) bidiStream() error {
 	ctx, cancel := context.WithCancel(w.ctx)
 	stream, err := w.client.StreamingCall(ctx)
@@ -42,7 +43,7 @@ func (w *worker) bidiStream() error {
 	cancel()
 	<-sent
 	if err != nil || p.received.Load() == 0 {
-		// Of a stream without a message, because the run was over first, nothing counts.
+		// A stream without a message, because the run was over first, does not count.
 		return err
 	}
 	shard := w.run.shard(w.index)
@@ -51,12 +52,12 @@ func (w *worker) bidiStream() error {
 	return nil
 }
 
-// How many messages may await their replies.
+// outstanding returns the maximum number of messages awaiting replies.
 func outstanding(size int) int64 {
 	return int64(min(max(outstandingBytes/max(size, 1), outstandingMessagesMin), outstandingMessagesMax))
 }
 
-// sendAll ends when the run is over or the stream is.
+// sendAll sends until the run or the stream is over.
 func (w *worker) sendAll(ctx context.Context, stream grpc.BidiStreamingClient[pb.SimpleRequest, pb.SimpleResponse], p *pipeline) {
 	request := request(w.size, w.size)
 	sent := int64(0)
@@ -65,7 +66,7 @@ func (w *worker) sendAll(ctx context.Context, stream grpc.BidiStreamingClient[pb
 		start, count := w.run.start(nowNs, p.stride)
 		if start == over {
 			p.total.Store(sent)
-			// How the stream ends, its receiver learns.
+			// The receiver learns how the stream ends.
 			_ = stream.CloseSend()
 			return
 		}
@@ -115,15 +116,15 @@ func (w *worker) receiveAll(stream grpc.BidiStreamingClient[pb.SimpleRequest, pb
 	}
 }
 
-// timed is a stride whose first reply has come.
+// timed is a stride whose first reply has arrived.
 type timed struct {
-	// When its first message was handed over; 0 when it was in the warm-up of a run by number.
+	// Hand-over time of its first message; 0 during the warm-up of a run by number.
 	sentNs, receivedNs int64
-	// Its replies so far.
+	// Replies so far.
 	count int64
 }
 
-// All messages of a stride count with the latency of its first, and end with its last.
+// record records the latency of the stride's first message for all of its messages, at the end of the last.
 func (t *timed) record(w *worker, nowNs int64) {
 	if t.sentNs > 0 && t.count > 0 && w.run.isMeasured(nowNs) {
 		shard := w.run.shard(w.index)
@@ -132,13 +133,13 @@ func (t *timed) record(w *worker, nowNs int64) {
 	}
 }
 
-// pipeline is what the sending and the receiving end of one stream know of each other.
+// pipeline is the state shared by the sender and the receiver of a stream.
 type pipeline struct {
 	window, stride int64
 	received       atomic.Int64
 	// Messages of the whole stream, once it has ended.
 	total atomic.Int64
-	// When the first message of each stride under way was handed over, 0 in the warm-up of a run by number.
+	// Hand-over time of the first message of each stride in flight; 0 during the warm-up of a run by number.
 	stampsNs []atomic.Int64
 	// The sender has found the window full.
 	waiting atomic.Bool
@@ -147,7 +148,7 @@ type pipeline struct {
 
 func newPipeline(window, stride int64) *pipeline {
 	p := &pipeline{window: window, stride: stride, wake: make(chan struct{}, 1)}
-	// Strides under way: those that fill the window, the one begun and the one half answered.
+	// Strides in flight: those that fill the window, the current one and the partly answered one.
 	p.stampsNs = make([]atomic.Int64, window/stride+2)
 	p.total.Store(math.MaxInt64)
 	return p
@@ -157,8 +158,8 @@ func (p *pipeline) stamp(ordinal int64) *atomic.Int64 {
 	return &p.stampsNs[ordinal/p.stride%int64(len(p.stampsNs))]
 }
 
-// receive says that there are so many replies. A waiting sender is woken at every quarter of the window: often enough to
-// keep the stream full, seldom enough that messages still go out in batches.
+// receive records count replies in total. It wakes a waiting sender at every quarter of the window: often enough to
+// keep the stream full, rarely enough that messages still go out in batches.
 func (p *pipeline) receive(count int64) {
 	p.received.Store(count)
 	if count%max(p.window/4, 1) == 0 && p.waiting.CompareAndSwap(true, false) {
@@ -166,11 +167,11 @@ func (p *pipeline) receive(count int64) {
 	}
 }
 
-// room waits until another message may be sent after so many. False when the stream has ended.
+// room waits until another message may be sent after sent. It returns false when the stream has ended.
 func (p *pipeline) room(ctx context.Context, sent int64) bool {
 	for sent-p.received.Load() >= p.window {
 		p.waiting.Store(true)
-		// A reply that came before the flag could be seen wakes nobody.
+		// A reply that came before the flag was visible wakes nobody.
 		if sent-p.received.Load() < p.window && p.waiting.CompareAndSwap(true, false) {
 			return true
 		}

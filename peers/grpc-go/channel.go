@@ -10,7 +10,7 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// As many channels as connections are asked for: one of grpc-go never shares its connection with another.
+// connect opens one channel per connection, because a channel of grpc-go never shares its connection.
 func connect(s settings) ([]pb.BenchmarkServiceClient, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
@@ -39,7 +39,7 @@ func becomeReady(ctx context.Context, channel *grpc.ClientConn, patience time.Du
 		case connectivity.Ready:
 			return nil
 		case connectivity.TransientFailure:
-			// Only a call says why.
+			// Only a call returns the reason.
 			if _, err := pb.NewBenchmarkServiceClient(channel).UnaryCall(ctx, &pb.SimpleRequest{}); err != nil {
 				return err
 			}

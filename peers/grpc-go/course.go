@@ -7,44 +7,44 @@ import (
 	"time"
 )
 
-// course is what the workers of one run share: its clock, when it is over, and where they record. Times are ns since
-// the warm-up began.
+// course is the state shared by the workers of a run: its clock, its end, and their records. Times are ns since the
+// start of the warm-up.
 type course struct {
 	base time.Time
-	// The measured time begins.
+	// Start of the measured time.
 	fromNs int64
-	// Nothing begins any more; MaxInt64 when a count ends the run.
+	// No operation starts from here on; MaxInt64 if a count ends the run.
 	overNs int64
-	// The measured time ends; MaxInt64 when it does so with the last answer.
+	// End of the measured time; MaxInt64 if the last response ends it.
 	untilNs int64
-	// How many operations may still be counted, when a count ends the run.
+	// Operations that may still be counted, if a count ends the run.
 	limited bool
 	budget  atomic.Int64
-	// When a call ended last.
+	// End of the last call.
 	callEndedNs atomic.Int64
-	// One for each thread, so that threads do not wait for each other.
+	// One per thread, to avoid contention.
 	shards []*shard
 }
 
-// shard is what was recorded by the workers of one thread.
+// shard holds the records of the workers of one thread.
 type shard struct {
 	sync.Mutex
 	recorder *recorder
-	// When the last operation that counts ended.
+	// End of the last operation that counts.
 	lastNs int64
-	// What the first failure said.
+	// Message of the first failure.
 	firstFailure string
 }
 
-// start is what becomes of an operation that is about to begin.
+// start is the fate of an operation about to start.
 type start int
 
 const (
-	// over: it does not begin.
+	// over: does not start.
 	over start = iota
-	// warmUp: it is driven, and does not count: the warm-up of a run by number.
+	// warmUp: runs but does not count; the warm-up of a run by number.
 	warmUp
-	// counted: it counts if it ends within the measured time.
+	// counted: counts if it ends within the measured time.
 	counted
 )
 
@@ -77,7 +77,7 @@ func (r *course) measuredFrom() time.Time {
 	return r.base.Add(time.Duration(r.fromNs))
 }
 
-// start says whether an operation may begin, or how many of a stride of them.
+// start decides whether an operation, or how many of a stride, may start.
 func (r *course) start(nowNs, wanted int64) (start, int64) {
 	if nowNs >= r.overNs {
 		return over, 0
@@ -86,7 +86,7 @@ func (r *course) start(nowNs, wanted int64) (start, int64) {
 		if nowNs < r.fromNs {
 			return warmUp, wanted
 		}
-		// What is left of less than nothing is nothing.
+		// The budget may become negative.
 		left := r.budget.Add(-wanted) + wanted
 		if left <= 0 {
 			return over, 0
@@ -96,27 +96,27 @@ func (r *course) start(nowNs, wanted int64) (start, int64) {
 	return counted, wanted
 }
 
-// counts says whether what began with start does, as it ended at endedNs.
+// counts reports whether an operation that started with s and ended at endedNs counts.
 func (r *course) counts(s start, endedNs int64) bool {
 	return s == counted && r.isMeasured(endedNs)
 }
 
-// isMeasured says that a moment is within the measured time. One that ends with the last answer has no end before.
+// isMeasured reports whether a moment is within the measured time, which is open-ended if the last response ends it.
 func (r *course) isMeasured(atNs int64) bool {
 	return r.fromNs <= atNs && atNs < r.untilNs
 }
 
-// measuredFor is how long the measured time still lasts; not known when it ends with the last answer.
+// measuredFor returns the rest of the measured time; unknown if the last response ends it.
 func (r *course) measuredFor() (time.Duration, bool) {
 	return time.Until(r.base.Add(time.Duration(r.untilNs))), r.endsByClock()
 }
 
-// endsByClock says that the clock ends the measured time, not the last answer.
+// endsByClock reports whether the clock, not the last response, ends the measured time.
 func (r *course) endsByClock() bool {
 	return r.untilNs != math.MaxInt64
 }
 
-// callEnded says that a call has ended, in whatever way.
+// callEnded records that a call has ended, successfully or not.
 func (r *course) callEnded() {
 	nowNs := r.nowNs()
 	for {
@@ -127,25 +127,25 @@ func (r *course) callEnded() {
 	}
 }
 
-// isOver says that the run is over, but for what is under way.
+// isOver reports whether no further operation may start.
 func (r *course) isOver() bool {
 	return r.nowNs() >= r.overNs || r.limited && r.budget.Load() <= 0
 }
 
-// shard is where a worker records; locked.
+// shard returns the locked records of a worker.
 func (r *course) shard(worker int) *shard {
 	s := r.shards[worker%len(r.shards)]
 	s.Lock()
 	return s
 }
 
-// record counts operations that succeeded, the last ending at endedNs.
+// record records operations, the last of which ended at endedNs.
 func (s *shard) record(latencyNs, count, endedNs int64) {
 	s.recorder.record(latencyNs, count)
 	s.lastNs = max(s.lastNs, endedNs)
 }
 
-// fail counts a call that failed, if that falls into the measured time, or behind it if it was given up.
+// fail counts a call that failed within the measured time, or timed out within or after it.
 func (r *course) fail(worker int, err error, givenUp bool) {
 	nowNs := r.nowNs()
 	if !r.isMeasured(nowNs) && (!givenUp || nowNs < r.fromNs) {
@@ -159,9 +159,9 @@ func (r *course) fail(worker int, err error, givenUp bool) {
 	}
 }
 
-// merged is everything that was recorded; the measured time, which ends with the last counted answer in a run by number;
-// and the drain, from the end of the time that was asked for until the last call under way had ended, which such a run has
-// not.
+// merged returns all records, the measured time and the drain. In a run by number, the last counted response ends the
+// measured time. The drain is from the end of the requested time to the end of the last call in flight; zero in a run
+// by number.
 func (r *course) merged() (all *shard, took, drain time.Duration) {
 	all = r.newShard()
 	for i := range r.shards {

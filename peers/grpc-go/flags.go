@@ -9,14 +9,14 @@ import (
 	"strconv"
 )
 
-// A set of flags that says in one line what it does not understand.
+// newFlags returns a set of flags that reports errors in one line.
 func newFlags(command string) *flag.FlagSet {
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	return flags
 }
 
-// parse reads flags, and words without one wherever they stand, of which there may be so many.
+// parse reads flags, and up to `others` other words anywhere among them.
 func parse(flags *flag.FlagSet, words []string, others int) ([]string, error) {
 	var found []string
 	for {
@@ -36,12 +36,12 @@ func parse(flags *flag.FlagSet, words []string, others int) ([]string, error) {
 	}
 }
 
-// variantFlag takes --variant, of which this peer has none.
+// variantFlag rejects --variant, because this peer has no variants.
 func variantFlag(flags *flag.FlagSet) {
 	flags.Func("variant", "there is none", func(string) error { return errors.New("this peer has no variants") })
 }
 
-// threadsFlag takes --threads: how many threads run Go code at once, one for each processor otherwise.
+// threadsFlag adds --threads: the number of threads that run Go code, by default one per CPU.
 func threadsFlag(flags *flag.FlagSet) {
 	flags.Func("threads", "", func(text string) error {
 		threads, err := strconv.Atoi(text)

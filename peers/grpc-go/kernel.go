@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// established counts the sockets of this process that the kernel calls established, TCP and Unix stream; nil where it
-// does not say.
+// established counts this process's established TCP and Unix stream sockets; nil if the kernel does not tell.
 func established() *int {
 	own := ownSockets()
 	tcp, err := os.ReadFile("/proc/self/net/tcp")
@@ -24,12 +23,12 @@ func established() *int {
 	return &count
 }
 
-// Inodes of the sockets that this process has open.
+// ownSockets returns the inodes of this process's open sockets.
 func ownSockets() map[string]bool {
 	own := map[string]bool{}
 	files, _ := filepath.Glob("/proc/self/fd/*")
 	for _, file := range files {
-		// A descriptor may be closed between the listing and the look at it.
+		// A descriptor may be closed between listing and reading it.
 		link, _ := os.Readlink(file)
 		if inode, is := strings.CutPrefix(link, "socket:["); is {
 			own[strings.TrimSuffix(inode, "]")] = true
@@ -38,7 +37,7 @@ func ownSockets() map[string]bool {
 	return own
 }
 
-// table says which columns of a table in /proc/net matter, from 0, and what an established socket has in them.
+// table names the columns of a table in /proc/net, from 0, and their values for an established socket.
 type table struct {
 	conditions map[int]string
 	inode      int

@@ -13,10 +13,10 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// A client that used more of its processors than this was the limit of what it measured.
+// A client that used a larger share of its CPUs was itself the bottleneck.
 const busyShareMax = 0.95
 
-// Drives a server in a closed loop of workers, each with one call under way.
+// load drives a server in a closed loop of workers, each with one call in flight.
 func load(words []string) error {
 	s, err := readSettings(words)
 	if err != nil {
@@ -45,7 +45,7 @@ func load(words []string) error {
 	return err
 }
 
-// A unary call of the run's size: that no such server is there is an error and not a run of failures.
+// firstCall makes a unary call of the run's size, so that a missing server is an error and not a run of failures.
 func firstCall(s settings, client pb.BenchmarkServiceClient) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
@@ -59,7 +59,7 @@ func firstCall(s settings, client pb.BenchmarkServiceClient) error {
 	return nil
 }
 
-// Warms up and measures, in one run or in one for each.
+// supervise warms up and measures, in one run or in two.
 func supervise(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 	if !s.endsWithAnswers() || s.warmup == 0 {
 		return drive(s, clients)
@@ -74,7 +74,7 @@ func supervise(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 	return result
 }
 
-// Runs the workers, spread over the clients, until the run is over.
+// drive runs the workers, spread over the clients, until the run is over.
 func drive(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 	threads := runtime.GOMAXPROCS(0)
 	began := time.Now()
@@ -98,7 +98,7 @@ func drive(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 	}()
 
 	warm := time.NewTimer(time.Until(began.Add(s.warmup)))
-	// Never, in a run whose measured time ends with the last answer.
+	// Nil, and thus never ready, if the last response ends the measured time.
 	var window <-chan time.Time
 	if lasts, known := r.measuredFor(); known {
 		window = time.NewTimer(lasts).C
@@ -121,7 +121,7 @@ func drive(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 		}
 	}
 
-	// The other runs are measured until their last answer.
+	// The other runs are measured until their last response.
 	m.end()
 	merged, took, drain := r.merged()
 	cpu := m.cpu
@@ -135,11 +135,11 @@ func drive(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 	return result
 }
 
-// The measured time: whoever wants to look at the processes is told of its two ends.
+// measuring is the measured time. It announces its start and end to observers of the processes.
 type measuring struct {
 	announced, begun, ended bool
 	before                  cpuTime
-	// From its beginning to its end.
+	// From its start to its end.
 	cpu cpuTime
 }
 
@@ -149,7 +149,7 @@ func (m *measuring) begin() {
 	m.before = cpuOfThisProcess()
 }
 
-// end does nothing the second time.
+// end has an effect only once.
 func (m *measuring) end() {
 	if m.ended {
 		return

@@ -1,5 +1,4 @@
-// A peer of the laboratory: gRPC's BenchmarkService and a load generator, both on grpc-go, behind the contract of
-// peers/README.md.
+// A peer of the lab: gRPC's BenchmarkService and a load generator on grpc-go. Follows the contract of peers/README.md.
 package main
 
 import (
@@ -11,10 +10,10 @@ import (
 	"google.golang.org/grpc"
 )
 
-// The largest payload that is served or asked for: above the largest of any study.
+// payloadBytesMax is the largest payload served or requested; above the largest of any study.
 const payloadBytesMax = 64 << 20
 
-// misuse is an error in what was asked for: exit code 2, where others are 1.
+// misuse is an error in the arguments: exit code 2. Other errors have exit code 1.
 type misuse struct{ error }
 
 func main() {

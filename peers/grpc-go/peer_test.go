@@ -13,7 +13,7 @@ func TestOfARunByTimeCountsWhatEndsInIt(t *testing.T) {
 		nowNs int64
 		start start
 		count int64
-		// Of what began before and ends then.
+		// Whether an operation that started before and ended then counts.
 		counts bool
 	}{{0, counted, 16, false}, {99, counted, 16, false}, {100, counted, 16, true}, {149, counted, 16, true}, {150, over, 0, false}} {
 		if start, count := r.start(c.nowNs, 16); start != c.start || count != c.count || r.counts(counted, c.nowNs) != c.counts {

@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// What takes longer is counted as this long (one hour).
+	// Longer latencies are counted as this value (one hour).
 	latencyNsMax      = int64(time.Hour)
 	significantDigits = 3
-	// How many of the largest latencies are kept with their time.
+	// Number of largest latencies kept with their time.
 	spikesMax = 10
 )
 
 // recorder counts and times operations in constant memory.
 type recorder struct {
-	// When measuring began.
+	// Start of the measured time.
 	started   time.Time
 	latencies *hdrhistogram.Histogram
 	// Exact, unlike the histogram's bounds.
 	minNs, maxNs int64
 	sumNs        float64
 	messages     uint64
-	// Of streams one way, whose messages are among the above.
+	// One-way streams; their messages are included above.
 	pacedMessages, messagesPerReading uint64
 	pacedNs                           float64
 	gapMaxNs                          int64
@@ -35,20 +35,20 @@ type recorder struct {
 	spikes []spike
 }
 
-// pace is how messages of streams one way followed each other, ns.
+// pace describes the intervals between messages of one-way streams, in ns.
 type pace struct {
 	Mean               float64 `json:"mean"`
 	GapMax             int64   `json:"gap_max"`
 	MessagesPerReading uint64  `json:"messages_per_reading"`
 }
 
-// spike is a large latency or gap and when it ended, counted from where measuring began.
+// spike is a large latency or gap, and when it ended, since the start of the measured time.
 type spike struct {
 	TookNs int64 `json:"took_ns"`
 	AtNs   int64 `json:"at_ns"`
 }
 
-// latency is a distribution, ns; Min, Mean and Max are exact.
+// latency is a distribution in ns; Min, Mean and Max are exact.
 type latency struct {
 	Min   int64   `json:"min"`
 	Mean  float64 `json:"mean"`
@@ -69,12 +69,12 @@ func newRecorder(started time.Time) *recorder {
 	}
 }
 
-// record says that so many operations took latencyNs each.
+// record records count operations of latencyNs each.
 func (r *recorder) record(latencyNs, count int64) {
 	if count == 0 {
 		return
 	}
-	// It fails for what is beyond its bounds only.
+	// Fails only for values out of bounds.
 	_ = r.latencies.RecordValues(min(latencyNs, latencyNsMax), count)
 	if r.latencies.TotalCount() == count || latencyNs < r.minNs {
 		r.minNs = latencyNs
@@ -85,8 +85,7 @@ func (r *recorder) record(latencyNs, count int64) {
 	r.noteSpike(latencyNs)
 }
 
-// recordPace says that so many messages of a stream one way went by in elapsedNs, from one reading of the clock to the
-// next.
+// recordPace records count messages of a one-way stream in elapsedNs, between two readings of the clock.
 func (r *recorder) recordPace(elapsedNs, count int64) {
 	if count == 0 {
 		return
@@ -137,7 +136,7 @@ func (r *recorder) merge(other *recorder) {
 	}
 }
 
-// pace is nil when no message of a stream one way went by.
+// pace returns nil without messages of one-way streams.
 func (r *recorder) pace() *pace {
 	if r.pacedMessages == 0 {
 		return nil
@@ -145,7 +144,7 @@ func (r *recorder) pace() *pace {
 	return &pace{r.pacedNs / float64(r.pacedMessages), r.gapMaxNs, r.messagesPerReading}
 }
 
-// latency is nil when nothing succeeded that has one.
+// latency returns nil without a successful operation that has a latency.
 func (r *recorder) latency() *latency {
 	if r.latencies.TotalCount() == 0 {
 		return nil
@@ -160,11 +159,11 @@ func (r *recorder) latency() *latency {
 	}
 }
 
-// histogram is the whole distribution as HdrHistogram V2 in base64.
+// histogram returns the whole distribution as HdrHistogram V2 in base64.
 func (r *recorder) histogram() string {
 	encoded, err := r.latencies.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 	if err != nil {
-		// The schema lets it be missing.
+		// The field is optional in the schema.
 		return ""
 	}
 	return string(encoded)

@@ -43,11 +43,11 @@ type loadSettings struct {
 	WarmupNs    int64   `json:"warmup_ns"`
 	DurationNs  *int64  `json:"duration_ns"`
 	Total       *uint64 `json:"total"`
-	// Whoever starts this program pins it.
+	// Always nil: the starting process pins this one.
 	CPUs *string `json:"cpus"`
 }
 
-// cpuTime is processor time, ns.
+// cpuTime is CPU time in ns.
 type cpuTime struct {
 	UserNs   float64 `json:"user_ns"`
 	SystemNs float64 `json:"system_ns"`
@@ -58,7 +58,7 @@ type connectionCount struct {
 	Established *int `json:"established"`
 }
 
-// note is something a reader of the figures must know.
+// note is something that readers of the figures must know.
 type note struct {
 	Text string `json:"text"`
 	// The figures must not be used as a measure of the server.
@@ -111,7 +111,7 @@ func (r *loadResult) note(text string, invalidates bool) {
 	r.Notes = append(r.Notes, note{text, invalidates})
 }
 
-// firstNote is what a run without a success says.
+// firstNote returns the reason why a run has no success.
 func (r *loadResult) firstNote() string {
 	if len(r.Notes) == 0 {
 		return "nothing ended within the measured time"
@@ -119,7 +119,7 @@ func (r *loadResult) firstNote() string {
 	return r.Notes[0].Text
 }
 
-// countConnections says how many the kernel saw come between two moments.
+// countConnections stores the number of connections added between two counts.
 func (r *loadResult) countConnections(before, after *int) {
 	if before == nil || after == nil {
 		r.note("the kernel could not be asked for the number of connections", false)
@@ -132,7 +132,7 @@ func (r *loadResult) countConnections(before, after *int) {
 	}
 }
 
-// String is a line for people.
+// String formats the result for people.
 func (r *loadResult) String() string {
 	text := fmt.Sprintf("%.0f a second", r.RatePerS)
 	if l := r.LatencyNs; l != nil {
@@ -141,7 +141,7 @@ func (r *loadResult) String() string {
 	return text + fmt.Sprintf(", errors %v", r.Errors)
 }
 
-// cpuOfThisProcess is what it has used since it began.
+// cpuOfThisProcess returns the CPU time of this process so far.
 func cpuOfThisProcess() cpuTime {
 	var usage syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {

@@ -14,10 +14,10 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// How long calls may take to notice that the server ends.
+// stopTime limits how long calls may take to notice that the server stops.
 const stopTime = 500 * time.Millisecond
 
-// Serves until SIGTERM or SIGINT.
+// serve runs until SIGTERM or SIGINT.
 func serve(words []string) error {
 	var addresses []address
 	flags := newFlags("serve")
@@ -54,7 +54,7 @@ func serve(words []string) error {
 	}
 	stopped := make(chan struct{})
 	go func() {
-		// This closes the listeners first, which removes their files.
+		// Closes the listeners first, which removes their files.
 		server.Stop()
 		close(stopped)
 	}()
@@ -65,7 +65,7 @@ func serve(words []string) error {
 	return nil
 }
 
-// listen opens all listeners and then says so, a line each.
+// listen opens all listeners and then prints a line for each.
 func listen(addresses []address) ([]net.Listener, error) {
 	var listeners []net.Listener
 	var lines strings.Builder

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// service answers with as many zeros as each request asks for, and does nothing else.
+// service responds with as many zeros as each request asks for.
 type service struct {
 	pb.UnimplementedBenchmarkServiceServer
 }
@@ -65,7 +65,7 @@ func (service) StreamingFromServer(request *pb.SimpleRequest, stream grpc.Server
 	return err
 }
 
-// The first request says how large the replies are.
+// The first request sets the size of the replies.
 func (service) StreamingBothWays(stream grpc.BidiStreamingServer[pb.SimpleRequest, pb.SimpleResponse]) error {
 	request, err := stream.Recv()
 	if err == io.EOF {

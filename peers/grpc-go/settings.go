@@ -16,11 +16,11 @@ const (
 	clientStream callType = "client-stream"
 	serverStream callType = "server-stream"
 	bidiStream   callType = "bidi-stream"
-	// A bidi stream with one message under way.
+	// A bidi stream with one message in flight.
 	pingPong callType = "ping-pong"
 )
 
-// payloads that one operation sends and receives.
+// payloads returns the number of payloads that one operation sends and receives.
 func (c callType) payloads() (sent, received uint64) {
 	switch c {
 	case clientStream:
@@ -32,7 +32,7 @@ func (c callType) payloads() (sent, received uint64) {
 	}
 }
 
-// settings are what a run is asked to do.
+// settings are the settings of a run.
 type settings struct {
 	target      address
 	call        callType
@@ -40,18 +40,18 @@ type settings struct {
 	inFlight    int
 	connections int
 	warmup      time.Duration
-	// Zero when a count ends the run.
+	// Zero if a count ends the run.
 	duration time.Duration
-	// Zero when time ends the run.
+	// Zero if time ends the run.
 	total uint64
-	// For connecting, a call, or a stream's next message.
+	// Timeout of connecting, of a call, and of a stream's next message.
 	timeout  time.Duration
 	announce bool
 	json     bool
 }
 
-// endsWithAnswers says that the measured time ends with the last answer behind the duration: see "client-stream" in
-// peers/README.md.
+// endsWithAnswers reports whether the measured time ends with the last response after the duration: see "client-stream"
+// in peers/README.md.
 func (s settings) endsWithAnswers() bool {
 	return s.call == clientStream && s.total == 0
 }
@@ -84,7 +84,7 @@ func readSettings(words []string) (settings, error) {
 	return s, nil
 }
 
-// complete fills in what depends on which flags were given.
+// complete fills in settings that depend on the given flags.
 func (s *settings) complete(flags *flag.FlagSet, targets []string) error {
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -140,7 +140,7 @@ func integer(flags *flag.FlagSet, name string, value *int, least, most int) {
 	})
 }
 
-// span takes a duration of at most a year, so that times can be added without a second thought.
+// span accepts a duration of at most a year, so that sums of times cannot overflow.
 func span(flags *flag.FlagSet, name string, value *time.Duration) {
 	flags.Func(name, "", func(text string) error {
 		duration, err := time.ParseDuration(text)

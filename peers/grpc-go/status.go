@@ -16,7 +16,7 @@ var codeNames = [...]string{
 	"INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
 }
 
-// errEndedEarly is a stream that ended with OK while it was still used.
+// errEndedEarly is the status of a stream that ended with OK too early.
 var errEndedEarly = status.Error(codes.DataLoss, "the server ended the stream before its time")
 
 func codeName(err error) string {
@@ -26,7 +26,7 @@ func codeName(err error) string {
 	return codeNames[codes.Unknown]
 }
 
-// described is `UNAVAILABLE: connection lost`, in one line.
+// described formats an error like `UNAVAILABLE: connection lost`, in one line.
 func described(err error) string {
 	message := err.Error()
 	if s, is := status.FromError(err); is {
@@ -35,12 +35,12 @@ func described(err error) string {
 	return codeName(err) + ": " + strings.Join(strings.Fields(message), " ")
 }
 
-// unanswered is a call whose patience has ended.
+// unanswered is the error of a call that timed out.
 func unanswered(patience time.Duration) error {
 	return status.Errorf(codes.DeadlineExceeded, "nothing came within %s", patience)
 }
 
-// checkSize says what a reply that is not as large as asked for makes of its call.
+// checkSize checks the size of a reply; a wrong size fails the call.
 func checkSize(reply *pb.SimpleResponse, asked int) error {
 	if got := len(reply.GetPayload().GetBody()); got != asked {
 		return status.Errorf(codes.DataLoss, "a reply of %d bytes was asked for, %d came", asked, got)

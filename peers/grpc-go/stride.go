@@ -1,10 +1,10 @@
 package main
 
-// When the clock is read on a stream: reading it takes some 40 ns, much of what an empty message costs.
+// Streams read the clock once per stride. A reading takes about 40 ns, which is much of the cost of an empty message.
 const (
-	// How many small messages of a stream share one reading of the clock.
+	// Number of small messages that share one reading of the clock.
 	strideMessages = 16
-	// Messages of at least this many bytes of payload are timed one by one.
+	// Messages with at least this many payload bytes are timed one by one.
 	strideBytesMax = 4096
 )
 

@@ -12,24 +12,23 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// What HTTP/2 is set up with, on both sides: bytes that a peer may send on one stream, and on all of a connection, before
-// it must wait. Streams of 1.5 MB and 4 MiB are 1.1 to 1.5 times as fast with these as with the window that grpc-go
-// estimates, and slower with 8 and 16 MiB. Larger read and write buffers, a shared write buffer, stream workers, no
-// retries and no idle timeout made no difference that could be told from noise: they are as grpc-go has them.
+// HTTP/2 settings of both sides: bytes that a peer may send on one stream, and on a connection, before it must wait.
+// Streams of 1.5 MB and 4 MiB are 1.1 to 1.5 times as fast as with the window that grpc-go estimates; 8 and 16 MiB are
+// slower. These made no difference beyond noise and stay at grpc-go's defaults: larger buffers, a shared write buffer,
+// stream workers, no retries and no idle timeout.
 const (
 	streamWindow     = 1 << 20
 	connectionWindow = 2 << 20
 )
 
-// told is something that grpc-go is told, or a default of its own that matters. Both sides are set up from the same
-// lines that `settings` prints.
+// told is a setting of grpc-go, or a default that matters. `settings` prints the same lines that configure both sides.
 type told struct {
 	name, value, why string
 	dial             grpc.DialOption
 	server           grpc.ServerOption
 }
 
-// tuned is what is asked of grpc-go.
+// tuned returns the settings that differ from the defaults.
 func tuned() []told {
 	return []told{
 		{"stream window (InitialWindowSize)", bytes(streamWindow), "large messages are 1.1 to 1.5 times as fast as with the estimated window", grpc.WithInitialWindowSize(streamWindow), grpc.InitialWindowSize(streamWindow)},
@@ -62,7 +61,7 @@ func serverOptions() []grpc.ServerOption {
 	return options
 }
 
-// untold is what grpc-go and Go do by themselves.
+// untold returns the defaults of grpc-go and Go.
 func untold() []told {
 	return []told{
 		{name: "threads (GOMAXPROCS)", value: fmt.Sprint(runtime.GOMAXPROCS(0)), why: "one for each processor of the process; --threads says otherwise"},
@@ -85,7 +84,7 @@ func untold() []told {
 	}
 }
 
-// printTold answers `settings`: a line for each, SIDE, NAME, VALUE and WHY.
+// printTold prints `settings`: a line per setting with SIDE, NAME, VALUE and WHY.
 func printTold() {
 	for _, t := range tuned() {
 		side := "both"
@@ -127,7 +126,7 @@ func gogc() string {
 	return fmt.Sprintf("%d %%", sample[0].Value.Uint64())
 }
 
-// build is which compiler made this program, with which flags that are not its defaults.
+// build returns the compiler of this program and its non-default flags.
 func build() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -11,23 +11,23 @@ import (
 	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-// How long a worker rests after a failed call: a server that refuses everything is not hammered.
+// pauseAfterError keeps a server that rejects everything from being flooded.
 const pauseAfterError = 10 * time.Millisecond
 
-// worker has one call under way, of one of the four kinds.
+// worker has one call of one of the four types in flight.
 type worker struct {
 	index  int
 	call   callType
 	size   int
 	run    *course
 	client pb.BenchmarkServiceClient
-	// Since when it has been waiting for what it waits for, 0 when for nothing.
+	// Time since when it has been waiting; 0 if it is not waiting.
 	waitsSinceNs atomic.Int64
 
 	// Ends the calls made until it is replaced.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	// Guards cancel against the look of whoever watches.
+	// Guards cancel against the supervisor.
 	mutex sync.Mutex
 }
 
@@ -43,7 +43,7 @@ func (w *worker) renew() {
 	w.ctx, w.cancel = context.WithCancelCause(context.Background())
 }
 
-// cancelIfStuck ends the call of a worker that has waited too long for the same thing.
+// cancelIfStuck ends the call of a worker that has waited too long for the same event.
 func (w *worker) cancelIfStuck(patience time.Duration) {
 	since := w.waitsSinceNs.Load()
 	if since > 0 && w.run.nowNs()-since > int64(patience) {
@@ -57,7 +57,7 @@ func (w *worker) waits(nowNs int64) {
 	w.waitsSinceNs.Store(max(nowNs, 1))
 }
 
-// repeat makes call after call until the run is over.
+// repeat makes calls until the run is over.
 func (w *worker) repeat() {
 	calls := map[callType]func() error{
 		unary: w.unary, clientStream: w.clientStream, serverStream: w.serverStream, bidiStream: w.bidiStream, pingPong: w.bidiStream,
@@ -81,12 +81,14 @@ func (w *worker) repeat() {
 	}
 }
 
-// request of so many bytes that wants so many back. Both without payload: an empty message.
+// request returns a request of size bytes for a response of responseSize bytes. With 0 there is no payload: an empty
+// message.
 func request(size, responseSize int) *pb.SimpleRequest {
 	return &pb.SimpleRequest{ResponseSize: int32(responseSize), Payload: payload(size)}
 }
 
-// Unary calls until one fails. The end of one is the start of the next: one reading of the clock for both.
+// unary makes unary calls until one fails. The end of a call is the start of the next, so that one reading of the clock
+// serves both.
 func (w *worker) unary() error {
 	request := request(w.size, w.size)
 	startedNs := w.run.nowNs()
@@ -114,8 +116,8 @@ func (w *worker) unary() error {
 	}
 }
 
-// One stream of requests. Its messages count once the server has acknowledged all of them by answering; if it does not,
-// that is an error, however late it shows.
+// clientStream runs one stream of requests. Its messages count once the server's response has acknowledged all of them.
+// Otherwise the stream is an error, however late it shows.
 func (w *worker) clientStream() error {
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
@@ -145,7 +147,7 @@ func (w *worker) clientStream() error {
 		}
 		startedNs = nowNs
 	}
-	// A Send that fails with EOF leaves the reason to this.
+	// If Send fails with EOF, this returns the reason.
 	reply, err := stream.CloseAndRecv()
 	if err == nil && !complete {
 		err = errEndedEarly
@@ -154,7 +156,7 @@ func (w *worker) clientStream() error {
 		err = checkSize(reply, 0)
 	}
 	if err != nil || !begun {
-		// Of a stream without a message, because the run was over first, nothing counts.
+		// A stream without a message, because the run was over first, does not count.
 		return err
 	}
 	endedNs := w.run.nowNs()
@@ -168,7 +170,7 @@ func (w *worker) clientStream() error {
 	return nil
 }
 
-// One stream of responses, cancelled when the run is over.
+// serverStream runs one stream of responses, cancelled when the run is over.
 func (w *worker) serverStream() error {
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()

@@ -1,4 +1,4 @@
 #!/bin/sh
-# Lies as `peer` beside lognet.jar.
+# Installed as `peer` next to lognet.jar.
 here=$(dirname "$(readlink -f "$0")")
 exec java -jar "$here/lognet.jar" "$@"

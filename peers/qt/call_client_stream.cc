@@ -11,8 +11,8 @@ namespace {
 
 using grpc::testing::BenchmarkService::Client;
 
-// One stream of requests at a time. Its messages count once the server has acknowledged all of them by answering; if it
-// does not, that is an error, however late it shows.
+// Runs one stream of requests at a time. Its messages count once the server's response has acknowledged all of them.
+// Otherwise the stream is an error, however late it shows.
 class ClientStreamWorker final : public Worker {
  public:
   using Worker::Worker;
@@ -24,17 +24,18 @@ class ClientStreamWorker final : public Worker {
     handed_over_ = 0;
     is_complete_ = false;
     const uint64_t now_ns = run().NowNs();
-    // The time until the answer of the stream before is a part of the first pace.
+    // The first pace includes the wait for the previous stream's response.
     if (!continues_) started_ns_ = now_ns;
     continues_ = false;
     if (!NextStride(now_ns)) return Gone();
     HandOver();
   }
 
-  // Qt takes all that it is given, and keeps what cannot be sent yet: it has no word for having sent something. So the
-  // event loop comes to its turn often enough for sending, and a stream has a bounded size.
+  // Hands over some messages per turn of the event loop. Qt accepts everything and buffers what it cannot send yet,
+  // without a signal for messages sent. So the event loop must run often enough to send, and streams have a bounded
+  // size.
   void HandOver() {
-    // It may have been given up, too.
+    // The stream may also have been cancelled.
     if (stream_ != nullptr && stream_->isFinished()) return;
     for (uint64_t i = 0; i < turn_ && !is_complete_; ++i) {
       if (left_ == 0) {
@@ -52,7 +53,7 @@ class ClientStreamWorker final : public Worker {
     QMetaObject::invokeMethod(this, next, Qt::QueuedConnection);
   }
 
-  // The first message begins the stream.
+  // The first message starts the stream.
   void Write() {
     if (stream_ != nullptr) return stream_->writeMessage(bench_.request);
     stream_ = client_.StreamingFromClient(bench_.request).release();
@@ -70,7 +71,7 @@ class ClientStreamWorker final : public Worker {
     WaitsSince(now_ns);
   }
 
-  // False when the run is over.
+  // Returns false when the run is over.
   bool NextStride(uint64_t now_ns) {
     start_ = run().Begin(now_ns, stride_);
     left_ = start_.count;
@@ -97,15 +98,15 @@ class ClientStreamWorker final : public Worker {
   const uint64_t stream_messages_ = MessagesOf(kStreamBytes, kStreamMessages, size());
   QGrpcClientStream* stream_ = nullptr;
   Recorder sent_;
-  // The stride under way: when it began, and how many of its messages are still to come.
+  // The current stride: its start, and its unsent messages.
   Start start_{};
   uint64_t started_ns_ = 0;
   uint64_t left_ = 0;
   // Messages of this stream.
   uint64_t handed_over_ = 0;
-  // There is no more to come.
+  // Nothing left to send.
   bool is_complete_ = false;
-  // The stream before has ended well.
+  // The previous stream succeeded.
   bool continues_ = false;
 };
 

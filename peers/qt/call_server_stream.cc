@@ -8,7 +8,7 @@ namespace {
 
 using grpc::testing::BenchmarkService::Client;
 
-// One stream of responses at a time, cancelled when the run is over.
+// Runs one stream of responses at a time, cancelled when the run is over.
 class ServerStreamWorker final : public Worker {
  public:
   using Worker::Worker;
@@ -26,7 +26,7 @@ class ServerStreamWorker final : public Worker {
   }
 
   void Received() {
-    // What had come before the stream was given up.
+    // Arrived before the stream was cancelled.
     if (is_over_) return;
     if (const std::string wrong = WrongReply(call(), size()); !wrong.empty()) {
       EndStride(run().NowNs());
@@ -39,7 +39,7 @@ class ServerStreamWorker final : public Worker {
     Repeat();
   }
 
-  // False when the run is over.
+  // Returns false when the run is over.
   bool NextStride() {
     const uint64_t now_ns = run().NowNs();
     EndStride(now_ns);
@@ -70,7 +70,7 @@ class ServerStreamWorker final : public Worker {
 
   const uint64_t stride_ = Stride(size());
   bool is_over_ = false;
-  // The stride under way: when it began, and its messages so far.
+  // The current stride: its start, and its messages so far.
   Start start_{};
   uint64_t started_ns_ = 0;
   uint64_t received_ = 0;

@@ -14,7 +14,7 @@ class UnaryWorker final : public Worker {
  private:
   void Begin() override { BeginAt(run().NowNs()); }
 
-  // The end of one call is the start of the next: one reading of the clock for both.
+  // The end of a call is the start of the next, so that one reading of the clock serves both.
   void BeginAt(uint64_t now_ns) {
     start_ = run().Begin(now_ns, 1);
     if (start_.count == 0) return Gone();

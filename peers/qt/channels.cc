@@ -47,7 +47,7 @@ QUrl Address(const std::string& target) {
   QUrl url;
   if (target.rfind(kUnix, 0) == 0) {
     url.setScheme(QStringLiteral("unix"));
-    // A path that is not absolute would be one below the folder for temporary files.
+    // A relative path would be relative to the folder for temporary files.
     url.setPath(QDir::current().absoluteFilePath(text.mid(kUnix.size())), QUrl::DecodedMode);
     return url;
   }

@@ -11,11 +11,12 @@
 
 namespace {
 
-// How often workers are looked at.
+// Interval between checks of the workers.
 constexpr uint64_t kLookEveryNsMin = 1'000'000;
 constexpr uint64_t kLookEveryNsMax = 250'000'000;
 
-// All streams of responses ask for the payload, those of requests bring it, the others do both.
+// Creates the request of a run: streams of responses only ask for the payload, streams of requests only send it, the
+// others do both.
 grpc::testing::SimpleRequest RequestOf(const LoadOptions& options) {
   return MakeRequest(options.call == CallType::kServerStream ? 0 : options.size,
                      options.call == CallType::kClientStream ? 0 : options.size);
@@ -36,7 +37,7 @@ std::unique_ptr<Worker> MakeWorker(Bench& bench, grpc::testing::BenchmarkService
   return nullptr;
 }
 
-// Has `then` called `at_ns` into the run.
+// Calls `then` at `at_ns` of the run.
 template <class Then>
 void At(const Run& run, uint64_t at_ns, QObject* context, Then then) {
   const uint64_t now_ns = run.NowNs();
@@ -73,7 +74,8 @@ LoadResult DriveOnce(const LoadOptions& options, const Clients& clients) {
   bench.active = workers.size();
   for (const auto& worker : workers) worker->BeginUnlessOver();
   while (bench.active > 0) bench.loop.exec();
-  // With -n and of client streams the measured time ends with the last answer; else its timer may be still to come.
+  // With -n and for client streams, the last response ends the measured time. Otherwise its timer may not have fired
+  // yet.
   measuring.End();
 
   LoadResult result{{}, began + std::chrono::nanoseconds(options.warmup_ns), run.DurationNs(), run.DrainNs(),

@@ -11,7 +11,7 @@
 
 namespace {
 
-// What failed is in the statuses.
+// Suppresses Qt's log; the statuses contain the failures.
 void LogNothing(QtMsgType /*type*/, const QMessageLogContext& /*context*/, const QString& /*message*/) {}
 
 }  // namespace
@@ -35,7 +35,7 @@ int RunLoad(const LoadOptions& options) {
   const std::optional<uint32_t> after = EstablishedSockets();
   if (before && after) result.established = *after - *before;
   std::fputs((options.json ? Json(options, result) : Text(options, result)).c_str(), stdout);
-  // What follows takes the application and its channels apart, which nobody waits for.
+  // Skips the destruction of the application and its channels.
   const int code = result.recorder.operations() > 0 ? 0 : 1;
   std::fflush(nullptr);
   std::_Exit(code);

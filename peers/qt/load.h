@@ -2,8 +2,8 @@
 
 #include "common/load_options.h"
 
-// Throws Misuse, also for targets that Qt GRPC does not reach.
+// Throws Misuse, also for targets that Qt GRPC does not support.
 LoadOptions ParseQtLoad(Flags flags);
 
-// Drives BenchmarkService in a closed loop, prints what it found; the exit code. Throws when there is nothing to say.
+// Drives BenchmarkService in a closed loop, prints the result and returns the exit code. Throws without a result.
 int RunLoad(const LoadOptions& options);

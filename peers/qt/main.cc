@@ -1,4 +1,4 @@
-// A peer of the laboratory: a load generator on Qt GRPC, as peers/README.md says. Qt GRPC has no server.
+// A peer of the lab: a load generator on Qt GRPC, which has no server. Follows the contract of peers/README.md.
 
 #include <QtGrpc/qtgrpcversion.h>
 

@@ -4,7 +4,8 @@
 
 #include "grpc/testing/messages.qpb.h"
 
-// A request of `size` bytes that wants `response_size` bytes back. No payload for 0, so that an empty message is empty.
+// Creates a request of `size` bytes for a response of `response_size` bytes. With 0 there is no payload: an empty
+// message.
 inline grpc::testing::SimpleRequest MakeRequest(int size, int response_size) {
   grpc::testing::SimpleRequest request;
   request.setResponseSize(response_size);
@@ -16,14 +17,14 @@ inline grpc::testing::SimpleRequest MakeRequest(int size, int response_size) {
   return request;
 }
 
-// What is wrong with a reply of which `asked` bytes of payload were asked for, empty: nothing.
+// Returns what is wrong with a reply to a request for `asked` payload bytes; empty if nothing.
 inline std::string WrongSize(const grpc::testing::SimpleResponse& response, int asked) {
   const qsizetype got = response.hasPayload() ? response.payload().body().size() : 0;
   if (got == asked) return {};
   return "a reply of " + std::to_string(asked) + " bytes was asked for, " + std::to_string(got) + " came";
 }
 
-// The same of the last reply of a call.
+// The same for the last reply of a call.
 inline std::string WrongReply(const QGrpcOperation& call, int asked) {
   const auto response = call.read<grpc::testing::SimpleResponse>();
   return response ? WrongSize(*response, asked) : "a reply came that is none";

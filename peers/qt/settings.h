@@ -1,4 +1,4 @@
 #pragma once
 
-// Answers `settings`: how Qt GRPC is used, and its defaults that matter; a line each of SIDE, NAME, VALUE and WHY.
+// Prints `settings`: how Qt GRPC is used and the defaults that matter, a line each with SIDE, NAME, VALUE and WHY.
 void PrintSettings();

@@ -4,7 +4,7 @@
 
 namespace {
 
-// How long a worker rests after a failed call: a server that refuses everything is not hammered.
+// Pause after a failed call, so that a server that rejects everything is not flooded.
 constexpr std::chrono::milliseconds kPauseAfterError(10);
 
 }  // namespace
@@ -32,8 +32,7 @@ void Worker::Gone() {
 
 void Worker::Cancel() {
   call_->disconnect(this);
-  // Not at once: Qt may be in the midst of handing on what it has read of the call, and would go on with a call that
-  // is gone.
+  // Cancels later: Qt may still be delivering what it has read of the call, and would continue with a deleted call.
   QMetaObject::invokeMethod(call_.get(), &QGrpcOperation::cancel, Qt::QueuedConnection);
 }
 

@@ -12,19 +12,19 @@
 #include "common/run.h"
 #include "grpc/testing/benchmark_service_client.grpc.qpb.h"
 
-// What the workers share. All of them are on the thread of the event loop, as their channels are.
+// State shared by the workers. They all run on the event loop's thread, as do their channels.
 struct Bench {
   const LoadOptions& options;
   Run run;
-  // The requests of the run are this one.
+  // The request of all calls of the run.
   const grpc::testing::SimpleRequest request{};
-  // Until the run is over.
+  // Runs until the run is over.
   QEventLoop loop{};
-  // Workers that are not gone.
+  // Workers that have not finished.
   size_t active = 0;
 };
 
-// Makes call after call until the run is over, one at a time.
+// Makes one call at a time until the run is over.
 class Worker : public QObject {
  public:
   Worker(Bench& bench, grpc::testing::BenchmarkService::Client& client) : bench_(bench), client_(client) {
@@ -32,35 +32,34 @@ class Worker : public QObject {
     rest_.callOnTimeout(this, [this] { BeginUnlessOver(); });
   }
 
-  // Begins the first call.
+  // Starts the first call.
   void BeginUnlessOver();
 
-  // Cancels the call when what it waits for takes too long.
+  // Cancels the call if it waits too long for an event.
   void CancelIfStuck(uint64_t now_ns);
 
  protected:
-  // Begins a call.
   virtual void Begin() = 0;
 
-  // The call has ended with this status; `call()` is still there.
+  // Called when the call has ended with this status; `call()` still exists.
   virtual void Finished(const QGrpcStatus& status) = 0;
 
-  // From now on this is the call.
+  // Makes `call` the current call.
   void Follow(QGrpcOperation* call);
 
-  // A call has ended. Begins the next; when the run is over, this worker is gone.
+  // Called when a call has ended. Starts the next, or finishes this worker when the run is over.
   void Repeat();
 
-  // The run has no more calls.
+  // Called when the run has no more calls.
   void Gone();
 
-  // From now on the next message is waited for.
+  // Starts waiting for the next message.
   void WaitsSince(uint64_t now_ns) { waits_since_ns_ = now_ns + 1; }
 
-  // This side ends the call. It finishes no more.
+  // Cancels the call, which then does not report its end.
   void Cancel();
 
-  // The call has failed, or brought something else than was asked for (OK). Counts that, rests, and goes on.
+  // Called when the call has failed, or the wrong response came (OK). Counts that, pauses, and continues.
   void Fail(const QGrpcStatus& status) { Fail(static_cast<int>(status.code()), status.message().toStdString()); }
   void FailAsWrong(const std::string& what) { Fail(kDataLoss, what); }
   void FailAsEndedEarly() { FailAsWrong("the server ended the stream before its time"); }
@@ -77,12 +76,12 @@ class Worker : public QObject {
 
   void Fail(int code, const std::string& message);
 
-  // Lets go of the call, which may be in the midst of a signal.
+  // Deletes the call later, because it may be emitting a signal.
   struct Later {
     void operator()(QGrpcOperation* call) const { call->deleteLater(); }
   };
   std::unique_ptr<QGrpcOperation, Later> call_;
-  // The clock when waiting began, plus 1; 0: for nothing.
+  // Start of waiting by the clock, plus 1; 0 if not waiting.
   uint64_t waits_since_ns_ = 0;
   QTimer rest_;
 };

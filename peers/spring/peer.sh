@@ -1,4 +1,4 @@
 #!/bin/sh
-# Lies as `peer` beside spring.jar.
+# Installed as `peer` next to spring.jar.
 here=$(dirname "$(readlink -f "$0")")
 exec java -jar "$here/spring.jar" "$@"

@@ -33,7 +33,7 @@ impl Echo for Echoing {
     }
 }
 
-/// The bytes of a message are the codec's, before and after: only the handler's own times are seen here.
+/// Echoes the request. The codec handles the bytes before and after, so only the handler's own times are visible here.
 fn echoed<M>(request: Request<M>) -> Response<M> {
     if !request.metadata().contains_key(times::HEADER) {
         return Response::new(request.into_inner());

@@ -1,4 +1,4 @@
-//! The JSON API on axum, with its `Json` and serde's derived structs: what stands in axum's documentation.
+//! The JSON API on axum, with its `Json` and serde's derived structs, as in axum's documentation.
 
 use axum::Json;
 use axum::Router;
@@ -46,14 +46,14 @@ async fn echo<T: DeserializeOwned + Serialize>(asked: Asked<T>) -> Answer<T> {
         Asked::Plain(Json(body)) => Answer::Plain(Json(body)),
         Asked::Timed(body, mut times) => {
             times.decoded = Some(times::now());
-            // What a handler would do stands here.
+            // A real handler's work goes here.
             times.handled = Some(times::now());
             Answer::Timed(body, times)
         }
     }
 }
 
-/// A request as `Json` takes it, or taken to pieces by hand, so that the moments between are seen.
+/// A request extracted by `Json`, or step by step to record the times in between.
 enum Asked<T> {
     Plain(Json<T>),
     Timed(T, Times),

@@ -19,15 +19,15 @@ use crate::{grpc, json};
 
 #[derive(Args)]
 pub struct ServeArgs {
-    /// Where to serve gRPC: HOST:PORT, unix:PATH or unix-abstract:NAME; may be given several times
+    /// Address to serve gRPC on: HOST:PORT, unix:PATH or unix-abstract:NAME; may be repeated
     #[arg(long, value_name = "ADDR", required = true)]
     listen: Vec<Address>,
 
-    /// Where to serve JSON
+    /// Address to serve JSON on
     #[arg(long, value_name = "HOST:PORT", required = true)]
     json: String,
 
-    /// Threads that do the work [default: one for each processor]
+    /// Number of worker threads [default: one per CPU]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
 }
@@ -35,12 +35,12 @@ pub struct ServeArgs {
 pub fn run(args: &ServeArgs) -> Result<(), String> {
     let runtime = runtime(args.threads).map_err(|error| format!("cannot start threads: {error}"))?;
     let served = runtime.block_on(serve(&args.listen, &args.json));
-    // Calls may be under way for as long as their clients like: they end here.
+    // Calls can last as long as their clients like; they are aborted here.
     runtime.shutdown_background();
     served
 }
 
-/// If it is one thread, the one that waits does the work too: no hand-over between threads.
+/// Builds the runtime. A single thread runs everything itself, without hand-over between threads.
 fn runtime(threads: Option<NonZeroUsize>) -> io::Result<Runtime> {
     let mut builder = match threads.map_or_else(threads_unasked, NonZeroUsize::get) {
         1 => Builder::new_current_thread(),
@@ -53,7 +53,7 @@ fn runtime(threads: Option<NonZeroUsize>) -> io::Result<Runtime> {
     builder.enable_all().build()
 }
 
-/// One for each processor that this process may use.
+/// One thread per CPU that this process may use.
 pub fn threads_unasked() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
@@ -72,7 +72,7 @@ async fn serve(addresses: &[Address], json: &str) -> Result<(), String> {
     announce(&listeners, &json).map_err(|error| format!("cannot write to stdout: {error}"))?;
 
     let mut serving = JoinSet::new();
-    // Kept until the end: dropping one removes its file.
+    // Kept until the end, because dropping one removes its file.
     let mut files = Vec::new();
     for listener in listeners {
         match listener {
@@ -88,7 +88,7 @@ async fn serve(addresses: &[Address], json: &str) -> Result<(), String> {
         }
     }
     let json = json.tap_io(|stream| {
-        // One that is gone already is found by whoever reads from it.
+        // If the connection is already closed, the next read fails.
         let _ = stream.set_nodelay(TCP_NODELAY);
     });
     serving.spawn(async { said(axum::serve(json, json::router()).await) });
@@ -99,7 +99,7 @@ async fn serve(addresses: &[Address], json: &str) -> Result<(), String> {
     }
 }
 
-/// Why serving ended by itself.
+/// Describes why serving ended on its own.
 fn said<E: std::fmt::Display>(ended: Result<(), E>) -> String {
     match ended {
         Ok(()) => "serving ended".to_owned(),
@@ -107,7 +107,7 @@ fn said<E: std::fmt::Display>(ended: Result<(), E>) -> String {
     }
 }
 
-/// One line for each listener, flushed: a script waits for it.
+/// Prints a line per listener and flushes, because scripts wait for them.
 fn announce(listeners: &[Listener], json: &TcpListener) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     for listener in listeners {

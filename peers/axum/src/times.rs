@@ -1,4 +1,4 @@
-//! The header `lab-times`: moments of a call at the server.
+//! The header `lab-times`: timestamps of a call on the server.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use nix::time::{ClockId, clock_gettime};
 
 pub const HEADER: &str = "lab-times";
 
-/// Moments in ns; `None` what was not seen.
+/// Timestamps in ns; `None` if not observed.
 #[derive(Default)]
 pub struct Times {
     pub received: Option<i64>,
@@ -15,7 +15,7 @@ pub struct Times {
     pub encoded: Option<i64>,
 }
 
-/// By the clock that all processes of a machine share.
+/// Reads the clock that all processes of a machine share.
 pub fn now() -> i64 {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("Linux has this clock");
     now.tv_sec() * 1_000_000_000 + now.tv_nsec()

@@ -1,15 +1,15 @@
-//! What axum and tonic are told so that they are fast, and `settings`, which says so.
+//! Settings that make axum and tonic fast, and the command `settings`, which prints them.
 
 use crate::serve::threads_unasked;
 
-// Of tonic the same as in the peer `tonic`, where the reasons stand. axum::serve has no options of HTTP/2.
+// The values for tonic are those of the peer `tonic`, which explains them. axum::serve has no HTTP/2 options.
 pub const STREAM_WINDOW: u32 = 8 << 20;
 pub const CONNECTION_WINDOW: u32 = 16 << 20;
 pub const FRAME_SIZE_MAX: u32 = 1 << 20;
 pub const MESSAGE_SIZE_MAX: usize = usize::MAX;
 pub const TCP_NODELAY: bool = true;
 
-/// The largest JSON that is taken.
+/// Maximum size of a JSON body.
 pub const BODY_SIZE_MAX: usize = 64 << 20;
 
 pub fn print() {

@@ -16,7 +16,7 @@ struct Unit {
 
 constexpr Unit kUnits[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
 
-// So that times can be added without a second thought.
+// Ensures that sums of times cannot overflow.
 constexpr double kDurationNsMax = 366 * 24 * 3600e9;
 
 }  // namespace

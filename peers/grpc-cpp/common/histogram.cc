@@ -9,12 +9,12 @@ constexpr uint64_t kLowest = 1;
 constexpr uint64_t kHighest = 3'600'000'000'000;
 constexpr uint32_t kSignificantDigits = 3;
 
-// 2048 steps tell 1000 values of three digits apart in each power of two.
+// 2048 steps per power of two distinguish 1000 values of three digits.
 constexpr int kHalfBits = 10;
 constexpr uint64_t kHalf = uint64_t{1} << kHalfBits;
 
-// The first half of the first power of two's steps, then half a set of steps for each power of two.
-// 3000 = 0b101110111000: bucket 53 - 52 = 1, step 3000 >> 1 = 1500, place (1 + 1) * 1024 + 1500 - 1024 = 2524.
+// The first power of two has a whole set of steps, each further one half a set. Example: 3000 = 0b101110111000: bucket
+// 53 - 52 = 1, step 3000 >> 1 = 1500, place (1 + 1) * 1024 + 1500 - 1024 = 2524.
 size_t Place(uint64_t value) {
   const int bucket = 63 - kHalfBits - __builtin_clzll(value | (2 * kHalf - 1));
   return ((static_cast<size_t>(bucket) + 1) << kHalfBits) + (value >> bucket) - kHalf;
@@ -30,7 +30,7 @@ void AppendBigEndian(std::string& bytes, uint64_t number, int size) {
   for (int shift = (size - 1) * 8; shift >= 0; shift -= 8) bytes.push_back(static_cast<char>(number >> shift));
 }
 
-// Zig-zag, seven bits a byte; the ninth byte takes eight.
+// Encodes as zig-zag with seven bits per byte; the ninth byte takes eight.
 void AppendCount(std::string& bytes, int64_t number) {
   uint64_t rest = (static_cast<uint64_t>(number) << 1) ^ static_cast<uint64_t>(number >> 63);
   for (int size = 1; size < 9 && rest >= 0x80; ++size, rest >>= 7) bytes.push_back(static_cast<char>(rest | 0x80));
@@ -88,7 +88,7 @@ std::string Histogram::Encoded() const {
       AppendCount(counts, static_cast<int64_t>(counts_[place]));
       continue;
     }
-    // A run of zeros is one negative number. What follows the last count is left out, so there is an end to it.
+    // A run of zeros is encoded as a negative number. Zeros after the last count are omitted, so the run ends.
     const size_t from = place;
     while (counts_[place + 1] == 0) ++place;
     AppendCount(counts, -static_cast<int64_t>(place + 1 - from));

@@ -15,15 +15,15 @@ class Histogram {
 
   uint64_t count() const { return count_; }
 
-  // The largest value that is not told apart from the one at which `percentile` of all are reached.
+  // Returns the largest value equivalent to the one at `percentile`.
   uint64_t AtPercentile(double percentile) const;
 
-  // The encoding V2 of HdrHistogram, not compressed, in base64.
+  // Encodes as HdrHistogram V2, uncompressed, in base64.
   std::string Encoded() const;
 
  private:
   std::vector<uint64_t> counts_;
   uint64_t count_ = 0;
-  // The last place that is not zero.
+  // The last nonzero place.
   size_t last_ = 0;
 };

@@ -17,7 +17,7 @@ void SetDefaults(LoadOptions& options, std::optional<uint64_t> warmup_ns) {
     const bool is_unary = options.call == CallType::kUnary;
     options.in_flight = is_unary ? std::max(kInFlightDefault, options.connections) : options.connections;
   }
-  // One without a call would only wait.
+  // A thread without a call would only wait.
   options.threads = std::min(options.threads, options.in_flight);
   options.warmup_ns = warmup_ns.value_or(options.total ? 0 : kWarmupNsDefault);
   if (!options.total && !options.duration_ns) options.duration_ns = kDurationNsDefault;

@@ -3,18 +3,18 @@
 #include "load_options.h"
 #include "result.h"
 
-// The measured time: whoever wants to look at the process is told of its two ends.
+// The measured time. Announces its start and end to observers of the process.
 class Measuring {
  public:
   explicit Measuring(const LoadOptions& options) : announces_(options.announce) {}
 
   void Begin();
 
-  // Does nothing the second time.
+  // Has an effect only once.
   void End();
 
   bool begun() const { return begun_; }
-  // Processor time from its beginning to its end.
+  // CPU time from start to end.
   CpuTime cpu() const { return cpu_; }
 
  private:
@@ -27,7 +27,7 @@ class Measuring {
   CpuTime cpu_{};
 };
 
-// Has `drive` do the whole run, or, where the warm-up is a run of its own, that first: see "client-stream" in
+// Runs `drive` for the whole run. If the warm-up is a separate run, runs that first: see "client-stream" in
 // peers/README.md.
 template <class DriveOnce>
 LoadResult WithWarmUp(const LoadOptions& options, const DriveOnce& drive) {

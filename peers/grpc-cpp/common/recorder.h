@@ -6,7 +6,7 @@
 
 #include "histogram.h"
 
-// How messages of streams one way followed each other.
+// Intervals between messages of one-way streams.
 struct Pace {
   uint64_t messages = 0;
   uint64_t sum_ns = 0;
@@ -14,7 +14,7 @@ struct Pace {
   uint64_t messages_per_reading = 0;
 };
 
-// One of the largest latencies or gaps, and when it ended, counted from where measuring began.
+// One of the largest latencies or gaps, and when it ended, since the start of the measured time.
 struct Spike {
   uint64_t took_ns;
   uint64_t at_ns;
@@ -23,20 +23,20 @@ struct Spike {
 // Counts and times operations in constant memory.
 class Recorder {
  public:
-  // How many of the largest latencies are kept with their time.
+  // Number of largest latencies kept with their time.
   static constexpr size_t kSpikesMax = 10;
   static constexpr size_t kCodes = 17;
 
-  // `count` operations succeeded that took `latency_ns` each; it is now `at_ns` of the measured time.
+  // Records `count` operations of `latency_ns` each, at `at_ns` of the measured time.
   void Record(uint64_t latency_ns, uint64_t count, uint64_t at_ns);
 
-  // `count` messages of a stream one way went by in `elapsed_ns`, from one reading of the clock to the next.
+  // Records `count` messages of a one-way stream in `elapsed_ns`, between two readings of the clock.
   void RecordPace(uint64_t elapsed_ns, uint64_t count, uint64_t at_ns);
 
-  // A call ended with OK.
+  // Counts a call that ended with OK.
   void Call() { ++calls_; }
 
-  // A call ended with this status code, which is not OK.
+  // Counts a call that ended with this status code, which is not OK.
   void Error(int code);
 
   void Add(const Recorder& other);
@@ -63,7 +63,7 @@ class Recorder {
   // Exact, unlike the histogram's bounds.
   uint64_t min_ns_ = UINT64_MAX;
   uint64_t max_ns_ = 0;
-  // 64 bits are 584 years of latencies, of all operations together.
+  // 64 bits suffice for 584 years of latencies, summed over all operations.
   uint64_t sum_ns_ = 0;
   Pace pace_;
   uint64_t calls_ = 0;
@@ -71,5 +71,5 @@ class Recorder {
   std::vector<Spike> spikes_;
 };
 
-// `UNAVAILABLE`; UNKNOWN for what gRPC does not know.
+// Returns a name like `UNAVAILABLE`; UNKNOWN for unknown codes.
 const char* CodeName(int code);

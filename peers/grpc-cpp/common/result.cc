@@ -6,7 +6,7 @@
 
 namespace {
 
-// A client whose threads were busy for more than this was the limit of what it measured.
+// A client whose threads were busy for a larger share was itself the bottleneck.
 constexpr double kBusyShareMax = 0.95;
 
 std::string Quoted(const std::string& text) {
@@ -30,7 +30,7 @@ std::string OrNull(const std::optional<Number>& number) {
   return number ? std::to_string(*number) : "null";
 }
 
-// `2026-01-31T12:00:00.000000001Z`
+// Formats like `2026-01-31T12:00:00.000000001Z`.
 std::string Rfc3339(std::chrono::nanoseconds since_1970) {
   const std::time_t seconds = since_1970.count() / 1'000'000'000;
   std::tm utc{};

@@ -13,15 +13,15 @@ struct CpuTime {
   double system_ns;
 };
 
-// What one run of the load generator found.
+// The result of one run of the load generator.
 struct LoadResult {
   Recorder recorder;
-  // When measuring began, since 1970.
+  // Start of the measured time, since 1970.
   std::chrono::nanoseconds started;
   uint64_t duration_ns;
   uint64_t drain_ns;
   CpuTime cpu;
-  // What the first failed call said; empty: none failed.
+  // Message of the first failed call; empty if none failed.
   std::string first_failure;
   // Connections in the kernel's tables.
   std::optional<uint32_t> established;
@@ -30,5 +30,5 @@ struct LoadResult {
 // The schema thalweg.load/3.
 std::string Json(const LoadOptions& options, const LoadResult& result);
 
-// A line for people.
+// Formats the result for people.
 std::string Text(const LoadOptions& options, const LoadResult& result);

@@ -2,7 +2,7 @@
 
 namespace {
 
-// Of gRPC's status codes.
+// gRPC status codes.
 constexpr int kOk = 0;
 constexpr int kDataLoss = 15;
 

@@ -9,13 +9,13 @@
 
 namespace {
 
-// Where a table of /proc/net has what matters here: columns counted from 0.
+// The relevant columns of a table in /proc/net, counted from 0.
 struct Table {
   const char* path;
   size_t state;
   const char* established;
   size_t inode;
-  // Another column that must have a value.
+  // Another column that must have a certain value.
   size_t kind;
   const char* kind_wanted;
 };
@@ -26,12 +26,12 @@ constexpr Table kTcp6 = {"/proc/self/net/tcp6", 3, "01", 9, 3, "01"};
 // `Num RefCount Protocol Flags Type St Inode Path`; SS_CONNECTED is 03, SOCK_STREAM is 0001.
 constexpr Table kUnix = {"/proc/self/net/unix", 5, "03", 6, 4, "0001"};
 
-// Inodes of the sockets that this process has open.
+// Returns the inodes of this process's open sockets.
 std::set<std::string> OwnSockets() {
   constexpr std::string_view kPrefix = "socket:[";
   std::set<std::string> inodes;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    // A descriptor may be closed between the listing and the look at it.
+    // A descriptor may be closed between listing and reading it.
     std::error_code error;
     const std::string name = std::filesystem::read_symlink(entry.path(), error).string();
     if (!error && name.rfind(kPrefix, 0) == 0) {

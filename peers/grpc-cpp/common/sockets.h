@@ -3,5 +3,5 @@
 #include <cstdint>
 #include <optional>
 
-// This process's established sockets, TCP and Unix stream, in the kernel's tables; none when /proc does not say.
+// Returns the number of this process's established TCP and Unix stream sockets; none if /proc is not readable.
 std::optional<uint32_t> EstablishedSockets();

@@ -5,8 +5,8 @@
 
 #include "load_options.h"
 
-// How many messages of a stream both ways may await their echo: so many bytes of payload, and so many messages. A
-// stream of the largest is pipelined, too.
+// Returns how many messages of a bidirectional stream may await their replies, limited by payload bytes and by number.
+// Streams of the largest messages are pipelined too.
 inline uint64_t Window(const LoadOptions& options) {
   constexpr uint64_t kOutstandingBytes = 1 << 20;
   constexpr uint64_t kOutstandingMessagesMin = 2;

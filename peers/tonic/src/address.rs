@@ -1,4 +1,4 @@
-//! Addresses as the contract writes them: `HOST:PORT`, `unix:PATH`, `unix-abstract:NAME`.
+//! Addresses in the contract's notation: `HOST:PORT`, `unix:PATH`, `unix-abstract:NAME`.
 
 use std::fmt;
 use std::io;
@@ -9,16 +9,15 @@ use std::str::FromStr;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// Host and port, which tokio looks up.
+    /// Host and port; tokio resolves the host.
     Tcp(String),
-    /// A socket file.
     Unix(PathBuf),
-    /// A name of Linux's abstract namespace.
+    /// A name in Linux's abstract namespace.
     Abstract(String),
 }
 
 impl Address {
-    /// Of a Unix socket; `None` for TCP.
+    /// Returns the address of a Unix socket; `None` for TCP.
     pub fn unix(&self) -> Option<io::Result<SocketAddr>> {
         match self {
             Self::Tcp(_) => None,

@@ -1,4 +1,4 @@
-//! `peer load`: a closed loop of workers, each with one call under way.
+//! `peer load`: a closed loop of workers, each with one call in flight.
 
 mod bidi;
 mod channel;
@@ -35,11 +35,11 @@ pub struct LoadArgs {
     #[arg(long, value_enum, value_name = "TYPE", default_value = "unary")]
     call: CallType,
 
-    /// Payload bytes of a message
+    /// Payload bytes per message
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     size: usize,
 
-    /// Calls in flight over all connections [default: 64; streams: one for each connection]
+    /// Calls in flight over all connections [default: 64; streams: one per connection]
     #[arg(short = 'c', value_name = "N")]
     in_flight: Option<u32>,
 
@@ -58,11 +58,11 @@ pub struct LoadArgs {
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     warmup: Option<Duration>,
 
-    /// Give up connecting, a call, or a stream whose next message takes longer
+    /// Timeout of connecting, of a call, and of a stream's next message
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
     timeout: Duration,
 
-    /// There is none
+    /// Not supported: there are no variants
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
 
@@ -70,11 +70,11 @@ pub struct LoadArgs {
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
 
-    /// Threads that do the work [default: one for each processor]
+    /// Number of worker threads [default: one per CPU]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
 
-    /// Say on stdout when measuring begins and ends
+    /// Print on stdout when measuring starts and ends
     #[arg(long)]
     announce: bool,
 
@@ -82,7 +82,7 @@ pub struct LoadArgs {
     format: Format,
 }
 
-/// The four kinds of gRPC call, and a bidi stream with one message under way.
+/// The four types of gRPC calls, and a bidi stream with one message in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CallType {
     Unary,
@@ -102,22 +102,22 @@ fn read(path: &PathBuf) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
-/// What a run is asked to do; times in ns.
+/// Settings of a run; times in ns.
 #[derive(Clone, Debug)]
 struct Settings {
     target: Address,
-    /// Whom TLS trusts, where it is used.
+    /// The authority that TLS trusts; `None` without TLS.
     authority: Option<Vec<u8>>,
     call: CallType,
     size: usize,
     in_flight: u32,
     connections: u32,
     warmup_ns: u64,
-    /// When time ends the run.
+    /// Set if time ends the run.
     duration_ns: Option<u64>,
-    /// When a count of operations ends it.
+    /// Set if a number of operations ends the run.
     total: Option<u64>,
-    /// For connecting, a call, or a stream's next message.
+    /// Timeout of connecting, of a call, and of a stream's next message.
     timeout: Duration,
     announce: bool,
 }
@@ -133,7 +133,7 @@ impl CallType {
         }
     }
 
-    /// Payloads that one operation sends and receives.
+    /// Number of payloads that one operation sends and receives.
     fn payloads(self) -> (u64, u64) {
         match self {
             Self::Unary | Self::BidiStream | Self::PingPong => (1, 1),
@@ -144,7 +144,8 @@ impl CallType {
 }
 
 impl Settings {
-    /// The measured time ends with the last answer behind `duration_ns`: see "client-stream" in `peers/README.md`.
+    /// Returns whether the measured time ends with the last response after `duration_ns`: see "client-stream" in
+    /// `peers/README.md`.
     fn ends_with_answers(&self) -> bool {
         self.call == CallType::ClientStream && self.duration_ns.is_some()
     }
@@ -189,7 +190,7 @@ impl LoadArgs {
     }
 }
 
-/// A year at the most, so that times can be added without a second thought.
+/// Allows a year at most, so that sums of times cannot overflow.
 fn nanoseconds(flag: &str, duration: Duration) -> Result<u64, String> {
     match duration.as_secs() {
         ..=31_622_400 => Ok(duration.as_nanos() as u64),
@@ -201,7 +202,7 @@ pub fn run(args: LoadArgs) -> Result<ExitCode, Failure> {
     let settings = args.settings().map_err(Failure::Misuse)?;
     let runtime = runtime(args.threads)?;
     let driven = runtime.block_on(drive(&settings));
-    // Connections have nothing to say any more.
+    // Open connections are irrelevant now.
     runtime.shutdown_background();
     let result = driven.map_err(Failure::Failed)?;
     match args.format {
@@ -228,7 +229,7 @@ async fn drive(settings: &Settings) -> Result<LoadResult, String> {
     Ok(result)
 }
 
-/// A unary call of the run's size: that no such server is there is an error and not a run of failures.
+/// Makes a unary call of the run's size, so that a missing server is an error and not a run of failures.
 async fn first_call(call: Call, client: &channel::Client, settings: &Settings) -> Result<(), String> {
     let mut client = client.clone();
     let request = worker::request(call.size, call.size);
@@ -248,7 +249,7 @@ fn unanswered(timeout: Duration) -> Status {
     Status::deadline_exceeded(format!("nothing came within {timeout:?}"))
 }
 
-/// `UNAVAILABLE: connection lost`
+/// Formats a status like `UNAVAILABLE: connection lost`.
 fn described(status: &Status) -> String {
     match (record::code_name(status.code()), status.message()) {
         (name, "") => name.to_owned(),
@@ -256,7 +257,7 @@ fn described(status: &Status) -> String {
     }
 }
 
-/// What is OK and still a failure brought something else than was asked for.
+/// An OK status in an error means that the wrong response came.
 fn failed_code(status: &Status) -> Code {
     if status.code() == Code::Ok { Code::DataLoss } else { status.code() }
 }

@@ -26,32 +26,32 @@ use listener::Listener;
 use service::Benchmark;
 
 const AXUM: &str = "axum";
-/// The kinds of server, the default one first.
+/// The variants of the server, the default first.
 pub const VARIANTS: [&str; 2] = ["plain", AXUM];
 
 #[derive(Args)]
 pub struct ServeArgs {
-    /// Where to listen: HOST:PORT, unix:PATH or unix-abstract:NAME; may be given several times
+    /// Address to listen on: HOST:PORT, unix:PATH or unix-abstract:NAME; may be repeated
     #[arg(long, value_name = "ADDR", required = true)]
     listen: Vec<Address>,
 
-    /// How calls come to the service: plain, or axum, behind a router of axum's as an application brings it
+    /// Variant: plain, or axum (the service is behind an axum router, as in an application)
     #[arg(long, value_name = "NAME", default_value = VARIANTS[0])]
     variant: String,
 
-    /// Serve over TLS with this certificate, in PEM
+    /// Serve TLS with this certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
 
-    /// The certificate's private key, in PEM
+    /// Private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
-    /// Threads that do the work [default: one for each processor]
+    /// Number of worker threads [default: one per CPU]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
 
-    /// Processor time that a unary call takes, as a handler that computes
+    /// CPU time that each unary call takes, to simulate a handler that computes
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
     work: Duration,
 }
@@ -70,7 +70,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
         _ => None,
     };
     let served = runtime.block_on(serve(&args, identity));
-    // Calls may be under way for as long as their clients like: they end here.
+    // Calls can last as long as their clients like; they are aborted here.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS).map_err(Failure::Failed)
 }
@@ -92,7 +92,7 @@ async fn serve(args: &ServeArgs, identity: Option<Identity>) -> Result<(), Strin
     announce(&listeners).map_err(|error| format!("cannot write to stdout: {error}"))?;
 
     let mut serving = JoinSet::new();
-    // Kept until the end: dropping one removes its file.
+    // Kept until the end, because dropping one removes its file.
     let mut files = Vec::new();
     for listener in listeners {
         match listener {
@@ -118,7 +118,7 @@ async fn serve(args: &ServeArgs, identity: Option<Identity>) -> Result<(), Strin
     }
 }
 
-/// One line for each listener, flushed: a script waits for it.
+/// Prints a line per listener and flushes, because scripts wait for them.
 fn announce(listeners: &[Listener]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     for listener in listeners {

@@ -1,4 +1,4 @@
-//! A stream both ways, pipelined: messages go out ahead of the replies that come back, as far as a window allows.
+//! A pipelined bidirectional stream: messages are sent ahead of the replies, up to a window.
 
 use std::pin::Pin;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -16,14 +16,14 @@ use super::stride::stride;
 use super::worker::{Call, Worker, check_size, ended_early, request};
 use crate::proto::SimpleRequest;
 
-/// Payload bytes that may await their replies.
+/// Maximum payload bytes awaiting replies.
 const OUTSTANDING_BYTES: usize = 1 << 20;
-/// Messages that may await their replies.
+/// Maximum messages awaiting replies.
 const OUTSTANDING_MESSAGES_MAX: usize = 4096;
-/// A stream of the largest messages is pipelined too.
+/// Streams of the largest messages are pipelined too.
 const OUTSTANDING_MESSAGES_MIN: usize = 2;
 
-/// One stream until the run is over. Its messages are timed from their hand-over to the reply with the same ordinal.
+/// Runs one stream until the run is over. A message's latency is from hand-over to the reply with the same ordinal.
 pub async fn bidi_stream(call: Call, client: &mut Client, worker: &Worker) -> Result<(), Status> {
     let (stride, window) = match call.kind {
         // Each round trip is timed.
@@ -66,31 +66,31 @@ pub async fn bidi_stream(call: Call, client: &mut Client, worker: &Worker) -> Re
     timed.record(worker, worker.run.now_ns());
     ended?;
     if received == 0 {
-        // The run was over before the first message: nothing was asked of the server.
+        // The run was over before the first message, so nothing was sent.
         return Ok(());
     }
     worker.run.shard(worker.index).recorder.calls += 1;
     Ok(())
 }
 
-/// How many messages may await their replies.
+/// Maximum number of messages awaiting replies.
 fn window(size: usize) -> u64 {
     let fitting = OUTSTANDING_BYTES / size.max(1);
     fitting.clamp(OUTSTANDING_MESSAGES_MIN, OUTSTANDING_MESSAGES_MAX) as u64
 }
 
-/// A stride whose first reply has come.
+/// A stride whose first reply has arrived.
 #[derive(Default)]
 struct Timed {
-    /// When its first message was handed over; `None` when it was in the warm-up of a run by number.
+    /// Hand-over time of its first message; `None` during the warm-up of a run by number.
     sent_ns: Option<u64>,
     received_ns: u64,
-    /// Its replies so far.
+    /// Replies so far.
     count: u64,
 }
 
 impl Timed {
-    /// All messages of a stride count with the latency of its first, and end with its last.
+    /// Records the latency of the stride's first message for all of its messages, at the end of the last.
     fn record(&self, worker: &Worker, now_ns: u64) {
         if let (Some(sent_ns), 1..) = (self.sent_ns, self.count)
             && worker.run.is_measured(now_ns)
@@ -101,15 +101,15 @@ impl Timed {
     }
 }
 
-/// What the sending and the receiving end of one stream know of each other.
+/// State shared by the sender and the receiver of a stream.
 struct Pipeline {
     window: u64,
     stride: u64,
     /// Replies so far.
     received: AtomicU64,
-    /// Messages of the whole stream, once it has ended; before, `u64::MAX`.
+    /// Messages of the whole stream once it has ended; `u64::MAX` before.
     total: AtomicU64,
-    /// When the first message of each stride under way was handed over, 0 in the warm-up of a run by number.
+    /// Hand-over time of the first message of each stride in flight; 0 during the warm-up of a run by number.
     stamps_ns: Box<[AtomicU64]>,
     /// The sender has found the window full.
     waiting: AtomicBool,
@@ -118,7 +118,7 @@ struct Pipeline {
 
 impl Pipeline {
     fn new(window: u64, stride: u64) -> Self {
-        // Strides under way: those that fill the window, the one begun and the one half answered.
+        // Strides in flight: those that fill the window, the current one and the partly answered one.
         let strides = window / stride + 2;
         Self {
             window,
@@ -136,7 +136,7 @@ impl Pipeline {
     }
 
     fn sent_ns(&self, ordinal: u64) -> Option<u64> {
-        // A reply has come for it, so the stamp was written before.
+        // The stamp was written before the message was sent, and so before its reply.
         Some(self.stamp(ordinal).load(Relaxed)).filter(|&sent_ns| sent_ns > 0)
     }
 
@@ -144,12 +144,12 @@ impl Pipeline {
         self.total.load(Acquire) == received
     }
 
-    /// The receiver has `count` replies. A waiting sender is woken at every quarter of the window: often enough to
-    /// keep the stream full, seldom enough that messages still go out in batches.
+    /// Records `count` replies in total. Wakes a waiting sender at every quarter of the window: often enough to keep
+    /// the stream full, rarely enough that messages still go out in batches.
     fn received(&self, count: u64) {
         self.received.store(count, Release);
         if count.is_multiple_of((self.window / 4).max(1)) {
-            // With its twin in `poll_room`: one of the two sees what the other wrote, so no wake-up is lost.
+            // Pairs with the fence in `poll_room`: at least one side sees the other's write, so no wake-up is lost.
             fence(SeqCst);
             if self.waiting.load(Relaxed) {
                 self.waiting.store(false, Relaxed);
@@ -175,18 +175,18 @@ impl Pipeline {
     }
 }
 
-/// The sending end.
+/// The sender.
 struct Requests {
     request: SimpleRequest,
     worker: Worker,
     pipeline: Arc<Pipeline>,
     sent: u64,
-    /// Messages of the present stride that are still to come.
+    /// Unsent messages of the current stride.
     left: u64,
 }
 
 impl Requests {
-    /// Begins a stride. False when the run is over.
+    /// Starts a stride. Returns false when the run is over.
     fn next_stride(&mut self) -> bool {
         let now_ns = self.worker.run.now_ns();
         let (left, stamp_ns) = match self.worker.run.start(now_ns, self.pipeline.stride) {

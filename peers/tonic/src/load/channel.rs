@@ -1,4 +1,4 @@
-//! As many channels as connections are asked for: a channel of tonic's is one connection.
+//! Opens one channel per connection, because a tonic channel is one connection.
 
 use std::io;
 use std::os::unix::net::{SocketAddr, UnixStream as StdUnixStream};
@@ -34,7 +34,7 @@ pub async fn connect(settings: &Settings) -> Result<Vec<Client>, String> {
 async fn channel(settings: &Settings) -> Result<Channel, String> {
     let unix = settings.target.unix().transpose().map_err(|error| error.to_string())?;
     let scheme = if settings.authority.is_some() { "https" } else { "http" };
-    // What a Unix socket's authority says matters to nobody.
+    // The authority of a Unix socket is arbitrary.
     let uri = if unix.is_some() {
         "http://localhost".to_owned()
     } else {
@@ -61,14 +61,14 @@ async fn channel(settings: &Settings) -> Result<Channel, String> {
     connected.map_err(|error| causes(&error))
 }
 
-/// A Unix socket connects at once or not at all.
+/// Connecting a Unix socket never blocks.
 fn unix_stream(address: &SocketAddr) -> io::Result<UnixStream> {
     let stream = StdUnixStream::connect_addr(address)?;
     stream.set_nonblocking(true)?;
     UnixStream::from_std(stream)
 }
 
-/// tonic's errors say what happened in their sources only, some of them twice.
+/// tonic's errors describe the cause only in their sources, some of them twice.
 fn causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     let mut texts: Vec<String> = causes.map(ToString::to_string).collect();

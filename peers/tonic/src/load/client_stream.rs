@@ -1,4 +1,4 @@
-//! A stream of requests, handed over as fast as tonic takes them.
+//! A stream of requests, sent as fast as tonic accepts them.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +14,8 @@ use super::stride::stride;
 use super::worker::{Call, Worker, check_size, ended_early, request};
 use crate::proto::SimpleRequest;
 
-/// One stream. Its messages count once the server has acknowledged all of them by answering; if it does not, that is an
-/// error, however late it shows.
+/// Runs one stream. Its messages count once the server's response has acknowledged all of them. Otherwise the stream is
+/// an error, however late it shows.
 pub async fn client_stream(call: Call, client: &mut Client, worker: &Worker) -> Result<(), Status> {
     let run = &worker.run;
     let recorder = Recorder::starting_at(run.measured_from());
@@ -51,12 +51,12 @@ pub async fn client_stream(call: Call, client: &mut Client, worker: &Worker) -> 
     Ok(())
 }
 
-/// What a client stream has sent.
+/// State of the sending side.
 struct Sent {
     recorder: Recorder,
-    /// The stream has had a message. One that has none, because the run was over first, is no call that counts.
+    /// The stream has sent a message. A stream without one, because the run was over first, does not count.
     is_begun: bool,
-    /// The stream has been half-closed: there is no more to come.
+    /// The stream has been half-closed.
     is_complete: bool,
 }
 
@@ -65,7 +65,7 @@ struct Requests {
     worker: Worker,
     stride: u64,
     sent: Arc<Mutex<Sent>>,
-    /// The stride under way: what became of it and when, its messages, how many of them are still to come.
+    /// The current stride: outcome and time of its start, its size, and its unsent messages.
     start: Start,
     started_ns: u64,
     count: u64,
@@ -73,7 +73,7 @@ struct Requests {
 }
 
 impl Requests {
-    /// Ends a stride and begins the next. False when the run is over.
+    /// Ends a stride and starts the next. Returns false when the run is over.
     fn next_stride(&mut self) -> bool {
         let now_ns = self.worker.run.now_ns();
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);

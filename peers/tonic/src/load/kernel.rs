@@ -1,10 +1,10 @@
-//! Counting connections in the kernel's tables, where they cannot be mistaken.
+//! Counts connections in the kernel's tables, which are authoritative.
 
 use std::collections::HashSet;
 use std::fs;
 use std::io;
 
-/// Sockets of this process that are established, TCP and Unix stream; `None` where `/proc` does not say.
+/// Returns the number of this process's established TCP and Unix stream sockets; `None` if `/proc` is not readable.
 pub fn established() -> Option<u32> {
     let own = own_sockets().ok()?;
     let tcp = count(&fs::read_to_string("/proc/self/net/tcp").ok()?, &TCP, &own);
@@ -14,11 +14,11 @@ pub fn established() -> Option<u32> {
     Some(tcp + tcp6 + unix)
 }
 
-/// Inodes of the sockets that this process has open.
+/// Returns the inodes of this process's open sockets.
 fn own_sockets() -> io::Result<HashSet<u64>> {
     let mut inodes = HashSet::new();
     for entry in fs::read_dir("/proc/self/fd")? {
-        // A descriptor may be closed between the listing and the look at it.
+        // A descriptor may be closed between listing and reading it.
         let Ok(link) = fs::read_link(entry?.path()) else { continue };
         let name = link.to_str().unwrap_or_default();
         let inode = name.strip_prefix("socket:[").and_then(|name| name.strip_suffix(']'));
@@ -27,7 +27,7 @@ fn own_sockets() -> io::Result<HashSet<u64>> {
     Ok(inodes)
 }
 
-/// Which columns of a table in `/proc/net` matter, from 0, and what an established socket has in them.
+/// Columns of a table in `/proc/net`, from 0, and their values for an established socket.
 struct Table {
     conditions: &'static [(usize, &'static str)],
     inode: usize,

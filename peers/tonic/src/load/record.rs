@@ -1,4 +1,4 @@
-//! Counting and timing in constant memory.
+//! Counts and times operations in constant memory.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -7,16 +7,16 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use tonic::Code;
 
-/// What takes longer is counted as this long (one hour, in ns).
+/// Longer latencies are counted as this value (one hour, in ns).
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
-/// How many of the largest latencies are kept with their time.
+/// Number of largest latencies kept with their time.
 const SPIKES_MAX: usize = 10;
 
-/// What workers of one thread saw.
+/// Records of the workers of one thread.
 #[derive(Clone)]
 pub struct Recorder {
-    /// When measuring began.
+    /// Start of the measured time.
     started: Instant,
     pub latencies: Histogram<u64>,
     min_ns: u64,
@@ -25,13 +25,13 @@ pub struct Recorder {
     paced: Paced,
     /// Calls that ended with OK.
     pub calls: u64,
-    /// The others, by the canonical name of their status.
+    /// Other calls, by the canonical name of their status.
     pub errors: BTreeMap<&'static str, u64>,
     /// Largest first.
     pub spikes: Vec<Spike>,
 }
 
-/// Messages of streams one way.
+/// Messages of one-way streams.
 #[derive(Clone, Copy, Default)]
 struct Paced {
     messages: u64,
@@ -40,7 +40,7 @@ struct Paced {
     messages_per_reading: u64,
 }
 
-/// How messages of streams one way followed each other, ns.
+/// Intervals between messages of one-way streams, in ns.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Pace {
     pub mean: f64,
@@ -48,14 +48,14 @@ pub struct Pace {
     pub messages_per_reading: u64,
 }
 
-/// A large latency or gap and when it ended, counted from where measuring began.
+/// A large latency or gap, and when it ended, since the start of the measured time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Spike {
     pub took_ns: u64,
     pub at_ns: u64,
 }
 
-/// A distribution of latencies, ns; `min`, `mean` and `max` are exact.
+/// A distribution of latencies in ns; `min`, `mean` and `max` are exact.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Latency {
     pub min: u64,
@@ -84,7 +84,7 @@ impl Recorder {
         }
     }
 
-    /// `count` operations took `latency_ns` each.
+    /// Records `count` operations of `latency_ns` each.
     #[inline]
     pub fn record(&mut self, latency_ns: u64, count: u64) {
         if count == 0 {
@@ -97,7 +97,7 @@ impl Recorder {
         self.note_spike(latency_ns);
     }
 
-    /// `count` messages of a stream one way went by in `elapsed_ns`, from one reading of the clock to the next.
+    /// Records `count` messages of a one-way stream in `elapsed_ns`, between two readings of the clock.
     #[inline]
     pub fn record_pace(&mut self, elapsed_ns: u64, count: u64) {
         if count == 0 {
@@ -144,7 +144,7 @@ impl Recorder {
         }
     }
 
-    /// `None` when no message of a stream one way went by.
+    /// Returns `None` without messages of one-way streams.
     pub fn pace(&self) -> Option<Pace> {
         let Paced { messages, sum_ns, gap_max_ns, messages_per_reading } = self.paced;
         (messages > 0).then(|| Pace {
@@ -154,7 +154,7 @@ impl Recorder {
         })
     }
 
-    /// `None` when nothing succeeded that has a latency.
+    /// Returns `None` without a successful operation that has a latency.
     pub fn latency(&self) -> Option<Latency> {
         let percentile =
             |percentile| self.latencies.value_at_percentile(percentile).clamp(self.min_ns, self.max_ns);
@@ -177,7 +177,7 @@ impl Recorder {
     }
 }
 
-/// The canonical name of a status code.
+/// Returns the canonical name of a status code.
 pub fn code_name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",

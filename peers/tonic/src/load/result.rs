@@ -18,7 +18,7 @@ use super::record::{Latency, Pace, Recorder, Spike};
 pub struct LoadResult {
     schema: &'static str,
     pub settings: LoadSettings,
-    /// RFC 3339, UTC, nanoseconds, as is `ended`.
+    /// RFC 3339, UTC, nanoseconds; the same for `ended`.
     started: String,
     ended: String,
     duration_ns: u64,
@@ -51,11 +51,11 @@ pub struct LoadSettings {
     pub warmup_ns: u64,
     duration_ns: Option<u64>,
     total: Option<u64>,
-    /// Whoever starts this program pins it.
+    /// Always `None`: the starting process pins this one.
     cpus: Option<String>,
 }
 
-/// Processor time, ns.
+/// CPU time in ns.
 #[derive(Clone, Copy, Default, Serialize)]
 pub struct CpuTime {
     pub user_ns: f64,
@@ -65,11 +65,11 @@ pub struct CpuTime {
 #[derive(Serialize)]
 struct Connections {
     asked: u32,
-    /// How many the kernel saw.
+    /// Number of connections seen by the kernel.
     established: Option<u32>,
 }
 
-/// Something a reader of the figures must know.
+/// A note that readers of the figures must know.
 #[derive(Serialize)]
 pub struct Note {
     pub text: String,
@@ -129,7 +129,7 @@ impl LoadResult {
         self.notes.push(Note { text, invalidates });
     }
 
-    /// The kernel saw so many connections; `None` when it could not be asked.
+    /// Stores the number of connections that the kernel saw; `None` if unknown.
     pub fn count_connections(&mut self, established: Option<u32>) {
         self.connections.established = established;
         let asked = self.connections.asked;
@@ -147,7 +147,7 @@ impl LoadResult {
         }
     }
 
-    /// For people.
+    /// Formats the result for people.
     pub fn line(&self) -> String {
         let microseconds = |ns: u64| ns as f64 / 1e3;
         let latency = self.latency_ns.as_ref().map_or(String::new(), |latency| {
@@ -158,7 +158,7 @@ impl LoadResult {
 }
 
 impl CpuTime {
-    /// What this process has used since it began; zero where the kernel does not say.
+    /// Returns the CPU time of this process so far; zero if the kernel does not report it.
     pub fn of_this_process() -> Self {
         getrusage(UsageWho::RUSAGE_SELF).map_or_else(
             |_| Self::default(),

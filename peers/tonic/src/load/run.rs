@@ -1,4 +1,4 @@
-//! What the workers of one run share: its clock, when it is over, and where they record.
+//! State shared by the workers of a run: its clock, its end, and its records.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,54 +9,53 @@ use tonic::Status;
 use super::record::Recorder;
 use super::{Settings, described, failed_code};
 
-/// Times are ns since the warm-up began.
+/// Times are ns since the start of the warm-up.
 pub struct Run {
     base: Instant,
-    /// The measured time begins.
+    /// Start of the measured time.
     from_ns: u64,
-    /// Nothing begins any more; `u64::MAX` when a count ends the run.
+    /// No operation starts from here on; `u64::MAX` if a count ends the run.
     over_ns: u64,
-    /// The measured time ends; `u64::MAX` when it does so with the last answer.
+    /// End of the measured time; `u64::MAX` if the last response ends it.
     until_ns: u64,
-    /// How many operations may still be counted, when a count ends the run.
+    /// Operations that may still be counted, if a count ends the run.
     budget: Option<AtomicU64>,
-    /// When a call ended last.
+    /// End of the last call.
     call_ended_ns: AtomicU64,
-    /// One for each thread of the runtime, so that threads do not wait for each other.
+    /// One per runtime thread, to avoid contention.
     shards: Vec<Mutex<Shard>>,
 }
 
-/// Everything that a run recorded.
+/// All records of a run.
 pub struct Merged {
     pub shard: Shard,
-    /// The measured time. Of a run by number it ends with the last counted answer.
+    /// The measured time. In a run by number, the last counted response ends it.
     pub duration: Duration,
-    /// From the end of the time that was asked for until the last call under way had ended; zero for a run by number.
+    /// From the end of the requested time to the end of the last call in flight; zero for a run by number.
     pub drain: Duration,
 }
 
-/// What was recorded by the workers of one thread.
+/// Records of the workers of one thread.
 pub struct Shard {
     pub recorder: Recorder,
-    /// When the last operation that counts ended.
+    /// End of the last operation that counts.
     pub last_ns: u64,
-    /// What the first failure said.
+    /// Message of the first failure.
     pub first_failure: Option<String>,
 }
 
-/// What becomes of an operation that is about to begin.
+/// The fate of an operation about to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// It is driven, and does not count: the warm-up of a run by number.
+    /// Runs but does not count: the warm-up of a run by number.
     WarmUp,
-    /// It counts if it ends within the measured time; of a stride of messages, this many may begin.
+    /// Counts if it ends within the measured time; carries how many operations of a stride may start.
     Counted(u64),
-    /// The run is over.
     Over,
 }
 
 impl Run {
-    /// A run whose warm-up begins now.
+    /// Starts a run with its warm-up.
     pub fn begin(settings: &Settings, threads: usize) -> Self {
         let base = Instant::now();
         let from_ns = settings.warmup_ns;
@@ -82,7 +81,7 @@ impl Run {
         self.base + Duration::from_nanos(self.from_ns)
     }
 
-    /// Whether an operation may begin at `now_ns`, or a stride of `wanted` of them.
+    /// Decides whether an operation, or a stride of `wanted` operations, may start at `now_ns`.
     #[inline]
     pub fn start(&self, now_ns: u64, wanted: u64) -> Start {
         if now_ns >= self.over_ns {
@@ -95,48 +94,48 @@ impl Run {
         }
     }
 
-    /// Whether what began with `start` counts, as it ended at `ended_ns`.
+    /// Returns whether an operation that started with `start` and ended at `ended_ns` counts.
     #[inline]
     pub fn counts(&self, start: Start, ended_ns: u64) -> bool {
         matches!(start, Start::Counted(_)) && self.is_measured(ended_ns)
     }
 
-    /// This moment is within the measured time. One that ends with the last answer has no end before.
+    /// Returns whether the moment is within the measured time, which is open-ended if the last response ends it.
     #[inline]
     pub fn is_measured(&self, at_ns: u64) -> bool {
         self.from_ns <= at_ns && at_ns < self.until_ns
     }
 
-    /// When the measured time ends; `None` when it does so with the last answer.
+    /// Returns the end of the measured time; `None` if the last response ends it.
     pub fn measured_until(&self) -> Option<Instant> {
         (self.until_ns != u64::MAX).then(|| self.base + Duration::from_nanos(self.until_ns))
     }
 
-    /// A call has ended, in whatever way.
+    /// Records that a call has ended, successfully or not.
     pub fn call_ended(&self) {
         self.call_ended_ns.fetch_max(self.now_ns(), Relaxed);
     }
 
-    /// The run is over, but for what is under way.
+    /// Returns whether no further operation may start.
     pub fn is_over(&self) -> bool {
         let spent = self.budget.as_ref().is_some_and(|budget| budget.load(Relaxed) == 0);
         spent || self.now_ns() >= self.over_ns
     }
 
-    /// Where worker number `worker` records.
+    /// Returns the records of a worker.
     #[inline]
     pub fn shard(&self, worker: usize) -> MutexGuard<'_, Shard> {
         self.shards[worker % self.shards.len()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a call that failed, if that falls into the measured time.
+    /// Counts a failed call, if it failed within the measured time.
     pub fn fail(&self, worker: usize, status: &Status) {
         if self.is_measured(self.now_ns()) {
             self.count_failure(worker, status);
         }
     }
 
-    /// Counts a call that was given up, however late, unless that falls into the warm-up.
+    /// Counts a timed-out call, also after the measured time, but not in the warm-up.
     pub fn give_up(&self, worker: usize, status: &Status) {
         if self.now_ns() >= self.from_ns {
             self.count_failure(worker, status);
@@ -177,7 +176,7 @@ impl Shard {
         Self { recorder, last_ns: from_ns, first_failure: None }
     }
 
-    /// `count` operations succeeded that took `latency_ns` each, the last ending at `ended_ns`.
+    /// Records `count` operations of `latency_ns` each, the last of which ended at `ended_ns`.
     #[inline]
     pub fn record(&mut self, latency_ns: u64, count: u64, ended_ns: u64) {
         self.recorder.record(latency_ns, count);
@@ -185,7 +184,7 @@ impl Shard {
     }
 }
 
-/// Takes up to `wanted` from what is left.
+/// Takes up to `wanted` from the budget.
 fn take(budget: &AtomicU64, wanted: u64) -> Start {
     match budget.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(wanted.min(left))) {
         Ok(left) if left > 0 => Start::Counted(wanted.min(left)),

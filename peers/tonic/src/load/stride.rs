@@ -1,8 +1,8 @@
-//! When the clock is read on a stream: reading it takes some 25 ns, which would be most of what an empty message costs.
+//! Streams read the clock once per stride. A reading takes about 25 ns, which is most of the cost of an empty message.
 
-/// How many small messages of a stream share one reading of the clock.
+/// Number of small messages that share one reading of the clock.
 const STRIDE: u64 = 16;
-/// Messages of at least this many bytes of payload are timed one by one.
+/// Messages with at least this many payload bytes are timed one by one.
 const STRIDE_BYTES_MAX: usize = 4096;
 
 pub fn stride(size: usize) -> u64 {

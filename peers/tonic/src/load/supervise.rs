@@ -1,4 +1,4 @@
-//! Starts the workers of a run, watches over them, and gathers what they recorded.
+//! Starts and supervises the workers of a run, and merges their records.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -14,12 +14,12 @@ use super::run::{Merged, Run};
 use super::worker::{Call, Progress, Worker, repeat};
 use super::{Settings, unanswered};
 
-/// How often workers are looked at, at the most.
+/// Maximum interval between checks of the workers.
 const LOOK_EVERY_MAX: Duration = Duration::from_millis(250);
-/// A client that used more of its processors than this was the limit of what it measured.
+/// A client that used a larger share of its CPUs was itself the bottleneck.
 const BUSY_SHARE_MAX: f64 = 0.95;
 
-/// Warms up and measures, in one run or in one for each.
+/// Warms up and measures, in one run or in two.
 pub async fn supervise(settings: &Settings, call: Call, clients: &[Client]) -> LoadResult {
     if !settings.ends_with_answers() || settings.warmup_ns == 0 {
         return drive(settings, call, clients).await;
@@ -85,12 +85,12 @@ async fn drive(settings: &Settings, call: Call, clients: &[Client]) -> LoadResul
     result
 }
 
-/// The measured time: whoever wants to look at the processes is told of its two ends.
+/// The measured time. Announces its start and end to observers of the processes.
 struct Measuring {
     announced: bool,
-    /// `None` until it has begun.
+    /// `None` until it has started.
     cpu_before: Option<CpuTime>,
-    /// Processor time from its beginning to its end; `None` until it has ended.
+    /// CPU time from its start to its end; `None` until it has ended.
     cpu: Option<CpuTime>,
 }
 
@@ -109,7 +109,7 @@ impl Measuring {
         self.cpu = Some(cpu - self.cpu_before.unwrap_or(cpu));
     }
 
-    /// Ends it if it has not ended yet: unless the clock ends it, it ends with the last answer.
+    /// Ends it if the clock has not ended it yet; it then ends with the last response.
     fn ended(&mut self) -> CpuTime {
         if self.cpu.is_none() {
             self.end();
@@ -120,7 +120,7 @@ impl Measuring {
     fn say(&self, word: &str) {
         if self.announced {
             let mut stdout = io::stdout().lock();
-            // Whoever closed our stdout gets no result either.
+            // A closed stdout also loses the result, so the error can be ignored.
             let _ = writeln!(stdout, "{word}").and_then(|()| stdout.flush());
         }
     }
@@ -131,7 +131,7 @@ struct Crew<'c> {
     call: Call,
     clients: &'c [Client],
     run: Arc<Run>,
-    /// How long a worker may wait for the same thing.
+    /// Maximum time that a worker may wait for the same event.
     patience: Duration,
     tasks: JoinSet<()>,
     places: HashMap<Id, Place>,
@@ -152,7 +152,7 @@ impl Crew<'_> {
         self.places.insert(task.id(), Place { index, progress, task });
     }
 
-    /// Waits for a worker to end. One that was sent away is replaced while the run lasts.
+    /// Waits for a worker to end. Replaces an aborted one while the run lasts.
     async fn next_gone(&mut self) {
         match self.tasks.join_next_with_id().await {
             Some(Ok((id, ()))) => {
@@ -170,7 +170,7 @@ impl Crew<'_> {
         }
     }
 
-    /// Aborts, and with that cancels the call of, every worker that has waited too long.
+    /// Aborts every worker that has waited too long, which cancels its call.
     fn send_away_the_stuck(&self) {
         let now_ns = self.run.now_ns();
         for place in self.places.values() {

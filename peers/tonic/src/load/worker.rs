@@ -1,4 +1,4 @@
-//! The workers: each has one call under way, of one of the four kinds.
+//! The workers. Each has one call of one of the four types in flight.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,18 +15,18 @@ use super::stride::stride;
 use crate::proto::{Payload, SimpleRequest, SimpleResponse};
 use crate::zeros::zeros;
 
-/// How long a worker rests after a failed call: a server that refuses everything is not hammered.
+/// Pause after a failed call, so that a server that rejects everything is not flooded.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(10);
 
-/// What every worker of a run does.
+/// The call that every worker of a run makes.
 #[derive(Clone, Copy)]
 pub struct Call {
     pub kind: CallType,
-    /// Bytes of payload in a message.
+    /// Payload bytes per message.
     pub size: usize,
 }
 
-/// One worker's place: what it has in common with the run and with whoever watches over it.
+/// A worker's handle to the run and to its supervisor.
 #[derive(Clone)]
 pub struct Worker {
     pub index: usize,
@@ -34,7 +34,7 @@ pub struct Worker {
     pub progress: Arc<Progress>,
 }
 
-/// Since when a worker has been waiting for what it waits for: ns of the run's clock, 0 when for nothing.
+/// Time since when a worker has been waiting, in ns of the run's clock; 0 if it is not waiting.
 #[derive(Default)]
 pub struct Progress(AtomicU64);
 
@@ -53,7 +53,7 @@ impl Progress {
     }
 }
 
-/// Call after call until the run is over.
+/// Makes calls until the run is over.
 pub async fn repeat(call: Call, mut client: Client, worker: Worker) {
     while !worker.run.is_over() {
         worker.progress.waits_since(worker.run.now_ns());
@@ -72,7 +72,8 @@ pub async fn repeat(call: Call, mut client: Client, worker: Worker) {
     }
 }
 
-/// Unary calls until one fails. The end of one is the start of the next: one reading of the clock for both.
+/// Makes unary calls until one fails. The end of a call is the start of the next, so that one reading of the clock
+/// serves both.
 async fn unary(call: Call, client: &mut Client, worker: &Worker) -> Result<(), Status> {
     let run = &worker.run;
     let request = request(call.size, call.size);
@@ -95,7 +96,7 @@ async fn unary(call: Call, client: &mut Client, worker: &Worker) -> Result<(), S
     }
 }
 
-/// One stream of responses, cancelled when the run is over.
+/// Runs one stream of responses, cancelled when the run is over.
 async fn server_stream(call: Call, client: &mut Client, worker: &Worker) -> Result<(), Status> {
     let run = &worker.run;
     let stride = stride(call.size);
@@ -143,7 +144,7 @@ async fn server_stream(call: Call, client: &mut Client, worker: &Worker) -> Resu
     }
 }
 
-/// What a reply that is not as large as asked for makes of its call.
+/// Checks the size of a reply; a wrong size fails the call.
 #[inline]
 pub fn check_size(response: &SimpleResponse, asked: usize) -> Result<(), Status> {
     match response.payload.as_ref().map_or(0, |payload| payload.body.len()) {
@@ -152,12 +153,13 @@ pub fn check_size(response: &SimpleResponse, asked: usize) -> Result<(), Status>
     }
 }
 
-/// A stream that ended with OK while it was still used.
+/// The status of a stream that ended with OK too early.
 pub fn ended_early() -> Status {
     Status::data_loss("the server ended the stream before its time")
 }
 
-/// A request of `size` bytes that wants `response_size` bytes back. Both without payload: an empty message.
+/// Creates a request of `size` bytes for a response of `response_size` bytes. With 0 there is no payload: an empty
+/// message.
 pub fn request(size: usize, response_size: usize) -> SimpleRequest {
     SimpleRequest {
         response_size: i32::try_from(response_size).expect("payloads are bounded by PAYLOAD_BYTES_MAX"),

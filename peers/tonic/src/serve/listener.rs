@@ -12,7 +12,7 @@ use crate::address::Address;
 pub enum Listener {
     Tcp {
         listener: TcpListener,
-        /// With the real port.
+        /// With the bound port.
         address: String,
     },
     Unix {
@@ -22,7 +22,7 @@ pub enum Listener {
     },
 }
 
-/// The file of a Unix socket, removed when this is dropped.
+/// The file of a Unix socket; removed on drop.
 pub struct SocketFile(PathBuf);
 
 impl Listener {
@@ -49,7 +49,7 @@ impl Listener {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // That someone else has removed it already is as well.
+        // Another process may have removed it.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! `grpc.testing.BenchmarkService`: as many zeros as each request asks for.
+//! `grpc.testing.BenchmarkService`: responds with as many zeros as each request asks for.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -15,7 +15,7 @@ use crate::zeros::zeros;
 
 #[derive(Clone, Copy)]
 pub struct Benchmark {
-    /// Processor time of a unary call.
+    /// CPU time of a unary call.
     pub work: Duration,
 }
 
@@ -65,7 +65,7 @@ impl BenchmarkService for Benchmark {
         Ok(Response::new(Endless { response: response(request.get_ref())? }))
     }
 
-    /// The first request says how large the replies are.
+    /// The first request sets the size of the replies.
     async fn streaming_both_ways(
         &self,
         request: Request<Streaming<SimpleRequest>>,
@@ -95,7 +95,7 @@ fn response(request: &SimpleRequest) -> Result<SimpleResponse, Status> {
     Ok(SimpleResponse { payload: Some(Payload { r#type: 0, body }), ..SimpleResponse::default() })
 }
 
-/// A reply for each request, as it comes.
+/// Sends a reply per request, as they arrive.
 pub struct Echo {
     requests: Streaming<SimpleRequest>,
 }
@@ -109,7 +109,7 @@ impl Stream for Echo {
     }
 }
 
-/// The same reply again and again, until the call is cancelled.
+/// Repeats the same reply until the call is cancelled.
 pub struct Endless {
     response: SimpleResponse,
 }
@@ -122,7 +122,7 @@ impl Stream for Endless {
     }
 }
 
-/// The same reply until the requests have ended, which a task of its own reads meanwhile.
+/// Repeats the same reply until the requests end; a separate task reads them.
 pub struct BothWays {
     response: SimpleResponse,
     /// `None` once it has ended.

@@ -21,7 +21,7 @@ class GrpcEcho extends EchoGrpc.EchoImplBase {
     Times times = TimesOfCalls.asked();
     if (times != null) {
       times.handlerBegins();
-      // What a handler would do stands here.
+      // A real handler's work goes here.
       times.handlerEnds();
     }
     answers.onNext(request);

@@ -4,7 +4,7 @@ import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
 import java.util.stream.Collectors;
 
-/** Lines of `settings`: one of them, and those that are the JVM's. */
+/** Lines of `settings`, including those about the JVM. */
 final class Jvm {
   static final int WINDOW_BYTES = 8 << 20;
   static final int MESSAGE_BYTES_MAX = 64 << 20;

@@ -2,7 +2,7 @@ package thalweg;
 
 import java.util.List;
 
-/** What `serve --listen ADDR --json ADDR` asks for, and the other commands of peers/README.md, which are words alone. */
+/** The arguments of `serve --listen ADDR --json ADDR`, and the other commands of peers/README.md, which have none. */
 record Served(Address grpc, Address json, String variant) {
   record Address(String host, int port) {
     static Address of(String text) {
@@ -15,7 +15,7 @@ record Served(Address grpc, Address json, String variant) {
     }
   }
 
-  /** The words behind `serve`; a program with no choice of variants knows none. */
+  /** Parses the words after `serve`; `variants` is empty for a program without variants. */
   static Served of(List<String> words, List<String> variants) {
     Address grpc = null;
     Address json = null;
@@ -40,7 +40,7 @@ record Served(Address grpc, Address json, String variant) {
     return new Served(grpc, json, variant);
   }
 
-  /** Answers `version`, `variants` and `settings`; what is neither of them nor `serve` is refused. */
+  /** Runs `version`, `variants` and `settings`; returns true for `serve` and rejects anything else. */
   static boolean isAsked(String[] arguments, String version, List<String> variants, Runnable settings) {
     String command = arguments.length == 0 ? "" : arguments[0];
     if (command.equals("serve")) return true;
@@ -58,7 +58,7 @@ record Served(Address grpc, Address json, String variant) {
     return false;
   }
 
-  /** Says where the servers listen, when both do. */
+  /** Prints where the servers listen, once both do. */
   void listens(int grpcPort, int jsonPort) {
     System.out.println("listening on " + grpc.host + ":" + grpcPort);
     System.out.println("json on " + json.host + ":" + jsonPort);

@@ -1,6 +1,9 @@
 package thalweg;
 
-/** The header `lab-times`: moments of a call at the server, by System.nanoTime(), which is CLOCK_MONOTONIC on Linux. */
+/**
+ * The header `lab-times`: timestamps of a call on the server, from System.nanoTime(), which is CLOCK_MONOTONIC on
+ * Linux.
+ */
 final class Times {
   static final String HEADER = "lab-times";
 

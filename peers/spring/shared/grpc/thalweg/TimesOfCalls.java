@@ -8,12 +8,12 @@ import io.grpc.ServerCall;
 import io.grpc.ServerCallHandler;
 import io.grpc.ServerInterceptor;
 
-/** Gives those calls by gRPC their times that ask for them; the others go on as they are. */
+/** Records the times of gRPC calls that ask for them; other calls pass through. */
 final class TimesOfCalls implements ServerInterceptor {
   private static final Metadata.Key<String> KEY = Metadata.Key.of(Times.HEADER, Metadata.ASCII_STRING_MARSHALLER);
   private static final Context.Key<Times> ASKED = Context.key(Times.HEADER);
 
-  /** Those of the call that this thread handles; null if it asks for none. */
+  /** Returns the times of this thread's current call, or null if the call does not ask for them. */
   static Times asked() {
     return ASKED.get();
   }

@@ -7,7 +7,7 @@ import org.springframework.web.bind.annotation.PostMapping;
 import org.springframework.web.bind.annotation.RequestBody;
 import org.springframework.web.bind.annotation.RestController;
 
-/** The JSON API on Spring MVC, with records, as its documentation shows it. */
+/** The JSON API on Spring MVC, with records, as in its documentation. */
 @RestController
 class JsonEcho {
   record Strings(List<String> strings) {}
@@ -30,7 +30,7 @@ class JsonEcho {
     if (request.getHeader(Times.HEADER) != null) {
       Times times = new Times();
       times.handlerBegins();
-      // What a handler would do stands here.
+      // A real handler's work goes here.
       times.handlerEnds();
       response.setHeader(Times.HEADER, times.toString());
     }

@@ -6,7 +6,7 @@ import com.linecorp.armeria.server.annotation.Post;
 import com.linecorp.armeria.server.annotation.ProducesJson;
 import java.util.List;
 
-/** The JSON API by annotated methods with records, as Armeria's documentation shows it. */
+/** The JSON API as annotated methods with records, as in Armeria's documentation. */
 @ConsumesJson
 @ProducesJson
 class JsonEcho {
@@ -30,7 +30,7 @@ class JsonEcho {
     if (context.request().headers().contains(Times.HEADER)) {
       Times times = new Times();
       times.handlerBegins();
-      // What a handler would do stands here.
+      // A real handler's work goes here.
       times.handlerEnds();
       context.setAdditionalResponseHeader(Times.HEADER, times.toString());
     }

@@ -11,7 +11,7 @@ import java.net.InetSocketAddress;
 import java.util.Arrays;
 import java.util.List;
 
-/** The commands of peers/README.md, by Armeria. */
+/** The commands of peers/README.md, on Armeria. */
 public final class Main {
   private static final String ANNOTATED = "annotated";
   private static final String TRANSCODED = "transcoded";
@@ -43,7 +43,7 @@ public final class Main {
     }
     Server server = builder.build();
     server.start().join();
-    // A JVM that is told to end says 143 by itself.
+    // Without this, a JVM stopped by a signal exits with 143.
     Runtime.getRuntime().addShutdownHook(new Thread(() -> {
       server.stop().join();
       Runtime.getRuntime().halt(0);
@@ -52,7 +52,7 @@ public final class Main {
     served.listens(chosen(served.grpc(), ports[0]), chosen(served.json(), ports[ports.length - 1]));
   }
 
-  /** Ports come in the order in which they were asked for. */
+  /** Returns the bound port; ports have the order of the requested addresses. */
   private static int chosen(Served.Address asked, int port) {
     return asked.port() == 0 ? port : asked.port();
   }

@@ -11,7 +11,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A codec with its messages, as objects and as bytes. */
+/** A codec and its messages, as objects and as bytes. */
 abstract class Codec {
   static final String PROTOBUF = "protobuf-java";
   static final String JACKSON = "jackson-blackbird";

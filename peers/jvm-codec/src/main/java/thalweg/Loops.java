@@ -10,22 +10,22 @@ import java.nio.file.Path;
 import java.util.List;
 
 /**
- * Round trips in a plain loop, as they are often published: few to warm up, then ten, a hundred and so on, one after
- * the other in one process, and the clock before and after each loop. What the compiler makes of the code changes
- * meanwhile; what is converted is used, so that it is not left out.
+ * Round trips in a plain loop, as many published benchmarks do it: a short warm-up, then 10, 100, … conversions in one
+ * process. The clock is read before and after each loop. The JIT compiler changes the code in the meantime. Results are
+ * used, so that conversions are not optimized away.
  */
 final class Loops {
-  /** The message that it was published of. */
+  /** The message of the published benchmark. */
   private static final String DATA = "person-sparse";
   private static final int WARM_UPS = 50;
   private static final int MOST = 10_000_000;
 
-  /** What was decoded last: an object that nobody could see need not be made. */
+  /** The last decoded object; stored so that its allocation cannot be optimized away. */
   private static volatile Object decoded;
 
   private Loops() {}
 
-  /** A process for each codec and round, which is this program again; nothing where the message is not there. */
+  /** Runs this program once per codec and round; does nothing if the message is missing. */
   static void all(Path folder, boolean quick, ObjectNode printed) throws IOException, InterruptedException {
     if (!Messages.names(folder).contains(DATA)) return;
     ArrayNode loops = printed.putArray("loops");
@@ -50,7 +50,7 @@ final class Loops {
     if (status != 0) throw new IOException("a loop of " + codec + " ended with " + status);
   }
 
-  /** Prints a line for each loop: how many conversions it had, and ns. */
+  /** Prints a line per loop: the number of conversions and ns. */
   static void run(Path folder, String name, String data) throws IOException {
     Codec codec = Codec.of(name, folder, data);
     Object object = codec.objects.get(0);

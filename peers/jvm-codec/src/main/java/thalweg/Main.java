@@ -18,7 +18,7 @@ import org.openjdk.jmh.runner.options.OptionsBuilder;
 import org.openjdk.jmh.runner.options.TimeValue;
 import org.openjdk.jmh.runner.options.VerboseMode;
 
-/** `peer version` and `peer convert`, as peers/README.md says. */
+/** `peer version` and `peer convert`, as defined in peers/README.md. */
 public final class Main {
   private static final Map<String, String> OPERATIONS =
       Map.of("encode", "encode", "decode", "decode", "roundTrip", "round_trip");
@@ -55,9 +55,9 @@ public final class Main {
 
   private static void convert(Path folder, boolean quick) throws Exception {
     PrintStream out = System.out;
-    // What anybody else prints is no part of the result.
+    // Keeps output of libraries out of the result.
     System.setOut(System.err);
-    // In less than a second the compiler has not come to the end of Jackson's round trips.
+    // Within a second the compiler does not finish optimizing Jackson's round trips.
     int warmups = quick ? 3 : 5;
     int iterations = quick ? 3 : 5;
     TimeValue eachWarmup = TimeValue.milliseconds(quick ? 400 : 1000);

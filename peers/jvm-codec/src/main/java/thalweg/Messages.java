@@ -16,9 +16,9 @@ import thalweg.shapes.Samples;
 import thalweg.shapes.SeveralData;
 import thalweg.shapes.Visit;
 
-/** The messages that the lab wrote: NAME.pb and NAME.jsonl for each line of messages.txt. */
+/** The messages written by the lab: NAME.pb and NAME.jsonl for each line of messages.txt. */
 final class Messages {
-  /** A type as both codecs know it. */
+  /** A type in both codecs. */
   record Type(Parser<? extends Message> parser, Class<?> plain) {}
 
   private static final Map<String, Type> TYPES = Map.of(
@@ -47,7 +47,7 @@ final class Messages {
     throw new IOException("messages.txt has no " + name);
   }
 
-  /** Strings of these messages are Strings, not the bytes that they were read from. */
+  /** Reads the messages and converts their strings from the received bytes to Strings. */
   static List<Message> protobuf(Path folder, String name) throws IOException {
     Parser<? extends Message> parser = type(folder, name).parser();
     List<Message> messages = new ArrayList<>();
@@ -64,7 +64,7 @@ final class Messages {
     return Files.readAllLines(folder.resolve(name + ".jsonl")).stream().filter(line -> !line.isEmpty()).toList();
   }
 
-  /** A getter turns the bytes of a string that were kept into a String, for good. */
+  /** Calls a getter, which permanently converts a string's bytes to a String. */
   private static void touch(Object value) {
     if (value instanceof Message message) {
       message.getAllFields().values().forEach(Messages::touch);

@@ -4,7 +4,7 @@ import com.fasterxml.jackson.annotation.JsonProperty;
 import java.util.List;
 import java.util.Map;
 
-/** The messages of shapes.proto as a program has them that knows no Protobuf: what Jackson converts. */
+/** The messages of shapes.proto as plain classes without Protobuf, for Jackson. */
 final class Plain {
   private Plain() {}
 

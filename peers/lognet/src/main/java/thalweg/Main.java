@@ -18,7 +18,7 @@ import org.springframework.boot.web.context.WebServerApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.event.EventListener;
 
-/** The commands of peers/README.md, by LogNet's starter and Spring MVC. */
+/** The commands of peers/README.md, on LogNet's starter and Spring MVC. */
 @SpringBootApplication
 public class Main {
   private static Served served;
@@ -33,11 +33,11 @@ public class Main {
     SpringApplication.run(Main.class,
         "--grpc.netty-server.primary-listen-address=" + served.grpc().host() + ":" + served.grpc().port(),
         "--server.address=" + served.json().host(), "--server.port=" + served.json().port());
-    // A JVM that is told to end says 143 by itself; these run when Spring has closed everything.
+    // Without this, a JVM stopped by a signal exits with 143. Runs after Spring has closed everything.
     SpringApplication.getShutdownHandlers().add(() -> Runtime.getRuntime().halt(0));
   }
 
-  /** Its jar does not say. */
+  /** Reads the version from a property, because the jar does not contain it. */
   private static String version() {
     try (InputStream stream = Main.class.getResourceAsStream("/application.properties")) {
       Properties properties = new Properties();
@@ -79,7 +79,7 @@ public class Main {
     say();
   }
 
-  /** The starter begins when it likes. */
+  /** Reports the ports once both servers listen; the starter's starts at any time. */
   private void say() {
     if (grpcPort != 0 && jsonPort != 0) served.listens(grpcPort, jsonPort);
   }

@@ -15,7 +15,7 @@ import org.springframework.grpc.server.GlobalServerInterceptor;
 import org.springframework.grpc.server.ServerBuilderCustomizer;
 import org.springframework.grpc.server.lifecycle.GrpcServerStartedEvent;
 
-/** The commands of peers/README.md, by Spring gRPC and Spring MVC. */
+/** The commands of peers/README.md, on Spring gRPC and Spring MVC. */
 @SpringBootApplication
 public class Main {
   private static Served served;
@@ -29,7 +29,7 @@ public class Main {
     SpringApplication.run(Main.class,
         "--spring.grpc.server.address=" + served.grpc().host(), "--spring.grpc.server.port=" + served.grpc().port(),
         "--server.address=" + served.json().host(), "--server.port=" + served.json().port());
-    // A JVM that is told to end says 143 by itself; these run when Spring has closed everything.
+    // Without this, a JVM stopped by a signal exits with 143. Runs after Spring has closed everything.
     SpringApplication.getShutdownHandlers().add(() -> Runtime.getRuntime().halt(0));
   }
 
