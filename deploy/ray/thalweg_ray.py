@@ -27,11 +27,11 @@ import ray
 from ray.util.placement_group import placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-# Of what a part that failed wrote to stderr, so much is shown.
+# Length of a failed part's stderr that is shown.
 STDERR_CHARS = 2000
-# Clocks that differ by more are told: parts begin as much too early or too late.
+# Larger clock differences are reported, because they make parts start too early or too late by as much.
 CLOCKS_DIFFER_S = 0.02
-# Of several parts that failed with different exit codes, the one that says most.
+# If parts failed with different exit codes, the first code in this list wins.
 CODES_BY_WEIGHT = [2, 130, 1, 3]
 
 Outcome = collections.namedtuple("Outcome", "code stderr result")
@@ -39,10 +39,10 @@ Outcome = collections.namedtuple("Outcome", "code stderr result")
 
 def before_start():
     """In the command's process."""
-    # A part that is lost makes no more calls: the kernel ends the command when the actor is gone.
+    # If the actor is lost, the kernel stops the command, so that it makes no more calls.
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
-    # Ray blocks SIGINT in its threads, and a process inherits that.
+    # Ray blocks SIGINT in its threads, and child processes inherit that.
     signal.pthread_sigmask(signal.SIG_SETMASK, set())
 
 
@@ -180,7 +180,7 @@ def place(options, shipped):
 def compare_clocks(parts, places):
     """Parts begin by their own clocks."""
     for number, (part, where) in enumerate(zip(parts, places)):
-        # The answer that came fastest is the most exact one.
+        # The fastest response gives the most accurate reading.
         readings = []
         for _ in range(5):
             before = time.time()
@@ -205,7 +205,7 @@ def collect(parts, places, runs):
                     outcomes[waiting[run]] = Outcome(*ray.get(run))
                 except ray.exceptions.RayError as error:
                     outcomes[waiting[run]] = Outcome(1, f"it was lost: {error}", None)
-                # Not before: a Ctrl-C may come at any place, and what is not had yet is still waited for.
+                # Removed last: after a Ctrl-C at any point, missing results are still waited for.
                 del waiting[run]
         except KeyboardInterrupt:
             say("interrupted: the parts are stopped")
@@ -249,7 +249,7 @@ def main():
     shipped = None
     if options.ship:
         with open(program, "rb") as file:
-            # To a third: it goes over the network, and takes room in the object store.
+            # Compresses to a third, for the network and the object store.
             shipped = ray.put(zlib.compress(file.read(), level=1))
     parts, places = place(options, shipped)
     for number, where in enumerate(places):
