@@ -1,4 +1,4 @@
-//! The same service by both generators, and one with messages of buffa.
+//! Generates the same service with both generators, and one with messages of buffa.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};

@@ -13,7 +13,7 @@ mod patterns;
 #[path = "patterns/beyond_tonic.rs"]
 mod beyond_tonic;
 
-/// With `thalweg-tonic` as with tonic, the stream itself is a part of the future, and can't be shown to be `Send`.
+/// With `thalweg-tonic` and tonic, the stream is part of the call's future, which rustc cannot prove to be `Send`.
 #[tokio::test]
 async fn buffered_requests_of_references() {
     let client = patterns::client().await;

@@ -1,4 +1,4 @@
-//! What users write: each test is a pattern. Most run it as a task, which asks that its future is `Send`.
+//! Patterns of user code, one per test. Most run as a task, which requires their future to be `Send`.
 
 #![allow(unused_mut, reason = "a client of tonic's is mutable")]
 
@@ -17,7 +17,7 @@ use crate::face::{
 
 pub(crate) type BoxStream<T> = Pin<Box<dyn Stream<Item = T> + Send>>;
 
-/// A service without state: `List` counts up to the request's value, `Chat` doubles.
+/// A service without state: `List` counts up to the request's value, `Chat` doubles values.
 #[derive(Clone, Copy, Debug)]
 struct Plain;
 
@@ -63,7 +63,7 @@ pub(crate) async fn client() -> UsageClient<Channel> {
     UsageClient::new(channel().await)
 }
 
-/// The values of a stream of responses.
+/// Collects the values of a stream of responses.
 pub(crate) async fn values(response: Response<Streaming<Item>>) -> Vec<u64> {
     response.into_inner().map(|item| item.expect("a message").value).collect().await
 }

@@ -1,6 +1,6 @@
 //! The patterns with tonic itself.
 
-// The name that generated code uses, here for the crate that `thalweg-tonic` stands in for.
+// Generated code expects this name, here for the crate that `thalweg-tonic` replaces.
 extern crate tonic_real as tonic;
 
 #[path = "faces/tonic.rs"]

@@ -1,4 +1,4 @@
-//! Names of the patterns, as the crate `thalweg` has them.
+//! Names that the patterns use, from the crate `thalweg`.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -13,7 +13,7 @@ mod pb {
     include!(concat!(env!("OUT_DIR"), "/native/usage.rs"));
 }
 
-/// Serves at a port of its own until the test ends.
+/// Serves on a free port until the test ends.
 pub(crate) async fn serve<T: Usage>(service: UsageServer<T>) -> Channel {
     let server = thalweg::Server::builder().add_service(service);
     let server = server.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.expect("a free port");
@@ -22,19 +22,19 @@ pub(crate) async fn serve<T: Usage>(service: UsageServer<T>) -> Channel {
     Channel::builder(address).connect().await.expect("the server listens")
 }
 
-/// The implementation of a service.
+/// Wraps the implementation of a service.
 macro_rules! handlers {
     ($($item:tt)*) => { $($item)* };
 }
 pub(crate) use handlers;
 
-/// A function for the client of any channel.
+/// A function that takes a client of any channel.
 pub(crate) async fn get_twice<C: thalweg::Caller>(client: UsageClient<C>) -> Result<u64, Status> {
     let first = client.get(Item { value: 1 }).await?.into_inner().value;
     Ok(first + client.get(Item { value: 2 }).await?.into_inner().value)
 }
 
-/// A struct with the client of any channel, whose calls run as tasks.
+/// A struct that holds a client of any channel, and makes its calls in tasks.
 pub(crate) struct Tasks<C>(pub(crate) UsageClient<C>);
 
 impl<C: thalweg::Caller> Tasks<C> {

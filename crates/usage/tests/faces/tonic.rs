@@ -1,4 +1,4 @@
-//! Names of the patterns, as tonic has them.
+//! Names that the patterns use, from tonic.
 
 use bytes::Bytes;
 use tokio::net::TcpListener;
@@ -18,7 +18,7 @@ mod pb {
     include!(concat!(env!("OUT_DIR"), "/tonic/usage.rs"));
 }
 
-/// Serves at a port of its own until the test ends.
+/// Serves on a free port until the test ends.
 pub(crate) async fn serve<T: Usage>(service: UsageServer<T>) -> Channel {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
@@ -28,7 +28,7 @@ pub(crate) async fn serve<T: Usage>(service: UsageServer<T>) -> Channel {
     endpoint.connect().await.expect("the server listens")
 }
 
-/// The implementation of a service.
+/// Wraps the implementation of a service.
 macro_rules! handlers {
     ($($item:tt)*) => {
         #[tonic::async_trait]
@@ -37,7 +37,7 @@ macro_rules! handlers {
 }
 pub(crate) use handlers;
 
-/// A function for the client of any channel.
+/// A function that takes a client of any channel.
 pub(crate) async fn get_twice<C>(mut client: UsageClient<C>) -> Result<u64, Status>
 where
     C: GrpcService<Body>,
@@ -49,7 +49,7 @@ where
     Ok(first + client.get(Item { value: 2 }).await?.into_inner().value)
 }
 
-/// A struct with the client of any channel, whose calls run as tasks.
+/// A struct that holds a client of any channel, and makes its calls in tasks.
 pub(crate) struct Tasks<C>(pub(crate) UsageClient<C>);
 
 impl<C> Tasks<C>

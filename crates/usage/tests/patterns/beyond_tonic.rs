@@ -1,7 +1,8 @@
-//! Patterns that tonic refuses: "higher-ranked lifetime error", "implementation of `FnOnce` is not general enough".
+//! Patterns that do not compile with tonic: "higher-ranked lifetime error", "implementation of `FnOnce` is not general
+//! enough".
 //!
-//! With tonic, the future of a call has a type that names the stream of its requests. rustc can't show that it is
-//! `Send` where the stream has a trait object in it, or a closure that takes references.
+//! With tonic, the type of a call's future names the stream of its requests. rustc cannot prove such a future to be
+//! `Send` if the stream contains a trait object, or a closure that takes references.
 
 #![allow(unused_mut, reason = "a client of tonic's is mutable")]
 
@@ -90,12 +91,12 @@ async fn boxed_stream_with_timeout() {
     assert_eq!(sum.await.unwrap().unwrap().into_inner().value, 3);
 }
 
-/// What a program asks of a service, so that tests can have another.
+/// The interface to a service that tests can replace.
 trait Totals: Send + Sync {
     fn total(&self, items: BoxStream<Item>) -> BoxFuture<'_, Result<u64, Status>>;
 }
 
-/// A client behind that.
+/// Implements it with a client.
 struct Store {
     client: UsageClient<Channel>,
 }
@@ -143,7 +144,7 @@ async fn one_function_for_all_streams() {
     assert_eq!(task.await.unwrap(), (vec![1], vec![2]));
 }
 
-/// A service in front of another, which has its requests in a box.
+/// A proxy that boxes its requests.
 struct Proxy(UsageClient<Channel>);
 
 handlers! {

@@ -1,4 +1,4 @@
-//! Clients: where they are kept, and how their calls are combined.
+//! Clients: where they are stored, and how their calls are combined.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ async fn buffered_calls() {
     assert_eq!(task.await.unwrap(), 6);
 }
 
-/// A client with a method of its own for each of the service's.
+/// A wrapper of a client, with a method per method of the service.
 #[derive(Clone)]
 struct Store {
     client: UsageClient<Channel>,
@@ -172,7 +172,7 @@ async fn interceptor() {
     assert_eq!(task.await.unwrap(), (vec![1], 1));
 }
 
-/// A client that tests can have another for.
+/// An interface to a client that tests can replace.
 trait Totals: Send + Sync {
     fn total(&self, items: Vec<Item>) -> BoxFuture<'_, Result<u64, Status>>;
 }

@@ -1,4 +1,4 @@
-//! Streams of requests, whatever they are made of.
+//! Streams of requests from various sources.
 
 use tokio::sync::mpsc;
 use tokio_stream::Stream;

@@ -40,7 +40,7 @@ async fn calls_for_each_response() {
     assert_eq!(task.await.unwrap().unwrap(), [1, 2, 3]);
 }
 
-/// A reader that is kept with what it reads.
+/// A struct that holds the stream it reads.
 struct Pages {
     items: Streaming<Item>,
 }

@@ -11,12 +11,11 @@ use crate::face::{
     Channel, Item, Request, Response, Status, Streaming, Usage, UsageClient, UsageServer, handlers, serve,
 };
 
-/// A store that a service is generic over, or has as a trait object.
+/// A store that services hold as a type parameter or as a trait object.
 trait Store: Send + Sync + 'static {
     fn load(&self, value: u64) -> impl Future<Output = Result<u64, Status>> + Send;
 }
 
-/// Adds a fixed number.
 struct Plus(u64);
 
 impl Store for Plus {
@@ -26,7 +25,7 @@ impl Store for Plus {
     }
 }
 
-/// `load` for many values at once, two at a time.
+/// Loads many values concurrently, two at a time.
 struct Buffered<S> {
     store: Arc<S>,
     known: Vec<u64>,
@@ -36,7 +35,7 @@ handlers! {
     impl<S: Store> Usage for Buffered<S> {
         async fn get(&self, request: Request<Item>) -> Result<Response<Item>, Status> {
             let factor = request.into_inner().value;
-            // A stream that borrows from the handler's service.
+            // This stream borrows from the service.
             let loads = futures_util::stream::iter(self.known.iter().copied())
                 .map(|value| async move { Ok::<_, Status>(self.store.load(value).await? * factor) });
             let value = loads.buffered(2).try_fold(0, |sum, value| async move { Ok(sum + value) }).await?;
@@ -83,7 +82,7 @@ async fn buffered_in_handlers_of_a_generic_service() {
     assert_eq!(values(client.chat(tokio_stream::iter([1].map(item))).await.unwrap()).await, [11]);
 }
 
-/// A service in front of another.
+/// A proxy.
 #[derive(Clone)]
 struct Proxy {
     client: UsageClient<Channel>,
@@ -130,7 +129,7 @@ async fn calls_in_handlers() {
     assert_eq!(values(client.chat(tokio_stream::iter([1, 2].map(item))).await.unwrap()).await, [1, 2]);
 }
 
-/// State that handlers share, and tasks that outlive them.
+/// State shared by handlers, and tasks that outlive them.
 struct Shared {
     totals: Arc<Mutex<Vec<u64>>>,
     stores: Vec<Arc<dyn Fn(u64) -> u64 + Send + Sync>>,
