@@ -1,4 +1,4 @@
-//! Stubs by tonic's own generator, without protoc.
+//! Generates stubs with tonic's own generators, without protoc.
 
 use std::error::Error;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What the tests of `thalweg-tonic` share: stubs that tonic's generators made, a service to script, and servers.
+//! Shared parts of the tests of `thalweg-tonic`: stubs from tonic's generators, a scriptable service, and servers.
 //!
 //! The tests follow tonic's own suites, file by file. `docs/tonic.md` lists the outcomes that differ.
 
@@ -11,20 +11,21 @@ mod shop;
 pub use serve::{Running, Stopped, in_memory, serve, serve_with};
 pub use shop::{BakeryService, ShopService};
 
-/// An order without a note.
+/// Creates an order without a note.
 pub fn order(item: &str) -> pb::Order {
     pb::Order { item: item.to_owned(), note: Vec::new() }
 }
 
-/// An order with a note of so many bytes that are all the same.
+/// Creates an order with a note of `len` equal bytes.
 pub fn note(len: usize) -> pb::Order {
     pb::Order { item: String::new(), note: vec![7; len] }
 }
 
-/// What is sure to come, if a test does not fail.
+/// Awaits a future that a passing test always completes.
 ///
 /// # Panics
-/// When it does not.
+///
+/// After 60 seconds.
 pub async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("it comes")
 }

@@ -1,4 +1,4 @@
-//! What `proto/shop.proto` was made to.
+//! Code generated from `proto/shop.proto`.
 #![expect(missing_docs, clippy::pedantic, reason = "generated")]
 
 tonic::include_proto!("shop");

@@ -1,4 +1,4 @@
-//! Servers, at a port of their own and in memory.
+//! Servers on a free port and in memory.
 
 use std::net::SocketAddr;
 
@@ -17,39 +17,38 @@ use tonic::transport::server::{Router, TcpIncoming};
 use tonic::transport::{Channel, Endpoint, Error};
 use tower::Layer;
 
-/// A server that serves until it is [stopped](Self::stop).
+/// A server that runs until it is [stopped](Self::stop).
 #[derive(Debug)]
 pub struct Running {
-    /// What it is bound to.
     pub address: SocketAddr,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<Result<(), Error>>,
 }
 
 impl Running {
-    /// How it is called, without TLS.
+    /// Returns its URI, without TLS.
     pub fn uri(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Whom to connect to, without TLS.
+    /// Returns an endpoint for it, without TLS.
     pub fn endpoint(&self) -> Endpoint {
         Endpoint::from_shared(self.uri()).expect("it is a URI")
     }
 
-    /// A channel that is connected to it.
+    /// Returns a connected channel to it.
     pub async fn channel(&self) -> Channel {
         self.endpoint().connect().await.expect("the server listens")
     }
 
-    /// Asks it to stop, and waits until it has.
+    /// Stops the server and waits for its end.
     pub async fn stop(self) {
         self.stop.send(()).expect("the server serves");
         self.serving.await.expect("serving does not panic").expect("serving ends well");
     }
 }
 
-/// Serves at a port that the system chooses.
+/// Serves on a free port.
 pub async fn serve<L, B>(router: Router<L>) -> Running
 where
     L: Layer<Routes> + Clone + Send + 'static,
@@ -65,7 +64,7 @@ where
     serve_with(address, async move |stopped| router.serve_with_incoming_shutdown(incoming, stopped).await)
 }
 
-/// Has `serve` serve at `address` until it is told to stop.
+/// Runs `serve` at `address` until the server is stopped.
 pub fn serve_with<F>(address: SocketAddr, serve: impl FnOnce(Stopped) -> F) -> Running
 where
     F: Future<Output = Result<(), Error>> + Send + 'static,
@@ -75,11 +74,11 @@ where
     Running { address, stop, serving: tokio::spawn(serve(stopped)) }
 }
 
-/// Ready once a server shall stop.
+/// Completes when a server is to stop.
 pub type Stopped = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A channel to a server of its own, over byte streams in memory: where clocks are paused, nothing waits outside of
-/// them.
+/// Creates a channel to a new server over in-memory byte streams, so that with a paused clock nothing waits on real
+/// I/O.
 pub fn in_memory<L, B>(router: Router<L>, endpoint: &Endpoint) -> Channel
 where
     L: Layer<Routes> + Clone + Send + 'static,

@@ -1,4 +1,4 @@
-//! A service to script.
+//! A scriptable service.
 
 use std::fmt;
 use std::future::Future;
@@ -13,7 +13,7 @@ use crate::pb::{Order, bakery_server, shop_server};
 type Replying<T> = Pin<Box<dyn Future<Output = Result<Response<T>, Status>> + Send>>;
 type Handler<Q, P> = Box<dyn Fn(Request<Q>) -> Replying<P> + Send + Sync>;
 
-/// Gives back what it is asked for, where a test says nothing else.
+/// Returns what it receives unless a test sets a handler.
 pub struct ShopService {
     buy: Handler<Order, Order>,
     list: Handler<Order, BoxStream<Order>>,
@@ -53,7 +53,7 @@ impl Default for ShopService {
 }
 
 impl ShopService {
-    /// Answers `Buy`.
+    /// Handles `Buy`.
     pub fn on_buy<F>(buy: impl Fn(Request<Order>) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Response<Order>, Status>> + Send + 'static,
@@ -61,7 +61,7 @@ impl ShopService {
         Self { buy: boxed(buy), ..Self::default() }
     }
 
-    /// Answers `List`, with what `list` says of the order.
+    /// Handles `List` with the results of `list` for the order.
     pub fn on_list(list: impl Fn(Order) -> Vec<Result<Order, Status>> + Send + Sync + 'static) -> Self {
         let list = boxed(move |request: Request<Order>| {
             let orders = tokio_stream::iter(list(request.into_inner()));
@@ -70,7 +70,7 @@ impl ShopService {
         Self { list, ..Self::default() }
     }
 
-    /// Has no response compressed that is a single message.
+    /// Disables compression of single-message responses.
     pub fn uncompressed() -> Self {
         Self {
             buy: boxed(async |request: Request<Order>| Ok(uncompressed(request.into_inner()))),
@@ -125,7 +125,6 @@ impl fmt::Debug for ShopService {
     }
 }
 
-/// Bakes everything but stones.
 #[derive(Clone, Copy, Debug)]
 pub struct BakeryService;
 

@@ -1,4 +1,4 @@
-//! Compressed messages: by either side, both, or neither, in calls of all kinds.
+//! Compressed messages: from either side, both, or neither, in calls of all types.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use tonic::{Code, Status};
 use tower::ServiceBuilder;
 
 const ALL: [CompressionEncoding; 3] = [Gzip, Deflate, Zstd];
-/// Bytes of a note that is worth compressing.
+/// Length in bytes of a note that is worth compressing.
 const LEN: usize = 10_000;
 
-/// What a server saw pass: how many bytes of bodies, and what heads of requests said of encodings.
+/// The server's view: bytes of bodies, and encoding headers of requests.
 #[derive(Clone, Default)]
 struct Seen {
     requests: Arc<AtomicUsize>,
@@ -31,8 +31,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// The bytes of requests and of responses since it was last asked, and whether they were compressed; encoding and
-    /// accepted encodings of the last request.
+    /// Returns whether requests and responses since the last call were compressed, and encoding and accepted encodings
+    /// of the last request.
     fn take(&self) -> (bool, bool, [Option<String>; 2]) {
         let is_compressed = |count: &AtomicUsize| (1..LEN).contains(&count.swap(0, Ordering::Relaxed));
         let head = self.heads.lock().unwrap().pop().unwrap();
@@ -40,7 +40,6 @@ impl Seen {
     }
 }
 
-/// Counts the bytes of a body.
 struct Counted(Body, Arc<AtomicUsize>);
 
 impl http_body::Body for Counted {
@@ -81,7 +80,7 @@ fn shop() -> ShopServer<ShopService> {
     ShopServer::new(ShopService::default())
 }
 
-/// Makes a call of each kind. Gives, for each, what `grpc-encoding` its response had, and what was seen of it.
+/// Makes a call of each type. Returns the `grpc-encoding` of each response and the server's view.
 async fn call_all(
     client: &mut ShopClient<Channel>,
     seen: &Seen,
@@ -143,7 +142,7 @@ async fn requests() {
 async fn responses() {
     for encoding in ALL {
         let (client, seen) = client(shop().send_compressed(encoding));
-        // Whom the client did not tell that it reads them, gets none.
+        // Clients that do not accept the encoding get uncompressed responses.
         let mut plain = client.clone();
         for (answered, (out, back, head)) in &call_all(&mut plain, &seen).await {
             assert_eq!((answered.as_deref(), *out, *back, head), (None, false, false, &[None, None]));
@@ -165,7 +164,7 @@ async fn both_ways_and_neither() {
     for (answered, (out, back, _)) in &call_all(&mut client_of_both, &seen).await {
         assert_eq!((answered.as_deref(), *out, *back), (Some("zstd"), true, true));
     }
-    // A server that compresses nothing.
+    // A server without compression.
     let (client, seen) = client(shop());
     let mut client = ALL.iter().fold(client, |client, encoding| client.accept_compressed(*encoding));
     for (answered, (_, back, _)) in &call_all(&mut client, &seen).await {
@@ -192,7 +191,7 @@ async fn a_server_that_does_not_read_it_says_so() {
     }
 }
 
-/// The responses of a service that says something else of its encoding than it is.
+/// Calls a service whose responses have a wrong encoding header.
 async fn relabelled(encoding: Option<&'static str>) -> Status {
     let relabel = ServiceBuilder::new()
         .map_response(move |mut response: http::Response<Body>| {
@@ -241,7 +240,7 @@ async fn a_response_may_be_left_as_it_is() {
         let (client, seen) = client(service);
         let mut client = client.accept_compressed(encoding);
         let outcomes = call_all(&mut client, &seen).await;
-        // Single messages; a stream's stay compressed. The head says how it could have been.
+        // Applies to single messages; streams stay compressed. The header still names the encoding.
         for ((answered, (_, back, _)), is_compressed) in outcomes.iter().zip([false, false, true]) {
             assert_eq!((answered.as_deref(), *back), (Some(name(encoding)), is_compressed));
         }

@@ -1,4 +1,4 @@
-//! What a handler is told of the connection of its request.
+//! Connection info in handlers.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tonic::transport::server::{Router, TcpConnectInfo, TlsConnectInfo, UdsConnec
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity, Server, ServerTlsConfig};
 use tonic::{Request, Response};
 
-/// A service, and what it saw of its last request.
+/// Creates a service, and a slot for what it sees in its last request.
 fn watched<T: Send + 'static>(
     see: impl Fn(&Request<()>) -> T + Send + Sync + 'static,
 ) -> (ShopServer<ShopService>, Arc<Mutex<Option<T>>>) {
@@ -48,7 +48,7 @@ async fn over_tcp() {
     call(server.channel().await).await;
     assert_eq!(seen.lock().unwrap().take(), Some((Some(server.address), server.address.ip())));
     server.stop().await;
-    // The same of a server with sockets of its own, whatever these are.
+    // The same for servers with their own sockets, whatever their options.
     for server in [
         Server::builder(),
         Server::builder().tcp_nodelay(false),
@@ -62,7 +62,7 @@ async fn over_tcp() {
     }
 }
 
-/// Serves where nobody has listened yet.
+/// Serves on an address that was free a moment ago.
 async fn serve_at_an_address(router: Router) -> Running {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = free.local_addr().unwrap();
@@ -100,7 +100,7 @@ async fn over_unix_sockets() {
     assert_eq!(seen.lock().unwrap().take(), Some((true, this)));
 }
 
-/// A certificate for `name` and its key, in PEM, and the certificate in DER.
+/// Creates a certificate for `name`: certificate and key in PEM, certificate in DER.
 fn pair(name: &str) -> (String, String, Vec<u8>) {
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::new([name.to_owned()]).unwrap().self_signed(&key).unwrap();
@@ -137,7 +137,7 @@ async fn over_tls_with_certificates_and_without() {
     let router = || Server::builder().tls_config(tls.clone()).unwrap().add_service(shop.clone());
     for server in [serve(router()).await, serve_at_an_address(router()).await] {
         let mut ports = Vec::new();
-        // Each chain comes twice: the second is told from what was made for the first.
+        // Each chain is used twice; the second connection gets the cached info.
         for client in [None, Some(0), Some(1), None, Some(0), Some(1)] {
             let mut tls = ClientTlsConfig::new()
                 .ca_certificate(Certificate::from_pem(&certificate))
@@ -147,7 +147,7 @@ async fn over_tls_with_certificates_and_without() {
             }
             let endpoint = Endpoint::from_shared(format!("https://{}", server.address)).unwrap();
             let channel = endpoint.tls_config(tls).unwrap().connect().await.unwrap();
-            // The second call is told what the first one was.
+            // The second call gets the same info as the first.
             for _ in 0..2 {
                 call(channel.clone()).await;
                 let (local, remote, shown) = seen.lock().unwrap().take().unwrap();

@@ -1,4 +1,4 @@
-//! Connecting, connections that end, and calls that are given up.
+//! Connecting, lost connections, and cancelled calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ fn router() -> tonic::transport::server::Router {
     Server::builder().add_service(ShopServer::new(ShopService::default()))
 }
 
-/// An address that nobody listens on.
+/// Returns an address without a listener.
 async fn free_address() -> std::net::SocketAddr {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }
@@ -49,7 +49,7 @@ async fn a_lazy_channel_finds_a_server_that_comes_later() {
     assert_eq!(client.buy(order("")).await.unwrap_err().code(), Code::Unavailable);
     let server =
         serve_with(address, async move |stopped| router().serve_with_shutdown(address, stopped).await);
-    // It waits a moment between attempts.
+    // The channel pauses between attempts.
     let called = async {
         while client.buy(order("")).await.is_err() {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -114,7 +114,7 @@ async fn a_handler_ends_whose_call_is_given_up() {
     soon(told.recv()).await.unwrap();
 }
 
-/// An empty SETTINGS frame, and that which acknowledges one (RFC 9113 §6.5).
+/// An empty SETTINGS frame, and its acknowledgement (RFC 9113 §6.5).
 const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
 const ACKNOWLEDGED: [u8; 9] = [0, 0, 0, 4, 1, 0, 0, 0, 0];
 
@@ -156,7 +156,7 @@ async fn keepalive_finds_a_client_that_says_nothing_more() {
     assert!((30..60).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
 }
 
-/// What is accepted without a signal goes on when no more comes, and serving is over.
+/// Without a shutdown signal, accepted connections live on when no more arrive and serving ends.
 #[tokio::test]
 async fn connections_go_on_when_no_more_come() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
@@ -189,7 +189,7 @@ async fn calls_are_spread_over_servers() {
     second.stop().await;
 }
 
-/// Streams of both kinds, over a listener that is no `TcpIncoming`.
+/// Bidirectional streams, over a listener that is not a `TcpIncoming`.
 #[tokio::test]
 async fn streams_go_both_ways_at_once() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,4 +1,4 @@
-//! What `proto/` was made to, but for the shop.
+//! Code generated from `proto/`, except for the shop.
 #![allow(clippy::pedantic, unreachable_pub, reason = "generated")]
 
 pub(crate) mod arcs {

@@ -1,4 +1,4 @@
-//! What programs put around calls on both sides: layers of tower's, interceptors, routes.
+//! Layers around calls on both sides: tower's, interceptors, routes.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -22,11 +22,11 @@ fn endpoint() -> Endpoint {
     Endpoint::from_static("http://shop.test")
 }
 
-/// What was put into a request's extensions on its way.
+/// A value in the request's extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mark(u32);
 
-/// A service that says which metadata `name` it was sent, and the mark of the request.
+/// Creates a service that returns the metadata `name` and the mark of the request.
 fn telling(name: &'static str) -> ShopService {
     ShopService::on_buy(move |request| async move {
         let value = request.metadata().get(name).map(|value| value.to_str().unwrap().to_owned());
@@ -39,7 +39,7 @@ fn telling(name: &'static str) -> ShopService {
 async fn layers_around_a_channel() {
     let router = Server::builder().add_service(ShopServer::new(telling("x-from")));
     let channel = in_memory(router, &endpoint());
-    // Any layers: of requests, of bodies, of futures.
+    // Layers of all kinds: of requests, bodies and futures.
     let channel = ServiceBuilder::new()
         .map_request(|mut request: Request<Body>| {
             request.headers_mut().insert("x-from", HeaderValue::from_static("Ada"));
@@ -55,7 +55,7 @@ async fn layers_around_a_channel() {
     assert_eq!(replies.message().await.unwrap(), Some(order("bread")));
 }
 
-/// A body of somebody's own around another.
+/// A third-party body around another.
 struct Untouched<B>(B);
 
 impl<B: http_body::Body<Error: Into<StdError>> + Unpin> http_body::Body for Untouched<B> {
@@ -70,7 +70,7 @@ impl<B: http_body::Body<Error: Into<StdError>> + Unpin> http_body::Body for Unto
     }
 }
 
-/// A layer of which nothing is known but what tower asks for: errors and bodies of its own, any requests.
+/// A layer that only fulfils tower's requirements: its own errors and bodies, any requests.
 #[derive(Clone, Copy)]
 struct Wrapping;
 
@@ -139,7 +139,7 @@ async fn interceptors_put_marks_on_requests() {
     assert_eq!(client.buy(order("")).await.unwrap().into_inner(), order("shop.Shop/Buy 42"));
 }
 
-/// A service of one's own around a generated one.
+/// A hand-written service around a generated one.
 #[derive(Clone)]
 struct Marking<S>(S);
 
@@ -182,7 +182,6 @@ async fn origin_and_user_agent() {
     assert!(reply.starts_with("my-client grpc-rust-thalweg/") && reply.ends_with(" 8443"), "{reply}");
 }
 
-/// Marks a request with the port of its authority.
 #[derive(Clone)]
 struct Noting<S> {
     inner: S,
@@ -211,7 +210,7 @@ async fn routes_have_several_services() {
     builder
         .add_service(ShopServer::new(ShopService::default()))
         .add_service(BakeryServer::new(BakeryService));
-    // Once as services, once as a router of axum's with a route of its own.
+    // Once as services, once as an axum router with an extra route.
     let mut with_axum = builder.clone().routes();
     let health = axum::routing::get(async || "well");
     *with_axum.axum_router_mut() = std::mem::take(with_axum.axum_router_mut()).route("/health", health);

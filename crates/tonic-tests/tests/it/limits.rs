@@ -1,4 +1,4 @@
-//! How large things may be: messages, header lists, frames, tables.
+//! Size limits of messages, header lists, frames and tables.
 
 use thalweg_tonic_tests::pb::Order;
 use thalweg_tonic_tests::pb::shop_client::ShopClient;
@@ -9,10 +9,10 @@ use tonic::transport::{Channel, Endpoint, Server};
 use tonic::{Code, Request, Response, Status};
 
 const MIB: usize = 1 << 20;
-/// What the fields of an order are with a note of some KiB or MiB, in bytes: its tag and its length.
+/// Bytes of tag and length of a note of some KiB or MiB.
 const FIELD: usize = 5;
 
-/// What a side may read and send, in bytes.
+/// Maximum message sizes of one side, in bytes.
 #[derive(Clone, Copy, Default)]
 struct Max {
     decoding: Option<usize>,
@@ -38,7 +38,7 @@ fn client(server: Max, client: Max, shop: ShopService) -> ShopClient<Channel> {
     stub
 }
 
-/// How calls with a request, or with a response, of `len` bytes end: unary, and with a stream each way.
+/// Checks how calls with a request or a response of `len` bytes end, both unary and streaming.
 async fn check(
     (server_max, client_max): (Max, Max),
     (request_len, response_len): (usize, usize),
@@ -83,7 +83,7 @@ async fn messages_that_are_sent() {
     for (len, expected) in [(1024 - FIELD, OK), (1024, TOO_LARGE)] {
         check((sends(1024), none), (0, len), expected).await;
     }
-    // A client of tonic's ends with INTERNAL, which tonic calls a mistake.
+    // A client of tonic's returns INTERNAL, which tonic calls a mistake.
     for (len, expected) in [(1024 - FIELD, OK), (1024, TOO_LARGE)] {
         check((none, sends(1024)), (len, 0), expected).await;
     }
@@ -93,7 +93,7 @@ async fn messages_that_are_sent() {
 async fn large_messages_of_streams_come_through() {
     const LENS: [usize; 9] = [0, 3 * MIB, 10, 2 * MIB, 5 * MIB, 1, 20 * MIB, 2 * MIB + 1, 7];
     let any = Max { decoding: Some(usize::MAX), encoding: None };
-    // Bytes that tell where they stand.
+    // Bytes that depend on their position.
     let numbered =
         |len: usize| Order { item: len.to_string(), note: (0..len).map(|at| (at / 7) as u8).collect() };
     let shop = ShopService::on_list(move |_| LENS.map(|len| Ok(numbered(len))).into());
@@ -120,7 +120,7 @@ async fn a_stream_ends_where_a_message_is_too_large() {
     assert_eq!(replies.message().await.unwrap_err().code(), Code::OutOfRange);
 }
 
-/// A status whose message has so many bytes.
+/// Creates a service that fails with a message of `len` bytes.
 fn fails(len: usize) -> ShopService {
     ShopService::on_buy(move |_| async move { Err(Status::internal("a".repeat(len))) })
 }
@@ -134,7 +134,7 @@ async fn header_lists_of_responses() {
     };
     let status = failure(endpoint.clone().http2_max_header_list_size(40_000)).await;
     assert_eq!((status.code(), status.message().len()), (Code::Internal, 20_000));
-    // The code always arrives, and of the message what there is space for.
+    // The code always arrives; the message is truncated to the available space.
     let status = failure(endpoint).await;
     assert_eq!(status.code(), Code::Internal);
     assert!((1000..16_384).contains(&status.message().len()), "{}", status.message().len());

@@ -1,4 +1,4 @@
-//! What programs do that stand on tonic: stubs that its generators made, over sockets and in memory.
+//! Programs that use tonic: stubs from its generators, over sockets and in memory.
 
 mod compression;
 mod connect_info;
@@ -11,7 +11,7 @@ mod stubs;
 mod times;
 mod web;
 
-/// A message that is written by hand, which `names.proto` is told of.
+/// A hand-written message that `names.proto` refers to.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Animal {
     #[prost(string, optional, tag = "1")]

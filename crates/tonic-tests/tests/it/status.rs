@@ -1,4 +1,4 @@
-//! How calls fail, as their callers see it.
+//! Failures of calls, as callers see them.
 
 use std::error::Error as _;
 
@@ -86,7 +86,7 @@ async fn what_was_no_answer_of_the_server_has_its_source() {
     assert!(source.downcast_ref::<Error>().is_some(), "{source:?}");
 }
 
-/// A server of somebody else's that begins an answer and says no more.
+/// A third-party server starts a response and then goes silent.
 #[tokio::test]
 async fn an_answer_without_its_end_fails() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -106,7 +106,7 @@ async fn an_answer_without_its_end_fails() {
     let mut client = ShopClient::connect(uri).await.unwrap();
     let mut replies = client.list(order("")).await.unwrap().into_inner();
     has_head.send(()).unwrap();
-    // tonic's transport cannot tell it from an end, and says UNKNOWN.
+    // tonic's transport takes this for a regular end and returns UNKNOWN.
     let status = replies.message().await.unwrap_err();
     assert_eq!(status.code(), Code::Internal);
     assert!(status.message().contains("NO_ERROR"), "{status:?}");

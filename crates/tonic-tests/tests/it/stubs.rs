@@ -1,4 +1,4 @@
-//! What the generators make of all kinds of names and options: that it compiles is most of the test.
+//! Generated code for all kinds of names and options. That it compiles is most of the test.
 
 use std::sync::Arc;
 
@@ -136,7 +136,7 @@ async fn names_that_generated_code_uses_itself() {
     let channel = channel(router);
     let mut result = names::result_client::ResultClient::new(channel.clone());
     assert_eq!(result.drop(included::Empty {}).await.unwrap().into_inner().step, 1);
-    // Otherwise it is `Clone`'s.
+    // The qualified name avoids `Clone::clone`.
     let steps = names::result_client::ResultClient::clone(&mut result, included::Empty {});
     let mut steps = steps.await.unwrap().into_inner();
     assert_eq!(steps.message().await.unwrap().unwrap().step, 2);

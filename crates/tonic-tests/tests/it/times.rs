@@ -1,4 +1,4 @@
-//! Times and places that calls are given, on clocks that stand still while something is done.
+//! Timeouts and concurrency limits, with a paused clock.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint, Server};
 use tonic::{Code, Request, Response, Status};
 
-/// A service that takes a second for each call.
+/// Creates a client of a service that takes a second per call.
 fn client(server: Server, endpoint: &Endpoint) -> ShopClient<Channel> {
     let shop = ShopService::on_buy(async |request: Request<_>| {
         tokio::time::sleep(Duration::from_secs(1)).await;

@@ -1,4 +1,4 @@
-//! gRPC-Web and HTTP/1.1, beside gRPC.
+//! gRPC-Web and HTTP/1.1 next to gRPC.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use tonic::transport::server::TcpConnectInfo;
 use tonic::{Code, Status};
 use tonic_web::GrpcWebLayer;
 
-/// Refuses stones.
+/// Creates a service that rejects stones.
 fn shop() -> ShopServer<ShopService> {
     ShopServer::new(ShopService::on_buy(async |request: tonic::Request<Order>| {
         match request.get_ref().item.as_str() {
@@ -40,7 +40,7 @@ async fn serve_web(takes_http1: bool) -> Running {
     serve(server.layer(GrpcWebLayer::new()).add_service(shop())).await
 }
 
-/// A message with its prefix.
+/// Encodes a message with its prefix.
 fn framed(order: &Order) -> Bytes {
     let mut frame = BytesMut::new();
     frame.put_u8(0);
@@ -60,7 +60,7 @@ fn request(address: SocketAddr, kind: &str, method: &str, body: Bytes) -> Reques
         .unwrap()
 }
 
-/// Sends over a connection of its own.
+/// Sends a request over a new connection.
 async fn send(address: SocketAddr, request: Request<Full<Bytes>>, is_http2: bool) -> Response<Incoming> {
     let io = TokioIo::new(TcpStream::connect(address).await.unwrap());
     if is_http2 {
@@ -73,13 +73,13 @@ async fn send(address: SocketAddr, request: Request<Full<Bytes>>, is_http2: bool
     sender.send_request(request).await.unwrap()
 }
 
-/// The messages of a response, and the text that its trailers are.
+/// Reads the messages and the trailers of a response.
 async fn read(response: Response<Incoming>, kind: &str) -> (Vec<Order>, String) {
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(response.headers()["content-type"], format!("application/{kind}+proto"));
     let mut body = response.into_body().collect().await.unwrap().to_bytes();
     if kind == "grpc-web-text" {
-        // Each piece was encoded for itself.
+        // Each chunk was encoded separately.
         let pieces = str::from_utf8(&body).unwrap().split_inclusive("==").flat_map(|part| {
             part.split_inclusive('=').map(|piece| STANDARD.decode(piece)).collect::<Vec<_>>()
         });
@@ -113,7 +113,7 @@ async fn grpc_web_in_both_codings_over_both_protocols() {
             assert_eq!((orders, trailers.as_str()), (vec![order("bread")], "grpc-status:0\r\n"));
             let (orders, trailers) = read(call("List", "bread").await, kind).await;
             assert_eq!((orders, trailers.as_str()), (vec![order("bread"); 2], "grpc-status:0\r\n"));
-            // A failure without messages is all head.
+            // A failure without messages has headers only.
             let failed = call("Buy", "stones").await;
             assert_eq!(failed.headers()["grpc-status"], "3");
             assert_eq!(failed.headers()["grpc-message"], "no%20stones%20here");
@@ -176,7 +176,7 @@ async fn handlers_are_told_of_connections_of_http1() {
     server.stop().await;
 }
 
-/// Of a connection one request follows another, and it ends with the server, and not before its call.
+/// A connection carries several requests, and ends with the server, but not before its call.
 #[tokio::test]
 async fn connections_of_http1_end_gracefully() {
     let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -193,7 +193,7 @@ async fn connections_of_http1_end_gracefully() {
     let server = serve(server.add_service(ShopServer::new(shop))).await;
     let address = server.address;
     let asked = |item: &str| request(address, "grpc-web", "Buy", framed(&order(item)));
-    // One that says nothing, one that begins like HTTP/2, one that waits for its next request.
+    // A silent connection, one that starts like HTTP/2, and an idle one.
     let mut silent = TcpStream::connect(address).await.unwrap();
     let mut begins = TcpStream::connect(address).await.unwrap();
     begins.write_all(b"PRI * HTTP").await.unwrap();
@@ -208,7 +208,7 @@ async fn connections_of_http1_end_gracefully() {
     let call = tokio::spawn(send(address, asked("bread"), false));
     soon(begun.notified()).await;
     let stopping = tokio::spawn(server.stop());
-    // These have nothing to wait for.
+    // These have nothing to finish.
     assert_eq!(silent.read(&mut [0; 8]).await.unwrap_or_default(), 0);
     assert_eq!(begins.read(&mut [0; 8]).await.unwrap_or_default(), 0);
     idle_connection.await.unwrap().unwrap();
