@@ -1,10 +1,11 @@
-//! The run loop of a client on one blocking socket: a GET, and what the server says until it closes or falls silent.
+//! The run loop of a client on a blocking socket: sends a GET and prints the response until the server closes or stays
+//! silent.
 //!
 //! ```text
 //! cargo run -p thalweg-http2 --example blocking_client -- http://127.0.0.1:8080/
 //! ```
 //!
-//! h2specd starts it for each of its cases.
+//! h2specd runs it for each of its cases.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -15,9 +16,9 @@ use thalweg_http2::{
     Block, Config, Connection, ConnectionError, ErrorCode, Event, FieldList, Indexing, Output, Tag,
 };
 
-/// Ends a conversation in which the server says no more.
+/// Ends the connection after this much silence from the server.
 const SILENCE_MAX: Duration = Duration::from_millis(1200);
-/// How long the server has to take the last frames and close.
+/// Time for the server to receive the last frames and close.
 const FAREWELL_MAX: Duration = Duration::from_millis(100);
 
 fn main() -> io::Result<()> {
@@ -33,8 +34,8 @@ fn main() -> io::Result<()> {
     let mut connection = Connection::client(config, now());
     let ended = converse(&mut connection, &mut socket, authority, &format!("/{path}"));
 
-    // GOAWAY has left by now. What arrives after it is read and forgotten: to close a socket with something unread
-    // would reset it, and the reset may overtake the GOAWAY.
+    // GOAWAY has been sent by now. Later input is read and discarded, because closing a socket with unread input resets
+    // it, and the reset could overtake the GOAWAY.
     socket.shutdown(Shutdown::Write)?;
     socket.set_read_timeout(Some(FAREWELL_MAX))?;
     io::copy(&mut socket, &mut io::sink()).ok();
@@ -59,7 +60,7 @@ fn converse(
         let outcome = take_events(connection, &mut rest);
         let used = input.len() - rest.len();
         input.drain(..used);
-        // Before the server's SETTINGS it is not known what it permits.
+        // The limits of the server are unknown before its SETTINGS.
         if outcome.is_ok() && connection.settings_received() && !is_asked {
             ask(connection, authority, path);
             is_asked = true;
@@ -80,7 +81,7 @@ fn converse(
     }
 }
 
-/// Takes what arrived, and prints what a person may want to see.
+/// Handles the received events and prints the interesting ones.
 fn take_events(connection: &mut Connection, input: &mut &[u8]) -> Result<(), ConnectionError> {
     while let Some(event) = connection.poll_event(input, now())? {
         match event {

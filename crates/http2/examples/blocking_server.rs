@@ -1,5 +1,5 @@
-//! The run loop of a connection, on blocking sockets with a thread each: every request gets 200 and a line of
-//! text.
+//! The run loop of a connection, on blocking sockets with a thread each. Responds to every request with 200 and a line
+//! of text.
 //!
 //! ```text
 //! cargo run -p thalweg-http2 --example blocking_server -- 127.0.0.1:8080
@@ -44,7 +44,7 @@ fn serve(mut socket: TcpStream) -> io::Result<()> {
     let mut output = Output::default();
     let mut input = Vec::new();
     loop {
-        // Change once, then drain until there is nothing left to do but to wait.
+        // Handle everything that has arrived, then write until only waiting is left.
         let mut ended = Vec::new();
         let mut rest = &input[..];
         let outcome = loop {
@@ -91,7 +91,7 @@ fn serve(mut socket: TcpStream) -> io::Result<()> {
     }
 }
 
-/// A stream that is gone by now has no use for an answer: that is no error.
+/// Responds to a request. It is no error if the stream is gone by now.
 fn answer(connection: &mut Connection, stream: StreamId, ok: &std::sync::Arc<FixedFields>) {
     let head = Block { fixed: Some(ok), extra: &FieldList::new() };
     if connection.send_headers(stream, head, false).is_ok() {

@@ -1,4 +1,4 @@
-//! Empty unary gRPC calls between two connections without a network, to count what they cost:
+//! Empty unary gRPC calls between two connections without a network, to count instructions:
 //!
 //! ```text
 //! cargo build --release -p thalweg-http2 --example unary_calls
@@ -6,8 +6,8 @@
 //! callgrind_annotate --inclusive=yes calls.out | grep unary_calls::
 //! ```
 //!
-//! The arguments are the number of calls and how many are in flight. `call` and `finish` are the client's
-//! share, `serve` is the server's.
+//! The arguments are the number of calls and the number in flight. `call` and `finish` are the client's work, `serve`
+//! is the server's.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -62,7 +62,7 @@ fn transfer(from: &mut Connection, output: &mut Output, wire: &mut Vec<u8>) {
     }
 }
 
-/// Opens a stream and sends an empty message: its prefix of five bytes.
+/// Opens a stream and sends an empty message: its five-byte prefix.
 #[inline(never)]
 fn call(client: &mut Connection, request: &Arc<FixedFields>) {
     let head = Block { fixed: Some(request), extra: &FieldList::new() };
@@ -70,7 +70,7 @@ fn call(client: &mut Connection, request: &Arc<FixedFields>) {
     assert!(matches!(opened, Ok((_, true))), "fewer calls in flight than streams");
 }
 
-/// Answers each request with head, empty message and trailers.
+/// Responds to each request with headers, an empty message and trailers.
 #[inline(never)]
 fn serve(
     server: &mut Connection,
@@ -89,7 +89,7 @@ fn serve(
     }
 }
 
-/// Takes the answers; returns how many calls have ended.
+/// Receives the responses; returns the number of calls that have ended.
 #[inline(never)]
 fn finish(client: &mut Connection, mut input: &[u8], now: Instant) -> usize {
     let mut ended = 0;

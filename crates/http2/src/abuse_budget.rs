@@ -1,4 +1,4 @@
-//! What a peer may cost: the state of the bounds in [`Limits`](crate::Limits).
+//! Tracks the costs that a peer causes against the bounds in [`Limits`](crate::Limits).
 
 use std::time::Instant;
 
@@ -7,28 +7,28 @@ use crate::error::ConnectionError;
 use crate::limits::TokenBucket;
 use crate::violation::Violation;
 
-/// A header block that is of no use costs a glitch for this many bytes.
+/// Bytes of a useless header block per glitch.
 const USELESS_BLOCK_BYTES: usize = 256;
-/// And one for this many bytes of names that it has copied within the HPACK table.
+/// Bytes of names copied within the HPACK table per glitch.
 const COPIED_NAME_BYTES: usize = 16 << 10;
 
-/// A client may open as many streams too many, before it has seen our SETTINGS, as one that has had thousands of calls
-/// wait for its connection.
+/// Streams above the limit that a client may open before it has seen our SETTINGS. A client with thousands of calls
+/// waiting for its connection does this.
 const EARLY_REFUSALS: u32 = 1000;
 
-/// What a peer may still cost before the connection ends with ENHANCE_YOUR_CALM.
+/// Remaining cost allowance of the peer. Exceeding it ends the connection with ENHANCE_YOUR_CALM.
 #[derive(Debug)]
 pub(crate) struct AbuseBudget {
     resets: TokenBucket,
     glitches: TokenBucket,
     stream_error_cost: u32,
-    /// Control frames that frames which do work have paid for.
+    /// Control frames already paid for by frames that do work.
     paid_control_frames: u32,
     paid_control_frames_max: u32,
     /// Acknowledgements and RST_STREAMs in the output that the peer provoked.
     queued_replies: u32,
     queued_replies_max: u32,
-    /// Streams that may still be refused for nothing while the peer has not acknowledged SETTINGS.
+    /// Streams that may still be refused free of charge while the peer has not acknowledged SETTINGS.
     early_refusals_left: u32,
 }
 
@@ -53,20 +53,20 @@ impl AbuseBudget {
         }
     }
 
-    /// The peer did something that is useless or wrong.
+    /// Charges a useless or wrong action of the peer.
     #[cold]
     pub(crate) fn glitch(&mut self, violation: Violation, now: Instant) -> Result<(), ConnectionError> {
         self.spend_glitches(1, violation, now)
     }
 
-    /// The peer provoked a stream error.
+    /// Charges a stream error that the peer provoked.
     #[cold]
     pub(crate) fn stream_error(&mut self, violation: Violation, now: Instant) -> Result<(), ConnectionError> {
         self.spend_glitches(self.stream_error_cost, violation, now)
     }
 
-    /// A header block was decoded for nothing but the HPACK table's sake, since it is larger than what is accepted, or
-    /// of no stream that is open. It had so many bytes of names copied within the table.
+    /// Charges a header block that was decoded only to keep the HPACK table in sync, because it is too large or its
+    /// stream is not open. `copied_names_len` is the number of name bytes it copied within the table.
     #[cold]
     pub(crate) fn useless_block(
         &mut self,
@@ -78,7 +78,7 @@ impl AbuseBudget {
         self.spend_glitches(u32::try_from(cost).unwrap_or(u32::MAX), Violation::HeadersUseless, now)
     }
 
-    /// Whether a stream may be refused for nothing because the peer cannot know the bound yet.
+    /// Returns whether a stream may be refused free of charge because the peer cannot know the limit yet.
     #[cold]
     pub(crate) fn take_early_refusal(&mut self) -> bool {
         let left = self.early_refusals_left.checked_sub(1);
@@ -95,12 +95,12 @@ impl AbuseBudget {
         if self.glitches.take(cost, now) { Ok(()) } else { Err(ConnectionError::calm(violation)) }
     }
 
-    /// The peer reset a stream that came in the same batch of input, and that was not answered.
+    /// Charges a reset of an unanswered stream that arrived in the same batch of input.
     pub(crate) fn unserved_reset(&mut self, now: Instant) -> Result<(), ConnectionError> {
         if self.resets.take(1, now) { Ok(()) } else { Err(ConnectionError::calm(Violation::ResetsExceeded)) }
     }
 
-    /// The peer sent a frame that does no work: it is paid for, or it is a glitch.
+    /// Charges a frame that does no work: one that was paid for, or else a glitch.
     pub(crate) fn control_frame(
         &mut self,
         violation: Violation,
@@ -115,15 +115,15 @@ impl AbuseBudget {
         }
     }
 
-    /// A frame of `len` bytes did work, in either direction: it pays for control frames to come.
+    /// Credits a frame of `len` bytes that does work, in either direction, toward later control frames.
     #[inline]
     pub(crate) fn pay_for_control_frames(&mut self, len: usize) {
         let paid = self.paid_control_frames + 2 + (len / 512) as u32;
         self.paid_control_frames = paid.min(self.paid_control_frames_max);
     }
 
-    /// A reply goes into the output that the peer provoked. The output is taken as fast as the peer reads, so
-    /// a peer that provokes replies and does not read them is found out here.
+    /// Counts a queued reply that the peer provoked. The output drains as fast as the peer reads, so a peer that
+    /// provokes replies without reading them is detected here.
     pub(crate) fn count_reply(&mut self) -> Result<(), ConnectionError> {
         self.queued_replies += 1;
         if self.queued_replies > self.queued_replies_max {
@@ -132,7 +132,7 @@ impl AbuseBudget {
         Ok(())
     }
 
-    /// The output was taken, and all replies with it.
+    /// Resets the count of replies, because the output was taken.
     #[inline]
     pub(crate) fn note_output_taken(&mut self) {
         self.queued_replies = 0;

@@ -1,4 +1,4 @@
-//! What the owner of a connection can choose.
+//! Connection settings.
 
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ setters!(Config {
 });
 
 impl Config {
-    /// The same within the bounds of RFC 9113 §6.5.2 and §6.9; `None` where it is.
+    /// Returns a copy clamped to the bounds of RFC 9113 §6.5.2 and §6.9, or `None` if it is within them.
     pub(crate) fn fitted(&self) -> Option<Config> {
         let stream_window = self.stream_window.min(WINDOW_MAX);
         let connection_window = self.connection_window.clamp(WINDOW_DEFAULT, WINDOW_MAX);

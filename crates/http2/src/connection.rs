@@ -30,34 +30,37 @@ use crate::shutdown::Shutdown;
 use crate::stream::{Local, Remote, StreamId, Tag};
 use crate::stream_table::{Absent, Key, StreamTable};
 
-/// One HTTP/2 connection, client or server: bytes and a time in, events and bytes out.
+/// An HTTP/2 connection, client or server: takes bytes and the time, returns events and bytes.
 ///
-/// The run loop, after anything happened: call [`poll_event`](Connection::poll_event) with what has arrived
-/// until it gives `None`; do what the events ask for; call [`take_output`](Connection::take_output) and write
-/// until there is nothing; if output was taken, poll events once more, since queues may have become writable;
-/// then wait for input, for the socket, or for [`timeout`](Connection::timeout).
+/// The code that uses a connection, its *driver*, runs this loop whenever something has happened:
+///
+/// 1. Call [`poll_event`](Connection::poll_event) with the received bytes and handle the events, until it returns
+///    `None`.
+/// 2. Call [`take_output`](Connection::take_output) and write the bytes, until there are none.
+/// 3. If there was output, poll events once more, because queues may have become writable.
+/// 4. Wait for input, for the socket, or for [`timeout`](Connection::timeout).
 #[derive(Debug)]
 pub struct Connection {
     role: Role,
-    /// As it was given, within the bounds that there are; shared by all connections that were given the same.
+    /// The given settings, clamped to valid ranges. Shared by all connections created from the same value.
     config: Arc<Config>,
-    /// [`Config::held_max`], which changes.
+    /// The current value of [`Config::held_max`].
     held_max: usize,
     handshake: Handshake,
     receiving: Receiving,
     sending: Sending,
     streams: StreamTable,
-    /// Events that are not of the frame at hand: at most two per stream and one `StreamsFree`.
+    /// Events that do not belong to the current frame: at most two per stream and one `StreamsFree`.
     pending: VecDeque<Event<'static>>,
-    /// Client: the owner waits for `StreamsFree`, or the drain for the last stream to end.
+    /// Client: the driver waits for `StreamsFree`, or a drain waits for the last stream to end.
     stream_end_awaited: bool,
     budget: AbuseBudget,
-    /// Server: those of the client.
+    /// Server: the client's PINGs.
     pings: Pings,
     shutdown: Shutdown,
 }
 
-/// Which end of the connection this is.
+/// The side of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Client,
@@ -65,7 +68,7 @@ enum Role {
 }
 
 impl Connection {
-    /// The client's end. The preface and SETTINGS are already in the output.
+    /// Creates a client's end. The preface and SETTINGS are already in the output.
     pub fn client(config: impl Into<Arc<Config>>, now: Instant) -> Self {
         let mut connection = Connection::new(Role::Client, config.into(), now);
         connection.sending.output.buffer().extend_from_slice(frame::PREFACE);
@@ -73,7 +76,7 @@ impl Connection {
         connection
     }
 
-    /// The server's end. SETTINGS are already in the output; the client's preface is awaited.
+    /// Creates a server's end. SETTINGS are already in the output; the client's preface is expected.
     pub fn server(config: impl Into<Arc<Config>>, now: Instant) -> Self {
         let mut connection = Connection::new(Role::Server, config.into(), now);
         connection.emit_settings();
@@ -86,13 +89,13 @@ impl Connection {
         }
         Connection {
             role,
-            // A time beyond all times is no deadline.
+            // An unrepresentable time means no deadline.
             handshake: Handshake::new(now.checked_add(config.settings_timeout)),
             receiving: Receiving::new(
                 if role == Role::Server { Expect::Preface { matched: 0 } } else { Expect::Frame },
                 Decoder::new(DEFAULT_TABLE_SIZE),
                 ReceiveWindow::new(config.connection_window),
-                // A peer that has not seen our SETTINGS assumes the default; a larger window it cannot overrun.
+                // A peer that has not seen our SETTINGS assumes the default window; it cannot overrun a larger one.
                 config.stream_window.max(WINDOW_DEFAULT),
                 config.stream_window,
             ),
@@ -108,7 +111,7 @@ impl Connection {
         }
     }
 
-    /// Our SETTINGS, as far as they differ from what the peer assumes anyway, and the connection's window.
+    /// Sends the SETTINGS that differ from the peer's assumptions, and the connection's window.
     fn emit_settings(&mut self) {
         let config = &self.config;
         let mut settings = Vec::with_capacity(6);
@@ -126,7 +129,7 @@ impl Connection {
             settings.push(Setting::MaxFrameSize(config.max_frame_size));
         }
         settings.push(Setting::MaxHeaderListSize(config.max_header_list_size));
-        // With the update of the window and the acknowledgement of the peer's.
+        // Includes room for the window update and the acknowledgement of the peer's SETTINGS.
         self.sending.output.buffer().reserve(64);
         frame::settings(&settings, self.sending.output.buffer());
         if config.connection_window > WINDOW_DEFAULT {
@@ -135,19 +138,19 @@ impl Connection {
         }
     }
 
-    /// The head of the last [`Event::Headers`], [`Event::Whole`], [`Event::Informational`] or [`Event::Trailers`];
-    /// valid until the next [`poll_event`](Connection::poll_event).
+    /// Returns the headers of the last [`Event::Headers`], [`Event::Whole`], [`Event::Informational`] or
+    /// [`Event::Trailers`]. Valid until the next [`poll_event`](Connection::poll_event).
     pub fn fields(&self) -> &Head {
         self.receiving.heads.current()
     }
 
-    /// The trailers of the last [`Event::Trailers`], or of the last [`Event::Whole`] that is a response; valid until
-    /// the next [`poll_event`](Connection::poll_event).
+    /// Returns the trailers of the last [`Event::Trailers`], or of the last [`Event::Whole`] that is a response. Valid
+    /// until the next [`poll_event`](Connection::poll_event).
     pub fn trailers(&self) -> &Head {
         self.receiving.heads.last()
     }
 
-    /// Hangs a number on a stream; its further events carry it. Does nothing on streams that are gone.
+    /// Associates a tag with a stream; its later events carry it. Does nothing if the stream is gone.
     #[inline]
     pub fn set_tag(&mut self, stream: StreamId, tag: Tag) {
         if let Some((_, stream)) = self.streams.find_mut(stream) {
@@ -155,8 +158,7 @@ impl Connection {
         }
     }
 
-    /// Gives receive window back: the owner has used up `bytes` of [`Event::Data`]. Does nothing on streams
-    /// that are gone.
+    /// Releases receive window: the driver has consumed `bytes` of [`Event::Data`]. Does nothing if the stream is gone.
     pub fn release(&mut self, stream: StreamId, bytes: usize) {
         let Some((_, stream)) = self.streams.find_mut(stream) else { return };
         stream.needed = 0;
@@ -171,10 +173,9 @@ impl Connection {
         }
     }
 
-    /// Ends a stream with RST_STREAM: what is queued is dropped, no event follows. Does nothing on streams
-    /// that are gone.
+    /// Resets a stream with RST_STREAM. Drops its queued data; no event follows. Does nothing if the stream is gone.
     ///
-    /// A server that has finished its answer while the request is still open says `NoError` (RFC 9113 §8.1).
+    /// A server that has finished its response before the request has ended uses `NoError` (RFC 9113 §8.1).
     pub fn reset(&mut self, stream: StreamId, code: ErrorCode) {
         if let Some(key) = self.streams.find(stream) {
             frame::rst_stream(stream, code, self.sending.output.buffer());
@@ -182,7 +183,7 @@ impl Connection {
         }
     }
 
-    /// Whether the stream is open in one direction at least.
+    /// Returns whether the stream is open in at least one direction.
     #[inline]
     pub fn is_open(&self, stream: StreamId) -> bool {
         self.streams.find(stream).is_some()
@@ -195,24 +196,24 @@ impl Connection {
         }
     }
 
-    /// How many streams are open in one direction at least.
+    /// Returns the number of streams that are open in at least one direction.
     pub fn active_streams(&self) -> usize {
         self.streams.len()
     }
 
-    /// How many bytes may be sent over all streams, and how many the peer may send: the connection's windows. The peer
-    /// counts what was released as well, once that is worth a frame.
+    /// Returns the connection's windows: how many bytes may be sent, and how many the peer may send. The latter
+    /// includes released bytes only once they have been announced.
     pub fn windows(&self) -> (u32, i32) {
         (self.sending.window.available() as u32, self.receiving.window.open())
     }
 
-    /// Whether the peer's first SETTINGS have arrived.
+    /// Returns whether the peer's first SETTINGS have arrived.
     pub fn settings_received(&self) -> bool {
         self.handshake.settings_received
     }
 
-    /// Gives memory back while the connection is idle: buffers, spare capacity, remembered heads. What
-    /// [`fields`](Connection::fields) gave is among them.
+    /// Frees memory while the connection is idle: buffers, spare capacity, and cached headers including the current
+    /// [`fields`](Connection::fields).
     pub fn shrink(&mut self) {
         self.receiving.shrink();
         self.sending.shrink();
@@ -220,7 +221,7 @@ impl Connection {
         self.pending.shrink_to_fit();
     }
 
-    /// Takes a stream out of the table, with all that it has queued.
+    /// Removes a stream with everything it has queued.
     fn remove(&mut self, key: Key, how: Absent) -> Tag {
         let Some(stream) = self.streams.get_mut(key) else { return Tag::default() };
         let tag = stream.tag;
@@ -229,7 +230,7 @@ impl Connection {
         tag
     }
 
-    /// Takes a stream out of the table that has nothing queued.
+    /// Removes a stream that has nothing queued.
     #[inline]
     fn take_out(&mut self, key: Key, how: Absent) {
         self.streams.remove(key, how);
@@ -241,7 +242,7 @@ impl Connection {
         }
     }
 
-    /// The peer sent END_STREAM.
+    /// Handles END_STREAM from the peer.
     fn end_received(&mut self, key: Key) {
         let Some(stream) = self.streams.get_mut(key) else { return };
         stream.state.remote = Remote::Ended;
@@ -251,7 +252,7 @@ impl Connection {
         }
     }
 
-    /// This endpoint has framed END_STREAM.
+    /// Handles a framed END_STREAM of this endpoint.
     fn end_sent(&mut self, key: Key) {
         let Some(stream) = self.streams.get_mut(key) else { return };
         stream.state.local = Local::Ended;
@@ -261,8 +262,8 @@ impl Connection {
         }
     }
 
-    /// Ends a stream for a fault of the peer's (RFC 9113 §5.4.2). RST_STREAM may not be sent on an idle
-    /// stream, so there the connection ends.
+    /// Resets a stream because of a fault of the peer (RFC 9113 §5.4.2). Ends the connection if the stream is idle,
+    /// because RST_STREAM must not be sent on idle streams.
     fn stream_error(
         &mut self,
         id: StreamId,
@@ -273,7 +274,7 @@ impl Connection {
         if key.is_none() && self.streams.absent(id) == Absent::Idle {
             return Err(ConnectionError::local(error.code, error.violation));
         }
-        // A stream that is refused before the peer can know the bound is no fault of the peer's.
+        // A stream refused before the peer could know the limit is not the peer's fault.
         let is_early = error.code == ErrorCode::RefusedStream && !self.handshake.is_acknowledged();
         if !(is_early && self.budget.take_early_refusal()) {
             self.budget.stream_error(error.violation, now)?;

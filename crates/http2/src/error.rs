@@ -1,4 +1,4 @@
-//! Errors: scope (connection, stream, operation), who began it, code, and what the peer did.
+//! Errors: their scope (connection, stream, operation), initiator, code and cause.
 
 use std::fmt;
 
@@ -7,35 +7,35 @@ use crate::violation::Violation;
 /// An error code of RFC 9113 §7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorCode {
-    /// Graceful: nothing went wrong.
+    /// Graceful, without an error.
     NoError,
-    /// The peer broke the protocol in a way that no other code names.
+    /// A protocol violation without a more specific code.
     ProtocolError,
-    /// The endpoint itself failed.
+    /// An error of the endpoint itself.
     InternalError,
-    /// The peer sent more than its window.
+    /// A window was exceeded.
     FlowControlError,
     /// SETTINGS were not acknowledged in time.
     SettingsTimeout,
-    /// A frame came on a stream that was half closed or closed.
+    /// A frame arrived on a half-closed or closed stream.
     StreamClosed,
-    /// A frame had an impossible size.
+    /// A frame had an invalid size.
     FrameSizeError,
     /// The stream was refused before the application saw it.
     RefusedStream,
-    /// The stream is no longer wanted.
+    /// The stream is no longer needed.
     Cancel,
     /// The HPACK state is lost.
     CompressionError,
     /// The tunnel of a CONNECT failed.
     ConnectError,
-    /// The peer's behaviour costs too much.
+    /// The peer's behaviour is too expensive.
     EnhanceYourCalm,
-    /// The transport does not meet the security that is asked for.
+    /// The transport does not meet the required security.
     InadequateSecurity,
     /// The request must be made over HTTP/1.1.
     Http11Required,
-    /// A code that RFC 9113 does not name; to be treated as `InternalError` (§7).
+    /// An unknown code, to be treated as `InternalError` (§7).
     Unknown(u32),
 }
 
@@ -105,7 +105,7 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// Who noticed the error and said so on the wire.
+/// The endpoint that detected the error and reported it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Initiator {
     /// This endpoint.
@@ -125,20 +125,20 @@ impl fmt::Display for Initiator {
 
 /// The connection is over.
 ///
-/// Where this endpoint found the fault, its GOAWAY is already in the output: flush it, then close the socket.
+/// If this endpoint detected the fault, its GOAWAY is already in the output: flush it, then close the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("HTTP/2 connection ended by {initiator} with {code}: {violation}")]
 pub struct ConnectionError {
-    /// Who ended the connection.
+    /// The endpoint that ended the connection.
     pub initiator: Initiator,
-    /// The code that the GOAWAY carries.
+    /// The code in the GOAWAY.
     pub code: ErrorCode,
-    /// What the peer did.
+    /// The cause.
     pub violation: Violation,
 }
 
 impl ConnectionError {
-    /// A fault of the peer that this endpoint found.
+    /// A fault of the peer that this endpoint detected.
     pub(crate) const fn local(code: ErrorCode, violation: Violation) -> ConnectionError {
         ConnectionError { initiator: Initiator::Local, code, violation }
     }
@@ -147,18 +147,18 @@ impl ConnectionError {
         ConnectionError::local(ErrorCode::ProtocolError, violation)
     }
 
-    /// A frame has an impossible size.
+    /// A frame with an invalid size.
     pub(crate) const fn wrong_size(violation: Violation) -> ConnectionError {
         ConnectionError::local(ErrorCode::FrameSizeError, violation)
     }
 
-    /// The peer costs too much.
+    /// The peer is too expensive.
     pub(crate) const fn calm(violation: Violation) -> ConnectionError {
         ConnectionError::local(ErrorCode::EnhanceYourCalm, violation)
     }
 }
 
-/// A fault of one stream, found here: RST_STREAM goes out and the connection lives (RFC 9113 §5.4.2).
+/// A fault of one stream, detected here. RST_STREAM is sent and the connection continues (RFC 9113 §5.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StreamError {
     pub(crate) code: ErrorCode,
@@ -175,7 +175,7 @@ impl StreamError {
     }
 }
 
-/// A fault of the peer and how far it reaches.
+/// A fault of the peer, with its scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Connection(ConnectionError),
@@ -194,17 +194,16 @@ impl From<StreamError> for Fault {
     }
 }
 
-/// Why a stream could not be opened. Nothing was sent.
+/// The reason why a stream could not be opened. Nothing was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// The peer allows no more concurrent streams: wait for
-    /// [`Event::StreamsFree`](crate::Event::StreamsFree).
+    /// The peer allows no more concurrent streams; wait for [`Event::StreamsFree`](crate::Event::StreamsFree).
     #[error("the peer allows no more concurrent streams; wait until one ends")]
     NoFreeStream,
-    /// GOAWAY was sent or received: open it on another connection.
+    /// GOAWAY was sent or received; use another connection.
     #[error("the connection is going away; open the stream on another one")]
     GoingAway,
-    /// All 2^30 stream identifiers are used up: open it on another connection.
+    /// All 2^30 stream identifiers are used; use another connection.
     #[error("the connection has used all its stream identifiers; open the stream on another one")]
     IdsExhausted,
     /// The connection is over.
@@ -213,20 +212,20 @@ pub enum OpenError {
     /// The head is larger than the peer's SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113 §6.5.2), sizes in bytes.
     #[error("header list of {size} bytes exceeds the peer's limit of {size_max}")]
     HeadTooLarge {
-        /// The head's, as RFC 9113 counts it.
+        /// Size of the headers as RFC 9113 counts it.
         size: usize,
-        /// What the peer accepts.
+        /// Maximum size that the peer accepts.
         size_max: usize,
     },
 }
 
-/// Why nothing could be sent on a stream.
+/// The reason why nothing could be sent on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// The stream is closed or was reset: what is sent can no longer matter.
+    /// The stream is closed or was reset.
     #[error("the stream is closed or was reset")]
     UnknownStream,
-    /// END_STREAM was sent already: the caller is at fault.
+    /// END_STREAM was sent already, so the caller is at fault.
     #[error("END_STREAM was already sent on the stream; nothing can follow it")]
     HalfClosed,
     /// The connection is over.

@@ -1,4 +1,4 @@
-//! What a connection tells its owner.
+//! Events of a connection.
 
 use std::fmt;
 
@@ -6,132 +6,128 @@ use crate::error::{ErrorCode, Initiator};
 use crate::stream::{StreamId, Tag};
 use crate::violation::Violation;
 
-/// What [`Connection::poll_event`](crate::Connection::poll_event) found in the input, or what the connection
-/// has to say itself.
+/// An event from [`Connection::poll_event`](crate::Connection::poll_event), found in the input or raised by the
+/// connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A request (server) or final response head (client): see
+    /// Headers of a request (server) or of a final response (client); see
     /// [`Connection::fields`](crate::Connection::fields), valid until the next `poll_event`.
     Headers {
         /// The stream.
         stream: StreamId,
-        /// What the owner hung on it; `Tag(0)` for a stream that the peer has just opened.
+        /// The stream's tag; `Tag(0)` if the peer has just opened the stream.
         tag: Tag,
         /// The peer sends nothing more on this stream.
         end_stream: bool,
     },
-    /// A whole request (server), or a whole final response (client), that lies in the input in one piece: its head,
-    /// one DATA frame, and of a response its trailers. It stands for the events of these, which come one by one where
-    /// they don't lie behind each other: [`Connection::fields`](crate::Connection::fields) is the head, and
-    /// [`Connection::trailers`](crate::Connection::trailers) a response's trailers. The peer sends nothing more on
-    /// this stream.
+    /// A complete request (server) or final response (client) that is contiguous in the input: headers, one DATA frame,
+    /// and the trailers of a response. Replaces the separate events, which are used for all other messages.
+    /// [`Connection::fields`](crate::Connection::fields) returns the headers and
+    /// [`Connection::trailers`](crate::Connection::trailers) a response's trailers. The peer sends nothing more on this
+    /// stream.
     Whole {
         /// The stream.
         stream: StreamId,
-        /// What the owner hung on it; `Tag(0)` for a stream that the peer has just opened.
+        /// The stream's tag; `Tag(0)` if the peer has just opened the stream.
         tag: Tag,
-        /// The body, where it lies in the input; it counts as that of [`Event::Data`] does. May be empty.
+        /// The body, borrowed from the input. Counts like that of [`Event::Data`]. May be empty.
         bytes: &'a [u8],
-        /// Where it starts in the input that this call of `poll_event` was given.
+        /// Offset of the body in the input of this `poll_event`.
         start: usize,
     },
-    /// An informational (1xx) response head (client): `fields()` as above.
+    /// Headers of an informational (1xx) response (client), returned by `fields()`.
     Informational {
         /// The stream.
         stream: StreamId,
-        /// What the owner hung on it.
+        /// The stream's tag.
         tag: Tag,
     },
-    /// Trailers: [`Connection::trailers`](crate::Connection::trailers), and `fields()` too. The peer sends nothing more
-    /// on this stream.
+    /// Trailers, returned by [`Connection::trailers`](crate::Connection::trailers) and `fields()`. The peer sends
+    /// nothing more on this stream.
     Trailers {
         /// The stream.
         stream: StreamId,
-        /// What the owner hung on it.
+        /// The stream's tag.
         tag: Tag,
     },
     /// Part of the body. The bytes count against the stream's receive window until
-    /// [`Connection::release`](crate::Connection::release) gives them back; the connection's window is given
-    /// back by itself.
+    /// [`Connection::release`](crate::Connection::release). The connection's window is released automatically.
     Data {
         /// The stream.
         stream: StreamId,
-        /// What the owner hung on it.
+        /// The stream's tag.
         tag: Tag,
-        /// The part, where it lies in the input. Empty only with `end_stream`.
+        /// The bytes, borrowed from the input. Empty only with `end_stream`.
         bytes: &'a [u8],
-        /// Where the part starts in the input that this call of `poll_event` was given: it lies at
-        /// `start..start + bytes.len()`. 0 where there is no input.
+        /// Offset of the bytes in the input of this `poll_event`; 0 if there is no input.
         start: usize,
         /// The peer sends nothing more on this stream.
         end_stream: bool,
     },
-    /// The stream ended abnormally: RST_STREAM from the peer, a stream error that the peer caused (our
-    /// RST_STREAM is already in the output), or a GOAWAY above whose last stream it lies. It is gone; nothing
-    /// more can be sent on it.
+    /// The stream ended abnormally. The peer sent RST_STREAM, a GOAWAY with a lower last stream, or caused a stream
+    /// error (our RST_STREAM is already in the output). Nothing more can be sent on it.
     Reset {
         /// The stream.
         stream: StreamId,
-        /// What the owner hung on it.
+        /// The stream's tag.
         tag: Tag,
-        /// Who reset it, and why.
+        /// The initiator and the reason.
         cause: ResetCause,
     },
-    /// The send queue of the stream fell below
-    /// [`Config::send_queue_low_water`](crate::Config::send_queue_low_water) after having been above.
+    /// The send queue of the stream fell below [`Config::send_queue_low_water`](crate::Config::send_queue_low_water),
+    /// having been above.
     Writable {
         /// The stream.
         stream: StreamId,
-        /// What the owner hung on it.
+        /// The stream's tag.
         tag: Tag,
     },
-    /// Streams may be free (client): the peer's first SETTINGS arrived, its MAX_CONCURRENT_STREAMS changed, or a stream
-    /// ended and the owner waits for a free one, after
-    /// [`Connection::notify_free_stream`](crate::Connection::notify_free_stream) or
+    /// Streams may be available (client). The peer's first SETTINGS arrived, its MAX_CONCURRENT_STREAMS changed, or a
+    /// stream ended after [`Connection::notify_free_stream`](crate::Connection::notify_free_stream) or
     /// [`OpenError::NoFreeStream`](crate::OpenError::NoFreeStream).
     StreamsFree,
-    /// GOAWAY from the peer; [`Event::Reset`] of the streams that it will not serve follow.
+    /// The peer sent GOAWAY. An [`Event::Reset`] follows for each stream that it will not serve.
     GoAway {
         /// The last stream that the peer may have served.
         last_stream: StreamId,
-        /// `NoError` where the end is graceful.
+        /// `NoError` if the end is graceful.
         code: ErrorCode,
-        /// What the peer says about it, where it lies in the input.
+        /// GOAWAY debug data, borrowed from the input.
         debug: &'a [u8],
     },
-    /// Heads of 64 KiB, as HPACK counts them, were decoded since this was last said. The input goes on as ever; an
-    /// owner that has other connections to look after may let them have their turn first.
+    /// Header lists of 64 KiB in total, as HPACK counts them, were decoded since the last such event. The driver may
+    /// serve other connections before it continues.
     MuchDecoded,
     /// The acknowledgement of [`Connection::ping`](crate::Connection::ping).
     Pong {
-        /// What the ping carried.
+        /// The payload of the PING.
         payload: [u8; 8],
     },
 }
 
-/// Who ended a stream, and why.
+/// The initiator of a reset, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResetCause {
-    /// Who noticed the fault.
+    /// The endpoint that detected the fault.
     pub initiator: Initiator,
-    /// The code of the RST_STREAM, or of the GOAWAY.
+    /// The code of the RST_STREAM or the GOAWAY.
     pub code: ErrorCode,
-    /// The peer says that it never processed the request (REFUSED_STREAM, or above GOAWAY's last stream):
+    /// The peer states that it did not process the request (REFUSED_STREAM, or above GOAWAY's last stream), so it is
     /// safe to retry.
     pub unprocessed: bool,
-    /// What happened.
+    /// The reason.
     pub reason: ResetReason,
 }
 
-/// What ended a stream.
+/// The reason why a stream ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResetReason {
     /// The peer sent RST_STREAM.
     PeerReset,
     /// The peer sent GOAWAY with a last stream below this one.
     PeerWentAway,
-    /// This endpoint sent RST_STREAM, for what the peer did.
+    /// This endpoint sent RST_STREAM because of a violation.
     Violation(Violation),
 }
 

@@ -1,34 +1,34 @@
-//! Header fields as they are sent and received: flat lists, and lists that are sent again and again.
+//! Header fields: flat lists, and lists that are sent repeatedly.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What each field counts beyond its bytes, in list sizes and in HPACK tables (RFC 9113 §6.5.2, RFC 7541 §4.1).
+/// Size of a field beyond its bytes, in list sizes and in HPACK tables (RFC 9113 §6.5.2, RFC 7541 §4.1).
 pub(crate) const FIELD_OVERHEAD: usize = 32;
 
-/// How HPACK may represent a field.
+/// The HPACK representations allowed for a field.
 ///
-/// A received field is [`Insert`](Indexing::Insert) when it came from a table or went into one.
+/// A received field is [`Insert`](Indexing::Insert) if it came from a table or entered one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Indexing {
-    /// The field may enter the dynamic table: it will be sent again on this connection.
+    /// The field may enter the dynamic table. Use it if the field will be sent again on this connection.
     Insert,
-    /// The field stays out of the dynamic table: its value will hardly be sent again.
+    /// The field stays out of the dynamic table. Use it for values that are unlikely to be sent again.
     Literal,
-    /// The field is sensitive. Neither this peer nor any that forwards it may put it in a table, where guesses could
-    /// be checked against it (RFC 7541 §7.1.3).
+    /// The field is sensitive. No hop may add it to a table, where an attacker could check guesses against it (RFC 7541
+    /// §7.1.3).
     Never,
 }
 
 /// A header field, borrowed from a [`FieldList`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// The name; in HTTP/2 it is lower case, and starts with a colon when it is a pseudo-header's.
+    /// The name: lower case in HTTP/2, with a leading colon for pseudo-headers.
     pub name: &'a [u8],
-    /// The value: any bytes.
+    /// The value; arbitrary bytes.
     pub value: &'a [u8],
-    /// How HPACK may represent the field, or how it did.
+    /// The HPACK representations allowed for the field, or the one received.
     pub indexing: Indexing,
 }
 
@@ -46,8 +46,8 @@ impl fmt::Debug for Field<'_> {
 
 /// A list of header fields in one flat arena.
 ///
-/// No field has an allocation of its own, and [`clear`](FieldList::clear) keeps the capacity: a list that is used
-/// again allocates nothing.
+/// Fields have no allocations of their own, and [`clear`](FieldList::clear) keeps the capacity, so a reused list does
+/// not allocate.
 ///
 /// ```
 /// use thalweg_http2::{FieldList, Indexing};
@@ -64,8 +64,8 @@ pub struct FieldList {
     entries: Vec<Entry>,
 }
 
-/// Where a field's name and value end in the arena. It starts where the one before it ends, so equal lists have equal
-/// entries.
+/// End offsets of a field's name and value in the arena. A field starts where the previous one ends, so equal lists
+/// have equal entries.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Entry {
     name_end: usize,
@@ -74,7 +74,7 @@ struct Entry {
 }
 
 impl FieldList {
-    /// An empty list. Allocates nothing.
+    /// Creates an empty list. Does not allocate.
     pub fn new() -> Self {
         Self::default()
     }
@@ -87,7 +87,7 @@ impl FieldList {
         self.entries.push(Entry { name_end, value_end: self.bytes.len(), indexing });
     }
 
-    /// Takes memory for a head of usual length, if the list has none: else that grows field by field.
+    /// Reserves memory for headers of usual length if there is none yet, to avoid growing field by field.
     pub(crate) fn begin(&mut self) {
         if self.bytes.capacity() == 0 {
             self.bytes.reserve(256);
@@ -101,28 +101,28 @@ impl FieldList {
         self.entries.clear();
     }
 
-    /// How many fields the list holds.
+    /// Returns the number of fields.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether the list holds no field.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The size of the list in bytes as `SETTINGS_MAX_HEADER_LIST_SIZE` counts it: names, values and 32 for each field
-    /// (RFC 9113 §6.5.2).
+    /// Returns the size in bytes as `SETTINGS_MAX_HEADER_LIST_SIZE` counts it: names, values and 32 per field (RFC 9113
+    /// §6.5.2).
     pub fn size(&self) -> usize {
         self.bytes.len() + self.entries.len() * FIELD_OVERHEAD
     }
 
-    /// The fields in the order they were pushed.
+    /// Iterates over the fields in order.
     pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
         self.iter_behind(0)
     }
 
-    /// As [`iter`](Self::iter), without the first `count` fields.
+    /// Like [`iter`](Self::iter), without the first `count` fields.
     pub(crate) fn iter_behind(&self, count: usize) -> impl Iterator<Item = Field<'_>> {
         let (before, entries) = self.entries.split_at(count.min(self.entries.len()));
         let mut start = before.last().map_or(0, |entry| entry.value_end);
@@ -134,19 +134,19 @@ impl FieldList {
         })
     }
 
-    /// The value of the first field of this name. Names are compared byte by byte: HTTP/2 sends them in lower case.
+    /// Returns the value of the first field with this name. Compares names bytewise; HTTP/2 names are lower case.
     pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
         self.iter().find(|field| field.name == name).map(|field| field.value)
     }
 
-    /// Becomes a copy of another list, in the memory that there is.
+    /// Copies another list into the existing memory.
     pub(crate) fn copy_from(&mut self, other: &FieldList) {
         self.clear();
         self.bytes.extend_from_slice(&other.bytes);
         self.entries.extend_from_slice(&other.entries);
     }
 
-    /// Appends a field whose name and value lie back to back.
+    /// Appends a field whose name and value are contiguous.
     #[inline]
     pub(crate) fn push_joined(&mut self, bytes: &[u8], name_len: usize, indexing: Indexing) {
         let name_end = self.bytes.len() + name_len;
@@ -154,14 +154,13 @@ impl FieldList {
         self.entries.push(Entry { name_end, value_end: self.bytes.len(), indexing });
     }
 
-    /// The arena, for a decoder that writes a name and a value in place; [`close_field`](Self::close_field) must
-    /// follow.
+    /// Returns the arena, for a decoder that writes name and value in place and then calls
+    /// [`close_field`](Self::close_field).
     pub(crate) fn arena(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Makes a field of the bytes that were appended to the arena from `start` on: a name up to `name_end`, then a
-    /// value.
+    /// Adds a field of the bytes appended to the arena from `start`: a name up to `name_end`, then a value.
     pub(crate) fn close_field(&mut self, start: usize, name_end: usize, indexing: Indexing) -> Field<'_> {
         self.entries.push(Entry { name_end, value_end: self.bytes.len(), indexing });
         Field { name: &self.bytes[start..name_end], value: &self.bytes[name_end..], indexing }
@@ -180,10 +179,10 @@ impl fmt::Debug for FieldList {
     }
 }
 
-/// Fields that are sent again and again: the head of every request to one method, say.
+/// Fields that are sent repeatedly, for example the headers of every request to a method.
 ///
-/// A connection encodes them once for each state of its HPACK table, then copies the bytes. Build one for each
-/// distinct list, keep it, and share it among connections.
+/// A connection encodes them once per state of its HPACK table, then copies the bytes. Create one per distinct list,
+/// keep it, and share it among connections.
 #[derive(Debug)]
 pub struct FixedFields {
     id: u64,
@@ -191,35 +190,35 @@ pub struct FixedFields {
 }
 
 impl FixedFields {
-    /// Fixes a list. Fields that should end up as one byte each must be [`Indexing::Insert`].
+    /// Creates fixed fields. Fields that should be encoded as one byte each must be [`Indexing::Insert`].
     pub fn new(fields: FieldList) -> Arc<Self> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         Arc::new(Self { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), fields })
     }
 
-    /// The same list at another place, known as the same to encoders: threads that count references to one each need
-    /// not share the count.
+    /// Copies the list with the same identity for encoders, so that threads with a copy each do not contend for the
+    /// reference count.
     pub fn copied(&self) -> Arc<Self> {
         Arc::new(Self { id: self.id, fields: self.fields.clone() })
     }
 
-    /// The fields.
+    /// Returns the fields.
     pub fn fields(&self) -> &FieldList {
         &self.fields
     }
 
-    /// A number that no other list of this process has; they are given in sequence, from 1 on.
+    /// Returns the identity: unique in this process, in sequence from 1.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 }
 
-/// What is sent as one header block: the fixed fields first, for they hold the pseudo-headers, then the extra ones.
+/// The content of a header block: the fixed fields first, because they include the pseudo-headers, then the extra ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
-    /// Fields that many blocks share.
+    /// Fields shared by many blocks.
     pub fixed: Option<&'a Arc<FixedFields>>,
-    /// Fields of this block.
+    /// Fields of this block only.
     pub extra: &'a FieldList,
 }
 

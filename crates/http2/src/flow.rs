@@ -1,26 +1,26 @@
-//! Flow control (RFC 9113 §5.2, §6.9): how much DATA may go each way, on each stream and on the connection.
+//! Flow control (RFC 9113 §5.2, §6.9): how much DATA may be sent in each direction, on each stream and on the
+//! connection.
 //!
-//! A window is a signed number. SETTINGS_INITIAL_WINDOW_SIZE moves the windows of all streams by the
-//! difference to its old value, and that can make one negative (§6.9.2): with 65,535 announced and 60,000
-//! bytes sent, 5,535 are left; when the peer then announces 16,384, the difference is -49,151 and the window
-//! -43,616. Nothing can be sent before WINDOW_UPDATEs have raised it above 0.
+//! A window is a signed number. A change of SETTINGS_INITIAL_WINDOW_SIZE moves the windows of all streams by the
+//! difference, which can make them negative (§6.9.2). For example, after 60,000 of 65,535 bytes are sent, 5,535 are
+//! left. If the peer then announces 16,384, the difference is -49,151 and the window is -43,616. Nothing can be sent
+//! before WINDOW_UPDATEs have raised it above 0.
 
 /// The largest window, in bytes (RFC 9113 §6.9.1).
 pub(crate) const WINDOW_MAX: u32 = (1 << 31) - 1;
 
-/// Every window's size before SETTINGS say otherwise, and the connection's always (RFC 9113 §6.9.2), in
-/// bytes.
+/// Initial size of every window in bytes; SETTINGS never change the connection's (RFC 9113 §6.9.2).
 pub(crate) const WINDOW_DEFAULT: u32 = 65_535;
 
 /// A window grew beyond [`WINDOW_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Overflow;
 
-/// More arrived than the window held.
+/// More was received than the window allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exceeded;
 
-/// How much may be sent: the peer's receive window as this endpoint knows it.
+/// The peer's receive window as known to this endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SendWindow(i32);
 
@@ -31,47 +31,47 @@ impl SendWindow {
         SendWindow(initial.cast_signed())
     }
 
-    /// How many bytes may be sent now.
+    /// Returns the number of bytes that may be sent now.
     #[inline]
     pub(crate) fn available(self) -> usize {
         self.0.max(0) as usize
     }
 
-    /// `bytes` are sent; at most [`available`](Self::available).
+    /// Consumes `bytes`, at most [`available`](Self::available).
     #[inline]
     pub(crate) fn consume(&mut self, bytes: usize) {
         debug_assert!(bytes <= self.available());
         self.0 -= (bytes as u32).cast_signed();
     }
 
-    /// WINDOW_UPDATE: the peer takes `increment` bytes more.
+    /// Widens the window by the increment of a WINDOW_UPDATE.
     pub(crate) fn widen(&mut self, increment: u32) -> Result<(), Overflow> {
         self.shift(i64::from(increment))
     }
 
-    /// A changed SETTINGS_INITIAL_WINDOW_SIZE moves the window, below zero if need be.
+    /// Moves the window after a change of SETTINGS_INITIAL_WINDOW_SIZE, possibly below zero.
     pub(crate) fn shift(&mut self, difference: i64) -> Result<(), Overflow> {
-        // The lower end cannot be passed: windows start at 0 or more, only settings take them below zero, and
-        // the sum of all differences is at least -(2^31 - 1).
+        // The lower end cannot be passed. Windows start at 0 or more, only settings make them negative, and the
+        // differences add up to at least -(2^31 - 1).
         self.0 = i32::try_from(i64::from(self.0) + difference).map_err(|_| Overflow)?;
         Ok(())
     }
 }
 
-/// How much the peer may send, and how much of it has been used and can be given back.
+/// The window that the peer may use, and the released bytes that can be announced.
 ///
-/// Updates go out when half the window is used, not frame by frame. With a window of 1,048,576: after 524,287
-/// bytes released nothing is announced; one more and a single WINDOW_UPDATE gives back 524,288.
+/// Updates are sent when half the window is released, not per frame. With a window of 1,048,576, nothing is announced
+/// after 524,287 released bytes; one more, and a single WINDOW_UPDATE announces 524,288.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReceiveWindow {
-    /// What the peer may still send, as far as it was told.
+    /// Bytes that the peer may still send, as announced.
     open: i32,
-    /// What was released and not yet announced.
+    /// Bytes released and not yet announced.
     unannounced: u32,
-    /// The size of the window when all is released.
+    /// Size of the window when everything is released.
     size: u32,
-    /// By how much it was widened beyond that, for what has to come before anything can be released. What is released
-    /// narrows it again before anything is announced.
+    /// Extra window lent for bytes that must arrive before any can be released. Released bytes reduce it first, before
+    /// anything is announced.
     lent: u32,
 }
 
@@ -82,7 +82,7 @@ impl ReceiveWindow {
         ReceiveWindow { open: size.cast_signed(), unannounced: 0, size, lent: 0 }
     }
 
-    /// `bytes` came in. An empty frame needs no window (RFC 9113 §6.9), and may come while it is below zero.
+    /// Records received bytes. An empty frame needs no window (RFC 9113 §6.9), and may arrive while it is negative.
     #[inline]
     pub(crate) fn receive(&mut self, bytes: u32) -> Result<(), Exceeded> {
         if !self.takes(bytes) {
@@ -92,28 +92,28 @@ impl ReceiveWindow {
         Ok(())
     }
 
-    /// Whether the peer was allowed to send so much.
+    /// Returns whether the peer was allowed to send this many bytes.
     #[inline]
     pub(crate) fn takes(&self, bytes: u32) -> bool {
         bytes == 0 || i64::from(bytes) <= i64::from(self.open)
     }
 
-    /// Whether the peer knows that it may send `bytes`, or half a window of them.
+    /// Returns whether the announced window covers `bytes`, or at least half a window.
     #[inline]
     pub(crate) fn is_open_for(&self, bytes: u32) -> bool {
         i64::from(self.open) >= i64::from(bytes.min((self.size / 2).max(1)))
     }
 
-    /// What is missing for the peer to send `bytes` more.
+    /// Returns the window missing for the peer to send `bytes` more.
     pub(crate) fn missing(&self, bytes: u32) -> u32 {
         (i64::from(bytes) - i64::from(self.open)).clamp(0, i64::from(WINDOW_MAX) - i64::from(self.open))
             as u32
     }
 
-    /// Widens the window by what is [`missing`](Self::missing) of something, which is to be announced.
+    /// Widens the window by a [`missing`](Self::missing) amount, which the caller announces.
     pub(crate) fn lend(&mut self, missing: u32) {
         self.open += missing.cast_signed();
-        // What was released and not announced goes with it.
+        // Includes released bytes that were not announced.
         let announced = missing.min(self.unannounced);
         self.unannounced -= announced;
         self.lent += missing - announced;
@@ -124,15 +124,15 @@ impl ReceiveWindow {
         self.lent > 0
     }
 
-    /// What is held of it, and what may come because it was widened.
+    /// Returns the buffered bytes, and those that may arrive because the window was widened.
     pub(crate) fn committed(&self) -> u32 {
         self.outstanding() + if self.lent > 0 { self.open.max(0).cast_unsigned() } else { 0 }
     }
 
-    /// `bytes` that came in are used up. Returns the increment to announce, when it is worth a frame.
+    /// Releases received bytes. Returns the increment to announce, if it is worth a frame.
     #[inline]
     pub(crate) fn release(&mut self, bytes: u32) -> Option<u32> {
-        // A caller who releases more than came in must not make the window grow.
+        // Releasing more than was received must not widen the window.
         let bytes = bytes.min(self.outstanding());
         let narrowed = bytes.min(self.lent);
         self.lent -= narrowed;
@@ -140,7 +140,7 @@ impl ReceiveWindow {
         self.announce()
     }
 
-    /// `bytes` came in and are used up at once: [`receive`](Self::receive), then [`release`](Self::release).
+    /// Receives and releases bytes in one step; see [`receive`](Self::receive) and [`release`](Self::release).
     #[inline]
     pub(crate) fn receive_and_release(&mut self, bytes: u32) -> Result<Option<u32>, Exceeded> {
         self.receive(bytes)?;
@@ -148,13 +148,13 @@ impl ReceiveWindow {
         Ok(self.announce())
     }
 
-    /// Takes back what [`receive_and_release`](Self::receive_and_release) wanted announced: it is not, for now.
+    /// Takes back an increment from [`receive_and_release`](Self::receive_and_release), to be announced later.
     pub(crate) fn withhold(&mut self, increment: u32) {
         self.open -= increment.cast_signed();
         self.unannounced += increment;
     }
 
-    /// The increment to announce, when it is worth a frame.
+    /// Returns the increment to announce, if it is worth a frame.
     #[inline]
     pub(crate) fn announce(&mut self) -> Option<u32> {
         if self.unannounced < self.size / 2 || self.unannounced == 0 {
@@ -166,30 +166,30 @@ impl ReceiveWindow {
         Some(increment)
     }
 
-    /// What the peer may still send, as far as it was told.
+    /// Returns the bytes that the peer may still send, as announced.
     pub(crate) fn open(&self) -> i32 {
         self.open
     }
 
-    /// What came in and was not released.
+    /// Returns the bytes received and not released.
     pub(crate) fn outstanding(&self) -> u32 {
         let whole = i64::from(self.size) + i64::from(self.lent);
         (whole - i64::from(self.open) - i64::from(self.unannounced)).max(0) as u32
     }
 
-    /// The same without what the window was widened for.
+    /// Returns the same without the bytes that the window was widened for.
     pub(crate) fn outstanding_of_own(&self) -> u32 {
         self.outstanding().saturating_sub(self.lent)
     }
 
-    /// What was released and is not worth a frame yet.
+    /// Returns the bytes released and not yet worth a frame.
     #[cfg(test)]
     pub(crate) fn unannounced(&self) -> u32 {
         self.unannounced
     }
 
-    /// Our own SETTINGS_INITIAL_WINDOW_SIZE took effect: the window moves by the difference (RFC 9113 §6.9.2). Returns
-    /// the increment to announce: what was released and not worth a frame of the old window may be all of the new one.
+    /// Applies our own SETTINGS_INITIAL_WINDOW_SIZE: moves the window by the difference (RFC 9113 §6.9.2). Returns the
+    /// increment to announce, because released bytes too few for the old window may be all of the new one.
     pub(crate) fn resize(&mut self, size: u32) -> Option<u32> {
         let size = size.min(WINDOW_MAX);
         self.open = (i64::from(self.open) + i64::from(size) - i64::from(self.size)) as i32;

@@ -1,6 +1,6 @@
-//! Frames as they lie on the wire (RFC 9113 §4.1, §6): heads, and the payloads that have a structure.
+//! The wire format of frames (RFC 9113 §4.1, §6): frame headers and structured payloads.
 //!
-//! Each payload has `parse` and `emit`; DATA and header blocks have no structure but padding ([`unpad`]).
+//! Each payload has `parse` and `emit`. DATA and header blocks have no structure except padding ([`unpad`]).
 
 mod control;
 mod head;

@@ -1,11 +1,11 @@
-//! SETTINGS that both sides send first (RFC 9113 §3.4, §6.5.3).
+//! The exchange of the first SETTINGS (RFC 9113 §3.4, §6.5.3).
 
 use std::time::Instant;
 
-/// How far the exchange of the first SETTINGS has come.
+/// State of the exchange of the first SETTINGS.
 #[derive(Debug)]
 pub(crate) struct Handshake {
-    /// The peer's first SETTINGS have come.
+    /// The peer's first SETTINGS have arrived.
     pub(crate) settings_received: bool,
     pub(crate) acknowledgement: Acknowledgement,
 }
@@ -14,10 +14,10 @@ pub(crate) struct Handshake {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Acknowledgement {
     Awaited {
-        /// `None`: a time beyond all times is no deadline.
+        /// `None` if the time is unrepresentable.
         deadline: Option<Instant>,
     },
-    /// Our SETTINGS hold.
+    /// Our SETTINGS are in effect.
     Received,
 }
 
@@ -30,7 +30,7 @@ impl Handshake {
         self.acknowledgement == Acknowledgement::Received
     }
 
-    /// When the acknowledgement must have come.
+    /// Returns the deadline of the acknowledgement.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.acknowledgement {
             Acknowledgement::Awaited { deadline } => deadline,

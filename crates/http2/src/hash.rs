@@ -1,9 +1,10 @@
-//! A quick hash for small tables of one connection, whose finds are compared: colliding costs a comparison.
+//! A fast hash for small per-connection tables that compare what they find, so a collision costs only a comparison.
 
-/// Of strings of one length, up to this, no two have the same hash: they are one word, and [`mix`] loses nothing of it.
+/// Up to this length, different strings of equal length have different hashes: they fit into one word, and [`mix`] is
+/// reversible for it.
 pub(crate) const TOLD_APART_LEN: usize = 7;
 
-/// Differs where the bytes do, nearly always.
+/// Hashes `bytes`; different inputs almost always differ.
 #[inline]
 pub(crate) fn hash(seed: u64, bytes: &[u8]) -> u64 {
     let mut hash = seed ^ (bytes.len() as u64).wrapping_mul(MULTIPLIER);
@@ -11,7 +12,7 @@ pub(crate) fn hash(seed: u64, bytes: &[u8]) -> u64 {
     for word in words {
         hash = mix(hash, u64::from_le_bytes(*word));
     }
-    // The tail as one word. Where the string is long enough it overlaps what came before, which spares a copy.
+    // Reads the tail as one word. In longer strings it overlaps earlier bytes, which avoids a copy.
     let last = match (bytes.last_chunk::<8>(), bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
         (Some(word), ..) => u64::from_le_bytes(*word),
         (None, Some(first), Some(last)) => {
@@ -36,7 +37,7 @@ mod tests {
 
     use super::*;
 
-    /// In each place each octet, among others like it.
+    /// Varies every octet at every position.
     #[test]
     fn short_strings_are_told_apart() {
         for len in 0..=TOLD_APART_LEN {

@@ -1,12 +1,11 @@
-//! Decoded heads that are met again: a header block that meets an unchanged HPACK table again is not decoded
-//! again.
+//! A cache of decoded header blocks.
 //!
-//! Peers send the same few blocks all the time: the request head of a method, the response head, the trailers
-//! of a call that went well. Once such a block is all indices, equal bytes at an equal version of the table
+//! Peers keep sending the same few blocks: the request headers of a method, the response headers, the trailers of a
+//! successful call. Once such a block consists of indices only, equal bytes at an equal version of the HPACK table
 //! decode equally.
 //!
-//! Requests mostly begin with the same indices too where they differ in the end: the time that is left to each call is
-//! another. What they begin with is kept as if it were a head of its own, and only what comes behind it is decoded.
+//! Requests that differ mostly do so at the end, for example in the remaining timeout, and start with the same indices.
+//! This prefix is cached as if it were a header block, and only the fields after it are decoded.
 
 use std::mem;
 
@@ -16,71 +15,70 @@ use crate::headers::{Begin, Head, HeadKind, validate, validate_behind};
 use crate::hpack::{DecodeOutcome, Decoder};
 use crate::violation::Violation;
 
-/// How many heads are kept.
+/// Number of cached header blocks.
 const HEADS_MAX: usize = 8;
 
-/// The longest block whose head is kept, in bytes: longer ones hold literals, and those differ each time.
+/// Maximum length of a cached block in bytes. Longer ones contain literals, which differ each time.
 const BLOCK_LEN_MAX: usize = 256;
 
-/// The largest head that is kept, in bytes as HPACK counts them. 8 × (2 KiB + 256 B) is what a peer can make
-/// us hold.
+/// Maximum size of a cached header list in bytes as HPACK counts it. A peer can make us cache up to 8 × (2 KiB + 256
+/// B).
 const HEAD_SIZE_MAX: usize = 2 << 10;
 
-/// What requests begin with has at least so many fields: a method, a scheme, a path, and another.
+/// Minimum number of fields of a request's cached prefix: a method, a scheme, a path, and another.
 const BEGIN_LEN_MIN: usize = 4;
 
-/// Lists of so many bytes, as HPACK counts them, are decoded at once: some hundred microseconds. A read of 128 KiB can
-/// name thirty times as much by indices of the table.
+/// Size of header lists in bytes, as HPACK counts them, decoded without a break; takes some hundred microseconds. Table
+/// indices in a read of 128 KiB can refer to thirty times as much.
 const DECODED_AT_ONCE: usize = 64 << 10;
 
 const INVALID: ConnectionError =
     ConnectionError::local(ErrorCode::CompressionError, Violation::HeaderBlockInvalid);
 
-/// What became of a header block.
+/// The result of decoding a header block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decoded {
     /// See [`HeadCache::current`].
     Valid,
-    /// It is valid, and [`HeadCache::take_much`] is to be asked.
+    /// Valid; check [`HeadCache::take_much`].
     ValidAfterMuch,
     Malformed(Violation),
-    /// Larger than the list that is accepted.
+    /// Exceeds the maximum header list size.
     TooLarge,
 }
 
-/// The head that was decoded last, and a few that may come again.
+/// The last decoded headers, and a few that may recur.
 #[derive(Debug, Default)]
 pub(crate) struct HeadCache {
-    /// Of each entry, side by side so that looking for one touches one cache line.
+    /// Fingerprints of the entries, contiguous so that a search touches one cache line.
     fingerprints: [u64; HEADS_MAX],
     entries: Vec<Entry>,
-    /// Index of the current head among the entries; `None`: it is `fresh`.
+    /// Index of the current entry; `None` if it is `fresh`.
     current: Option<usize>,
-    /// Index of trailers that were found behind the current head, in the same input.
+    /// Index of trailers found after the current headers in the same input.
     behind: Option<usize>,
-    /// The last head that was decoded, if it was not worth keeping.
+    /// The last decoded headers, if they were not worth caching.
     fresh: Head,
-    /// Where the search for an entry to replace goes on.
+    /// Position of the search for an entry to replace.
     hand: usize,
     last_id: u64,
-    /// Bytes of lists that were decoded, and not found, since [`take_much`](Self::take_much) last said so.
+    /// Bytes of lists decoded, not found in the cache, since the last [`take_much`](Self::take_much).
     decoded: usize,
 }
 
 #[derive(Debug)]
 struct Entry {
-    /// [`Decoder::version`] at which the block decodes to the head.
+    /// The [`Decoder::version`] at which the block decodes to these headers.
     version: u64,
     kind: HeadKind,
     block: Vec<u8>,
     head: Head,
-    /// Met again since the hand last passed. Keeps the heads of all calls from being driven out by those of
-    /// single ones.
+    /// Found again since the hand last passed. Prevents headers of single calls from evicting those of all calls.
     used: bool,
 }
 
 impl Entry {
-    /// Whether it is of this block, given that the fingerprints are equal.
+    /// Returns whether the entry has this block, given equal fingerprints.
     #[inline]
     fn is_of(&self, version: u64, kind: HeadKind, block: &[u8]) -> bool {
         self.version == version
@@ -91,7 +89,7 @@ impl Entry {
 }
 
 impl HeadCache {
-    /// The head that the last [`decode`](Self::decode) gave.
+    /// Returns the headers from the last [`decode`](Self::decode).
     #[inline]
     pub(crate) fn current(&self) -> &Head {
         match self.current {
@@ -100,7 +98,7 @@ impl HeadCache {
         }
     }
 
-    /// The trailers that were found behind the current head, or the current head.
+    /// Returns the trailers found after the current headers, or else the current headers.
     #[inline]
     pub(crate) fn last(&self) -> &Head {
         match self.behind {
@@ -109,7 +107,7 @@ impl HeadCache {
         }
     }
 
-    /// Decodes and validates a block, or finds it decoded.
+    /// Decodes and validates a block, or finds it in the cache.
     #[inline]
     pub(crate) fn decode(
         &mut self,
@@ -132,7 +130,7 @@ impl HeadCache {
         self.decode_fresh(decoder, kind, block, list_size_max)
     }
 
-    /// Whether [`DECODED_AT_ONCE`] bytes were decoded since it last was so.
+    /// Returns whether [`DECODED_AT_ONCE`] bytes were decoded since the last time it returned true.
     pub(crate) fn take_much(&mut self) -> bool {
         let is_much = self.decoded >= DECODED_AT_ONCE;
         if is_much {
@@ -141,8 +139,8 @@ impl HeadCache {
         is_much
     }
 
-    /// Whether trailers that come behind the current head need not be decoded. If so, they are the
-    /// [`last`](Self::last) head, and the current one stays.
+    /// Returns whether trailers after the current headers are in the cache. If so, they become [`last`](Self::last),
+    /// and the current headers stay.
     #[inline]
     pub(crate) fn find_behind(&mut self, decoder: &Decoder, block: &[u8]) -> bool {
         let kind = HeadKind::Trailers;
@@ -150,7 +148,7 @@ impl HeadCache {
         self.behind.is_some()
     }
 
-    /// The place of the head that was decoded from the same block at the same version, if it was kept.
+    /// Returns the index of the cached headers of this block at this version.
     fn find(&mut self, version: u64, kind: HeadKind, block: &[u8]) -> Option<usize> {
         let fingerprint = fingerprint(kind, block);
         for (index, entry) in self.entries.iter_mut().enumerate() {
@@ -162,7 +160,7 @@ impl HeadCache {
         None
     }
 
-    /// Forgets all heads, and gives their memory back. Their ids are not given again.
+    /// Removes all entries and frees their memory. Ids are not reused.
     pub(crate) fn shrink(&mut self) {
         *self = HeadCache { last_id: self.last_id, ..HeadCache::default() };
     }
@@ -197,7 +195,7 @@ impl HeadCache {
         Ok(self.decoded_valid())
     }
 
-    /// Decodes a request's block that begins, for `begin_len` octets, with all of a block whose head was kept.
+    /// Decodes a request's block whose first `begin_len` octets are a cached block.
     fn decode_behind(
         &mut self,
         decoder: &mut Decoder,
@@ -229,7 +227,8 @@ impl HeadCache {
         Ok(self.decoded_valid())
     }
 
-    /// Keeps the fresh head, unless its block changed the table: that must be decoded each time for the table's sake.
+    /// Caches the fresh headers, unless their block changed the table: such a block must be decoded each time to keep
+    /// the table in sync.
     fn keep_if_stable(&mut self, decoder: &Decoder, version: u64, kind: HeadKind, block: &[u8]) {
         if decoder.version() != version
             || block.len() > BLOCK_LEN_MAX
@@ -243,7 +242,7 @@ impl HeadCache {
         self.keep(version, kind, block);
     }
 
-    /// Keeps what the fresh head's block begins with, if that could be a block by itself.
+    /// Caches the prefix of the fresh headers' block, if it is a valid block itself.
     fn keep_begin(&mut self, version: u64, block: &[u8]) {
         let Some(begin) = indexed_begin(block) else { return };
         let mut head = Head::default();
@@ -251,7 +250,7 @@ impl HeadCache {
             head.fields.push(field.name, field.value, field.indexing);
         }
         let Ok(summary) = validate(HeadKind::Request, &head.fields) else { return };
-        // Behind a regular field there is no pseudo-header, whatever follows.
+        // After a regular field no pseudo-header can follow.
         if head.iter().next().is_none() {
             return;
         }
@@ -266,7 +265,7 @@ impl HeadCache {
         if self.decoded >= DECODED_AT_ONCE { Decoded::ValidAfterMuch } else { Decoded::Valid }
     }
 
-    /// Decodes a block whose fields nobody wants: nothing is copied that would not stay in the table.
+    /// Decodes a block without keeping its fields: copies only what enters the table.
     pub(crate) fn decode_unread(
         &mut self,
         decoder: &mut Decoder,
@@ -278,8 +277,7 @@ impl HeadCache {
         decoder.decode(block, 0, &mut self.fresh.fields).map(|_| ()).map_err(|_| INVALID)
     }
 
-    /// Moves the fresh head into the cache, in place of one that was not met again since the hand last
-    /// passed.
+    /// Moves the fresh headers into the cache. Replaces an entry that was not found again since the hand last passed.
     fn keep(&mut self, version: u64, kind: HeadKind, block: &[u8]) {
         let index = if self.entries.len() < HEADS_MAX {
             let (block, head) = (Vec::new(), Head::default());
@@ -305,18 +303,18 @@ impl HeadCache {
     }
 }
 
-/// A number that differs where blocks do: those of up to [`TOLD_APART_LEN`] bytes and of one kind and length always,
-/// others nearly always.
+/// Returns a fingerprint: unique among blocks of up to [`TOLD_APART_LEN`] bytes of one kind and length, almost unique
+/// otherwise.
 #[inline]
 fn fingerprint(kind: HeadKind, block: &[u8]) -> u64 {
     hash(kind as u64, block)
 }
 
-/// What a request's block begins with: fields of the table, an octet each, and others behind them.
+/// Returns the prefix of a request's block that consists of one-octet table indices, if other fields follow.
 #[inline]
 fn indexed_begin(block: &[u8]) -> Option<&[u8]> {
     let len = block.iter().take_while(|octet| matches!(octet, 0x81..=0xfe)).count();
-    // With fewer it is not worth it.
+    // A shorter prefix does not pay off.
     if len < BEGIN_LEN_MIN || len == block.len() { None } else { Some(&block[..len]) }
 }
 
@@ -336,7 +334,7 @@ mod tests {
         bytes
     }
 
-    /// Decodes the blocks in turn; returns the id of each head.
+    /// Decodes the blocks in turn; returns the id of each header list.
     fn ids(cache: &mut HeadCache, decoder: &mut Decoder, blocks: &[&[u8]]) -> Vec<u64> {
         let decode = |block: &&[u8]| {
             assert_eq!(cache.decode(decoder, HeadKind::Trailers, block, 1 << 14), Ok(Decoded::Valid));
@@ -367,14 +365,14 @@ mod tests {
         let a = [("a", "1", Indexing::Insert)];
         let (a_first, a_index) = (block(&mut encoder, &a), block(&mut encoder, &a));
         let b_first = block(&mut encoder, &[("b", "2", Indexing::Insert)]);
-        // The newest entry's index is that of `a` before `b` enters, and that of `b` afterwards.
+        // The same index refers to `a` before `b` enters, and to `b` afterwards.
         let ids = ids(&mut cache, &mut decoder, &[&a_first, &a_index, &b_first, &a_index]);
         assert_ne!(ids[1], ids[3]);
         assert_eq!(cache.current().get(b"b"), Some(&b"2"[..]));
         assert_eq!(cache.current().get(b"a"), None);
     }
 
-    /// What differs is decoded, and what comes before it is known to be the same.
+    /// Only the differing end is decoded; the prefix is recognized.
     #[test]
     fn requests_that_differ_in_the_end_begin_alike() {
         let common = [
@@ -401,9 +399,9 @@ mod tests {
         assert_eq!((decoded, count, own), (Ok(Decoded::Valid), 5, vec!["2".to_owned()]));
         let (_, _, begin, _) = request(&literal("3"), 1 << 14);
         assert_eq!(begin, Some((id, vec!["3".to_owned()])));
-        // By itself it is a head.
+        // The prefix by itself is a complete request.
         assert_eq!(request(&[], 1 << 14), (Ok(Decoded::Valid), 4, None, None));
-        // All rules hold for what comes behind.
+        // All rules apply to the fields after the prefix.
         let length = ("content-length", "7", Indexing::Literal);
         assert_eq!(request(&[length], 1 << 14).3, Some(7));
         let malformed = |field| request(&[field], 1 << 14).0;
@@ -414,7 +412,7 @@ mod tests {
         assert_eq!(malformed(("X", "a", Indexing::Literal)), reason(Violation::FieldNameInvalid));
         assert_eq!(malformed(("x", "\n", Indexing::Literal)), reason(Violation::FieldValueInvalid));
         assert_eq!(request(&literal("much"), 200).0, Ok(Decoded::TooLarge));
-        // What enters the table is decoded each time.
+        // Blocks with insertions are decoded each time.
         let (_, count, begin, _) = request(&[("y", "1", Indexing::Insert)], 1 << 14);
         assert_eq!((count, begin), (5, Some((id, vec!["1".to_owned()]))));
         assert_eq!(request(&literal("4"), 1 << 14).2, None, "the table is another");

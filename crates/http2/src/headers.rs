@@ -1,19 +1,19 @@
-//! Received heads: what makes a list of fields a request, a response or trailers (RFC 9113 §8).
+//! Received headers: validation of requests, responses and trailers (RFC 9113 §8).
 
 use crate::fields::{Field, FieldList};
 use crate::violation::Violation;
 
-/// A received, validated head: of a request or a response, or trailers.
+/// Received, validated headers of a request or a response, or trailers.
 #[derive(Clone, Debug, Default)]
 pub struct Head {
     pub(crate) id: u64,
     pub(crate) fields: FieldList,
     pub(crate) summary: Summary,
-    /// What a request's head has in common with others.
+    /// The prefix that a request shares with others.
     pub(crate) begin: Option<Begin>,
 }
 
-/// Fields that a head begins with.
+/// A shared prefix of fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begin {
     pub(crate) id: u64,
@@ -21,66 +21,66 @@ pub(crate) struct Begin {
 }
 
 impl Head {
-    /// Equal ids within one connection mean equal heads: the same header block met the same HPACK table.
-    /// Lets the owner keep what it derived from a head.
+    /// Returns the id of these headers. Equal ids within a connection mean identical headers, so derived data can be
+    /// cached by id.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// What a request's head has in common with others, if that is known: a number for all fields that it begins with,
-    /// and the regular fields behind these. Equal numbers within one connection mean equal beginnings, and none is the
-    /// [`id`](Self::id) of another head than just the beginning.
+    /// Returns the id of the prefix that this request shares with others, if known, and the regular fields after it.
+    /// Equal ids within a connection mean equal prefixes. It equals the [`id`](Self::id) of other headers only if they
+    /// consist of just the prefix.
     pub fn begin(&self) -> Option<(u64, impl Iterator<Item = Field<'_>>)> {
         self.begin.map(|begin| (begin.id, self.fields.iter_behind(begin.field_count)))
     }
 
-    /// How large the list is, in bytes as RFC 9113 §10.5.1 counts them: 32 for each field besides its name and value.
+    /// Returns the size of the list in bytes as RFC 9113 §10.5.1 counts it: name, value and 32 per field.
     pub fn size(&self) -> usize {
         self.fields.size()
     }
 
-    /// `:method` of a request.
+    /// Returns `:method` of a request.
     pub fn method(&self) -> Option<&[u8]> {
         self.fields.get(b":method")
     }
 
-    /// `:scheme` of a request.
+    /// Returns `:scheme` of a request.
     pub fn scheme(&self) -> Option<&[u8]> {
         self.fields.get(b":scheme")
     }
 
-    /// `:authority` of a request.
+    /// Returns `:authority` of a request.
     pub fn authority(&self) -> Option<&[u8]> {
         self.fields.get(b":authority")
     }
 
-    /// `:path` of a request.
+    /// Returns `:path` of a request.
     pub fn path(&self) -> Option<&[u8]> {
         self.fields.get(b":path")
     }
 
-    /// `:status` of a response, 100 to 999.
+    /// Returns `:status` of a response, 100 to 999.
     pub fn status(&self) -> Option<u16> {
         self.summary.status
     }
 
-    /// `content-length`, in bytes.
+    /// Returns `content-length`, in bytes.
     pub fn content_length(&self) -> Option<u64> {
         self.summary.content_length
     }
 
-    /// The regular fields in their order, pseudo-headers left out.
+    /// Iterates over the regular fields in order, without pseudo-headers.
     pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
         self.fields.iter().skip_while(|field| field.name.starts_with(b":"))
     }
 
-    /// The value of the first field of this name.
+    /// Returns the value of the first field with this name.
     pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
         self.fields.get(name)
     }
 }
 
-/// What a header block has to be, from where it stands in its stream.
+/// The role of a header block in its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeadKind {
     Request,
@@ -88,7 +88,7 @@ pub(crate) enum HeadKind {
     Trailers,
 }
 
-/// What validation finds out.
+/// The result of validation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
     pub(crate) status: Option<u16>,
@@ -99,8 +99,8 @@ pub(crate) struct Summary {
 
 /// Checks a list of fields against RFC 9113 §8.2 and §8.3.
 ///
-/// White space at the ends of a value is let pass, though §8.2.1 forbids it: gRPC's percent-coding leaves
-/// spaces as they are, so `grpc-message` can honestly start with one.
+/// Accepts white space at the ends of a value, though §8.2.1 forbids it: gRPC's percent-encoding leaves spaces
+/// unchanged, so a `grpc-message` can legitimately start with one.
 pub(crate) fn validate(kind: HeadKind, fields: &FieldList) -> Result<Summary, Violation> {
     let mut pseudo = PseudoHeaders::default();
     let mut content_length = None;
@@ -123,8 +123,8 @@ pub(crate) fn validate(kind: HeadKind, fields: &FieldList) -> Result<Summary, Vi
     Ok(Summary { status, content_length, connect })
 }
 
-/// As [`validate`], of a list whose first fields, of which the last is a regular one, are known to be a valid request
-/// with this summary.
+/// Like [`validate`], for a list whose first fields are known to be a valid request with this summary. The last of them
+/// is a regular field.
 pub(crate) fn validate_behind(
     mut summary: Summary,
     field_count: usize,
@@ -168,8 +168,8 @@ impl<'a> PseudoHeaders<'a> {
         Ok(())
     }
 
-    /// What is there must be complete (RFC 9113 §8.3.1, §8.3.2). Returns the status and whether it is a
-    /// CONNECT.
+    /// Checks that all required pseudo-headers are present (RFC 9113 §8.3.1, §8.3.2). Returns the status and whether it
+    /// is a CONNECT.
     fn finish(self, kind: HeadKind) -> Result<(Option<u16>, bool), Violation> {
         match kind {
             HeadKind::Trailers => Ok((None, false)),
@@ -228,20 +228,20 @@ fn check_regular(field: Field<'_>, content_length: &mut Option<u64>) -> Result<(
 }
 
 fn parse_content_length(value: &[u8]) -> Option<u64> {
-    // 19 digits always fit; nobody sends more than ten exabytes.
+    // 19 digits always fit; longer bodies, of over ten exabytes, do not occur.
     if value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
         return None;
     }
     Some(value.iter().fold(0, |length, digit| length * 10 + u64::from(digit - b'0')))
 }
 
-/// A character of a token (RFC 9110 §5.6.2) that is not an upper-case letter (RFC 9113 §8.2.1).
+/// A token character (RFC 9110 §5.6.2), except upper-case letters (RFC 9113 §8.2.1).
 fn is_token_byte(byte: u8) -> bool {
     matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*'
         | b'+' | b'^' | b'`' | b'|' | b'~')
 }
 
-/// RFC 9113 §8.2.1: NUL, LF and CR could end a field where a value is passed on.
+/// RFC 9113 §8.2.1: NUL, LF and CR could end a field when a value is forwarded.
 fn is_value_byte(byte: u8) -> bool {
     !matches!(byte, 0 | b'\n' | b'\r')
 }

@@ -1,7 +1,7 @@
 //! HPACK, the compression of header fields ([RFC 7541]).
 //!
-//! A connection has one [`Encoder`] for the blocks it sends and one [`Decoder`] for those it receives. Both hold a
-//! dynamic table whose state is shared with the peer, so every block must pass through them, in order.
+//! A connection has one [`Encoder`] for the blocks it sends and one [`Decoder`] for those it receives. Each has a
+//! dynamic table in sync with the peer's, so every block must pass through them, in order.
 //!
 //! ```
 //! use thalweg_http2::hpack::{DecodeOutcome, Decoder, Encoder};

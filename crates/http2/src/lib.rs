@@ -1,4 +1,4 @@
-//! Sans-I/O HTTP/2 ([RFC 9113]) and HPACK ([RFC 7541]): bytes and times in, events and bytes out.
+//! Sans-I/O HTTP/2 ([RFC 9113]) and HPACK ([RFC 7541]): takes bytes and times, returns events and bytes.
 //!
 //! A [`Connection`] has no socket, clock or task. The caller
 //!
@@ -23,7 +23,7 @@
 //! }
 //! let sent = client.open(Tag(7), Block { fixed: None, extra: &head }, true)?;
 //!
-//! // What a socket would carry.
+//! // A socket would carry these bytes.
 //! let (mut output, mut wire) = (Output::default(), Vec::new());
 //! client.take_output(&mut output);
 //! output.copy_to(&mut wire);
@@ -35,7 +35,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `examples/blocking_server.rs` is the whole run loop on a socket.
+//! `examples/blocking_server.rs` is a complete run loop on a socket.
 //!
 //! [RFC 9113]: https://www.rfc-editor.org/rfc/rfc9113
 //! [RFC 7541]: https://www.rfc-editor.org/rfc/rfc7541

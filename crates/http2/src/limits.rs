@@ -1,4 +1,4 @@
-//! Bounds against abusive peers: what they are, and the token buckets that keep them.
+//! Bounds against abusive peers, and the token buckets that enforce them.
 
 use std::time::Instant;
 
@@ -9,53 +9,53 @@ use crate::setters::setters;
 ///
 /// # Resets
 ///
-/// A client that opens streams and resets them at once (Rapid Reset, CVE-2023-44487) gets round the bound on
-/// concurrent streams: a stream is free again before anything was done with it. What tells it from a client
-/// with many cancels is just that. So only a reset of a stream that came and went *within one batch of
-/// input*, unanswered, takes a token: streams that lived longer were in use while they did, and the bound on
-/// concurrent streams bounds them; cancelling an answered call spares work. Honest clients come to such
-/// resets too when the server lags behind their deadlines and reads the request together with its
-/// cancellation, and the more so the more calls run side by side. The bucket is therefore as large as the
-/// streams may be many: with the defaults 40 × 256 = 10,240 at once and 4 × 256 = 1,024 a second. At a few
-/// microseconds each that is less than 1 % of a core.
+/// A client that opens streams and resets them immediately (Rapid Reset, CVE-2023-44487) evades the bound on concurrent
+/// streams: a stream is free again before any work on it. This distinguishes it from a client with many cancellations.
+/// So only a reset of an unanswered stream that arrived *within the same batch of input* takes a token. Streams that
+/// live longer are limited by the bound on concurrent streams, and cancelling an answered call saves work.
+///
+/// Legitimate clients cause such resets too, when a lagging server reads a request together with its cancellation after
+/// the deadline. The more concurrent calls, the more of them. The bucket is therefore proportional to the number of
+/// streams: by default 40 × 256 = 10,240 at once and 4 × 256 = 1,024 a second. At a few microseconds each that is less
+/// than 1 % of a core.
 ///
 /// # Glitches
 ///
-/// All else that is legal and useless, or wrong without endangering the connection, takes tokens of one
-/// bucket. A PING, SETTINGS, PRIORITY, unknown frame, informational head or WINDOW_UPDATE costs one token,
-/// but frames that do work pay for some beforehand (see [`Limits::paid_control_frames_max`]). An empty DATA
-/// frame costs one, a tiny one too. A stream error that the peer provoked (MadeYouReset, CVE-2025-8671) costs
-/// [`Limits::stream_error_cost`].
+/// All else that is legal but useless, or wrong without endangering the connection, takes tokens from another bucket. A
+/// PING, SETTINGS, PRIORITY, unknown frame, informational response or WINDOW_UPDATE costs one token, but frames that do
+/// work pay for some in advance (see [`Limits::paid_control_frames_max`]). An empty or tiny DATA frame costs one too. A
+/// stream error that the peer provoked (MadeYouReset, CVE-2025-8671) costs [`Limits::stream_error_cost`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// How many resets of unserved streams a client may make at once, for each stream that it may have open.
+    /// Resets of unserved streams that a client may make at once, per stream that it may have open. Default: 40.
     pub resets_per_stream: u32,
-    /// How many of them come back per second, for each stream that it may have open.
+    /// Resets of unserved streams regained per second, per stream that it may have open. Default: 4.
     pub resets_per_stream_per_s: u32,
-    /// How many resets of unserved streams are allowed at least, however few streams may be open.
+    /// Minimum number of resets of unserved streams at once, however few streams may be open. Default: 1,000.
     pub resets_min: u32,
-    /// How many glitches a peer may make at once.
+    /// Glitches that a peer may cause at once. Default: 10,000.
     pub glitches: u32,
-    /// How many of them come back per second.
+    /// Glitches regained per second. Default: 330.
     pub glitches_per_s: u32,
-    /// How many glitches a stream error counts that the peer provoked: 10,000 / 10 = 1,000 at once, 33 a
+    /// Glitches per stream error that the peer provoked. Default: 10, which allows 10,000 / 10 = 1,000 at once and 33 a
     /// second.
     pub stream_error_cost: u32,
-    /// HEADERS and DATA of either side pay for control frames to come, two each and one more per 512 bytes:
-    /// honest peers answer DATA with window updates and PINGs. At most this many are paid for beforehand.
+    /// Maximum number of control frames paid for in advance. HEADERS and DATA of either side pay for two each and one
+    /// more per 512 bytes, because compliant peers respond to DATA with window updates and PINGs. Default: 1,000.
     pub paid_control_frames_max: u32,
-    /// DATA frames with fewer bytes count as a glitch unless they end the stream. 5 is a gRPC message's
-    /// prefix, so no message is so small.
+    /// DATA frames with fewer bytes count as a glitch unless they end the stream. Default: 5, the length of a gRPC
+    /// message's prefix; no gRPC message is smaller.
     pub tiny_data_len: u32,
-    /// How many CONTINUATION frames may follow a HEADERS frame.
+    /// Maximum number of CONTINUATION frames after a HEADERS frame. Default: 8.
     pub continuations_max: u32,
-    /// How long a header block may be that does not come at once, in bytes. What a list of 16 KiB takes at worst,
-    /// Huffman codes of 30 bits for each octet, is less than the default.
+    /// Maximum length in bytes of a header block that arrives in parts. Default: 64 KiB, which exceeds the worst case
+    /// of a list of 16 KiB with Huffman codes of 30 bits per octet.
     pub header_block_len_max: usize,
-    /// How many entries a SETTINGS frame may have.
+    /// Maximum number of entries of a SETTINGS frame. Default: 32.
     pub settings_entries_max: usize,
-    /// How many acknowledgements and RST_STREAMs may wait for a peer that provokes them and does not read.
+    /// Maximum number of acknowledgements and RST_STREAMs queued for a peer that provokes them and does not read.
+    /// Default: 10,000.
     pub queued_replies_max: u32,
 }
 
@@ -93,10 +93,10 @@ impl Default for Limits {
     }
 }
 
-/// Tokens that come back with time.
+/// Tokens that refill with time.
 ///
-/// It holds millionths of a token, so that no refill is lost to rounding: 33 tokens a second are 33
-/// millionths a microsecond.
+/// Counts millionths of a token, so that no refill is lost to rounding: 33 tokens per second are 33 millionths per
+/// microsecond.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenBucket {
     level: u64,
@@ -108,13 +108,13 @@ pub(crate) struct TokenBucket {
 const TOKEN: u64 = 1_000_000;
 
 impl TokenBucket {
-    /// A full bucket.
+    /// Creates a full bucket.
     pub(crate) fn new(tokens: u32, per_s: u32, now: Instant) -> TokenBucket {
         let capacity = u64::from(tokens) * TOKEN;
         TokenBucket { level: capacity, capacity, per_microsecond: u64::from(per_s), updated: now }
     }
 
-    /// Takes `tokens`; false if there are not so many.
+    /// Takes `tokens`; returns false if there are not enough.
     pub(crate) fn take(&mut self, tokens: u32, now: Instant) -> bool {
         let elapsed = now.saturating_duration_since(self.updated).as_micros();
         if elapsed > 0 {

@@ -1,34 +1,34 @@
-//! Bytes on their way to the socket.
+//! Bytes to be written to the socket.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use bytes::Bytes;
 
-/// Payloads of at least this many bytes are chained, smaller ones are copied: below it, copying costs less
-/// than one more slice in a vectored write.
+/// Payloads of at least this many bytes are chained, smaller ones copied, because copying these costs less than one
+/// more slice in a vectored write.
 const CHAINED_BYTES_MIN: usize = 4096;
 
-/// Bytes to write: contiguous where small, chained where large.
+/// Bytes to write: small ones contiguous, large ones chained.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// Frame heads, control frames and small payloads, in order.
+    /// Frame headers, control frames and small payloads, in order.
     buffer: Vec<u8>,
-    /// How much of `buffer` is written.
+    /// Number of bytes of `buffer` already written.
     written: usize,
-    /// Mostly there is nothing of the kind, and a connection has two outputs. Once there was, it stays for the next.
+    /// Allocated on first use and then kept: it is rarely needed, and a connection has two outputs.
     apart: Option<Box<Apart>>,
 }
 
-/// What does not lie in the buffer.
+/// Data outside of the buffer.
 #[derive(Debug, Default)]
 struct Apart {
-    /// Large payloads, each with its place: it goes out when so much of the buffer is written.
+    /// Large payloads, each with the number of bytes of the buffer that precede it.
     chained: VecDeque<Chained>,
     /// Bytes in `chained`.
     len: usize,
-    /// Parts that nobody needs any more: copied, or of streams that are gone. What is run when they are dropped may be
-    /// anybody's code, so whoever writes the output drops them, and not the connection.
+    /// Parts no longer needed: copied, or of streams that are gone. Dropping them may run arbitrary code, so the writer
+    /// of the output does it, not the connection.
     discarded: Vec<Bytes>,
 }
 
@@ -39,27 +39,26 @@ struct Chained {
 }
 
 impl Output {
-    /// Whether there is nothing to write.
+    /// Returns whether there is nothing to write.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many bytes there are to write.
+    /// Returns the number of bytes to write.
     #[inline]
     pub fn len(&self) -> usize {
         self.buffer.len() - self.written + self.apart.as_ref().map_or(0, |apart| apart.len)
     }
 
-    /// All that is to be written, if it lies in one piece.
+    /// Returns all bytes to write, if they are contiguous.
     #[inline]
     pub fn as_contiguous(&self) -> Option<&[u8]> {
         let is_whole = self.apart.as_ref().is_none_or(|apart| apart.chained.is_empty());
         is_whole.then(|| &self.buffer[self.written..])
     }
 
-    /// Fills `slices` with what is to be written first, in order; returns how many slices were set. For a
-    /// vectored write.
+    /// Fills `slices` with the next bytes to write, in order, for a vectored write. Returns the number of slices set.
     pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut set = 0;
         let mut at = self.written;
@@ -82,7 +81,7 @@ impl Output {
         set
     }
 
-    /// Forgets the first `n` bytes: they are written. At most [`Output::len`].
+    /// Removes the first `n` bytes, at most [`Output::len`], after they were written.
     #[inline]
     pub fn advance(&mut self, n: usize) {
         debug_assert!(n <= self.len(), "more was written than there was");
@@ -95,7 +94,7 @@ impl Output {
         }
     }
 
-    /// Forgets the first `n` bytes up to the end of the last payload that is chained. Returns how many are left of `n`.
+    /// Removes the first `n` bytes up to the end of the last chained payload. Returns the remainder of `n`.
     #[inline]
     fn advance_apart(&mut self, mut n: usize) -> usize {
         let Some(apart) = &mut self.apart else { return n };
@@ -118,8 +117,7 @@ impl Output {
         n
     }
 
-    /// Drops what came with the output and is not to be written. To be called where nothing was to be written; else
-    /// [`advance`](Output::advance) sees to it.
+    /// Drops discarded parts. Call it if there was nothing to write; otherwise [`advance`](Output::advance) does it.
     #[inline]
     pub fn drop_discarded(&mut self) {
         if let Some(apart) = &mut self.apart
@@ -129,8 +127,8 @@ impl Output {
         }
     }
 
-    /// Copies what is left to write, so that it keeps no memory of what it was a part of, and drops what is not to be
-    /// written: for output that may never be read.
+    /// Copies the unwritten bytes, so that they keep no other memory alive, and drops discarded parts. For output that
+    /// may never be read.
     pub fn detach(&mut self) {
         if self.apart.is_some() {
             let mut buffer = Vec::new();
@@ -139,7 +137,7 @@ impl Output {
         }
     }
 
-    /// Appends all there is to write to `target`.
+    /// Appends all bytes to write to `target`.
     pub fn copy_to(&self, target: &mut Vec<u8>) {
         target.reserve(self.len());
         let mut at = self.written;
@@ -151,7 +149,7 @@ impl Output {
         target.extend_from_slice(&self.buffer[at..]);
     }
 
-    /// Takes `buffer`'s memory, which must be empty, for what is to be written, if it has none itself.
+    /// Takes over the memory of `buffer`, which must be empty, if it has none itself.
     #[inline]
     pub fn lend(&mut self, buffer: &mut Vec<u8>) {
         debug_assert!(buffer.is_empty(), "only memory is lent");
@@ -160,30 +158,30 @@ impl Output {
         }
     }
 
-    /// Gives its memory away where nothing is to be written: empty.
+    /// Returns its memory, if there is nothing to write.
     #[inline]
     pub fn give_back(&mut self) -> Vec<u8> {
         if self.is_empty() { std::mem::take(&mut self.buffer) } else { Vec::new() }
     }
 
-    /// Gives buffers back where nothing is to be written.
+    /// Frees memory, if there is nothing to write.
     pub fn shrink(&mut self) {
         if self.is_empty() && self.apart.as_ref().is_none_or(|apart| apart.discarded.is_empty()) {
             *self = Output::default();
         }
     }
 
-    /// Where frames are built: what is appended goes out behind all that is there.
+    /// Returns the buffer for building frames; appended bytes follow everything already there.
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    /// Keeps a part that is not to be written for whoever drops it.
+    /// Keeps a part that is not to be written, for the writer to drop.
     pub(crate) fn discard(&mut self, bytes: Bytes) {
         self.apart.get_or_insert_default().discarded.push(bytes);
     }
 
-    /// What is to be dropped goes to `other`.
+    /// Moves the discarded parts to `other`.
     #[inline]
     pub(crate) fn give_discarded(&mut self, other: &mut Output) {
         if let Some(apart) = &mut self.apart
@@ -193,7 +191,7 @@ impl Output {
         }
     }
 
-    /// `first` goes out before all that is there, of which nothing may have been written.
+    /// Inserts `first` before everything else; nothing may have been written yet.
     pub(crate) fn prepend(&mut self, first: &[u8]) {
         debug_assert_eq!(self.written, 0, "what has been written was first");
         self.buffer.splice(0..0, first.iter().copied());
@@ -202,7 +200,7 @@ impl Output {
         }
     }
 
-    /// Appends a payload: chained where it is large, copied where it is small.
+    /// Appends a payload: chained if large, copied if small.
     pub(crate) fn push_payload(&mut self, bytes: Bytes) {
         if bytes.len() < CHAINED_BYTES_MIN {
             self.buffer.extend_from_slice(&bytes);

@@ -1,4 +1,4 @@
-//! How often a client may ask whether its server is still there (gRFC [A8]): what is permitted, and who breaks it.
+//! Limits how often a client may send keepalive PINGs (gRFC [A8]).
 //!
 //! [A8]: https://github.com/grpc/proposal/blob/master/A8-client-side-keepalive.md
 
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use crate::error::ConnectionError;
 use crate::violation::Violation;
 
-/// How often a client may send PINGs; see [`Config::ping_policy`](crate::Config::ping_policy).
+/// Minimum interval of a client's PINGs; see [`Config::ping_policy`](crate::Config::ping_policy).
 ///
-/// A PING that comes too soon after the last is a strike. Two are forgiven, and HEADERS or DATA that the server sends
-/// wipe out all before them: a client may ask for the round trip, or for the bandwidth, whenever it was answered.
+/// A PING too soon after the last one is a strike. Two are tolerated. HEADERS or DATA sent by the server clear all
+/// strikes, so a client may measure round trip or bandwidth after every response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PingPolicy {
-    /// The least time between two PINGs.
+    /// Minimum time between two PINGs.
     pub interval_min: Duration,
-    /// Whether that goes for a connection without streams as well. If not, there are two hours between PINGs there.
+    /// Whether the same interval applies to a connection without streams. Otherwise it is two hours.
     pub without_streams: bool,
 }
 
@@ -35,7 +35,7 @@ impl PingPolicy {
 
 /// Between two PINGs of a connection without streams, if it may not have them.
 const INTERVAL_MIN_IDLE: Duration = Duration::from_secs(2 * 60 * 60);
-/// Strikes that are forgiven.
+/// Number of strikes tolerated.
 const STRIKES_MAX: u8 = 2;
 
 /// The PINGs of one client.
@@ -44,7 +44,7 @@ pub(crate) struct Pings {
     policy: Option<PingPolicy>,
     last: Option<Instant>,
     strikes: u8,
-    /// HEADERS or DATA were sent since the last PING came.
+    /// HEADERS or DATA were sent since the last PING.
     has_answered: bool,
 }
 
@@ -53,13 +53,13 @@ impl Pings {
         Self { policy, last: None, strikes: 0, has_answered: false }
     }
 
-    /// HEADERS or DATA are sent.
+    /// Records that HEADERS or DATA are sent.
     #[inline]
     pub(crate) fn note_answered(&mut self) {
         self.has_answered = true;
     }
 
-    /// A PING came, while there were streams or not.
+    /// Handles a PING that arrived while there were streams or not.
     pub(crate) fn receive(&mut self, has_streams: bool, now: Instant) -> Result<(), ConnectionError> {
         let Some(policy) = self.policy else { return Ok(()) };
         let last = self.last.replace(now);
@@ -69,7 +69,7 @@ impl Pings {
         }
         let is_permitted = has_streams || policy.without_streams;
         let interval_min = if is_permitted { policy.interval_min } else { INTERVAL_MIN_IDLE };
-        // The first comes when it likes.
+        // The first PING may arrive at any time.
         if last.is_some_and(|last| now.saturating_duration_since(last) < interval_min) {
             self.strikes += 1;
         }
@@ -84,7 +84,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
     const HOUR: Duration = Duration::from_secs(3600);
 
-    /// What happens, after how long.
+    /// An action, and the time before it.
     enum Step {
         Ping(Duration),
         IdlePing(Duration),
@@ -92,7 +92,7 @@ mod tests {
     }
     use Step::{Answer, IdlePing, Ping};
 
-    /// Which of the steps is too much, if one is.
+    /// Checks which step, if any, violates the policy.
     #[track_caller]
     fn check(without_streams: bool, steps: &[Step], expected: Option<usize>) {
         let mut pings = Pings::new(Some(PingPolicy { interval_min: 10 * SECOND, without_streams }));
@@ -119,7 +119,7 @@ mod tests {
         check(false, &[soon(), soon(), soon(), soon()], Some(3));
         let enough = || Ping(10 * SECOND);
         check(false, &[enough(), enough(), enough(), enough(), enough(), enough()], None);
-        // Patience does not wipe them out, an answer does.
+        // Waiting does not clear strikes; a response does.
         check(false, &[soon(), soon(), soon(), enough(), enough(), soon()], Some(5));
         check(false, &[soon(), soon(), soon(), Answer, soon(), soon(), soon(), soon()], Some(7));
     }

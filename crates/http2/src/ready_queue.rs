@@ -1,4 +1,4 @@
-//! Which stream sends next: those that have something to send, one frame of each, round and round.
+//! Selects the stream that sends next: one frame per stream in turn.
 
 use std::collections::VecDeque;
 
@@ -6,26 +6,26 @@ use crate::send_queue::{Queued, QueuedItems};
 use crate::stream::{Scheduled, Stream};
 use crate::stream_table::{Key, StreamTable};
 
-/// The streams that may send, in the writer's round-robin.
+/// The streams that may send, in round-robin order.
 ///
-/// A stream is in `ready` or `blocked` at most once, and only while it is open, so neither outgrows the
+/// A stream is in `ready` or `blocked` at most once and only while it is open, so neither outgrows the number of
 /// streams.
 #[derive(Debug, Default)]
 pub(crate) struct ReadyQueue {
     /// Streams that can send a frame.
     ready: VecDeque<Key>,
-    /// Streams that could if the connection's flow-control window were open.
+    /// Streams that wait for the connection's flow-control window.
     blocked: VecDeque<Key>,
 }
 
 impl ReadyQueue {
-    /// Puts a stream at the end, if it has something to send and is nowhere yet.
+    /// Adds a stream at the end, if it has something to send and is not queued yet.
     pub(crate) fn schedule(&mut self, key: Key, stream: &mut Stream, items: &QueuedItems) {
         if stream.scheduled != Scheduled::No {
             return;
         }
         match items.front(&stream.queue) {
-            // What is empty only carries END_STREAM, and needs no window.
+            // Empty DATA only carries END_STREAM, and needs no window.
             Some(Queued::Data(bytes)) if !bytes.is_empty() && stream.send_window.available() == 0 => return,
             Some(_) => {}
             None => return,
@@ -34,8 +34,8 @@ impl ReadyQueue {
         self.ready.push_back(key);
     }
 
-    /// The stream that sends next; it is nowhere afterwards. When the connection's window is open, those that waited
-    /// for it go first.
+    /// Removes and returns the stream that sends next. If the connection's window is open, streams that waited for it
+    /// go first.
     pub(crate) fn next(&mut self, streams: &mut StreamTable, window_open: bool) -> Option<Key> {
         let unblocked = if window_open { self.blocked.pop_front() } else { None };
         let key = unblocked.or_else(|| self.ready.pop_front())?;
@@ -43,13 +43,13 @@ impl ReadyQueue {
         Some(key)
     }
 
-    /// A stream could send if the connection's window were open.
+    /// Marks a stream as waiting for the connection's window.
     pub(crate) fn block(&mut self, key: Key, stream: &mut Stream) {
         stream.scheduled = Scheduled::Blocked;
         self.blocked.push_back(key);
     }
 
-    /// Takes out a stream that is gone.
+    /// Removes a stream that is gone.
     #[cold]
     pub(crate) fn forget(&mut self, key: Key, stream: &mut Stream) {
         match stream.scheduled {
@@ -60,13 +60,13 @@ impl ReadyQueue {
         stream.scheduled = Scheduled::No;
     }
 
-    /// Whether [`next`](Self::next) would give a stream.
+    /// Returns whether [`next`](Self::next) would return a stream.
     #[inline]
     pub(crate) fn has_next(&self, window_open: bool) -> bool {
         !self.ready.is_empty() || (window_open && !self.blocked.is_empty())
     }
 
-    /// Whether a stream waits for the connection's window.
+    /// Returns whether a stream waits for the connection's window.
     #[inline]
     pub(crate) fn has_blocked(&self) -> bool {
         !self.blocked.is_empty()
@@ -76,7 +76,7 @@ impl ReadyQueue {
         *self = ReadyQueue::default();
     }
 
-    /// Gives memory back where no stream waits.
+    /// Frees memory if no stream waits.
     pub(crate) fn shrink(&mut self) {
         if self.ready.is_empty() && self.blocked.is_empty() {
             self.clear();

@@ -1,4 +1,4 @@
-//! What a connection knows of the input that it is in the middle of: frames, header blocks, windows.
+//! State of the input: the current frame, header block and windows.
 
 use crate::error::ConnectionError;
 use crate::flow::ReceiveWindow;
@@ -9,64 +9,63 @@ use crate::hpack::Decoder;
 use crate::stream::{StreamId, Tag};
 use crate::violation::Violation;
 
-/// What comes in.
+/// State of the receiving side.
 #[derive(Debug)]
 pub(crate) struct Receiving {
     pub(crate) expect: Expect,
-    /// A header block that comes in several frames, and its bytes so far.
+    /// An incomplete header block, and its bytes so far.
     pub(crate) gathering: Option<Gathering>,
     pub(crate) gathered: Vec<u8>,
     pub(crate) decoder: Decoder,
     pub(crate) heads: HeadCache,
-    /// The connection's.
+    /// The connection's window.
     pub(crate) window: ReceiveWindow,
     /// The stream window that the peer may assume: that of SETTINGS once they are acknowledged.
     pub(crate) stream_window: u32,
-    /// That of the last SETTINGS.
+    /// The stream window in the last SETTINGS.
     pub(crate) stream_window_announced: u32,
-    /// The stream that goes before all others with what its owner needs.
+    /// The stream that gets the window that the driver needs before all others.
     pub(crate) first_served: Option<StreamId>,
-    /// A stream does not get the window that its owner needs, or the connection's is withheld: what is used up has to
-    /// be looked at.
+    /// A stream lacks window that the driver needs, or the connection's window is withheld. Releases must then be
+    /// checked.
     pub(crate) is_short: bool,
-    /// Counts the batches of input: one ends when `poll_event` finds nothing more.
+    /// Number of the current batch of input; a batch ends when `poll_event` finds nothing more.
     pub(crate) batch: u64,
 }
 
-/// What the next byte of input is.
+/// The expected input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expect {
-    /// The client's preface, of which so much has come.
+    /// The client's preface, of which `matched` bytes have arrived.
     Preface { matched: usize },
-    /// A frame's head.
+    /// A frame header.
     Frame,
     /// The rest of a DATA frame.
     Data(Incoming),
 }
 
-/// A DATA frame whose head was read.
+/// A DATA frame whose header was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Incoming {
-    /// `None`: nobody is interested.
+    /// `None` if the data is discarded.
     pub(crate) stream: Option<StreamId>,
     pub(crate) data_left: u32,
     pub(crate) padding_left: u32,
     pub(crate) end_stream: bool,
 }
 
-/// What the next bytes of the input are, as
-/// [`Connection::expected_data`](crate::Connection::expected_data) tells.
+/// The next bytes of the input, as returned by [`Connection::expected_data`](crate::Connection::expected_data).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpectedData {
-    /// The stream whose body they are part of.
+    /// The stream to whose body they belong.
     pub stream: StreamId,
-    /// What the owner hung on it.
+    /// The stream's tag.
     pub tag: Tag,
-    /// How many they are: the rest of a frame. More than 0.
+    /// Their number: the rest of a frame. More than 0.
     pub len: usize,
 }
 
-/// What a HEADERS frame says beside its header block.
+/// The content of a HEADERS frame besides its header block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockHead {
     pub(crate) stream: StreamId,
@@ -75,23 +74,23 @@ pub(crate) struct BlockHead {
     pub(crate) self_dependent: bool,
 }
 
-/// A header block of which CONTINUATION frames are still to come.
+/// A header block that awaits CONTINUATION frames.
 #[derive(Debug)]
 pub(crate) struct Gathering {
     pub(crate) head: BlockHead,
     pub(crate) continuations: u32,
 }
 
-/// What the input holds of a DATA frame.
+/// The part of a DATA frame in the input.
 #[derive(Debug)]
 pub(crate) struct DataPart<'a> {
     pub(crate) stream: Option<StreamId>,
     pub(crate) bytes: &'a [u8],
-    /// It is the last part of a frame with END_STREAM.
+    /// The last part of a frame with END_STREAM.
     pub(crate) end_stream: bool,
 }
 
-/// What a gathered block's buffer may keep when the block is done, in bytes.
+/// Capacity in bytes that the buffer of header blocks keeps between blocks.
 const GATHERED_KEPT_MAX: usize = 1024;
 
 impl Receiving {
@@ -135,7 +134,7 @@ impl Receiving {
         Ok(())
     }
 
-    /// Takes what the input holds of a DATA frame that is not whole, or padded.
+    /// Takes the available part of an incomplete or padded DATA frame.
     pub(crate) fn take_data_part<'a>(
         &mut self,
         mut incoming: Incoming,
@@ -157,7 +156,7 @@ impl Receiving {
         DataPart { stream: incoming.stream, bytes, end_stream }
     }
 
-    /// The rest of a DATA frame that is expected next.
+    /// Returns the rest of the current DATA frame, if any.
     #[inline]
     pub(crate) fn incoming(&self) -> Option<Incoming> {
         match self.expect {
@@ -166,15 +165,15 @@ impl Receiving {
         }
     }
 
-    /// A HEADERS frame whose header block goes on in CONTINUATION frames.
+    /// Starts a header block that continues in CONTINUATION frames.
     pub(crate) fn begin_gathering(&mut self, head: BlockHead, fragment: &[u8]) {
         self.gathered.clear();
         self.gathered.extend_from_slice(fragment);
         self.gathering = Some(Gathering { head, continuations: 0 });
     }
 
-    /// Adds a CONTINUATION frame (RFC 9113 §6.10) to the block that is gathered, which must be of its stream. Gives the
-    /// block's head when it is whole.
+    /// Adds a CONTINUATION frame (RFC 9113 §6.10) to the current block, which must be on the same stream. Returns the
+    /// block's description when it is complete.
     pub(crate) fn gather(
         &mut self,
         frame: FrameHead,
@@ -200,14 +199,14 @@ impl Receiving {
         Ok(if is_whole { self.gathering.take().map(|gathering| gathering.head) } else { None })
     }
 
-    /// Takes back the buffer of a gathered block, which is done.
+    /// Returns the buffer of a finished block for reuse.
     pub(crate) fn keep_gathered(&mut self, mut block: Vec<u8>) {
         block.clear();
         block.shrink_to(GATHERED_KEPT_MAX);
         self.gathered = block;
     }
 
-    /// Decodes and validates a header block; the head is then `heads.current()`.
+    /// Decodes and validates a header block; `heads.current()` then returns the headers.
     #[inline]
     pub(crate) fn decode(
         &mut self,
@@ -218,7 +217,7 @@ impl Receiving {
         self.heads.decode(&mut self.decoder, kind, block, list_size_max as usize)
     }
 
-    /// Decodes a header block that nobody is interested in, for the HPACK table's sake.
+    /// Decodes a header block only to keep the HPACK table in sync.
     #[cold]
     pub(crate) fn decode_unread(&mut self, block: &[u8]) -> Result<(), ConnectionError> {
         self.heads.decode_unread(&mut self.decoder, block)

@@ -1,7 +1,7 @@
-//! What waits to be framed, stream by stream.
+//! Send queues of the streams.
 //!
-//! The queues of all streams lie in one slab as linked lists, so that a stream that queues something
-//! allocates nothing once the connection has warmed up, and a stream that queues nothing takes three words.
+//! The queues of all streams are linked lists in one slab. So queueing does not allocate once the connection has warmed
+//! up, and an empty queue takes three words.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ const NIL: u32 = u32::MAX;
 pub(crate) struct SendQueue {
     first: u32,
     last: u32,
-    /// How many bytes of DATA are queued.
+    /// Bytes of DATA in the queue.
     bytes: usize,
-    /// How many bytes of DATA were taken from it so far, modulo 2³².
+    /// Bytes of DATA taken from the queue so far, modulo 2³².
     taken: u32,
-    /// It was above the low-water mark, and the owner was not told that it is below.
+    /// The queue was above the low-water mark, and the driver has not been notified that it is below.
     is_high: bool,
 }
 
@@ -39,17 +39,17 @@ impl SendQueue {
         self.bytes
     }
 
-    /// How many bytes of DATA were taken from it so far, modulo 2³².
+    /// Returns the bytes of DATA taken from the queue so far, modulo 2³².
     pub(crate) fn taken(&self) -> u32 {
         self.taken
     }
 
-    /// The owner has added to the queue.
+    /// Updates the mark after the driver has added to the queue.
     pub(crate) fn note_growth(&mut self, low_water: usize) {
         self.is_high |= self.bytes >= low_water;
     }
 
-    /// The queue was framed from: whether it is now below the low-water mark, having been above.
+    /// Returns whether framing has brought the queue below the low-water mark, having been above.
     pub(crate) fn became_low(&mut self, low_water: usize) -> bool {
         let became_low = self.is_high && self.bytes < low_water;
         self.is_high &= !became_low;
@@ -57,12 +57,12 @@ impl SendQueue {
     }
 }
 
-/// Something that one stream sends. END_STREAM is not here: it goes with whatever is last when the owner has
-/// ended the stream.
+/// An item to send on a stream. END_STREAM is not an item: it is set on the last one once the driver has ended the
+/// stream.
 #[derive(Debug)]
 pub(crate) enum Queued {
     Data(Bytes),
-    /// Encoded when it is framed: HPACK blocks must be decoded in the order in which they were encoded.
+    /// Encoded when framed, because HPACK blocks must be decoded in the order in which they were encoded.
     Headers(Box<QueuedBlock>),
 }
 
@@ -87,7 +87,7 @@ impl QueuedBlock {
 struct Node {
     item: Queued,
     next: u32,
-    /// Length of the DATA when it was queued. Its memory is freed when the last byte of it has gone.
+    /// Length of the DATA when it was queued. Its memory is freed when its last byte is gone.
     len: usize,
 }
 
@@ -95,13 +95,13 @@ struct Node {
 #[derive(Debug, Default)]
 pub(crate) struct QueuedItems {
     nodes: Slab<Node>,
-    /// How many bytes of DATA are in all queues.
+    /// Bytes of DATA in all queues.
     bytes: usize,
-    /// How much memory they take: a part counts whole until its last byte is taken.
+    /// Memory of the queued DATA in bytes: a part counts in full until its last byte is taken.
     memory: usize,
-    /// Memory of parts sent in several pieces, of which the last is framed and not yet written, in bytes.
+    /// Memory in bytes of parts sent in several pieces whose last piece is framed and not yet written.
     framed_memory: usize,
-    /// How many bytes of DATA were taken from all queues so far.
+    /// Bytes of DATA taken from all queues so far.
     taken: u64,
 }
 
@@ -122,13 +122,13 @@ impl QueuedItems {
         queue.last = node;
     }
 
-    /// How many bytes of DATA are in all queues.
+    /// Returns the bytes of DATA in all queues.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How much memory the DATA in all queues takes, in bytes.
+    /// Returns the memory of the DATA in all queues, in bytes.
     #[inline]
     pub(crate) fn memory(&self) -> usize {
         self.memory
@@ -140,12 +140,12 @@ impl QueuedItems {
         std::mem::take(&mut self.framed_memory)
     }
 
-    /// The same, of pieces that are not taken to be written.
+    /// Returns the same for pieces not yet taken for writing.
     pub(crate) fn framed_memory(&self) -> usize {
         self.framed_memory
     }
 
-    /// How many bytes of DATA were taken from all queues so far.
+    /// Returns the bytes of DATA taken from all queues so far.
     pub(crate) fn taken(&self) -> u64 {
         self.taken
     }
@@ -197,7 +197,7 @@ impl QueuedItems {
         node.item
     }
 
-    /// Has whoever writes the output drop all that a stream that is gone had queued.
+    /// Discards everything that a removed stream has queued; the writer of the output drops it.
     #[cold]
     pub(crate) fn drop_all(&mut self, queue: &mut SendQueue, output: &mut Output) {
         while !queue.is_empty() {
@@ -209,7 +209,7 @@ impl QueuedItems {
         queue.bytes = 0;
     }
 
-    /// The same for all streams.
+    /// Does the same for all streams.
     pub(crate) fn clear(&mut self, output: &mut Output) {
         (self.bytes, self.memory) = (0, 0);
         for node in std::mem::take(&mut self.nodes) {
@@ -219,7 +219,7 @@ impl QueuedItems {
         }
     }
 
-    /// Gives memory back where nothing is queued.
+    /// Frees memory if nothing is queued.
     pub(crate) fn shrink(&mut self) {
         if self.nodes.is_empty() {
             self.nodes = Slab::new();

@@ -1,4 +1,4 @@
-//! What a connection has to send, and how it is framed.
+//! State of the output, and framing.
 
 use crate::fields::Block;
 use crate::flow::{SendWindow, WINDOW_DEFAULT};
@@ -10,35 +10,34 @@ use crate::send_queue::{Queued, QueuedItems};
 use crate::stream::{Scheduled, Stream, StreamId};
 use crate::stream_table::Key;
 
-/// The largest DATA frame that is sent while several streams have something to send, in bytes, whatever the peer
-/// accepts: no small message waits for more than that behind a large one.
+/// Maximum DATA frame in bytes while several streams have something to send, even if the peer accepts more. Bounds how
+/// long a small message waits for a large one.
 const SHARED_DATA_LEN_MAX: u32 = 64 << 10;
 
-/// The largest DATA frame of a stream that has the connection to itself, in bytes: a part of what is framed ahead of
-/// the socket anyway ([`Config::output_target`](crate::Config::output_target)), so that whoever comes next waits no
-/// longer.
+/// Maximum DATA frame in bytes of a stream that is alone. It is a part of what is framed ahead of the socket anyway
+/// ([`Config::output_target`](crate::Config::output_target)), so later streams wait no longer.
 const LONE_DATA_LEN_MAX: u32 = 128 << 10;
 
-/// How many streams may be open before the peer's SETTINGS say it (RFC 9113 §6.5.2 recommends no less for
-/// peers).
+/// Number of streams that may be open before the peer's SETTINGS arrive (RFC 9113 §6.5.2 recommends that peers allow no
+/// less).
 const STREAMS_ASSUMED: u32 = 100;
 
-/// What goes out.
+/// State of the sending side.
 #[derive(Debug)]
 pub(crate) struct Sending {
     pub(crate) output: Output,
     pub(crate) encoder: Encoder,
     pub(crate) items: QueuedItems,
-    /// Memory that pieces keep which were taken to be written, in bytes.
+    /// Memory in bytes kept alive by pieces taken for writing.
     pub(crate) writing_memory: usize,
     pub(crate) ready: ReadyQueue,
-    /// The connection's.
+    /// The connection's window.
     pub(crate) window: SendWindow,
     last_data: LastData,
     pub(crate) peer: PeerSettings,
 }
 
-/// What the peer's SETTINGS say.
+/// The peer's SETTINGS.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerSettings {
     pub(crate) max_concurrent_streams: u32,
@@ -48,7 +47,7 @@ pub(crate) struct PeerSettings {
 }
 
 impl PeerSettings {
-    /// What holds until the peer's SETTINGS arrive.
+    /// Values before the peer's SETTINGS arrive.
     const INITIAL: PeerSettings = PeerSettings {
         max_concurrent_streams: STREAMS_ASSUMED,
         initial_window: WINDOW_DEFAULT,
@@ -62,12 +61,12 @@ impl PeerSettings {
     }
 }
 
-/// The DATA frame that was framed last. While nothing stands behind it in the output, more of the same stream
-/// is added to it: many small messages then cost one head, and the peer one frame.
+/// The last DATA frame. While it is at the end of the output, more data of its stream is added to it, so that many
+/// small messages share one frame.
 #[derive(Clone, Copy, Debug)]
 struct LastData {
     stream: StreamId,
-    /// Where its head and its end are in the output's buffer.
+    /// Offsets of its frame header and its end in the output's buffer.
     head_at: usize,
     end: usize,
     len: usize,
@@ -91,8 +90,8 @@ impl Sending {
         }
     }
 
-    /// Whether a DATA frame of `len` bytes may go straight into the output if its stream allows it, past no one
-    /// whom it would take window from.
+    /// Returns whether a DATA frame of `len` bytes may bypass the queues, if its stream allows it, without taking
+    /// window from waiting streams.
     #[inline]
     pub(crate) fn takes_now(&self, len: usize, output_target: usize) -> bool {
         len <= self.window.available()
@@ -101,19 +100,19 @@ impl Sending {
             && (len == 0 || !self.ready.has_blocked())
     }
 
-    /// Whether the output is worth taking.
+    /// Returns whether there is output to take.
     #[inline]
     pub(crate) fn has_output(&self) -> bool {
         !self.output.is_empty() || self.has_next()
     }
 
-    /// Whether a stream may send.
+    /// Returns whether a stream may send.
     #[inline]
     pub(crate) fn has_next(&self) -> bool {
         self.ready.has_next(self.window_open())
     }
 
-    /// Whether the connection's window lets any DATA go.
+    /// Returns whether the connection's window allows DATA.
     #[inline]
     pub(crate) fn window_open(&self) -> bool {
         self.window.available() > 0
@@ -132,18 +131,18 @@ impl Sending {
         true
     }
 
-    /// Queues something of a stream.
+    /// Queues an item of a stream.
     pub(crate) fn queue(&mut self, key: Key, stream: &mut Stream, item: Queued) {
         self.items.push(&mut stream.queue, item);
         self.schedule(key, stream);
     }
 
-    /// Puts a stream into the ready queue, if it has something to send.
+    /// Adds a stream to the ready queue, if it has something to send.
     pub(crate) fn schedule(&mut self, key: Key, stream: &mut Stream) {
         self.ready.schedule(key, stream, &self.items);
     }
 
-    /// Drops all that a stream that is gone had queued.
+    /// Discards everything that a removed stream has queued.
     #[inline]
     pub(crate) fn forget(&mut self, key: Key, stream: &mut Stream) {
         if !stream.queue.is_empty() || stream.scheduled != Scheduled::No {
@@ -152,7 +151,7 @@ impl Sending {
         }
     }
 
-    /// The connection is over: nothing that is queued will be sent.
+    /// Discards everything queued, because the connection is over.
     pub(crate) fn clear(&mut self) {
         self.items.clear(&mut self.output);
         self.ready.clear();
@@ -165,7 +164,7 @@ impl Sending {
         self.ready.shrink();
     }
 
-    /// Appends a DATA frame of its own with this payload. The window of the stream was seen to.
+    /// Appends a separate DATA frame. The caller has accounted for the stream's window.
     #[inline]
     pub(crate) fn emit_data(&mut self, stream: StreamId, payload: &[u8], end_stream: bool) {
         self.window.consume(payload.len());
@@ -175,7 +174,7 @@ impl Sending {
         buffer.extend_from_slice(payload);
     }
 
-    /// Starts a DATA frame of `len` bytes, or adds them to the one that stands last; the payload must follow.
+    /// Starts a DATA frame of `len` bytes, or extends the last one; the payload must follow.
     #[inline]
     pub(crate) fn begin_frame(&mut self, id: StreamId, len: usize) {
         self.window.consume(len);
@@ -190,8 +189,7 @@ impl Sending {
         }
     }
 
-    /// Back-fills the head of the frame that [`begin_frame`](Self::begin_frame) started, now that its payload
-    /// is there.
+    /// Fills in the header of the frame started by [`begin_frame`](Self::begin_frame), after its payload was appended.
     #[inline]
     pub(crate) fn finish_frame(&mut self, end_stream: bool) {
         let buffer = self.output.buffer();
@@ -202,13 +200,13 @@ impl Sending {
         buffer[last.head_at..last.head_at + HEAD_LEN].copy_from_slice(&head.to_bytes());
     }
 
-    /// Appends a header block behind its frame's head. Returns how long the block is.
+    /// Appends a header block with its frame header. Returns the length of the block.
     #[inline]
     pub(crate) fn emit_headers(&mut self, stream: StreamId, block: Block<'_>, end_stream: bool) -> usize {
         let Some(bytes) = self.encoder.ready(block) else {
             return self.emit_encoded(stream, block, end_stream);
         };
-        // Such blocks are shorter than the smallest frame that a peer can ask for.
+        // Cached blocks are shorter than the smallest permitted maximum frame size.
         let flags = Flags::END_HEADERS.with_if(end_stream, Flags::END_STREAM);
         let head = FrameHead { len: bytes.len() as u32, kind: Kind::Headers, flags, stream };
         let buffer = self.output.buffer();
@@ -217,7 +215,7 @@ impl Sending {
         bytes.len()
     }
 
-    /// Encodes a header block, its frame's head back-filled; one that is larger than a frame is cut.
+    /// Encodes a header block and fills in its frame header; splits a block larger than a frame.
     fn emit_encoded(&mut self, stream: StreamId, block: Block<'_>, end_stream: bool) -> usize {
         let len_max = self.peer.max_frame_size as usize;
         let buffer = self.output.buffer();
@@ -235,8 +233,8 @@ impl Sending {
         len
     }
 
-    /// Sends one frame of a stream, as far as the windows allow. Returns how long its payload is; `None`: the stream
-    /// waits for the connection's window.
+    /// Sends one frame of a stream, as far as the windows allow. Returns the length of its payload, or `None` if the
+    /// stream waits for the connection's window.
     pub(crate) fn frame_next(&mut self, key: Key, stream: &mut Stream) -> Option<usize> {
         if let Some(block) = self.items.pop_headers(&mut stream.queue) {
             return Some(self.emit_headers(stream.id, block.as_block(), stream.ends_now()));
@@ -273,8 +271,8 @@ impl Sending {
     }
 }
 
-/// Makes HEADERS, then CONTINUATIONs with nothing between them (RFC 9113 §6.10), of a header block that is too long for
-/// one frame and stands at the end of `out`, behind the place for the frame's head.
+/// Splits a header block that is too long for one frame into HEADERS and CONTINUATIONs with nothing in between (RFC
+/// 9113 §6.10). The block is at the end of `out`, after space for the frame header.
 #[cold]
 fn cut_headers(head: FrameHead, head_at: usize, len_max: usize, out: &mut Vec<u8>) {
     let block = out.split_off(head_at + HEAD_LEN);
@@ -285,7 +283,7 @@ fn cut_headers(head: FrameHead, head_at: usize, len_max: usize, out: &mut Vec<u8
         let (fragment, behind) = rest.split_at(rest.len().min(len_max));
         rest = behind;
         let end_headers = Flags::NONE.with_if(rest.is_empty(), Flags::END_HEADERS);
-        // END_STREAM stands on HEADERS.
+        // END_STREAM is set on HEADERS.
         let end_stream = head.flags.contains(Flags::END_STREAM) && kind == Kind::Headers;
         let flags = end_headers.with_if(end_stream, Flags::END_STREAM);
         crate::frame::emit(kind, flags, head.stream, fragment, out);

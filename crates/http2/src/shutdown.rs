@@ -1,20 +1,20 @@
-//! How far the end of a connection has come: GOAWAY of either side (RFC 9113 §6.8), draining, closed.
+//! State of the end of a connection: GOAWAY of either side (RFC 9113 §6.8), draining, closed.
 
 use std::time::Instant;
 
 use crate::error::ConnectionError;
 use crate::stream::StreamId;
 
-/// The end of a connection, as far as it has come.
+/// State of the end of a connection.
 #[derive(Debug)]
 pub(crate) struct Shutdown {
     pub(crate) closed: Closed,
     pub(crate) drain: Drain,
-    /// The last stream that the peer's GOAWAY lets live.
+    /// The last stream that the peer will serve, from its GOAWAY.
     pub(crate) peer_last_stream: Option<StreamId>,
 }
 
-/// Whether the connection is over.
+/// Whether the connection is over, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closed {
     No,
@@ -22,19 +22,19 @@ pub(crate) enum Closed {
     ByFault(ConnectionError),
 }
 
-/// How far a drain has come.
+/// State of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drain {
     No,
-    /// Client: no stream is opened any more, and GOAWAY follows the end of the last one. Peers such as hyper-h2 take a
-    /// GOAWAY for the end of the connection, whatever streams are left on it.
+    /// Client: no more streams are opened, and GOAWAY follows the end of the last one. Peers such as hyper-h2 end the
+    /// connection on GOAWAY, even with open streams.
     AwaitingStreams,
-    /// Server: GOAWAY(2^31 - 1) and a PING are sent: requests that were on their way before the client saw them are
-    /// still served.
+    /// Server: GOAWAY(2^31 - 1) and a PING were sent. Requests that the client sent before it received them are still
+    /// served.
     AwaitingPong {
         deadline: Option<Instant>,
     },
-    /// The last GOAWAY is sent; streams above it are not served.
+    /// The last GOAWAY was sent; later streams are not served.
     Last(StreamId),
 }
 
@@ -51,22 +51,22 @@ impl Shutdown {
         self.drain != Drain::No
     }
 
-    /// Whether the peer sent GOAWAY.
+    /// Returns whether the peer sent GOAWAY.
     pub(crate) fn peer_going_away(&self) -> bool {
         self.peer_last_stream.is_some()
     }
 
-    /// Whether either side has said which stream is its last.
+    /// Returns whether either side has announced its last stream.
     pub(crate) fn is_going_away(&self) -> bool {
         matches!(self.drain, Drain::Last(_)) || self.peer_going_away()
     }
 
-    /// Whether a stream was opened after the GOAWAY that says that it is not served.
+    /// Returns whether a stream is above the last stream of our GOAWAY, so that it is not served.
     pub(crate) fn is_beyond_goaway(&self, stream: StreamId) -> bool {
         matches!(self.drain, Drain::Last(last) if stream > last)
     }
 
-    /// When the last GOAWAY is due, whether the PING is acknowledged or not.
+    /// Returns when to send the last GOAWAY even if the PING is not acknowledged.
     pub(crate) fn drain_deadline(&self) -> Option<Instant> {
         match self.drain {
             Drain::AwaitingPong { deadline } => deadline,

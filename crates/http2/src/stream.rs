@@ -5,27 +5,28 @@ use std::fmt;
 use crate::flow::{ReceiveWindow, SendWindow};
 use crate::send_queue::SendQueue;
 
-/// The identifier of a stream (RFC 9113 §5.1.1): 31 bits, odd where the client opened it.
+/// The identifier of a stream (RFC 9113 §5.1.1): 31 bits, odd for streams opened by the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(u32);
 
 impl StreamId {
-    /// Not a stream: the connection itself.
+    /// The connection itself, not a stream.
     pub const CONNECTION: StreamId = StreamId(0);
     /// The largest identifier.
     pub const MAX: StreamId = StreamId(0x7fff_ffff);
 
-    /// The reserved bit, where set, is dropped.
+    /// Creates an identifier; clears the reserved bit.
     pub const fn new(id: u32) -> StreamId {
         StreamId(id & 0x7fff_ffff)
     }
 
-    /// The number.
+    /// Returns the number.
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// Only clients open streams here: pushes are refused, so that no even identifier is ever in use.
+    /// Returns whether the identifier is odd. Only clients open streams here: pushes are rejected, so even identifiers
+    /// are never used.
     pub(crate) const fn is_client_initiated(self) -> bool {
         self.0 % 2 == 1
     }
@@ -37,27 +38,27 @@ impl fmt::Display for StreamId {
     }
 }
 
-/// An opaque number that the owner of the connection hangs on a stream and gets back with each of its events.
+/// An opaque number that the driver associates with a stream, returned with each of the stream's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Tag(pub u64);
 
-/// A stream that has DATA queued.
+/// A stream with queued DATA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueuedStream {
     /// The stream.
     pub id: StreamId,
-    /// Tag [set](crate::Connection::set_tag) by the owner.
+    /// Tag [set](crate::Connection::set_tag) by the driver.
     pub tag: Tag,
-    /// How many bytes of DATA have left its queue so far, modulo 2³².
+    /// Bytes of DATA that have left its queue so far, modulo 2³².
     pub dequeued: u32,
-    /// It waits for the peer to open the stream's own window.
+    /// Whether it waits for the peer to open the stream's own window.
     pub is_window_closed: bool,
 }
 
-/// How far each direction of a stream has come.
+/// State of a stream, by direction.
 ///
-/// Which of the states of RFC 9113 §5.1 that is follows from the two together:
+/// Both together determine the state of RFC 9113 §5.1:
 ///
 /// ```text
 ///                    +--------+
@@ -85,7 +86,7 @@ pub struct QueuedStream {
 ///  local: Ended        half closed (local)   closed: not in the table
 /// ```
 ///
-/// Idle and closed streams take no memory; the table of streams tells them apart by their identifiers. The reserved
+/// Idle and closed streams take no memory; the table of streams distinguishes them by their identifiers. The reserved
 /// states of the RFC's figure need PUSH_PROMISE, which is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State {
@@ -93,27 +94,27 @@ pub(crate) struct State {
     pub(crate) remote: Remote,
 }
 
-/// What this endpoint has sent, or accepted from its owner.
+/// State of the sending direction: sent by this endpoint, or accepted from the driver.
 ///
 /// ```text
-///  AwaitingHead --- HEADERS ---> Open --- the owner ends ---> Ending --- END_STREAM ---> Ended
-///                                         the stream                     is framed
+///  AwaitingHead --- HEADERS ---> Open --- the driver ends ---> Ending --- END_STREAM ---> Ended
+///                                         the stream                      is framed
 /// ```
 ///
-/// A client's stream is in the table from its HEADERS on: it begins as `Open`, or as `Ended`.
+/// A client's stream is in the table from its HEADERS on, so it starts as `Open` or `Ended`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Local {
-    /// A server has not begun to answer.
+    /// A server that has not started to respond.
     AwaitingHead,
-    /// HEADERS went out, or are queued; the owner may send more.
+    /// HEADERS were sent or queued; the driver may send more.
     Open,
-    /// The owner sends nothing more; END_STREAM may still be in the queue, with what is last there.
+    /// The driver sends nothing more; END_STREAM may still be queued with the last item.
     Ending,
     /// END_STREAM is framed.
     Ended,
 }
 
-/// What the peer has sent.
+/// State of the receiving direction.
 ///
 /// ```text
 ///  AwaitingHead --- final HEADERS ---> Open --- END_STREAM ---> Ended
@@ -121,51 +122,51 @@ pub(crate) enum Local {
 ///    +------+ informational HEADERS
 /// ```
 ///
-/// A server's stream is in the table from the request's HEADERS on: it begins as `Open`, or as `Ended`.
+/// A server's stream is in the table from the request's HEADERS on, so it starts as `Open` or `Ended`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Remote {
-    /// The final head of the response is still to come.
+    /// The response's final headers have not arrived.
     AwaitingHead,
-    /// The head has come; what follows are DATA and trailers.
+    /// The headers have arrived; DATA and trailers follow.
     Open,
-    /// END_STREAM has come.
+    /// END_STREAM has arrived.
     Ended,
 }
 
 impl State {
-    /// A client's new stream, whose HEADERS go out now; with END_STREAM if `end_stream`.
+    /// A client's new stream with its HEADERS, which carry END_STREAM if `end_stream`.
     #[inline]
     pub(crate) fn opened_here(end_stream: bool) -> State {
         let local = if end_stream { Local::Ended } else { Local::Open };
         State { local, remote: Remote::AwaitingHead }
     }
 
-    /// A server's new stream, whose HEADERS came; with END_STREAM if `end_stream`.
+    /// A server's new stream with the client's HEADERS, which carry END_STREAM if `end_stream`.
     #[inline]
     pub(crate) fn opened_by_peer(end_stream: bool) -> State {
         let remote = if end_stream { Remote::Ended } else { Remote::Open };
         State { local: Local::AwaitingHead, remote }
     }
 
-    /// Whether the peer may still send HEADERS and DATA.
+    /// Returns whether the peer may still send HEADERS and DATA.
     #[inline]
     pub(crate) fn can_receive(self) -> bool {
         self.remote != Remote::Ended
     }
 
-    /// Whether the owner may still send.
+    /// Returns whether the driver may still send.
     #[inline]
     pub(crate) fn can_send(self) -> bool {
         self.local < Local::Ending
     }
 
-    /// The owner sends a head or trailers, with END_STREAM if `end_stream`.
+    /// Records that the driver sends headers or trailers, with END_STREAM if `end_stream`.
     #[inline]
     pub(crate) fn send_head(&mut self, end_stream: bool) {
         self.local = if end_stream { Local::Ending } else { Local::Open };
     }
 
-    /// The owner sends DATA, with END_STREAM if `end_stream`.
+    /// Records that the driver sends DATA, with END_STREAM if `end_stream`.
     #[inline]
     pub(crate) fn send_data(&mut self, end_stream: bool) {
         if end_stream {
@@ -173,25 +174,25 @@ impl State {
         }
     }
 
-    /// Whether both sides have sent END_STREAM.
+    /// Returns whether both sides have sent END_STREAM.
     #[inline]
     pub(crate) fn is_closed(self) -> bool {
         self.local == Local::Ended && self.remote == Remote::Ended
     }
 }
 
-/// Where the writer keeps a stream that has something to send.
+/// The queue that a stream with something to send is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheduled {
-    /// Nowhere: the queue is empty, or waits for the stream's own flow-control window.
+    /// None: nothing is queued, or the stream waits for its own flow-control window.
     No,
     /// In the ready queue.
     Ready,
-    /// Among those that wait for the connection's flow-control window.
+    /// Waiting for the connection's flow-control window.
     Blocked,
 }
 
-/// One stream that is open in one direction at least.
+/// A stream that is open in at least one direction.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) id: StreamId,
@@ -200,28 +201,28 @@ pub(crate) struct Stream {
     pub(crate) scheduled: Scheduled,
     pub(crate) send_window: SendWindow,
     pub(crate) receive_window: ReceiveWindow,
-    /// How many bytes the owner said last that it needs before it can use any of what it holds; 0 if it did not.
+    /// The driver's last stated need in bytes before it can release what it has; 0 if none.
     pub(crate) needed: u32,
     pub(crate) queue: SendQueue,
-    /// What `content-length` still leaves to come, in bytes; `None` if the peer did not say.
+    /// Bytes that `content-length` leaves to arrive; `None` if the peer did not send it.
     pub(crate) body_left: Option<u64>,
-    /// The batch of input in which the stream was opened.
+    /// The batch of input that opened the stream.
     pub(crate) opened_in: u64,
 }
 
 impl Stream {
-    /// Whether the owner has to have more of the stream before it can use up what there is.
+    /// Returns whether the driver needs more of the stream before it can release what it has.
     pub(crate) fn is_waiting(&self) -> bool {
         self.needed > 0 && self.state.can_receive()
     }
 
-    /// Whether `len` bytes of DATA may be sent now, as far as this stream is concerned.
+    /// Returns whether this stream's queue and window allow `len` bytes of DATA now.
     #[inline]
     pub(crate) fn fits_now(&self, len: usize) -> bool {
         self.queue.is_empty() && len <= self.send_window.available()
     }
 
-    /// Whether END_STREAM goes out with what was taken from the queue last.
+    /// Returns whether END_STREAM is sent with the item last taken from the queue.
     #[inline]
     pub(crate) fn ends_now(&self) -> bool {
         self.state.local == Local::Ending && self.queue.is_empty()

@@ -1,11 +1,10 @@
-//! The streams of a connection, and what is remembered of those that are closed.
+//! The open streams of a connection, and a record of closed ones.
 
 use slab::Slab;
 
 use crate::stream::{Stream, StreamId};
 
-/// Where a stream lies in the table, while it is open. Its place may be given to another stream afterwards; the
-/// identifier tells a key of a stream that is gone.
+/// Location of an open stream in the table. Its slot may be reused later; the identifier detects a stale key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     index: u32,
@@ -13,22 +12,22 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// The stream that it is of.
+    /// Returns the stream's identifier.
     pub(crate) fn stream(self) -> StreamId {
         self.stream
     }
 }
 
-/// How many streams that ended in order are remembered.
+/// Number of streams that ended in order and are remembered.
 const ENDED_MAX: usize = 32;
 
-/// How many runs of identifiers that were passed over are remembered.
+/// Number of runs of skipped identifiers that are remembered.
 const SKIPPED_MAX: usize = 8;
 
-/// What is known of a stream that is not open.
+/// State of a stream that is not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Absent {
-    /// Not yet used.
+    /// Not used yet.
     Idle,
     /// Both sides sent END_STREAM.
     Ended,
@@ -36,23 +35,23 @@ pub(crate) enum Absent {
     ResetByPeer,
     /// Closed without use, because a higher identifier was used first (RFC 9113 §5.1.1).
     Skipped,
-    /// Reset by this endpoint, or closed long ago. Frames that were on their way are honest and must be let
-    /// pass; since neither side bounds how many streams this endpoint resets while frames are on their way,
-    /// what is remembered is the other, strict cases, of which forgetting one does no harm.
+    /// Reset by this endpoint, or closed long ago. Frames in flight to such a stream are legitimate and must be
+    /// accepted. The number of streams that this endpoint resets while frames are in flight is unbounded. So the other,
+    /// strict states are remembered, and forgetting one of those is harmless.
     Forgotten,
 }
 
-/// Open streams by identifier, and the memory of closed ones.
+/// Open streams by identifier, and the record of closed ones.
 #[derive(Debug, Default)]
 pub(crate) struct StreamTable {
     streams: Slab<Stream>,
     index: IdIndex,
-    /// The highest identifier that was used.
+    /// The highest identifier used.
     highest: u32,
-    /// Identifiers of streams that ended; the top bit says that the peer reset it. A ring.
+    /// A ring of identifiers of ended streams; the top bit marks a reset by the peer.
     ended: [u32; ENDED_MAX],
     ended_next: usize,
-    /// First and last identifier of runs that were passed over. A ring.
+    /// A ring of runs of skipped identifiers, first and last.
     skipped: [(u32, u32); SKIPPED_MAX],
     skipped_next: usize,
 }
@@ -64,7 +63,7 @@ impl StreamTable {
         self.streams.len()
     }
 
-    /// The highest identifier that was used; 0 if none was.
+    /// Returns the highest identifier used; 0 if none.
     pub(crate) fn highest(&self) -> StreamId {
         StreamId::new(self.highest)
     }
@@ -74,27 +73,27 @@ impl StreamTable {
         self.index.find(id.get()).map(|index| Key { index, stream: id })
     }
 
-    /// The stream of an identifier.
+    /// Returns the stream with this identifier.
     #[inline]
     pub(crate) fn find_ref(&self, id: StreamId) -> Option<&Stream> {
         self.get(self.find(id)?)
     }
 
-    /// The stream of an identifier, with its key.
+    /// Returns the stream with this identifier, and its key.
     #[inline]
     pub(crate) fn find_mut(&mut self, id: StreamId) -> Option<(Key, &mut Stream)> {
         let key = self.find(id)?;
-        // The index names streams that are in the table only.
+        // The index contains only streams in the table.
         Some((key, &mut self.streams[key.index as usize]))
     }
 
-    /// A stream whose owner may still send on it.
+    /// Returns a stream on which the driver may still send.
     #[inline]
     pub(crate) fn find_sendable(&mut self, id: StreamId) -> Option<(Key, &mut Stream)> {
         self.find_mut(id).filter(|(_, stream)| stream.state.can_send())
     }
 
-    /// The stream at `key`. `None`, which is a mistake of the caller's, if it is gone.
+    /// Returns the stream at `key`, or `None` if it is gone, which is a bug of the caller.
     #[inline]
     pub(crate) fn get(&self, key: Key) -> Option<&Stream> {
         let stream = self.streams.get(key.index as usize).filter(|stream| stream.id == key.stream);
@@ -102,7 +101,7 @@ impl StreamTable {
         stream
     }
 
-    /// The stream at `key`. `None`, which is a mistake of the caller's, if it is gone.
+    /// Returns the stream at `key`, or `None` if it is gone, which is a bug of the caller.
     #[inline]
     pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut Stream> {
         let stream = self.streams.get_mut(key.index as usize).filter(|stream| stream.id == key.stream);
@@ -110,12 +109,11 @@ impl StreamTable {
         stream
     }
 
-    /// Marks an identifier as used, whether or not the stream gets into the table. It must be above the
-    /// highest.
+    /// Marks an identifier as used, whether or not the stream enters the table. It must be above the highest one.
     #[inline]
     pub(crate) fn use_id(&mut self, id: StreamId) {
         debug_assert!(id.get() > self.highest && id.is_client_initiated());
-        // The first client stream is 1; every other step is 2.
+        // The first client stream is 1; each further step is 2.
         let next = if self.highest == 0 { 1 } else { self.highest + 2 };
         if id.get() > next {
             self.skipped[self.skipped_next] = (next, id.get() - 2);
@@ -133,8 +131,8 @@ impl StreamTable {
         Key { index, stream: id }
     }
 
-    /// Takes a stream out, which the caller has found at `key`. `ended` is how it is remembered: `Ended`, `ResetByPeer`
-    /// or `Forgotten`.
+    /// Removes the stream at `key`, which must exist. `ended` is how to remember it: `Ended`, `ResetByPeer` or
+    /// `Forgotten`.
     #[inline]
     pub(crate) fn remove(&mut self, key: Key, ended: Absent) {
         debug_assert!(self.get(key).is_some());
@@ -150,11 +148,11 @@ impl StreamTable {
         self.ended_next = (self.ended_next + 1) % ENDED_MAX;
     }
 
-    /// What is known of a stream that [`find`](Self::find) does not find.
+    /// Returns the state of a stream that [`find`](Self::find) does not find.
     pub(crate) fn absent(&self, id: StreamId) -> Absent {
         let id = id.get();
         if id > self.highest || !StreamId::new(id).is_client_initiated() {
-            // Even identifiers would be the server's, which never opens one.
+            // Even identifiers belong to the server, which never opens streams.
             return Absent::Idle;
         }
         if self.ended.contains(&id) {
@@ -179,13 +177,13 @@ impl StreamTable {
         self.streams.iter().map(|(index, stream)| (Key { index: index as u32, stream: stream.id }, stream))
     }
 
-    /// Takes all streams out: the connection is over.
+    /// Removes all streams, because the connection is over.
     pub(crate) fn clear(&mut self) {
         self.streams = Slab::new();
         self.index = IdIndex::default();
     }
 
-    /// Gives memory back where no stream is open.
+    /// Frees memory if no stream is open.
     pub(crate) fn shrink(&mut self) {
         if self.streams.is_empty() {
             self.clear();
@@ -193,21 +191,21 @@ impl StreamTable {
     }
 }
 
-/// From identifier to index in the table: a few in a row, more by open addressing with linear probing.
+/// Maps identifiers to table indices: a few in an array, more by open addressing with linear probing.
 ///
-/// Fibonacci hashing spreads identifiers that follow one another evenly over the table, so that probes, and
-/// the moves after a removal, are short; taken as they are, they would form one long cluster. A peer that
-/// chooses identifiers to collide gains little: a probe never passes more entries than streams are open.
+/// Fibonacci hashing spreads consecutive identifiers evenly over the table, so probes, and moves after a removal, are
+/// short; unhashed, they would form one long cluster. A peer that chooses colliding identifiers gains little: a probe
+/// never passes more entries than there are open streams.
 #[derive(Debug, Default)]
 struct IdIndex {
-    /// As long as there are no more: one cache line, where a table is another two, and a connection with a call or two
-    /// is one of thousands.
+    /// Used while there are few entries: one cache line, compared with two more for a table. Connections with a call or
+    /// two are common, by the thousands.
     few: [(u32, u32); FEW_MAX],
-    /// A power of two of entries, at most half of them in use; empty until there are more than a few. Identifier 0:
-    /// unused.
+    /// A power of two of entries, at most half of them in use. Empty until there are more than a few. Identifier 0
+    /// marks an unused entry.
     entries: Vec<(u32, u32)>,
     len: usize,
-    /// There have been more than a few since there were none.
+    /// There were more than a few entries since the index was last empty.
     is_spread: bool,
 }
 
@@ -267,7 +265,7 @@ impl IdIndex {
         }
     }
 
-    /// Moves the few into the table.
+    /// Moves the few entries into the table.
     #[cold]
     fn spread(&mut self) {
         if self.entries.is_empty() {
@@ -280,7 +278,7 @@ impl IdIndex {
         }
     }
 
-    /// Removes `id` from the table, and moves entries that had to yield to it, so that no tombstones pile up.
+    /// Removes `id` from the table, and moves displaced entries, so that no tombstones accumulate.
     fn remove_spread(&mut self, id: u32) {
         let mut hole = self.home(id);
         while self.entries[hole].0 != id {
@@ -294,7 +292,7 @@ impl IdIndex {
         let mask = self.entries.len() - 1;
         let mut at = self.next(hole);
         while self.entries[at].0 != 0 {
-            // An entry may move into the hole if that is no nearer than its home: distances wrap around.
+            // An entry may move into the hole if that is not before its home; distances wrap around.
             let home = self.home(self.entries[at].0);
             if at.wrapping_sub(home) & mask >= at.wrapping_sub(hole) & mask {
                 self.entries[hole] = self.entries[at];
@@ -342,7 +340,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// Runs the same operations on the index and on a map from the standard library.
+    /// Runs the same operations on the index and on a standard map.
     #[test]
     fn index_agrees_with_a_map() {
         let mut index = IdIndex::default();
@@ -380,7 +378,7 @@ mod tests {
         }
     }
 
-    /// From a few to many and back to none, as connections go.
+    /// Grows from a few entries to many and back to none, as on real connections.
     #[test]
     fn a_few_become_many_and_none() {
         let mut index = IdIndex::default();

@@ -1,18 +1,18 @@
-//! What a peer did that it must not: one variant for each rule that this endpoint checks.
+//! Protocol violations: one variant per rule that this endpoint checks.
 
-/// A rule that the peer broke, or a bound. What is a fault of one stream and what of the connection depends on where it
-/// is found; [`ConnectionError`](crate::ConnectionError) and [`ResetCause`](crate::ResetCause) carry it.
+/// A rule or bound that the peer violated. Whether it affects a stream or the connection depends on where it is
+/// detected. Contained in [`ConnectionError`](crate::ConnectionError) and [`ResetCause`](crate::ResetCause).
 ///
-/// Sections without a name are of [RFC 9113](https://www.rfc-editor.org/rfc/rfc9113). The texts of those that end a
-/// connection go out in its GOAWAY.
+/// Sections refer to [RFC 9113](https://www.rfc-editor.org/rfc/rfc9113) unless stated otherwise. The text of a
+/// violation that ends the connection is sent as GOAWAY debug data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
-    // How a connection begins.
+    // Start of the connection.
     /// The client's preface is missing (§3.4).
     #[error("the peer does not speak HTTP/2: the client preface is missing")]
     PrefaceMissing,
-    /// The first frame is not SETTINGS (§3.4). Whatever speaks HTTP/1 ends up here.
+    /// The first frame is not SETTINGS (§3.4). HTTP/1 peers end up here.
     #[error("the peer does not speak HTTP/2: its first frame is not SETTINGS")]
     FirstFrameNotSettings,
     /// The first SETTINGS frame is an acknowledgement (§3.4).
@@ -23,16 +23,16 @@ pub enum Violation {
     /// A frame is larger than this endpoint's SETTINGS_MAX_FRAME_SIZE (§4.2).
     #[error("a frame is larger than max_frame_size")]
     FrameTooLarge,
-    /// A padded frame holds no padding length (§6.1).
+    /// A padded frame has no padding length (§6.1).
     #[error("padded frame without a padding length")]
     PaddingLengthMissing,
     /// Padding is longer than its frame (§6.1).
     #[error("padding is longer than the frame")]
     PaddingTooLong,
-    /// PUSH_PROMISE came, though pushes are disabled (§6.6).
+    /// PUSH_PROMISE was received although pushes are disabled (§6.6).
     #[error("PUSH_PROMISE, though pushes are disabled")]
     PushDisabled,
-    /// A stream was opened above this endpoint's SETTINGS_MAX_CONCURRENT_STREAMS (§5.1.2).
+    /// More streams were opened than this endpoint's SETTINGS_MAX_CONCURRENT_STREAMS (§5.1.2).
     #[error("too many concurrent streams")]
     ConcurrentStreamsExceeded,
 
@@ -40,7 +40,7 @@ pub enum Violation {
     /// DATA on stream 0 (§6.1).
     #[error("DATA on stream 0")]
     DataOnConnection,
-    /// DATA on a stream that nobody has opened (§5.1).
+    /// DATA on an idle stream (§5.1).
     #[error("DATA on an idle stream")]
     DataOnIdleStream,
     /// DATA on a stream that was closed unused, since a higher one was opened before it (§5.1.1).
@@ -72,7 +72,7 @@ pub enum Violation {
     /// HEADERS on stream 0 (§6.2).
     #[error("HEADERS on stream 0")]
     HeadersOnConnection,
-    /// HEADERS on a stream that is not open, and that the peer may not open (§5.1.1).
+    /// HEADERS on a stream that is not open and that the peer may not open (§5.1.1).
     #[error("HEADERS on a stream that the peer may not open")]
     HeadersOnForeignStream,
     /// HEADERS on a stream that was closed unused, since a higher one was opened before it (§5.1.1).
@@ -87,19 +87,19 @@ pub enum Violation {
     /// HEADERS after END_STREAM, on a stream that this endpoint has not ended (§5.1).
     #[error("HEADERS after END_STREAM")]
     HeadersBehindEnd,
-    /// HEADERS are too short for the priority that their flag announces (§6.2).
+    /// HEADERS too short for the priority that their flag announces (§6.2).
     #[error("HEADERS too short for its priority")]
     HeadersPriorityMissing,
     /// A stream depends on itself (RFC 7540 §5.3.1).
     #[error("a stream depends on itself")]
     SelfDependency,
-    /// Another frame stands within a header block (§6.10).
+    /// Another frame interrupts a header block (§6.10).
     #[error("a header block is interrupted by another frame")]
     HeaderBlockInterrupted,
-    /// CONTINUATION on another stream than its HEADERS (§6.10).
+    /// CONTINUATION on a different stream than its HEADERS (§6.10).
     #[error("CONTINUATION on another stream than its HEADERS")]
     ContinuationOnOtherStream,
-    /// CONTINUATION without HEADERS before it (§6.10).
+    /// CONTINUATION without preceding HEADERS (§6.10).
     #[error("CONTINUATION without HEADERS before it")]
     ContinuationStray,
     /// A header block could not be decoded (§4.3).
@@ -125,7 +125,7 @@ pub enum Violation {
     /// A field value holds NUL, CR or LF (§8.2.1).
     #[error("field value with NUL, CR or LF")]
     FieldValueInvalid,
-    /// A field that is about one HTTP/1 connection (§8.2.2).
+    /// A connection-specific field of HTTP/1 (§8.2.2).
     #[error("a connection-specific field")]
     FieldConnectionSpecific,
     /// `te` field other than `trailers` (§8.2.2).
@@ -146,7 +146,7 @@ pub enum Violation {
     /// A request has no `:method` (§8.3.1).
     #[error("`:method` is missing")]
     MethodMissing,
-    /// The `:method` is not a token (§8.3.1).
+    /// `:method` is not a token (§8.3.1).
     #[error("`:method` is not a token")]
     MethodInvalid,
     /// A request has no `:scheme` (§8.3.1).
@@ -155,19 +155,19 @@ pub enum Violation {
     /// A request has no `:path` (§8.3.1).
     #[error("`:path` is missing")]
     PathMissing,
-    /// The `:path` does not start with a slash (§8.3.1).
+    /// `:path` does not start with a slash (§8.3.1).
     #[error("`:path` does not start with a slash")]
     PathInvalid,
-    /// CONNECT with other pseudo-headers than `:authority` (§8.5).
+    /// CONNECT with pseudo-headers other than `:authority` (§8.5).
     #[error("CONNECT takes `:authority` and neither `:scheme` nor `:path`")]
     ConnectInvalid,
     /// A response has no `:status` (§8.3.2).
     #[error("`:status` is missing")]
     StatusMissing,
-    /// The `:status` is not a number of three digits (§8.3.2).
+    /// `:status` is not a three-digit number (§8.3.2).
     #[error("`:status` is not a number of three digits")]
     StatusInvalid,
-    /// The `content-length` is not a number (§8.1.1).
+    /// `content-length` is not a number (§8.1.1).
     #[error("`content-length` is not a number")]
     ContentLengthInvalid,
     /// Two `content-length` differ (§8.1.1).
@@ -184,7 +184,7 @@ pub enum Violation {
     /// RST_STREAM is not 4 bytes long (§6.4).
     #[error("RST_STREAM is not 4 bytes long")]
     RstStreamLength,
-    /// RST_STREAM on a stream that nobody has opened (§6.4).
+    /// RST_STREAM on an idle stream (§6.4).
     #[error("RST_STREAM on an idle stream")]
     RstStreamOnIdleStream,
 
@@ -192,7 +192,7 @@ pub enum Violation {
     /// SETTINGS on a stream (§6.5).
     #[error("SETTINGS on a stream")]
     SettingsOnStream,
-    /// SETTINGS is not a multiple of 6 bytes long (§6.5).
+    /// The length of SETTINGS is not a multiple of 6 bytes (§6.5).
     #[error("SETTINGS is not a multiple of 6 bytes long")]
     SettingsLength,
     /// The acknowledgement of SETTINGS is not empty (§6.5).
@@ -233,7 +233,7 @@ pub enum Violation {
     /// WINDOW_UPDATE is not 4 bytes long (§6.9).
     #[error("WINDOW_UPDATE is not 4 bytes long")]
     WindowUpdateLength,
-    /// WINDOW_UPDATE on a stream that nobody has opened (§5.1).
+    /// WINDOW_UPDATE on an idle stream (§5.1).
     #[error("WINDOW_UPDATE on an idle stream")]
     WindowUpdateOnIdleStream,
     /// WINDOW_UPDATE of 0 on a stream (§6.9).
@@ -242,15 +242,15 @@ pub enum Violation {
     /// WINDOW_UPDATE of 0 on the connection (§6.9).
     #[error("WINDOW_UPDATE of 0 on the connection")]
     ConnectionWindowUpdateZero,
-    /// WINDOW_UPDATE makes a stream's window overflow (§6.9.1).
+    /// WINDOW_UPDATE overflows a stream's window (§6.9.1).
     #[error("the stream's window overflows")]
     StreamWindowOverflow,
-    /// WINDOW_UPDATE makes the connection's window overflow (§6.9.1).
+    /// WINDOW_UPDATE overflows the connection's window (§6.9.1).
     #[error("the connection's window overflows")]
     ConnectionWindowOverflow,
 
-    // Behaviour that costs too much.
-    /// Requests are reset before they can be served (§10.5, CVE-2023-44487).
+    // Excessive cost.
+    /// Too many requests were reset before they could be served (§10.5, CVE-2023-44487).
     #[error("too many requests are reset before they can be served")]
     ResetsExceeded,
     /// More CONTINUATION frames than [`Limits::continuations_max`](crate::Limits::continuations_max) (§10.5.1,
@@ -261,14 +261,14 @@ pub enum Violation {
     /// [`Limits::header_block_len_max`](crate::Limits::header_block_len_max) (§10.5.1).
     #[error("a header block is too long")]
     HeaderBlockTooLong,
-    /// SETTINGS have more entries than [`Limits::settings_entries_max`](crate::Limits::settings_entries_max) (§10.5).
+    /// More SETTINGS entries than [`Limits::settings_entries_max`](crate::Limits::settings_entries_max) (§10.5).
     #[error("SETTINGS with too many entries")]
     SettingsEntriesExceeded,
-    /// More replies than [`Limits::queued_replies_max`](crate::Limits::queued_replies_max) wait for a peer that
+    /// More queued replies than [`Limits::queued_replies_max`](crate::Limits::queued_replies_max), because the peer
     /// provokes them and does not read (§10.5).
     #[error("too many control frames queued for a peer that does not read")]
     RepliesUnread,
-    /// Too many DATA frames that carry next to nothing (§10.5).
+    /// Too many DATA frames with hardly any data (§10.5).
     #[error("too many tiny DATA frames")]
     TinyDataExceeded,
     /// Too many frames of unknown types (§10.5).
@@ -277,7 +277,7 @@ pub enum Violation {
     /// Too many streams that were opened after this endpoint's last GOAWAY (§6.8, §10.5).
     #[error("too many streams opened after GOAWAY")]
     StreamsBehindGoAway,
-    /// Too many CONNECT requests, which nobody serves here (§10.5).
+    /// Too many CONNECT requests, which are not supported (§10.5).
     #[error("too many CONNECT requests")]
     ConnectsExceeded,
     /// Too many informational responses (§10.5).
@@ -299,7 +299,7 @@ pub enum Violation {
     /// Too many acknowledgements of SETTINGS (§10.5).
     #[error("too many acknowledgements of SETTINGS")]
     SettingsAcksExceeded,
-    /// Too many PINGs (§10.5). gRPC clients know this text, and ping less (gRFC A8).
+    /// Too many PINGs (§10.5). gRPC clients recognize this text and send fewer PINGs (gRFC A8).
     #[error("too_many_pings")]
     PingsExceeded,
     /// Too many GOAWAYs (§10.5).

@@ -1,4 +1,4 @@
-//! The end of a connection: GOAWAY (RFC 9113 §6.8), draining, deadlines.
+//! Ending a connection: GOAWAY (RFC 9113 §6.8), draining, deadlines.
 
 use std::time::Instant;
 
@@ -9,15 +9,15 @@ use crate::shutdown::{Closed, Drain};
 use crate::stream::StreamId;
 use crate::violation::Violation;
 
-/// What the PING between the two GOAWAYs of a drain carries.
+/// Payload of the PING between the two GOAWAYs of a drain.
 const DRAIN_PING: [u8; 8] = *b"thalweg\0";
 
 impl Connection {
-    /// Lets the connection end when its streams have ended.
+    /// Closes the connection gracefully, when its streams have ended.
     ///
-    /// A server sends GOAWAY(2^31 - 1) and a PING; when the PING is acknowledged, or after
-    /// [`Config::drain_timeout`](crate::Config::drain_timeout), GOAWAY with the last stream that it serves. A
-    /// client opens no more streams, and sends GOAWAY when the last of those there are has ended.
+    /// A server sends GOAWAY(2^31 - 1) and a PING. When the PING is acknowledged, or after
+    /// [`Config::drain_timeout`](crate::Config::drain_timeout), it sends GOAWAY with the last stream that it serves. A
+    /// client opens no more streams, and sends GOAWAY when its last stream has ended.
     pub fn drain(&mut self, now: Instant) {
         if self.is_closed() || self.shutdown.is_draining() {
             return;
@@ -37,31 +37,31 @@ impl Connection {
         }
     }
 
-    /// Ends the connection now: GOAWAY goes out, all streams are gone, nothing more is accepted. `debug` is
-    /// for a person who looks at the wire.
+    /// Closes the connection immediately: sends GOAWAY, drops all streams and ignores further input. `debug` is the
+    /// GOAWAY debug data, for people who inspect the traffic.
     pub fn close(&mut self, code: ErrorCode, debug: &[u8]) {
         self.shut(code, debug, Closed::ByOwner);
     }
 
-    /// Whether nothing is left to do: closed, or going away (either side) without streams. Flush, then close
-    /// the socket.
+    /// Returns whether nothing is left to do: the connection is closed, or either side is going away and no stream is
+    /// left. Flush the output, then close the socket.
     pub fn is_drained(&self) -> bool {
         self.is_closed()
             || (self.shutdown.is_going_away() && self.streams.len() == 0 && self.pending.is_empty())
     }
 
-    /// Whether the peer sent GOAWAY.
+    /// Returns whether the peer sent GOAWAY.
     pub fn peer_going_away(&self) -> bool {
         self.shutdown.peer_going_away()
     }
 
-    /// Whether the connection is over: [`close`](Connection::close) was called, or the peer broke the
+    /// Returns whether the connection is over: [`close`](Connection::close) was called or the peer violated the
     /// protocol.
     pub fn is_closed(&self) -> bool {
         self.shutdown.is_closed()
     }
 
-    /// When [`handle_timeout`](Connection::handle_timeout) is to be called.
+    /// Returns when to call [`handle_timeout`](Connection::handle_timeout).
     #[inline]
     pub fn timeout(&self) -> Option<Instant> {
         if self.is_closed() {
@@ -73,7 +73,7 @@ impl Connection {
         }
     }
 
-    /// Does what is due at `now`; nothing if it is called early.
+    /// Handles the deadlines that have passed at `now`; does nothing if called early.
     ///
     /// # Errors
     ///
@@ -94,8 +94,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The acknowledgement of a PING came: was it the drain's? It may come after the wait for it was over; the owner
-    /// did not send that PING then either.
+    /// Handles the acknowledgement of a PING; returns whether the PING was the drain's. It may arrive after the drain
+    /// stopped waiting, and is not the driver's even then.
     pub(super) fn finish_drain_on_pong(&mut self, payload: [u8; 8]) -> bool {
         if payload != DRAIN_PING || self.role == Role::Client || !self.shutdown.is_draining() {
             return false;
@@ -106,7 +106,7 @@ impl Connection {
         true
     }
 
-    /// Ends the connection for a fault of the peer's.
+    /// Ends the connection because of a fault of the peer.
     #[cold]
     pub(super) fn fail(&mut self, error: ConnectionError) {
         self.shut(error.code, error.violation.to_string().as_bytes(), Closed::ByFault(error));
@@ -129,10 +129,10 @@ impl Connection {
         self.shutdown.drain = Drain::Last(last);
     }
 
-    /// The last stream of the peer's that is or was served.
+    /// Returns the last stream of the peer that is or was served.
     fn last_served(&self) -> StreamId {
         match (self.role, self.shutdown.drain) {
-            // Servers open no streams.
+            // Servers do not open streams.
             (Role::Client, _) => StreamId::CONNECTION,
             (Role::Server, Drain::Last(last)) => last,
             (Role::Server, _) => self.streams.highest(),

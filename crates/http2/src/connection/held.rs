@@ -1,10 +1,10 @@
-//! What the peer has this end hold: bytes that have come and that their owner has not used up.
+//! The buffer budget: received bytes that the driver has not released.
 //!
-//! A stream's window bounds what is held of it; all of them together hold much more than a connection should. So there
-//! is a budget, [`Config::held_max`](crate::Config::held_max), which is kept by windows: as more is held, streams
-//! begin with narrow ones, what an owner needs beyond them is announced to one stream after the other, the oldest
-//! first, and in the end the connection's window stays closed. A peer that keeps the rules is slowed down; one that
-//! does not breaks them. It is looked at when a window is announced, once in some hundred KiB.
+//! A stream's window bounds the bytes buffered for it, but all streams together could buffer far too much.
+//! [`Config::held_max`](crate::Config::held_max) bounds the total by means of windows. As more is buffered, new streams
+//! start with narrow windows. Window beyond that, as the driver needs it, goes to one stream at a time, oldest first.
+//! Finally the connection's window stays closed. A compliant peer is slowed down; any other exceeds a window. The
+//! budget is checked when a window is announced, which is once in some hundred KiB.
 
 use std::time::Instant;
 
@@ -13,16 +13,16 @@ use crate::frame::{self, Setting};
 use crate::handshake::Acknowledgement;
 use crate::stream::{Stream, StreamId};
 
-/// The least and the largest window that streams begin with while much is held, in bytes: between them, all that may
-/// be open share the budget.
+/// Bounds in bytes of a stream's initial window while much is buffered. In between, all streams that may be open share
+/// the budget.
 const NARROW_WINDOW_MIN: u32 = 1 << 10;
 const NARROW_WINDOW_MAX: u32 = 64 << 10;
 
 impl Connection {
-    /// Has the peer send at least `len` bytes more on a stream: its owner can use, and release, nothing of what it
-    /// holds before they have come, as with a message that is larger than the window. The window is widened for them,
-    /// at once or, while the connection holds more than [`Config::held_max`](crate::Config::held_max), when older
-    /// streams have had what they need. Does nothing on streams that are gone.
+    /// Requests at least `len` more bytes on a stream, because the driver can release none of its buffered bytes before
+    /// they arrive. An example is a message larger than the window. The window is widened at once. If more than
+    /// [`Config::held_max`](crate::Config::held_max) is buffered, it is widened when older streams have what they need.
+    /// Does nothing if the stream is gone.
     #[inline]
     pub fn need(&mut self, stream: StreamId, len: usize) {
         let Some((_, stream)) = self.streams.find_mut(stream) else { return };
@@ -32,7 +32,8 @@ impl Connection {
         }
     }
 
-    /// What an owner [needed](Self::need) has come: others may have their turn, before it has used anything up.
+    /// Withdraws the driver's [need](Self::need) once it is met, before any bytes are released, so that other streams
+    /// get their turn.
     pub fn need_is_met(&mut self, stream: StreamId) {
         let Some((_, stream)) = self.streams.find_mut(stream) else { return };
         stream.needed = 0;
@@ -41,24 +42,24 @@ impl Connection {
         }
     }
 
-    /// How many bytes have come that their owners have not used up.
+    /// Returns the number of received bytes that the driver has not released.
     pub fn held(&self) -> usize {
         let streams = self.streams.iter().map(|(_, stream)| stream.receive_window.outstanding() as usize);
         streams.sum::<usize>() + self.receiving.gathered.len()
     }
 
-    /// Whether the owner of a stream needs more of it than the peer may send at the moment.
+    /// Returns whether the driver needs more of a stream than the peer may currently send.
     pub fn is_starved(&self, stream: StreamId) -> bool {
         let stream = self.streams.find_ref(stream);
         stream.is_some_and(|stream| stream.is_waiting() && !stream.receive_window.is_open_for(stream.needed))
     }
 
-    /// Whether a header block has begun that is not whole.
+    /// Returns whether an incomplete header block is being received.
     pub fn is_gathering_headers(&self) -> bool {
         self.receiving.gathering.is_some()
     }
 
-    /// [`Config::held_max`](crate::Config::held_max), as it is now.
+    /// Returns the current value of [`Config::held_max`](crate::Config::held_max).
     pub fn held_max(&self) -> usize {
         self.held_max
     }
@@ -71,8 +72,8 @@ impl Connection {
         }
     }
 
-    /// Announces window to the streams whose owners need it, oldest first, as far as the budget goes; one of them gets
-    /// it in any case.
+    /// Widens the windows of streams that the driver needs more of, oldest first and within the budget. One of them is
+    /// widened in any case.
     #[cold]
     pub(super) fn widen_for_owners(&mut self) {
         let mut held: usize = 0;
@@ -86,7 +87,7 @@ impl Connection {
         waiting.sort_unstable_by_key(|key| key.stream());
         let first = self.first_served(waiting.first().map(|key| key.stream()));
         let budget = u32::try_from(self.held_max).unwrap_or(u32::MAX);
-        // No more at a time than the budget has, so that one message does not announce a window without a bound.
+        // Limited to the budget at a time, so that one message does not announce an unbounded window.
         let lent_max = budget.max(self.receiving.stream_window).max(1);
         self.receiving.is_short = false;
         for key in waiting {
@@ -107,7 +108,7 @@ impl Connection {
         }
     }
 
-    /// Gives the connection's window back, `increment` of it, unless too much is held.
+    /// Announces `increment` of the connection's window, unless too much is buffered.
     #[cold]
     pub(super) fn announce_connection_window(&mut self, increment: u32, now: Instant) {
         if self.held_of_own_windows() >= self.connection_held_max() {
@@ -129,7 +130,7 @@ impl Connection {
         }
     }
 
-    /// SETTINGS that change the window of all streams (RFC 9113 §6.9.2). It holds once they are acknowledged.
+    /// Sends SETTINGS that change the windows of all streams (RFC 9113 §6.9.2). They take effect when acknowledged.
     fn announce_stream_window(&mut self, size: u32, now: Instant) {
         self.receiving.stream_window_announced = size;
         frame::settings(&[Setting::InitialWindowSize(size)], self.sending.output.buffer());
@@ -137,9 +138,9 @@ impl Connection {
         self.handshake.acknowledgement = Acknowledgement::Awaited { deadline };
     }
 
-    /// The stream that gets the window that its owner needs whatever the others hold. It stays the same until its owner
-    /// has what it needs: were it always the oldest, each older one that comes to need something would add to what is
-    /// held. A stream whose own window covers its need gives up the place, because its message may not be on its way.
+    /// Returns the stream whose window is widened regardless of the budget. It stays the same until its need is met. If
+    /// it were always the oldest one, each older stream with a new need would add to the buffered bytes. A stream whose
+    /// own window covers its need gives up its turn, because its message may not have been sent.
     fn first_served(&mut self, oldest: Option<StreamId>) -> Option<StreamId> {
         let is_served = |stream: &Stream| {
             let window = &stream.receive_window;
@@ -150,7 +151,7 @@ impl Connection {
         self.receiving.first_served
     }
 
-    /// What is held without what streams' windows were widened for.
+    /// Returns the buffered bytes without those that windows were widened for.
     fn held_of_own_windows(&self) -> usize {
         self.streams.iter().map(|(_, stream)| stream.receive_window.outstanding_of_own() as usize).sum()
     }
@@ -160,9 +161,9 @@ impl Connection {
         u32::try_from(share).unwrap_or(u32::MAX).clamp(NARROW_WINDOW_MIN, NARROW_WINDOW_MAX)
     }
 
-    /// From here on the connection's window is withheld. A peer that narrows its streams' windows when it hears of it
-    /// does not come so far: when half the budget is held, it has as much on its way as the connection's window, and
-    /// then the streams that are open have narrow ones, of which a client may have opened more than it takes itself.
+    /// Returns the bound above which the connection's window is withheld. A compliant peer stays below it. It narrows
+    /// its windows when half the budget is buffered. Up to a connection window is in flight by then, and the open
+    /// streams have narrow windows. Open streams count, because a client may have opened more than its own maximum.
     fn connection_held_max(&self) -> usize {
         let window = self.config.connection_window as usize;
         let narrow = self.streams.len().saturating_mul(self.narrow_window() as usize);

@@ -1,4 +1,4 @@
-//! New streams (client): when there is a free one, and how it begins.
+//! Opening streams (client).
 
 use super::{Connection, Role};
 use crate::error::OpenError;
@@ -9,24 +9,24 @@ use crate::send_queue::SendQueue;
 use crate::stream::{Scheduled, State, Stream, StreamId, Tag};
 
 impl Connection {
-    /// Whether a stream could be opened now (client).
+    /// Returns whether a stream can be opened now (client).
     pub fn can_open(&self) -> bool {
         self.check_open().is_ok()
     }
 
-    /// Asks for [`Event::StreamsFree`] as soon as a stream can be opened (client). `false`, and no event follows, where
-    /// one is free already, or where the connection takes no more streams at all.
+    /// Requests [`Event::StreamsFree`] for when a stream can be opened (client). Returns `false`, and no event follows,
+    /// if one can be opened already or the connection accepts no more streams.
     pub fn notify_free_stream(&mut self) -> bool {
         let is_wanted = self.check_open() == Err(OpenError::NoFreeStream);
         self.stream_end_awaited |= is_wanted;
         is_wanted
     }
 
-    /// Opens a stream with a request's head (client). Servers cannot: they get `Closed`.
+    /// Opens a stream with a request's headers (client). On servers it returns `Closed`.
     ///
     /// # Errors
     ///
-    /// See [`OpenError`]; nothing was sent. After `NoFreeStream`, [`Event::StreamsFree`] says when to try again.
+    /// See [`OpenError`]; nothing was sent. After `NoFreeStream`, wait for [`Event::StreamsFree`].
     pub fn open(&mut self, tag: Tag, head: Block<'_>, end_stream: bool) -> Result<StreamId, OpenError> {
         self.check_head_size(head)?;
         let stream = self.open_stream(tag, end_stream, 0)?;
@@ -34,12 +34,12 @@ impl Connection {
         Ok(stream)
     }
 
-    /// What the peer accepts as a header list, in bytes as RFC 9113 §6.5.2 counts them.
+    /// Returns the peer's maximum header list size in bytes, counted as in RFC 9113 §6.5.2.
     pub fn header_list_max(&self) -> usize {
         self.sending.peer.max_header_list_size as usize
     }
 
-    /// A head of fixed fields alone is as small as any that a peer must take.
+    /// Headers consisting of fixed fields only are small enough for any peer.
     #[inline]
     fn check_head_size(&self, head: Block<'_>) -> Result<(), OpenError> {
         if head.extra.is_empty() {
@@ -50,14 +50,14 @@ impl Connection {
         if size > size_max { Err(OpenError::HeadTooLarge { size, size_max }) } else { Ok(()) }
     }
 
-    /// Opens a stream with a whole small request (client): its head, and a message, which ends it.
+    /// Opens a stream with a complete small request (client): its headers and a message that ends it.
     ///
-    /// Returns with the stream whether the message has gone too. Where that would have to wait (for a window, the
-    /// output, or because it is larger than a frame), [`send_data`](Connection::send_data) has to follow.
+    /// Returns the stream and whether the message was sent too. If the message has to wait (for a window or the output,
+    /// or because it exceeds a frame), call [`send_data`](Connection::send_data) next.
     ///
     /// # Errors
     ///
-    /// As [`open`](Connection::open).
+    /// See [`open`](Connection::open).
     #[inline]
     pub fn open_with_message(
         &mut self,
@@ -100,7 +100,7 @@ impl Connection {
         }
     }
 
-    /// Puts a stream of which nothing was sent yet into the table. `len` bytes of DATA go out at once.
+    /// Adds a new stream to the table. `len` bytes of DATA are sent immediately.
     #[inline]
     fn open_stream(&mut self, tag: Tag, end_stream: bool, len: usize) -> Result<StreamId, OpenError> {
         debug_assert!(self.role == Role::Client, "servers do not open streams");
@@ -132,7 +132,7 @@ impl Connection {
         }
     }
 
-    /// A stream has ended, and somebody waits for that: the owner for a free stream, or a drain for the last to end.
+    /// Handles the end of a stream that something waits for: the driver for a free stream, or a drain for the last one.
     #[cold]
     pub(super) fn stream_ended(&mut self) {
         if self.shutdown.is_draining() {

@@ -1,4 +1,4 @@
-//! What comes in: frames in place, DATA as it comes.
+//! Receiving frames: parses them in place, and passes DATA on as it arrives.
 
 use std::time::Instant;
 
@@ -14,18 +14,17 @@ use crate::stream_table::{Absent, Key};
 use crate::violation::Violation;
 
 impl Connection {
-    /// Consumes from the front of `input` and returns the next event.
+    /// Consumes bytes from the front of `input` and returns the next event.
     ///
-    /// `None`: all that can be used is used. What is left in `input`, an incomplete frame other than DATA of
-    /// at most `max_frame_size + 9` bytes, is to be presented again with more behind it. DATA is passed on as
-    /// it comes, frame complete or not; a DATA frame that lies whole in `input` is one event.
+    /// Returns `None` when nothing more can be consumed. The rest of `input` is then an incomplete frame other than
+    /// DATA, of at most `max_frame_size + 9` bytes. Present it again together with the bytes that follow. DATA is
+    /// passed on as it arrives, whether the frame is complete or not. A DATA frame entirely in `input` is one event.
     ///
-    /// Events that need no input, such as [`Event::Writable`], come from an empty `input` too.
+    /// Events that need no input, such as [`Event::Writable`], are returned for an empty `input` too.
     ///
     /// # Errors
     ///
-    /// The peer broke the protocol or a limit. GOAWAY is in the output; each further call gives the same
-    /// error.
+    /// The peer violated the protocol or a limit. GOAWAY is in the output; each further call returns the same error.
     #[inline]
     pub fn poll_event<'a>(
         &mut self,
@@ -41,9 +40,9 @@ impl Connection {
         self.poll_input(input, now)
     }
 
-    /// What comes next, if that is known to be DATA of a stream that is open: the rest of a frame whose beginning
-    /// was in the last input. The owner may put it where it belongs as it reads it, and then say so with
-    /// [`data_placed`](Connection::data_placed), or present it as input as ever.
+    /// Returns the next input, if it is known to be DATA of an open stream: the rest of a frame that started in the
+    /// last input. The driver may read it directly into its destination and then call
+    /// [`data_placed`](Connection::data_placed), or present it as input as usual.
     #[inline]
     pub fn expected_data(&self) -> Option<ExpectedData> {
         let Incoming { stream, data_left, .. } = self.receiving.incoming()?;
@@ -55,11 +54,11 @@ impl Connection {
         Some(ExpectedData { stream, tag, len: data_left as usize })
     }
 
-    /// Takes note that the owner has put `len` bytes of [`expected_data`](Connection::expected_data), at most
-    /// all of them, where they belong: they count as an [`Event::Data`] that was polled. If END_STREAM came with them,
-    /// the event that says so is returned, without bytes. What was read behind them is input as ever.
+    /// Records that the driver has placed `len` bytes of [`expected_data`](Connection::expected_data), at most all of
+    /// them. They count as a polled [`Event::Data`]. If END_STREAM came with them, returns that event, without bytes.
+    /// Bytes read after them are input as usual.
     ///
-    /// The stream may have been reset, or the connection closed, since it was asked: then there is nothing to say.
+    /// Returns `None` if the stream was reset or the connection closed in the meantime.
     pub fn data_placed(&mut self, len: usize) -> Option<Event<'static>> {
         let incoming = self.receiving.incoming()?;
         if self.shutdown.is_closed() {
@@ -71,7 +70,7 @@ impl Connection {
         self.receive_data_part(Incoming { data_left, ..incoming }, &mut &[][..], 0)
     }
 
-    /// When there is more to say than what is in the input, or nothing.
+    /// Handles pending events and closed connections.
     #[cold]
     fn poll_aside<'a>(
         &mut self,
@@ -102,7 +101,7 @@ impl Connection {
         None
     }
 
-    /// All that can be used of the input is used.
+    /// Ends a batch: all usable input has been consumed.
     #[inline]
     fn end_batch(&mut self) -> Option<Event<'static>> {
         self.receiving.batch += 1;
@@ -142,7 +141,7 @@ impl Connection {
                     let head = FrameHead::parse(head);
                     self.check_head(head)?;
                     let event = if head.kind == Kind::Data {
-                        // Of a DATA frame the head will do, and the padding's length.
+                        // A DATA frame can be handled with its header and padding length only.
                         if head.flags.contains(Flags::PADDED) && behind.is_empty() && head.len > 0 {
                             return Ok(self.end_batch());
                         }
@@ -189,7 +188,7 @@ impl Connection {
         }
     }
 
-    /// What may be kept of a frame until it is whole.
+    /// Bounds the bytes of an incomplete frame that may be buffered.
     #[cold]
     fn check_unfinished(&self, head: FrameHead) -> Result<(), ConnectionError> {
         let is_block = matches!(head.kind, Kind::Headers | Kind::Continuation);
@@ -199,7 +198,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Out of the way of the frames that calls are made of.
+    /// Kept separate from the frames that calls consist of.
     #[cold]
     fn receive_rare<'a>(
         &mut self,
@@ -215,15 +214,15 @@ impl Connection {
             Kind::GoAway => self.receive_goaway(head, payload, now),
             Kind::Priority => self.receive_priority(head, payload, now),
             Kind::PushPromise => Err(ConnectionError::protocol(Violation::PushDisabled).into()),
-            // RFC 9113 §5.5. The other known ones are taken elsewhere.
+            // RFC 9113 §5.5. The known ones are handled elsewhere.
             Kind::Unknown(_) | Kind::Data | Kind::Headers | Kind::WindowUpdate => {
                 Ok(self.budget.control_frame(Violation::UnknownFramesExceeded, now).map(|()| None)?)
             }
         }
     }
 
-    /// Takes a DATA frame (RFC 9113 §6.1) whose payload starts the input, and what there is of it. `input_len` is how
-    /// long the input of this `poll_event` was.
+    /// Handles a DATA frame (RFC 9113 §6.1) whose payload starts at the front of `input`, possibly incomplete.
+    /// `input_len` is the length of the input of this `poll_event`.
     #[inline]
     fn receive_data<'a>(
         &mut self,
@@ -233,7 +232,7 @@ impl Connection {
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
         let padding = padding_of(head, input)?;
-        // The padding's length is read; the rest of the padding comes behind the data.
+        // The padding length has been read; the padding itself follows the data.
         *input = &input[usize::from(head.flags.contains(Flags::PADDED))..];
         let mut incoming = Incoming {
             stream: Some(head.stream),
@@ -246,14 +245,14 @@ impl Connection {
             && padding == 0
             && input.len() >= head.len as usize
         {
-            // The frame lies whole in the input: most do.
+            // The common case: the frame is entirely in the input.
             let start = input_len - input.len();
             let (bytes, behind) = input.split_at(head.len as usize);
             *input = behind;
             return Ok(self.pass_on(key, bytes, start, incoming.end_stream));
         }
         if !matches!(key, Ok(Some(_))) {
-            // The frame is read and thrown away.
+            // The frame is read and discarded.
             incoming = Incoming { stream: None, end_stream: false, ..incoming };
         }
         self.receiving.expect = Expect::Data(incoming);
@@ -261,7 +260,7 @@ impl Connection {
         Ok(self.receive_data_part(incoming, input, input_len))
     }
 
-    /// What can be said of a frame by its head alone.
+    /// Checks everything that a frame's header alone can violate.
     #[inline]
     fn check_head(&self, head: FrameHead) -> Result<(), ConnectionError> {
         if self.handshake.settings_received
@@ -276,7 +275,7 @@ impl Connection {
     #[cold]
     fn check_unusual_head(&self, head: FrameHead) -> Result<(), ConnectionError> {
         if !self.handshake.settings_received && head.kind != Kind::Settings {
-            // RFC 9113 §3.4. Whatever speaks HTTP/1 ends up here.
+            // RFC 9113 §3.4. HTTP/1 peers end up here.
             return Err(ConnectionError::protocol(Violation::FirstFrameNotSettings));
         }
         if head.len > self.config.max_frame_size {
@@ -289,8 +288,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Accounts for a DATA frame by its head. `padding` is what is not data, its length byte included.
-    /// Returns whose it is; `None`: nobody is interested.
+    /// Accounts for a DATA frame. `padding` includes the padding length byte. Returns its stream, or `None` if the data
+    /// is to be discarded.
     #[inline]
     fn account_for_data(
         &mut self,
@@ -315,7 +314,7 @@ impl Connection {
             return self.data_on_absent(head.stream).map(|()| None);
         };
         self.budget.pay_for_control_frames(head.len as usize);
-        // Nothing comes behind the last frame, and its owner uses it up without saying so.
+        // Nothing follows the last frame, and the driver does not release it.
         let is_allowed = if end_stream {
             stream.receive_window.takes(head.len)
         } else {
@@ -357,7 +356,7 @@ impl Connection {
         }
     }
 
-    /// Passes on what the input holds of a DATA frame that is not whole, or padded.
+    /// Passes on the available part of an incomplete or padded DATA frame.
     fn receive_data_part<'a>(
         &mut self,
         incoming: Incoming,
@@ -366,7 +365,7 @@ impl Connection {
     ) -> Option<Event<'a>> {
         let start = input_len - input.len();
         let DataPart { stream, bytes, end_stream } = self.receiving.take_data_part(incoming, input);
-        // The owner may have reset the stream between two parts of the frame.
+        // The driver may have reset the stream between two parts of the frame.
         let key = self.streams.find(stream?)?;
         self.pass_on(key, bytes, start, end_stream)
     }
@@ -411,15 +410,15 @@ fn stream_data_fault(stream: &Stream) -> StreamError {
     }
 }
 
-/// What lies in the input behind the frame at hand.
+/// The input after the current frame.
 pub(super) struct Behind<'b, 'a> {
     input: &'b mut &'a [u8],
-    /// How long the input of this `poll_event` was.
+    /// Length of the input of this `poll_event`.
     input_len: usize,
 }
 
 impl<'a> Behind<'_, 'a> {
-    /// Goes on with `rest`. Returns where the payload of the frame at the front starts.
+    /// Continues with `rest`. Returns the offset of the payload of the frame at the front.
     #[inline]
     pub(super) fn skip_to(self, rest: &'a [u8]) -> usize {
         let start = self.input_len - self.input.len() + HEAD_LEN;
@@ -427,7 +426,8 @@ impl<'a> Behind<'_, 'a> {
         start
     }
 
-    /// The payload of the frame at the front, if it is whole and just what is expected, and what lies behind it.
+    /// Returns the payload of the frame at the front and the bytes after it, if the frame is complete and exactly as
+    /// expected.
     #[inline]
     pub(super) fn expect(&self, kind: Kind, flags: Flags, stream: StreamId) -> Option<(&'a [u8], &'a [u8])> {
         expect_frame(self.input, kind, flags, stream)
@@ -450,7 +450,7 @@ pub(super) fn expect_frame(
     behind.split_at_checked(head.len as usize)
 }
 
-/// How much of a DATA frame's payload is padding, its length byte included, which must be there.
+/// Returns how much of a DATA frame's payload is padding, including the padding length byte, which must be present.
 #[inline]
 fn padding_of(head: FrameHead, payload: &[u8]) -> Result<u32, ConnectionError> {
     if !head.flags.contains(Flags::PADDED) {

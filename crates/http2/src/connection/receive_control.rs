@@ -1,5 +1,4 @@
-//! Frames that carry no message: PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE (RFC 9113 §6.3
-//! to §6.9).
+//! Frames without message content: PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE (RFC 9113 §6.3 to §6.9).
 
 use std::time::Instant;
 
@@ -16,7 +15,7 @@ use crate::stream_table::Absent;
 use crate::violation::Violation;
 
 impl Connection {
-    /// Priorities are read for their errors and ignored (RFC 9113 §5.3.2).
+    /// Checks priorities for errors and otherwise ignores them (RFC 9113 §5.3.2).
     pub(super) fn receive_priority<'a>(
         &mut self,
         head: FrameHead,
@@ -98,8 +97,8 @@ impl Connection {
         let mut moves_windows = false;
         for &entry in entries {
             let setting = Setting::parse(entry);
-            // To move the windows of all streams is the dearest thing that so few bytes can ask for. Nobody needs it
-            // twice in a frame.
+            // Moving the windows of all streams is the most expensive operation per byte, and no peer needs it twice in
+            // a frame.
             if matches!(setting, Setting::InitialWindowSize(_)) && std::mem::replace(&mut moves_windows, true)
             {
                 self.budget.glitch(Violation::SettingsExceeded, now)?;
@@ -162,7 +161,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Our SETTINGS hold from here on (RFC 9113 §6.5.3).
+    /// Our SETTINGS take effect here (RFC 9113 §6.5.3).
     fn receive_settings_ack<'a>(&mut self, payload: &[u8], now: Instant) -> Result<Option<Event<'a>>, Fault> {
         if !payload.is_empty() {
             return Err(ConnectionError::wrong_size(Violation::SettingsAckNotEmpty).into());
@@ -201,7 +200,7 @@ impl Connection {
         let Ok(payload) = payload.try_into() else {
             return Err(ConnectionError::wrong_size(Violation::PingLength).into());
         };
-        // gRPC clients know this reason, and ping less (gRFC A8).
+        // gRPC clients recognize this reason and send fewer PINGs (gRFC A8).
         self.budget.control_frame(Violation::PingsExceeded, now)?;
         if !head.flags.contains(Flags::ACK) {
             self.pings.receive(self.streams.len() > 0, now)?;
@@ -239,7 +238,7 @@ impl Connection {
         Ok(Some(Event::GoAway { last_stream: goaway.last_stream, code: goaway.code, debug }))
     }
 
-    /// Streams that the peer will not serve are gone, in the order in which they were opened.
+    /// Removes the streams that the peer will not serve, in the order in which they were opened.
     fn forsake_streams_above(&mut self, goaway: GoAway) {
         let forsaken = self.streams.iter().filter(|(_, stream)| stream.id > goaway.last_stream);
         let mut forsaken: Vec<_> = forsaken.map(|(key, _)| key).collect();

@@ -1,4 +1,4 @@
-//! Header blocks (RFC 9113 §4.3, §6.2, §6.10, §8): requests, responses, trailers.
+//! Receiving header blocks (RFC 9113 §4.3, §6.2, §6.10, §8): requests, responses, trailers.
 
 use std::mem;
 use std::time::Instant;
@@ -71,7 +71,7 @@ impl Connection {
         let block = mem::take(&mut self.receiving.gathered);
         let event = self.receive_block(block_head, &block, None, now);
         self.receiving.keep_gathered(block);
-        // A stream error is that of the HEADERS frame, which is on this stream too.
+        // A stream error refers to the HEADERS frame, which is on the same stream.
         event
     }
 
@@ -85,8 +85,8 @@ impl Connection {
         }
     }
 
-    /// A whole header block. Whatever becomes of its stream, it has to be decoded for the HPACK table's sake
-    /// (RFC 9113 §4.3), unless the connection ends.
+    /// Handles a complete header block. Whatever the state of its stream, it must be decoded to keep the HPACK table in
+    /// sync (RFC 9113 §4.3), unless the connection ends.
     #[inline]
     fn receive_block<'a>(
         &mut self,
@@ -125,8 +125,8 @@ impl Connection {
             Absent::Forgotten => {
                 self.decode_unread(block, now)?;
                 if self.role == Role::Server {
-                    // Requests have no trailers in gRPC. Responses have, and meet a stream that was cancelled all the
-                    // time: those are paid for by their size alone.
+                    // gRPC requests have no trailers. Responses have, and regularly arrive on cancelled streams, so
+                    // these are charged by size only.
                     self.budget.control_frame(Violation::HeadersUseless, now)?;
                 }
                 Ok(())
@@ -139,7 +139,7 @@ impl Connection {
         self.receiving.decode(kind, block, self.config.max_header_list_size)
     }
 
-    /// Sees to it that a block of `block_len` bytes decoded to a list that is accepted.
+    /// Checks that a block of `block_len` bytes was decoded to an acceptable list.
     #[inline]
     fn check_decoded(&mut self, decoded: Decoded, block_len: usize, now: Instant) -> Result<(), Fault> {
         if decoded == Decoded::Valid { Ok(()) } else { self.check_unusual(decoded, block_len, now) }
@@ -151,7 +151,7 @@ impl Connection {
         self.refuse_decoded(decoded, block_len, now)
     }
 
-    /// Out of the way of blocks that need not even be decoded, which most are.
+    /// Kept separate from the common case of blocks found in the cache.
     #[cold]
     fn tell_if_much(&mut self) {
         if self.receiving.heads.take_much() {
@@ -166,8 +166,7 @@ impl Connection {
             Decoded::Malformed(reason) => Err(StreamError::protocol(reason).into()),
             Decoded::TooLarge => {
                 self.charge_useless(block_len, now)?;
-                // gRPC makes RESOURCE_EXHAUSTED of this code, which is what its users expect of headers that are too
-                // large.
+                // gRPC maps this code to RESOURCE_EXHAUSTED, which users expect for headers that are too large.
                 Err(StreamError::new(ErrorCode::EnhanceYourCalm, Violation::HeaderListTooLarge).into())
             }
         }
@@ -179,14 +178,14 @@ impl Connection {
         self.charge_useless(block.len(), now)
     }
 
-    /// Has the peer pay for a block that was decoded for nothing but the HPACK table's sake. One whose list is accepted
-    /// has copied no more names than the list holds.
+    /// Charges the peer for a block that was decoded only to keep the HPACK table in sync. A block with an accepted
+    /// list cannot have copied more names than the list contains.
     #[cold]
     fn charge_useless(&mut self, block_len: usize, now: Instant) -> Result<(), ConnectionError> {
         self.budget.useless_block(block_len, self.receiving.decoder.copied_names_len(), now)
     }
 
-    /// The client opens a stream.
+    /// Handles a new stream of the client.
     #[inline]
     fn receive_request<'a>(
         &mut self,
@@ -198,7 +197,7 @@ impl Connection {
         let decoded = self.decode(HeadKind::Request, block)?;
         self.streams.use_id(head.stream);
         if self.shutdown.is_beyond_goaway(head.stream) {
-            // RFC 9113 §6.8: the client sees it in our GOAWAY.
+            // RFC 9113 §6.8: our GOAWAY informs the client.
             self.budget.glitch(Violation::StreamsBehindGoAway, now)?;
             return Ok(None);
         }
@@ -227,8 +226,8 @@ impl Connection {
         Ok(Some(Event::Headers { stream: head.stream, tag: Tag(0), end_stream: head.end_stream }))
     }
 
-    /// Opens the stream whose head has come together with what ends it, if the next frame is that, and there is nothing
-    /// to say against it: else it is looked at by itself.
+    /// Opens the stream of a complete request if the next frame ends it and violates no rule. Otherwise that frame is
+    /// handled separately.
     #[inline]
     fn take_whole_request<'a>(
         &mut self,
@@ -245,7 +244,7 @@ impl Connection {
         Some(Event::Whole { stream: id, tag: Tag(0), bytes, start })
     }
 
-    /// Accounts for a DATA frame without padding that is all of a body, if it is permitted.
+    /// Accounts for a DATA frame without padding that is the whole body, if it is permitted.
     #[inline]
     fn take_whole_body(
         &mut self,
@@ -268,7 +267,7 @@ impl Connection {
         Some(())
     }
 
-    /// There are no tunnels here: the client is told so in HTTP's terms. It costs what a stream error does.
+    /// Rejects CONNECT with an HTTP response, because tunnels are not supported. Charged as a stream error.
     #[cold]
     fn refuse_connect(&mut self, head: BlockHead, now: Instant) -> Result<(), Fault> {
         self.budget.stream_error(Violation::ConnectsExceeded, now)?;
@@ -282,7 +281,7 @@ impl Connection {
         Ok(())
     }
 
-    /// A response's head, final or informational (client).
+    /// Handles the headers of a response, final or informational (client).
     #[inline]
     fn receive_response<'a>(
         &mut self,
@@ -304,7 +303,7 @@ impl Connection {
             Some(100..=199) if head.end_stream => {
                 return Err(StreamError::protocol(Violation::InformationalEndsStream).into());
             }
-            // There may be any number of them before a head (RFC 9113 §8.1): they pay for nothing.
+            // A response may have any number of them (RFC 9113 §8.1), so they earn no credit.
             Some(100..=199) => {
                 self.budget.control_frame(Violation::InformationalExceeded, now)?;
                 return Ok(Some(Event::Informational { stream: id, tag }));
@@ -314,7 +313,7 @@ impl Connection {
         self.budget.pay_for_control_frames(block.len());
         stream.state.remote = Remote::Open;
         if head.end_stream {
-            // A response to HEAD, 204 and 304 may say a length and have no body (RFC 9113 §8.1.1).
+            // A response to HEAD, 204 and 304 may have a content-length without a body (RFC 9113 §8.1.1).
             self.end_received(key);
         } else {
             stream.body_left = summary.content_length;
@@ -325,8 +324,8 @@ impl Connection {
         Ok(Some(Event::Headers { stream: id, tag, end_stream: head.end_stream }))
     }
 
-    /// Takes body and trailers of a response whose head has come, if the next frames are these and no others, and there
-    /// is nothing to say against them: else they are looked at one by one. So are trailers that have to be decoded.
+    /// Handles body and trailers of a response together with its headers, if they are the next frames and violate no
+    /// rule. Otherwise they are handled one by one, as are trailers that are not in the cache.
     #[inline]
     fn take_rest_of_response<'a>(
         &mut self,
@@ -339,7 +338,7 @@ impl Connection {
         let ends = Flags::END_HEADERS.with(Flags::END_STREAM);
         let (block, rest) = expect_frame(rest, Kind::Headers, ends, id)?;
         let &Stream { tag, receive_window, body_left, .. } = self.streams.get(key)?;
-        // What is smaller may be a glitch.
+        // Smaller frames may be glitches.
         if bytes.len() < self.config.limits.tiny_data_len as usize
             || block.len() > self.config.max_frame_size as usize
             || !self.receiving.heads.find_behind(&self.receiving.decoder, block)
@@ -348,7 +347,7 @@ impl Connection {
         }
         self.take_whole_body(&receive_window, body_left, bytes, now)?;
         self.budget.pay_for_control_frames(block.len());
-        // If the stream stays, its owner gives window back for what came.
+        // If the stream stays open, the driver releases this window.
         let _ = self.streams.get_mut(key)?.receive_window.receive(bytes.len() as u32);
         self.end_received(key);
         let start = behind.skip_to(rest);
@@ -368,7 +367,7 @@ impl Connection {
             self.tell_if_much();
         }
         let Some(stream) = self.streams.get_mut(key) else { return Ok(None) };
-        // A stream that is half closed hears of that first, whatever is in the block.
+        // Reported first for half-closed streams, whatever the block contains.
         if !stream.state.can_receive() {
             return Err(BEHIND_END.into());
         }

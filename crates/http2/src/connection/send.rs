@@ -1,5 +1,5 @@
-//! What goes out: HEADERS and DATA, framed fairly; control frames stand before them, since they go into the
-//! output when they arise and queued DATA only when the output is taken.
+//! Sending: frames HEADERS and DATA fairly. Control frames precede queued DATA, because they enter the output
+//! immediately and queued DATA only when the output is taken.
 
 use bytes::Bytes;
 
@@ -13,10 +13,10 @@ use crate::stream::{QueuedStream, StreamId};
 use crate::stream_table::Key;
 
 impl Connection {
-    /// Frames a whole small answer at once, straight into the output (server): its head, a message, and its trailers.
+    /// Frames a complete small response directly into the output (server): its headers, a message and its trailers.
     ///
-    /// `false`, and nothing done, when part of it would have to wait (for the queue, a window, the output, or because
-    /// the message is larger than a frame): then send them one by one.
+    /// Returns `false`, having done nothing, if any part would have to wait (for the queue, a window or the output, or
+    /// because the message exceeds a frame). Then send the parts one by one.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Sends a response's head or trailers, behind DATA that is queued.
+    /// Sends a response's headers or trailers, after any queued DATA.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Connection {
             return Err(self.why_not_sendable(stream));
         };
         state.state.send_head(end_stream);
-        // When the peer does not read, answers wait in their streams, of which there is a bounded number.
+        // If the peer does not read, responses wait in their streams, whose number is bounded.
         if !state.queue.is_empty() || self.sending.output.len() >= self.config.output_target {
             self.sending.queue(key, state, Queued::Headers(Box::new(QueuedBlock::new(block))));
             return Ok(());
@@ -73,14 +73,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Frames a small DATA at once, straight into the output: `encode` appends exactly `len` bytes.
+    /// Frames a small DATA directly into the output; `encode` must append exactly `len` bytes.
     ///
-    /// `false`, and nothing done, when it would have to wait (for the queue, a window, the output, or because
-    /// it is larger than a frame): then use [`send_data`](Connection::send_data).
+    /// Returns `false`, having done nothing, if it would have to wait (for the queue, a window or the output, or
+    /// because it exceeds a frame). Then use [`send_data`](Connection::send_data).
     ///
     /// # Panics
     ///
-    /// When `encode` appends more or less than `len` bytes.
+    /// If `encode` does not append exactly `len` bytes.
     ///
     /// # Errors
     ///
@@ -113,8 +113,8 @@ impl Connection {
         Ok(true)
     }
 
-    /// Accepts bytes, which may lie in several parts, and sends them as the windows allow. To keep the queue short,
-    /// look at [`queued`](Connection::queued) and wait for [`Event::Writable`].
+    /// Queues bytes, possibly in several parts, and sends them as the windows allow. To bound the queue, check
+    /// [`queued`](Connection::queued) and wait for [`Event::Writable`].
     ///
     /// # Errors
     ///
@@ -149,7 +149,7 @@ impl Connection {
             }
         }
         if state.queue.is_empty() {
-            // Nothing but END_STREAM.
+            // Only END_STREAM.
             items.push(&mut state.queue, Queued::Data(Bytes::new()));
         }
         state.queue.note_growth(self.config.send_queue_low_water);
@@ -157,56 +157,56 @@ impl Connection {
         Ok(())
     }
 
-    /// How many bytes of DATA were accepted on this stream and not yet framed.
+    /// Returns the bytes of DATA accepted on this stream and not yet framed.
     pub fn queued(&self, stream: StreamId) -> usize {
         self.streams.find_ref(stream).map_or(0, |stream| stream.queue.bytes())
     }
 
-    /// The same of all streams.
+    /// Returns the same for all streams.
     #[inline]
     pub fn queued_in_all(&self) -> usize {
         self.sending.items.bytes()
     }
 
-    /// How much memory the DATA that is queued takes, in bytes: a part that is sent in pieces counts whole until the
-    /// last of them has left its queue.
+    /// Returns the memory of the queued DATA in bytes. A part that is sent in pieces counts in full until its last
+    /// piece has left the queue.
     #[inline]
     pub fn queued_memory(&self) -> usize {
         self.sending.items.memory()
     }
 
-    /// How much memory all takes that is queued, framed and not taken, or taken and not [written](Self::note_written)
-    /// beyond the output itself, in bytes.
+    /// Returns the memory in bytes of everything that is queued, framed, or taken and not yet
+    /// [written](Self::note_written). Taken output itself does not count.
     pub fn unsent_memory(&self) -> usize {
         let sending = &self.sending;
         let framed = sending.items.framed_memory() + sending.writing_memory;
         sending.items.memory() + sending.output.len() + framed
     }
 
-    /// All output that was taken is written.
+    /// Records that all taken output has been written.
     #[inline]
     pub fn note_written(&mut self) {
         self.sending.writing_memory = 0;
     }
 
-    /// Gives `out` what nobody needs any more, to be [dropped](Output::drop_discarded): with
-    /// [`take_output`](Self::take_output) it would go when all output before it is written.
+    /// Moves discarded parts into `out`, to be [dropped](Output::drop_discarded). With
+    /// [`take_output`](Self::take_output) they are dropped only after all earlier output is written.
     pub fn take_discarded(&mut self, out: &mut Output) {
         self.sending.output.give_discarded(out);
     }
 
-    /// How many bytes of DATA have left the queues of all streams so far.
+    /// Returns the bytes of DATA that have left the queues of all streams so far.
     pub fn dequeued_in_all(&self) -> u64 {
         self.sending.items.taken()
     }
 
-    /// Whether more is queued than the peer may have this end hold: nothing should be begun that adds to it.
+    /// Returns whether more is queued than the buffer budget. If so, start nothing that adds to it.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.queued_memory() > self.held_max
     }
 
-    /// The streams that have DATA queued.
+    /// Returns the streams with queued DATA.
     pub fn queued_streams(&self) -> impl Iterator<Item = QueuedStream> {
         let queued = self.streams.iter().map(|(_, stream)| stream).filter(|stream| stream.queue.bytes() > 0);
         queued.map(|stream| QueuedStream {
@@ -217,20 +217,20 @@ impl Connection {
         })
     }
 
-    /// Whether anything that was accepted on this stream, heads and trailers too, is not yet framed:
-    /// [`reset`](Connection::reset) would take it along.
+    /// Returns whether anything accepted on this stream, including headers and trailers, is not yet framed. A
+    /// [`reset`](Connection::reset) would drop it.
     pub fn has_queued(&self, stream: StreamId) -> bool {
         self.streams.find_ref(stream).is_some_and(|stream| !stream.queue.is_empty())
     }
 
-    /// Frames queued data fairly, one frame of each stream after the other, up to
-    /// [`Config::output_target`](crate::Config::output_target), then swaps all bytes to write into `out`,
-    /// which must be empty; its buffers are used again. Returns whether there are any.
+    /// Frames queued data up to [`Config::output_target`](crate::Config::output_target), one frame per stream in turn,
+    /// then swaps all bytes to write into `out`. `out` must be empty; its buffers are reused. Returns whether there are
+    /// bytes to write.
     ///
-    /// Parts that nobody needs any more go to `out` as well, whether there are bytes or not. To
-    /// [drop](Output::drop_discarded) them can run anybody's code, so that is left to whoever writes.
+    /// Discarded parts move to `out` too, even if there are no bytes. [Dropping](Output::drop_discarded) them can run
+    /// arbitrary code, so this is left to the writer.
     ///
-    /// Framing can make queues [`Writable`](Event::Writable): poll events afterwards.
+    /// Framing can make queues [`Writable`](Event::Writable), so poll events afterwards.
     #[expect(
         clippy::inline_always,
         reason = "150 instructions of a lone call, which takes output three times"
@@ -248,8 +248,8 @@ impl Connection {
         is_taken
     }
 
-    /// [`take_output`](Self::take_output), where `out` was taken before and could not be written yet: both leave
-    /// together, if what was taken before lies in one piece.
+    /// Like [`take_output`](Self::take_output), for an `out` that was taken before and could not be written yet. Merges
+    /// both, if the earlier output is contiguous.
     pub fn take_more_output(&mut self, out: &mut Output) -> bool {
         let Some(before) = out.as_contiguous() else { return false };
         let mut both = Output::default();
@@ -260,25 +260,25 @@ impl Connection {
             both.prepend(before);
             std::mem::swap(out, &mut both);
         }
-        // Parts that are not to be written are dropped by whoever writes, not here.
+        // Discarded parts are dropped by the writer, not here.
         both.give_discarded(out);
         is_taken
     }
 
-    /// See [`Output::lend`]: so that connections whose output is mostly empty can share its memory.
+    /// Lends a buffer to the output; see [`Output::lend`]. Lets connections whose output is mostly empty share memory.
     #[inline]
     pub fn lend_output(&mut self, buffer: &mut Vec<u8>) {
         self.sending.output.lend(buffer);
     }
 
-    /// Whether data waits because the peer's window for the whole connection is used up.
+    /// Returns whether data waits because the peer's connection window is exhausted.
     #[inline]
     pub fn is_window_blocked(&self) -> bool {
         self.sending.ready.has_blocked()
     }
 
-    /// Whether [`take_output`](Connection::take_output) is worth a call. It may still give nothing: streams that are
-    /// ready can turn out to wait for the connection's window.
+    /// Returns whether to call [`take_output`](Connection::take_output). It may still return nothing, if all ready
+    /// streams turn out to wait for the connection's window.
     pub fn wants_write(&self) -> bool {
         self.sending.has_output()
     }
@@ -294,28 +294,28 @@ impl Connection {
         }
     }
 
-    /// [`Sending::emit_data`](crate::sending::Sending::emit_data), which pays for control frames.
+    /// Calls [`Sending::emit_data`](crate::sending::Sending::emit_data) and credits the frame.
     #[inline]
     pub(super) fn emit_data(&mut self, stream: StreamId, message: &[u8], end_stream: bool) {
         self.note_work(message.len());
         self.sending.emit_data(stream, message, end_stream);
     }
 
-    /// Appends a header block behind its frame's head, which pays for control frames.
+    /// Appends a header block with its frame header and credits the frame.
     #[inline]
     pub(super) fn emit_headers(&mut self, stream: StreamId, block: Block<'_>, end_stream: bool) {
         let len = self.sending.emit_headers(stream, block, end_stream);
         self.note_work(len);
     }
 
-    /// HEADERS or DATA go out: they pay for control frames, and wipe out the client's strikes.
+    /// Credits HEADERS or DATA toward control frames, and clears the client's ping strikes.
     #[inline]
     fn note_work(&mut self, len: usize) {
         self.budget.pay_for_control_frames(len);
         self.pings.note_answered();
     }
 
-    /// Starts a DATA frame, or goes on with the last; it pays for control frames.
+    /// Starts a DATA frame or extends the last one, and credits it.
     #[inline]
     fn begin_frame(&mut self, stream: StreamId, len: usize) {
         self.note_work(len);
@@ -338,7 +338,7 @@ impl Connection {
         }
     }
 
-    /// Sends one frame of a stream, as far as the windows allow; if it has more to send, it is scheduled again.
+    /// Sends one frame of a stream, as far as the windows allow, and reschedules the stream if it has more.
     fn frame_next(&mut self, key: Key) {
         let Some(stream) = self.streams.get_mut(key) else { return };
         let Some(len) = self.sending.frame_next(key, stream) else { return };

@@ -1,4 +1,4 @@
-//! Tests that look inside: windows that must be whole again, memory that must be given back.
+//! Tests of internal state: windows must be restored and memory freed.
 
 use std::time::Instant;
 
@@ -33,7 +33,7 @@ fn open(client: &mut Connection, end_stream: bool) -> StreamId {
     client.open(Tag(0), Block { fixed: None, extra: &list(POST) }, end_stream).unwrap()
 }
 
-/// Moves all bytes one way; DATA is given back unless `hoards`. Returns whether there were any.
+/// Moves all bytes one way, and releases DATA unless `hoards`. Returns whether there were any bytes.
 fn pass(from: &mut Connection, to: &mut Connection, now: Instant, hoards: bool) -> bool {
     let (mut output, mut bytes) = (Output::default(), Vec::new());
     while from.take_output(&mut output) {
@@ -52,7 +52,7 @@ fn pass(from: &mut Connection, to: &mut Connection, now: Instant, hoards: bool) 
     !bytes.is_empty()
 }
 
-/// What could not be written leaves with what has come behind it, large payloads in their places.
+/// Unwritten output leaves together with later output, with large payloads in their places.
 #[test]
 fn output_that_waits_is_joined_by_more() {
     let now = start();
@@ -76,7 +76,7 @@ fn output_that_waits_is_joined_by_more() {
     assert_eq!(bytes, joined(false).0);
 }
 
-/// Each byte of the receiver's window is either the sender's to use or waits to be announced.
+/// Each byte of the receiver's window is either available to the sender or waits to be announced.
 #[track_caller]
 fn check_whole(sender: &Connection, receiver: &Connection) {
     assert_eq!(receiver.receiving.window.outstanding(), 0);
@@ -84,8 +84,7 @@ fn check_whole(sender: &Connection, receiver: &Connection) {
     assert_eq!(sender.sending.window.available() + unannounced, receiver.config.connection_window as usize);
 }
 
-/// RFC 9113 §5.2: whatever becomes of its streams, the connection's window is whole again when they have
-/// ended.
+/// RFC 9113 §5.2: the connection's window is complete again when its streams have ended in any way.
 #[test]
 fn windows_do_not_leak() {
     let now = start();
@@ -99,10 +98,10 @@ fn windows_do_not_leak() {
         server.send_headers(stream, Block { fixed: None, extra: &list(OK) }, false).unwrap();
         server.send_data(stream, [Bytes::from(vec![0; 25_000])], true).unwrap();
         match round % 5 {
-            // DATA that is on its way meets a stream that was reset, by either end.
+            // DATA in flight meets a stream that either end has reset.
             0 => server.reset(stream, ErrorCode::Cancel),
             1 => client.reset(stream, ErrorCode::Cancel),
-            // Padding, which no owner gives back.
+            // Padding, which the driver does not release.
             2 => {
                 let payload = [&[200][..], &[1; 50], &[0; 200]].concat();
                 frame::emit(Kind::Data, Flags::PADDED, stream, &payload, client.sending.output.buffer());
@@ -123,7 +122,7 @@ fn windows_do_not_leak() {
     assert_eq!((client.active_streams(), server.active_streams()), (0, 0));
 }
 
-/// A stream's window comes back as a whole too, while it is open.
+/// The same for the window of an open stream.
 #[test]
 fn stream_windows_do_not_leak() {
     let now = start();
@@ -168,7 +167,7 @@ fn idle_connections_give_memory_back() {
     assert_eq!(server.sending.output.buffer().capacity(), 0);
     assert_eq!(server.receiving.gathered.capacity(), 0);
     assert_eq!(server.pending.capacity(), 0);
-    // It still works.
+    // The connection still works.
     let stream = open(&mut client, true);
     pass(&mut client, &mut server, now, false);
     assert!(server.is_open(stream));

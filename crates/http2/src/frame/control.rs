@@ -1,10 +1,10 @@
-//! Small frames of one stream or of the connection: PRIORITY, RST_STREAM, PING, GOAWAY, WINDOW_UPDATE.
+//! Small frames: PRIORITY, RST_STREAM, PING, GOAWAY, WINDOW_UPDATE.
 
 use super::{Flags, FrameHead, Kind, emit};
 use crate::error::ErrorCode;
 use crate::stream::StreamId;
 
-/// A priority (RFC 9113 §6.3): deprecated, so only what makes it an error is kept.
+/// A priority (RFC 9113 §6.3). Deprecated, so only the part that can be invalid is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priority {
     /// The stream that this one depends on.
@@ -22,17 +22,17 @@ impl Priority {
     }
 }
 
-/// The fixed part of a GOAWAY (RFC 9113 §6.8); debug bytes follow it.
+/// The fixed part of a GOAWAY (RFC 9113 §6.8); debug data follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GoAway {
     /// The last stream that the sender may have served.
     pub last_stream: StreamId,
-    /// Why.
+    /// The error code.
     pub code: ErrorCode,
 }
 
 impl GoAway {
-    /// Reads the fixed part and the debug bytes; `None` if the payload is too short.
+    /// Parses the fixed part and the debug data; `None` if the payload is too short.
     pub fn parse(payload: &[u8]) -> Option<(GoAway, &[u8])> {
         let ([s0, s1, s2, s3, c0, c1, c2, c3], debug) = payload.split_first_chunk()?;
         let last_stream = StreamId::new(u32::from_be_bytes([*s0, *s1, *s2, *s3]));

@@ -1,17 +1,17 @@
-//! The head that every frame starts with (RFC 9113 §4.1).
+//! The header of every frame (RFC 9113 §4.1).
 
 use crate::stream::StreamId;
 
-/// The length of a frame head, in bytes.
+/// Length of a frame header in bytes.
 pub const HEAD_LEN: usize = 9;
 
-/// What a client sends first (RFC 9113 §3.4).
+/// The client's connection preface (RFC 9113 §3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// The smallest SETTINGS_MAX_FRAME_SIZE and its default, in bytes.
+/// Minimum and default of SETTINGS_MAX_FRAME_SIZE, in bytes.
 pub const MAX_FRAME_SIZE_MIN: u32 = 16_384;
 
-/// The largest SETTINGS_MAX_FRAME_SIZE, in bytes.
+/// Maximum of SETTINGS_MAX_FRAME_SIZE, in bytes.
 pub const MAX_FRAME_SIZE_MAX: u32 = (1 << 24) - 1;
 
 /// The type of a frame (RFC 9113 §6).
@@ -37,7 +37,7 @@ pub enum Kind {
     WindowUpdate,
     /// §6.10
     Continuation,
-    /// An extension's; to be ignored (§5.5).
+    /// An unknown type, to be ignored (§5.5).
     Unknown(u8),
 }
 
@@ -77,7 +77,7 @@ impl From<Kind> for u8 {
     }
 }
 
-/// The flags of a frame; which of them mean something depends on its type.
+/// The flags of a frame. Their meaning depends on its type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u8);
 
@@ -92,40 +92,40 @@ impl Flags {
     pub const END_HEADERS: Flags = Flags(0x4);
     /// The payload starts with a padding length (DATA, HEADERS).
     pub const PADDED: Flags = Flags(0x8);
-    /// A priority stands before the header block (HEADERS).
+    /// A priority precedes the header block (HEADERS).
     pub const PRIORITY: Flags = Flags(0x20);
 
-    /// Whether all flags of `other` are set.
+    /// Returns whether all flags of `other` are set.
     pub const fn contains(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The flags of both.
+    /// Returns the union of both.
     pub const fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
 
-    /// `other` if `set`, beside what is there.
+    /// Adds `other` if `set`.
     pub const fn with_if(self, set: bool, other: Flags) -> Flags {
         if set { self.with(other) } else { self }
     }
 }
 
-/// The head of a frame.
+/// A frame header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHead {
-    /// The length of the payload in bytes; 24 bits.
+    /// Length of the payload in bytes; 24 bits.
     pub len: u32,
-    /// What the payload is.
+    /// The frame type.
     pub kind: Kind,
     /// The flags.
     pub flags: Flags,
-    /// The stream; 0 is the connection.
+    /// The stream; 0 for the connection.
     pub stream: StreamId,
 }
 
 impl FrameHead {
-    /// Reads a head; any 9 bytes are one.
+    /// Parses a frame header. All values are valid.
     #[inline]
     pub fn parse(bytes: &[u8; HEAD_LEN]) -> FrameHead {
         FrameHead {
@@ -136,7 +136,7 @@ impl FrameHead {
         }
     }
 
-    /// The head as it goes on the wire.
+    /// Returns the wire format.
     #[inline]
     pub fn to_bytes(self) -> [u8; HEAD_LEN] {
         debug_assert!(self.len <= MAX_FRAME_SIZE_MAX, "a frame's length has 24 bits");
@@ -145,7 +145,7 @@ impl FrameHead {
         [l0, l1, l2, u8::from(self.kind), self.flags.0, s0, s1, s2, s3]
     }
 
-    /// Appends the head.
+    /// Appends the frame header.
     #[inline]
     pub fn emit(self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.to_bytes());
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    /// RFC 9113 §4.1: the reserved bit is to be ignored.
+    /// RFC 9113 §4.1: the reserved bit is ignored.
     #[test]
     fn reserved_bit_is_dropped() {
         let head = FrameHead::parse(&[0, 0, 4, 3, 0, 0x80, 0, 0, 7]);

@@ -4,7 +4,7 @@ use super::Flags;
 use crate::error::ConnectionError;
 use crate::violation::Violation;
 
-/// The payload without its padding, where the flags say that there is some.
+/// Returns the payload without padding.
 ///
 /// Padding that fills the whole payload or more is a connection error (RFC 9113 §6.1).
 #[inline]

@@ -6,27 +6,27 @@ use crate::stream::StreamId;
 /// One entry of a SETTINGS frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
-    /// The largest HPACK table that the sender's decoder keeps, in bytes.
+    /// Maximum size of the HPACK table of the sender's decoder, in bytes.
     HeaderTableSize(u32),
     /// Whether the sender accepts pushes: 0 or 1.
     EnablePush(u32),
-    /// How many streams the sender allows at a time.
+    /// Maximum number of concurrent streams that the sender allows.
     MaxConcurrentStreams(u32),
-    /// The receive window of the sender's streams, in bytes.
+    /// Receive window of the sender's streams, in bytes.
     InitialWindowSize(u32),
-    /// The largest payload that the sender accepts, in bytes.
+    /// Maximum payload that the sender accepts, in bytes.
     MaxFrameSize(u32),
-    /// The largest header list that the sender is ready to accept, in bytes; advice only.
+    /// Maximum header list that the sender accepts, in bytes; advisory.
     MaxHeaderListSize(u32),
-    /// To be ignored (RFC 9113 §6.5.2).
+    /// An unknown setting, to be ignored (RFC 9113 §6.5.2).
     Unknown(u16, u32),
 }
 
 impl Setting {
-    /// The length of an entry, in bytes.
+    /// Length of an entry in bytes.
     pub const LEN: usize = 6;
 
-    /// Reads one entry; any 6 bytes are one.
+    /// Parses an entry. All values are valid.
     pub fn parse(entry: [u8; Setting::LEN]) -> Setting {
         let [i0, i1, v0, v1, v2, v3] = entry;
         let value = u32::from_be_bytes([v0, v1, v2, v3]);

@@ -1,35 +1,35 @@
-//! Encoded fixed fields, kept as long as the dynamic table stays as it is.
+//! A cache of encoded fixed fields, valid while the dynamic table does not change.
 
-/// How many blocks are kept at most: enough for the methods that one connection calls often.
+/// Maximum number of cached blocks: enough for the methods that a connection calls often.
 pub(super) const CACHED_BLOCKS_MAX: usize = 64;
 
-/// Blocks longer than this are not kept, so a connection keeps 32 KiB at most. Those of indices are ten bytes long.
+/// Longer blocks are not cached, so a connection caches at most 32 KiB. Blocks of indices are about ten bytes long.
 pub(super) const CACHED_BLOCK_LEN_MAX: usize = 512;
 
-/// How many places a block may lie in. Identities are given in sequence, so lists made together lie apart.
+/// Number of places per set. Identities are assigned in sequence, so lists created together are in different sets.
 const WAYS: usize = 2;
 
-/// With how many places the cache starts: a server's answers need two.
+/// Initial number of places: a server's responses need two.
 const CACHED_BLOCKS_MIN: usize = 4;
 
-/// The encoded bytes of fixed fields by their identity and the table's version.
+/// Encoded fixed fields, by identity and table version.
 #[derive(Debug, Default)]
 pub(super) struct BlockCache {
-    /// Sets of `WAYS`, the newer block of a set first; a power of two of them, as many as it took for most blocks to
-    /// be kept. Empty until the first block is kept.
+    /// Sets of `WAYS` places with the newer block first. Their number is a power of two that grows until most blocks
+    /// fit. Empty until the first block is cached.
     blocks: Vec<CachedBlock>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct CachedBlock {
-    /// 0 where no block is kept.
+    /// 0 if empty.
     id: u64,
     table_version: u64,
     bytes: Vec<u8>,
 }
 
 impl BlockCache {
-    /// The bytes of a block, if they were kept at this version of the table.
+    /// Returns the bytes of a block, if cached at this version of the table.
     #[inline]
     pub(super) fn get(&self, id: u64, table_version: u64) -> Option<&[u8]> {
         let start = self.first_way(id);
@@ -40,8 +40,8 @@ impl BlockCache {
             .map(|block| &block.bytes[..])
     }
 
-    /// Keeps the bytes of a block in place of an outdated one, or else the one of its set that was kept first, unless
-    /// the cache can grow.
+    /// Caches a block. Grows if the set is full; at the maximum size, replaces an outdated block or else the older one
+    /// of the set.
     pub(super) fn keep(&mut self, id: u64, table_version: u64, bytes: &[u8]) {
         if bytes.len() > CACHED_BLOCK_LEN_MAX {
             return;
@@ -56,18 +56,18 @@ impl BlockCache {
         block.bytes.extend_from_slice(bytes);
     }
 
-    /// Whether all places of a set are taken by other blocks that are up to date, or there are none.
+    /// Returns whether all places of a set hold other, current blocks, or there are no places.
     fn is_set_full(&self, id: u64, table_version: u64) -> bool {
         let start = self.first_way(id);
         let mut set = self.blocks.iter().skip(start).take(WAYS);
         set.all(|block| block.id != 0 && block.id != id && block.table_version == table_version)
     }
 
-    /// Grows, and forgets what is outdated.
+    /// Grows and drops outdated blocks.
     fn grow(&mut self, table_version: u64) {
         let size = (self.blocks.len() * 2).max(CACHED_BLOCKS_MIN);
         let blocks = std::mem::replace(&mut self.blocks, vec![CachedBlock::default(); size]);
-        // The older block of a set first, so that the newer comes to lie before it.
+        // Moves the older block of a set first, so that the newer one precedes it.
         for block in blocks.into_iter().rev() {
             if block.table_version == table_version && block.id != 0 {
                 let place = self.make_place(block.id, table_version);
@@ -76,7 +76,7 @@ impl BlockCache {
         }
     }
 
-    /// The first place of a set, made free: what it held becomes the set's older block if it is up to date.
+    /// Frees the first place of a set. Its block, if current, becomes the set's older one.
     fn make_place(&mut self, id: u64, table_version: u64) -> &mut CachedBlock {
         let start = self.first_way(id);
         let set = &mut self.blocks[start..start + WAYS];

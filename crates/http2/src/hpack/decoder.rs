@@ -1,42 +1,43 @@
-//! From header blocks to fields (RFC 7541 §3).
+//! Decodes header blocks (RFC 7541 §3).
 
 use super::dynamic_table::{DynamicTable, TableField};
 use super::representation::{HUFFMAN, INCREMENTAL, INDEXED, NEVER_INDEXED, SIZE_UPDATE, SIZE_UPDATE_MASK};
 use super::{DEFAULT_TABLE_SIZE, DecodeError, huffman, integer, static_table};
 use crate::fields::{FIELD_OVERHEAD, FieldList, Indexing};
 
-/// Size updates that may start a block: the smallest size since the last block, then the final one (RFC 7541 §4.2).
+/// Maximum number of size updates at the start of a block: the smallest size since the last block, then the final one
+/// (RFC 7541 §4.2).
 const SIZE_UPDATES_MAX: usize = 2;
 
 /// Decodes the header blocks of one direction of a connection.
 #[derive(Debug)]
 pub struct Decoder {
     table: DynamicTable,
-    /// What size updates may set at most.
+    /// Maximum for size updates.
     size_limit: usize,
-    /// The limit fell below the table's size, to this at the lowest: the next block must start with a size update to
-    /// that or less.
+    /// The lowest value to which the limit fell below the table's size. The next block must start with a size update to
+    /// at most this.
     update_due: Option<usize>,
     limit_changes: u64,
-    /// By the last block, in bytes.
+    /// Name bytes that the last block had copied within the table.
     copied_names_len: usize,
 }
 
-/// How a block came out that was decoded to its end.
+/// The result of decoding a complete block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeOutcome {
-    /// All fields are in the list.
+    /// The list contains all fields.
     Complete,
-    /// The fields exceed the bound: the list holds those before the first that did not fit. The table is as the peer
-    /// expects it, so the connection can go on.
+    /// The fields exceed the maximum list size. The list contains the fields before the first that did not fit. The
+    /// table is still in sync, so the connection can continue.
     TooLarge,
 }
 
 impl Decoder {
-    /// A decoder whose peer may use a table of up to `max_table_size` bytes.
+    /// Creates a decoder whose peer may use a table of up to `max_table_size` bytes.
     ///
-    /// The table starts with that size or with 4096 bytes, the lesser: to use more, the peer must say so. A connection
-    /// that wants less starts with 4096 all the same, and reduces the bound once the peer has acknowledged it.
+    /// The table starts with the smaller of that size and 4096 bytes; the peer announces when it uses more. To use less
+    /// than 4096, start with 4096 and reduce the limit once the peer has acknowledged it.
     pub fn new(max_table_size: usize) -> Self {
         Self {
             table: DynamicTable::new(max_table_size.min(DEFAULT_TABLE_SIZE)),
@@ -47,42 +48,41 @@ impl Decoder {
         }
     }
 
-    /// Sets the bound in bytes that the peer's size updates must keep to: our `SETTINGS_HEADER_TABLE_SIZE`, once the
-    /// peer has acknowledged it. When the table's size is larger, the next block must start with a size update
-    /// (RFC 9113 §4.3.1).
+    /// Sets the limit in bytes for the peer's size updates: our `SETTINGS_HEADER_TABLE_SIZE`, once the peer has
+    /// acknowledged it. If the table is larger, the next block must start with a size update (RFC 9113 §4.3.1).
     pub fn set_max_table_size(&mut self, bytes: usize) {
         if bytes != self.size_limit {
             self.size_limit = bytes;
             self.limit_changes += 1;
         }
         if bytes < self.table.size_max() {
-            // A reduction that is taken back before the next block must be signalled too (RFC 7541 §4.2).
+            // A reduction undone before the next block must be signalled too (RFC 7541 §4.2).
             self.update_due = Some(self.update_due.map_or(bytes, |smallest| smallest.min(bytes)));
         }
     }
 
-    /// Changes whenever the dynamic table or a bound on it changed. Equal blocks at equal versions decode equally, and
-    /// a block after which the version is the same can be answered from a copy of what it decoded to.
+    /// Returns a version that changes whenever the dynamic table or its limit changes. Equal blocks at equal versions
+    /// decode equally. If a block leaves the version unchanged, its result can be cached.
     pub fn version(&self) -> u64 {
-        // Both only grow, so the sum changes when either does.
+        // Both only grow, so the sum changes if either does.
         self.table.version() + self.limit_changes
     }
 
-    /// Gives memory back while the connection is idle. The table stays.
+    /// Frees unused memory while the connection is idle. Keeps the table.
     pub(crate) fn shrink(&mut self) {
         self.table.shrink();
     }
 
-    /// How many bytes of names the last block had copied within the table: a field of two octets may name an entry of
-    /// 4 KB, and then enters the table with its name.
+    /// Returns the number of name bytes that the last block had copied within the table. A field of two octets can
+    /// refer to an entry of 4 KB and enter the table with its name.
     pub(crate) fn copied_names_len(&self) -> usize {
         self.copied_names_len
     }
 
     /// Decodes one complete block into `out`, which is cleared first.
     ///
-    /// `list_size_max` bounds the decoded size in bytes as [`FieldList::size`] counts it. The rest of a larger block
-    /// is still decoded, for the table's sake. After an error `out` is empty.
+    /// `list_size_max` bounds the decoded size in bytes, as [`FieldList::size`] counts it. The rest of a larger block
+    /// is still decoded, to keep the table in sync. After an error `out` is empty.
     pub fn decode(
         &mut self,
         block: &[u8],
@@ -95,7 +95,7 @@ impl Decoder {
         self.decode_behind(rest, list_size_max, out)
     }
 
-    /// Decodes the rest of a block whose first fields are in `out`, none of which has changed the table.
+    /// Decodes the rest of a block whose first fields are in `out` and have not changed the table.
     pub(crate) fn decode_behind(
         &mut self,
         rest: &[u8],
@@ -105,7 +105,7 @@ impl Decoder {
         self.copied_names_len = 0;
         let decoded = self.decode_fields(rest, list_size_max, out);
         if decoded.is_err() {
-            // A field may have been written in part.
+            // A field may be partially written.
             out.clear();
         }
         decoded
@@ -122,7 +122,7 @@ impl Decoder {
         while let Some(&first) = block.first() {
             if first & INDEXED != 0 {
                 let field = self.table_field(integer::decode(7, &mut block)?)?;
-                // One that does not fit is not even copied: a peer could have kilobytes copied for each octet it sends.
+                // A field that does not fit is not copied, because each octet could make us copy kilobytes.
                 if space.take(field.bytes.len()) {
                     out.push_joined(field.bytes, field.name_len, Indexing::Insert);
                 }
@@ -138,7 +138,7 @@ impl Decoder {
         Ok(space.outcome)
     }
 
-    /// Applies the size updates that `block` starts with, and sees to it that there is one where one is due.
+    /// Applies the size updates at the start of `block`, and checks that a required one is present.
     fn decode_size_updates(&mut self, block: &mut &[u8]) -> Result<(), DecodeError> {
         let mut updates = 0;
         while let Some(&first) = block.first()
@@ -160,8 +160,8 @@ impl Decoder {
         if self.update_due.is_some() { Err(DecodeError::SizeUpdateMissing) } else { Ok(()) }
     }
 
-    /// Takes a literal field off `block` (RFC 7541 §6.2). It is appended to `out` if there is space for it, and enters
-    /// the table if its indexing says so.
+    /// Decodes a literal field (RFC 7541 §6.2). Appends it to `out` if it fits, and inserts it into the table if its
+    /// indexing says so.
     fn decode_literal(
         &mut self,
         prefix_bits: u32,
@@ -197,8 +197,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// The rest of a literal field whose name has this index, and for which there is no space: only the table is to
-    /// know it. Its name is not copied to where it would not stay.
+    /// Decodes the rest of a literal field with an indexed name that does not fit into the list. Only the table may
+    /// need it, so its name is not copied elsewhere.
     #[cold]
     fn decode_unkept(
         &mut self,
@@ -224,7 +224,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// The field of an index in the address space of both tables (RFC 7541 §2.3.3).
+    /// Returns the field at an index in the address space of both tables (RFC 7541 §2.3.3).
     #[inline]
     fn table_field(&self, index: u32) -> Result<TableField<'_>, DecodeError> {
         let index = index as usize;
@@ -236,25 +236,25 @@ impl Decoder {
     }
 }
 
-/// What a list may still grow by, in bytes, and whether it would have grown by more.
+/// Remaining size of a list in bytes, and whether it was exceeded.
 struct FreeSpace {
     bytes: usize,
     outcome: DecodeOutcome,
 }
 
 impl FreeSpace {
-    /// Whether there is space for a field of `len` bytes.
+    /// Returns whether a field of `len` bytes fits.
     #[inline]
     fn holds(&self, len: usize) -> bool {
         len + FIELD_OVERHEAD <= self.bytes
     }
 
-    /// There was a field that did not fit: none does any more.
+    /// Records that a field did not fit; no further one fits.
     fn exceed(&mut self) {
         *self = Self { bytes: 0, outcome: DecodeOutcome::TooLarge };
     }
 
-    /// Takes what a field of `len` bytes counts. After one that does not fit none does.
+    /// Reserves the size of a field of `len` bytes. After one that does not fit, none does.
     #[inline]
     fn take(&mut self, len: usize) -> bool {
         let rest = self.bytes.checked_sub(len + FIELD_OVERHEAD);
@@ -266,7 +266,7 @@ impl FreeSpace {
     }
 }
 
-/// Takes a string literal off `block` and appends it to `out` (RFC 7541 §5.2).
+/// Decodes a string literal and appends it to `out` (RFC 7541 §5.2).
 fn decode_string(block: &mut &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
     let huffman_coded = block.first().is_some_and(|first| first & HUFFMAN != 0);
     let len = integer::decode(7, block)? as usize;

@@ -1,4 +1,4 @@
-//! The dynamic table (RFC 7541 §2.3.2, §4): first in, first out, of bounded size.
+//! The dynamic table (RFC 7541 §2.3.2, §4): a bounded first-in first-out list.
 
 use std::collections::VecDeque;
 
@@ -6,23 +6,23 @@ use crate::fields::FIELD_OVERHEAD;
 
 /// The dynamic table of one direction.
 ///
-/// Entries lie back to back in one arena: new ones are appended, old ones leave a dead front. When the arena is full
-/// and at least half of it is dead, the live bytes move to the front, so each byte is moved at most once on average
-/// and the arena stays below four times the size of the table. Every entry remains one contiguous slice.
+/// Entries are contiguous in one arena: new ones are appended, evicted ones leave a dead front. When the arena is full
+/// and at least half of it is dead, the live bytes move to the front. So each byte moves at most once on average, and
+/// the arena stays below four times the size of the table. Every entry remains one contiguous slice.
 #[derive(Debug)]
 pub(super) struct DynamicTable {
     arena: Vec<u8>,
-    /// Position of `arena[0]`, counted over everything ever inserted: moving the bytes leaves the entries as they are.
+    /// Position of `arena[0]` in the sequence of all bytes ever inserted, so that moving bytes does not change entries.
     arena_position: u64,
     /// Oldest first.
     entries: VecDeque<Entry>,
-    /// Bytes as RFC 7541 §4.1 counts them.
+    /// Bytes as counted by RFC 7541 §4.1.
     size: usize,
     size_max: usize,
     version: u64,
 }
 
-/// The first memory of a table: for so many bytes of names and values, and so many fields.
+/// Initial capacity of a table: bytes of names and values, and number of fields.
 const ARENA_LEN_FIRST: usize = 192;
 const ENTRIES_FIRST: usize = 8;
 
@@ -30,11 +30,11 @@ const ENTRIES_FIRST: usize = 8;
 struct Entry {
     position: u64,
     name_len: u32,
-    /// Of name and value; a table has less than 4 GiB (RFC 9113 §6.5.1).
+    /// Length of name and value; a table has less than 4 GiB (RFC 9113 §6.5.1).
     len: u32,
 }
 
-/// A field of a table: its name and value back to back.
+/// A field of a table: contiguous name and value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TableField<'a> {
     pub(super) bytes: &'a [u8],
@@ -56,17 +56,17 @@ impl<'a> TableField<'a> {
 }
 
 impl DynamicTable {
-    /// An empty table of at most `size_max` bytes. Allocates nothing.
+    /// Creates an empty table of at most `size_max` bytes. Does not allocate.
     pub(super) fn new(size_max: usize) -> Self {
         Self { arena: Vec::new(), arena_position: 0, entries: VecDeque::new(), size: 0, size_max, version: 0 }
     }
 
-    /// The size in bytes that a field has in a table (RFC 7541 §4.1).
+    /// Returns the size in bytes that a field has in a table (RFC 7541 §4.1).
     pub(super) fn field_size(name: &[u8], value: &[u8]) -> usize {
         name.len() + value.len() + FIELD_OVERHEAD
     }
 
-    /// Changes whenever an entry comes or goes, or the maximum size changes.
+    /// Returns a version that changes with every insertion, eviction and change of the maximum size.
     pub(super) fn version(&self) -> u64 {
         self.version
     }
@@ -79,12 +79,12 @@ impl DynamicTable {
         self.entries.len()
     }
 
-    /// Whether a field of this size can enter without any other leaving.
+    /// Returns whether a field of this size can enter without evictions.
     pub(super) fn has_room(&self, field_size: usize) -> bool {
         self.size + field_size <= self.size_max
     }
 
-    /// The entry that came `age` insertions before the newest, which has age 0.
+    /// Returns the entry with this age; the newest has age 0.
     #[inline]
     pub(super) fn get(&self, age: usize) -> Option<TableField<'_>> {
         let entry = *self.entries.get(self.entries.len().checked_sub(age + 1)?)?;
@@ -95,8 +95,8 @@ impl DynamicTable {
         })
     }
 
-    /// Inserts a field after evicting what must go. One larger than the table empties it and does not enter, which is
-    /// no error (RFC 7541 §4.4).
+    /// Inserts a field after the necessary evictions. A field larger than the table empties it and does not enter,
+    /// which is not an error (RFC 7541 §4.4).
     pub(super) fn insert(&mut self, name: &[u8], value: &[u8]) {
         let field_size = Self::field_size(name, value);
         self.evict_to(self.size_max.saturating_sub(field_size));
@@ -110,8 +110,8 @@ impl DynamicTable {
         self.push(position, name.len(), value.len());
     }
 
-    /// Inserts a field that has the name of the entry of this age, which there must be. It may be one of those that
-    /// must go for the new one (RFC 7541 §4.4).
+    /// Inserts a field with the name of the entry of this age, which must exist. That entry itself may be evicted by
+    /// the insertion (RFC 7541 §4.4).
     pub(super) fn insert_named(&mut self, age: usize, value: &[u8]) {
         let Some(name_len) = self.get(age).map(|named| named.name_len) else { return };
         let field_size = name_len + value.len() + FIELD_OVERHEAD;
@@ -119,7 +119,7 @@ impl DynamicTable {
             self.evict_to(0);
             return;
         }
-        // The name is copied while its entry is still there.
+        // Copies the name before its entry is evicted.
         self.make_room(name_len + value.len());
         let named = self.entries[self.entries.len() - 1 - age];
         let start = (named.position - self.arena_position) as usize;
@@ -130,12 +130,12 @@ impl DynamicTable {
         self.push(position, name_len, value.len());
     }
 
-    /// Where the next entry begins.
+    /// Returns the position of the next entry.
     fn end(&self) -> u64 {
         self.arena_position + self.arena.len() as u64
     }
 
-    /// The entry whose bytes lie at `position`, at the arena's end.
+    /// Adds the entry whose bytes are at `position`, at the arena's end.
     fn push(&mut self, position: u64, name_len: usize, value_len: usize) {
         let len = name_len + value_len;
         self.entries.push_back(Entry { position, name_len: name_len as u32, len: len as u32 });
@@ -143,7 +143,7 @@ impl DynamicTable {
         self.version += 1;
     }
 
-    /// Sets the maximum size in bytes and evicts what no longer fits (RFC 7541 §4.3).
+    /// Sets the maximum size in bytes and evicts entries that no longer fit (RFC 7541 §4.3).
     pub(super) fn set_size_max(&mut self, bytes: usize) {
         if bytes != self.size_max {
             self.size_max = bytes;
@@ -161,13 +161,13 @@ impl DynamicTable {
         }
     }
 
-    /// Moves the live bytes to the front when `additional` bytes would make the arena grow and that is worth it.
+    /// Moves the live bytes to the front if the arena would grow by `additional` bytes and the move pays off.
     fn make_room(&mut self, additional: usize) {
         if self.arena.len() + additional <= self.arena.capacity() {
             return;
         }
         if self.arena.capacity() == 0 {
-            // What most connections come to: else their first head makes it grow again and again.
+            // Enough for most connections, so that their first headers do not cause repeated growth.
             self.arena.reserve(additional.max(ARENA_LEN_FIRST));
             self.entries.reserve(ENTRIES_FIRST);
             return;
@@ -178,14 +178,14 @@ impl DynamicTable {
         }
     }
 
-    /// Gives memory back that holds no entry.
+    /// Frees memory that holds no entries.
     pub(super) fn shrink(&mut self) {
         self.drop_dead(self.dead_len());
         self.arena.shrink_to_fit();
         self.entries.shrink_to_fit();
     }
 
-    /// How much of the arena's front belongs to no entry any more.
+    /// Returns the length of the arena's dead front.
     fn dead_len(&self) -> usize {
         match self.entries.front() {
             Some(oldest) => (oldest.position - self.arena_position) as usize,
@@ -221,7 +221,7 @@ mod tests {
         table.insert(b"a", b"1");
         table.insert(b"b", b"2");
         check_entries(&table, &[("b", "2"), ("a", "1")]);
-        // 68 bytes are used; 34 more need one to go.
+        // 68 bytes are used; 34 more need an eviction.
         assert!(table.has_room(32) && !table.has_room(33));
         table.insert(b"c", b"3");
         check_entries(&table, &[("c", "3"), ("b", "2")]);
@@ -234,7 +234,7 @@ mod tests {
             table.insert(b"a-long-name", b"1");
             table.insert_named(0, &[b'a' + round % 26]);
             let value = [b'a' + round % 26];
-            // 43 bytes each: one has to go for the other.
+            // 43 bytes each: one evicts the other.
             check_entries(&table, &[("a-long-name", std::str::from_utf8(&value).unwrap())]);
         }
         table.insert(b"b", b"2");

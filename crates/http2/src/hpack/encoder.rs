@@ -1,4 +1,4 @@
-//! From fields to header blocks (RFC 7541 §3).
+//! Encodes header blocks (RFC 7541 §3).
 
 use super::admission::Admission;
 use super::block_cache::BlockCache;
@@ -9,12 +9,12 @@ use super::static_table::{self, StaticMatch};
 use super::{DEFAULT_TABLE_SIZE, huffman, integer};
 use crate::fields::{Block, Field, FieldList, FixedFields, Indexing};
 
-/// The size in bytes that the table has at most, whatever the peer would allow.
+/// Maximum size of the table in bytes, even if the peer allows more.
 const TABLE_SIZE_MAX: usize = DEFAULT_TABLE_SIZE;
 
 /// Encodes the header blocks of one direction of a connection.
 ///
-/// Blocks must be sent in the order in which they were encoded, each of them whole.
+/// Blocks must be sent completely, in the order in which they were encoded.
 #[derive(Debug)]
 pub struct Encoder {
     table: DynamicTable,
@@ -24,19 +24,19 @@ pub struct Encoder {
     size_change: Option<SizeChange>,
 }
 
-/// Sizes that the peer allowed since the last block (RFC 7541 §4.2).
+/// Sizes that the peer set since the last block (RFC 7541 §4.2).
 #[derive(Clone, Copy, Debug)]
 struct SizeChange {
     smallest: usize,
     last: usize,
 }
 
-/// Whether a field, encoded once more, would give the same bytes.
+/// Whether encoding a field again would give the same bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Encoded {
-    /// It would, until the table changes.
+    /// Yes, until the table changes.
     Stable,
-    /// It would not: it entered the table, or may do so the next time.
+    /// No: it entered the table, or may do so next time.
     Passing,
 }
 
@@ -47,7 +47,7 @@ impl Default for Encoder {
 }
 
 impl Encoder {
-    /// An encoder with a table of 4096 bytes, HTTP/2's initial value.
+    /// Creates an encoder with a table of 4096 bytes, HTTP/2's initial value.
     pub fn new() -> Self {
         Self {
             table: DynamicTable::new(TABLE_SIZE_MAX),
@@ -58,7 +58,7 @@ impl Encoder {
         }
     }
 
-    /// Sets the size in bytes that the peer allows: its `SETTINGS_HEADER_TABLE_SIZE`. No more than 4096 are used. The
+    /// Sets the table size in bytes that the peer allows: its `SETTINGS_HEADER_TABLE_SIZE`. At most 4096 are used. The
     /// next block announces the change.
     pub fn set_max_table_size(&mut self, peer_max: usize) {
         let last = peer_max.min(TABLE_SIZE_MAX);
@@ -68,7 +68,7 @@ impl Encoder {
 
     /// Appends the encoded block to `out`.
     ///
-    /// Fixed fields are copied from a cache unless the table changed since they were encoded.
+    /// Fixed fields are copied from a cache unless the table has changed since they were encoded.
     #[inline]
     pub fn encode(&mut self, block: Block<'_>, out: &mut Vec<u8>) {
         if self.size_change.is_some() {
@@ -85,7 +85,7 @@ impl Encoder {
         }
     }
 
-    /// The bytes that [`encode`](Self::encode) would append, where they lie ready: those of fixed fields and no others.
+    /// Returns the bytes that [`encode`](Self::encode) would append, if they are cached: those of fixed fields only.
     #[inline]
     pub(crate) fn ready(&self, block: Block<'_>) -> Option<&[u8]> {
         if self.size_change.is_some() || !block.extra.is_empty() {
@@ -94,14 +94,14 @@ impl Encoder {
         self.cache.get(block.fixed?.id(), self.table.version())
     }
 
-    /// Gives memory back while the connection is idle. The table stays.
+    /// Frees unused memory while the connection is idle. Keeps the table.
     pub(crate) fn shrink(&mut self) {
         self.table.shrink();
         self.admission = Admission::default();
         self.cache = BlockCache::default();
     }
 
-    /// Announces the smallest size and then the last one, as far as they differ from the table's (RFC 7541 §4.2).
+    /// Announces the smallest size and then the last one, if they differ from the table's (RFC 7541 §4.2).
     #[cold]
     fn encode_size_change(&mut self, out: &mut Vec<u8>) {
         let Some(change) = self.size_change.take() else { return };
@@ -118,7 +118,7 @@ impl Encoder {
         self.table.set_size_max(size);
     }
 
-    /// Encodes fixed fields field by field, and keeps the bytes if the next time would give the same.
+    /// Encodes fixed fields one by one, and caches the bytes if they are stable.
     #[cold]
     fn encode_fixed(&mut self, fixed: &FixedFields, out: &mut Vec<u8>) {
         let start = out.len();
@@ -127,7 +127,7 @@ impl Encoder {
         }
     }
 
-    /// Stable if all fields are.
+    /// Encodes a list; stable if all fields are.
     fn encode_list(&mut self, list: &FieldList, out: &mut Vec<u8>) -> Encoded {
         let mut outcome = Encoded::Stable;
         for field in list.iter() {
@@ -177,7 +177,7 @@ impl Encoder {
         };
         let field_size = DynamicTable::field_size(field.name, field.value);
         if field_size > self.table.size_max() / 2 {
-            // It would push out most of what is there.
+            // It would evict most entries.
             return encode_literal(4, WITHOUT_INDEXING, name_index, field, out);
         }
         if self.table.has_room(field_size) || self.admission.admits(hash.field) {
@@ -190,7 +190,7 @@ impl Encoder {
         Encoded::Passing
     }
 
-    /// The index of a dynamic entry of this name, or 0, which stands for none.
+    /// Returns the index of a dynamic entry with this name, or 0 if there is none.
     fn dynamic_name(&self, hash: u32, name: &[u8]) -> usize {
         self.index.find_name(&self.table, hash, name).map_or(0, dynamic_index)
     }
@@ -201,7 +201,7 @@ fn dynamic_index(age: usize) -> usize {
     static_table::LEN + 1 + age
 }
 
-/// Appends a literal field whose name is that of `name_index`, or is spelt out when that is 0 (RFC 7541 §6.2).
+/// Appends a literal field (RFC 7541 §6.2). Its name is that of `name_index`, or is spelt out if that is 0.
 fn encode_literal(
     prefix_bits: u32,
     pattern: u8,

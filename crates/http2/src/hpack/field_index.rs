@@ -1,24 +1,24 @@
-//! The way back from a field to its entry in the encoder's dynamic table.
+//! Finds the entry of a field in the encoder's dynamic table.
 
 use super::dynamic_table::DynamicTable;
 use crate::hash::hash;
 
-/// Hash chains over the dynamic table of an encoder: one set by name and value, one by name.
+/// Hash chains over the dynamic table of an encoder: by name and value, and by name.
 ///
 /// A chain runs from the newest entry to the oldest. Evicted entries are not unlinked: they are the oldest, so a chain
-/// ends at the first of them. Entries are known by a number that counts insertions and may wrap; what a chain
-/// leads to is always compared, so a stale link costs a comparison and never gives a wrong field.
+/// ends at the first of them. Entries are identified by an insertion count that may wrap. Every match is verified by
+/// comparison, so a stale link costs a comparison but never yields a wrong field.
 #[derive(Debug, Default)]
 pub(super) struct FieldIndex {
-    /// As many places as the table had entries at most, rounded up to a power of two: most connections have two or
-    /// ten. Empty until the first insertion, for many never make one.
+    /// As many places as the table ever had entries, rounded up to a power of two; most connections have two or ten
+    /// entries. Empty until the first insertion, because many connections never insert.
     places: Vec<Place>,
-    /// The number that the next entry gets.
+    /// Number of the next entry.
     next: u32,
 }
 
-/// An entry, in the ring of their numbers; and the newest entries of two chains, in two hash tables as large as the
-/// ring.
+/// An entry, in a ring indexed by entry number; and the newest entries of two chains, in two hash tables of the same
+/// size.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     entry: Links,
@@ -51,11 +51,11 @@ pub(super) fn name_hash(name: &[u8]) -> u32 {
     fold(hash(0, name))
 }
 
-/// How many places there are at least: what a server needs whose answers are all alike.
+/// Minimum number of places: enough for a server whose responses have identical headers.
 const PLACES_MIN: usize = 4;
 
 impl FieldIndex {
-    /// The age of the newest entry with this name and value.
+    /// Returns the age of the newest entry with this name and value.
     pub(super) fn find_field(
         &self,
         table: &DynamicTable,
@@ -74,7 +74,7 @@ impl FieldIndex {
         )
     }
 
-    /// The age of the newest entry with this name.
+    /// Returns the age of the newest entry with this name.
     pub(super) fn find_name(&self, table: &DynamicTable, hash: u32, name: &[u8]) -> Option<usize> {
         let newest = self.places.get(self.place(hash))?.newest_by_name;
         self.walk(
@@ -85,7 +85,7 @@ impl FieldIndex {
         )
     }
 
-    /// Notes that a field has been inserted in the table, which has `len` entries now.
+    /// Records the insertion of a field into the table, which now has `len` entries.
     pub(super) fn push(&mut self, hash: FieldHash, len: usize) {
         if len > self.places.len() {
             self.grow(len);
@@ -94,10 +94,10 @@ impl FieldIndex {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// Makes place for `len` entries, of which the last is yet to come, and links the others anew.
+    /// Makes room for `len` entries, of which the last is yet to be added, and links the others again.
     fn grow(&mut self, len: usize) {
         let oldest = self.next.wrapping_sub(len as u32 - 1);
-        // The number of an entry that is no more: chains end there.
+        // The number of an evicted entry, which ends chains.
         let end = oldest.wrapping_sub(1);
         let place = Place { entry: Links::default(), newest_by_field: end, newest_by_name: end };
         let smaller =
@@ -119,12 +119,12 @@ impl FieldIndex {
         self.places[place].entry = Links { hash, older_by_field, older_by_name };
     }
 
-    /// Where a hash or a number has its place, if there are any.
+    /// Returns the place of a hash or an entry number, if there are places.
     fn place(&self, hash_or_number: u32) -> usize {
         hash_or_number as usize & self.places.len().wrapping_sub(1)
     }
 
-    /// Follows a chain as far as its entries are in the table, to the first that is `wanted`.
+    /// Follows a chain while its entries are in the table, to the first that is `wanted`.
     fn walk(
         &self,
         newest: u32,
@@ -136,7 +136,7 @@ impl FieldIndex {
         let mut age_min = 0;
         loop {
             let age = self.next.wrapping_sub(number).wrapping_sub(1) as usize;
-            // Ages grow along a chain; one that does not is a leftover from before the numbers wrapped.
+            // Ages increase along a chain; any other link predates a wrap of the numbers.
             if age >= table.len() || age < age_min {
                 return None;
             }
@@ -150,7 +150,7 @@ impl FieldIndex {
     }
 }
 
-/// The upper half, on which every bit of the last word has a bearing.
+/// Returns the upper half, which every bit of the last word affects.
 fn fold(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
@@ -159,7 +159,7 @@ fn fold(hash: u64) -> u32 {
 mod tests {
     use super::*;
 
-    /// Every entry is found by field and by name while the index grows and the table turns over.
+    /// Every entry is found by field and by name while the index grows and the table is replaced.
     #[test]
     fn entries_are_found_at_every_size() {
         for size_max in [50, 200, 1000, 4096] {

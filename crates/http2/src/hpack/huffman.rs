@@ -1,8 +1,8 @@
 //! The Huffman code of string literals (RFC 7541 §5.2, Appendix B).
 //!
 //! The code is canonical: codes of one length are consecutive numbers in the order of their symbols, and the first of
-//! each length follows from the lengths alone. So the lengths are all that stands here; the tables are computed from
-//! them when the crate is compiled.
+//! each length follows from the lengths alone. So only the lengths are listed here, and the tables are computed at
+//! compile time.
 
 use super::DecodeError;
 
@@ -15,13 +15,13 @@ pub(super) fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError>
     Ok(())
 }
 
-/// Decodes to the front of `out`, which has an octet for every `CODE_BITS_MIN` bits of `input`, and returns how many
-/// were written.
+/// Decodes to the front of `out`, which has an octet for every `CODE_BITS_MIN` bits of `input`. Returns the number of
+/// octets written.
 fn decode_into(input: &[u8], out: &mut [u8]) -> Result<usize, DecodeError> {
     let mut bits = BitReader { window: 0, available: 0, input };
     let mut len = 0;
     loop {
-        // Most symbols have short codes, and seven of them pass between two refills.
+        // Most symbols have short codes; about seven fit between two refills.
         loop {
             let (symbol, code_len) = SHORT_CODES[(bits.window >> (u64::BITS - SHORT_BITS)) as usize];
             if u32::from(code_len) > bits.available {
@@ -41,32 +41,32 @@ fn decode_into(input: &[u8], out: &mut [u8]) -> Result<usize, DecodeError> {
         if code_len > bits.available {
             return Err(DecodeError::InvalidHuffman);
         }
-        // EOS has the last number; to decode it is an error (RFC 7541 §5.2).
+        // EOS has the highest number; decoding it is an error (RFC 7541 §5.2).
         out[len] = u8::try_from(symbol).map_err(|_| DecodeError::InvalidHuffman)?;
         len += 1;
         bits.consume(code_len);
     }
 }
 
-/// The bits of a string, read from the left.
+/// Reads the bits of a string from the left.
 struct BitReader<'a> {
-    /// The next bits, left-aligned. What follows the available ones is the beginning of the input, or zeros at its end.
+    /// The next bits, left-aligned. After the available bits follow the first bits of the input, or zeros at its end.
     window: u64,
-    /// How many bits of the window have been taken off the input.
+    /// Number of bits in the window that were consumed from the input.
     available: u32,
     input: &'a [u8],
 }
 
 impl BitReader<'_> {
-    /// Takes as many octets off the input as the window holds whole: it then has at least 56 bits unless the input
-    /// ends. Returns whether there were any.
+    /// Loads as many whole octets as fit: at least 56 bits are then available, unless the input ends. Returns whether
+    /// there were any.
     fn refill(&mut self) -> bool {
         let octets = self.input.first_chunk::<8>().copied().unwrap_or_else(|| {
             let mut octets = [0; 8];
             octets[..self.input.len()].copy_from_slice(self.input);
             octets
         });
-        // Part of an octet may come with the others; the next refill brings the same bits to the same place.
+        // The last octet may be partially loaded; the next refill sets the same bits again.
         self.window |= u64::from_be_bytes(octets) >> self.available;
         let taken = ((63 - self.available) as usize / 8).min(self.input.len());
         self.available += 8 * taken as u32;
@@ -80,13 +80,13 @@ impl BitReader<'_> {
         self.available -= bits;
     }
 
-    /// Whether what is left after a refill is padding: less than an octet, all ones, as EOS begins (RFC 7541 §5.2).
+    /// Returns whether the rest after a refill is padding: less than an octet, all ones, as EOS starts (RFC 7541 §5.2).
     fn are_padding(&self) -> bool {
         self.available < 8 && self.window.leading_ones() >= self.available
     }
 }
 
-/// The length in bytes of the encoded string.
+/// Returns the length in bytes of the encoded string.
 #[inline]
 pub(super) fn encoded_len(string: &[u8]) -> usize {
     let bits: usize = string.iter().map(|&octet| usize::from(CODE_LENGTHS[usize::from(octet)])).sum();
@@ -95,7 +95,7 @@ pub(super) fn encoded_len(string: &[u8]) -> usize {
 
 /// Appends the encoded string to `out`.
 pub(super) fn encode(string: &[u8], out: &mut Vec<u8>) {
-    // The low `pending` bits wait to be written: fewer than 32 between symbols, and no code is longer than 30.
+    // The low `pending` bits are to be written: fewer than 32 between symbols, and no code is longer than 30.
     let (mut bits, mut pending) = (0u64, 0u32);
     for &octet in string {
         let code = CODES[usize::from(octet)];
@@ -106,7 +106,7 @@ pub(super) fn encode(string: &[u8], out: &mut Vec<u8>) {
             out.extend_from_slice(&((bits >> pending) as u32).to_be_bytes());
         }
     }
-    // Padding with the beginning of EOS, which is all ones (RFC 7541 §5.2).
+    // Pads with the first bits of EOS, which are all ones (RFC 7541 §5.2).
     let padding = pending.wrapping_neg() % 8;
     bits = bits << padding | ((1 << padding) - 1);
     pending += padding;
@@ -121,10 +121,10 @@ const SYMBOLS: usize = 257;
 const CODE_BITS_MIN: u32 = 5;
 const CODE_BITS_MAX: u32 = 30;
 
-/// Codes of up to this many bits, which are those of nearly all symbols in use, are decoded by one look into a table.
+/// Codes of up to this many bits, which covers nearly all symbols in use, are decoded with one table lookup.
 const SHORT_BITS: u32 = 8;
 
-/// Stands for the length of a longer code: more bits than are ever available.
+/// Marks a longer code: a length that exceeds the available bits.
 const LONG: u8 = u8::MAX;
 
 #[derive(Clone, Copy)]
@@ -136,12 +136,12 @@ struct Code {
 /// By symbol.
 static CODES: [Code; SYMBOLS] = codes();
 
-/// By the next bits: the symbol whose code they start with and its length, `LONG` when the code is longer.
+/// By the next bits: the symbol whose code they start with, and its length; `LONG` for longer codes.
 static SHORT_CODES: [(u8, u8); 1 << SHORT_BITS] = short_codes();
 
 static CANON: Canon = canon();
 
-/// Decodes the code that the window starts with: the symbol and the length.
+/// Decodes the code at the start of the window. Returns the symbol and the length.
 #[cold]
 fn code_of_any_length(window: u64) -> (u16, u32) {
     let window = (window >> 32) as u32;
@@ -154,12 +154,12 @@ fn code_of_any_length(window: u64) -> (u16, u32) {
     (CANON.symbols[rank as usize], len)
 }
 
-/// What decodes a canonical code of any length. The tables have an element for each length.
+/// Tables for decoding a canonical code of any length, with an element per length.
 struct Canon {
-    /// The first number, as 32 bits from the left, that is too large for a code of this length or a shorter one.
+    /// The first number, left-aligned in 32 bits, that is too large for a code of up to this length.
     limits: [u64; CODE_BITS_MAX as usize + 1],
     first_codes: [u32; CODE_BITS_MAX as usize + 1],
-    /// Where the symbols of this length start among `symbols`.
+    /// Index in `symbols` of the first symbol of this length.
     first_ranks: [u32; CODE_BITS_MAX as usize + 1],
     /// Symbols by length, then by value.
     symbols: [u16; SYMBOLS],
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn codes_are_those_of_the_rfc() {
-        // RFC 7541 Appendix B, the first and last of some lengths.
+        // RFC 7541 Appendix B: the first and last codes of some lengths.
         let expected = [
             (b'0'.into(), 0x0, 5),
             (b't'.into(), 0x9, 5),
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn code_is_complete() {
-        // Kraft's sum is 1: every sequence of bits is a sequence of codes, so the limits miss none.
+        // Kraft's sum is 1: every sequence of bits is a sequence of codes, so the limits are complete.
         let sum: u64 = CODE_LENGTHS.iter().map(|&len| 1 << (CODE_BITS_MAX - u32::from(len))).sum();
         assert_eq!(sum, 1 << CODE_BITS_MAX);
     }
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn every_symbol_at_every_alignment() {
         for symbol in 0..=255 {
-            // '0' has 5 bits: eight of them pass through every alignment.
+            // '0' has 5 bits, so eight of them cover every alignment.
             for zeros in 0..8 {
                 check_round_trip(&[&vec![b'0'; zeros][..], &[symbol]].concat());
                 check_round_trip(&[&vec![b'0'; zeros][..], &[symbol], &b"0123456789"[..]].concat());

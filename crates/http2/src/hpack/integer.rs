@@ -1,14 +1,14 @@
-//! Integers with a prefix (RFC 7541 §5.1).
+//! Prefixed integers (RFC 7541 §5.1).
 
 use super::DecodeError;
 
-/// Continuation octets accepted after the prefix: seven bits each, five of them hold any `u32`. It also bounds
+/// Maximum number of continuation octets after the prefix: five with seven bits each hold any `u32`. Also bounds
 /// encodings padded with zeros.
 const CONTINUATION_OCTETS_MAX: usize = 5;
 
-/// Reads an integer whose prefix is the low `prefix_bits` of the first octet of `input`, and takes it off.
+/// Decodes an integer whose prefix is the low `prefix_bits` of the first octet of `input`, and consumes it.
 ///
-/// Integers above `u32::MAX` are refused: RFC 7541 §5.1 asks for such a limit, and no length or index comes near it.
+/// Rejects integers above `u32::MAX`: RFC 7541 §5.1 demands such a limit, and no length or index comes close.
 #[inline]
 pub(super) fn decode(prefix_bits: u32, input: &mut &[u8]) -> Result<u32, DecodeError> {
     let (&first, rest) = input.split_first().ok_or(DecodeError::Truncated)?;
@@ -31,7 +31,7 @@ fn decode_continuation(prefix: u8, input: &mut &[u8]) -> Result<u32, DecodeError
     Err(DecodeError::IntegerOverflow)
 }
 
-/// Appends `value`, its prefix in the low `prefix_bits` of an octet whose high bits are those of `pattern`.
+/// Appends `value` with its prefix in the low `prefix_bits` of an octet; the high bits are those of `pattern`.
 #[inline]
 pub(super) fn encode(prefix_bits: u32, pattern: u8, value: usize, out: &mut Vec<u8>) {
     let prefix_max = (1usize << prefix_bits) - 1;
@@ -52,7 +52,8 @@ pub(super) fn encode(prefix_bits: u32, pattern: u8, value: usize, out: &mut Vec<
 mod tests {
     use super::*;
 
-    /// `bytes` decodes to `expected`, what follows it is left alone, and every truncation of it is an error.
+    /// Checks that `bytes` decodes to `expected`, that the bytes after it are untouched, and that every truncation is
+    /// an error.
     fn check_decode(prefix_bits: u32, bytes: &[u8], expected: Result<u32, DecodeError>) {
         let followed = [bytes, b"rest"].concat();
         let mut input = &followed[..];

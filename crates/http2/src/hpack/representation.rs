@@ -1,7 +1,6 @@
-//! The bit patterns that start each representation (RFC 7541 §6), highest bit first; and what both sides start with.
+//! The bit patterns at the start of each representation (RFC 7541 §6), highest bit first; and the initial table size.
 
-/// The size in bytes that dynamic tables have until something else is agreed: the initial value of
-/// `SETTINGS_HEADER_TABLE_SIZE` (RFC 9113 §6.5.2).
+/// Initial size of dynamic tables in bytes: the initial value of `SETTINGS_HEADER_TABLE_SIZE` (RFC 9113 §6.5.2).
 pub const DEFAULT_TABLE_SIZE: usize = 4096;
 
 /// Indexed field (§6.1), then a prefix of 7 bits.
@@ -10,9 +9,9 @@ pub(super) const INDEXED: u8 = 0x80;
 pub(super) const INCREMENTAL: u8 = 0x40;
 /// Dynamic table size update (§6.3), then a prefix of 5 bits.
 pub(super) const SIZE_UPDATE: u8 = 0x20;
-/// The bits that tell a size update from the others.
+/// The bits that distinguish a size update from other representations.
 pub(super) const SIZE_UPDATE_MASK: u8 = 0xe0;
-/// Literal field that no one may index (§6.2.3), then a prefix of 4 bits.
+/// Literal field that must never be indexed (§6.2.3), then a prefix of 4 bits.
 pub(super) const NEVER_INDEXED: u8 = 0x10;
 /// Literal field that does not enter the dynamic table (§6.2.2), then a prefix of 4 bits.
 pub(super) const WITHOUT_INDEXING: u8 = 0x00;

@@ -1,22 +1,22 @@
-//! The static table (RFC 7541 Appendix A) and the way back from a name to it.
+//! The static table (RFC 7541 Appendix A) and look-up by name.
 
 use super::dynamic_table::TableField;
 
-/// How many entries the table has: indices 1 to 61. Dynamic entries start after them (RFC 7541 §2.3.3).
+/// Number of entries: indices 1 to 61. Dynamic entries follow (RFC 7541 §2.3.3).
 pub(super) const LEN: usize = FIELDS.len();
 
-/// The entry of an index.
+/// Returns the entry at an index.
 #[inline]
 pub(super) fn get(index: usize) -> Option<TableField<'static>> {
     FIELDS.get(index.checked_sub(1)?).copied()
 }
 
-/// What the table knows of a field.
+/// The result of looking up a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StaticMatch {
-    /// The index of the field, name and value.
+    /// Index of the field, with equal name and value.
     Field(usize),
-    /// The lowest index of a field of that name.
+    /// Lowest index of a field with this name.
     Name(usize),
     /// The name is not in the table.
     None,
@@ -34,7 +34,7 @@ pub(super) fn find(name: &[u8], value: &[u8]) -> StaticMatch {
     StaticMatch::Name(first)
 }
 
-/// The lowest index of a field of this name.
+/// Returns the lowest index of a field with this name.
 #[inline]
 pub(super) fn find_name(name: &[u8]) -> Option<usize> {
     if name.is_empty() {
@@ -51,10 +51,10 @@ pub(super) fn find_name(name: &[u8]) -> Option<usize> {
     None
 }
 
-/// Slots of the hash table of names: enough for its 52 names to share few.
+/// Size of the hash table of the 52 names; large enough for few collisions.
 const SLOTS: usize = 256;
 
-/// A hash table with linear probing: the index of the first field of each name, 0 where a slot is empty.
+/// A hash table with linear probing: the index of the first field of each name, 0 for an empty slot.
 static INDEX_BY_NAME: [u8; SLOTS] = {
     let mut slots = [0; SLOTS];
     let mut index = 1;
@@ -72,7 +72,7 @@ static INDEX_BY_NAME: [u8; SLOTS] = {
     slots
 };
 
-/// How many fields of its name start at each field: those of one name stand together.
+/// Number of fields with the same name from each field on; equal names are adjacent.
 static RUNS: [u8; LEN] = {
     let mut runs = [1; LEN];
     let mut at = LEN - 1;
@@ -85,8 +85,7 @@ static RUNS: [u8; LEN] = {
     runs
 };
 
-/// Mixes what tells the names of the table apart. The factors were searched for: they leave one pair that shares a
-/// slot.
+/// Hashes a name of the table. The factors were found by search; only one pair of names shares a slot.
 const fn slot_of(name: &[u8]) -> usize {
     let (middle, last) = (name[name.len() / 2] as usize, name[name.len() - 1] as usize);
     (name.len() + last * 15 + middle * 29) % SLOTS

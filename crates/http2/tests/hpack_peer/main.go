@@ -1,15 +1,15 @@
-// The other side of tests/hpack_peer.rs: golang.org/x/net's HPACK behind standard input and output.
+// The other side of tests/hpack_peer.rs: golang.org/x/net's HPACK over standard input and output.
 //
-// A message is a length in four octets, then operations back to back; it is answered by one message with the results
-// of its operations, back to back. All integers are big-endian.
+// A message is a length in four octets, then operations without separators. The response is one message with the
+// results of its operations, without separators. All integers are big-endian.
 //
-//	'd' size              the decoder's peer may use a table of that size from now on   -> nothing
-//	'e' size              the encoder uses a table of that size from now on             -> nothing
-//	'D' block             decode                                                        -> list
-//	'E' list              encode                                                        -> block
+//	'd' size              sets the maximum table size of the decoder's peer   -> nothing
+//	'e' size              sets the encoder's table size                       -> nothing
+//	'D' block             decodes                                             -> list
+//	'E' list              encodes                                             -> block
 //
-// A size is four octets; a block is a string: its length in four octets, then its octets; a list is its length in one
-// octet, then for each field name, value and one octet that is 1 when the field must never be indexed.
+// A size is four octets. A block is a string: its length in four octets, then its octets. A list is its length in one
+// octet, then for each field name, value and one octet that is 1 if the field must never be indexed.
 package main
 
 import (
@@ -75,7 +75,7 @@ func main() {
 	}
 }
 
-// reader takes values off the front of a message.
+// reader reads values from the front of a message.
 type reader []byte
 
 func (r *reader) octet() byte {

@@ -1,11 +1,11 @@
-//! Two connections with a wire between them that cuts where it likes.
+//! Two connections, and a wire between them that splits the bytes at arbitrary points.
 
 use crate::hpack_support::Random;
 use crate::support::{Frames, OK, POST, Seen, Subject, TRAILERS, block, fields, id, tag};
 use bytes::Bytes;
 use thalweg_http2::{Config, ErrorCode};
 
-/// Events with the parts of a body joined: how it was cut on the way makes no difference.
+/// Joins the parts of bodies in events, so that splits make no difference.
 fn joined(seen: &[Seen]) -> Vec<Seen> {
     let mut joined: Vec<Seen> = Vec::new();
     for event in seen {
@@ -16,14 +16,14 @@ fn joined(seen: &[Seen]) -> Vec<Seen> {
                 bytes.extend(more);
                 *end = *next_end;
             }
-            // An end that came alone joins no body.
+            // An end that arrived alone is not part of a body.
             _ => joined.push(event.clone()),
         }
     }
     joined
 }
 
-/// What a client sends: three requests, one with a body and trailers, one with a padded body, one cancelled.
+/// Returns a client's bytes: three requests, one with a body and trailers, one with a padded body, one cancelled.
 fn requests() -> Vec<u8> {
     let mut client = Subject::bare_client(Config::default());
     let connection = &mut client.connection;
@@ -43,7 +43,7 @@ fn requests() -> Vec<u8> {
     bytes
 }
 
-/// What a server answers to three requests.
+/// Returns a server's bytes in response to three requests.
 fn responses() -> Vec<u8> {
     let mut server = Subject::server(Config::default());
     server.feed(&mut crate::support::Frames::new().request(1).request(3).request(5)).unwrap();
@@ -63,7 +63,7 @@ fn responses() -> Vec<u8> {
     bytes
 }
 
-/// Feeds `bytes` whole, in two parts cut at every place, and byte by byte: the events are the same.
+/// Feeds `bytes` whole, in two parts cut at every offset, and byte by byte, and checks that the events are the same.
 #[track_caller]
 fn check_cuts(subject: impl Fn() -> Subject, bytes: &[u8], events: usize) {
     let mut whole = subject();
@@ -111,14 +111,14 @@ fn a_frame_that_lies_whole_in_the_input_is_one_event() {
     assert_eq!(server.seen[1], Seen::Data(1, false, vec![1; 16_000]));
 }
 
-/// A client and a server that live through random operations on a wire with random cuts.
+/// A client and a server with random operations, and a wire with random splits.
 struct World {
     random: Random,
     client: Subject,
     server: Subject,
-    /// All bytes that went either way.
+    /// All bytes in both directions.
     wire: Vec<u8>,
-    /// What each end has yet to read.
+    /// Bytes that each end has yet to read.
     to_server: Vec<u8>,
     to_client: Vec<u8>,
     bodies_sent: Vec<(u32, usize)>,
@@ -148,7 +148,7 @@ impl World {
         }
     }
 
-    /// One operation of the owner of one end.
+    /// Performs an operation on one end.
     fn act(&mut self) {
         match self.random.below(9) {
             0..=2 => {
@@ -190,7 +190,7 @@ impl World {
     fn answer(&mut self, stream: u32) {
         let connection = &mut self.server.connection;
         let len = self.random.below(30_000);
-        // A stream that was answered before refuses.
+        // Fails if the stream was answered before.
         if connection.send_headers(id(stream), block(&fields(OK)), false).is_ok() {
             connection.send_data(id(stream), [Bytes::from(vec![8; len])], false).unwrap();
             connection.send_headers(id(stream), block(&fields(TRAILERS)), true).unwrap();
@@ -213,14 +213,14 @@ impl World {
         moved
     }
 
-    /// Lives, then ends all streams.
+    /// Performs random operations, then ends all streams.
     fn run(mut self) -> World {
         for _ in 0..150 {
             self.act();
             self.shovel();
         }
         while self.shovel() {}
-        // What was left half open is cancelled, so that everything has ended.
+        // Cancels half-open streams, so that everything has ended.
         for stream in (1..2000).step_by(2) {
             self.client.connection.reset(id(stream), ErrorCode::Cancel);
         }
@@ -237,7 +237,7 @@ fn a_seed_replays_exactly() {
     let mut events = 0;
     for seed in 0..20 {
         let (mut once, mut again) = (World::new(seed), World::new(seed));
-        // The times differ between the two worlds, but not within each.
+        // Times differ between the two worlds, but not within each.
         again.client.now += std::time::Duration::from_secs(1);
         (once, again) = (once.run(), again.run());
         assert_eq!(once.wire, again.wire);
@@ -248,7 +248,7 @@ fn a_seed_replays_exactly() {
     assert!(events > 1000, "only {events} events");
 }
 
-/// Bodies arrive whole or are reset; nothing stalls.
+/// Bodies arrive completely or are reset; nothing stalls.
 #[test]
 fn random_exchanges_end_well() {
     for seed in 1000..1300 {
@@ -266,7 +266,7 @@ fn random_exchanges_end_well() {
     }
 }
 
-/// Wherever DATA is cut, what its owner puts in its place is worth as much as what is presented.
+/// Wherever DATA is split, placed data has the same effect as presented data.
 #[test]
 fn data_can_be_placed_by_its_owner() {
     let frames = || {

@@ -1,17 +1,16 @@
-//! What breaks RFC 9113, and what comes of it: by section, both roles.
+//! Violations of RFC 9113 and their consequences, by section and for both roles.
 
 use crate::support::{Frames, OK, POST, Seen, Subject, TRAILERS, id};
 use thalweg_http2::frame::{Flags, Kind, PREFACE, Setting};
 use thalweg_http2::{Config, ErrorCode, ResetReason, Violation};
 
-/// What a fault leads to.
+/// The consequence of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     /// GOAWAY with this code.
     Connection(ErrorCode),
-    /// RST_STREAM of this stream with this code; the connection lives.
+    /// RST_STREAM of this stream with this code; the connection continues.
     Stream(u32, ErrorCode),
-    /// Nothing.
     Fine,
 }
 
@@ -54,13 +53,13 @@ fn check(subject: &mut Subject, mut frames: Frames, expected: Outcome) {
     }
 }
 
-/// A server meets these frames, behind what a client sends first.
+/// Sends these frames to a server, after the usual start of a client.
 #[track_caller]
 fn server(frames: impl FnOnce(Frames) -> Frames, expected: Outcome) {
     check(&mut Subject::server(Config::default()), frames(Frames::new()), expected);
 }
 
-/// A client that has opened stream 1 meets these frames, behind what a server sends first.
+/// Sends these frames to a client that has opened stream 1, after the usual start of a server.
 #[track_caller]
 fn client(frames: impl FnOnce(Frames) -> Frames, expected: Outcome) {
     let mut subject = Subject::client(Config::default());
@@ -149,8 +148,8 @@ fn section_5_1_closed() {
     server(|f| reset(f).window_update(1, 1).rst_stream(1, ErrorCode::Cancel), Fine);
 }
 
-/// Frames that were on their way when we reset the stream are honest: they are let pass, and keep HPACK and
-/// the connection's window right.
+/// Frames in flight to a stream that we have reset are legitimate. They are accepted, and keep HPACK and the
+/// connection's window in sync.
 #[test]
 fn section_5_1_closed_by_us() {
     let mut subject = Subject::client(Config::default());
@@ -189,7 +188,7 @@ fn section_5_1_2_concurrency() {
 #[test]
 fn section_6_1_and_6_2_padding() {
     server(|f| f.open_request(1).padded_data(1, true, b"abc", 255), Fine);
-    // What is thrown away is thrown away with its padding.
+    // Discarded data is discarded with its padding.
     server(|f| f.request(1).padded_data(1, false, b"abcde", 255), Stream(1, StreamClosed));
     server(|f| f.open_request(1).frame(Kind::Data, Flags::PADDED, 1, b""), Connection(FrameSizeError));
     server(|f| f.open_request(1).frame(Kind::Data, Flags::PADDED, 1, &[1]), Connection(ProtocolError));
@@ -207,7 +206,7 @@ fn section_6_3_priority() {
         |f| f.request(1).frame(Kind::Priority, Flags::NONE, 1, &[0, 0, 0, 1, 0]),
         Stream(1, ProtocolError),
     );
-    // RST_STREAM may not be sent on an idle stream.
+    // RST_STREAM must not be sent on an idle stream.
     server(|f| f.frame(Kind::Priority, Flags::NONE, 1, &[0, 0, 0, 1, 0]), Connection(ProtocolError));
     let depends_on = |stream: u8| {
         move |mut f: Frames| {
@@ -272,10 +271,10 @@ fn section_6_9_1_received_windows() {
     // Padding counts: 10,000 + 9,745 + 255 + 1.
     let padded = open(Frames::new()).data(1, false, &[0; 10_000]).padded_data(1, true, &[0; 9745], 255);
     check(&mut hoarder(&config), padded, Stream(1, FlowControlError));
-    // The connection's window is given back as DATA comes in, whether or not the owner uses it.
+    // The connection's window is released as DATA arrives, even if the driver does not release it.
     let all = [1, 3, 5, 7].into_iter().fold(open(Frames::new()), full);
     check(&mut hoarder(&config), all, Fine);
-    // Before the acknowledgement of our SETTINGS the peer assumes 65,535.
+    // Before our SETTINGS are acknowledged, the peer assumes 65,535.
     config.stream_window = 10;
     let mut early = Subject::bare_server(config);
     let frames = Frames::new().raw(PREFACE).settings(&[]).open_request(1);
@@ -316,7 +315,7 @@ fn section_8_1_1_content_length() {
     server(|f| of("8")(f).data(1, false, b"12345").headers(1, true, TRAILERS), Stream(1, ProtocolError));
     server(|f| of("8")(f).padded_data(1, true, b"12345678", 9), Fine);
     server(|f| f.headers(1, true, &[POST, &[("content-length", "1")]].concat()), Stream(1, ProtocolError));
-    // A response to HEAD says the length of a body that is not there.
+    // A response to HEAD has the content-length of an absent body.
     client(|f| f.headers(1, true, &[OK, &[("content-length", "9")]].concat()), Fine);
     client(
         |f| f.headers(1, false, &[OK, &[("content-length", "9")]].concat()).data(1, true, b"12345"),
@@ -324,7 +323,7 @@ fn section_8_1_1_content_length() {
     );
 }
 
-/// RFC 9113 §8.5: no tunnels; the client is told in HTTP's terms and the connection lives.
+/// RFC 9113 §8.5: tunnels are rejected with an HTTP response, and the connection continues.
 #[test]
 fn section_8_5_connect() {
     let connect = &[(":method", "CONNECT"), (":authority", "test:1")];
@@ -343,7 +342,7 @@ fn section_8_5_connect() {
 /// RFC 9113 §10.5.1
 #[test]
 fn section_10_5_1_header_lists() {
-    // `&` is no shorter in Huffman code.
+    // Huffman coding does not shorten `&`.
     let large = "&".repeat(17 << 10);
     let mut subject = Subject::server(Config::default());
     let mut frames = Frames::new();
@@ -354,11 +353,11 @@ fn section_10_5_1_header_lists() {
     subject.feed(&mut frames).unwrap();
     let sent = subject.sent();
     assert!(sent[0].is(Kind::RstStream, 1) && sent[0].number() == u32::from(EnhanceYourCalm));
-    // The table is as the client's encoder believes.
+    // The table is still in sync with the client's encoder.
     check(&mut subject, frames.request(3), Fine);
 }
 
-/// What a peer did can be matched, and reads as it always did.
+/// Violations can be matched, and their texts are stable.
 #[test]
 fn violations_can_be_matched() {
     let mut subject = Subject::server(Config::default());

@@ -1,4 +1,4 @@
-//! Whatever a peer sends, nothing panics, and what is sent back is frames.
+//! No input causes a panic, and the output always consists of frames.
 
 use crate::hpack_support::Random;
 use crate::support::{Frames, OK, POST, Seen, Subject, TRAILERS, block, fields, id};
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use thalweg_http2::frame::{Flags, Kind, Setting};
 use thalweg_http2::{Config, ErrorCode};
 
-/// A peer that is honest most of the time.
+/// Frames of a peer that is mostly compliant.
 fn frames(random: &mut Random, server: bool) -> Vec<u8> {
     let mut frames = if server { Frames::client() } else { Frames::server() };
     for stream in [1, 3, 5, 7] {
@@ -40,7 +40,7 @@ fn frames(random: &mut Random, server: bool) -> Vec<u8> {
     frames.take()
 }
 
-/// Breaks bytes in a few places.
+/// Changes a few random places.
 fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
     for _ in 0..random.below(4) {
         let at = random.below(bytes.len());
@@ -72,7 +72,7 @@ fn check(seed: u64, server: bool) -> bool {
     while !bytes.is_empty() && outcome.is_ok() {
         let part: Vec<_> = bytes.drain(..=random.below(bytes.len())).collect();
         outcome = subject.feed_bytes(&part);
-        // The owner answers what it has seen, whatever has become of it.
+        // The driver responds to what it has seen, whatever the outcome.
         if let Some(Seen::Headers(stream, ..)) = subject.seen.last() {
             let stream = id(*stream);
             let connection = &mut subject.connection;
@@ -90,6 +90,6 @@ fn check(seed: u64, server: bool) -> bool {
 #[test]
 fn garbage_is_survived() {
     let survived = (0..20_000).filter(|&seed| check(seed, seed % 2 == 0)).count();
-    // Neither is all of it rejected, nor all let pass: both sides of each check are met.
+    // Some input is rejected and some accepted, so both branches of each check are covered.
     assert!((2000..18_000).contains(&survived), "{survived} of 20,000 connections survived");
 }

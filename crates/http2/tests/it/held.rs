@@ -1,4 +1,4 @@
-//! What a peer has this end hold, and how windows bound it.
+//! The buffer budget: how windows bound the received bytes that are not released.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,12 +9,12 @@ use thalweg_http2::{Config, Connection, ErrorCode, Event, Output, StreamId, Tag}
 
 use crate::support::{Frames, POST, Sent, Subject, block, fields, id, start};
 
-/// A server whose owner can use up nothing of a request before all of it has come, and its client.
+/// A server whose driver can release a request only when it is complete, and its client.
 struct Uploads {
     client: Connection,
     server: Connection,
     now: Instant,
-    /// What has come of each request.
+    /// Bytes received of each request.
     arrived: BTreeMap<StreamId, usize>,
     len: usize,
     held_most: usize,
@@ -27,7 +27,7 @@ impl Uploads {
         let client = Connection::client(Config::default(), now);
         let server = Connection::server(config, now);
         let mut uploads = Self { client, server, now, arrived: BTreeMap::new(), len, held_most: 0, done: 0 };
-        // The client knows how many streams it may open.
+        // Lets the client learn how many streams it may open.
         while uploads.step() {}
         for _ in 0..count {
             let stream = uploads.client.open(Tag(0), block(&fields(POST)), false).unwrap();
@@ -36,7 +36,7 @@ impl Uploads {
         uploads
     }
 
-    /// Moves what there is both ways. Returns whether there was anything.
+    /// Moves all bytes both ways. Returns whether there were any.
     fn step(&mut self) -> bool {
         let mut output = Output::default();
         let mut to_server = Vec::new();
@@ -85,15 +85,15 @@ fn config() -> Config {
     Config::default().held_max(BUDGET)
 }
 
-/// A server whose owner uses nothing up.
+/// Creates a server whose driver releases nothing.
 fn hoarding(config: Config) -> Subject {
     let mut subject = Subject::server(config);
     subject.releases = false;
     subject
 }
 
-/// Whole messages of many streams come through, whatever they are together, and what is held of them stays near the
-/// budget: beyond it there is what was on its way when windows were narrowed, and the oldest message.
+/// Complete messages of many streams arrive, whatever their total size, and the buffered bytes stay near the budget.
+/// They exceed it by the bytes in flight when windows were narrowed, and by the oldest message.
 #[test]
 fn uploads_come_through_within_the_budget() {
     let check = |count: usize, len: usize| {
@@ -112,7 +112,7 @@ fn uploads_come_through_within_the_budget() {
     check(200, 4 << 20);
 }
 
-/// Windows are wide again when little is held.
+/// Windows become wide again when little is buffered.
 #[test]
 fn windows_are_narrowed_and_widened() {
     let mut subject = hoarding(config());
@@ -133,14 +133,14 @@ fn windows_are_narrowed_and_widened() {
     }
     subject.feed(&mut frames).unwrap();
     assert_eq!(initial_windows(&mut subject), [Setting::InitialWindowSize(8 << 10)]);
-    // Nothing more is said before that is acknowledged.
+    // No further change is sent before this one is acknowledged.
     subject.feed(&mut Frames::new().open_request(9).data(9, false, &part)).unwrap();
     assert_eq!(initial_windows(&mut subject), []);
     subject.feed(&mut Frames::new().frame(Kind::Settings, Flags::ACK, 0, b"")).unwrap();
     for stream in [1, 3, 5, 7, 9] {
         subject.connection.release(id(stream), 1 << 20);
     }
-    // A new stream has a narrow window; the connection's is announced after 2 MiB.
+    // New streams have narrow windows; the connection's window is announced after 2 MiB.
     let narrow = vec![0; 8 << 10];
     let mut frames = Frames::new();
     for stream in (11..).step_by(2).take(250) {
@@ -150,7 +150,7 @@ fn windows_are_narrowed_and_widened() {
     assert_eq!(initial_windows(&mut subject), [Setting::InitialWindowSize(1 << 20)]);
 }
 
-/// A peer that goes on as if windows had not been narrowed runs into the connection's, and then into SETTINGS_TIMEOUT.
+/// A peer that ignores narrowed windows exceeds the connection's window, and then hits SETTINGS_TIMEOUT.
 #[test]
 fn a_peer_that_does_not_acknowledge_is_stopped_by_the_connections_window() {
     let mut subject = hoarding(config());
@@ -180,7 +180,7 @@ fn a_peer_that_does_not_acknowledge_is_stopped_by_the_connections_window() {
     assert_eq!(error.code, ErrorCode::SettingsTimeout);
 }
 
-/// The oldest stream gets what its owner needs even where the budget is nothing.
+/// The oldest stream gets the window that its driver needs even with a budget of 0.
 #[test]
 fn the_oldest_stream_goes_on() {
     let config = Config::default().held_max(0).stream_window(1000);
@@ -189,7 +189,7 @@ fn the_oldest_stream_goes_on() {
     assert_eq!(uploads.done, 20);
 }
 
-/// A stream that has had its turn, and waits for a message of which nothing is there, keeps nobody from theirs.
+/// A stream that has had its turn and waits for a message not yet sent does not block others.
 #[test]
 fn an_idle_stream_does_not_keep_its_turn() {
     let mut subject = hoarding(Config::default().held_max(0).stream_window(1024));

@@ -1,10 +1,10 @@
-//! What the decoder refuses, what it bounds, and what its version promises.
+//! The decoder's errors and bounds, and the promises of its version.
 
 use thalweg_http2::hpack::{DecodeError, DecodeOutcome, Decoder};
 use thalweg_http2::{FieldList, Indexing};
 
-/// Builds header blocks from representations, without Huffman coding; lengths and sizes stay below their prefix's
-/// maximum but for size updates.
+/// Builds header blocks from representations, without Huffman coding. Lengths and sizes stay below their prefix's
+/// maximum, except in size updates.
 #[derive(Clone, Default)]
 struct BlockBuilder(Vec<u8>);
 
@@ -43,7 +43,7 @@ impl BlockBuilder {
     }
 }
 
-/// What happens to a decoder.
+/// An action on a decoder.
 enum Step {
     SetMax(usize),
     Decode(BlockBuilder, Result<DecodeOutcome, DecodeError>),
@@ -100,7 +100,7 @@ fn reduction_of_the_setting_requires_an_update() {
     check([SetMax(100), Decode(block(), missing)]);
     check([SetMax(100), Decode(block().size_update(100).indexed(2), OK), Decode(block().indexed(2), OK)]);
     check([SetMax(100), Decode(block().size_update(0), OK)]);
-    // Taken back before the next block: the smallest must be signalled all the same, and then the last.
+    // Undone before the next block: the smallest size must still be signalled, and then the last.
     check([SetMax(100), SetMax(4096), Decode(block().indexed(2), missing)]);
     check([SetMax(100), SetMax(4096), Decode(block().size_update(4096).indexed(2), missing)]);
     check([
@@ -110,7 +110,7 @@ fn reduction_of_the_setting_requires_an_update() {
         Decode(block().size_update(200).size_update(4096), missing),
     ]);
     check([SetMax(100), SetMax(4096), Decode(block().size_update(100).size_update(4096).indexed(2), OK)]);
-    // The peer already uses no more than that.
+    // The peer already uses at most that size.
     check([Decode(block().size_update(50), OK), SetMax(100), Decode(block().indexed(2), OK)]);
     check([SetMax(8192), SetMax(4096), Decode(block().indexed(2), OK)]);
 }
@@ -127,7 +127,7 @@ fn size_updates_evict() {
 
 #[test]
 fn larger_setting_alone_does_not_enlarge_the_table() {
-    // 33 entries of 128 bytes in a table of 4096: the first is gone until an update says that it is larger.
+    // 33 entries of 128 bytes in a table of 4096: the first is evicted unless an update has enlarged the table.
     let inserts = || (0..33).fold(block(), |block, _| block.insert(&"n".repeat(48), &"v".repeat(48)));
     let last_index = 61 + 33;
     check([
@@ -162,7 +162,7 @@ fn every_truncation_of_a_literal() {
 
 #[test]
 fn declared_lengths_and_indices_beyond_bounds() {
-    // A string of 4 GiB less one that is not there, an integer beyond 32 bits, and one padded for ever.
+    // A missing string of 4 GiB less one, an integer beyond 32 bits, and endless padding.
     let string = vec![0x40, 0x7f, 0x80, 0xff, 0xff, 0xff, 0x0f, b'a'];
     check([Decode(BlockBuilder(string), Err(DecodeError::Truncated))]);
     let overflow = Err(DecodeError::IntegerOverflow);
@@ -197,7 +197,7 @@ fn representations_are_told_apart() {
 
 #[test]
 fn name_of_the_entry_that_its_own_insertion_evicts() {
-    // RFC 7541 §4.4: the name is taken before the entry it belongs to goes.
+    // RFC 7541 §4.4: the name is copied before its entry is evicted.
     let mut decoder = Decoder::new(100);
     let mut received = FieldList::new();
     let long_name = "n".repeat(60);
@@ -210,7 +210,7 @@ fn name_of_the_entry_that_its_own_insertion_evicts() {
 #[test]
 fn too_large_list_keeps_the_table_in_step() {
     let sent = block().insert("a", "1").insert("b", "2").indexed(63).literal(0x10, "c", "3").insert("d", "4");
-    // Each field counts 34, as in `FieldList::size`.
+    // Each field counts 34 bytes, as in `FieldList::size`.
     for (list_size_max, kept) in [(0, 0), (33, 0), (34, 1), (67, 1), (68, 2), (169, 4)] {
         let mut decoder = Decoder::new(4096);
         let mut received = FieldList::new();

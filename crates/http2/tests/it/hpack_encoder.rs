@@ -1,4 +1,4 @@
-//! What the encoder chooses to send: representations, size updates, and the cache of fixed fields.
+//! The encoder's choices: representations, size updates, and the cache of fixed fields.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl Link {
         self.encoder.set_max_table_size(size);
     }
 
-    /// Encodes a block, checks that it decodes to what was sent, and returns its bytes.
+    /// Encodes a block, checks that it decodes to the fields sent, and returns its bytes.
     fn send(&mut self, fixed: Option<&Arc<FixedFields>>, extra: &FieldList) -> Vec<u8> {
         let mut bytes = b"frame header".to_vec();
         self.encoder.encode(Block { fixed, extra }, &mut bytes);
@@ -47,7 +47,7 @@ fn list(fields: &[(&str, &str, Indexing)]) -> FieldList {
     list
 }
 
-/// The head of a request to one of many methods: eight fields, of which the path alone tells them apart.
+/// Headers of a request to one of many methods: eight fields that differ in the path only.
 fn method_head(method: usize) -> Arc<FixedFields> {
     FixedFields::new(list(&[
         (":method", "POST", Indexing::Insert),
@@ -80,9 +80,9 @@ fn sensitive_fields_are_never_an_index() {
 
 #[test]
 fn strings_are_huffman_coded_only_where_that_is_shorter() {
-    // "99m": 6 + 6 + 6 bits are three octets, as many as without.
+    // "99m": 6 + 6 + 6 bits take three octets, as many as uncoded.
     check_block(&[(":path", "99m", Indexing::Literal)], b"\x04\x0399m");
-    // "000000": six times 5 bits are four octets.
+    // "000000": six times 5 bits take four octets.
     check_block(&[(":path", "000000", Indexing::Literal)], b"\x04\x84\x00\x00\x00\x03");
     check_block(&[(":path", "", Indexing::Literal)], b"\x04\x00");
 }
@@ -181,7 +181,7 @@ fn field_of_more_than_half_the_table_stays_out() {
 fn hundreds_of_methods_leave_the_shared_fields_in_the_table() {
     let mut link = Link::new();
     let heads: Vec<_> = (0..300).map(method_head).collect();
-    // The table fills; the paths that come too late are literals.
+    // The table fills up; later paths are literals.
     for head in &heads {
         link.send_fixed(head);
     }
@@ -190,10 +190,10 @@ fn hundreds_of_methods_leave_the_shared_fields_in_the_table() {
     for _ in 0..20 {
         octets += heads.iter().map(|head| link.send_fixed(head).len()).sum::<usize>();
     }
-    // Each insertion and each eviction is a change. First in, first out without admission would make some 7 evictions
-    // and as many insertions for every call, or 80,000.
+    // Each insertion and each eviction is a change. Without admission, first in, first out would cause about 7
+    // evictions and as many insertions per call, or 80,000.
     assert!(link.decoder.version() - version < 100, "{}", link.decoder.version() - version);
-    // Seven octets for what is shared, and a path of 30 to 35.
+    // Seven octets for the shared fields, and a path of 30 to 35.
     assert!(octets / 6000 < 45, "{}", octets / 6000);
 }
 

@@ -1,8 +1,8 @@
-//! HPACK against Go's: 100,000 random header lists each way, with changes of the table's size.
+//! HPACK compared with Go's: 100,000 random header lists each way, with changes of the table size.
 //!
 //! The peer is golang.org/x/net/http2/hpack, which every Go gRPC peer uses, in a child process (`hpack_peer/main.go`).
-//! It is compiled once, in about a second, and answers thousands of lists a message, where an interpreted
-//! implementation would take minutes.
+//! It compiles in about a second and handles thousands of lists per message; an interpreted implementation would take
+//! minutes.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -16,7 +16,7 @@ use thalweg_http2::{Block, FieldList, FixedFields, Indexing};
 const LISTS: usize = 100_000;
 const LISTS_PER_MESSAGE: usize = 1000;
 
-/// A process of Go with an encoder and a decoder. The messages are described in `hpack_peer/main.go`.
+/// A Go process with an encoder and a decoder. `hpack_peer/main.go` describes the messages.
 struct Peer {
     process: Child,
     stdin: ChildStdin,
@@ -24,7 +24,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// Builds and starts the peer. Tests that run side by side build it apart.
+    /// Builds and starts the peer. Concurrent tests build it separately.
     fn start(name: &str) -> Self {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hpack_peer");
         let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -45,7 +45,7 @@ impl Peer {
         Self { process, stdin, stdout }
     }
 
-    /// Sends one message and returns its answer. The peer reads all of a message before it answers, so neither side
+    /// Sends one message and returns the response. The peer reads a whole message before it responds, so neither side
     /// waits for the other with a full pipe.
     fn ask(&mut self, operations: &[u8]) -> Vec<u8> {
         const GONE: &str = "the peer is running; it says on standard error what made it stop";
@@ -113,18 +113,18 @@ fn go_decodes_what_we_encode() {
         let (mut operations, mut sent) = (Vec::new(), Vec::new());
         for _ in 0..LISTS_PER_MESSAGE {
             if random.one_in(50) {
-                // Go refuses a second size update in a block unless its table is empty by then, so where two sizes
-                // come in a row the first is 0.
+                // Go rejects a second size update in a block unless its table is empty by then, so the first of two
+                // consecutive sizes is 0.
                 let sizes: &[usize] = if random.one_in(3) { &[0, 4096] } else { &[*random.pick(SIZES)] };
                 for &size in sizes {
                     encoder.set_max_table_size(size);
                     operations.push(b'd');
                     operations.extend((size as u32).to_be_bytes());
                 }
-                // Sent at once, so that the next change does not come to the same block.
+                // Sent immediately, so that the next change is in another block.
                 send(&mut encoder, None, FieldList::new(), &mut operations, &mut sent);
             }
-            // A few lists are used far more often than others, so that cached blocks are too.
+            // A few lists are used much more often than others, so that cached blocks are used too.
             let choice = if random.one_in(2) { random.below(10) } else { random.below(fixed.len()) };
             let fixed = (!random.one_in(4)).then(|| &fixed[choice]);
             let extra = if random.one_in(3) { random_list(&mut random) } else { FieldList::new() };

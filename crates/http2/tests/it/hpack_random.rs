@@ -7,7 +7,7 @@ use crate::hpack_support::{Random, assert_received, random_list};
 use thalweg_http2::hpack::{DecodeOutcome, Decoder, Encoder};
 use thalweg_http2::{Block, FieldList, FixedFields};
 
-/// The blocks of one connection: lists that are fixed and come again, lists that are new, settings that change.
+/// The blocks of one connection: recurring fixed lists, new lists, and changing settings.
 fn check_connection(seed: u64, blocks: usize) {
     let mut random = Random::new(seed);
     let fixed_count = 1 + random.below(150);
@@ -15,7 +15,7 @@ fn check_connection(seed: u64, blocks: usize) {
         (0..fixed_count).map(|_| FixedFields::new(random_list(&mut random))).collect();
     let mut encoder = Encoder::new();
     let mut decoder = Decoder::new(4096);
-    // Sees the same blocks with a bound on their size, and must stay in step.
+    // Receives the same blocks with a bounded list size, and must stay in sync.
     let mut bounded = Decoder::new(4096);
     let (mut block, mut received) = (Vec::new(), FieldList::new());
     for number in 0..blocks {
@@ -50,7 +50,7 @@ fn lists_come_out_as_they_went_in() {
     }
 }
 
-/// Representations with random indices, lengths and contents, most of them valid.
+/// Returns representations with random indices, lengths and contents, most of them valid.
 fn random_block(random: &mut Random) -> Vec<u8> {
     let mut block = Vec::new();
     if random.one_in(20) {
@@ -88,7 +88,7 @@ fn arbitrary_bytes_are_decoded_or_refused_within_bounds() {
         } else {
             random_block(&mut random)
         };
-        // After an error a connection would end; here the decoder goes on, in whatever state it is.
+        // A connection would end on an error; here the decoder continues in whatever state it is.
         match decoder.decode(&block, LIST_SIZE_MAX, &mut received) {
             Ok(DecodeOutcome::Complete) => decoded += 1,
             Ok(DecodeOutcome::TooLarge) => too_large += 1,

@@ -1,7 +1,7 @@
 //! Seeded random header lists.
 use thalweg_http2::{FieldList, Indexing};
 
-/// `splitmix64`: small, seeded, the same everywhere.
+/// `splitmix64`: small, seeded, portable.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -20,7 +20,7 @@ impl Random {
         (self.next() % bound as u64) as usize
     }
 
-    /// True once in `n` times.
+    /// Returns true once in `n` times.
     pub(crate) fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
@@ -66,8 +66,8 @@ const VALUES: [&str; 12] = [
     "0",
 ];
 
-/// A list of up to 11 fields. Names and values come from small pools for the most part, so that tables have hits; some
-/// are random bytes, and a few are longer than a table.
+/// Returns a list of up to 11 fields. Most names and values come from small pools, so that tables have hits. Some are
+/// random bytes, and a few are longer than a table.
 pub(crate) fn random_list(random: &mut Random) -> FieldList {
     let mut list = FieldList::new();
     for _ in 0..random.below(12) {
@@ -98,8 +98,8 @@ pub(crate) fn random_list(random: &mut Random) -> FieldList {
     list
 }
 
-/// `received` is what `sent` must decode to. Whether a field entered the table is the encoder's choice; that it must
-/// never do so is not.
+/// Checks that `received` is the decoded form of `sent`. Ignores whether a field entered the table, except for fields
+/// that must never do so.
 pub(crate) fn assert_received<'a>(
     received: &FieldList,
     sent: impl IntoIterator<Item = &'a FieldList>,

@@ -3,7 +3,7 @@
 use thalweg_http2::hpack::{DecodeOutcome, Decoder, Encoder};
 use thalweg_http2::{Block, FieldList, Indexing};
 
-/// One block of a sequence on one connection.
+/// A block in a sequence on one connection.
 struct Example {
     block: &'static str,
     fields: &'static [(&'static str, &'static str)],
@@ -22,7 +22,7 @@ fn pairs(list: &FieldList) -> Vec<(&str, &str)> {
     list.iter().map(|field| (text(field.name), text(field.value))).collect()
 }
 
-/// What the dynamic table holds, read through indexed fields, which leave it as it is.
+/// Checks the content of the dynamic table with indexed fields, which do not change it.
 fn check_table(decoder: &mut Decoder, expected: &[(&str, &str)]) {
     let mut received = FieldList::new();
     for (index, pair) in (62u8..).zip(expected) {
@@ -43,7 +43,7 @@ fn check(table_size: usize, examples: &[Example]) {
     }
 }
 
-/// Encoding the fields of the examples gives their blocks.
+/// Checks that encoding the fields of the examples gives their blocks.
 fn check_encoder(examples: &[Example]) {
     let mut encoder = Encoder::new();
     for example in examples {
@@ -96,7 +96,7 @@ const NO_CACHE: (&str, &str) = ("cache-control", "no-cache");
 const CUSTOM: (&str, &str) = ("custom-key", "custom-value");
 const GET: (&str, &str) = (":method", "GET");
 
-/// The requests of §C.3 and §C.4, which differ in their blocks alone.
+/// The requests of §C.3 and §C.4, which differ only in their blocks.
 const fn requests(blocks: [&'static str; 3]) -> [Example; 3] {
     let [first, second, third] = blocks;
     [

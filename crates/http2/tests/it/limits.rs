@@ -1,4 +1,4 @@
-//! What a peer may cost, and what honest heavy use may not be taken for.
+//! Bounds on the cost of a peer, and heavy legitimate use that must not exceed them.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use crate::support::{Frames, OK, POST, Seen, Subject, TRAILERS, block, fields, i
 use thalweg_http2::frame::{Flags, Kind, Setting};
 use thalweg_http2::{Config, ConnectionError, ErrorCode, Limits};
 
-/// Feeds `frames` again and again, all of it one batch of input, until the connection ends or `times` is
-/// reached; returns how often it was let pass.
+/// Feeds `frames` repeatedly, in one batch of input, until the connection ends or `times` is reached. Returns how often
+/// they were accepted.
 fn let_pass(subject: &mut Subject, times: u32, mut frames: impl FnMut(Frames, u32) -> Frames) -> u32 {
     let mut builder = Frames::new();
     let mut batch = Vec::new();
@@ -20,7 +20,7 @@ fn let_pass(subject: &mut Subject, times: u32, mut frames: impl FnMut(Frames, u3
     let mut rest = &batch[..];
     loop {
         let outcome = subject.connection.poll_event(&mut rest, subject.now);
-        // Whoever reads replies does not let them pile up.
+        // A peer that reads replies does not let them accumulate.
         subject.sent_bytes();
         match outcome {
             Ok(Some(_)) => {}
@@ -35,14 +35,13 @@ fn let_pass(subject: &mut Subject, times: u32, mut frames: impl FnMut(Frames, u3
     }
 }
 
-/// A server whose client repeats `frames` in one batch: so many are let pass.
+/// Checks how often a server accepts `frames`, repeated in one batch.
 #[track_caller]
 fn check(frames: impl FnMut(Frames, u32) -> Frames, passed: u32) {
     let limits = Limits::default().paid_control_frames_max(0).glitches(1000);
     let mut subject = Subject::server(Config::default().limits(limits));
     subject.feed(&mut Frames::new().open_request(1)).unwrap();
-    // `Frames` that are fed here have an encoder of their own, whose table must not differ from the first
-    // one's.
+    // The `Frames` fed here have a separate encoder, whose table must not differ from that of the first one.
     assert_eq!(let_pass(&mut subject, 2000, frames), passed);
 }
 
@@ -62,7 +61,7 @@ fn floods_are_cut_off() {
     check(|f, _| f.padded_data(1, false, b"", 3), 1000);
 }
 
-/// One more for each time that a frame moves the windows of all streams anew.
+/// One glitch more for each further time that a frame moves the windows of all streams.
 #[test]
 fn windows_that_are_moved_to_and_fro_are_cut_off() {
     let moves = [Setting::InitialWindowSize(0), Setting::InitialWindowSize(65_535)].repeat(16);
@@ -70,7 +69,7 @@ fn windows_that_are_moved_to_and_fro_are_cut_off() {
     check(|f, _| f.settings(&[Setting::InitialWindowSize(0), Setting::MaxFrameSize(16_384)]), 1000);
 }
 
-/// What does no work pays for nothing: a server's informational heads, and DATA on a stream that is forgotten.
+/// Frames that do no work earn nothing: a server's informational responses, and DATA on a forgotten stream.
 #[test]
 fn what_does_no_work_pays_for_nothing() {
     let limits = || Limits::default().glitches(1000);
@@ -84,7 +83,7 @@ fn what_does_no_work_pays_for_nothing() {
     server.feed(&mut frames).unwrap();
     (0..100).for_each(|n| server.connection.reset(id(1 + 2 * n), ErrorCode::Cancel));
     server.sent();
-    // What the requests have paid for, and 1,000.
+    // 1,000, and those that the requests have paid for.
     let passed = let_pass(&mut server, 5000, |f, _| f.data(1, false, &[0; 5]).ping(false, [0; 8]));
     assert!((1000..2000).contains(&passed), "{passed} were let pass");
 }
@@ -94,26 +93,26 @@ fn messages_of_five_bytes_are_no_flood() {
     check(|f, _| f.data(1, false, &[0; 5]), 2000);
 }
 
-/// MadeYouReset (CVE-2025-8671): the peer provokes stream errors, and with them free streams.
+/// MadeYouReset (CVE-2025-8671): the peer provokes stream errors, which free streams.
 #[test]
 fn provoked_stream_errors_are_cut_off() {
     let next = |n: u32| 3 + 2 * n;
-    // A WINDOW_UPDATE costs its own token besides the ten.
+    // A WINDOW_UPDATE costs a token of its own besides the ten.
     check(|f, n| f.request(next(n)).window_update(next(n), (1 << 31) - 1), 90);
     check(|f, n| f.request(next(n)).window_update(next(n), 0), 90);
     check(|f, n| f.request(next(n)).data(next(n), true, b"half closed"), 100);
     check(|f, n| f.headers(next(n), true, TRAILERS), 100);
 }
 
-/// Header blocks that are decoded for the HPACK table's sake alone, in frames of 16 KiB: each costs 64.
+/// Header blocks of 16 KiB decoded only to keep the HPACK table in sync: each costs 64.
 #[test]
 fn useless_header_blocks_cost_what_they_are_long() {
-    // `:method: GET`, as often as there is room.
+    // `:method: GET`, as often as it fits.
     let block = [0x82; 16_384];
     let headers = move |f: Frames, stream| f.frame(Kind::Headers, Flags::END_HEADERS, stream, &block);
-    // Of a stream that the peer has reset: a stream error besides, of 10.
+    // On a stream that the peer has reset: also a stream error, which costs 10.
     check_closed(|f| f.rst_stream(1, ErrorCode::Cancel), |f| headers(f, 1), 13);
-    // Of one that has long been forgotten: a token besides.
+    // On a stream forgotten long ago: also a token.
     let forgotten = |mut f: Frames| {
         for n in 0..40 {
             f = f.request(3 + 2 * n).rst_stream(3 + 2 * n, ErrorCode::Cancel);
@@ -121,7 +120,7 @@ fn useless_header_blocks_cost_what_they_are_long() {
         f
     };
     check_closed(forgotten, |f| headers(f, 3), 15);
-    // Of a new one: the list is too large, which is a stream error.
+    // On a new stream: the list is too large, which is a stream error.
     let mut stream = 1;
     let next = |f| {
         stream += 2;
@@ -130,13 +129,13 @@ fn useless_header_blocks_cost_what_they_are_long() {
     check_closed(|f| f, next, 13);
 }
 
-/// A field of two octets may name an entry of 4 KB, which is copied into the table each time.
+/// A field of two octets may refer to an entry of 4 KB, which is copied into the table each time.
 #[test]
 fn copied_names_are_paid_for() {
     let mut insert = vec![0x40, 0x7f, 0xa1, 0x1e];
     insert.extend([b'a'; 4000]);
     insert.push(0);
-    // Index 62 with incremental indexing, and an empty value: 3,000 times 4,000 bytes are 732 times 16 KiB.
+    // Index 62 with incremental indexing and an empty value: 3,000 × 4,000 bytes are 732 × 16 KiB.
     let named = [[0x7e, 0x00]; 3000].concat();
     let mut stream = 1;
     let next = move |f: Frames| {
@@ -147,7 +146,7 @@ fn copied_names_are_paid_for() {
     check_closed(|f| f, next, 1);
 }
 
-/// The owner hears of heads that were decoded, not of those that were met before, and of those that were refused, too.
+/// The driver is notified of decoded headers, also of refused ones, but not of cached ones.
 #[test]
 fn much_that_is_decoded_is_told() {
     let check = |fields: usize, streams_max: u32, distinct: bool, expected: usize| {
@@ -163,14 +162,14 @@ fn much_that_is_decoded_is_told() {
         let told = subject.seen.iter().filter(|seen| **seen == Seen::MuchDecoded).count();
         assert_eq!(told, expected, "{fields} fields");
     };
-    // Of 13,472 bytes each: five are more than 64 KiB.
+    // 13,472 bytes each: five exceed 64 KiB.
     check(400, 200, true, 20);
     check(400, 10, true, 20);
-    // Of 1,592 bytes each: once in 42.
+    // 1,592 bytes each: once in 42.
     check(40, 200, true, 2);
     check(40, 200, false, 0);
 
-    // Trailers count as well, behind heads that were met before.
+    // Trailers count too, after cached headers.
     let mut client = Subject::client(Config::default());
     let mut frames = Frames::new();
     for _ in 0..10 {
@@ -182,7 +181,7 @@ fn much_that_is_decoded_is_told() {
     assert_eq!(client.seen.iter().filter(|seen| **seen == Seen::MuchDecoded).count(), 2);
 }
 
-/// A server of whose client's `frames`, after the first ones, so many are let pass with 1,000 glitches.
+/// Checks how often a server accepts `frames` after `first`, with 1,000 glitches.
 #[track_caller]
 fn check_closed(first: impl FnOnce(Frames) -> Frames, mut frames: impl FnMut(Frames) -> Frames, passed: u32) {
     let limits = Limits::default().paid_control_frames_max(0).glitches(1000);
@@ -201,7 +200,7 @@ fn glitches_are_forgiven_with_time() {
     }
 }
 
-/// BDP probes, keepalive, a window update for each message: what answers work is paid for by it.
+/// BDP probes, keepalive, a window update per message: the work that these respond to pays for them.
 #[test]
 fn control_frames_beside_work_are_no_flood() {
     let mut subject = Subject::server(Config::default());
@@ -218,7 +217,7 @@ fn control_frames_beside_work_are_no_flood() {
     }
 }
 
-/// A peer that provokes replies and does not read them.
+/// A peer provokes replies and does not read them.
 #[test]
 fn unread_replies_are_bounded() {
     let limits = Limits::default().queued_replies_max(500);
@@ -238,8 +237,7 @@ fn continuations_are_bounded() {
         let mut subject = Subject::server(Config::default().limits(limits));
         let mut frames = Frames::new();
         let block = frames.block(POST);
-        // Literals of an empty name and value, without indexing, are malformed; that is the stream's fault
-        // alone.
+        // Literals with an empty name and value, without indexing, are malformed, which is only a stream error.
         let filler = vec![0u8; len / 3 * 3];
         frames = frames.frame(Kind::Headers, Flags::END_STREAM, 1, &block);
         for n in 1..=continuations {
@@ -259,7 +257,7 @@ fn continuations_are_bounded() {
     check(Limits::default().header_block_len_max(60_000), 4, 16_384, calm);
 }
 
-/// A block that is larger than what is kept is refused by its frame's head, before its bytes have come.
+/// A block too large to buffer is rejected by its frame header, before its bytes arrive.
 #[test]
 fn large_header_frames_are_refused_at_once() {
     let check = |len: u32, expected: Result<(), ErrorCode>| {
@@ -271,7 +269,7 @@ fn large_header_frames_are_refused_at_once() {
     check((64 << 10) + 1, Err(ErrorCode::EnhanceYourCalm));
 }
 
-/// CVE-2023-44487: streams that come and go within a batch.
+/// CVE-2023-44487: streams that start and end within a batch.
 #[test]
 fn rapid_reset_is_cut_off() {
     let rapid = |f: Frames, n| f.request(1 + 2 * n).rst_stream(1 + 2 * n, ErrorCode::Cancel);
@@ -280,7 +278,7 @@ fn rapid_reset_is_cut_off() {
     // Fewer streams, fewer resets, down to a floor.
     let mut few = Subject::server(Config::default().max_concurrent_streams(10));
     assert_eq!(let_pass(&mut few, 20_000, rapid), 1000);
-    // They come back with time.
+    // The bucket refills with time.
     let mut patient = Subject::server(Config::default());
     for n in 0..100 {
         patient.pass(Duration::from_secs(1));
@@ -289,7 +287,7 @@ fn rapid_reset_is_cut_off() {
     }
 }
 
-/// Streams that outlived a batch were in use; those that were answered were served.
+/// Streams that outlived a batch were in use, and answered ones were served.
 #[test]
 fn cancels_of_calls_that_were_under_way_cost_nothing() {
     #[track_caller]
@@ -319,8 +317,8 @@ fn cancels_of_calls_that_were_under_way_cost_nothing() {
     check(false, true);
 }
 
-/// A client may open more streams than are allowed until it has seen SETTINGS: a thousand of them are refused without
-/// being counted.
+/// A client may open more streams than allowed until it has seen SETTINGS: a thousand are refused without being
+/// counted.
 #[test]
 fn refusals_before_settings_are_acknowledged_are_no_fault() {
     let limits = Limits::default().glitches(0);

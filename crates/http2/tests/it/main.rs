@@ -1,4 +1,4 @@
-//! Connections and HPACK from outside: one binary for all modules.
+//! Tests of connections and HPACK through the public API: one binary for all modules.
 
 mod exchange;
 mod faults;

@@ -1,11 +1,11 @@
-//! What a connection sends: frames, windows, fairness, backpressure.
+//! Sending: frames, windows, fairness, backpressure.
 
 use crate::support::{Blocks, Frames, OK, POST, Seen, Sent, Subject, TRAILERS, block, fields, id, tag};
 use bytes::Bytes;
 use thalweg_http2::frame::{Flags, Kind, PREFACE, Setting};
 use thalweg_http2::{Config, ErrorCode, OpenError, SendError};
 
-/// A server with these requests, whose responses' heads are sent.
+/// Creates a server with these requests, whose response headers have been sent.
 fn answering(config: Config, streams: &[u32]) -> Subject {
     let mut subject = Subject::server(config);
     for &stream in streams {
@@ -16,12 +16,12 @@ fn answering(config: Config, streams: &[u32]) -> Subject {
     subject
 }
 
-/// A peer with large windows.
+/// Frames of a peer with large windows.
 fn wide() -> Frames {
     Frames::new().settings(&[Setting::InitialWindowSize(1 << 30)]).window_update(0, 1 << 30)
 }
 
-/// The DATA frames: stream, length, END_STREAM.
+/// Returns the DATA frames: stream, length, END_STREAM.
 fn data_frames(sent: &[Sent]) -> Vec<(u32, usize, bool)> {
     let data = sent.iter().filter(|frame| frame.kind == Kind::Data);
     data.map(|frame| (frame.stream, frame.payload.len(), frame.ends_stream())).collect()
@@ -64,7 +64,7 @@ fn unary_answer_is_three_frames() {
     assert_eq!(late, Err(SendError::UnknownStream));
 }
 
-/// What a server sends for one request, by the whole answer.
+/// Sends a complete response with one call.
 fn answer(subject: &mut Subject, message: usize) -> Result<bool, SendError> {
     let (head, trailers) = (fields(OK), fields(TRAILERS));
     subject.connection.send_answer(id(1), block(&head), &vec![0; message], block(&trailers))
@@ -125,7 +125,7 @@ fn small_messages_of_one_stream_share_a_frame() {
     let sent = subject.sent();
     assert_eq!(data_frames(&sent), [(1, 4, false), (3, 2, false), (1, 4, true)]);
     assert_eq!([&sent[0].payload[..], &sent[2].payload], [b"aabb", b"ddee"]);
-    // A frame that is on its way is not added to, nor is one made larger than the peer accepts.
+    // A frame in flight is not extended, and no frame exceeds the peer's limit.
     send(&mut subject, 3, b'f', false);
     subject.sent();
     subject.connection.send_data(id(3), [zeros(16_384)], false).unwrap();
@@ -160,7 +160,7 @@ fn a_small_answer_leaves_within_one_frame_of_a_large_one() {
     subject.feed(&mut wide()).unwrap();
     subject.connection.send_data(id(1), [zeros(4 << 20)], true).unwrap();
     subject.sent_bytes();
-    // Nothing has been written yet when the small answer comes, so it waits in the queue.
+    // Nothing has been written when the small response arrives, so it waits in the queue.
     subject.connection.send_data(id(3), [zeros(20_000)], true).unwrap();
     let next = crate::support::parse_frames(&subject.sent_bytes());
     let small: Vec<_> = data_frames(&next).into_iter().take(4).collect();
@@ -207,7 +207,7 @@ fn output_ends_near_its_target() {
     assert!(!subject.connection.wants_write());
 }
 
-/// Answers to a peer who does not read wait in their streams, not in the output.
+/// Responses to a peer that does not read wait in their streams, not in the output.
 #[test]
 fn answers_above_the_output_target_keep_their_streams() {
     let mut subject = answering(Config::default().output_target(100), &[1, 3]);
@@ -244,14 +244,14 @@ fn windows_bound_what_is_sent() {
     subject.connection.send_data(id(3), [zeros(60_000)], true).unwrap();
     let total = |sent: &[Sent]| data_frames(sent).iter().map(|frame| frame.1).sum::<usize>();
     assert_eq!(total(&subject.sent()), 65_535, "the connection's window");
-    // END_STREAM alone needs no window, not even when others wait for it.
+    // END_STREAM alone needs no window, even if other streams wait for it.
     subject.connection.send_data(id(1), [Bytes::new()], true).unwrap();
     subject.feed(&mut Frames::new().window_update(0, 100_000)).unwrap();
     assert_eq!(total(&subject.sent()), 120_000 - 65_535);
     assert_eq!(subject.connection.active_streams(), 0);
 }
 
-/// RFC 9113 §6.9.2: SETTINGS move the windows of streams, below zero too.
+/// RFC 9113 §6.9.2: SETTINGS move the windows of streams, even below zero.
 #[test]
 fn peer_shrinks_and_widens_windows() {
     let mut subject = answering(Config::default(), &[1]);
@@ -314,7 +314,7 @@ fn long_header_blocks_are_cut_into_continuations() {
         (Kind::Continuation, Flags::END_HEADERS, true),
     ];
     assert_eq!(shape, expected);
-    // The head of the response came before it.
+    // The response's headers came before it.
     let mut blocks = Blocks::new();
     let block = sent.into_iter().flat_map(|frame| frame.payload).collect::<Vec<_>>();
     assert_eq!(blocks.decode(&block).last().unwrap().1.len(), 40_000);
@@ -330,7 +330,7 @@ fn reset_drops_what_is_queued() {
     let sent = subject.sent();
     assert_eq!(sent.len(), 1);
     assert!(sent[0].is(Kind::RstStream, 1));
-    // A starved one too.
+    // The same for a stream without window.
     subject.connection.send_data(id(3), [zeros(100_000)], true).unwrap();
     subject.sent();
     subject.connection.reset(id(3), ErrorCode::Cancel);
@@ -392,7 +392,7 @@ fn settings_are_acknowledged_and_pings_answered() {
     assert_eq!(subject.seen, [Seen::Pong(*b"abcdefgh")]);
 }
 
-/// RFC 9113 §6.9: not per frame, and not for streams on which nothing more comes.
+/// RFC 9113 §6.9: not per frame, and not for streams that receive nothing more.
 #[test]
 fn window_updates_go_out_when_half_is_used() {
     let config = Config::default().stream_window(40_000).connection_window(100_000);
@@ -419,8 +419,8 @@ fn window_updates_go_out_when_half_is_used() {
     assert_eq!(update, [], "the stream has ended");
 }
 
-/// Found by simulation: 60 bytes are nothing of the window of 65,535 that holds before the client has seen our
-/// SETTINGS, and more than all of the 5 that hold afterwards. Nothing was announced, and the client waited for ever.
+/// Found by simulation: 60 bytes are little of the window of 65,535 before the client has seen our SETTINGS, and more
+/// than the 5 afterwards. Nothing was announced, and the client waited forever.
 #[test]
 fn what_was_released_before_a_window_shrank_is_announced() {
     let mut subject = Subject::bare_server(Config::default().stream_window(5));

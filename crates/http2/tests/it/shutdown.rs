@@ -1,4 +1,4 @@
-//! How connections end: GOAWAY both ways, draining, deadlines.
+//! Ending connections: GOAWAY both ways, draining, deadlines.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn goaways(sent: &[Sent]) -> Vec<(u32, ErrorCode)> {
 
 const LAST: u32 = (1 << 31) - 1;
 
-/// Drains a server that has stream 1 open; ends the wait with `wake`.
+/// Drains a server with stream 1 open; ends the wait with `wake`.
 #[track_caller]
 fn check_drain(wake: impl FnOnce(&mut Subject, &Sent)) {
     let mut server = Subject::server(Config::default());
@@ -27,13 +27,13 @@ fn check_drain(wake: impl FnOnce(&mut Subject, &Sent)) {
     server.connection.drain(server.now);
     let sent = server.sent();
     assert_eq!(goaways(&sent), [(LAST, ErrorCode::NoError)]);
-    // What was on its way is still served.
+    // Requests in flight are still served.
     let mut client = client.request(3);
     server.feed(&mut client).unwrap();
     assert_eq!(server.seen.len(), 2);
     wake(&mut server, &sent[1]);
     assert_eq!(goaways(&server.sent()), [(3, ErrorCode::NoError)]);
-    // What comes later is not, and is no error.
+    // Later requests are not, without an error.
     server.feed(&mut client.open_request(5).data(5, true, b"late!")).unwrap();
     assert_eq!(server.seen.len(), 2);
     assert!(!server.connection.is_drained());
@@ -53,7 +53,7 @@ fn drain_ends_when_the_ping_is_acknowledged() {
     });
 }
 
-/// Found by simulation: the owner was told of a PING that it had not sent.
+/// Found by simulation: the driver was notified of a PING that it had not sent.
 #[test]
 fn an_acknowledgement_after_the_drain_timeout_is_not_the_owners() {
     check_drain(|server, ping| {
@@ -87,7 +87,7 @@ fn a_draining_client_opens_nothing() {
     assert!(client.connection.is_drained());
 }
 
-/// hyper-h2 ends a connection at GOAWAY, with the streams that are still open.
+/// hyper-h2 ends a connection at GOAWAY, together with its open streams.
 #[test]
 fn draining_client_sends_goaway_after_its_last_stream() {
     #[track_caller]

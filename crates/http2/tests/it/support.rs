@@ -1,4 +1,4 @@
-//! A builder of frames, a connection under test, and what it tells and sends.
+//! A builder of frames, and a connection under test with its events and output.
 use std::time::{Duration, Instant};
 
 use thalweg_http2::frame::{self, Flags, FrameHead, GoAway, HEAD_LEN, Kind, PREFACE, Setting};
@@ -8,7 +8,7 @@ use thalweg_http2::{
     ResetCause, StreamId,
 };
 
-/// The time at which every test starts. Only differences to it matter.
+/// The start time of every test. Only differences to it matter.
 pub(crate) fn start() -> Instant {
     #[expect(clippy::disallowed_methods, reason = "an Instant can be had from nowhere else")]
     Instant::now()
@@ -36,7 +36,7 @@ pub(crate) fn id(stream: u32) -> StreamId {
     StreamId::new(stream)
 }
 
-/// Frames as a peer would send them, one behind the other.
+/// Frames of a peer, in sequence.
 #[derive(Default)]
 pub(crate) struct Frames {
     bytes: Vec<u8>,
@@ -48,12 +48,12 @@ impl Frames {
         Frames::default()
     }
 
-    /// What a client sends first: the preface, SETTINGS, and the acknowledgement of the server's.
+    /// Returns a client's first frames: the preface, SETTINGS, and the acknowledgement of the server's.
     pub(crate) fn client() -> Frames {
         Frames::new().raw(PREFACE).settings(&[]).frame(Kind::Settings, Flags::ACK, 0, b"")
     }
 
-    /// What a server sends first.
+    /// Returns a server's first frames.
     pub(crate) fn server() -> Frames {
         Frames::new().settings(&[]).frame(Kind::Settings, Flags::ACK, 0, b"")
     }
@@ -73,7 +73,7 @@ impl Frames {
         self
     }
 
-    /// The header block that the next HEADERS would carry.
+    /// Encodes the header block of the next HEADERS.
     pub(crate) fn block(&mut self, pairs: &[(&str, &str)]) -> Vec<u8> {
         let mut block = Vec::new();
         self.encoder.encode(Block { fixed: None, extra: &fields(pairs) }, &mut block);
@@ -86,12 +86,12 @@ impl Frames {
         self.frame(Kind::Headers, flags, stream, &block)
     }
 
-    /// A request without a body.
+    /// Adds a request without a body.
     pub(crate) fn request(self, stream: u32) -> Frames {
         self.headers(stream, true, POST)
     }
 
-    /// A request whose body is to come.
+    /// Adds a request whose body follows.
     pub(crate) fn open_request(self, stream: u32) -> Frames {
         self.headers(stream, false, POST)
     }
@@ -131,7 +131,7 @@ impl Frames {
     }
 }
 
-/// An event, owned.
+/// An owned event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     Headers(u32, bool, Vec<(String, String)>),
@@ -154,7 +154,7 @@ fn pairs(head: &Head) -> Vec<(String, String)> {
     pseudo.chain(status).chain(head.iter().map(|field| (text(field.name), text(field.value)))).collect()
 }
 
-/// A frame that the connection under test has sent.
+/// A frame sent by the connection under test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) kind: Kind,
@@ -172,7 +172,7 @@ impl Sent {
         matches!(self.kind, Kind::Data | Kind::Headers) && self.flags.contains(Flags::END_STREAM)
     }
 
-    /// The number that an RST_STREAM or a WINDOW_UPDATE carries.
+    /// Returns the number in an RST_STREAM or a WINDOW_UPDATE.
     pub(crate) fn number(&self) -> u32 {
         u32::from_be_bytes(self.payload[..4].try_into().unwrap())
     }
@@ -192,7 +192,7 @@ pub(crate) fn parse_frames(mut bytes: &[u8]) -> Vec<Sent> {
     frames
 }
 
-/// A connection, with an owner who gives each DATA's window back at once and remembers everything.
+/// A connection whose driver releases DATA immediately and records all events.
 pub(crate) struct Subject {
     pub(crate) connection: Connection,
     pub(crate) now: Instant,
@@ -217,7 +217,7 @@ impl Subject {
         }
     }
 
-    /// A server whose client has sent its preface; nothing is in the output.
+    /// Creates a server whose client has sent its preface; the output is empty.
     pub(crate) fn server(config: Config) -> Subject {
         let mut subject = Subject::new(Connection::server, config);
         subject.feed(&mut Frames::client()).unwrap();
@@ -225,7 +225,7 @@ impl Subject {
         subject
     }
 
-    /// A client whose server has sent its SETTINGS; nothing is in the output, no event is pending.
+    /// Creates a client whose server has sent its SETTINGS; the output is empty, and no event is pending.
     pub(crate) fn client(config: Config) -> Subject {
         let mut subject = Subject::new(Connection::client, config);
         subject.feed(&mut Frames::server()).unwrap();
@@ -242,7 +242,7 @@ impl Subject {
         Subject::new(Connection::client, config)
     }
 
-    /// Opens a stream whose request is complete.
+    /// Opens a stream with a complete request.
     pub(crate) fn open(&mut self) -> StreamId {
         self.connection.open(tag(0), block(&fields(POST)), true).unwrap()
     }
@@ -252,7 +252,7 @@ impl Subject {
         self.feed_bytes(&bytes)
     }
 
-    /// Presents bytes as they came from a socket, behind those that were left.
+    /// Presents received bytes, after those left over.
     pub(crate) fn feed_bytes(&mut self, bytes: &[u8]) -> Result<(), ConnectionError> {
         self.input.extend_from_slice(bytes);
         let input = std::mem::take(&mut self.input);
@@ -314,7 +314,7 @@ impl Subject {
         }
     }
 
-    /// What the connection wants to write now.
+    /// Returns the bytes that the connection wants to write now.
     pub(crate) fn sent_bytes(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         if self.connection.take_output(&mut self.output) {
@@ -325,7 +325,7 @@ impl Subject {
         bytes
     }
 
-    /// All frames that the connection wants to write.
+    /// Returns all frames that the connection wants to write.
     pub(crate) fn sent(&mut self) -> Vec<Sent> {
         let mut bytes = Vec::new();
         loop {
@@ -350,7 +350,7 @@ pub(crate) fn block(fields: &FieldList) -> Block<'_> {
     Block { fixed: None, extra: fields }
 }
 
-/// Decodes what a connection has sent, in order.
+/// Decodes the header blocks that a connection has sent, in order.
 pub(crate) struct Blocks(Decoder);
 
 impl Blocks {
