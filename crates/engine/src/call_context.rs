@@ -84,7 +84,7 @@ pub(crate) struct CallName {
 /// the response`.
 pub(crate) struct CallContext<'a> {
     pub(crate) path: &'a str,
-    /// As written by the user.
+    /// The target as written by the user.
     pub(crate) target: &'a dyn fmt::Display,
     /// The peer's address, if known.
     pub(crate) peer: Option<&'a str>,

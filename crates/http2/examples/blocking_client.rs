@@ -28,8 +28,8 @@ fn main() -> io::Result<()> {
     };
     let mut socket = TcpStream::connect(authority)?;
     socket.set_read_timeout(Some(SILENCE_MAX))?;
-    // The smallest frames there may be: a body is written to standard output as it comes, and h2specd, for which this
-    // is a subject, takes frames beyond 16,384 bytes to be too large whatever SETTINGS say.
+    // The smallest frame size: a body is written to standard output as it arrives. h2specd, which tests this program,
+    // rejects frames beyond 16,384 bytes whatever SETTINGS say.
     let config = Config::default().max_frame_size(MAX_FRAME_SIZE_MIN);
     let mut connection = Connection::client(config, now());
     let ended = converse(&mut connection, &mut socket, authority, &format!("/{path}"));

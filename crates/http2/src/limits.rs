@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use crate::setters::setters;
 
-/// What a peer may cost beyond what it pays for. Each bound has a default that honest heavy use does not
-/// meet; what breaks one ends the connection with ENHANCE_YOUR_CALM. Only what the peer caused counts.
+/// Bounds on work that costs a peer little. Honest heavy use does not reach the defaults. A peer that exceeds a bound
+/// loses its connection with ENHANCE_YOUR_CALM. Only work that the peer caused counts.
 ///
 /// # Resets
 ///

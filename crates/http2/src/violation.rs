@@ -118,7 +118,7 @@ pub enum Violation {
     #[error("status 101 does not exist in HTTP/2")]
     SwitchingProtocols,
 
-    // What is in a header list.
+    // Fields of a header list.
     /// A field name is empty or holds a character that is not allowed (§8.2.1).
     #[error("empty field name, or one with a forbidden character, such as an upper-case letter")]
     FieldNameInvalid,
@@ -131,16 +131,16 @@ pub enum Violation {
     /// `te` field other than `trailers` (§8.2.2).
     #[error("`te` field other than `trailers`")]
     TeInvalid,
-    /// A pseudo-header does not belong here (§8.3).
+    /// A pseudo-header is unknown, or not allowed in this message (§8.3).
     #[error("unknown pseudo-header field")]
     PseudoHeaderUnknown,
-    /// A pseudo-header stands twice (§8.3).
+    /// A pseudo-header occurs twice (§8.3).
     #[error("duplicate pseudo-header field")]
     PseudoHeaderRepeated,
-    /// A pseudo-header stands behind a regular field (§8.3).
+    /// A pseudo-header follows a regular field (§8.3).
     #[error("pseudo-header field after a regular field")]
     PseudoHeaderMisplaced,
-    /// Trailers hold a pseudo-header (§8.1).
+    /// Trailers contain a pseudo-header (§8.1).
     #[error("pseudo-header field in trailers")]
     PseudoHeaderInTrailers,
     /// A request has no `:method` (§8.3.1).
@@ -204,10 +204,10 @@ pub enum Violation {
     /// SETTINGS_ENABLE_PUSH is neither 0 nor, from a client, 1 (§6.5.2).
     #[error("invalid SETTINGS_ENABLE_PUSH value")]
     EnablePushInvalid,
-    /// SETTINGS_SETTINGS_MAX_FRAME_SIZE out of range (§6.5.2).
+    /// SETTINGS_MAX_FRAME_SIZE out of range (§6.5.2).
     #[error("SETTINGS_MAX_FRAME_SIZE out of range")]
     MaxFrameSizeInvalid,
-    /// SETTINGS_SETTINGS_INITIAL_WINDOW_SIZE above 2^31 - 1 (§6.5.2).
+    /// SETTINGS_INITIAL_WINDOW_SIZE above 2^31 - 1 (§6.5.2).
     #[error("SETTINGS_INITIAL_WINDOW_SIZE above 2^31 - 1")]
     InitialWindowTooLarge,
     /// SETTINGS_INITIAL_WINDOW_SIZE makes a stream's window overflow (§6.9.2).
@@ -227,7 +227,7 @@ pub enum Violation {
     /// GOAWAY is shorter than 8 bytes (§6.8).
     #[error("GOAWAY is shorter than 8 bytes")]
     GoAwayLength,
-    /// A second GOAWAY lets more streams live than the first (§6.8).
+    /// A GOAWAY raised the last stream identifier of an earlier one (§6.8).
     #[error("GOAWAY increased its last-stream-id")]
     GoAwayRaised,
     /// WINDOW_UPDATE is not 4 bytes long (§6.9).
@@ -283,8 +283,8 @@ pub enum Violation {
     /// Too many informational responses (§10.5).
     #[error("too many informational responses")]
     InformationalExceeded,
-    /// Too many header blocks that are of no use: larger than what is accepted, on streams that are gone, or with more
-    /// to copy than they say (§10.5).
+    /// Too many header blocks without effect: too large, on closed streams, or with more to copy than their length
+    /// (§10.5).
     #[error("too many header blocks on closed streams")]
     HeadersUseless,
     /// Too many PRIORITY frames (§10.5).

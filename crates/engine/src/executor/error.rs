@@ -18,19 +18,19 @@ pub enum ExecutorError {
     /// A thread can't be kept on its processor.
     #[error("can't keep a thread on processor {cpu}: {source} (the processors of this process: {allowed})")]
     Pin {
-        /// The processor that was asked for.
+        /// The requested processor.
         cpu: usize,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
-        /// Where the process may run, such as `0-3,8`.
+        /// Processors on which the process may run, such as `0-3,8`.
         allowed: String,
     },
-    /// The system gives no thread, or no epoll instance for its runtime.
+    /// The system refused a thread, or an epoll instance for its runtime.
     #[error("can't start thread {index}: {source}")]
     Start {
-        /// Which of the threads, from 0.
+        /// Index of the thread, from 0.
         index: usize,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

@@ -143,7 +143,7 @@ impl Default for ServerConfig {
     }
 }
 
-/// As in gRPC's other implementations.
+/// The default of gRPC's other implementations.
 const KEEPALIVE_DEFAULT: Keepalive = Keepalive {
     interval: Duration::from_secs(2 * 60 * 60),
     timeout: Duration::from_secs(20),
@@ -367,7 +367,7 @@ pub enum BindError {
     #[cfg(feature = "tls")]
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// What the port shall have beside gRPC can't be set up.
+    /// The protocols other than gRPC cannot be set up.
     #[error("protocols other than gRPC: {0}")]
     Beside(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

@@ -10,8 +10,8 @@ use crate::hash::hash;
 /// comparison, so a stale link costs a comparison but never yields a wrong field.
 #[derive(Debug, Default)]
 pub(super) struct FieldIndex {
-    /// As many places as the table ever had entries, rounded up to a power of two; most connections have two or ten
-    /// entries. Empty until the first insertion, because many connections never insert.
+    /// One place for each entry that the table ever had at once, rounded up to a power of two. Most connections have
+    /// two or ten entries. Empty until the first insertion, because many connections never insert.
     places: Vec<Place>,
     /// Number of the next entry.
     next: u32,
