@@ -4,10 +4,10 @@
 //!   callers, handlers ──lock──► State { http2, slots } ◄──lock── Driver ◄──► socket
 //! ```
 //!
-//! One [`Driver`] task per connection reads, hands what arrived to the protocol, wakes whom it concerns, and writes.
-//! Callers and handlers do not talk to it through a queue: under a short lock they encode straight into the
-//! connection's output, and wake the driver only if it sleeps. What arrives for a stream is gathered in its
-//! [`Slot`]; the one who waits for it is woken when a whole message is there, and decodes outside the lock.
+//! One [`Driver`] task per connection reads from the socket, passes the bytes to the protocol, wakes the affected
+//! tasks, and writes. Callers and handlers use no queue: under a short lock they encode into the connection's output
+//! buffer, and wake the driver only if it sleeps. Each stream's data is gathered in its [`Slot`]. Its reader is woken
+//! when a whole message has arrived, and decodes it outside the lock.
 
 mod decompression;
 mod driver;

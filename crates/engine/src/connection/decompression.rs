@@ -1,44 +1,44 @@
-//! How much the readers of a connection decompress before others of their threads have their turn.
+//! Limits how much the readers of a connection decompress before other tasks of their threads run.
 //!
-//! A message of 4 KiB may become one of 4 MiB, which takes milliseconds. A connection may have hundreds of streams with
-//! such messages, each with a reader in a task of its own: were there a bound for each reader, whoever else shares the
-//! thread would wait for all of them. So they share one. Nobody holds anything while it waits, since whoever reads may
-//! stop to at any time, and read another stream of the same connection meanwhile.
+//! A message of 4 KiB may decompress to 4 MiB, which takes milliseconds. A connection may have hundreds of streams
+//! with such messages, each read by a task of its own. With a limit per reader, other tasks on the thread would wait
+//! for all of them, so the readers of a connection share one limit. A waiting reader reserves nothing: a task may stop
+//! reading at any time, and read another stream of the connection meanwhile.
 
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use crate::scheduler::yield_now;
 
-/// Compressed messages of a connection become so many bytes, and others have their turn: some hundred microseconds.
+/// Decompressed bytes after which a connection's readers yield: some hundred microseconds of work.
 const DECOMPRESSED_AT_ONCE: usize = 256 * 1024;
 
-/// A connection's.
+/// The decompression limit of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Decompression(Mutex<Period>);
 
-/// From one time that others had their turn to the next.
+/// The time between two yields.
 #[derive(Debug, Default)]
 struct Period {
     number: u64,
-    /// Bytes that messages have become in it.
+    /// Decompressed bytes in this period.
     spent: usize,
 }
 
-/// What a reader remembers.
+/// A reader's part in the limit.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
-    /// The last period in which it found nothing left, and gave way.
+    /// The last period in which the limit was used up and the reader yielded.
     gave_way_in: Option<u64>,
-    /// The last period in which it decompressed a message, if it did not give way since.
+    /// The last period in which the reader decompressed a message, unless it has yielded since.
     decompressed_in: Option<u64>,
 }
 
 impl Decompression {
-    /// Ready when `reader` may decompress a message.
+    /// Waits until `reader` may decompress a message.
     ///
-    /// Who gave way and comes back finds that others have had their turn: the first that does begins a new period. One
-    /// that decompressed something in the last gives way a second time, so that readers take turns.
+    /// When a reader returns from its yield, other tasks have run, so the first reader to return starts a new period.
+    /// A reader that decompressed in the last period yields twice, so that readers take turns.
     pub(crate) fn poll_may(&self, reader: &mut Reader, cx: &mut Context<'_>) -> Poll<()> {
         let mut period = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if period.spent < DECOMPRESSED_AT_ONCE {
@@ -55,8 +55,8 @@ impl Decompression {
         yield_now(cx)
     }
 
-    /// `reader` has decompressed a message, which became `len` bytes: `None` if it could not be, of which nobody says
-    /// after how many.
+    /// Counts a message that `reader` decompressed to `len` bytes. `None` is an invalid message, whose decompressed
+    /// length is unknown: it uses up the limit.
     pub(crate) fn note(&self, reader: &mut Reader, len: Option<usize>) {
         let mut period = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         period.spent += len.unwrap_or(DECOMPRESSED_AT_ONCE);
@@ -70,8 +70,8 @@ mod tests {
 
     use super::*;
 
-    /// Who of `readers` decompresses messages of `len` bytes when all are polled in their order, `passes` times, each
-    /// until it gives way; those that are `stopped` in the first pass alone.
+    /// Polls all `readers` in order, `passes` times, each until it yields, with messages of `len` bytes. Returns the
+    /// indices of the readers that decompressed. The `stopped` ones take part in the first pass only.
     fn decompressed(readers: usize, stopped: usize, passes: usize, len: Option<usize>) -> Vec<Vec<usize>> {
         let (decompression, mut cx) = (Decompression::default(), Context::from_waker(Waker::noop()));
         let mut readers: Vec<Reader> = (0..readers).map(|_| Reader::default()).collect();
@@ -100,7 +100,7 @@ mod tests {
         check(3, much, &[&[0], &[1], &[2], &NONE, &[0], &[1], &[2], &NONE]);
         check(2, much, &[&[0], &[1], &NONE, &[0], &[1]]);
         check(1, much, &[&[0], &NONE, &[0], &NONE, &[0]]);
-        // One that can't be decompressed.
+        // An invalid message.
         check(3, None, &[&[0], &[1], &[2]]);
         check(2, Some(DECOMPRESSED_AT_ONCE / 2), &[&[0, 0], &[1, 1], &NONE, &[0, 0]]);
     }

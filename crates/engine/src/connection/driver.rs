@@ -1,4 +1,4 @@
-//! The task that moves a connection's bytes: drain what has arrived, let what became ready run, write once.
+//! The task that moves a connection's bytes: it reads what has arrived, runs what became ready, and writes once.
 
 mod ending;
 mod output_buffer;
@@ -25,88 +25,89 @@ use crate::memory_budget::Turn;
 use crate::scheduler::{BusyPoll, CallersFirst, ReadChunks, Work};
 use crate::status::Status;
 
-/// What tells a client's connection from a server's: who is told of an event, and what runs because of it.
+/// The differences between client and server connections: how events are handled, and what runs because of them.
 pub(crate) trait Endpoint: Send + Unpin + 'static {
-    /// Whether somebody reads what its connection did: a channel takes samples of its lanes, a server of nothing.
+    /// Whether the connection's load is sampled: by a channel for its lanes, never by a server.
     const IS_SAMPLED: bool;
-    /// Whether the other end is a server.
+    /// Whether this end is the client.
     const IS_CLIENT: bool;
 
-    /// Takes note of one event, under the connection's lock. `input_start` is where the input that it was found in
-    /// starts in the buffer: the `start` of a DATA event counts from there.
+    /// Handles one event, under the connection's lock. `input_start` is the offset of the event's input in the read
+    /// buffer: `start` of a DATA event counts from there.
     fn on_event(&mut self, state: &mut State, event: &Event<'_>, input_start: usize);
 
-    /// Runs what the events of one read made ready, without the lock. `buffer` is still what was read; `has_more`:
-    /// another part of it is taken in next. `polled_at`: when the driver's poll began.
+    /// Runs what the events of one read made ready, without the lock. `buffer` still holds the bytes that were read.
+    /// `has_more`: another chunk of them follows. `polled_at`: when the driver's poll began.
     fn run_ready(&mut self, connection: &Arc<Connection>, buffer: &[u8], has_more: bool, polled_at: Instant);
 
-    /// Whether something that is ready was not run yet: it is when output has left.
+    /// Returns whether ready work was postponed. It runs when output has left.
     fn is_postponing(&self) -> bool {
         false
     }
 
-    /// Gives spare memory back: the connection is idle.
+    /// Releases spare memory: the connection is idle.
     fn shrink(&mut self) {}
 }
 
-/// Parts of one vectored write; Linux takes at most 1024 and gains little beyond some dozens.
+/// Maximum number of parts of one vectored write. Linux takes at most 1024 and gains little beyond some dozens.
 const PARTS_MAX: usize = 64;
-/// How long a connection that was closed by us waits for the peer to read its GOAWAY and close, too. Closing at once
-/// with unread bytes would make the kernel send RST, which can overtake the GOAWAY.
+/// Time that a connection closed by us waits for the peer to read the GOAWAY and close, too. Closing at once with
+/// unread bytes would make the kernel send RST, which can overtake the GOAWAY.
 const LINGER: Duration = Duration::from_secs(1);
-/// How long the last answers of a connection that has been drained wait for a peer that does not read on. A server's
-/// shutdown grace cuts this short.
+/// Time that the last responses of a drained connection wait for a peer that stops reading. A server's shutdown grace
+/// period cuts this short.
 const FLUSH_STALL_MAX: Duration = Duration::from_secs(30);
 
-/// Drives one connection until it is over. As a future it never fails: why the connection ended is told to the calls
-/// on it, as their status.
+/// Drives one connection until it is over. The future itself never fails: calls get the reason why the connection
+/// ended as their status.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Driver<IO, E> {
     io: IO,
     endpoint: E,
     connection: Arc<Connection>,
-    /// The beginning of a frame whose rest has not arrived, or what has not been taken in of a batch that is cut.
+    /// An incomplete frame, or the remaining chunks of the last read.
     leftover: Vec<u8>,
     chunks: ReadChunks,
-    /// This thread drove no other connection since this one's last poll.
+    /// Whether this thread has driven no other connection since this one's last poll.
     is_alone: bool,
-    /// What the next bytes are, if they are the rest of a DATA frame.
+    /// Set if the next bytes are the rest of a DATA frame.
     expected: Option<ExpectedData>,
-    /// The last read went straight to a large message: the next frame's head tells where most of what comes belongs.
+    /// Whether the last read went straight to a large message. Then the next frame header determines where most of
+    /// the following bytes belong.
     is_gathering: bool,
-    /// The other end's SETTINGS have come.
+    /// Whether the peer's SETTINGS have arrived.
     has_settings: bool,
-    /// Bytes on their way into the socket.
+    /// Bytes being written to the socket.
     output: Output,
-    /// There may be output to take: else the lock is not taken to look.
+    /// Whether there may be output to take; if not, the lock is not taken.
     may_have_output: bool,
-    /// Callers of several threads may wake it: see [`CallersFirst`].
+    /// Lets callers on several threads run before the driver: see [`CallersFirst`].
     callers_first: CallersFirst,
-    /// What was seen under the lock when output was last looked for.
+    /// Connection state when output was last taken under the lock.
     seen: Seen,
-    /// Empty between two reads: what the last one deferred.
+    /// Tasks deferred by the last read. Empty between two reads.
     deferred: Deferred,
     has_woken: bool,
-    /// How much this poll has read since it began, in bytes.
+    /// Bytes read in this poll.
     read_len: usize,
-    /// How much was written that the connection does not know of, in bytes.
+    /// Bytes written that the connection has not been notified of.
     written_len: usize,
-    /// Calls that were postponed may run.
+    /// Whether postponed calls may run.
     has_room: bool,
-    /// Calls waited for memory when this poll started.
+    /// Whether calls waited for memory when this poll started.
     has_waiting: bool,
     turn: Turn,
     timer: Option<Pin<Box<Sleep>>>,
     busy_poll: BusyPoll,
     phase: Phase,
-    /// When a connection that is no longer open last came a step nearer to its end.
+    /// When a connection that is no longer open last made progress towards its end.
     stepped_at: Instant,
     work: Work,
-    /// When this poll began: all that happens in it happens then, for the protocol.
+    /// When this poll began. The protocol uses it as the current time throughout the poll.
     polled_at: Instant,
 }
 
-/// What a driver acts on besides output, as it was when it last had the lock: it does not sleep while that has changed.
+/// State, besides output, that the driver acts on, as of its last lock. The driver does not sleep if it has changed.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     is_drained: bool,
@@ -123,14 +124,14 @@ impl Seen {
 #[derive(Debug, PartialEq)]
 enum Phase {
     Open,
-    /// Everything has been said: flush, close our direction, and wait for the peer's end of file.
+    /// All frames are queued: flush, shut down our direction, and wait for the peer's end of file.
     Closing,
-    /// Our direction is closed; what still comes is dropped.
+    /// Our direction is closed; received bytes are dropped.
     Lingering,
 }
 
 enum Progress {
-    /// Went on; try again.
+    /// Something moved; try again.
     Made,
     /// Nothing to do until woken.
     None,
@@ -143,8 +144,8 @@ where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     E: Endpoint,
 {
-    /// In a box, since a task holds what it awaits once for each future on the way there. Before it sleeps it goes on
-    /// trying to read for `busy_poll`; without it, where that pays.
+    /// Creates a driver. Before it sleeps, it busy-polls for `busy_poll`, or adaptively when `None`. Boxed, since a
+    /// task stores an awaited future once per enclosing future.
     pub(crate) fn new(
         io: IO,
         endpoint: E,
@@ -182,13 +183,13 @@ where
         })
     }
 
-    /// As if `bytes` were the beginning of a frame whose rest has not arrived.
+    /// Starts with `bytes` as already received.
     pub(crate) fn with_first(mut self: Box<Self>, bytes: Vec<u8>) -> Box<Self> {
         self.leftover = bytes;
         self
     }
 
-    /// Writes until nothing is left or the socket is full.
+    /// Writes until the output is empty or the socket is full.
     fn write(&mut self, cx: &mut Context<'_>) -> io::Result<Progress> {
         let mut progress = Progress::None;
         loop {
@@ -252,7 +253,7 @@ where
 
     fn enter(&mut self, phase: Phase) {
         if phase == Phase::Closing {
-            // The peer may never read what is before its end.
+            // The peer may never read the output that precedes the close.
             self.connection.lock().http2.take_discarded(&mut self.output);
             self.output.detach();
         }
@@ -261,7 +262,7 @@ where
         self.timer = None;
     }
 
-    /// The protocol's own timeouts: SETTINGS not acknowledged, draining that takes too long.
+    /// Handles the protocol's own timeouts: SETTINGS not acknowledged, draining takes too long.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Progress {
         if self.phase != Phase::Open {
             return Progress::None;
@@ -281,7 +282,7 @@ where
         Progress::Made
     }
 
-    /// Bounds how long a connection that is no longer open waits for its peer, whatever that keeps sending.
+    /// Bounds how long a connection that is no longer open waits for its peer, even one that keeps sending.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Progress {
         let is_over = self.phase == Phase::Lingering || self.connection.lock().http2.is_closed();
         let at = self.stepped_at + if is_over { LINGER } else { FLUSH_STALL_MAX };
@@ -301,7 +302,7 @@ where
 }
 
 impl<IO, E> Drop for Driver<IO, E> {
-    /// A runtime that shuts down drops its tasks: calls elsewhere must still hear of it.
+    /// A runtime that shuts down drops its tasks. Calls on other runtimes must still get a status.
     fn drop(&mut self) {
         let status = Status::unavailable(format!("connection to {} was dropped", self.connection.peer));
         let mut state = self.connection.lock();
@@ -313,7 +314,7 @@ impl<IO, E> Drop for Driver<IO, E> {
     }
 }
 
-/// Takes the output that there is into `output`, behind what that has. Whether there is more than that.
+/// Appends the available output to `output`. Returns whether there is more.
 #[inline]
 fn take_output<E: Endpoint>(
     state: &mut State,
@@ -335,7 +336,8 @@ fn take_output<E: Endpoint>(
     if E::IS_SAMPLED {
         state.note_taken(polled_at);
     }
-    // What has left a stream's queue may have freed space in it: its sender hears of that now, not with the next read.
+    // Output that was taken may have freed space in a stream's queue. Its sender is notified now, not with the next
+    // read.
     let now = polled_at.into_std();
     while let Ok(Some(event)) = state.http2.poll_event(&mut &[][..], now) {
         endpoint.on_event(state, &event, 0);

@@ -1,4 +1,4 @@
-//! A server's connection that another protocol has, HTTP/1.1, and that no driver moves: what is known of it.
+//! A server's HTTP/1.1 connection, which no driver moves: its state and requests.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -6,30 +6,30 @@ use std::task::{Context, Poll};
 use super::shared::Connection;
 use super::state::{Foreign, State};
 
-/// What a connection is asked to do.
+/// Requests to the task of an HTTP/1.1 connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// To end with the requests under way.
+    /// End after the requests in progress.
     Drain,
-    /// To end now.
+    /// End now.
     Close,
 }
 
 impl State {
-    /// Another protocol has it from here on. `drains`: it is to end with what is under way.
+    /// Hands the connection to HTTP/1.1. `drains`: it ends after the requests in progress.
     pub(crate) fn give_away(&mut self, drains: bool) {
         self.foreign = Some(Foreign { drains, ..Foreign::default() });
     }
 
-    /// Whether another protocol has it.
+    /// Returns whether this is an HTTP/1.1 connection.
     pub(crate) fn is_foreign(&self) -> bool {
         self.foreign.is_some()
     }
 }
 
 impl Connection {
-    /// For who works on a connection that no driver moves: ready when it is to do something. `drains`: it has been told
-    /// to drain. Whoever asks it to wakes `cx`.
+    /// Waits, in the task of an HTTP/1.1 connection, until the connection has to drain or close. `drains`: it already
+    /// drains. A request wakes `cx`.
     pub(crate) fn poll_asked(&self, drains: bool, cx: &Context<'_>) -> Poll<Asked> {
         let waker = cx.waker().clone();
         let mut state = self.lock();
@@ -46,7 +46,7 @@ impl Connection {
     }
 }
 
-/// A request under way on a connection that another protocol has: it is not idle.
+/// An open request on an HTTP/1.1 connection, which is not idle meanwhile.
 #[derive(Debug)]
 pub(crate) struct ForeignRequest(Arc<Connection>);
 
@@ -66,7 +66,7 @@ impl ForeignRequest {
 impl Drop for ForeignRequest {
     fn drop(&mut self) {
         let mut state = self.0.lock();
-        // It is idle from now on.
+        // The idle time starts now.
         state.activity = state.activity.wrapping_add(1);
         if let Some(foreign) = &mut state.foreign {
             foreign.requests -= 1;

@@ -1,4 +1,4 @@
-//! What has arrived of a stream and was not read yet.
+//! Received data of a stream that has not been read yet.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -8,86 +8,85 @@ use thalweg_http2::{self as http2, StreamId};
 use crate::buffers;
 use crate::grpc::envelope::{EnvelopeError, PREFIX_LEN, Prefix};
 
-/// A message of a stream with at least this many bytes, prefix included, gets a buffer of its own.
+/// A message of at least this many bytes, prefix included, gets a buffer of its own.
 const SEALED_LEN_MIN: usize = 32 * 1024;
-/// Rests of frames with fewer bytes are not worth a read of their own.
+/// Shorter rests of a frame are not worth a read of their own, in bytes.
 const LENT_LEN_MIN: usize = 8 * 1024;
-/// How much of a frame may be read at once before as much has arrived on its stream, in bytes: a frame as it is sent
-/// beside other streams. So much of a connection's memory is there for bytes that are merely declared, and not of each
-/// stream's: the rest of one frame comes at a time.
+/// Maximum bytes of a frame that may be read at once before as much has arrived on its stream: a typical frame next to
+/// other streams. Only one frame at a time is incomplete, so this memory for merely declared bytes is needed once per
+/// connection, not per stream.
 const LENT_UNARRIVED_MAX: usize = 64 * 1024;
-/// How much may be read behind what the inbox is lent for, in bytes: the head of the next frame, and small frames.
+/// Maximum bytes to read beyond those of the lent inbox: the next frame header, and small frames.
 pub(super) const BEHIND_LEN: usize = 4 * 1024;
 
-/// A message of gRPC's of at most this many bytes is gathered before its reader is woken; of a larger one, and of what
-/// is no message, the reader has the bytes as they come. As much as a connection may hold besides.
+/// Maximum length of a gRPC message that is gathered before its reader is woken. Bytes of a larger message, and
+/// invalid ones, are passed on as they arrive. Equals the buffer limit of the rest of a connection.
 pub(super) const GATHERED_LEN_MAX: usize = 16 << 20;
 
 /// Received bytes of a stream that its reader has not taken.
 ///
-/// DATA is appended to `bytes` as it comes. The reader takes them all at once and cuts messages out of it
-/// outside the lock. `needed` is how many there must be before the reader can go on: it is woken then, and not
-/// before, so a large message is gathered once and wakes its reader once. When more comes behind a large message that
-/// the reader has not taken yet, it is sealed: it keeps its buffer, and what comes goes into another.
+/// DATA is appended to `bytes`. The reader takes all of them and splits them into messages outside the lock. It is
+/// woken only when there are `needed` bytes, so a large message is gathered once and wakes its reader once. When more
+/// arrives behind a large message that was not taken yet, the message is sealed: it keeps its buffer, and new data
+/// goes into another.
 ///
-/// While a large message is gathered, the driver may borrow the bytes ([`lend`](Inbox::lend)), to read into it without
-/// the lock.
+/// While a large message is gathered, the driver may borrow the bytes ([`lend`](Inbox::lend)) and read into them
+/// without the lock.
 ///
-/// The stream's receive window is given back when the reader takes what arrived. While there are fewer than
-/// `needed`, and the reader waits for it, the stream asks for as much window as is missing: a message larger than the
-/// window could never arrive otherwise. So an inbox holds at most one window and one message of at most the permitted
-/// size; its reader may hold as much again, taken before.
+/// The stream's receive window is released when the reader takes the data. While a waiting reader needs more bytes,
+/// the stream requests the missing window: a message larger than the window could never arrive otherwise. So an inbox
+/// holds at most one window and one message of the permitted size. Its reader may hold as much again, taken before.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Inbox {
     bytes: Vec<u8>,
-    /// Large messages, whole, that stand before `bytes`. In a box, because mostly there are none, and slots are moved.
+    /// Complete large messages in front of `bytes`. Boxed, because mostly there are none, and slots are moved.
     #[expect(clippy::box_collection, reason = "a quarter of its size")]
     sealed: Option<Box<VecDeque<Sealed>>>,
-    /// Bytes in `bytes` that the peer has not been given back yet.
+    /// Bytes in `bytes` whose window has not been released yet.
     unreleased: usize,
-    /// How long the last large message was that came whole: the next may have as much from the start.
+    /// Length of the last complete large message; the initial capacity for the next.
     last_len: u32,
-    /// None while the reader has taken the bytes: what arrives then may begin in the middle of a message.
+    /// `None` while the reader has the bytes: data that arrives then may begin in the middle of a message.
     needed: Option<NonZeroUsize>,
     message_size_max: usize,
     cut: Cut,
-    /// The stream was asked for window beyond its own.
+    /// Whether the stream was asked for additional window.
     has_asked: bool,
-    /// The driver has the bytes, and brings them back.
+    /// Whether the driver has borrowed the bytes.
     is_lent: bool,
-    /// A reader of streams has been here. Before, and in unary calls, all that comes is one inbox.
+    /// Whether a streaming reader has read. Before, and in unary calls, everything stays in one buffer.
     has_reader: bool,
-    /// Nobody reads any more: what arrives is dropped, and its window given back.
+    /// Whether received data is dropped and its window released, because there is no reader any more.
     is_discarded: bool,
 }
 
-/// What the reader of an inbox waits for.
+/// Unit that the reader of an inbox waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// Whole messages; anything else is an error.
     Messages,
-    /// Whole messages as far as there are any of the permitted size; bytes where there are none. What is wrong with
-    /// them is the reader's to say.
+    /// Whole messages of at most the permitted size, otherwise bytes. The reader reports errors in them.
     MessagesOrBytes,
     /// Bytes.
     Bytes,
 }
 
-/// A message that is whole, in a buffer of its own.
+/// A complete message in a buffer of its own.
 #[derive(Debug)]
 struct Sealed {
     bytes: Vec<u8>,
     unreleased: usize,
 }
 
-/// An inbox's bytes, lent: `len_max` more may be read to their end, and [`BEHIND_LEN`] behind them.
+/// The lent bytes of an inbox. Up to `len_max` more bytes may be appended, and [`BEHIND_LEN`] of other data after
+/// them.
 pub(super) struct Lent {
     pub(super) bytes: Vec<u8>,
     pub(super) len_max: usize,
 }
 
-/// A length, for a guess at the next.
+/// Converts a length for an estimate of the next, saturating.
 fn short(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
@@ -97,7 +96,7 @@ impl Inbox {
         Self::with_buffer(Vec::new(), message_size_max)
     }
 
-    /// One that begins with `buffer`, which must be empty.
+    /// Creates an inbox that starts with `buffer`, which must be empty.
     pub(crate) fn with_buffer(buffer: Vec<u8>, message_size_max: usize) -> Self {
         debug_assert!(buffer.is_empty());
         Self {
@@ -115,19 +114,19 @@ impl Inbox {
         }
     }
 
-    /// Creates the inbox of a raw body, which starts with `buffer`: it must be empty. `gathers`: the body has messages
-    /// of gRPC.
+    /// Creates the inbox of a raw body, which starts with `buffer`: it must be empty. `gathers`: the body consists of
+    /// gRPC messages.
     pub(crate) fn raw(buffer: Vec<u8>, gathers: bool) -> Self {
         let cut = if gathers { Cut::MessagesOrBytes } else { Cut::Bytes };
         Self { cut, ..Self::with_buffer(buffer, GATHERED_LEN_MAX) }
     }
 
-    /// One that nobody reads.
+    /// Creates an inbox without a reader.
     pub(crate) fn discarded() -> Self {
         Self { is_discarded: true, ..Self::new(0) }
     }
 
-    /// How many bytes there are, messages that are sealed left out.
+    /// Returns the number of bytes, without sealed messages.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
@@ -138,7 +137,7 @@ impl Inbox {
         self.bytes.is_empty()
     }
 
-    /// Whether there is the beginning of a message whose rest has not come.
+    /// Returns whether there is an incomplete message.
     pub(crate) fn has_begun_message(&self) -> bool {
         !self.bytes.is_empty() && self.needed().is_some_and(|needed| self.bytes.len() < needed)
     }
@@ -148,13 +147,13 @@ impl Inbox {
         self.needed.map(NonZeroUsize::get)
     }
 
-    /// All that came for a call that is over, or of which nothing more comes.
+    /// Takes all bytes of a call that is over or receives nothing more.
     #[inline]
     pub(crate) fn take_rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
 
-    /// Appends what arrived. Returns whether the reader can go on.
+    /// Appends received bytes. Returns whether the reader can continue.
     pub(crate) fn receive(
         &mut self,
         bytes: &[u8],
@@ -180,7 +179,7 @@ impl Inbox {
         Ok(self.has(needed, stream, http2))
     }
 
-    /// As [`receive`](Inbox::receive), of all that comes: the peer sends nothing more.
+    /// Like [`receive`](Inbox::receive), for the last bytes of a stream.
     #[inline]
     pub(crate) fn receive_whole(
         &mut self,
@@ -188,7 +187,7 @@ impl Inbox {
         stream: StreamId,
         http2: &mut http2::Connection,
     ) -> Result<(), EnvelopeError> {
-        // The usual answer: one message, and nothing that would have to be given back.
+        // The usual response: one message, and no window to release.
         if self.bytes.is_empty()
             && self.cut == Cut::Messages
             && !self.is_discarded
@@ -207,8 +206,8 @@ impl Inbox {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Appends what arrived while large messages are gathered, each in a buffer of its own. Returns how long the inbox
-    /// must be.
+    /// Appends received bytes while large messages are gathered, each in a buffer of its own. Returns the length that
+    /// the inbox needs.
     fn gather(&mut self, mut bytes: &[u8], mut needed: usize) -> Result<usize, EnvelopeError> {
         loop {
             if needed < SEALED_LEN_MIN || self.bytes.len() > needed {
@@ -231,9 +230,9 @@ impl Inbox {
         }
     }
 
-    /// Makes space for `len` bytes more in the inbox, and `behind` that don't stay. It grows as a vector grows, by
-    /// doubling, but not beyond the message that it begins with: one of 4 MiB takes 4 MiB and not 8. What is merely
-    /// declared allocates nothing; a buffer that was left by a message may be taken for it.
+    /// Reserves space for `len` bytes, and for `behind` temporary ones. The buffer doubles like a vector, but not
+    /// beyond its first message: a message of 4 MiB takes 4 MiB, not 8. Merely declared lengths allocate nothing, but
+    /// may use a pooled buffer.
     fn reserve(&mut self, len: usize, behind: usize) {
         let filled = self.bytes.len() + len;
         if self.bytes.capacity() - self.bytes.len() >= len + behind {
@@ -253,7 +252,7 @@ impl Inbox {
         }
     }
 
-    /// How long the inbox must be once `bytes` are appended to it, by the prefix at its front.
+    /// Returns the length that the inbox needs once `bytes` are appended, according to the first prefix.
     fn find_needed(&mut self, bytes: &[u8]) -> Result<usize, EnvelopeError> {
         if self.cut == Cut::Bytes {
             self.needed = NonZeroUsize::new(1);
@@ -281,7 +280,7 @@ impl Inbox {
         Ok(needed)
     }
 
-    /// Whether the reader can go on. If not, it waits for what comes, and the stream gets window for that.
+    /// Returns whether the reader can continue. If not, requests window for the missing bytes.
     fn has(&mut self, needed: usize, stream: StreamId, http2: &mut http2::Connection) -> bool {
         let is_there = self.has_sealed() || self.bytes.len() >= needed;
         if !is_there {
@@ -294,14 +293,14 @@ impl Inbox {
         is_there
     }
 
-    /// Whether [`take`](Inbox::take) gives a message that is sealed.
+    /// Returns whether [`take`](Inbox::take) returns a sealed message.
     pub(super) fn has_sealed(&self) -> bool {
         self.sealed.as_ref().is_some_and(|sealed| !sealed.is_empty())
     }
 
-    /// Lends the inbox to the driver, which knows that the next `len` bytes are this stream's, if it is worth it: a
-    /// large message is being gathered. Its capacity follows what has arrived on the stream, beyond a frame, and so
-    /// does how much may be read into it: that must not depend on what buffer there was.
+    /// Lends the inbox to the driver, which knows that the next `len` bytes belong to this stream, if a large message
+    /// is being gathered. Beyond one frame, capacity and `len_max` grow with the bytes that have arrived. They must
+    /// not depend on the buffer that happens to be used.
     pub(super) fn lend(&mut self, len: usize) -> Option<Lent> {
         let missing = self.needed()?.checked_sub(self.bytes.len())?;
         let arrived = self.bytes.len().max(self.last_len as usize).max(LENT_UNARRIVED_MAX);
@@ -314,7 +313,7 @@ impl Inbox {
         Some(Lent { bytes: std::mem::take(&mut self.bytes), len_max })
     }
 
-    /// The driver brings the inbox back, with `len` bytes more; [`receive`](Inbox::receive) is to follow.
+    /// Returns the inbox from the driver, with `len` more bytes. [`receive`](Inbox::receive) must follow.
     pub(super) fn bring_back(
         &mut self,
         bytes: Vec<u8>,
@@ -331,7 +330,7 @@ impl Inbox {
         self.unreleased += len;
     }
 
-    /// Exchanges the oldest sealed message, or the inbox, for `buffer`, which must be empty, and gives its window back.
+    /// Swaps the oldest sealed message, or the inbox, into `buffer`, which must be empty, and releases its window.
     pub(super) fn take(&mut self, buffer: &mut Vec<u8>, stream: StreamId, http2: &mut http2::Connection) {
         debug_assert!(buffer.is_empty());
         if let Some(Sealed { bytes, unreleased }) = self.sealed.as_mut().and_then(|sealed| sealed.pop_front())
@@ -342,7 +341,7 @@ impl Inbox {
             }
             return;
         }
-        // Of one message alone the reader leaves nothing: what comes next begins with a prefix.
+        // The reader leaves nothing of a single message: the next data starts with a prefix.
         if self.needed() == Some(self.bytes.len()) {
             self.last_len = short(self.bytes.len());
             self.needed = NonZeroUsize::new(PREFIX_LEN);
@@ -353,8 +352,8 @@ impl Inbox {
         self.release(stream, http2);
     }
 
-    /// The reader comes back with the beginning of a message, or with nothing: it goes in front of what has arrived
-    /// since, to wait for the rest. Returns whether that is there already.
+    /// Puts the reader's incomplete message, or nothing, in front of the data that has arrived since. Returns whether
+    /// the reader can continue.
     pub(super) fn put_back(
         &mut self,
         tail: Vec<u8>,
@@ -363,14 +362,14 @@ impl Inbox {
     ) -> Result<bool, EnvelopeError> {
         self.has_reader = true;
         if self.is_lent {
-            // A message is being gathered, and the reader had nothing of it.
+            // A message is being gathered, and the reader has no part of it.
             debug_assert!(tail.is_empty());
             return Ok(self.has_sealed());
         }
         if !tail.is_empty() {
             let (since_len, capacity) = (self.bytes.len(), self.bytes.capacity());
             if capacity > tail.capacity() && capacity - since_len >= tail.len() {
-                // It has a larger buffer than the reader.
+                // The inbox has the larger buffer.
                 self.bytes.extend_from_slice(&tail);
                 self.bytes.rotate_right(tail.len());
             } else {
@@ -382,7 +381,7 @@ impl Inbox {
         Ok(self.has(needed, stream, http2))
     }
 
-    /// As [`put_back`](Inbox::put_back), of a reader that waits for something else from now on.
+    /// Like [`put_back`](Inbox::put_back), and changes the unit that the reader waits for.
     pub(super) fn put_back_for(
         &mut self,
         cut: Cut,
@@ -394,7 +393,7 @@ impl Inbox {
         self.put_back(tail, stream, http2)
     }
 
-    /// What has come counts as used up.
+    /// Releases the window of the received bytes.
     pub(crate) fn release(&mut self, stream: StreamId, http2: &mut http2::Connection) {
         if self.unreleased > 0 {
             http2.release(stream, self.unreleased);
@@ -402,7 +401,7 @@ impl Inbox {
         }
     }
 
-    /// Nobody reads any more: drops what is there and what will come.
+    /// Drops the data and everything that arrives later: there is no reader any more.
     pub(crate) fn discard(&mut self, stream: StreamId, http2: &mut http2::Connection) {
         self.is_discarded = true;
         self.bytes = Vec::new();
@@ -422,7 +421,7 @@ mod tests {
 
     const STREAM: StreamId = StreamId::new(1);
 
-    /// A reader that cuts whole messages out of what it takes, as `Incoming` does.
+    /// A reader that splits the data into whole messages, like `Incoming`.
     #[derive(Default)]
     struct Reader {
         buffer: Vec<u8>,
@@ -443,8 +442,8 @@ mod tests {
         }
     }
 
-    /// Brings `wire` to an inbox in pieces of random length, some of them through the inbox that is lent, while a
-    /// reader comes and goes, also while it is lent.
+    /// Passes `wire` to an inbox in pieces of random length, some through the lent inbox, with a reader that comes and
+    /// goes at random.
     fn check(seed: u64, lens: &[usize]) {
         let mut random = Seeded(seed);
         let mut http2 = http2::Connection::server(http2::Config::default(), Instant::now());
@@ -507,14 +506,14 @@ mod tests {
         inbox.bring_back(bytes, 0, STREAM, &mut http2);
     }
 
-    /// How much each read may take of a message that comes in frames of `frame_len` bytes, as far as it is lent.
+    /// Returns the size of each read into the lent inbox, for a message in frames of `frame_len` bytes.
     fn lent(message_len: usize, frame_len: usize) -> Vec<usize> {
         let mut http2 = http2::Connection::server(http2::Config::default(), Instant::now());
         let mut inbox = Inbox::new(usize::MAX);
         let wire = [&envelope::prefix(false, message_len).unwrap()[..], &vec![0; message_len]].concat();
         let mut lens = Vec::new();
         for frame in wire.chunks(frame_len) {
-            // Its first bytes come with what was read before.
+            // The first bytes arrive with the previous read.
             let (front, mut rest) = frame.split_at(frame.len().min(BEHIND_LEN));
             inbox.receive(front, STREAM, &mut http2).unwrap();
             while let Some(Lent { mut bytes, len_max }) = inbox.lend(rest.len()) {
@@ -532,10 +531,10 @@ mod tests {
     #[test]
     fn a_frame_of_a_new_stream_is_read_at_once() {
         const REST: usize = (64 << 10) - BEHIND_LEN;
-        // What is left of the last frame is the prefix.
+        // The prefix is left of the last frame.
         assert_eq!(lent(64 << 10, 64 << 10), [REST]);
         assert_eq!(lent(256 << 10, 64 << 10), [REST; 4]);
-        // A larger one by what has arrived.
+        // Reads of a larger frame grow with the bytes that have arrived.
         let large = 1 << 20;
         assert_eq!(lent(large, large), [64 << 10, 68 << 10, 136 << 10, 272 << 10, 480 << 10]);
     }

@@ -1,4 +1,4 @@
-//! Messages of one stream, as their reader takes them from the connection.
+//! The received messages of one stream.
 
 use std::fmt;
 use std::pin::Pin;
@@ -24,58 +24,56 @@ use crate::grpc::response::ResponseHead;
 use crate::measure::CallMeasure;
 use crate::status::{Code, Status};
 
-/// Bytes behind a large message that are copied, so that it can keep the buffer.
+/// Maximum bytes behind a large message that are copied, so that the message can keep the buffer.
 const TAIL_MAX: usize = 4 * 1024;
 
-/// The messages of a stream, in the order of their sending: a server's view of the requests, or a client's of the
-/// responses.
+/// The messages of a stream, in order: the requests on a server, the responses on a client.
 ///
-/// Bytes are taken from the connection in bulk, and cut into messages here, on the reader's own time. To read gives the
-/// peer window to send more: a stream that is not read holds the peer back after one receive window.
+/// Bytes are taken from the connection in bulk and split into messages on the reader's own time. Reading opens the
+/// peer's window: an unread stream stops the peer after one receive window.
 ///
-/// Dropped before its end, a client's cancels the call; a server's only says that the rest of the requests is not
-/// wanted.
+/// If dropped early, a client's cancels the call, and a server's discards the rest of the requests.
 pub struct Incoming {
     origin: Origin,
     /// Client: names the call in errors.
     call: Option<CallName>,
     buffer: Vec<u8>,
-    /// How much of `buffer` has been read.
+    /// Bytes of `buffer` that have been read.
     position: usize,
     message_size_max: usize,
-    /// Larger messages are not [at hand](Self::next_at_hand).
+    /// Larger messages are not [available](Self::next_at_hand) without polling.
     at_hand_len_max: usize,
     encoding: Encoding,
     measure: CallMeasure,
-    /// Atomic so that who has been lent a message can end the call while it looks at it.
+    /// Atomic, so that a borrower of a lent message can end the call.
     is_finished: AtomicBool,
     trailers: Option<HeaderMap>,
     deadline: Option<Pin<Box<Sleep>>>,
-    /// Of the connection's compressed messages.
+    /// Reader of the connection's compressed messages.
     reader: Reader,
     /// Length of the last message that was large or compressed.
     large_len: usize,
-    /// The last message that was lent, if it does not lie in the buffer.
+    /// The last lent message, if it is not in the buffer.
     lent: Bytes,
 }
 
-/// A message that is looked at where it lies.
+/// A message that is read in place.
 #[derive(Debug)]
 pub struct Lent<'a> {
-    /// Its bytes, decompressed if need be.
+    /// The message's bytes, decompressed if necessary.
     pub bytes: &'a [u8],
     incoming: &'a Incoming,
 }
 
 impl Lent<'_> {
-    /// As [`Incoming::fail`].
+    /// Fails the call: see [`Incoming::fail`].
     #[cold]
     pub fn fail(&self, status: Status) -> Status {
         self.incoming.fail(status)
     }
 }
 
-/// Where messages come from.
+/// The source of the messages.
 #[derive(Debug)]
 enum Origin {
     Stream(Receiving),
@@ -83,7 +81,7 @@ enum Origin {
     Nowhere,
 }
 
-/// A call that came by no connection.
+/// A local call, without a connection.
 #[derive(Debug)]
 struct LocalOrigin {
     requests: Arc<dyn LocalRequests>,
@@ -91,17 +89,17 @@ struct LocalOrigin {
     large: Option<Bytes>,
 }
 
-/// Requests of a call that came by no connection.
+/// Requests of a local call, without a connection.
 pub(crate) trait LocalRequests: fmt::Debug + Send + Sync {
-    /// The next message, without a prefix, and not compressed; `None` after the last.
+    /// Returns the next message, without prefix and uncompressed; `None` after the last.
     fn poll_request(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Status>>>;
 
-    /// Nobody reads any more.
+    /// Discards the remaining requests: they will not be read.
     fn discard(&self);
 }
 
 impl Incoming {
-    /// A client's view; how the messages are compressed is known with the head.
+    /// Creates a client's view. The compression is known once the headers have arrived.
     pub(crate) fn of_responses(
         connection: Arc<Connection>,
         key: SlotKey,
@@ -116,7 +114,7 @@ impl Incoming {
         incoming
     }
 
-    /// A server's view.
+    /// Creates a server's view.
     pub(crate) fn of_requests(
         connection: Arc<Connection>,
         key: SlotKey,
@@ -147,14 +145,14 @@ impl Incoming {
         }
     }
 
-    /// A stream that has ended, and was never on a wire: stands where an API layer has the messages from elsewhere.
+    /// Creates a stream that has already ended, for API layers that get the messages from elsewhere.
     pub fn detached() -> Self {
         let detached = Self::new(Origin::Nowhere, 0, Encoding::Identity, CallMeasure::default());
         detached.is_finished.store(true, Relaxed);
         detached
     }
 
-    /// A server's view of a call that came by no connection.
+    /// Creates a server's view of a local call.
     pub(crate) fn of_local_requests(
         requests: Arc<dyn LocalRequests>,
         message_size_max: usize,
@@ -164,16 +162,16 @@ impl Incoming {
         Self::new(origin, message_size_max, Encoding::Identity, measure)
     }
 
-    /// Whether there are no more messages: the end, or an error, was given.
+    /// Returns whether there are no more messages: the end or an error was returned.
     #[inline]
     pub fn is_finished(&self) -> bool {
         self.is_finished.load(Relaxed)
     }
 
-    /// Takes the next message, if it lies whole in the buffer and is none that takes more than that: not large, not
-    /// compressed, of a size that is permitted. Whoever gets `None` asks [`poll_prefix`](Self::poll_prefix).
+    /// Takes the next message if it is in the buffer as a whole and needs no further work: not large, not compressed,
+    /// and of a permitted size. After `None`, call [`poll_prefix`](Self::poll_prefix).
     ///
-    /// For a small message this is the whole way, some 20 instructions; so it is inlined wherever messages are read.
+    /// This is the whole path of a small message, about 20 instructions. So it is inlined wherever messages are read.
     #[expect(clippy::inline_always, reason = "half of what reading a small message costs")]
     #[inline(always)]
     pub fn next_at_hand(&mut self) -> Option<&[u8]> {
@@ -187,7 +185,7 @@ impl Incoming {
         Some(message)
     }
 
-    /// The prefix of the next message, if it is [at hand](Self::next_at_hand), for who [lends](Self::lend) it.
+    /// Returns the prefix of the next message, if it is [available](Self::next_at_hand), to [lend](Self::lend) it.
     #[inline]
     pub fn prefix_at_hand(&self) -> Option<Prefix> {
         if self.is_finished() {
@@ -197,12 +195,12 @@ impl Incoming {
         prefix.filter(|prefix| !prefix.compressed && prefix.len <= self.at_hand_len_max)
     }
 
-    /// Waits until the next message is there whole, and gives its prefix: [`take`](Self::take) it then. `None` when the
-    /// peer has sent its last.
+    /// Waits until the next message has arrived as a whole and returns its prefix, for [`take`](Self::take). Returns
+    /// `None` after the last message.
     ///
     /// # Errors
-    /// On a client the status of the call if that is not OK, a lost connection (UNAVAILABLE), the deadline; on a server
-    /// the call's cancellation. After an error there are no more messages.
+    /// On a client: the call's status if it is not OK, UNAVAILABLE if the connection is lost, or DEADLINE_EXCEEDED. On
+    /// a server: the call's cancellation. There are no more messages after an error.
     #[inline]
     pub fn poll_prefix(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Prefix, Status>>> {
         if self.is_finished() {
@@ -231,7 +229,7 @@ impl Incoming {
         Poll::Ready(self.finish(ended).err().map(Err))
     }
 
-    /// As [`poll_prefix`](Self::poll_prefix), of requests that came by no connection.
+    /// Like [`poll_prefix`](Self::poll_prefix), for local requests.
     #[cold]
     fn poll_local(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Prefix, Status>>> {
         let Origin::Local(local) = &mut self.origin else { return Poll::Ready(None) };
@@ -271,7 +269,7 @@ impl Incoming {
         Poll::Ready(Some(Ok(prefix)))
     }
 
-    /// The prefix of the next message, if that lies whole in the buffer.
+    /// Returns the prefix of the next message, if the message is in the buffer as a whole.
     #[inline]
     fn find_whole(&self) -> Result<Option<Prefix>, EnvelopeError> {
         let unread = &self.buffer[self.position..];
@@ -279,10 +277,10 @@ impl Incoming {
         Ok(prefix.filter(|prefix| unread.len() >= prefix.envelope_len()))
     }
 
-    /// Takes the message whose prefix [`poll_prefix`](Self::poll_prefix) has just given: its bytes, decompressed if
-    /// need be.
+    /// Takes the message of the prefix that [`poll_prefix`](Self::poll_prefix) has just returned, decompressed if
+    /// necessary.
     ///
-    /// Inlined, as its callers should be: then what it returns takes no memory on its way.
+    /// Inlined, as its callers should be: then the returned value is not copied through memory.
     ///
     /// # Errors
     /// The status to [`fail`](Self::fail) the call with, if the message can't be decompressed.
@@ -297,10 +295,10 @@ impl Incoming {
         Ok(Payload::Lent(&self.buffer[start..self.position]))
     }
 
-    /// As [`take`](Self::take), for who looks at the message where it lies until the next one is asked for.
+    /// Like [`take`](Self::take), but lends the message in place, until the next one is read.
     ///
     /// # Errors
-    /// If the message can't be decompressed: the call has [failed](Self::fail) with that then.
+    /// Returns the status if the message can't be decompressed. The call has [failed](Self::fail) then.
     #[inline]
     pub fn lend(&mut self, prefix: Prefix) -> Result<Lent<'_>, Status> {
         let start = self.position + PREFIX_LEN;
@@ -311,13 +309,13 @@ impl Incoming {
         }
     }
 
-    /// Lends a message that came in another way.
+    /// Lends a message that was received in another way.
     pub fn lend_kept(&mut self, bytes: Bytes) -> Lent<'_> {
         self.lent = bytes;
         Lent { bytes: &self.lent, incoming: self }
     }
 
-    /// A large message that (almost) fills the buffer gets it; the few bytes behind are copied.
+    /// A large message that (almost) fills the buffer takes it over. The few bytes behind it are copied.
     #[inline(never)]
     fn take_large_or_compressed(&mut self, prefix: Prefix) -> Result<Payload<'_>, Status> {
         if let Origin::Local(local) = &mut self.origin {
@@ -347,8 +345,7 @@ impl Incoming {
         opened
     }
 
-    /// Server: the handler keeps the message that was taken as long as the call goes on, and it counts for what the
-    /// connection holds; small ones do not.
+    /// Server: counts the message taken last as held by its handler until the call ends. Small messages don't count.
     pub fn keep_taken(&self) {
         if let Origin::Stream(receiving) = &self.origin
             && self.large_len > 0
@@ -357,7 +354,7 @@ impl Incoming {
         }
     }
 
-    /// A message that was taken is not what was expected: the call ends with `status`, and the peer hears of it.
+    /// Ends the call with `status` and notifies the peer: a message was not as expected.
     #[cold]
     pub fn fail(&self, status: Status) -> Status {
         let status = self.explain(status);
@@ -369,7 +366,7 @@ impl Incoming {
         status
     }
 
-    /// The trailing metadata, once the messages have ended.
+    /// Returns the trailing metadata, once the messages have ended.
     pub fn take_trailers(&mut self) -> Option<HeaderMap> {
         self.trailers.take()
     }
@@ -379,7 +376,7 @@ impl Incoming {
         matches!(&self.origin, Origin::Stream(receiving) if receiving.is_client)
     }
 
-    /// Takes what has arrived.
+    /// Takes the received bytes.
     fn poll_arrived(&mut self, cx: &Context<'_>) -> Poll<Result<Arrived, EnvelopeError>> {
         let tail = if self.position == self.buffer.len() {
             self.buffer.clear();
@@ -398,7 +395,7 @@ impl Incoming {
         }
     }
 
-    /// Client: the response headers, or the end that came instead.
+    /// Client: waits for the response headers, or the end if there are none.
     pub(crate) fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
         let Origin::Stream(receiving) = &self.origin else { return Poll::Pending };
         let polled = receiving.poll_head(cx);
@@ -408,7 +405,7 @@ impl Incoming {
         polled
     }
 
-    /// Client: from now on the deadline ends the stream.
+    /// Client: sets the deadline of the stream.
     pub(crate) fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.deadline = deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline)));
     }
@@ -427,8 +424,8 @@ impl Incoming {
         }
     }
 
-    /// Also after an error of our own making (a message too large or broken, the deadline): the peer must hear of it,
-    /// and a client that has its answer need not send the rest of its requests.
+    /// Also notifies the peer after a local error (a message too large or broken, the deadline). A client that has its
+    /// response need not send the rest of its requests.
     #[cold]
     fn finish(&mut self, ended: Result<HeaderMap, Status>) -> Result<(), Status> {
         let trailers = ended.map_err(|status| self.fail(status))?;
@@ -441,7 +438,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Client: an error of this side's says which call it is of.
+    /// Client: adds the call to the text of a local error.
     #[cold]
     pub(crate) fn explain(&self, status: Status) -> Status {
         let (Some(call), Origin::Stream(receiving)) = (&self.call, &self.origin) else { return status };

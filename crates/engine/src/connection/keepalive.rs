@@ -1,4 +1,4 @@
-//! Whether the other end of a connection is still there, asked by PINGs (gRFC A8).
+//! Keepalive PINGs (gRFC A8).
 
 use std::time::Duration;
 
@@ -9,42 +9,41 @@ use super::shared::Connection;
 use super::state::State;
 use crate::status::Status;
 
-/// When the other end of a connection is asked whether it is still there, and how long it has to answer, by gRFC [A8].
+/// When to send keepalive PINGs, and how long to wait for a response (gRFC [A8]).
 ///
-/// Whatever comes from it is an answer. A connection whose other end is silent is ended, and its calls fail with
-/// UNAVAILABLE.
+/// Any received data counts as a response. Without one, the connection is closed and its calls fail with UNAVAILABLE.
 ///
 /// [A8]: https://github.com/grpc/proposal/blob/master/A8-client-side-keepalive.md
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Keepalive {
-    /// How long nothing may have come before a PING is sent. A client's is at least 10 s, and a server's 1 s.
+    /// Time without received data before a PING is sent. At least 10 s on a client and 1 s on a server.
     pub interval: Duration,
-    /// How long something may take to come then; 20 s by default, at least 1 s.
+    /// Time to wait for a response; 20 s by default, at least 1 s.
     pub timeout: Duration,
-    /// Whether PINGs are sent while there is no call; off by default. Servers of gRPC's other libraries end a
-    /// connection that pings them without a call, unless they permit it.
+    /// Whether to send PINGs while there is no call; off by default. Other gRPC servers close a connection that sends
+    /// PINGs without a call, unless they permit it.
     pub without_calls: bool,
 }
 
 impl Keepalive {
-    /// A client's least interval (gRFC A8).
+    /// Minimum interval of a client (gRFC A8).
     pub(crate) const CLIENT_INTERVAL_MIN: Duration = Duration::from_secs(10);
     const TIMEOUT: Duration = Duration::from_secs(20);
     const TIME_MIN: Duration = Duration::from_secs(1);
 
-    /// A PING when nothing has come for `interval`, answered within 20 s, while there are calls.
+    /// Sends a PING after `interval` without received data, with a timeout of 20 s, while there are calls.
     pub fn every(interval: Duration) -> Self {
         Self { interval, timeout: Self::TIMEOUT, without_calls: false }
     }
 
-    /// How long an answer may take.
+    /// Sets the time to wait for a response.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Sends PINGs while there is no call, too.
+    /// Sets whether to send PINGs while there is no call, too.
     pub fn without_calls(mut self, without_calls: bool) -> Self {
         self.without_calls = without_calls;
         self
@@ -56,17 +55,17 @@ impl Keepalive {
     }
 }
 
-/// How often the clients of a server may send PINGs (gRFC [A8]): every five minutes while there are calls, and every
-/// two hours without, by default. Strikes are counted as by [`PingPolicy`]; gRPC's clients answer the `too_many_pings`
-/// at the third by doubling their interval.
+/// Limit of a server on its clients' PINGs (gRFC [A8]): by default one every five minutes while there are calls, and
+/// every two hours without. Strikes are counted as in [`PingPolicy`]. gRPC clients respond to `too_many_pings` at the
+/// third strike by doubling their interval.
 ///
 /// [A8]: https://github.com/grpc/proposal/blob/master/A8-client-side-keepalive.md
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeepalivePolicy {
-    /// The least time between two PINGs of a connection; five minutes by default. Zero permits any number.
+    /// Minimum time between two PINGs on a connection; five minutes by default. Zero permits any number.
     pub interval_min: Duration,
-    /// Whether that goes for a connection without calls as well. By default there are two hours between PINGs there.
+    /// Whether `interval_min` also applies without calls. By default the interval is two hours then.
     pub without_calls: bool,
 }
 
@@ -77,12 +76,12 @@ impl Default for KeepalivePolicy {
 }
 
 impl KeepalivePolicy {
-    /// Permits a PING in each `interval_min`, while there are calls.
+    /// Permits a PING every `interval_min` while there are calls.
     pub fn every(interval_min: Duration) -> Self {
         Self { interval_min, ..Self::default() }
     }
 
-    /// Permits as many while there is no call.
+    /// Sets whether the same interval applies without calls.
     pub fn without_calls(mut self, without_calls: bool) -> Self {
         self.without_calls = without_calls;
         self
@@ -95,25 +94,25 @@ impl From<KeepalivePolicy> for PingPolicy {
     }
 }
 
-/// How far asking has come.
+/// Keepalive state of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asking {
-    /// The connection's count of reads when something had come last.
+    /// The connection's read counter when data last arrived.
     activity: u64,
     heard_at: Instant,
     pinged_at: Option<Instant>,
 }
 
-/// What a look at a connection led to.
+/// Result of a keepalive check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// Look again at this time.
+    /// Check again at this time.
     Again(Instant),
-    /// There was no answer in time.
+    /// There was no response in time.
     Silent,
 }
 
-/// What a keepalive's PING carries.
+/// Payload of keepalive PINGs.
 const PING: [u8; 8] = *b"tw-alive";
 
 impl Asking {
@@ -121,7 +120,7 @@ impl Asking {
         Self { activity: 0, heard_at: now, pinged_at: None }
     }
 
-    /// Looks at a connection: sends a PING where one is due.
+    /// Checks a connection and sends a PING if one is due.
     pub(crate) fn look(&mut self, options: &Keepalive, state: &mut State, now: Instant) -> Asked {
         if state.activity != self.activity {
             *self = Self { activity: state.activity, heard_at: state.polled_at, pinged_at: None };
@@ -131,7 +130,7 @@ impl Asking {
             return if due <= now { Asked::Silent } else { Asked::Again(due) };
         }
         if !options.without_calls && state.http2.active_streams() == 0 {
-            // What comes with the next call counts from then on.
+            // The interval starts with the next call.
             self.heard_at = now;
         }
         let due = self.heard_at + options.interval;
@@ -142,12 +141,12 @@ impl Asking {
         state.keepalives_sent += 1;
         state.notify_driver();
         self.pinged_at = Some(now);
-        // An answer that has come by then counts from its own time: the next PING is not late by the timeout.
+        // An earlier response counts from its arrival, so the next PING is not delayed by the timeout.
         Asked::Again(now + options.timeout.min(options.interval))
     }
 }
 
-/// Ends a connection whose other end is silent, with all calls on it.
+/// Closes an unresponsive connection and fails its calls.
 pub(crate) fn end_silent(connection: &Connection, options: &Keepalive) {
     let peer = &connection.peer;
     let timeout = options.timeout;

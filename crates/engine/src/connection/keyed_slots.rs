@@ -1,4 +1,4 @@
-//! The slots of a connection by their keys: how they come, are found, and go.
+//! Insertion, lookup and removal of a connection's slots by key.
 
 use thalweg_http2::{self as http2, Tag};
 
@@ -8,7 +8,7 @@ use super::unlocked::Deferred;
 use crate::status::Code;
 
 impl State {
-    /// The key that the next slot will have.
+    /// Returns the key of the next slot.
     #[inline]
     pub(crate) fn next_key(&self) -> SlotKey {
         SlotKey { index: self.slots.next_index() as u32, generation: self.generation.wrapping_add(1) as u32 }
@@ -22,7 +22,7 @@ impl State {
         self.slots.insert(slot);
     }
 
-    /// Client: calls under way that are not unary.
+    /// Client: returns the number of open calls that are not unary.
     pub(crate) fn streaming_calls(&self) -> usize {
         self.slots.iter().filter(|(_, slot)| slot.is_streaming_call() && slot.end.is_none()).count()
     }
@@ -32,19 +32,19 @@ impl State {
         self.slots.len()
     }
 
-    /// All slots, with their keys.
+    /// Returns all slots with their keys.
     pub(crate) fn slots(&self) -> impl Iterator<Item = (SlotKey, &Slot)> {
         let key = |index, slot: &Slot| SlotKey { index: index as u32, generation: slot.generation };
         self.slots.iter().map(move |(index, slot)| (key(index, slot), slot))
     }
 
-    /// None once the slot was removed: a key is never taken for a later stream's.
+    /// Returns the slot, or `None` once it was removed. A key never matches a later stream's slot.
     #[inline]
     pub(crate) fn slot(&mut self, key: SlotKey) -> Option<&mut Slot> {
         self.slots.get_mut(key.index as usize).filter(|slot| slot.generation == key.generation)
     }
 
-    /// The slot together with the protocol, for work that needs both.
+    /// Returns the slot together with the protocol, for code that needs both.
     #[inline]
     pub(crate) fn parts(
         &mut self,
@@ -54,8 +54,8 @@ impl State {
         Some((slot, &mut self.http2, &mut self.deferred))
     }
 
-    /// Takes the slot away. Who still waits on its stream is woken; what is measured of its call is left to the other
-    /// holders of that.
+    /// Removes the slot and wakes the tasks that wait on its stream. Leaves the call's measurement to its other
+    /// holders.
     #[inline]
     pub(crate) fn remove(&mut self, key: SlotKey) -> Option<Slot> {
         let (slot, _, deferred) = self.parts(key)?;
@@ -64,7 +64,7 @@ impl State {
         self.slots.remove(key.index as usize)
     }
 
-    /// As [`remove`](Self::remove), where nothing of the slot is wanted.
+    /// Like [`remove`](Self::remove), but drops the slot.
     #[inline]
     pub(crate) fn discard(&mut self, key: SlotKey) {
         let Some((slot, _, deferred)) = self.parts(key) else { return };
@@ -73,13 +73,13 @@ impl State {
         self.slots.discard(key.index as usize);
     }
 
-    /// Takes the slot of a server's call away, which has ended with this code, for what is measured of it. Whether its
+    /// Removes the slot of a server's call that has ended with this code, which is recorded. Returns whether its
     /// request has ended, too.
     #[inline]
     pub(crate) fn discard_ended(&mut self, key: SlotKey, code: Code) -> Option<bool> {
         let (slot, _, deferred) = self.parts(key)?;
         let is_ended = slot.end.is_some();
-        // One that was lost meanwhile was not answered.
+        // A call that was lost meanwhile has had no response.
         let code = if slot.send_closed { Code::Cancelled } else { code };
         deferred.end(slot.take_measure(), Some(code));
         slot.wake_all(deferred);
@@ -87,7 +87,7 @@ impl State {
         Some(is_ended)
     }
 
-    /// The call in this slot, if it has no outcome yet, is about to be cut off.
+    /// Counts the call as cut off, if it has no outcome yet.
     #[cold]
     pub(crate) fn note_cut_off(&mut self, key: SlotKey) {
         if self.slot(key).is_some_and(|slot| !slot.is_over()) {
@@ -95,7 +95,7 @@ impl State {
         }
     }
 
-    /// The call in this slot, if it has no outcome yet, is about to end with another status than OK.
+    /// Counts the call as failed, if it has no outcome yet.
     #[cold]
     pub(crate) fn note_failed(&mut self, key: SlotKey) {
         if self.slot(key).is_some_and(|slot| !slot.is_over()) {
@@ -104,7 +104,7 @@ impl State {
     }
 }
 
-/// A slot's key as the tag that the protocol gives back with each event of the stream.
+/// Converts a slot's key to the tag that the protocol returns with each event of the stream.
 impl From<SlotKey> for Tag {
     fn from(key: SlotKey) -> Self {
         Tag(u64::from(key.generation) << 32 | u64::from(key.index))

@@ -1,5 +1,5 @@
-//! A message on its way out: encoded before the connection is locked, for a message's code may do whatever it likes,
-//! and other calls need the lock.
+//! Encoding of outgoing messages. It happens before the connection is locked, since a message's code is arbitrary and
+//! other calls need the lock.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -16,15 +16,15 @@ use crate::grpc::compression::Encoding;
 use crate::grpc::envelope::{self, PREFIX_LEN};
 use crate::status::Status;
 
-/// A batch up to this size is copied behind its frame header; a larger one is handed over as it is.
+/// A batch up to this size, in bytes, is copied behind its frame header. A larger one is handed over without a copy.
 const COPY_MAX: usize = 4 * 1024;
 
-/// How messages of one stream are encoded.
+/// Encoding settings for the messages of one stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outgoing {
     pub(super) message_size_max: usize,
-    /// Messages of fewer bytes are not compressed: if there is no encoding, all that can be sent. With 0, all are,
-    /// whatever becomes of them.
+    /// Smaller messages are not compressed. `u32::MAX` without an encoding. With 0 all messages are compressed, even
+    /// if they grow.
     compressed_from: u32,
     pub(crate) encoding: Encoding,
 }
@@ -45,12 +45,12 @@ impl Outgoing {
         Self { message_size_max, compressed_from, encoding }
     }
 
-    /// The same, without compression.
+    /// Returns a copy without compression.
     pub(crate) fn uncompressed(&self) -> Self {
         Self::new(self.message_size_max, Encoding::Identity, 0)
     }
 
-    /// How a message of `len` bytes is compressed.
+    /// Returns the compression of a message of `len` bytes.
     fn compress<T: Encode>(&self, message: &T, len: usize) -> Compress {
         let is_compressed = len >= self.compressed_from as usize && message.may_be_compressed();
         let encoding = if is_compressed { self.encoding } else { Encoding::Identity };
@@ -73,10 +73,11 @@ impl Outgoing {
         encoded
     }
 
-    /// Encodes the one message of a stream: a small one behind what is in `scratch`, any other for itself.
+    /// Encodes the only message of a stream: a small one is appended to `scratch`, a larger one gets a buffer of its
+    /// own.
     ///
     /// # Errors
-    /// The message may not be sent, or its code has failed; `scratch` is as it was.
+    /// The message may not be sent, or its code has failed. `scratch` is unchanged then.
     #[inline]
     pub(crate) fn encode_single<T: Encode>(
         &self,
@@ -129,7 +130,7 @@ impl Outgoing {
     }
 }
 
-/// As [`Outgoing::encode_single`], of what brings its own framing.
+/// Like [`Outgoing::encode_single`], for bodies that are already framed.
 #[inline]
 fn framed<T: Encode>(body: &T, scratch: &mut Vec<u8>) -> Single {
     let start = scratch.len();
@@ -142,7 +143,7 @@ fn framed<T: Encode>(body: &T, scratch: &mut Vec<u8>) -> Single {
     Single::Large(Box::new(wire))
 }
 
-/// Gives `batch` to the protocol and leaves it empty.
+/// Hands `batch` to the protocol and leaves it empty.
 pub(super) fn hand_over(
     http2: &mut thalweg_http2::Connection,
     stream: thalweg_http2::StreamId,
@@ -168,13 +169,13 @@ pub(super) fn hand_over(
 
 /// The only message of a stream in one direction, encoded, with its prefix.
 pub(crate) enum Single {
-    /// It lies there in the scratch buffer that it was encoded to.
+    /// Range of the message in the scratch buffer.
     Small(Range<usize>),
     Large(Box<Chain>),
 }
 
 impl Single {
-    /// The length of the message without its prefix, in bytes.
+    /// Returns the length of the message without its prefix, in bytes.
     #[inline]
     pub(crate) fn message_len(&self) -> usize {
         match self {
@@ -183,7 +184,7 @@ impl Single {
         }
     }
 
-    /// Sends it: a small one straight into the connection's output where it fits.
+    /// Sends the message: a small one straight into the connection's output if it fits.
     pub(crate) fn send(
         self,
         http2: &mut thalweg_http2::Connection,
@@ -205,32 +206,32 @@ impl Single {
     }
 }
 
-/// A scratch buffer keeps at most so many bytes for the next.
+/// Maximum capacity of a scratch buffer that is kept, in bytes.
 const SCRATCH_KEPT_MAX: usize = 64 * 1024;
 
 thread_local! {
-    /// What small messages are encoded to before they are copied to where they go.
+    /// Buffer that small messages are encoded to before they are copied to the output.
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// This thread's scratch buffer, empty. Whoever gets it while another has it gets a new one.
+/// Takes this thread's scratch buffer, empty. Returns a new one if it is in use.
 #[inline]
 pub(crate) fn take_scratch() -> Vec<u8> {
     spare::take(&SCRATCH)
 }
 
-/// For the next [`take_scratch`].
+/// Stores the buffer for the next [`take_scratch`].
 #[inline]
 pub(crate) fn keep_scratch(scratch: Vec<u8>) {
     spare::keep(&SCRATCH, scratch, SCRATCH_KEPT_MAX);
 }
 
-/// Runs code of a message.
+/// Runs a message's code and catches panics.
 fn guarded<R>(run: impl FnOnce() -> R) -> Result<R, Status> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|_| panicked())
 }
 
-/// What the call of a message ends with that panics.
+/// Returns the status of a call whose message panicked.
 #[cold]
 pub(super) fn panicked() -> Status {
     Status::internal("the message panicked when it was encoded")

@@ -1,4 +1,4 @@
-//! The body of a request or an answer that is passed on as it is.
+//! The body of a raw request or response.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,17 +22,17 @@ use crate::measure::CallMeasure;
 use crate::raw::Trailers;
 use crate::status::{Code, Status};
 
-/// What is received of fewer bytes is cheaper to copy than to lend.
+/// Shorter batches are copied, which is cheaper than lending the buffer.
 const LENT_LEN_MIN: usize = 4 << 10;
-/// A stream whose last batches were no smaller than that may have so much from the start: two reads.
+/// Minimum initial capacity, in bytes, of streams whose recent batches are at least `LENT_LEN_MIN`: two reads.
 const SPARE_LEN_MIN: usize = 128 << 10;
-/// Messages that came together are given out in pieces of this many bytes: who copies them has them in its cache.
+/// Messages that arrived together are passed on in pieces of this size, which fit a copying reader's cache.
 const PIECE_LEN: usize = 16 << 10;
 
-/// The body of a request or an answer as it comes, and its trailers.
+/// The raw body of a request or response, and its trailers.
 ///
-/// Where it is gRPC's, a piece is one whole message or several, prefixes included, as long as they have no more than
-/// 16 MiB. To read gives the peer window to send more. An answer's that is dropped before its end cancels the call.
+/// In a gRPC body each piece consists of one or more whole messages, prefixes included, unless a message exceeds 16
+/// MiB. Reading opens the peer's window. Dropping a response body before its end cancels the call.
 #[derive(Default)]
 pub struct RawBody(Kind);
 
@@ -41,25 +41,25 @@ enum Kind {
     #[default]
     Empty,
     Whole(Bytes, Trailers),
-    /// A request that is there whole, and takes long to decode.
+    /// A request that has arrived as a whole and takes long to decode.
     Long(Bytes, Box<(Arc<Connection>, SlotKey)>),
     Reader(Box<RawReader>),
 }
 
 impl RawBody {
-    /// One that is there whole.
+    /// Creates a body that is available as a whole.
     pub fn whole(bytes: Bytes, trailers: Trailers) -> Self {
         Self(Kind::Whole(bytes, trailers))
     }
 
-    /// Server: a request that is there whole, of which all bytes count for its connection, and that takes long to
-    /// decode.
+    /// Server: creates the body of a request that has arrived as a whole, is already counted in full by its
+    /// connection, and takes long to decode.
     pub(crate) fn long(bytes: Bytes, connection: &Arc<Connection>, key: SlotKey) -> Self {
         Self(Kind::Long(bytes, Box::new((Arc::clone(connection), key))))
     }
 
-    /// What a request takes of its connection while its body is gathered and decoded: nothing where it is there whole
-    /// and takes no time.
+    /// Returns the accounting of memory and decoding time for this body. It does nothing for a body that is available
+    /// as a whole and is quick to decode.
     pub fn share(&self) -> RequestShare {
         match &self.0 {
             Kind::Empty | Kind::Whole(..) => RequestShare::default(),
@@ -74,7 +74,7 @@ impl RawBody {
         Self(Kind::Reader(reader))
     }
 
-    /// All of it, where it is there whole; it is empty then.
+    /// Returns the whole body and leaves it empty, if it is available as a whole.
     pub fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
         match std::mem::take(&mut self.0) {
             Kind::Empty => Some((Bytes::new(), Trailers::None)),
@@ -143,22 +143,22 @@ impl fmt::Debug for RawBody {
     }
 }
 
-/// Reads a stream whose end has not come yet.
+/// Reads a stream that has not ended yet.
 pub(crate) struct RawReader {
     receiving: Receiving,
-    /// Client: the response headers, once they are there.
+    /// Client: the response headers, once they have arrived.
     head: Option<Arc<ResponseHead>>,
-    /// Whether it is gRPC's.
+    /// Whether the body is gRPC's.
     gathers: bool,
-    /// Bytes that are passed on as they come, before the next message begins.
+    /// Bytes to pass on as they arrive, before the next message begins.
     loose: u64,
-    /// What is to be given out.
+    /// Bytes to return next.
     batch: Bytes,
-    /// The pieces in which it is, but for the last, which has the rest.
+    /// Lengths of the batch's pieces, except for the last one.
     piece_lens: VecDeque<usize>,
-    /// How much the last batches had, in bytes, the older ones by halves: the next may have as much from the start.
+    /// Decaying maximum of recent batch sizes, in bytes: the initial capacity for the next batch.
     batch_len: usize,
-    /// The beginning of a message whose rest has not come.
+    /// The beginning of an incomplete message.
     tail: Vec<u8>,
     trailers: Option<HeaderMap>,
     is_finished: bool,
@@ -203,7 +203,7 @@ impl RawReader {
         }
     }
 
-    /// Client: the response headers, or the end that came instead.
+    /// Client: waits for the response headers, or the end if there are none.
     pub(crate) fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
         let polled = self.receiving.poll_head(cx);
         if let Poll::Ready(Ok(head)) = &polled {
@@ -263,13 +263,13 @@ impl RawReader {
         self.receiving.poll_arrived(cut, tail, bytes, || self.spare(), cx)
     }
 
-    /// What the inbox has for the next batch.
+    /// Returns the inbox's buffer for the next batch.
     fn spare(&self) -> Option<Vec<u8>> {
         let len = if self.batch_len < LENT_LEN_MIN { 0 } else { self.batch_len.max(SPARE_LEN_MIN) };
         buffers::take(len)
     }
 
-    /// The whole messages at the front of `bytes` are the next batch; the rest waits for what comes.
+    /// Makes the whole messages at the front of `bytes` the next batch. The rest waits for more bytes.
     fn cut(&mut self, mut bytes: Vec<u8>) {
         let mut end = usize::try_from(self.loose).unwrap_or(usize::MAX).min(bytes.len());
         if self.gathers && self.loose != u64::MAX {
@@ -291,7 +291,7 @@ impl RawReader {
                     }
                     Ok(_) => break,
                     Err(_) => {
-                        // A message that is too large to gather, or none.
+                        // A message that is too large to gather, or invalid.
                         let whole = Prefix::parse(&bytes[end..], usize::MAX).ok().flatten();
                         let len = whole.map_or(u64::MAX, |prefix| prefix.envelope_len() as u64);
                         self.loose = if len == u64::MAX { len } else { len - there.min(len as usize) as u64 };
@@ -312,7 +312,7 @@ impl RawReader {
         self.batch = if bytes.len() >= LENT_LEN_MIN { buffers::lend(bytes) } else { buffers::copy(bytes) };
     }
 
-    /// The next of the batch.
+    /// Returns the next piece of the batch.
     fn piece(&mut self) -> Bytes {
         match self.piece_lens.pop_front() {
             Some(len) if len < self.batch.len() => self.batch.split_to(len),

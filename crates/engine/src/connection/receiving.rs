@@ -16,7 +16,7 @@ use crate::status::{Code, Status};
 pub(super) struct Receiving {
     pub(super) connection: Arc<Connection>,
     pub(super) key: SlotKey,
-    /// Whether the responses of a client's call are received, or else the requests of a server's.
+    /// Whether these are the responses of a client's call, or the requests of a server's.
     pub(super) is_client: bool,
 }
 
@@ -50,11 +50,11 @@ impl Receiving {
         })
     }
 
-    /// Exchanges what has arrived for `buffer`, which must be empty. `tail` is what the reader had left: the beginning
-    /// of a message. `spare` gives the stream a buffer for what arrives next.
+    /// Swaps the received bytes into `buffer`, which must be empty. `tail` holds the reader's unread bytes, the
+    /// beginning of a message. `spare` supplies a buffer for the bytes that arrive next.
     ///
     /// # Errors
-    /// With [`Cut::Messages`], if that is no message or is too large.
+    /// With [`Cut::Messages`]: the bytes are not a valid message, or it is too large.
     pub(super) fn poll_arrived(
         &self,
         cut: Cut,
@@ -126,7 +126,7 @@ impl Receiving {
     }
 
     /// Receives nothing more. A client's call that is still going on is reset with CANCEL. On a server the rest of the
-    /// requests is dropped, and the handler may still answer. Does nothing the second time.
+    /// requests is dropped, and the handler may still respond. Does nothing the second time.
     pub(super) fn stop(&self) {
         if self.is_client {
             return self.connection.cancel(self.key);

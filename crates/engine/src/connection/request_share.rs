@@ -1,4 +1,4 @@
-//! What a request takes of its connection that nobody there sees: [`RequestShare`].
+//! Memory and decoding time of a request that its connection cannot observe: [`RequestShare`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,34 +8,36 @@ use super::decompression::Reader;
 use super::shared::Connection;
 use super::slot::SlotKey;
 
-/// A change by fewer bytes than that is not told: that would cost more than what it says.
+/// Changes smaller than this are not reported, in bytes: the lock would cost more than the precision is worth.
 const CHANGE_LEN_MIN: usize = 4 << 10;
 
-/// What a request takes of its connection where that does not see it: memory for what was gathered or decoded of its
-/// body, which counts for the server's budget, and time to decode it, in turns with the others of the connection.
+/// Accounts for a request's memory and decoding time that its connection cannot observe.
 ///
-/// The default is that of a request that came whole and small: it says nothing, and waits for nobody.
+/// - Memory of the gathered or decoded body counts towards the server's budget.
+/// - Decoding takes turns with the connection's other requests.
+///
+/// The default is for a small request that arrived whole: it reports nothing and never waits.
 #[derive(Default)]
 pub struct RequestShare(Option<Of>);
 
 struct Of {
     connection: Arc<Connection>,
-    /// `None` where another protocol has the connection.
+    /// `None` on an HTTP/1.1 connection.
     key: Option<SlotKey>,
-    /// Bytes that count anyway.
+    /// Bytes already accounted for elsewhere.
     known: usize,
-    /// Bytes that were told beside them.
+    /// Bytes reported in addition to `known`.
     told: usize,
     reader: Reader,
 }
 
 impl RequestShare {
-    /// Of a call, of whose request `known` bytes count already.
+    /// Creates the accounting of a call, of whose request `known` bytes are already counted.
     pub(crate) fn of_call(connection: &Arc<Connection>, key: SlotKey, known: usize) -> Self {
         Self::new(connection, Some(key), known)
     }
 
-    /// Of a request on a connection that another protocol has.
+    /// Creates the accounting of an HTTP/1.1 request.
     pub(crate) fn of_foreign(connection: &Arc<Connection>) -> Self {
         Self::new(connection, None, 0)
     }
@@ -45,13 +47,12 @@ impl RequestShare {
         Self(Some(Of { connection, key, known, told: 0, reader: Reader::default() }))
     }
 
-    /// Whether it is a request's of which more may be to come, or that takes long to decode.
+    /// Returns whether the request is accounted for: more of it may arrive, or decoding takes long.
     pub fn is_some(&self) -> bool {
         self.0.is_some()
     }
 
-    /// The request takes so many bytes now, until it is told otherwise, or this is dropped. Roughly: small changes
-    /// don't count.
+    /// Sets the bytes that the request uses now, until the next call or drop. Small changes are not reported.
     pub fn hold(&mut self, len: usize) {
         let Some(of) = &mut self.0 else { return };
         let len = len.saturating_sub(of.known);
@@ -62,7 +63,7 @@ impl RequestShare {
         of.told = len;
     }
 
-    /// Ready when some of it may be decoded. Who decodes much waits for others of its thread first.
+    /// Waits until some of the request may be decoded. A task that decodes much yields to others on its thread.
     pub fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.0 {
             Some(of) => of.connection.decompression.poll_may(&mut of.reader, cx),
@@ -70,7 +71,7 @@ impl RequestShare {
         }
     }
 
-    /// So many bytes were decoded.
+    /// Reports that `len` bytes were decoded.
     pub fn decoded(&mut self, len: usize) {
         if let Some(of) = &mut self.0 {
             of.connection.decompression.note(&mut of.reader, Some(len));

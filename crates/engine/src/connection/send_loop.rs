@@ -1,4 +1,4 @@
-//! Messages of one stream, from their source to the connection.
+//! Sends a stream's messages from their source to the connection.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -16,12 +16,12 @@ use crate::measure::CallMeasure;
 use crate::scheduler::{Pause, Yields, yield_now};
 use crate::status::Status;
 
-/// A stream with this many bytes queued in the protocol takes no more until it has fallen below the low-water mark.
+/// Bytes queued on a stream from which it accepts no more until it falls below the low-water mark.
 const QUEUE_HIGH_WATER: usize = 256 * 1024;
-/// Packs that one poll sends before it lets other tasks run.
+/// Packs that one poll sends before it yields.
 const PACKS_PER_POLL: usize = 8;
 
-/// `config` with the marks that a [`SendLoop`] can work with: with a low-water mark above its own bound, or of 0, a
+/// Adjusts marks of `config` to what a [`SendLoop`] supports. With a low-water mark of 0, or above its own limit, a
 /// stream would never become writable again.
 pub(crate) fn fit(config: thalweg_http2::Config) -> thalweg_http2::Config {
     let send_queue_low_water = config.send_queue_low_water.clamp(1, QUEUE_HIGH_WATER);
@@ -29,37 +29,37 @@ pub(crate) fn fit(config: thalweg_http2::Config) -> thalweg_http2::Config {
     config.send_queue_low_water(send_queue_low_water).output_target(output_target)
 }
 
-/// How a [`SendLoop`] ended.
+/// Outcome of a [`SendLoop`].
 #[derive(Debug)]
 pub(crate) enum SendOutcome {
-    /// The source has ended and all its messages are handed over.
+    /// The source has ended and all its messages were handed over.
     Done,
-    /// The source, or encoding one of its messages, failed.
+    /// The source failed, or encoding one of its messages did.
     Failed(Status),
     /// The stream is gone: reset, or its connection lost.
     Gone,
 }
 
-/// Moves messages from a source to a stream, as flow control permits: never more than a pack and the stream's queue
-/// are in memory.
+/// Moves messages from a source to a stream, subject to flow control. At most one pack and the stream's queue are in
+/// memory.
 ///
-/// Messages that are ready together are packed together and go out when the source has no more at hand, or the pack
-/// is full. A source that [yields](super::yields) has more at hand.
+/// Messages that are ready together are packed and sent together: when the source has no more available, or the pack
+/// is full. A source that [yields](super::yields) has more available.
 pub(crate) struct SendLoop<S> {
     connection: Arc<Connection>,
     key: SlotKey,
     source: S,
     pack: Pack,
     yields: Yields,
-    /// The source has ended; what is left is to hand the last pack over.
+    /// Set once the source has ended; only the last pack is left to hand over.
     ended: Option<Result<(), Status>>,
     /// Whether END_STREAM goes with the last pack (a client's half-close) or trailers follow (a server).
     end_stream: bool,
-    /// Client: what was handed over so far, for as long as the call may begin anew on another connection.
+    /// Client: the data handed over so far, while the call may still restart on another connection.
     handed_over: Option<Vec<u8>>,
 }
 
-/// A call that has handed more bytes over than this does not begin anew.
+/// A call that has handed over more bytes than this can't restart.
 const HANDED_OVER_LEN_MAX: usize = 64 * 1024;
 
 impl<S: Source> SendLoop<S> {
@@ -76,24 +76,24 @@ impl<S: Source> SendLoop<S> {
         Self { connection, key, source, pack, yields, ended: None, end_stream, handed_over: None }
     }
 
-    /// Keeps what it hands over, within a bound, until it is told that nobody needs it again.
+    /// Keeps the data handed over, up to a limit, until [`drop_handed_over`](Self::drop_handed_over).
     pub(crate) fn keep_handed_over(&mut self) {
         self.handed_over = Some(Vec::new());
         self.pack.measure.keep_sent();
     }
 
-    /// From now on the call stays where it is.
+    /// Drops the data kept: the call will not restart.
     pub(crate) fn drop_handed_over(&mut self) {
         self.handed_over = None;
         self.pack.measure.drop_sent();
     }
 
-    /// Whether all that was handed over is still there.
+    /// Returns whether all data handed over is still available.
     pub(crate) fn can_restart(&self) -> bool {
         self.handed_over.is_some()
     }
 
-    /// Sends everything again, on another stream, and goes on from there. `is_done`: the source has ended.
+    /// Sends everything again on another stream, and continues there. `is_done`: the source has ended.
     pub(crate) fn restart(&mut self, connection: Arc<Connection>, key: SlotKey, is_done: bool) {
         let rest = self.pack.wire.take_parts();
         self.pack.wire.push(Bytes::from(self.handed_over.take().unwrap_or_default()));
@@ -106,12 +106,12 @@ impl<S: Source> SendLoop<S> {
         (self.connection, self.key) = (connection, key);
     }
 
-    /// What it was given, once it is done with.
+    /// Returns the source.
     pub(crate) fn into_source(self) -> S {
         self.source
     }
 
-    /// The stream that it sends to.
+    /// Returns the stream that messages are sent to.
     pub(crate) fn stream(&self) -> (Arc<Connection>, SlotKey) {
         (Arc::clone(&self.connection), self.key)
     }
@@ -141,7 +141,7 @@ impl<S: Source> SendLoop<S> {
         Poll::Pending
     }
 
-    /// Packs messages until the pack is full or the source has none at hand.
+    /// Packs messages until the pack is full or the source has none available.
     fn fill(&mut self, cx: &mut Context<'_>) -> Filled {
         if self.ended.is_some() {
             return Filled::Full;
@@ -174,7 +174,7 @@ impl<S: Source> SendLoop<S> {
         Filled::Full
     }
 
-    /// Hands the pack over when the stream takes it. Also notes who is to be woken when the stream is reset.
+    /// Hands the pack over when the stream accepts it. Also registers the waker for a reset of the stream.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
         look(cx, |sleeper| self.flush(sleeper))
     }
@@ -215,12 +215,12 @@ impl<S: Source> SendLoop<S> {
     }
 }
 
-/// How far a pack has been filled.
+/// Result of filling a pack.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Filled {
-    /// It is full, or the source has ended.
+    /// The pack is full, or the source has ended.
     Full,
-    /// The source has nothing more at hand.
+    /// The source has no message available.
     NoneAtHand,
     /// The source may have more once the runtime has polled this task again.
     Yielded,

@@ -1,4 +1,4 @@
-//! A connection as its driver and the calls on it have it: [`Connection`], and the lock around its [`State`].
+//! A connection, shared by its driver and its calls: [`Connection`], and the lock around its [`State`].
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
@@ -19,40 +19,40 @@ use crate::status::Status;
 /// One connection, shared by its driver and the calls on it.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// Its number in the process.
+    /// Number of the connection, unique in the process.
     pub(crate) id: u64,
     state: Mutex<State>,
-    /// Calls in flight, readable without the lock: lanes are chosen by it.
+    /// Calls in flight, readable without the lock, for choosing a lane.
     in_flight: AtomicUsize,
-    /// How often the lock was not free at once.
+    /// Number of times the lock was contended.
     contended: AtomicU64,
-    /// Client: where calls come in.
+    /// Client: admission of new calls.
     gate: Option<Arc<Gate>>,
-    /// Client: what the channel connects to, as its user has written it.
+    /// Client: the channel's target, as written by its user.
     target: OnceLock<Arc<str>>,
-    /// The network's round trip, if it is known.
+    /// The network's round-trip time, if known.
     round_trip: OnceLock<Duration>,
-    /// Client: what is measured of the connection.
+    /// Client: measurement of the connection.
     pub(crate) measure: ConnectionMeasure,
-    /// What the other end is called in messages, such as `127.0.0.1:50051`.
+    /// Name of the peer in messages, such as `127.0.0.1:50051`.
     pub(crate) peer: String,
-    /// Server: a permit for each request that is large or compressed and is being decoded.
+    /// Server: one permit for each large or compressed request being decoded.
     pub(crate) decoding: Semaphore,
     pub(crate) decompression: Decompression,
 }
 
-/// How many requests of a connection that are large or compressed are decoded beside each other. A request of 4 KiB may
-/// become one of 4 MiB, which takes milliseconds: with all of a connection's calls at it, those of other connections
-/// would wait behind hundreds of them.
+/// Maximum number of a connection's large or compressed requests decoded in parallel. A request of 4 KiB may
+/// decompress to 4 MiB, which takes milliseconds. Without a limit, other connections would wait behind hundreds of
+/// them.
 const DECODING_MAX: usize = 4;
 
 impl Connection {
-    /// A server's connection has no gate.
+    /// Creates a connection without a memory budget. A server's connection has no gate.
     pub(crate) fn new(http2: http2::Connection, peer: String, gate: Option<Arc<Gate>>) -> Arc<Self> {
         Self::with_budget(http2, peer, gate, None)
     }
 
-    /// A server's, which charges what it holds.
+    /// Creates a server's connection, which charges its memory to `budget`.
     pub(crate) fn of_server(http2: http2::Connection, peer: String, budget: &Arc<MemoryBudget>) -> Arc<Self> {
         Self::with_budget(http2, peer, None, Some(Arc::clone(budget)))
     }
@@ -78,13 +78,13 @@ impl Connection {
         })
     }
 
-    /// The lock under which callers encode. Never held while user code runs.
+    /// Locks the state. Callers encode under this lock; it is never held while user code runs.
     #[inline]
     pub(crate) fn lock(&self) -> Locked<'_> {
         let state = match self.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::WouldBlock) => self.wait_for_lock(),
-            // A panic under the lock is a bug of ours, not a reason to fail every other call as well.
+            // A panic under the lock is our bug and must not fail all other calls as well.
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
         };
         Locked { state: Some(state) }
@@ -96,21 +96,21 @@ impl Connection {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How often the lock was not free at once, so far.
+    /// Returns how often the lock was contended so far.
     pub(crate) fn contended(&self) -> u64 {
         self.contended.load(Ordering::Relaxed)
     }
 
-    /// Client: whether a stream may be free; see [`Gate::may_have_free_stream`].
+    /// Client: returns whether a stream may be free; see [`Gate::may_have_free_stream`].
     pub(crate) fn may_have_free_stream(&self) -> bool {
         self.gate.as_ref().is_some_and(|gate| gate.may_have_free_stream())
     }
 
-    /// Gives up a client's stream: a call that has not ended is reset with CANCEL (never END_STREAM, which the server
-    /// could take for a whole request).
+    /// Cancels a client's call. If it has not ended, its stream is reset with CANCEL (never END_STREAM, which the
+    /// server could take for a complete request).
     pub(crate) fn cancel(&self, key: SlotKey) {
         let mut state = self.lock();
-        // Who gives the call up need not be woken by that.
+        // The canceling task need not be woken.
         let reader = state.slot(key).and_then(|slot| slot.receiver.take());
         let Some(slot) = state.remove(key) else { return };
         self.call_ended();
@@ -122,11 +122,11 @@ impl Connection {
             state.notify_driver();
         }
         drop(state);
-        // A status in it may have come from the user's own requests.
+        // A status in the slot may come from the user's own requests.
         drop((reader, slot));
     }
 
-    /// Ends a client's stream for a reason of its own; its reader gets `status`.
+    /// Fails a client's call for a local reason; its reader gets `status`.
     pub(crate) fn fail(&self, key: SlotKey, status: &Status) {
         let mut state = self.lock();
         state.note_cut_off(key);
@@ -137,17 +137,17 @@ impl Connection {
         state.notify_driver();
     }
 
-    /// What its channel connects to: the peer, if that is not known.
+    /// Returns the channel's target, or the peer if the target is unknown.
     pub(crate) fn target(&self) -> &str {
         self.target.get().map_or(&self.peer, |target| target)
     }
 
-    /// Only the first counts.
+    /// Sets the target; only the first call counts.
     pub(crate) fn set_target(&self, target: Arc<str>) {
         let _ = self.target.set(target);
     }
 
-    /// How far a client's call is: what of its message could not be sent, and what has come of its response.
+    /// Returns the progress of a client's call: unsent bytes of its message, and received bytes of its response.
     #[cold]
     pub(crate) fn how_far(&self, key: SlotKey) -> Option<HowFar> {
         let mut state = self.lock();
@@ -157,7 +157,7 @@ impl Connection {
         Some(HowFar { unsent: state.http2.queued(stream), has_head, received })
     }
 
-    /// Server: what a call's handler has is so many bytes more than was known.
+    /// Server: adds `len` bytes to the memory that a call's handler uses.
     pub(crate) fn hold_more(&self, key: SlotKey, len: usize) {
         let mut state = self.lock();
         if let Some(call) = state.slot(key).and_then(Slot::server) {
@@ -170,7 +170,7 @@ impl Connection {
         self.round_trip.get().copied()
     }
 
-    /// Only the first counts.
+    /// Sets the round-trip time; only the first call counts.
     pub(crate) fn set_round_trip(&self, round_trip: Duration) {
         let _ = self.round_trip.set(round_trip);
     }
@@ -188,17 +188,17 @@ impl Connection {
     }
 }
 
-/// How far a client's call is.
+/// Progress of a client's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HowFar {
-    /// Bytes of its message that wait for the server to take them.
+    /// Unsent bytes of the call's message.
     pub(crate) unsent: usize,
     pub(crate) has_head: bool,
-    /// Bytes of the response's message.
+    /// Received bytes of the response message.
     pub(crate) received: usize,
 }
 
-/// The guard of [`Connection::lock`]; does on release what was [deferred](State::deferred).
+/// Guard of [`Connection::lock`]; runs the [deferred](State::deferred) tasks on release.
 pub(crate) struct Locked<'a> {
     /// `Some` until dropped.
     state: Option<MutexGuard<'a, State>>,
@@ -232,7 +232,7 @@ impl Locked<'_> {
     #[cold]
     fn release(&mut self) {
         let Some(mut state) = self.state.take() else { return };
-        // To wake one, mostly the driver, takes no memory.
+        // A single wake-up, mostly the driver's, allocates nothing.
         let (mut others, last) = state.deferred.take();
         drop(state);
         others.run();

@@ -1,4 +1,4 @@
-//! What a connection keeps for one stream: what has arrived, how it ended, who waits, and what its call is to this end.
+//! The state of one stream of a connection: received data, its end, waiting tasks, and the call.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::grpc::response::ResponseHead;
 use crate::measure::CallMeasure;
 use crate::status::Status;
 
-/// Names a slot; stale once the slot is removed, even when its index is used again.
+/// Key of a slot; stale once the slot is removed, even if its index is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SlotKey {
     pub(super) index: u32,
@@ -22,114 +22,114 @@ pub(crate) struct SlotKey {
 }
 
 impl SlotKey {
-    /// Whether it is one of each `every`, which must be a power of two.
+    /// Returns whether this is one of each `every` slots. `every` must be a power of two.
     #[inline]
     pub(crate) fn is_each(self, every: u32) -> bool {
         self.generation & (every - 1) == 0
     }
 }
 
-/// One stream, seen from the gRPC side.
+/// The gRPC state of one stream.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(super) generation: u32,
     pub(crate) stream: StreamId,
     pub(crate) inbox: Inbox,
     pub(crate) end: Option<End>,
-    /// We have sent END_STREAM (or reset the stream): nothing more goes out.
+    /// We have sent END_STREAM or reset the stream: nothing more goes out.
     pub(crate) send_closed: bool,
     pub(crate) receiver: Option<Waker>,
     pub(crate) sender: Option<Waker>,
     pub(crate) role: Role,
 }
 
-/// What the call is to this end of the connection.
+/// The role of this end in the call.
 #[derive(Debug)]
 pub(crate) enum Role {
     Client(ClientCall),
     Server(ServerCall),
 }
 
-/// A call that was made here.
+/// A call made by this end.
 #[derive(Debug)]
 pub(crate) struct ClientCall {
     pub(crate) wakes_on: WakesOn,
-    /// The response's head.
+    /// The response headers.
     pub(crate) head: Option<Arc<ResponseHead>>,
 }
 
-/// What the reader of a response waits for, besides its end.
+/// Events, besides the end, that wake the reader of a response.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum WakesOn {
-    /// Nothing: the call is unary.
+    /// None: the call is unary.
     End,
     Messages,
-    /// The head, and messages.
+    /// The headers and messages.
     Head,
-    /// The head as it is, gRPC or not, and what follows it.
+    /// The raw headers, gRPC or not, and the raw body.
     Raw,
 }
 
 /// Admission of a call whose connection has no room.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Admission {
-    /// The task waits for room.
+    /// Whether the task waits for room.
     pub(super) waits: bool,
-    /// The call may run on a full connection while nothing is queued on its stream.
+    /// Whether the call may run on a full connection while nothing is queued on its stream.
     pub(super) may_exceed: bool,
 }
 
-/// A call that came here.
+/// A call received by this end.
 #[derive(Debug, Default)]
 pub(crate) struct ServerCall {
-    /// What the end of the request sets off: of a type that the server's endpoint knows.
+    /// Run at the end of the request; its type is known to the server's endpoint.
     pub(crate) on_end: Option<OnEnd>,
-    /// When the client gives the call up, by what its head said.
+    /// The client's deadline, from the request headers.
     pub(crate) deadline: Option<Instant>,
-    /// The head of the response has been sent.
+    /// Whether the response headers have been sent.
     pub(crate) head_sent: bool,
-    /// A task runs the handler, and takes the slot away when it ends.
+    /// Whether a task runs the handler, which removes the slot when it ends.
     pub(crate) task_running: bool,
-    /// The task that runs the handler, to be told when the call is lost.
+    /// Waker of the task that runs the handler, woken when the call is lost.
     pub(crate) task: Option<Waker>,
     pub(crate) admission: Admission,
     pub(crate) measure: CallMeasure,
-    /// What its metadata takes, and the request that its handler has, in bytes, roughly.
+    /// Approximate bytes of the metadata and of the request that the handler has.
     pub(crate) held: u32,
 }
 
 pub(crate) type OnEnd = Arc<dyn Any + Send + Sync>;
 
 impl ServerCall {
-    /// Its handler has a request of so many bytes, or so many more than was known.
+    /// Adds bytes of a request that the handler has.
     pub(crate) fn hold(&mut self, len: usize) {
         self.held = self.held.saturating_add(u32::try_from(len).unwrap_or(u32::MAX));
     }
 
-    /// So many bytes of it are gone.
+    /// Subtracts bytes that were freed.
     pub(crate) fn release(&mut self, len: usize) {
         self.held = self.held.saturating_sub(u32::try_from(len).unwrap_or(u32::MAX));
     }
 }
 
-/// How the peer's half of a stream ended.
+/// End of the peer's half of a stream.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
-    /// The peer sent all there is. On a client: the call's outcome, with the trailing metadata if there is any (boxed,
-    /// because mostly there is none, and slots are moved). Of a call that is taken as it is, none says that they are
-    /// `grpc-status: 0` and no more; empty ones, that there are none.
+    /// The peer has sent everything. On a client: the call's outcome, with trailing metadata if any. Boxed, because
+    /// there is mostly none, and slots are moved. For a raw call, `None` means trailers of only `grpc-status: 0`, and
+    /// an empty map means no trailers.
     Complete(Result<Option<Box<HeaderMap>>, Status>),
     /// The stream or the connection was lost. `unprocessed`: no application has seen the call.
     Lost { status: Status, unprocessed: bool },
 }
 
 impl End {
-    /// A request that has arrived whole.
+    /// A request that has arrived as a whole.
     pub(crate) fn received() -> Self {
         Self::Complete(Ok(None))
     }
 
-    /// The call's outcome, with the trailing metadata.
+    /// Returns the call's outcome, with the trailing metadata.
     pub(crate) fn outcome(self) -> Result<HeaderMap, Status> {
         match self {
             Self::Complete(outcome) => {
@@ -149,7 +149,7 @@ impl Slot {
         Self::new(stream, inbox, Role::Server(call))
     }
 
-    /// Of a request that came in one piece: nothing more comes.
+    /// Creates the slot of a request that arrived as a whole.
     pub(crate) fn of_whole_request(stream: StreamId, call: ServerCall) -> Self {
         Self { end: Some(End::received()), ..Self::of_server(stream, Inbox::new(0), call) }
     }
@@ -191,32 +191,32 @@ impl Slot {
         }
     }
 
-    /// Server: what is measured of the call.
+    /// Server: returns the call's measurement.
     #[inline]
     pub(crate) fn measure(&self) -> Option<&CallMeasure> {
         self.server_ref().map(|call| &call.measure)
     }
 
-    /// Server: what is measured of the call, which is not to be dropped under the lock.
+    /// Server: takes the call's measurement, which must not be dropped under the lock.
     #[inline]
     pub(crate) fn take_measure(&mut self) -> CallMeasure {
         self.server().map(|call| std::mem::take(&mut call.measure)).unwrap_or_default()
     }
 
-    /// Whether it is a client's call that is not unary.
+    /// Returns whether this is a client's call that is not unary.
     #[inline]
     pub(crate) fn is_streaming_call(&self) -> bool {
         matches!(&self.role, Role::Client(call) if call.wakes_on != WakesOn::End)
     }
 
-    /// Whether what comes for it, a client's call, is nobody's to understand but its own.
+    /// Returns whether this is a client's raw call.
     #[inline]
     pub(crate) fn is_raw(&self) -> bool {
         matches!(&self.role, Role::Client(call) if call.wakes_on == WakesOn::Raw)
     }
 
-    /// Whether the call has an outcome here: a client's has its status, a server's was lost before its answer was
-    /// whole.
+    /// Returns whether the call has an outcome: on a client its status; on a server it was lost before the response
+    /// was complete.
     pub(crate) fn is_over(&self) -> bool {
         match &self.role {
             Role::Client(_) => self.end.is_some(),
@@ -224,7 +224,8 @@ impl Slot {
         }
     }
 
-    /// The connection is over. A response that had arrived whole stays one; a handler that still runs is lost.
+    /// Ends the stream with the connection. A response that has arrived as a whole remains valid; a running handler's
+    /// call is lost.
     pub(crate) fn end_of_connection(&mut self, status: &Status) {
         if matches!(&self.role, Role::Server(call) if call.task_running) {
             self.end_lost(status.clone());
@@ -233,13 +234,13 @@ impl Slot {
         }
     }
 
-    /// Server: the call is lost, even if its request had arrived whole.
+    /// Server: marks the call as lost, even if its request has arrived as a whole.
     pub(crate) fn end_lost(&mut self, status: Status) {
         self.send_closed = true;
         self.end = Some(End::Lost { status, unprocessed: false });
     }
 
-    /// Notes how the stream ended; the first end counts.
+    /// Notes how the stream ended; only the first end counts.
     pub(crate) fn end(&mut self, end: End) {
         if let End::Lost { .. } = end {
             self.send_closed = true;
@@ -249,7 +250,7 @@ impl Slot {
         }
     }
 
-    /// Wakes all who wait on this stream.
+    /// Wakes all tasks that wait on this stream.
     #[inline]
     pub(crate) fn wake_all(&mut self, deferred: &mut Deferred) {
         deferred.wake(self.receiver.take());

@@ -1,12 +1,12 @@
-//! The slots of a connection. One that ends leaves its place to the next, and is dropped where it is: slots are large,
-//! and each call has one.
+//! The slots of a connection. A freed entry is reused by the next slot. Slots are large, and each call has one, so
+//! they are dropped in place.
 
 use super::slot::Slot;
 
 #[derive(Debug)]
 pub(super) struct Slots {
     places: Vec<Place>,
-    /// The first vacant place, or one behind the last.
+    /// The first vacant entry, or one past the last.
     vacant: usize,
     len: usize,
 }
@@ -14,7 +14,7 @@ pub(super) struct Slots {
 #[derive(Debug)]
 enum Place {
     Taken(Slot),
-    /// With the next vacant place.
+    /// Holds the index of the next vacant entry.
     Vacant(usize),
 }
 
@@ -31,7 +31,7 @@ impl Slots {
         self.len == 0
     }
 
-    /// Where the next slot will be.
+    /// Returns the index of the next slot.
     #[inline]
     pub(super) fn next_index(&self) -> usize {
         self.vacant
@@ -57,7 +57,7 @@ impl Slots {
         }
     }
 
-    /// Takes a slot away.
+    /// Removes a slot and returns it.
     pub(super) fn remove(&mut self, index: usize) -> Option<Slot> {
         let place = self.places.get_mut(index)?;
         if matches!(place, Place::Vacant(_)) {
@@ -72,7 +72,7 @@ impl Slots {
         }
     }
 
-    /// Drops a slot, without moving it.
+    /// Drops a slot in place.
     #[inline]
     pub(super) fn discard(&mut self, index: usize) {
         if let Some(place @ Place::Taken(_)) = self.places.get_mut(index) {
@@ -96,7 +96,7 @@ impl Slots {
         })
     }
 
-    /// Gives the memory back, if there is no slot.
+    /// Frees the memory, if there are no slots.
     pub(super) fn shrink(&mut self) {
         if self.is_empty() {
             *self = Self::new();
@@ -135,7 +135,7 @@ mod tests {
         slots.discard(3);
         check(&slots, &[(0, 0), (2, 2)]);
 
-        // Nothing is there any more.
+        // Removed slots are gone.
         slots.discard(3);
         assert!(slots.remove(1).is_none() && slots.remove(9).is_none() && slots.get_mut(3).is_none());
         check(&slots, &[(0, 0), (2, 2)]);

@@ -1,25 +1,24 @@
-//! Memory that belongs to a thread and is lent to whatever runs on it: it stays warm in the cache, and nothing that
-//! waits holds any.
+//! Per-thread memory pools. The memory stays warm in the cache, and waiting tasks hold none.
 
 use std::cell::Cell;
 use std::thread::LocalKey;
 
-/// A thread's spare memory for elements of one kind.
+/// A thread's pool of memory for elements of one type.
 pub(crate) type Spare<T> = LocalKey<Cell<Vec<T>>>;
 
-/// The thread's memory, empty. Whoever asks while another has it gets a vector that has allocated nothing; so does who
-/// asks during the thread's end.
+/// Takes the thread's memory, empty. Returns an unallocated vector if the memory is in use or the thread is shutting
+/// down.
 #[inline]
 pub(crate) fn take<T>(spare: &'static Spare<T>) -> Vec<T> {
     spare.try_with(Cell::take).unwrap_or_default()
 }
 
-/// For the next [`take`], unless it has room for more than `capacity_max` elements.
+/// Stores memory for the next [`take`], unless its capacity exceeds `capacity_max` elements.
 #[inline]
 pub(crate) fn keep<T>(spare: &'static Spare<T>, mut memory: Vec<T>, capacity_max: usize) {
     memory.clear();
     if (1..=capacity_max).contains(&memory.capacity()) {
-        // During a thread's end the thread-local may be gone: then the memory is simply freed.
+        // During a thread's shutdown the thread-local may be gone. Then the memory is freed.
         let _ = spare.try_with(|kept| kept.set(memory));
     }
 }

@@ -1,5 +1,5 @@
-//! What the lock of a connection guards: [`State`], whom it wakes, and how it ends. How its slots are found is in
-//! `keyed_slots.rs`, and what is looked at from time to time in `sweep.rs`.
+//! The state guarded by a connection's lock: [`State`]. Slot lookup is in `keyed_slots.rs`, periodic maintenance in
+//! `sweep.rs`.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -15,100 +15,100 @@ use crate::memory_budget::MemoryBudget;
 use crate::scheduler::{Load, nanoseconds};
 use crate::status::Status;
 
-/// How many request heads may wait in the output of a connection. A server that does not read is no reason for calls
-/// that time out, each of which frees a stream for the next, to fill the memory with heads and resets.
+/// Maximum number of request headers waiting in a connection's output. If the server does not read, calls that time
+/// out free their streams for new ones. Without a limit, headers and resets would fill the memory.
 pub(crate) const OPENED_UNSENT_MAX: usize = 4096;
 
-/// What the lock of a [`Connection`](super::Connection) guards.
+/// The state guarded by the lock of a [`Connection`](super::Connection).
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) http2: http2::Connection,
     pub(super) slots: Slots,
-    /// Counts the slots that there were, each of one stream; its lower half tells those of the same index apart.
+    /// Number of slots created so far, one per stream. Its lower half distinguishes slots of the same index.
     pub(super) generation: u64,
     pub(crate) failed: Failed,
     pub(crate) keepalives_sent: u64,
     pub(super) driver: DriverState,
-    /// Wakes the driver, once it sleeps. Whoever wakes it takes this away; if its socket does, it stays.
+    /// Wakes the sleeping driver. A wake-up by a caller takes it; a wake-up by the socket leaves it.
     driver_waker: Option<Waker>,
-    /// Another protocol has it.
+    /// Set on an HTTP/1.1 connection.
     pub(super) foreign: Option<Foreign>,
-    /// Why the connection is over, once it is.
+    /// Why the connection is over; `None` before.
     ended: Option<Status>,
-    /// Client: where calls come in.
+    /// Client: admission of new calls.
     pub(crate) gate: Option<Arc<Gate>>,
-    /// Client: what the server said when it went away, if it gave a reason.
+    /// Client: the reason in the server's GOAWAY, if it gave one.
     pub(crate) farewell: Option<Box<str>>,
-    /// Client: who waits for the server's SETTINGS.
+    /// Client: waits for the server's SETTINGS.
     pub(crate) opener: Option<Waker>,
-    /// Who is to know when something moves here from a time on.
+    /// Notified of activity from this time on.
     pub(crate) watcher: Option<(Instant, Waker)>,
     /// Client: streams opened since the driver last took output.
     pub(crate) opened_unsent: usize,
-    /// What happens when the lock is given back, never under it.
+    /// Tasks to run once the lock is released, never under it.
     pub(super) deferred: Deferred,
-    /// Counts the driver's reads: whether anything moved.
+    /// Number of the driver's reads; shows whether anything moved.
     pub(crate) activity: u64,
     /// When the driver's last poll began.
     pub(crate) polled_at: Instant,
-    /// Since when there is a frame of which only the beginning has come.
+    /// When the currently incomplete frame began.
     pub(crate) frame_begun_at: Option<Instant>,
-    /// Spare memory has been given back, and nothing has moved since.
+    /// Whether spare memory has been released and nothing has moved since.
     pub(crate) shrunk: bool,
     pub(super) last_sweep: Sweep,
     pub(crate) load: Load,
-    /// Server: what is held for the peer.
+    /// Server: memory buffered for the peer.
     pub(crate) memory: MemoryAccount,
-    /// Client: one of so many unary calls is timed, a power of two.
+    /// Client: one in this many unary calls is timed; a power of two.
     pub(crate) timed_each: u32,
-    /// How often the driver was woken for output; see [`WAKES_PER_SAMPLE`].
+    /// Number of times the driver was woken for output; see [`WAKES_PER_SAMPLE`].
     wakes: u32,
-    /// Since when the output waits for the driver, if that is sampled.
+    /// Since when output has waited for the driver, if this wake-up is sampled.
     waiting_since: Option<Instant>,
 }
 
-/// What the last look at a connection saw.
+/// Connection state at the last sweep.
 #[derive(Debug)]
 pub(super) struct Sweep {
     pub(super) activity: u64,
-    /// Of the slots.
+    /// Generation of the slots.
     pub(super) generation: u64,
     pub(super) idle_since: Instant,
-    /// When the last slot was new to it.
+    /// When the last new slot was noticed.
     pub(super) opened_at: Option<Instant>,
 }
 
-/// Of a connection that another protocol has: what stands in the place of slots and protocol.
+/// State of an HTTP/1.1 connection, in place of slots and protocol.
 #[derive(Debug, Default)]
 pub(crate) struct Foreign {
-    /// Requests whose answers have not gone out.
+    /// Requests whose responses have not been sent.
     pub(super) requests: usize,
     pub(super) drains: bool,
-    /// What they take, in bytes.
+    /// Memory of the requests, in bytes.
     pub(super) held: usize,
     /// Response bytes that the client has not received.
     pub(super) unsent: usize,
-    /// The request that waits until it may be answered.
+    /// The request that waits for admission of its response.
     pub(super) admission: Option<Waker>,
 }
 
-/// What went wrong of all that a connection has carried.
+/// Failures over the connection's lifetime.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Failed {
     /// Streams that were cut off before their end.
     pub(super) streams: u64,
-    /// Calls that ended with another status than OK, or with none.
+    /// Calls that ended with a status other than OK, or without one.
     pub(super) calls: u64,
 }
 
 impl Failed {
-    /// A call has failed, and its stream has ended as it should.
+    /// Counts a failed call whose stream ended normally.
     #[cold]
     pub(crate) fn call(&mut self) {
         self.calls += 1;
     }
 
-    /// A stream was cut off, and its call with it.
+    /// Counts a stream that was cut off, and its call.
     #[cold]
     pub(crate) fn cut_off(&mut self) {
         self.streams += 1;
@@ -116,25 +116,24 @@ impl Failed {
     }
 }
 
-/// Fewer calls are not timed however many there are: to read the clock twice in 64 calls costs some two instructions a
-/// call.
+/// Maximum interval between timed calls. Reading the clock twice in 64 calls costs about two instructions per call.
 pub(crate) const TIMED_EACH_MAX: u32 = 64;
 
-/// Every Nth wake-up of the driver is timed: to read the clock costs some 40 instructions.
+/// One wake-up of the driver in this many is timed: reading the clock costs about 40 instructions.
 const WAKES_PER_SAMPLE: u32 = 32;
 
 /// Whether the driver has to be woken for output to leave.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum DriverState {
-    /// It is running or already woken, and will look for output before it sleeps.
+    /// Running or already woken; checks for output before it sleeps.
     Running,
-    /// As `Running`; and somebody had something for it to see since it began.
+    /// Like `Running`, and notified since the poll began.
     Notified,
     Asleep,
 }
 
 impl State {
-    /// A server's connection has no gate.
+    /// Creates the state. A server's connection has no gate.
     pub(super) fn new(
         http2: http2::Connection,
         gate: Option<Arc<Gate>>,
@@ -170,7 +169,7 @@ impl State {
         }
     }
 
-    /// The connection ends with its last call.
+    /// Closes the connection gracefully, after its last call.
     pub(crate) fn drain(&mut self) {
         match &mut self.foreign {
             Some(foreign) => foreign.drains = true,
@@ -179,24 +178,24 @@ impl State {
         self.notify_driver();
     }
 
-    /// The connection ends now.
+    /// Closes the connection now.
     pub(crate) fn close(&mut self, code: ErrorCode, why: &str) {
         self.http2.close(code, why.as_bytes());
         self.notify_driver();
     }
 
-    /// What is to happen when the lock is given back.
+    /// Returns the tasks to run once the lock is released.
     pub(crate) fn deferred(&mut self) -> &mut Deferred {
         &mut self.deferred
     }
 
-    /// There is output, or something else for the driver to see: makes sure that it looks.
+    /// Makes sure that the driver checks for output and other changes.
     #[inline]
     pub(crate) fn notify_driver(&mut self) {
         match std::mem::replace(&mut self.driver, DriverState::Notified) {
             DriverState::Asleep => {
                 self.deferred.wake(self.driver_waker.take());
-                // A server's connection, which has no gate, has nobody who asks.
+                // A server's connection has no gate, and nobody reads its load.
                 if self.gate.is_some() {
                     self.note_wake();
                 }
@@ -205,14 +204,14 @@ impl State {
         }
     }
 
-    /// Whether `waker` is the one that is kept for the driver.
+    /// Returns whether `waker` is the stored waker of the driver.
     #[inline]
     pub(super) fn is_woken_by(&self, waker: &Waker) -> bool {
         self.driver_waker.as_ref().is_some_and(|kept| kept.will_wake(waker))
     }
 
-    /// The driver sleeps from now on, until `waker` wakes it, or the one that is kept. Returns what is to be dropped
-    /// without the lock.
+    /// Marks the driver as sleeping until `waker`, or else the stored waker, wakes it. Returns the waker to drop
+    /// outside the lock.
     #[inline]
     pub(super) fn fall_asleep(&mut self, waker: Option<Waker>) -> Option<Waker> {
         self.driver = DriverState::Asleep;
@@ -235,7 +234,7 @@ impl State {
         }
     }
 
-    /// The driver takes the output.
+    /// Notes that the driver takes the output.
     #[inline]
     pub(super) fn note_taken(&mut self, now: Instant) {
         if let Some(since) = self.waiting_since.take() {
@@ -243,19 +242,19 @@ impl State {
         }
     }
 
-    /// Client: whether others wait for a stream.
+    /// Client: returns whether no call waits for a stream.
     #[inline]
     pub(crate) fn is_queue_empty(&self) -> bool {
         self.gate.as_ref().is_none_or(|gate| gate.queue().is_empty())
     }
 
-    /// Client: a stream may be free, or the connection takes no more; whoever waits has to look.
+    /// Client: wakes the next waiting call, since a stream may be free or the connection accepts no more calls.
     pub(crate) fn admit(&mut self) {
         let next = self.gate.as_ref().and_then(|gate| gate.admit());
         self.deferred.wake(next);
     }
 
-    /// Client: no stream is free, and the protocol was asked to tell of the next.
+    /// Client: notes that no stream is free. The protocol will report the next free one.
     pub(crate) fn close_gate(&self) {
         if let Some(gate) = &self.gate {
             gate.close();
@@ -266,7 +265,7 @@ impl State {
         self.ended.as_ref()
     }
 
-    /// The connection is over: every call that has not ended yet ends with `status`.
+    /// Ends the connection, and with `status` every call that has not ended yet.
     pub(crate) fn end_all(&mut self, status: &Status) {
         if self.ended.is_none() {
             self.ended = Some(status.clone());
@@ -282,7 +281,7 @@ impl State {
         self.admit();
     }
 
-    /// Exchanges what is deferred for an empty list, so that both keep their capacity.
+    /// Swaps the deferred tasks with an empty list, so that both keep their capacity.
     pub(super) fn take_deferred(&mut self, empty: &mut Deferred) {
         debug_assert!(empty.is_empty());
         std::mem::swap(&mut self.deferred, empty);

@@ -1,19 +1,19 @@
-//! Calls that wait for a free stream, on whichever connection of their channel that comes.
+//! Calls that wait for a free stream on any connection of their channel.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-/// The calls of a channel that wait for a free stream, in the order of their coming.
+/// The calls of a channel that wait for a free stream, in order of arrival.
 ///
-/// Who is woken looks for a connection with a free stream ([`Gate::may_have_free_stream`]) and, having opened its
-/// stream, wakes the next if there is another: a burst of free streams is used up without waking everyone for each. No
-/// free stream is forgotten: a connection that gets one says so at its gate *before* it wakes the first in the queue,
-/// and who joins the queue looks at the gates *after* it has joined.
+/// A woken call looks for a connection with a free stream ([`Gate::may_have_free_stream`]), opens its stream, and
+/// wakes the next call if there is another stream. So a burst of free streams is used up without waking every call for
+/// each one. No free stream is lost: a connection marks its gate *before* it wakes the first call in the queue, and a
+/// call checks the gates *after* it has joined.
 #[derive(Debug, Default)]
 pub(crate) struct StreamWaitQueue {
-    /// How many wait, readable without the lock.
+    /// Number of waiting calls, readable without the lock.
     len: AtomicUsize,
     waiting: Mutex<Waiting>,
 }
@@ -26,9 +26,10 @@ struct Waiting {
 }
 
 impl StreamWaitQueue {
-    /// Joins the queue: where `ticket` says, also after a wake-up in vain, or at its end.
+    /// Joins the queue: at the position of `ticket`, if the call was woken before and found no stream, or else at the
+    /// end.
     pub(crate) fn wait(&self, ticket: &mut Option<u64>, waker: &Waker) {
-        // Cloned, and the one before dropped, without the lock.
+        // The new waker is cloned and the old one dropped outside the lock.
         let mut waker = waker.clone();
         let mut waiting = self.waiting();
         let number = *ticket.get_or_insert_with(|| {
@@ -42,7 +43,7 @@ impl StreamWaitQueue {
         self.note_len(&waiting);
     }
 
-    /// Leaves the queue; whether the call had already been woken.
+    /// Leaves the queue. Returns whether the call had already been woken.
     pub(crate) fn leave(&self, ticket: u64) -> bool {
         let mut waiting = self.waiting();
         let found = waiting.find(ticket).map(|index| waiting.calls.remove(index));
@@ -51,7 +52,7 @@ impl StreamWaitQueue {
         found.is_err()
     }
 
-    /// The first in the queue, who leaves it for now.
+    /// Removes the first call from the queue and returns its waker.
     pub(crate) fn next(&self) -> Option<Waker> {
         if self.is_empty() {
             return None;
@@ -104,7 +105,7 @@ impl Waiting {
     }
 }
 
-/// Where calls come in to a client's connection, seen without its lock.
+/// Admission to a client's connection, checked without its lock.
 #[derive(Debug)]
 pub(crate) struct Gate {
     queue: Arc<StreamWaitQueue>,
@@ -121,18 +122,18 @@ impl Gate {
         &self.queue
     }
 
-    /// Whether a stream may be free. If not, [`admit`](Self::admit) will be called when one is.
+    /// Returns whether a stream may be free. If not, [`admit`](Self::admit) is called when one is.
     pub(crate) fn may_have_free_stream(&self) -> bool {
         self.may_have_free_stream.load(Ordering::SeqCst)
     }
 
-    /// There may be a free stream: whom to wake, if anybody waits.
+    /// Notes that a stream may be free, and returns the waker of the first waiting call.
     pub(crate) fn admit(&self) -> Option<Waker> {
         self.may_have_free_stream.store(true, Ordering::SeqCst);
         self.queue.next()
     }
 
-    /// A call found no stream free, and the protocol was asked to tell of the next.
+    /// Notes that no stream is free. The protocol will report the next free one.
     pub(crate) fn close(&self) {
         self.may_have_free_stream.store(false, Ordering::SeqCst);
     }
@@ -154,7 +155,7 @@ mod tests {
         }
     }
 
-    /// Five who wait, then what happens in the queue, then how often each was woken.
+    /// Queues five calls, runs `happens`, and checks how often each call was woken.
     #[track_caller]
     fn check(happens: impl Fn(&StreamWaitQueue, &mut [Option<u64>], &[Waker]), expected: [u32; 5]) {
         let queue = StreamWaitQueue::default();
@@ -182,7 +183,7 @@ mod tests {
         check(|queue, _, _| queue.wake_all(), [1; 5]);
         check(
             |queue, tickets, wakers| {
-                // The first is woken in vain and is in the queue again, before all the others.
+                // The first call is woken, finds no stream, and joins again before all others.
                 queue.wake_next();
                 queue.wait(&mut tickets[0], &wakers[0]);
                 queue.wake_next();

@@ -1,4 +1,4 @@
-//! What is looked at from time to time: whether a connection is idle, and what it has carried.
+//! Periodic maintenance of a connection: idle detection, traffic counters, and release of spare memory.
 
 use std::time::SystemTime;
 
@@ -8,7 +8,7 @@ use super::state::{State, Sweep};
 use crate::snapshot::{Counts, Traffic};
 
 impl State {
-    /// What the connection has carried.
+    /// Returns the connection's traffic counters.
     pub(crate) fn traffic(&self) -> Traffic {
         let streams = self.slots.iter().filter(|(_, slot)| !slot.is_over()).count();
         let under_way = (streams + self.foreign.as_ref().map_or(0, |foreign| foreign.requests)) as u64;
@@ -34,8 +34,8 @@ impl State {
         }
     }
 
-    /// Since when there has been no call, as far as those who [swept](Self::sweep) could see, or since `now` if there
-    /// has been one after that; `None` while there is one.
+    /// Returns since when the connection has been idle, or `None` while a call is open. If a call was opened since the
+    /// last [sweep](Self::sweep), returns `now`.
     pub(crate) fn idle_since(&self, now: Instant) -> Option<Instant> {
         let has_called = self.generation != self.last_sweep.generation;
         let since = if has_called { now } else { self.last_sweep.idle_since };
@@ -46,14 +46,14 @@ impl State {
         is_idle.then_some(since)
     }
 
-    /// The look that is taken at each connection from time to time. One on which nothing moved since the last gives its
-    /// spare memory back. Gives since when there has been no call.
+    /// Updates the idle time, and releases spare memory if nothing has moved since the last sweep. Returns since when
+    /// there has been no call. Called periodically.
     pub(crate) fn sweep(&mut self, now: Instant) -> Instant {
         let has_moved = self.activity != self.last_sweep.activity;
         if !has_moved && !self.shrunk {
             self.shrink();
         }
-        // Not whatever moves: a peer that sends PINGs makes no call.
+        // Only calls count, not all activity: a peer may send PINGs without making a call.
         let idle_since = self.idle_since(now).unwrap_or(now);
         let opened_at =
             if self.generation == self.last_sweep.generation { self.last_sweep.opened_at } else { Some(now) };
@@ -62,7 +62,7 @@ impl State {
         idle_since
     }
 
-    /// An idle connection gives spare memory back; the driver, woken, does the same with its own.
+    /// Releases the spare memory of an idle connection. The driver, once woken, releases its own.
     fn shrink(&mut self) {
         self.http2.shrink();
         self.deferred.shrink();

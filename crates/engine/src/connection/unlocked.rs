@@ -1,12 +1,12 @@
-//! What is put off until a connection's lock has been given back, since it may run code of the user's: wake-ups,
-//! instruments, and the drop of a waker that another takes the place of.
+//! Tasks deferred until a connection's lock is released, because they may run user code: wake-ups, instruments, and
+//! drops of replaced wakers.
 
 use std::task::{Context, Waker};
 
 use crate::measure::CallMeasure;
 use crate::status::Code;
 
-/// What is to be done once the lock has been given back, in this order.
+/// Tasks to run once the lock is released, in this order.
 #[derive(Debug, Default)]
 pub(crate) struct Deferred(Vec<Task>);
 
@@ -14,12 +14,12 @@ pub(crate) struct Deferred(Vec<Task>);
 enum Task {
     Wake(Waker),
     Count(CallMeasure),
-    /// Without a code, this holder of the measure has nothing more to say of the call.
+    /// Without a code, this holder of the measure has nothing more to record.
     End(CallMeasure, Option<Code>),
 }
 
 impl Deferred {
-    /// Wakes `waker`, if there is one.
+    /// Wakes `waker`, if any.
     #[inline]
     pub(crate) fn wake(&mut self, waker: Option<Waker>) {
         if let Some(waker) = waker {
@@ -27,7 +27,7 @@ impl Deferred {
         }
     }
 
-    /// Counts a call that has come.
+    /// Counts a call that has arrived.
     #[inline]
     pub(crate) fn count(&mut self, measure: &CallMeasure) {
         if measure.is_some() {
@@ -35,7 +35,7 @@ impl Deferred {
         }
     }
 
-    /// Ends what is measured of a call with this code; without one, drops it.
+    /// Ends a call's measurement with this code; drops it without one.
     #[inline]
     pub(crate) fn end(&mut self, measure: CallMeasure, code: Option<Code>) {
         if measure.is_some() {
@@ -48,14 +48,14 @@ impl Deferred {
         self.0.is_empty()
     }
 
-    /// Takes the only task there is, without memory of its own, or all of them.
+    /// Takes all tasks. The last is returned separately, so that a single task allocates no memory.
     pub(super) fn take(&mut self) -> (Self, LastTask) {
         let last = LastTask(self.0.pop());
         let others = if self.0.is_empty() { Vec::new() } else { std::mem::take(&mut self.0) };
         (Self(others), last)
     }
 
-    /// Does it all, without the lock. Keeps its memory. Whether somebody was woken.
+    /// Runs all tasks, without the lock, and keeps the capacity. Returns whether a task was woken.
     pub(super) fn run(&mut self) -> bool {
         let mut has_woken = false;
         for task in self.0.drain(..) {
@@ -70,7 +70,7 @@ impl Deferred {
     }
 }
 
-/// The last of what is [deferred](Deferred::take).
+/// The last [deferred](Deferred::take) task.
 pub(super) struct LastTask(Option<Task>);
 
 impl LastTask {
@@ -96,23 +96,22 @@ impl Task {
     }
 }
 
-/// The task that is being polled, for who may have to wake it. Its waker is cloned, and the waker that it takes the
-/// place of is dropped, without the lock.
+/// The task that is being polled. Its waker is cloned, and the waker that it replaces is dropped, outside the lock.
 pub(crate) struct Sleeper<'a> {
     waker: &'a Waker,
-    /// A clone to give away; later what it took the place of.
+    /// A clone to store; afterwards the waker that it replaced.
     spare: Option<Waker>,
 }
 
-/// A clone of the waker is wanted: the lock has to be given back for it.
+/// Error: a clone of the waker is needed, so the lock has to be released first.
 #[derive(Debug)]
 pub(crate) struct NeedsClone;
 
 impl Sleeper<'_> {
-    /// Has `kept` wake the task.
+    /// Stores the task's waker in `kept`.
     ///
     /// # Errors
-    /// When that takes a clone that has not been made.
+    /// [`NeedsClone`] if that needs a clone that has not been made yet.
     #[inline]
     pub(crate) fn keep_in(&mut self, kept: &mut Option<Waker>) -> Result<(), NeedsClone> {
         if kept.as_ref().is_some_and(|kept| kept.will_wake(self.waker)) {
@@ -126,8 +125,7 @@ impl Sleeper<'_> {
     }
 }
 
-/// Takes a look under a lock that `look` takes and gives back, and takes it again if that had no clone of the waker to
-/// keep.
+/// Runs `look`, which takes and releases a lock. Runs it again with a clone of the waker if it needed one.
 #[inline]
 pub(crate) fn look<T>(
     cx: &Context<'_>,

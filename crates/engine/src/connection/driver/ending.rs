@@ -1,11 +1,11 @@
-//! Why a connection ended, in words for the calls on it.
+//! Texts that say why a connection ended, for the status of its calls.
 
 use std::io;
 
 use crate::connection::state::State;
 
-/// What is said of a connection that is over. `identified`: what is at the other end, if that is [no HTTP/2
-/// peer](non_http2_peer).
+/// Returns the message for a connection that is over. `identified`: the peer's protocol, if it is [not
+/// HTTP/2](non_http2_peer).
 pub(super) fn message(
     peer: &str,
     outcome: &io::Result<()>,
@@ -25,7 +25,7 @@ pub(super) fn message(
     let hint = if state.http2.settings_received() {
         if is_client { hint_at_cut(error.kind()) } else { "" }
     } else if error.get_ref().is_some() {
-        // A layer below that has a text of its own has said it all.
+        // The text of a lower layer is complete.
         ""
     } else {
         " (before it sent HTTP/2 SETTINGS: is it a gRPC server, and without TLS?)"
@@ -36,12 +36,12 @@ pub(super) fn message(
     }
 }
 
-/// Names what is at the other end, if that has not spoken HTTP/2, and its first bytes are well known.
+/// Identifies the peer's protocol by its first bytes, if it has not sent SETTINGS.
 pub(super) fn non_http2_peer(state: &State, first: &[u8], is_client: bool) -> Option<&'static str> {
     if state.http2.settings_received() { None } else { identify_non_http2_peer(first, is_client) }
 }
 
-/// What it may mean that a server's connection ended without a word.
+/// Returns a possible reason why a server closed the connection without GOAWAY.
 fn hint_at_cut(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::UnexpectedEof
@@ -52,7 +52,7 @@ fn hint_at_cut(kind: io::ErrorKind) -> &'static str {
     }
 }
 
-/// Names what is at the other end, if its first bytes are not HTTP/2's but well known.
+/// Identifies the peer's protocol by its first bytes, if they are known and not HTTP/2.
 fn identify_non_http2_peer(first: &[u8], is_client: bool) -> Option<&'static str> {
     // TLS records: alert (21) or handshake (22), version 3.x.
     let is_tls = matches!(first, [0x15 | 0x16, 0x03, ..]);

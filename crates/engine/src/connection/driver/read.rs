@@ -1,4 +1,4 @@
-//! How a driver reads: to the thread's buffer, or to where a large message is gathered.
+//! Reading from the socket: into the thread's buffer, or straight into the buffer of a large message.
 
 use std::io;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     E: Endpoint,
 {
-    /// Reads once, unless there is a chunk left of the last read, and lets the protocol, and what it made ready, run.
+    /// Reads once, unless a chunk of the last read is left, and runs the protocol and what it made ready.
     pub(super) fn read(&mut self, cx: &mut Context<'_>) -> io::Result<Progress> {
         if self.chunks.is_underway() {
             let mut rest = std::mem::take(&mut self.leftover);
@@ -57,8 +57,8 @@ where
         Ok(Progress::Made)
     }
 
-    /// Reads what belongs to a large message to where the message is gathered, and a little behind it. A byte so goes
-    /// from the socket to its destination in one step.
+    /// Reads the bytes of a large message straight into its own buffer, and up to `BEHIND_LEN` bytes more. This saves
+    /// a copy.
     fn read_to_message(
         &mut self,
         cx: &mut Context<'_>,
@@ -85,7 +85,7 @@ where
         Ok(Progress::Made)
     }
 
-    /// Gives the inbox back to its slot with `placed` bytes more, as if they had been an event.
+    /// Returns the inbox to its slot with `placed` more bytes, as a DATA event would.
     fn bring_back(&mut self, expected: ExpectedData, bytes: Vec<u8>, placed: usize) {
         let ExpectedData { stream, tag, .. } = expected;
         let mut state = self.connection.lock();
@@ -101,7 +101,7 @@ where
         self.may_have_output |= state.http2.wants_write();
     }
 
-    /// Reads once, at least a byte; again if the system was interrupted.
+    /// Reads at least one byte; retries if the system call was interrupted.
     fn poll_read(
         &mut self,
         mut read: impl FnMut(Pin<&mut IO>) -> Poll<io::Result<usize>>,
@@ -122,7 +122,8 @@ where
         }
     }
 
-    /// Takes in the next chunk of `rest`. How many bytes are done with; a connection that is no longer open drops all.
+    /// Processes the next chunk of `rest`. Returns the number of bytes consumed: all, if the connection is no longer
+    /// open.
     fn take_chunk(&mut self, rest: &[u8]) -> usize {
         let end = self.chunks.end(rest);
         let has_more = end < rest.len();
@@ -138,7 +139,7 @@ where
         end - unfinished
     }
 
-    /// Lets the protocol, and what it made ready, run on what arrived. What it returns is the beginning of a frame.
+    /// Runs the protocol, and what it made ready, on `arrived`. Returns the incomplete frame at its end.
     fn take_in<'a>(&mut self, arrived: &'a [u8], has_more: bool) -> &'a [u8] {
         let mut input = arrived;
         if let Err(error) = self.receive(&mut input) {
@@ -146,7 +147,7 @@ where
             self.fail(&error, arrived);
         }
         self.endpoint.run_ready(&self.connection, arrived, has_more, self.polled_at);
-        // What is answered is not told.
+        // Responses do not notify the driver.
         self.may_have_output |= !E::IS_CLIENT;
         input
     }
@@ -165,7 +166,7 @@ where
             let input_start = arrived_len - input.len();
             let Some(event) = state.http2.poll_event(input, now)? else { break };
             if matches!(event, Event::MuchDecoded) && !input.is_empty() {
-                // The time that this poll may take is looked at before what is left.
+                // The driver checks this poll's time limit before it continues with the rest.
                 self.chunks.pause();
                 break;
             }

@@ -1,15 +1,15 @@
-//! The buffer that drivers read into: one per thread, lent to the connection that is being polled.
+//! The read buffer: one per thread, lent to the connection that is being polled.
 //!
-//! An idle connection so holds no read buffer at all, and the one in use stays warm in the cache.
+//! An idle connection thus holds no read buffer, and the one in use stays warm in the cache.
 //!
-//! Where it begins matters to the kernel's copy: on AMD's processors with fast short `rep movsb` (Zen 3, Zen 4) it
-//! takes three times as long to a destination that lies up to 31 bytes behind its source, modulo the page. What arrives
-//! mostly begins near the begin of a page, and so does a large block of an allocator, 16 bytes behind it: so the buffer
-//! begins in the middle of one.
+//! The buffer's start matters to the kernel's copy, on AMD processors with fast short `rep movsb` (Zen 3, Zen 4). The
+//! copy takes three times as long if the destination is up to 31 bytes behind its source, modulo the page. Received
+//! data mostly starts near the beginning of a page. So does a large allocation, at offset 16. Therefore the buffer
+//! starts in the middle of a page.
 
 use std::cell::Cell;
 
-/// The thread's buffer, which goes back when it is dropped.
+/// The thread's buffer; returned to it on drop.
 pub(super) struct ReadBuffer {
     block: Box<[u8]>,
     start: usize,
@@ -20,8 +20,8 @@ impl ReadBuffer {
     const LEN: usize = 128 * 1024;
     const PAGE_LEN: usize = 4096;
 
-    /// A buffer with space for `kept` bytes and a good read behind them. Its length follows what has arrived, never
-    /// what a frame declares.
+    /// Returns a buffer with space for `kept` bytes and a read behind them. Its size depends on the bytes that have
+    /// arrived, never on the length that a frame declares.
     pub(super) fn take(kept: usize) -> Self {
         let wanted = Self::LEN.max(2 * kept);
         let block = READ_BUFFER.take().filter(|block| block.len() >= wanted + Self::PAGE_LEN);
@@ -38,7 +38,7 @@ impl ReadBuffer {
 
 impl Drop for ReadBuffer {
     fn drop(&mut self) {
-        // During a thread's end the thread-local may be gone: then the buffer is simply freed.
+        // During a thread's shutdown the thread-local may be gone. Then the buffer is freed.
         let _ = READ_BUFFER.try_with(|kept| kept.set(Some(std::mem::take(&mut self.block))));
     }
 }

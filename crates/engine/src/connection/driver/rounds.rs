@@ -1,4 +1,4 @@
-//! How a driver runs: rounds of writing and reading until nothing moves, and then it sleeps.
+//! Scheduling of a driver: rounds of writing and reading until nothing moves, then sleep.
 
 use std::future::Future;
 use std::io;
@@ -22,16 +22,17 @@ where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     E: Endpoint,
 {
-    /// One round: write, read, and see whether the connection is over.
+    /// Runs one round: writes, reads, and checks whether the connection is over.
     fn round(&mut self, cx: &mut Context<'_>) -> io::Result<Progress> {
-        // The client's first bytes are mostly there when a server first looks: what answers them leaves with SETTINGS.
+        // The client's first bytes are usually there on a server's first poll. Their responses leave together with
+        // SETTINGS.
         if !E::IS_CLIENT
             && !self.has_settings
             && self.phase == Phase::Open
             && matches!(self.read(cx)?, Progress::Made)
         {
             if !self.output.is_empty() {
-                // SETTINGS, which have waited for the socket.
+                // SETTINGS, still blocked by the socket.
                 self.take_output();
             }
             return Ok(Progress::Made);
@@ -39,7 +40,7 @@ where
         let wrote = match self.write(cx) {
             Ok(wrote) => wrote,
             Err(error) => {
-                // A peer that says its last and closes refuses what we write, but what it said is there to be read.
+                // A peer that sends its last bytes and closes rejects our writes, but those bytes can still be read.
                 for _ in 0..ROUNDS_MAX {
                     if matches!(self.read(cx)?, Progress::None) {
                         break;
@@ -55,7 +56,7 @@ where
         }
         if self.phase == Phase::Open {
             if self.seen.is_drained {
-                // Nothing more comes. Where calls are left, the connection was closed over their heads.
+                // Nothing more arrives. The close cut off any remaining calls.
                 let peer = &self.connection.peer;
                 let status = Status::unavailable(format!("connection to {peer} was closed"));
                 self.connection.lock().end_all(&status);
@@ -86,10 +87,9 @@ where
         Ok(if is_made { Progress::Made } else { Progress::None })
     }
 
-    /// Goes to sleep, unless a caller has left something to write since output was last taken, or there is something
-    /// else to see.
+    /// Goes to sleep, unless a caller has produced output since it was last taken, or other state has changed.
     fn sleep(&mut self, cx: &Context<'_>) -> bool {
-        // A client's is taken by whoever makes the next call; a server's is mostly still there.
+        // A client's waker is taken by the next caller; a server's is mostly still in place.
         let mut waker = E::IS_CLIENT.then(|| cx.waker().clone());
         let mut state = self.connection.lock();
         if waker.is_none() && !state.is_woken_by(cx.waker()) {
@@ -97,8 +97,8 @@ where
             waker = Some(cx.waker().clone());
             state = self.connection.lock();
         }
-        // With output of our own still blocked, more of it can't leave either: the socket's waker will come. But the
-        // connection may have been drained or closed meanwhile, which sets a time to all waiting.
+        // While our output is blocked, more output can't leave either: the socket wakes the driver. But draining or
+        // closing the connection meanwhile starts a timeout.
         let mut has_news = if self.output.is_empty() {
             state.http2.wants_write()
         } else {
@@ -173,7 +173,7 @@ where
             return Poll::Pending;
         }
         self.callers_first.have_gone();
-        // Woken by the socket rather than by a caller, it need not be woken by one as well.
+        // The socket woke the driver, so callers need not.
         state.driver = DriverState::Running;
         state.polled_at = self.polled_at;
         if !E::IS_CLIENT {
@@ -182,7 +182,7 @@ where
             self.has_waiting = state.memory.has_waiting();
         }
         let now = self.polled_at.into_std();
-        // Here too, for a peer that never lets a round pass without anything to do.
+        // Checked here as well, since a busy peer may never leave a round without work.
         let overdue = if state.http2.timeout().is_some_and(|at| at <= now) {
             state.http2.handle_timeout(now)
         } else {
@@ -215,7 +215,7 @@ where
         outcome
     }
 
-    /// Nothing moved: returns whether to try again before it sleeps.
+    /// Called when nothing moved. Returns whether to try again before sleeping.
     #[inline]
     fn tries_again(&mut self) -> bool {
         if self.has_waiting || self.endpoint.is_postponing() {
@@ -230,7 +230,7 @@ where
         self.busy_poll.tries_again(idle, std::time::Instant::now)
     }
 
-    /// The number of no other connection while this one lives.
+    /// Returns a number that is unique among the live connections.
     #[inline]
     fn identity(&self) -> usize {
         Arc::as_ptr(&self.connection).addr()
@@ -247,13 +247,13 @@ where
             match self.round(cx)? {
                 Progress::Made => {
                     if self.chunks.is_between() && self.has_woken {
-                        // Whom this chunk woke runs, and leaves what it has to send, before the next.
+                        // Tasks woken by this chunk run, and queue their output, before the next chunk.
                         cx.waker().wake_by_ref();
                         return Poll::Pending;
                     }
                     has_woken |= self.has_woken;
                     if has_woken && self.read_len > READ_LEN_MAX && Heuristic::ReadBreak.is_on() {
-                        // Who reads a stream runs while what came is in the processor's cache.
+                        // Readers run while the data is in the processor's cache.
                         return yield_now(cx);
                     }
                 }
@@ -288,7 +288,7 @@ where
         let outcome = ready!(self.poll_over(cx));
         let connection = &self.connection;
         let mut state = connection.lock();
-        // A TLS alert is shorter than a frame's head: what said it may be told only by what is left over.
+        // A TLS alert is shorter than a frame header, so only the leftover bytes may identify the peer.
         let identified = ending::non_http2_peer(&state, &self.leftover, E::IS_CLIENT);
         if let (Err(error), None) = (&outcome, identified) {
             connection.measure.note_error(error.kind());
