@@ -1,6 +1,6 @@
-//! When the driver of a connection polls, yields, busy-polls and sleeps, and the samples that say how busy it is.
+//! Scheduling of a connection's driver: polling, yielding, busy polling and sleeping, and samples of how busy it is.
 //!
-//! All constants are in [`tuning`], each with the figure that it rests on.
+//! All constants are in [`tuning`], each with its measured basis.
 
 mod busy_poll;
 mod callers_first;

@@ -1,4 +1,4 @@
-//! Whether a connection on which nothing moves busy-polls before it sleeps, and for how long.
+//! Whether and how long an idle connection busy-polls before it sleeps.
 //!
 //! The driver does not block its thread: after each try it yields to the other tasks, which may be the very ones that
 //! would make the next call.
@@ -21,7 +21,7 @@ thread_local! {
     static IS_SPINNING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether reads of this thread ask the system without waiting for the runtime to say that something has arrived.
+/// Returns whether reads of this thread ask the system directly, without waiting for a readiness event.
 #[inline]
 pub(crate) fn is_spinning() -> bool {
     IS_SPINNING.get()
@@ -40,26 +40,26 @@ enum Mode {
 
 /// Busy polling of one connection.
 ///
-/// With few calls in flight two quick ends spend more time on falling asleep and waking up, some 20 µs each, than on
-/// calls. So an adaptive connection spins where small messages follow each other closely.
+/// With few calls in flight, two fast ends spend more time on falling asleep and waking up, some 20 µs each, than on
+/// calls. So an adaptive connection spins if small messages follow each other closely.
 #[derive(Debug)]
 pub(crate) struct BusyPoll {
     mode: Mode,
     pace: Pace,
     /// Backoff of spins at its own socket. Spins for the thread share the thread's backoff.
     backoff: SpinBackoff,
-    /// Bytes read and written since nothing moved, and the most that there were lately.
+    /// Bytes read and written since the last idle moment, and the recent maximum.
     moved_len: usize,
     moved_len_lately: usize,
-    /// The spin under way, which has received nothing so far.
+    /// The current spin, which has received nothing so far.
     spin: Option<Spin>,
     tries: u32,
-    /// 0 until the runtime's kind is known.
+    /// 0 until the runtime's flavor is known.
     tries_per_yield: u32,
 }
 
-/// A spin that has received nothing so far. The times are the machine's, also where a test has paused tokio's clock:
-/// processor time is spent.
+/// A spin that has received nothing so far. It uses the machine's clock even if a test has paused tokio's, since it
+/// spends processor time.
 #[derive(Clone, Copy, Debug)]
 struct Spin {
     since: Instant,
@@ -77,7 +77,7 @@ enum Scope {
 }
 
 impl Spin {
-    /// Whether what has arrived now arrived during the spin. What the first try of a thread finds was there before.
+    /// Returns whether the data arrived during the spin. Data found by a thread's first try was there before.
     fn has_succeeded(self) -> bool {
         self.scope == Scope::Socket || self.tried_at > self.since
     }
@@ -85,11 +85,11 @@ impl Spin {
 
 /// A connection on which nothing moves.
 pub(crate) struct Idle<F> {
-    /// A number that no other connection has.
+    /// Identifies the connection.
     pub(crate) identity: usize,
-    /// The rest of a large message has not arrived.
+    /// Whether a large message is incomplete.
     pub(crate) is_amid_message: bool,
-    /// The thread drives no other connection.
+    /// Whether the thread drives no other connection.
     pub(crate) is_alone: bool,
     /// Returns whether something is expected.
     pub(crate) expects: F,
@@ -141,13 +141,13 @@ impl BusyPoll {
         }
     }
 
-    /// Whether it spins: this poll of its driver is a try.
+    /// Returns whether the connection spins, so that this poll of its driver is a try.
     #[inline]
     pub(crate) fn is_spinning(&self) -> bool {
         self.spin.is_some()
     }
 
-    /// A poll of the driver starts. Its first read is a try if a spin at the socket is under way.
+    /// Starts a poll of the driver. Its first read is a try if the connection spins at its socket.
     #[inline]
     pub(crate) fn start_poll(&self) {
         if self.spin.is_some_and(|spin| spin.scope == Scope::Socket) {
@@ -155,7 +155,7 @@ impl BusyPoll {
         }
     }
 
-    /// A poll of the driver ends.
+    /// Ends a poll of the driver.
     #[inline]
     pub(crate) fn end_poll(&self) {
         if self.spin.is_some() {
@@ -163,14 +163,14 @@ impl BusyPoll {
         }
     }
 
-    /// Something was written: the next try that receives nothing starts another spin.
+    /// Notes a write: the next try that receives nothing starts another spin.
     #[inline]
     pub(crate) fn note_wrote(&mut self, written: usize) {
         self.moved_len += written;
         self.end_spin();
     }
 
-    /// Something was read in the poll that started at `polled_at`.
+    /// Notes a read in the poll that started at `polled_at`.
     #[inline]
     pub(crate) fn note_read(&mut self, read: usize, polled_at: tokio::time::Instant) {
         self.moved_len += read;
@@ -192,7 +192,8 @@ impl BusyPoll {
         Some(spin)
     }
 
-    /// Nothing moves: returns whether to try again, or else to sleep. `now` is asked only if it may try again.
+    /// Called when nothing moved. Returns whether to try again instead of sleeping. `now` is called only if it may try
+    /// again.
     #[inline]
     pub(crate) fn tries_again(
         &mut self,
@@ -222,7 +223,7 @@ impl BusyPoll {
         self.spins_on(idle.identity, limit, scope, now())
     }
 
-    /// Ends the spin without judging it.
+    /// Ends the spin without counting it as success or waste.
     pub(crate) fn stop(&mut self) {
         if self.end_spin().is_some_and(|spin| spin.scope == Scope::Thread) {
             thread_poller::end();
@@ -275,7 +276,8 @@ impl BusyPoll {
         if self.tries_per_yield == 0 {
             self.tries_per_yield = match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
                 Ok(RuntimeFlavor::CurrentThread) => TRIES_PER_YIELD,
-                // A task that wakes itself makes one of several threads wake another to share the work: it must not.
+                // On several threads, a task that wakes itself makes the runtime wake another thread to share the
+                // work.
                 _ => 1,
             };
         }
@@ -310,7 +312,7 @@ mod tests {
             Self { busy_poll: BusyPoll::new(duration), started: now, now, identity: 1, is_alone: true }
         }
 
-        /// One that has read so often that it would spin.
+        /// A connection with enough close reads to spin.
         fn close() -> Self {
             let mut tested = Self::new(None);
             for _ in 0..=NEW_READS {
@@ -345,8 +347,8 @@ mod tests {
         }
     }
 
-    /// How many of `sleeps` sleeps had a spin before them, where something arrives after each `gap`, during the spin if
-    /// `finds` says so.
+    /// Returns how many of `sleeps` sleeps were preceded by a spin. Data arrives after each `gap`, during the spin if
+    /// `finds` returns true.
     fn spins(gap: Duration, sleeps: u32, finds: impl Fn(u32) -> bool) -> u32 {
         let mut tested = Tested::new(None);
         let mut spins = 0;
@@ -447,7 +449,7 @@ mod tests {
 
         one.waste_spin();
         assert_eq!(next_skips_of_thread(), 8);
-        // A spin that was wasted for one was so for all, also for those to come.
+        // A spin wasted for one connection was wasted for all, also for later ones.
         for _ in 0..8 {
             assert!(!other.tries_again());
         }
@@ -468,7 +470,7 @@ mod tests {
     fn stale_poller_is_replaced() {
         let (mut gone, mut other) = two_beside_others();
         assert!(gone.tries_again());
-        // It has moved to another thread, or is over.
+        // The connection has moved to another thread, or is over.
         other.now += Duration::from_millis(2);
         gone.now = other.now;
         assert!(other.tries_again());

@@ -1,9 +1,9 @@
 //! On a multi-threaded runtime the driver yields once so that ready callers run first.
 //!
 //! Such a runtime polls a woken task right behind the one that woke it. The driver would write the first of many
-//! requests that are about to be made, and then the next: with 64 callers on two threads it made 2.5 times as many
-//! system calls as with all on one. So it goes to the end of the queue once, and then writes them all: 1.4 to 1.6 times
-//! the rate. A runtime of one thread polls in the order of waking, and gains nothing by it.
+//! imminent requests, and then the next. With 64 callers on two threads it made 2.5 times as many system calls as with
+//! all on one. So it goes to the end of the queue once, and then writes all requests: 1.4 to 1.6 times the rate. A
+//! single-threaded runtime polls in wake-up order, and gains nothing.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -12,19 +12,19 @@ use super::heuristic::Heuristic;
 /// Whether the ready callers have run.
 #[derive(Debug, Default)]
 pub(crate) enum CallersFirst {
-    /// The runtime's kind is not known yet.
+    /// The runtime's flavor is not known yet.
     #[default]
     Unknown,
-    /// Of one thread.
+    /// The runtime is single-threaded.
     Never,
-    /// They have not.
+    /// The callers have not run.
     Due,
-    /// They have: the driver goes on.
+    /// The callers have run: the driver continues.
     Gone,
 }
 
 impl CallersFirst {
-    /// A caller has woken the driver: whether the others go first.
+    /// Called when a caller has woken the driver. Returns whether the other callers run first.
     pub(crate) fn go(&mut self) -> bool {
         if let Self::Unknown = self {
             *self = match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
@@ -39,7 +39,7 @@ impl CallersFirst {
         go
     }
 
-    /// The driver goes on.
+    /// Notes that the driver continues.
     #[inline]
     pub(crate) fn have_gone(&mut self) {
         if let Self::Gone = self {

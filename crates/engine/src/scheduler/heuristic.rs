@@ -3,15 +3,15 @@
 /// A heuristic of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heuristic {
-    /// A batch that gathered while a connection slept is handled in chunks.
+    /// A batch that arrived while the connection slept is handled in chunks.
     ReadChunks,
-    /// The thread of a batch that is handled in chunks has no other connection.
+    /// Batches are handled in chunks only if the thread has no other connection.
     ChunksIfAlone,
     /// On a multi-threaded runtime, ready callers run before the driver.
     CallersFirst,
-    /// A stream that yields is told from one that has nothing at hand.
+    /// A stream that yields is distinguished from one that has nothing available.
     Yields,
-    /// A driver that has read much lets the tasks run that it has woken.
+    /// A driver that has read much yields to the tasks that it has woken.
     ReadBreak,
     /// One connection spins for all connections of its thread.
     ThreadPoller,
@@ -22,7 +22,7 @@ pub(crate) enum Heuristic {
 const VARIABLE: &str = "THALWEG_WITHOUT";
 
 impl Heuristic {
-    /// Whether it is used: always, without the feature `testing`.
+    /// Returns whether the heuristic is used: always, without the feature `testing`.
     #[cfg(feature = "testing")]
     pub(crate) fn is_on(self) -> bool {
         static OFF: std::sync::LazyLock<Vec<Heuristic>> = std::sync::LazyLock::new(|| {
@@ -47,7 +47,7 @@ impl Heuristic {
             "yields" => Self::Yields,
             "read-break" => Self::ReadBreak,
             "thread-poller" => Self::ThreadPoller,
-            // A benchmark that measured nothing would say that the heuristic gains nothing.
+            // With a misspelled name, a benchmark would show no gain.
             _ => panic!("{VARIABLE}: no heuristic is named {name}"),
         }
     }

@@ -1,31 +1,31 @@
-//! Totals of a connection's work. They only grow: the difference of two samples says how busy it is.
+//! Totals of a connection's work. They only grow: the difference between two samples shows how busy it is.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Kept under the connection's lock, where most of it arises anyway. Times are in nanoseconds, which are cheaper to add
-/// than [`Duration`]s.
+/// Kept under the connection's lock, where most of the work happens anyway. Times are in nanoseconds, which are
+/// cheaper to add than [`Duration`]s.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Load {
-    /// The time that the driver was at work, by a sample: polls in which nothing moved are not counted.
+    /// Sampled time that the driver was busy. Polls in which nothing moved are not counted.
     pub(crate) busy_ns: u64,
-    /// Unary calls whose callers have their answers.
+    /// Unary calls whose callers have the response.
     pub(crate) answered: u64,
-    /// What those of them took that were timed, and how many these are.
+    /// Total duration of the timed unary calls, and their number.
     pub(crate) calls_ns: u64,
     pub(crate) timed: u64,
-    /// Calls that ended, and DATA of streams that came or went.
+    /// Calls that ended, and DATA frames of streams, in both directions.
     pub(crate) completed: u64,
-    /// The time from output being there to its being taken for the socket, over `waits` samples.
+    /// Time from output being available to its being taken for the socket, over `waits` samples.
     pub(crate) waited_ns: u64,
     pub(crate) waits: u64,
-    /// The time in which data was kept back by the connection's window.
+    /// Time in which the connection's window held back data.
     pub(crate) blocked_ns: u64,
 }
 
 impl Load {
-    /// What was done since `before`.
+    /// Returns the work done since `before`.
     pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
             busy_ns: self.busy_ns - before.busy_ns,
@@ -39,32 +39,32 @@ impl Load {
         }
     }
 
-    /// A call that was timed has its answer.
+    /// Counts a timed call that has its response.
     pub(crate) fn note_call(&mut self, sent_at: Instant, now: Instant) {
         self.calls_ns += nanoseconds(sent_at, now);
         self.timed += 1;
     }
 
-    /// One sample of how long output waited.
+    /// Counts one sample of how long output waited.
     pub(crate) fn note_wait(&mut self, nanoseconds: u64) {
         self.waited_ns += nanoseconds;
         self.waits += 1;
     }
 
-    /// How many unary calls were in flight on average in so many seconds: as many as were answered in the time that one
-    /// takes (Little's law).
+    /// Returns the average number of unary calls in flight over `seconds`: the number answered in the duration of one
+    /// call (Little's law).
     pub(crate) fn mean_unary_in_flight(&self, seconds: f64) -> f64 {
         let each_s = self.calls_ns as f64 / 1e9 / (self.timed.max(1)) as f64;
         each_s * self.answered as f64 / seconds
     }
 
-    /// Mean time from output being there to its being taken; zero if there was no sample.
+    /// Returns the mean time that output waited; zero without a sample.
     pub(crate) fn mean_wait(&self) -> Duration {
         Duration::from_nanos(self.waited_ns.checked_div(self.waits).unwrap_or(0))
     }
 }
 
-/// Nanoseconds between two times; 0 if they are the wrong way round. 2^64 of them are 584 years.
+/// Returns the nanoseconds between two times; 0 if they are reversed. 2^64 ns are 584 years.
 #[inline]
 pub(crate) fn nanoseconds(from: Instant, to: Instant) -> u64 {
     let between = to.saturating_duration_since(from);

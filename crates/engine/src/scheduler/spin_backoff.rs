@@ -1,22 +1,22 @@
-//! Whether to spin before sleeping, by how earlier spins went.
+//! Decides from earlier spins whether to spin before sleeping.
 
 use super::tuning::SKIPPED;
 
 /// Skips spins after wasted ones: first the next four sleeps, then twice as many each time.
 ///
-/// Two ends that share one processor never find anything by spinning, and soon hardly try.
+/// Two ends that share one processor never receive anything by spinning, and soon hardly try.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SpinBackoff {
     /// Sleeps left without a spin.
     pub(super) skips_left: u32,
-    /// Sleeps without one after the next wasted spin.
+    /// Sleeps without a spin after the next wasted one.
     pub(super) next_skips: u32,
 }
 
 impl SpinBackoff {
     pub(super) const NEW: Self = Self { skips_left: 0, next_skips: 0 };
 
-    /// Nothing moves: returns whether to spin.
+    /// Called when nothing moved. Returns whether to spin.
     pub(super) fn is_due(&mut self) -> bool {
         let is_due = self.skips_left == 0;
         self.skips_left = self.skips_left.saturating_sub(1);

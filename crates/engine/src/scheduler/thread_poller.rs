@@ -1,7 +1,7 @@
-//! One of the connections that a thread drives spins for all of them before the thread sleeps.
+//! Spinning for all of a thread's connections, by one of them, before the thread sleeps.
 //!
-//! It does not read from its own socket as a connection that is alone does: it has the runtime ask the system for all
-//! sockets of the thread.
+//! It does not read from its own socket, as a connection that is alone does. The runtime polls all sockets of the
+//! thread for it.
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -13,18 +13,18 @@ use super::tuning::POLLER_STALE;
 struct Poller {
     identity: usize,
     tried_at: Instant,
-    /// [`READS`] at that time.
+    /// The value of [`READS`] at that time.
     reads: u32,
 }
 
 thread_local! {
     static POLLER: Cell<Option<Poller>> = const { Cell::new(None) };
-    /// Reads of the thread's connections.
+    /// Number of reads of the thread's connections.
     static READS: Cell<u32> = const { Cell::new(0) };
     static BACKOFF: Cell<SpinBackoff> = const { Cell::new(SpinBackoff::NEW) };
 }
 
-/// A connection of this thread has read something.
+/// Notes that a connection of this thread has read something.
 #[inline]
 pub(super) fn note_read() {
     READS.set(READS.get().wrapping_add(1));
@@ -45,12 +45,12 @@ pub(super) fn go_on(identity: usize, starts: bool, now: Instant) -> Option<bool>
     Some(has_read)
 }
 
-/// The thread has no poller any more.
+/// Removes the thread's poller.
 pub(super) fn end() {
     POLLER.set(None);
 }
 
-/// Changes the backoff of the thread's spins. All its connections share it: each new one would start with a spin.
+/// Changes the thread's backoff. All its connections share it: otherwise each new connection would start with a spin.
 pub(super) fn with_backoff<R>(change: impl FnOnce(&mut SpinBackoff) -> R) -> R {
     let mut backoff = BACKOFF.get();
     let result = change(&mut backoff);

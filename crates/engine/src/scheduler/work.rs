@@ -1,4 +1,4 @@
-//! Work of a driver since it was last added to the connection's [`Load`].
+//! Work of a driver that has not been added to the connection's [`Load`] yet.
 
 use tokio::time::Instant;
 
@@ -9,20 +9,20 @@ use super::tuning::{SHORT_POLL_ROUNDS_MAX, SHORT_POLLS_PER_SAMPLE};
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     busy_ns: u64,
-    /// This poll has read or written something.
+    /// Whether this poll has read or written something.
     pub(crate) has_moved: bool,
-    /// Short polls, of which each [`SHORT_POLLS_PER_SAMPLE`]th is timed.
+    /// Short polls; one in [`SHORT_POLLS_PER_SAMPLE`] is timed.
     short_polls: u32,
-    /// Since when the window keeps data back, while the driver sleeps.
+    /// Since when the window has held back data, while the driver sleeps.
     pub(crate) blocked_since: Option<Instant>,
     /// Since when the driver has yielded, with more to do.
     pub(crate) yielded_at: Option<Instant>,
-    /// There is enough to add. What a few short polls moved can wait for more of them.
+    /// Whether there is enough to add. The work of a few short polls can wait for more of them.
     pub(crate) is_due: bool,
 }
 
 impl Work {
-    /// A poll that began at `began` has ended.
+    /// Notes the end of a poll that began at `began`.
     #[inline]
     pub(crate) fn note_poll(&mut self, began: Instant, rounds: usize) {
         if !std::mem::take(&mut self.has_moved) {
@@ -41,7 +41,7 @@ impl Work {
         }
     }
 
-    /// Adds what was done up to `now` to the connection's totals.
+    /// Adds the work done up to `now` to the connection's totals.
     pub(crate) fn add_to(&mut self, load: &mut Load, now: Instant) {
         self.is_due = false;
         load.busy_ns += std::mem::take(&mut self.busy_ns);

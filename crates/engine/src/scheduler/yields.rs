@@ -1,47 +1,47 @@
-//! Telling a source that yields from one that has nothing at hand.
+//! Distinguishes a source that yields from one that has nothing available.
 //!
 //! Both return `Poll::Pending`. `tokio_stream::iter` yields after every 32 messages, tokio's channels once their
-//! task's budget is spent, and a stream may await `tokio::task::yield_now`. To send at each of these would cut a
-//! stream of small messages into frames of a few hundred bytes.
+//! task's budget is spent, and a stream may await `tokio::task::yield_now`. Sending at each yield would split a stream
+//! of small messages into frames of a few hundred bytes.
 //!
-//! A waker that notes whether it is woken during the poll would not tell them apart: tokio defers the wake-ups of the
-//! first two kinds until the task has returned, and sources would clone the new waker at each poll.
+//! A waker that detects wake-ups during the poll could not distinguish them. tokio defers the wake-ups of the first
+//! two kinds until the task has returned, and sources would clone the new waker at each poll.
 
 use tokio::time::Instant;
 
 use super::heuristic::Heuristic;
 use super::tuning::{KEPT_BACK_MAX, TRUSTED};
 
-/// What to do with the messages that a source has given before it returned `Poll::Pending`.
+/// Decision about a source's messages after it has returned `Poll::Pending`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pause {
     /// Send them.
     Send,
-    /// Ask the source again at once.
+    /// Poll the source again at once.
     Ask,
-    /// Keep them until the runtime has polled this task again: its budget is spent.
+    /// Keep them until the runtime has polled this task again, because its budget is spent.
     Yield,
 }
 
-/// How a source uses `Poll::Pending`, as far as is known.
+/// Observations of how a source uses `Poll::Pending`.
 #[derive(Debug, Default)]
 pub(crate) struct Yields {
     /// When it first yielded since messages were last sent.
     since: Option<Instant>,
-    /// How often `Poll::Pending` still means that nothing is at hand, as it did before.
+    /// Number of times that `Poll::Pending` is still trusted to mean that nothing is available.
     trusted: u8,
     trusted_next: u8,
 }
 
 impl Yields {
-    /// The source has given messages, and returned `Poll::Pending` then. `has_budget`: the task that it was polled in
-    /// has some left of tokio's.
+    /// Decides what to do after the source has returned messages and then `Poll::Pending`. `has_budget`: its task has
+    /// some of tokio's budget left.
     pub(crate) fn pause(&mut self, has_budget: bool, now: impl FnOnce() -> Instant) -> Pause {
         if !Heuristic::Yields.is_on() {
             return Pause::Send;
         }
         let pause = if !has_budget {
-            // Asked again in this poll, whatever uses the budget would return the same.
+            // Polling again now would return the same, without budget.
             Pause::Yield
         } else if self.trusted > 0 {
             self.trusted -= 1;
@@ -54,18 +54,18 @@ impl Yields {
         if now.duration_since(since) < KEPT_BACK_MAX { pause } else { Pause::Send }
     }
 
-    /// Asked again, the source had a message: it had yielded.
+    /// Notes that the source, polled again, had a message: it had yielded.
     pub(crate) fn confirm(&mut self) {
         self.trusted_next = 0;
     }
 
-    /// Asked again, it had none.
+    /// Notes that the source, polled again, had no message.
     pub(crate) fn refute(&mut self) {
         self.trusted = self.trusted_next;
         self.trusted_next = self.trusted_next.saturating_mul(2).clamp(*TRUSTED.start(), *TRUSTED.end());
     }
 
-    /// The messages have been sent.
+    /// Notes that the messages have been sent.
     pub(crate) fn sent(&mut self) {
         self.since = None;
     }
