@@ -1,4 +1,4 @@
-//! The lanes of a channel: connections of a client, how many there are, and which of them a call takes.
+//! The lanes of a channel, which are its connections: their number, and the choice of one for each call.
 //!
 //! ```text
 //!   calls ──pick──► LaneSet ──► Lane ──► Connector ──► Connection, with its driver

@@ -1,8 +1,8 @@
-//! The addresses of a target. The first to connect wins.
+//! Connecting to a target's addresses: the first to connect wins.
 //!
-//! An attempt begins when the one before it has failed, or when its peer has left it without a word for
-//! [`ATTEMPT_DELAY`] (Happy Eyeballs, RFC 8305 §5), so an address that drops what is sent to it costs no more than
-//! that. A peer that has accepted the connection and is slow afterwards has its share of the time to connect.
+//! An attempt starts when the previous one has failed, or when its peer has not responded for [`ATTEMPT_DELAY`] (Happy
+//! Eyeballs, RFC 8305 §5). So an address that drops packets costs only this delay. A peer that is slow after accepting
+//! the connection has its share of the connect timeout.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -19,7 +19,7 @@ use super::target::Target;
 use crate::net::{Endpoint, TcpOptions};
 use crate::status::Status;
 
-/// Where to connect to, and how long all of it may take.
+/// The target to connect to, and the timeout for the whole attempt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addresses<'a> {
     pub(super) target: &'a Target,
@@ -27,8 +27,8 @@ pub(super) struct Addresses<'a> {
 }
 
 impl Addresses<'_> {
-    /// Makes attempts at the addresses that `tcp` permits, and returns the outcome of the first that succeeds. Calls
-    /// `resolved` when a name was resolved, and `note` when an attempt has ended.
+    /// Attempts the addresses that `tcp` permits, and returns the first success. Calls `resolved` when a name was
+    /// resolved, and `note` when an attempt has ended.
     pub(super) async fn first_to_connect<T, F>(
         &self,
         tcp: &TcpOptions,
@@ -59,7 +59,7 @@ impl Addresses<'_> {
         for number in 0.. {
             let left = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
             if let Some(endpoint) = waiting.next() {
-                // Of 20 s and two addresses, the first has 10 s.
+                // With 20 s and two addresses, the first gets 10 s.
                 let share = deadline.saturating_duration_since(Instant::now()) / left;
                 let step = Step::default();
                 let future = Box::pin(timeout(share, attempt(endpoint.clone(), step.clone())));
@@ -92,10 +92,10 @@ impl Addresses<'_> {
     }
 }
 
-/// How long an attempt waits for its peer before the next one begins, as RFC 8305 §8 recommends.
+/// Time to wait for an attempt's peer before the next attempt starts, as recommended by RFC 8305 §8.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
-/// The addresses that can be connected to from the local address; `Err` if there are others only.
+/// Returns the addresses that are reachable from the local address; `Err` if there are none.
 fn reachable(endpoints: Vec<Endpoint>, tcp: &TcpOptions) -> Result<Vec<Endpoint>, IpAddr> {
     let Some(local) = tcp.local_address else { return Ok(endpoints) };
     let is_reachable = |endpoint: &Endpoint| match endpoint {
@@ -108,7 +108,7 @@ fn reachable(endpoints: Vec<Endpoint>, tcp: &TcpOptions) -> Result<Vec<Endpoint>
 
 /// An attempt to connect to one address.
 struct Attempt<F> {
-    /// In the order of the addresses.
+    /// Position in the order of the addresses.
     number: usize,
     endpoint: Endpoint,
     step: Step,
@@ -121,12 +121,12 @@ impl<F> Attempt<F> {
     }
 }
 
-/// The attempts under way.
+/// The attempts in progress.
 struct Running<F>(Vec<Attempt<F>>);
 
 impl<F: Future> Running<F> {
-    /// Waits until an attempt has ended, and returns it with its outcome, `None` if its time was up. If there is
-    /// another `next` to begin, returns as soon as the last one has waited for its peer for so long that it is due.
+    /// Waits until an attempt has ended, and returns it with its outcome, which is `None` after a timeout. If there is
+    /// a `next` one, returns `None` as soon as that is due because the last attempt's peer has not responded.
     async fn ended_or_due(&mut self, next: bool) -> Option<(Attempt<F>, Option<F::Output>)> {
         let mut due_at = Instant::now() + ATTEMPT_DELAY;
         loop {
@@ -153,7 +153,7 @@ impl<F: Future> Running<F> {
     }
 }
 
-/// How far an attempt to connect to one address is, for those who give it up.
+/// Progress of an attempt to connect to one address, for timeout messages.
 #[derive(Clone, Default)]
 pub(crate) struct Step(Arc<AtomicU8>);
 
@@ -170,12 +170,12 @@ impl Step {
         self.0.store(step, Ordering::Relaxed);
     }
 
-    /// Whether the peer has not answered yet.
+    /// Returns whether the peer has not responded yet.
     fn is_connecting(&self) -> bool {
         self.0.load(Ordering::Relaxed) == Self::CONNECTING
     }
 
-    /// What was not done at `peer`.
+    /// Returns which step is missing at `peer`.
     pub(super) fn missing(&self, peer: &impl fmt::Display) -> String {
         match self.0.load(Ordering::Relaxed) {
             Self::CONNECTING => format!("{peer} had not accepted it"),
@@ -192,10 +192,10 @@ impl Step {
     }
 }
 
-/// How many addresses are named that could not be connected to.
+/// Maximum number of failed addresses that are named.
 const FAILURES_NAMED_MAX: usize = 4;
 
-/// Why none of several addresses would do.
+/// Returns the error for a target none of whose addresses could be connected to.
 fn failed_all(target: &Target, failures: &[Status]) -> Status {
     match failures {
         [] => Status::unavailable(format!("{target} has no address")),

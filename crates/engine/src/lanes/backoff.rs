@@ -1,25 +1,25 @@
-//! How long a lane waits before it tries to connect again.
+//! Backoff between attempts to connect.
 
 use std::time::Duration;
 
-/// How long a channel waits between two attempts to connect that fail, by gRPC's [connection backoff]: a second after
-/// the first, 1.6 times as long after each, two minutes at most, and all of that with a fifth more or less by chance.
+/// Backoff between failed attempts to connect, following gRPC's [connection backoff]: 1 s after the first failure, 1.6
+/// times as long after each further one, at most 120 s, with ±20 % jitter.
 ///
-/// It begins anew with each connection that was made, and with
+/// It restarts with each connection that is made, and with
 /// [`Channel::reset_connect_backoff`](crate::Channel::reset_connect_backoff).
 ///
 /// [connection backoff]: https://github.com/grpc/grpc/blob/master/doc/connection-backoff.md
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Backoff {
-    /// The pause after the first failure; 1 s by default.
+    /// Delay after the first failure; 1 s by default.
     pub base_delay: Duration,
-    /// By how much each pause is longer than the one before; 1.6 by default, at least 1.
+    /// Factor between consecutive delays; 1.6 by default, at least 1.
     pub multiplier: f64,
-    /// How much of a pause may be added or taken off by chance, so that clients of one server don't all come at once;
-    /// 0.2 by default, in 0..=1.
+    /// Fraction of a delay that is randomly added or subtracted, so that clients of one server don't all reconnect at
+    /// once; 0.2 by default, in 0..=1.
     pub jitter: f64,
-    /// The longest pause, but for the jitter; 120 s by default.
+    /// Maximum delay before jitter; 120 s by default.
     pub max_delay: Duration,
 }
 
@@ -35,47 +35,47 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The pause after the first failure.
+    /// Sets the delay after the first failure.
     pub fn base_delay(mut self, delay: Duration) -> Self {
         self.base_delay = delay;
         self
     }
 
-    /// By how much each pause is longer than the one before.
+    /// Sets the factor between consecutive delays.
     pub fn multiplier(mut self, multiplier: f64) -> Self {
         self.multiplier = multiplier;
         self
     }
 
-    /// How much of a pause may be added or taken off by chance.
+    /// Sets the jitter.
     pub fn jitter(mut self, jitter: f64) -> Self {
         self.jitter = jitter;
         self
     }
 
-    /// The longest pause, but for the jitter.
+    /// Sets the maximum delay before jitter.
     pub fn max_delay(mut self, delay: Duration) -> Self {
         self.max_delay = delay;
         self
     }
 
-    /// The pause after the `attempt`-th failure in a row (the first is 1).
+    /// Returns the delay after the `attempt`-th failure in a row (the first is 1).
     ///
-    /// `random` in 0..=1 places it within the jitter: by default attempt 1 gives 0.8 to 1.2 s, attempt 2 gives 1.28 to
-    /// 1.92 s, and none more than 144 s.
+    /// `random` in 0..=1 is the position in the jitter range. By default attempt 1 yields 0.8 to 1.2 s, attempt 2
+    /// yields 1.28 to 1.92 s, and no attempt more than 144 s.
     pub(super) fn pause(&self, attempt: u32, random: f64) -> Duration {
         let exponent = attempt.saturating_sub(1).min(EXPONENT_MAX).cast_signed();
         let grown = self.base_delay.as_secs_f64() * self.multiplier.max(1.0).powi(exponent);
-        // `min` and `max` take the other where one is no number.
+        // `min` and `max` return the other operand if one is NaN.
         let base = grown.min(self.max_delay.as_secs_f64()).min(PAUSE_MAX.as_secs_f64());
         let jitter = if self.jitter.is_nan() { 0.0 } else { self.jitter.clamp(0.0, 1.0) };
         Duration::from_secs_f64(base * (1.0 + jitter * (2.0 * random.clamp(0.0, 1.0) - 1.0)))
     }
 }
 
-/// Pauses grow no longer: even by a tenth each they are at a thousandfold then.
+/// Limits the growth: even with a factor of 1.1 the delay is a thousandfold by then.
 const EXPONENT_MAX: u32 = 72;
-/// A time that every clock can show.
+/// A duration that every clock can represent.
 const PAUSE_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
 #[cfg(test)]
@@ -97,7 +97,7 @@ mod tests {
         check(grpc, 11, 0.5, 109_951);
         check(grpc, 12, 0.5, 120_000);
         check(grpc, u32::MAX, 1.0, 144_000);
-        // Neither shorter pauses nor chance beyond its range.
+        // Neither shrinking delays nor jitter out of range.
         check(grpc.multiplier(0.5), 5, 0.5, 1000);
         check(grpc, 1, 7.0, 1200);
         check(grpc, 1, -7.0, 800);

@@ -1,27 +1,27 @@
-//! What an attempt to connect has done, told to whoever wants to know.
+//! Progress reports of attempts to connect.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// What an attempt to connect has just done. The steps come in this order, those that a connection does not have left
-/// out; each further address and each attempt begins anew.
+/// A completed step of an attempt to connect. The steps are reported in this order, without those that a connection
+/// does not have. Each further address and each attempt starts over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectStep {
-    /// The target's name has addresses. Not for targets that are addresses.
+    /// The target's name was resolved. Not reported for targets that are addresses.
     Resolved,
-    /// There is a byte stream to this peer.
+    /// A byte stream to this peer is connected.
     Connected {
-        /// The address, or the target where the application connects by itself.
+        /// The address, or the target if the application connects by itself.
         peer: String,
     },
-    /// The TLS handshake is done.
+    /// The TLS handshake is complete.
     Secured,
-    /// The server's HTTP/2 SETTINGS have come: calls can begin.
+    /// The server's HTTP/2 SETTINGS have arrived: calls can start.
     Ready,
 }
 
-/// Who is told.
+/// Callback for the steps.
 #[derive(Clone, Default)]
 pub(crate) struct StepWatcher(Option<Arc<dyn Fn(ConnectStep) + Send + Sync>>);
 

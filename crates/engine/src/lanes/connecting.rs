@@ -1,4 +1,4 @@
-//! From a target to a connection that has spoken HTTP/2.
+//! Connecting: from a target to an HTTP/2 connection with SETTINGS received.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -27,55 +27,55 @@ use crate::status::Status;
 #[cfg(feature = "tls")]
 use crate::tls::{ClientTls, Held};
 
-/// Makes the connections of one channel.
+/// Creates the connections of one channel.
 #[derive(Debug)]
 pub(crate) struct Connector {
     pub(crate) target: Target,
     pub(crate) transport: Transport,
-    /// For one attempt over all addresses, from the name to the server's SETTINGS.
+    /// Timeout of one attempt over all addresses, from name resolution to the server's SETTINGS.
     pub(crate) timeout: Duration,
     pub(crate) connection: ConnectionOptions,
     pub(crate) backoff: Backoff,
-    /// Where in 0..=1 the next pause between two attempts lies in its range.
+    /// Returns the position, in 0..=1, of the next backoff within its jitter range.
     pub(crate) jitter: fn() -> f64,
     pub(crate) measure: ChannelMeasure,
-    /// The calls of lanes that are gone.
+    /// Calls of lanes that are gone.
     pub(crate) calls: Mutex<Counts>,
 }
 
-/// What the connections of one channel have in common.
+/// Options shared by the connections of one channel.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionOptions {
-    /// What the channel connects to, as its user has written it.
+    /// The channel's target, as written by its user.
     pub(crate) target: Arc<str>,
     pub(crate) http2: Arc<thalweg_http2::Config>,
     pub(crate) busy_poll: Option<Duration>,
-    /// The threads that connections run on, if not on the caller's runtime. Each connection keeps them.
+    /// Threads to run connections on, instead of the caller's runtime. Each connection keeps them alive.
     pub(crate) executor: Option<Arc<Executor>>,
-    /// Calls that wait for a stream on any of them.
+    /// Calls that wait for a stream on any of the connections.
     pub(crate) queue: Arc<StreamWaitQueue>,
     pub(crate) upkeep: Arc<Upkeep>,
     pub(crate) watcher: StepWatcher,
-    /// Below HTTP/2, whatever carries the bytes.
+    /// TLS below HTTP/2, for any transport.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<ClientTls>,
 }
 
-/// What carries the bytes of a channel's connections.
+/// Transport of a channel's connections.
 #[derive(Clone)]
 pub(crate) enum Transport {
-    /// Sockets, to the addresses of the target.
+    /// Sockets to the target's addresses.
     Sockets(TcpOptions),
-    /// What the application connects by itself.
+    /// Streams connected by the application.
     Custom {
-        /// With HTTP/2 on them.
+        /// Connects with HTTP/2.
         open: Arc<OpenCustom>,
-        /// As they are.
+        /// Connects without HTTP/2.
         dial: Arc<DialCustom>,
     },
 }
 
-/// What bytes are read from and written to.
+/// A stream of bytes to read from and write to.
 pub trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<IO: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for IO {}
@@ -96,7 +96,7 @@ impl Transport {
         let connect = Arc::new(connect);
         let dialing = Arc::clone(&connect);
         let open: Arc<OpenCustom> = Arc::new(move |peer, mut options: ConnectionOptions, owner, step| {
-            // How such a stream reads is its own affair: it does not look unless asked to.
+            // The cost of reading such a stream is unknown, so it is not busy-polled by default.
             options.busy_poll.get_or_insert_default();
             let connecting = connect();
             Box::pin(async move {
@@ -182,7 +182,7 @@ impl Connector {
     }
 }
 
-/// Speaks TLS on a byte stream, if the channel does, and HTTP/2 over it.
+/// Starts HTTP/2 on a byte stream, over TLS if the channel uses it.
 async fn open<IO>(
     io: IO,
     peer: String,
@@ -207,8 +207,8 @@ where
     speak(io, peer, options, owner).await
 }
 
-/// Speaks HTTP/2 on a byte stream, and returns when the server's SETTINGS have arrived: before that nobody knows
-/// whether there is a server behind the socket.
+/// Starts HTTP/2 on a byte stream, and waits for the server's SETTINGS: only they prove that there is a server behind
+/// the socket.
 async fn speak<IO>(
     io: IO,
     peer: String,
@@ -231,7 +231,7 @@ where
     tokio::spawn(async move {
         driver.await;
         drop(ended);
-        // A channel that was dropped leaves its threads to the calls that are still under way.
+        // A dropped channel leaves its threads to the calls in flight.
         drop(executor);
     });
     let abandoned = CloseUnlessOpened(Some(Arc::clone(&connection)));
@@ -255,7 +255,7 @@ where
     Ok(connection)
 }
 
-/// Tells its owner when a connection is over, also when the runtime drops the driver's task.
+/// Notifies the owner when a connection is over, even if the runtime drops the driver's task.
 struct LostAtEnd {
     owner: Owner,
     connection: Arc<Connection>,
@@ -271,7 +271,7 @@ impl Drop for LostAtEnd {
     }
 }
 
-/// Closes the connection of an attempt that is given up.
+/// Closes the connection of an abandoned attempt.
 struct CloseUnlessOpened(Option<Arc<Connection>>);
 
 impl CloseUnlessOpened {

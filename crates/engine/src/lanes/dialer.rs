@@ -1,4 +1,4 @@
-//! Connections for what is not HTTP/2.
+//! Connections for other protocols than HTTP/2.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use crate::status::Status;
 #[cfg(feature = "tls")]
 use crate::tls::{ClientTls, Held};
 
-/// Connects as a channel does, and leaves the bytes to whoever asked.
+/// Connects like a channel, and returns the byte stream.
 #[derive(Debug)]
 pub(crate) struct Dialer {
     pub(crate) target: Target,
     pub(crate) transport: Transport,
-    /// For one attempt over all addresses, from the name to the end of TLS's handshake.
+    /// Timeout of one attempt over all addresses, from name resolution to the end of the TLS handshake.
     pub(crate) timeout: Duration,
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<ClientTls>,
 }
 
 impl Dialer {
-    /// A connection, of TLS if the target has it. By ALPN it is HTTP/1.1's.
+    /// Connects, with TLS if the target has it, and HTTP/1.1 by ALPN.
     ///
     /// # Errors
     /// UNAVAILABLE, with the reason.

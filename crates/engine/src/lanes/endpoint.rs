@@ -1,4 +1,4 @@
-//! The client's side of a connection: takes responses apart and gives them to the calls that wait for them.
+//! Client side of a connection: parses responses and passes them to their calls.
 
 use std::sync::{Arc, Weak};
 
@@ -22,20 +22,20 @@ pub(crate) struct ClientEndpoint {
     heads: HeaderCache<Arc<ResponseHead>, HEADS_KEPT>,
     /// Headers of raw calls.
     raw_heads: HeaderCache<Arc<ResponseHead>, HEADS_KEPT>,
-    /// Trailers that are `grpc-status: 0` alone.
+    /// Trailers that consist of `grpc-status: 0`.
     ok_trailers: HeaderCache<(), HEADS_KEPT>,
     owner: Weak<dyn ConnectionOwner>,
     upkeep: Arc<Upkeep>,
-    /// The server takes no more calls, as it said with this, and the owner is to know it.
+    /// The server's GOAWAY, until the owner is notified.
     going_away: Option<GoingAway>,
-    /// The number of the thread on which answers came last.
+    /// Number of the thread on which responses last arrived.
     thread: u32,
 }
 
-/// A server's responses have one or two header blocks for each method.
+/// A server's responses have one or two header blocks per method.
 const HEADS_KEPT: usize = 4;
 
-/// What a server's GOAWAY said.
+/// Contents of a server's GOAWAY.
 struct GoingAway {
     code: ErrorCode,
     permits_fewer_pings: bool,
@@ -65,7 +65,7 @@ impl ClientEndpoint {
         Ok(parsed)
     }
 
-    /// A head that is its call's own to understand.
+    /// Handles the response headers of a raw call.
     fn take_raw_head(&mut self, state: &mut State, key: SlotKey, end_stream: bool) {
         let head = state.http2.fields();
         let taken = match self.raw_heads.get(head.id()) {
@@ -157,8 +157,8 @@ impl ClientEndpoint {
         }
     }
 
-    /// A response that came in one piece. That of a unary call, its head and its trailers like those before, needs no
-    /// more than a look at its slot.
+    /// Handles a response that arrived in one piece. For a unary call with cached headers and trailers, it only
+    /// updates the slot.
     #[inline]
     fn on_whole(&mut self, state: &mut State, key: SlotKey, stream: StreamId, bytes: &[u8]) {
         let Some(head) = self.heads.get(state.http2.fields().id()) else {
@@ -178,12 +178,12 @@ impl ClientEndpoint {
         state.load.completed += 1;
     }
 
-    /// As if it had come one by one.
+    /// Handles headers, data and trailers one by one.
     #[cold]
     fn on_parts(&mut self, state: &mut State, key: SlotKey, stream: StreamId, bytes: &[u8]) {
         self.on_head(state, key, false);
         on_data(state, key, stream, bytes, false);
-        // It may have failed.
+        // The call may have failed.
         if state.slot(key).is_some_and(|slot| slot.end.is_none()) {
             self.on_trailers(state, key);
         }
@@ -274,7 +274,7 @@ fn on_data(state: &mut State, key: SlotKey, stream: StreamId, bytes: &[u8], end_
     if end_stream && is_raw(state, key) {
         complete(state, key, Ok(no_trailers()));
     } else if end_stream {
-        // PROTOCOL-HTTP2: a response ends with trailers.
+        // A gRPC response ends with trailers (PROTOCOL-HTTP2).
         state.note_failed(key);
         let missing = "the server ended the response without trailers (does a proxy keep them back?)";
         complete(state, key, Err(Status::internal(missing)));
@@ -286,7 +286,7 @@ fn is_raw(state: &mut State, key: SlotKey) -> bool {
     state.slot(key).is_some_and(|slot| slot.is_raw())
 }
 
-/// How an answer ends that is taken as it is, and has no trailers: without any it would be taken to say OK.
+/// Returns the end of a raw response without trailers. `None` would mean OK.
 #[expect(clippy::unnecessary_wraps, reason = "what an end has")]
 fn no_trailers() -> Option<Box<HeaderMap>> {
     Some(Box::default())
@@ -308,7 +308,7 @@ fn end(state: &mut State, key: SlotKey, how: End) {
     state.load.completed += 1;
 }
 
-/// The response is of no use: the call ends here, and the server is told.
+/// Fails the call and resets the stream: the response is invalid.
 fn fail(state: &mut State, key: SlotKey, status: Status) {
     state.note_cut_off(key);
     let Some((slot, http2, _)) = state.parts(key) else { return };
@@ -316,10 +316,10 @@ fn fail(state: &mut State, key: SlotKey, status: Status) {
     end(state, key, End::Lost { status, unprocessed: false });
 }
 
-/// Bytes of GOAWAY debug data that are kept.
+/// Maximum bytes of GOAWAY debug data that are kept.
 const FAREWELL_LEN_MAX: usize = 200;
 
-/// Code and debug data of a GOAWAY, if it has a reason. Control characters are escaped.
+/// Returns code and debug data of a GOAWAY, if it has a reason. Control characters are escaped.
 #[cold]
 fn farewell(code: ErrorCode, debug: &[u8]) -> Option<Box<str>> {
     let text = String::from_utf8_lossy(&debug[..debug.len().min(FAREWELL_LEN_MAX)]);
@@ -340,12 +340,12 @@ fn farewell(code: ErrorCode, debug: &[u8]) -> Option<Box<str>> {
 
 fn status_of_reset(cause: &ResetCause) -> Status {
     let message = format!("the stream was reset with {}: {}{}", cause.code, cause.reason, hint(cause));
-    // A server that goes away gracefully says NO_ERROR: for calls that it has not looked at it was not there.
+    // A server that shuts down gracefully sends NO_ERROR. For unprocessed calls it was unavailable.
     let code = if cause.unprocessed { Code::Unavailable } else { code::from_error_code(cause.code) };
     Status::local(code, message)
 }
 
-/// What a server's reset may mean.
+/// Returns a hint at the cause of a server's reset.
 fn hint(cause: &ResetCause) -> &'static str {
     match cause.code {
         _ if cause.reason != ResetReason::PeerReset => "",

@@ -1,10 +1,10 @@
-//! A lane: one connection of a channel, through all its connecting, breaking and connecting again.
+//! A lane: one connection of a channel, which is connected again when it is lost.
 //!
 //! ```text
 //!                     a call comes              SETTINGS arrive
 //!            ┌─► Idle ─────────────► Connecting ───────────────► Ready ─┐
 //!            │                       ▲        │ all addresses failed    │ closed, lost,
-//!            │          a call comes,│        ▼                         │ or told GOAWAY
+//!            │          a call comes,│        ▼                         │ or got GOAWAY
 //!            │       backoff is over └───── Failed                      │
 //!            └──────────────────────────────────────────────────────────┘
 //! ```
@@ -27,46 +27,46 @@ use crate::snapshot::{Counts, LaneDetails};
 use crate::status::Status;
 
 pub(crate) struct Lane {
-    /// Never given twice in a channel.
+    /// Unique in a channel.
     pub(crate) id: u64,
-    /// Its number in the process.
+    /// Number of the lane, unique in the process.
     number: u64,
-    /// Why there is this lane.
+    /// Reason for opening.
     pub(crate) reason: String,
     pub(crate) opened_at: Instant,
-    /// The lanes among which it is.
+    /// The set that the lane belongs to.
     owner: Weak<dyn LaneOwner>,
     connector: Arc<Connector>,
-    /// Where it connects and its connection runs, if not where the call runs that asks for it.
+    /// Thread of its connection, if not the caller's.
     seat: Option<Seat>,
     state: RwLock<State>,
-    /// Calls that wait for another state. They go on in the order of their coming: with tokio's `watch` it would be a
-    /// random one, and a simulation would not replay.
+    /// Wakes calls that wait for another state, in order of arrival. tokio's `watch` would wake them in random order,
+    /// and a simulation would not replay.
     changed: Notify,
-    /// [`UNKNOWN`], or in thousandths.
+    /// Utilization in thousandths, or [`UNKNOWN`].
     busy_permille: AtomicU32,
-    /// The number of the thread on which answers came last; 0 before the first.
+    /// Number of the thread on which responses last arrived; 0 before the first.
     answers_on: AtomicU32,
     carried: Mutex<Carried>,
     outage: Mutex<Outage>,
 }
 
-/// What a lane's connections have done.
+/// Totals of a lane's connections.
 #[derive(Debug, Default)]
 struct Carried {
-    /// Those that are not over, in the order of their opening.
+    /// Connections that are not over, in the order of their opening.
     by: Vec<Arc<Connection>>,
-    /// The calls of those that are.
+    /// Calls of connections that are over.
     calls: Counts,
 }
 
-/// The attempts to connect that have failed since the last that did not.
+/// The failed attempts to connect since the last success.
 #[derive(Debug, Default)]
 struct Outage {
     failures: u32,
-    /// Of them, those that the next pause counts.
+    /// Failures counted by the backoff.
     failures_of_backoff: u32,
-    /// When the first of them had failed, and why the last one did.
+    /// Time of the first failure, and the reason of the last one.
     begun: Option<(Instant, Status)>,
 }
 
@@ -114,7 +114,7 @@ impl Lane {
         }
     }
 
-    /// The connection, if there is one at this moment.
+    /// Returns the connection, if there is one at the moment.
     pub(crate) fn ready(&self) -> Option<Arc<Connection>> {
         match &*self.state() {
             State::Ready(connection) => Some(Arc::clone(connection)),
@@ -122,23 +122,22 @@ impl Lane {
         }
     }
 
-    /// Waits for the lane's connection, making one if need be.
+    /// Waits for the lane's connection, and makes one if necessary.
     ///
     /// # Errors
-    /// UNAVAILABLE when connecting fails, or has failed and is not to be tried again yet; with `wait_for_ready`
-    /// never.
+    /// UNAVAILABLE if connecting fails, or has failed and the backoff is not over yet; never with `wait_for_ready`.
     pub(super) async fn connection(
         self: &Arc<Self>,
         wait_for_ready: bool,
     ) -> Result<Arc<Connection>, Status> {
         loop {
-            // Made before the look at the state: a change after it is not missed.
+            // Created before checking the state, so that later changes are not missed.
             let changed = self.changed.notified();
             let state = self.state().clone();
             match state {
                 State::Ready(connection) => return Ok(connection),
                 State::Idle => {
-                    // A runtime that shuts down drops what it is given: to go on would be to give it more, for ever.
+                    // A runtime that shuts down drops new tasks. Trying again would never end.
                     let is_dropped = self.start_connecting().is_some_and(|task| task.is_finished());
                     if is_dropped && matches!(&*self.state(), State::Idle) {
                         return Err(Status::unavailable("can't connect: the runtime of the call shuts down"));
@@ -146,7 +145,7 @@ impl Lane {
                 }
                 State::Connecting => {
                     changed.await;
-                    // A call that saw the attempt fail fails with it, even if another one restarts it meanwhile.
+                    // A call that saw the attempt fail fails with it, even if another call restarts it meanwhile.
                     if let State::Failed { status, .. } = &*self.state()
                         && !wait_for_ready
                     {
@@ -166,7 +165,7 @@ impl Lane {
         }
     }
 
-    /// The connection can take no more calls: the next one makes another, and it closes when its last call has ended.
+    /// Gives up a connection that accepts no more calls. It closes after its last call; the next call makes another.
     pub(super) fn give_up(&self, connection: &Arc<Connection>) {
         let dismissed = self.change(|state| {
             let dismissed = matches!(state, State::Ready(current) if Arc::ptr_eq(current, connection));
@@ -181,7 +180,7 @@ impl Lane {
         }
     }
 
-    /// As [`give_up`](Self::give_up), for the connection that there is.
+    /// Like [`give_up`](Self::give_up), for the current connection.
     pub(super) fn dismiss(&self) -> Option<Arc<Connection>> {
         let connection = self.ready()?;
         shut_down(&connection);
@@ -189,7 +188,7 @@ impl Lane {
         Some(connection)
     }
 
-    /// What it is and has done; `closes`: it takes no more calls.
+    /// Returns the lane's state and totals. `closes`: it accepts no more calls.
     pub(super) fn details(&self, closes: bool) -> LaneDetails {
         let carried = self.carried();
         let (mut calls, by) = (carried.calls, carried.by.clone());
@@ -202,7 +201,7 @@ impl Lane {
         LaneDetails { id: self.number, state, reason: self.reason.clone(), calls, sockets }
     }
 
-    /// Its connection of this number.
+    /// Returns its connection of this number.
     pub(super) fn socket(&self, id: u64) -> Option<Arc<Connection>> {
         self.carried().by.iter().find(|connection| connection.id == id).cloned()
     }
@@ -224,7 +223,7 @@ impl Lane {
         matches!(&*self.state(), State::Failed { .. })
     }
 
-    /// There is no connection, no attempt under way, and no failure too young to try again.
+    /// Returns whether the lane may connect: it has no connection or running attempt, and no backoff to wait for.
     pub(super) fn is_due(&self) -> bool {
         match &*self.state() {
             State::Idle => true,
@@ -233,23 +232,23 @@ impl Lane {
         }
     }
 
-    /// Where its connection runs: on the channel's own thread, or where the caller does.
+    /// Returns the runtime of its connection: the channel's own thread's, or the caller's.
     pub(super) fn runtime(&self) -> Option<Handle> {
         self.seat.as_ref().map_or_else(|| Handle::try_current().ok(), |seat| Some(seat.runtime.clone()))
     }
 
-    /// The processor that it is pinned to.
+    /// Returns the processor that its thread is pinned to.
     pub(super) fn cpu(&self) -> Option<usize> {
         self.seat.as_ref().and_then(|seat| seat.cpu)
     }
 
-    /// The share of time that its driver was busy, in thousandths, as last seen.
+    /// Returns the last known share of time that its driver was busy, in thousandths.
     pub(crate) fn busy_permille(&self) -> Option<u32> {
         let busy = self.busy_permille.load(Ordering::Relaxed);
         (busy != UNKNOWN).then_some(busy)
     }
 
-    /// The number of the thread on which its answers came last.
+    /// Returns the number of the thread on which its responses last arrived.
     #[inline]
     pub(super) fn answers_on(&self) -> u32 {
         self.answers_on.load(Ordering::Relaxed)
@@ -260,7 +259,7 @@ impl Lane {
         self.busy_permille.store(permille, Ordering::Relaxed);
     }
 
-    /// Begins an attempt in a task, which comes back, unless there is a connection or an attempt under way.
+    /// Starts an attempt in a task, which is returned, unless there is a connection or an attempt in progress.
     pub(super) fn start_connecting(self: &Arc<Self>) -> Option<JoinHandle<()>> {
         let begun = self.change(|state| {
             let may_begin = matches!(state, State::Idle | State::Failed { .. });
@@ -291,7 +290,7 @@ impl Lane {
             let (lane, why) = (attempt.lane.id, status.message());
             tracing::debug!(channel = %connector.target, lane, why, failures, "can't connect");
             attempt.end(State::Failed { status, retry_at });
-            // Calls take the lanes that there are, and none of them waits for this one.
+            // Calls use the other lanes, and none waits for this one.
             if owner.upgrade().is_some_and(|owner| owner.has_several_lanes()) {
                 sleep_until(retry_at).await;
                 if let Some(owner) = owner.upgrade() {
@@ -302,7 +301,7 @@ impl Lane {
         Some(task)
     }
 
-    /// The pauses between attempts begin anew, and the next attempt may come at once.
+    /// Resets the backoff; the next attempt may start at once.
     pub(super) fn reset_backoff(&self) {
         self.outage().failures_of_backoff = 0;
         self.change(|state| match state {
@@ -314,8 +313,8 @@ impl Lane {
         });
     }
 
-    /// What failed attempts to connect there have been, and when the next one is due, for people; nothing where the
-    /// last has not failed.
+    /// Returns the number of failed attempts and the time of the next one, for messages; `None` if the last attempt
+    /// has not failed.
     pub(super) fn failures(&self) -> Option<String> {
         let outage = self.outage();
         let (failures, (since, _)) = (outage.failures, outage.begun.as_ref()?);
@@ -334,7 +333,7 @@ impl Lane {
         })
     }
 
-    /// Why the last attempt to connect failed, if it did.
+    /// Returns why the last attempt to connect failed, if it did.
     pub(super) fn last_failure(&self) -> Option<Status> {
         self.outage().begun.as_ref().map(|(_, status)| status.clone())
     }
@@ -347,7 +346,7 @@ impl Lane {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state, or leaves it as it is and says `None`.
+    /// Changes the state, unless `change` returns `None`.
     fn change<T>(&self, change: impl FnOnce(&mut State) -> Option<T>) -> Option<T> {
         let changed = change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
         if changed.is_some() {
@@ -360,13 +359,13 @@ impl Lane {
     }
 }
 
-/// A time as people want to read it.
+/// Formats a duration for messages.
 fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-/// An attempt to connect. It keeps its lane alive, so that a channel which is dropped meanwhile closes the connection
-/// that comes of it; and it never leaves the lane connecting, whatever becomes of the task.
+/// An attempt to connect. It keeps its lane alive, so that a channel dropped meanwhile closes the new connection. It
+/// never leaves the lane connecting, even if the task is dropped.
 struct Attempt {
     lane: Arc<Lane>,
     outcome: State,
@@ -407,7 +406,7 @@ impl ConnectionOwner for Lane {
 }
 
 impl Drop for Lane {
-    /// Calls under way go on; the connection closes after the last of them.
+    /// The connection closes after its last call.
     fn drop(&mut self) {
         if let Some(connection) = self.ready() {
             shut_down(&connection);
@@ -418,7 +417,7 @@ impl Drop for Lane {
     }
 }
 
-/// The connection ends because the channel wants it no more.
+/// Notes that the channel shuts the connection down.
 fn shut_down(connection: &Connection) {
     connection.measure.note_shutdown();
     connection.measure.disconnected();

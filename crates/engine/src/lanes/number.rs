@@ -1,29 +1,28 @@
-//! How many lanes a channel is to have: [`Lanes`].
+//! The number of a channel's lanes: [`Lanes`].
 
 use thalweg_lanes::PolicyConfig;
 
-/// How many connections a channel has, and how their number is found.
+/// The number of a channel's connections, fixed or adaptive.
 ///
 /// ```
 /// use thalweg_engine::Lanes;
 ///
-/// // As many as help: from one to as many as there are processors, but three at least and 16 at most.
+/// // Adaptive: from one to one per processor, with a cap of at least three and at most 16.
 /// let adaptive = Lanes::adaptive();
-/// // As many as help, but two at least and eight at most.
+/// // Adaptive: from two to eight.
 /// let bounded = Lanes::adaptive().floor(2).cap(8);
-/// // Four, come what may.
+/// // Always four.
 /// let fixed = Lanes::fixed(4);
 /// assert_eq!(fixed, 4.into());
 /// ```
 ///
-/// An adaptive channel begins with its floor, one unless told otherwise. While calls come it looks some times a second
-/// at what limits them; where that is the lane, it opens another, and keeps it if more calls then get through or they
-/// get through faster. Where more lanes do not help, as on a slow network or a machine without a spare processor, it
-/// ends with one or a few.
+/// An adaptive channel starts with its floor, which is one by default. While there are calls, it checks several times
+/// a second what limits them. If a lane does, it opens another, and keeps it if throughput or latency improves. On a
+/// slow network, or a machine without a spare processor, it ends with one lane or a few.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lanes {
     number: Number,
-    /// A service config's, which only ever lowers the number.
+    /// Limit of a service config.
     limit: Option<usize>,
 }
 
@@ -33,23 +32,23 @@ enum Number {
     Fixed(usize),
 }
 
-/// The most lanes a channel can be given.
+/// Maximum number of lanes.
 const LANES_MAX: usize = 1024;
-/// What a service config may raise the cap to where the application has set none.
+/// Maximum cap that a service config may set if the application has set none.
 const CAP_DEFAULT_MAX: usize = 16;
 
 impl Lanes {
-    /// As many as help; the default.
+    /// Returns an adaptive number of lanes; the default.
     pub fn adaptive() -> Self {
         Self { number: Number::Adaptive { floor: 1, cap: None }, limit: None }
     }
 
-    /// So many, at least 1 and at most 1024.
+    /// Returns a fixed number of lanes, clamped to 1..=1024.
     pub fn fixed(number: usize) -> Self {
         Self { number: Number::Fixed(number.clamp(1, LANES_MAX)), limit: None }
     }
 
-    /// Adaptive lanes: never fewer than this. Of fixed ones it changes nothing.
+    /// Sets the minimum of adaptive lanes; 1 by default. Does nothing for a fixed number.
     pub fn floor(mut self, lanes: usize) -> Self {
         if let Number::Adaptive { floor, .. } = &mut self.number {
             *floor = lanes.clamp(1, LANES_MAX);
@@ -57,8 +56,8 @@ impl Lanes {
         self
     }
 
-    /// Adaptive lanes: never more than this, or than the floor if that is higher; by default as many as the process may
-    /// use processors, but three at least and 16 at most. Of fixed ones it changes nothing.
+    /// Sets the maximum of adaptive lanes, at least the floor. By default the number of processors that the process
+    /// may use, but at least three and at most 16. Does nothing for a fixed number.
     pub fn cap(mut self, lanes: usize) -> Self {
         if let Number::Adaptive { cap, .. } = &mut self.number {
             *cap = Some(lanes.clamp(1, LANES_MAX));
@@ -66,13 +65,13 @@ impl Lanes {
         self
     }
 
-    /// A service config's `connectionScaling.maxConnectionsPerSubchannel` (gRFC A105): the cap, clamped to what the
-    /// application has set.
+    /// Sets the limit from a service config's `connectionScaling.maxConnectionsPerSubchannel` (gRFC A105). It replaces
+    /// the default cap, and lowers what the application has set.
     pub(crate) fn limit(&mut self, connections: Option<u32>) {
         self.limit = connections.map(|connections| connections as usize);
     }
 
-    /// With how many lanes the channel begins.
+    /// Returns the channel's initial number of lanes.
     pub(super) fn initial(&self) -> usize {
         match self.number {
             Number::Fixed(number) => self.limit.map_or(number, |limit| number.min(limit)),
@@ -80,7 +79,7 @@ impl Lanes {
         }
     }
 
-    /// The policy's bounds on a machine with so many processors; `None` where the number is fixed.
+    /// Returns the policy's bounds on a machine with `cores` processors; `None` if the number is fixed.
     pub(super) fn policy(&self, cores: usize) -> Option<PolicyConfig> {
         if let Number::Fixed(_) = self.number {
             return None;
@@ -97,7 +96,7 @@ impl Lanes {
             (None, Some(limit)) => limit.min(CAP_DEFAULT_MAX),
             (None, None) => PolicyConfig::for_cores(cores).cap,
         };
-        // A service's limit is a limit; an application's cap below its own floor is not meant.
+        // A service's limit wins over the floor. An application's cap below its own floor is a mistake.
         let floor = self.limit.map_or(floor, |limit| floor.min(limit));
         (floor, cap.max(floor))
     }
@@ -109,7 +108,7 @@ impl Default for Lanes {
     }
 }
 
-/// A fixed number of lanes.
+/// Returns a fixed number of lanes.
 impl From<usize> for Lanes {
     fn from(number: usize) -> Self {
         Self::fixed(number)
@@ -138,7 +137,7 @@ mod tests {
         check(4.into(), None, (4, 4));
         check(usize::MAX.into(), None, (1024, 1024));
         check(Lanes::fixed(4).floor(9).cap(1), None, (4, 4));
-        // A service config raises the default, and lowers all else.
+        // A service config raises the default cap, and lowers everything else.
         check(Lanes::adaptive(), Some(12), (1, 12));
         check(Lanes::adaptive(), Some(100), (1, 16));
         check(Lanes::adaptive().cap(20), Some(100), (1, 20));

@@ -1,31 +1,31 @@
-//! Whom a connection and a lane tell of what becomes of them.
+//! Owners of connections and lanes, notified of changes.
 //!
-//! Both are held by those whom they tell, so they know them weakly, and by what they tell alone.
+//! The owner holds the connection or lane, so these know their owner weakly, and only through these traits.
 
 use std::sync::Arc;
 
 use crate::connection::Connection;
 
-/// Whose connection it is: a lane.
+/// The owner of a connection: a lane.
 pub(crate) trait ConnectionOwner: Send + Sync {
-    /// The connection takes no more calls, or is over.
+    /// Called when the connection accepts no more calls, or is over.
     fn lost(&self, connection: &Arc<Connection>);
 
-    /// The connection has been made.
+    /// Called when the connection was made.
     fn opened(&self, connection: &Arc<Connection>);
 
-    /// Answers have come on the thread of this number, which were handled on another one before.
+    /// Called when responses arrive on another thread than before, with that thread's number.
     fn answers_came_on(&self, thread: u32);
 
-    /// The connection is over.
+    /// Called when the connection is over.
     fn over(&self, connection: &Arc<Connection>);
 }
 
-/// Whose lane it is: a channel's set of them.
+/// The owner of a lane: a channel's set of lanes.
 pub(super) trait LaneOwner: Send + Sync {
-    /// A lane's state has changed, or it may try to connect again.
+    /// Called when a lane's state has changed, or it may try to connect again.
     fn refresh(&self);
 
-    /// Whether there are other lanes.
+    /// Returns whether there are other lanes.
     fn has_several_lanes(&self) -> bool;
 }

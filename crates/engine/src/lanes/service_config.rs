@@ -1,6 +1,6 @@
-//! gRPC's [service config]: what those who run a service tell its clients, as JSON.
+//! gRPC's [service config]: settings, in JSON, from a service's operators for its clients.
 //!
-//! Fields that are not known here are passed over, as the format wants it; those that are known must be right.
+//! Unknown fields are ignored, as the format requires. Known fields must be valid.
 //!
 //! [service config]: https://github.com/grpc/grpc/blob/master/doc/service_config.md
 
@@ -8,33 +8,33 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// What is understood of a service config.
+/// The supported part of a service config.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ServiceConfig {
     pub(crate) connection_scaling: Option<ConnectionScaling>,
 }
 
-/// gRFC A105.
+/// Connection scaling (gRFC A105).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ConnectionScaling {
     pub(crate) max_connections_per_subchannel: Option<u32>,
 }
 
-/// Why a text is no service config.
+/// An invalid service config.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceConfigError {
-    /// It is no JSON.
+    /// The text is not JSON.
     #[error("the service config is not JSON: {0}")]
     Syntax(String),
-    /// A field has not the kind or the range that it must have.
+    /// A field has an invalid type or value.
     #[error("service config, {field}: {expected} is expected, not {found}")]
     Field {
-        /// Its path, such as `connectionScaling.maxConnectionsPerSubchannel`.
+        /// Path of the field, such as `connectionScaling.maxConnectionsPerSubchannel`.
         field: String,
-        /// What would do.
+        /// The expected value.
         expected: &'static str,
-        /// What stands there, shortened.
+        /// The value found, shortened.
         found: String,
     },
 }
@@ -57,25 +57,25 @@ impl ConnectionScaling {
     }
 }
 
-/// A value, and the way to it.
+/// A value and its path.
 struct Field<'a> {
     value: &'a Value,
     parent: Option<&'a Field<'a>>,
     name: &'a str,
 }
 
-/// How much of a wrong value is shown, in characters.
+/// Maximum characters of an invalid value that are shown.
 const FOUND_LEN_MAX: usize = 40;
 
 impl<'a> Field<'a> {
-    /// A field of an object; `None` where it is missing or null, which is the same (ProtoJSON).
+    /// Returns a field of an object; `None` if it is missing or null, which are equivalent (ProtoJSON).
     fn member(&'a self, name: &'a str) -> Result<Option<Field<'a>>, ServiceConfigError> {
         let Value::Object(fields) = self.value else { return Err(self.wrong("an object")) };
         let value = fields.get(name).filter(|value| !value.is_null());
         Ok(value.map(|value| Field { value, parent: Some(self), name }))
     }
 
-    /// A 32-bit unsigned number above 0. ProtoJSON also writes numbers as strings, and as floats without a fraction.
+    /// Returns a positive 32-bit number. ProtoJSON also allows strings, and floats without a fraction.
     fn positive(&self) -> Result<u32, ServiceConfigError> {
         let number = match self.value {
             Value::Number(number) => number.as_u64().or_else(|| number.as_f64().and_then(whole)),
@@ -96,7 +96,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// A float as the whole number that it is.
+/// Converts a float without a fraction to an integer.
 fn whole(number: f64) -> Option<u64> {
     (number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number)).then_some(number as u64)
 }

@@ -1,4 +1,4 @@
-//! The lanes of one channel: which a call takes, how they come and go.
+//! The lanes of one channel: their choice for calls, opening and closing.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,13 +20,13 @@ use crate::registry::{self, Registry};
 use crate::snapshot::{ChannelSnapshot, SocketSnapshot};
 use crate::status::Status;
 
-/// The lanes of one channel. Dropping it closes each after its last call.
+/// The lanes of one channel. Dropping it closes each lane after its last call.
 pub(crate) struct LaneSet {
-    /// The channel's number in the process.
+    /// Number of the channel, unique in the process.
     id: u64,
-    /// The lanes that calls take, as each thread sees them.
+    /// The lanes that accept calls, as seen by each thread.
     ready: PerThread<Seen>,
-    /// Some lane has become ready.
+    /// Notified when a lane becomes ready.
     became_ready: Notify,
     connector: Arc<Connector>,
     all: Mutex<All>,
@@ -34,23 +34,23 @@ pub(crate) struct LaneSet {
     weak: Weak<Self>,
 }
 
-/// What a thread's calls look at.
+/// Per-thread state for choosing a lane.
 #[derive(Default)]
 struct Seen {
     ready: RwLock<Ready>,
-    /// Where among the lanes that of the last call is.
+    /// Index of the last call's lane.
     last: AtomicU32,
-    /// Where among them the last one was that this thread's were compared with.
+    /// Index of the lane that this thread's lane was last compared with.
     compared: AtomicU32,
 }
 
-/// The lanes that take calls.
+/// The lanes that accept calls.
 #[derive(Clone, Default)]
 struct Ready {
     lanes: Vec<ReadyLane>,
-    /// They run on threads that are pinned to processors.
+    /// Whether their threads are pinned to processors.
     are_pinned: bool,
-    /// Some other lane has no connection, and may try to make one: the next call has it do so.
+    /// Whether another lane has no connection and may connect: the next call starts that.
     is_repair_due: bool,
 }
 
@@ -60,9 +60,9 @@ struct ReadyLane {
     connection: Arc<Connection>,
 }
 
-/// Changed under the lock of [`LaneSet::all`] alone; which of them are ready follows by [`LaneSet::refresh`].
+/// Changed only under the lock of [`LaneSet::all`]. [`LaneSet::refresh`] updates the ready lanes from it.
 struct All {
-    /// In the order of their opening; never empty.
+    /// Lanes in the order of their opening; never empty.
     lanes: Vec<Arc<Lane>>,
     closing: Vec<Closing>,
     next_id: u64,
@@ -71,12 +71,12 @@ struct All {
 /// The channels of the process.
 static CHANNELS: Registry<LaneSet> = Registry::new();
 
-/// The channels of the process, in the order of their numbers.
+/// Returns the channels of the process, ordered by number.
 pub fn channels() -> Vec<ChannelSnapshot> {
     CHANNELS.all().iter().map(|channel| channel.snapshot()).collect()
 }
 
-/// The socket of this number, if a channel has it.
+/// Returns the socket of this number, if it belongs to a channel.
 pub(crate) fn socket(id: u64) -> Option<SocketSnapshot> {
     CHANNELS.all().iter().find_map(|channel| channel.socket(id))
 }
@@ -129,7 +129,7 @@ impl LaneSet {
         Some(SocketSnapshot { id, local: None, peer: Some(connection.peer.clone()), traffic })
     }
 
-    /// The connection for the next call; `None` while there is none at all.
+    /// Returns the connection for the next call; `None` if there is none at all.
     #[inline]
     pub(crate) fn pick(&self, affinity: Option<u64>) -> Option<Arc<Connection>> {
         let seen = self.ready.own();
@@ -162,18 +162,18 @@ impl LaneSet {
         Some(Arc::clone(&chosen.connection))
     }
 
-    /// Waits for a connection, making one if need be.
+    /// Waits for a connection, and makes one if necessary.
     ///
     /// # Errors
-    /// UNAVAILABLE when connecting fails, or has failed and is not to be tried again yet; with `wait_for_ready` never.
+    /// UNAVAILABLE if connecting fails, or has failed and the backoff is not over yet; never with `wait_for_ready`.
     pub(crate) async fn connected(&self, wait_for_ready: bool) -> Result<Arc<Connection>, Status> {
         loop {
-            // Made before the look at what is ready: a change after it is not missed.
+            // Created before checking the ready lanes, so that later changes are not missed.
             let became_ready = self.became_ready.notified();
             if let Some(connection) = self.pick(None) {
                 return Ok(connection);
             }
-            // One lane alone tries to reach a server that is gone. The others follow it.
+            // Only the first lane tries to reach a lost server. The others follow it.
             let lead = Arc::clone(&self.all().lanes[0]);
             tokio::select! {
                 biased;
@@ -185,7 +185,7 @@ impl LaneSet {
         }
     }
 
-    /// The next attempt to connect comes at once where one has failed: by the first lane, which the others follow.
+    /// Skips the backoff after a failed attempt: the first lane connects at once, and the others follow.
     pub(crate) fn reset_backoff(&self) {
         let lanes = self.all().lanes.clone();
         for lane in &lanes {
@@ -199,14 +199,14 @@ impl LaneSet {
         }
     }
 
-    /// Why there is no connection, if an attempt at one has failed.
+    /// Returns why there is no connection, if an attempt to connect has failed.
     #[cold]
     pub(crate) fn trouble(&self) -> Option<String> {
         let lead = Arc::clone(&self.all().lanes[0]);
         Some(lead.last_failure()?.and(lead.failures()).message().to_owned())
     }
 
-    /// What the connections are to, for people.
+    /// Returns the channel's target, for messages.
     pub(crate) fn target(&self) -> impl std::fmt::Display + '_ {
         &self.connector.target
     }
@@ -220,7 +220,7 @@ impl LaneSet {
         Ok(())
     }
 
-    /// A connection on which a stream may be free.
+    /// Returns a connection that may have a free stream.
     pub(super) fn with_free_stream(&self) -> FreeStream {
         let ready = self.ready();
         if ready.lanes.is_empty() {
@@ -233,19 +233,19 @@ impl LaneSet {
         }
     }
 
-    /// A connection can take no more calls: its lane makes another for the next one.
+    /// Notes that a connection accepts no more calls. Its lane makes another for the next call.
     pub(crate) fn lost(&self, connection: &Arc<Connection>) {
         let is_its = |lane: &&Arc<Lane>| lane.ready().is_some_and(|ready| Arc::ptr_eq(&ready, connection));
         let lane = self.all().lanes.iter().find(is_its).cloned();
         match lane {
             Some(lane) => lane.give_up(connection),
-            // Another call has found that, too, and may not have come to telling: until it has, calls would be given
-            // this connection.
+            // Another call has noticed it first, but may not have updated the ready lanes. Until then calls would be
+            // given this connection.
             None => self.refresh(),
         }
     }
 
-    /// Has the lanes connect that lost their connections.
+    /// Connects the lanes that have lost their connections.
     #[cold]
     fn repair(&self) {
         let due: Vec<_> = self.all().lanes.iter().filter(|lane| lane.is_due()).cloned().collect();
@@ -257,19 +257,19 @@ impl LaneSet {
         }
     }
 
-    /// A call has to wait for a stream: that may be a reason for another lane.
+    /// Notes that a call has to wait for a stream, which may be a reason to open another lane.
     pub(super) fn note_waiting(&self) {
         if let Some(ticker) = &self.ticker {
             ticker.sample_now();
         }
     }
 
-    /// How many lanes there are, those that close left out.
+    /// Returns the number of lanes, without closing ones.
     pub(super) fn len(&self) -> usize {
         self.all().lanes.len()
     }
 
-    /// Where the first lane runs, if it can run anywhere.
+    /// Returns the runtime of the first lane, if any.
     fn runtime(&self) -> Option<Handle> {
         self.all().lanes[0].runtime()
     }
@@ -289,11 +289,11 @@ impl Seen {
         self.ready.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lane that has the least to do, that of the last call if it is one of them; or one on the caller's processor;
-    /// or one whose answers have come on the caller's thread, where others have theirs on others.
+    /// Returns the least loaded lane, preferably the last call's. Prefers a lane on the caller's processor, or one
+    /// whose responses arrive on the caller's thread if those of other lanes arrive elsewhere.
     ///
-    /// So the next calls go, together, over those lanes whose answers have just come. One that has its share gets none:
-    /// its next write would have a part of its calls, and so all its batches from then on.
+    /// So the next calls go together to the lanes whose responses have just arrived. A lane with its share of calls
+    /// gets none: its next write would carry only some of its calls, and so would all later ones.
     fn least_loaded<'a>(&self, lanes: &'a [ReadyLane], are_pinned: bool) -> Option<&'a ReadyLane> {
         if lanes.len() < 2 {
             return lanes.first();
@@ -322,7 +322,7 @@ impl Seen {
     }
 }
 
-/// What the ticker sees and does.
+/// The interface for the ticker.
 impl Tended for LaneSet {
     fn queue(&self) -> &StreamWaitQueue {
         &self.connector.connection.queue
@@ -399,7 +399,7 @@ impl LaneOwner for LaneSet {
         let is_empty = lanes.is_empty();
         let ready = Ready {
             are_pinned: lanes.iter().any(|ready| ready.lane.cpu().is_some()),
-            // Without any, a call that finds none has the first one connect.
+            // Without ready lanes, a call that finds none connects the first lane.
             is_repair_due: !is_empty && all.lanes.iter().any(|lane| lane.is_due()),
             lanes,
         };
@@ -409,10 +409,10 @@ impl LaneOwner for LaneSet {
         };
         let former: Vec<Ready> = self.ready.all().map(replace).collect();
         drop((ready, all));
-        // What was the last to hold a connection's lane drops it without a lock.
+        // A lane or connection whose last reference this is gets dropped without a lock.
         drop(former);
         if is_empty {
-            // They see to it that a lane connects, or fail.
+            // The woken calls connect a lane, or fail.
             self.queue().wake_all();
         } else {
             self.became_ready.notify_waiters();
@@ -435,7 +435,7 @@ impl Drop for LaneSet {
     }
 }
 
-/// Whether a connection has a free stream for a call that waits.
+/// Result of the search for a free stream for a waiting call.
 pub(super) enum FreeStream {
     MaybeOn(Arc<Connection>),
     None,
@@ -444,21 +444,21 @@ pub(super) enum FreeStream {
 }
 
 impl ReadyLane {
-    /// Calls in flight, one more counted for the call that asks, weighed by how busy the driver was: half as much again
-    /// where it was at work for half of the time, twice where it had none left. By halves: of two that are about as
-    /// busy, the one with fewer per mille is not to get all calls until the next sample. Over three lanes with four
-    /// calls in flight, per mille made 47 k calls/s, quarters 66 k, and no share at all 68 k.
+    /// Returns the calls in flight plus one for the new call, weighted by the driver's utilization: 1 below 50 %, 1.5
+    /// from 50 %, and 2 at 100 %. The steps are coarse, so that the less busy of two similar lanes does not get all
+    /// calls until the next sample. Over three lanes with four calls in flight, permille steps made 47 k calls/s,
+    /// quarters 66 k, and no weights 68 k.
     fn load(&self) -> u64 {
         let busy = u64::from(self.lane.busy_permille().unwrap_or(0));
         (self.connection.in_flight() as u64 + 1) * (1000 + busy / 500 * 500)
     }
 }
 
-/// So many lanes a call compares at most.
+/// Maximum number of lanes that a call compares.
 const COMPARED_MAX: usize = 16;
 
-/// Which of `count` lanes has the least load: of several the first from `last` on. Of more than [`COMPARED_MAX`] the
-/// ones from there on are looked at, so that in time all are.
+/// Returns the index of the least loaded of `count` lanes, the first from `last` on if there are several. With more
+/// than [`COMPARED_MAX`] lanes, only that many from `last` on are compared, so that in time all are.
 fn least(last: usize, count: usize, load: impl Fn(usize) -> u64) -> usize {
     let mut least = (last, load(last));
     let mut index = last;
@@ -472,11 +472,11 @@ fn least(last: usize, count: usize, load: impl Fn(usize) -> u64) -> usize {
     least.0
 }
 
-/// The lane with the least to do among those whose answers have come on the caller's thread: what a call of it touches
-/// is in that processor's cache. Another one if that has less than half as much to do, or nothing at all.
+/// Returns the least loaded lane whose responses arrive on the caller's thread, since its data is in that processor's
+/// cache. Returns another lane if that has less than half the load, or no calls at all.
 ///
-/// To see how much that is, is to take it out of other processors' caches: while the thread's own lane has some calls,
-/// its load is compared with that of one other in turn.
+/// Reading a lane's load takes it out of other processors' caches. So while the thread's own lane has some calls, its
+/// load is compared with only one other lane, in turn.
 fn on_thread(
     last: usize,
     count: usize,
@@ -507,33 +507,33 @@ fn on_thread(
         own => {
             let least = least(last, count, &load);
             let least_load = load(least);
-            // None has a second call while a lane has none.
+            // No lane gets a second call while another has none.
             let max = if least_load >= LOAD_OF_ONE { OWN_LOAD_MAX * least_load } else { least_load };
             own.filter(|(_, own_load)| *own_load <= max).map_or(least, |(own, _)| own)
         }
     }
 }
 
-/// The least load of a lane with a call.
+/// Minimum load of a lane with a call.
 const LOAD_OF_ONE: u64 = 2 * 1000;
-/// A thread that has four calls on its own lane has others to think of than the longest.
+/// From this load of its own lane (four calls), a thread compares it with only one other lane.
 const COMPARED_WITH_ALL_MAX: u64 = 5 * 1000;
 
-/// The lane on the caller's own processor, unless it has much more to do than the one that has `load`: to wake a thread
-/// of the same processor takes none out of its sleep. Of each lane there are its processor and its load.
+/// Returns the lane on the caller's processor, unless its load is more than [`OWN_LOAD_MAX`] times `load`. Waking a
+/// thread of the same processor wakes no sleeping processor. `lanes` yields each lane's processor and load.
 fn on_processor(cpu: usize, load: u64, lanes: impl Iterator<Item = (Option<usize>, u64)>) -> Option<usize> {
     let own = lanes.enumerate().filter(|(_, (lane, _))| *lane == Some(cpu));
     let (index, (_, own)) = own.min_by_key(|(_, (_, load))| *load)?;
     (own <= OWN_LOAD_MAX * load).then_some(index)
 }
 
-/// Callers of one processor alone give two thirds of their calls to its lane.
+/// With callers on one processor only, its lane gets two thirds of their calls.
 const OWN_LOAD_MAX: u64 = 2;
 
-/// How well a key and a lane go together: a key takes the lane with the highest value (rendezvous hashing). When a lane
-/// comes or goes, only those keys move for which it is the highest.
+/// Rendezvous hashing: a key takes the lane with the highest value. When a lane is added or removed, only the keys
+/// move for which it has the highest value.
 fn affinity_of(key: u64, lane: u64) -> u64 {
-    // The finalizer of SplitMix64.
+    // Finalizer of SplitMix64.
     let mut mixed = key ^ lane.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -550,7 +550,7 @@ impl fmt::Debug for LaneSet {
 mod tests {
     use super::*;
 
-    /// Of 10,000 keys, how many change their lane when `before` lanes become `after`.
+    /// Returns how many of 10,000 keys change their lane when `before` lanes become `after`.
     fn moved(before: u64, after: u64) -> usize {
         let lane = |key, lanes| (0..lanes).max_by_key(|&lane| affinity_of(key, lane));
         (0..10_000).filter(|&key| lane(key, before) != lane(key, after)).count()
@@ -587,7 +587,7 @@ mod tests {
         let mut many = [0; 100];
         place(&mut many, 1000);
         assert!(many.iter().all(|&load| load == 10), "{many:?}");
-        // One that has ended its calls is found by some later one.
+        // A lane that has finished its calls is found by a later call.
         many[50] = 0;
         let placed = place(&mut many, 100);
         assert!(many[50] >= 10, "{placed:?}");
@@ -606,7 +606,7 @@ mod tests {
 
     #[test]
     fn a_call_follows_the_answers_of_its_thread_unless_another_lane_has_much_less_to_do() {
-        // How many calls each lane has, and those of the thread.
+        // Calls of each lane, and the lanes of the thread.
         let check = |calls: &[u64], own: &[usize], next: usize, expected: usize| {
             let load = |lane: usize| (calls[lane] + 1) * 1000;
             let chosen = on_thread(0, calls.len(), load, |lane| own.contains(&lane), || next);
@@ -617,11 +617,11 @@ mod tests {
         check(&[8, 7, 6, 6], &[0, 2], 3, 2);
         check(&[4, 3, 2, 1], &[0, 1, 2, 3], 0, 3);
         check(&[4, 3, 2, 1], &[], 0, 3);
-        // One has less than half as much to do: seen if it is looked at, and then the least is.
+        // A lane with less than half the load is found if it is compared, and then the least loaded is taken.
         check(&[9, 3, 8, 2], &[0], 1, 3);
         check(&[9, 3, 8, 2], &[0], 2, 0);
         check(&[0, 0], &[1], 0, 1);
-        // With few calls all are looked at: none has a second call while a lane has none.
+        // With few calls all lanes are compared: no lane gets a second call while another has none.
         check(&[1, 1, 1, 0], &[0], 1, 3);
         check(&[1, 1, 1, 1], &[2], 1, 2);
         check(&[3, 3, 3, 1], &[2], 1, 2);

@@ -1,4 +1,4 @@
-//! gRPC target URIs: which addresses a channel connects to, and what it calls the server.
+//! gRPC target URIs: a channel's addresses, and the server's name.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,13 +10,13 @@ use crate::server_address::ServerAddress;
 ///
 /// | target | addresses |
 /// | --- | --- |
-/// | `host:port`, `dns:host:port`, `dns:///host:port` | what the system's resolver says, asked for each connection |
-/// | `ipv4:1.2.3.4:80,…`, `ipv6:[::1]:80,…` | those, in this order |
+/// | `host:port`, `dns:host:port`, `dns:///host:port` | resolved by the system for each connection |
+/// | `ipv4:1.2.3.4:80,…`, `ipv6:[::1]:80,…` | these, in this order |
 /// | `unix:path`, `unix:///absolute/path` | a UNIX domain socket |
-/// | `unix-abstract:name` | one in Linux's abstract namespace |
+/// | `unix-abstract:name` | a socket in Linux's abstract namespace |
 ///
-/// Without a port, 443 is meant. `http://host:port` and `https://host:port` are understood as `host:port` without and
-/// with TLS, for those who come from tonic.
+/// The default port is 443. `http://host:port` and `https://host:port` are accepted as `host:port` without and with
+/// TLS, as in tonic.
 ///
 /// [naming document]: https://github.com/grpc/grpc/blob/master/doc/naming.md
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,23 +32,23 @@ enum Addresses {
     Fixed(Vec<Endpoint>),
 }
 
-/// What a target says of TLS.
+/// The target's statement about TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Security {
     /// `https://`
     Tls,
     /// `http://`
     Plain,
-    /// As the channel is set up.
+    /// None: the channel's settings decide.
     Unsaid,
 }
 
-/// The port of a target that names none, as in every gRPC implementation.
+/// Default port of a target, as in every gRPC implementation.
 const DEFAULT_PORT: u16 = 443;
-/// Addresses in one `ipv4:` or `ipv6:` target.
+/// Maximum number of addresses in one `ipv4:` or `ipv6:` target.
 const ADDRESSES_MAX: usize = 64;
 
-/// A text that is no target.
+/// An invalid target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{target}` is not a gRPC target ({reason}): write host:port, dns:///host:port, ipv4:…, ipv6:…, unix:PATH or \
@@ -81,7 +81,7 @@ impl Target {
         self.security
     }
 
-    /// With its scheme, as gRFC A66 wants it: `dns:///` before a target that was given without one.
+    /// Returns the target with its scheme, as gRFC A66 requires: `dns:///` if it was given without one.
     pub(crate) fn canonical(&self) -> String {
         match &self.addresses {
             Addresses::Dns { .. } if !self.text.starts_with("dns:") => format!("dns:///{}", self.authority()),
@@ -89,20 +89,20 @@ impl Target {
         }
     }
 
-    /// The `:authority` of calls, unless the channel is given another.
+    /// Returns the default `:authority` of calls.
     pub(crate) fn authority(&self) -> String {
         match &self.addresses {
             Addresses::Dns { host, port } if host.contains(':') => format!("[{host}]:{port}"),
             Addresses::Dns { host, port } => format!("{host}:{port}"),
             Addresses::Fixed(endpoints) => match endpoints.first() {
                 Some(Endpoint::Tcp(address)) => address.to_string(),
-                // gRFC and the other implementations say so for UNIX sockets.
+                // gRFCs and other implementations use this for UNIX sockets.
                 _ => "localhost".to_owned(),
             },
         }
     }
 
-    /// Whom it names.
+    /// Returns the server's address.
     pub(crate) fn server(&self) -> ServerAddress {
         let (address, port) = match &self.addresses {
             Addresses::Dns { host, port } => (host.clone(), Some(*port)),
@@ -116,7 +116,7 @@ impl Target {
         ServerAddress { address, port }
     }
 
-    /// Whether there is a name to be resolved.
+    /// Returns whether a name has to be resolved.
     pub(crate) fn is_name(&self) -> bool {
         match &self.addresses {
             Addresses::Fixed(_) => false,
@@ -124,7 +124,7 @@ impl Target {
         }
     }
 
-    /// The addresses to try, in this order; never empty.
+    /// Returns the addresses to try, in order; never empty.
     pub(crate) async fn resolve(&self) -> io::Result<Vec<Endpoint>> {
         match &self.addresses {
             Addresses::Fixed(endpoints) => Ok(endpoints.clone()),
@@ -172,7 +172,7 @@ fn parse_addresses(text: &str) -> Result<Addresses, &'static str> {
         (None, None) => text,
         (None, Some(dns)) => match dns.strip_prefix("//").map(|rest| rest.split_once('/')) {
             None => dns,
-            // dns://authority/host:port names a DNS server; only the system's is asked.
+            // `dns://authority/host:port` names a DNS server; only the system's resolver is supported.
             Some(Some(("", name))) => name,
             Some(_) => return Err("a DNS server can't be chosen: write dns:///host:port"),
         },

@@ -1,7 +1,7 @@
-//! Takes samples of a channel's lanes from time to time, and does what the policy makes of them.
+//! Samples a channel's lanes periodically, and applies the decisions of the lane policy.
 //!
-//! It runs only while there is something to see: what moves on a lane wakes it, once its time has come. Over an idle
-//! channel with no lane too many no timer runs.
+//! The task runs only while there is activity: once its interval is over, activity on a lane wakes it. An idle channel
+//! without surplus lanes has no timer.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -19,45 +19,45 @@ use super::lane::Lane;
 use crate::connection::{Connection, StreamWaitQueue, TIMED_EACH_MAX};
 use crate::scheduler::Load;
 
-/// How often samples are taken of a channel on which nothing moves, while it may have lanes to close.
+/// Interval of samples on a channel without activity, while it may have lanes to close.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The lanes that are looked after.
+/// The lanes managed by the task.
 pub(crate) trait Tended: Send + Sync {
-    /// The connections that take calls.
+    /// Returns the connections that accept calls.
     fn connections(&self) -> Vec<Arc<Connection>>;
 
-    /// The calls that wait for a free stream.
+    /// Returns the queue of calls that wait for a free stream.
     fn queue(&self) -> &StreamWaitQueue;
 
-    /// All lanes, and those that close; which were over is forgotten.
+    /// Returns the open lanes and the closing ones. Forgets those that are over.
     fn list(&self) -> (Vec<Arc<Lane>>, Vec<Closing>);
 
-    /// Opens `count` lanes more, and connects them.
+    /// Opens and connects `count` more lanes.
     fn open(&self, count: usize, reason: &str);
 
-    /// Says what a trial has shown: what is opened or closed next follows from it.
+    /// Logs the result of a trial, which determines the next lanes to open or close.
     fn note_trial(&self, trial: &Trial);
 
-    /// Lets lanes take no more calls, and close when their last one has ended. The last lane stays.
+    /// Closes lanes after their last call; they accept no more calls. The last lane stays.
     fn close(&self, ids: &[u64], reason: &str);
 }
 
-/// A lane that was told to close, while calls are left on it.
+/// A closing lane with calls left.
 #[derive(Clone)]
 pub(crate) struct Closing {
     pub(crate) lane: Arc<Lane>,
     pub(crate) connection: Arc<Connection>,
-    /// Why it closes.
+    /// Reason for closing.
     pub(crate) reason: String,
 }
 
-/// Has the one task that looks after a channel's lanes run.
+/// Runs the one task that manages a channel's lanes.
 #[derive(Debug)]
 pub(super) struct Ticker {
     config: PolicyConfig,
     is_running: Arc<AtomicBool>,
-    /// Has it take a sample though nothing moves.
+    /// Triggers a sample without activity.
     resume: Arc<Notify>,
 }
 
@@ -66,13 +66,13 @@ impl Ticker {
         Self { config, is_running: Arc::default(), resume: Arc::default() }
     }
 
-    /// There is something to see which moves nothing: a call waits for a stream.
+    /// Triggers a sample for a cause that is no activity: a call waits for a stream.
     pub(super) fn sample_now(&self) {
         self.resume.notify_one();
     }
 
-    /// Starts the task if it does not run: the first time, and after the end of the runtime on which it ran.
-    /// `ask` says where it is to run, if anywhere, and over which lanes.
+    /// Starts the task if it does not run: the first time, and after its runtime has ended. `ask` returns the runtime,
+    /// if any, and the lanes.
     pub(super) fn ensure_running(&self, ask: impl FnOnce() -> Option<(Handle, Weak<dyn Tended>)>) {
         if self.config.floor == self.config.cap {
             return;
@@ -107,7 +107,7 @@ impl Drop for Ticker {
     }
 }
 
-/// Says that the task runs, for as long as it does.
+/// Marks the task as running until dropped.
 struct Running(Arc<AtomicBool>);
 
 impl Drop for Running {
@@ -116,7 +116,7 @@ impl Drop for Running {
     }
 }
 
-/// The task's own.
+/// State of the task.
 struct Watch {
     lanes: Weak<dyn Tended>,
     resume: Arc<Notify>,
@@ -124,11 +124,11 @@ struct Watch {
     tick: Duration,
     floor: usize,
     began: Instant,
-    /// What the last sample saw of each connection.
+    /// The last sample of each connection.
     seen: Vec<Seen>,
 }
 
-/// What a connection had done so far.
+/// Totals of a connection at a sample.
 struct Seen {
     connection: Arc<Connection>,
     load: Load,
@@ -136,7 +136,7 @@ struct Seen {
     contended: u64,
 }
 
-/// So many calls of an interval are timed, or all of fewer.
+/// Minimum number of calls timed per interval; with fewer calls all are timed.
 const TIMED_CALLS_MIN: u64 = 64;
 
 impl Seen {
@@ -171,10 +171,10 @@ impl Watch {
         }
     }
 
-    /// Waits until something moves, at `from` or later.
+    /// Waits for activity, at `from` or later.
     ///
-    /// There is no timer for that: with one, a thread that has nothing to do would look for the next time to wake up
-    /// whenever it goes to sleep, which is a part of a call's cost that can be seen.
+    /// It uses no timer: with one, an idle thread would look up the next expiry each time it goes to sleep, at a
+    /// measurable cost per call.
     async fn next_tick(&self, from: Instant, has_too_many: bool) {
         loop {
             let mut told = pin!(self.resume.notified());
@@ -183,7 +183,7 @@ impl Watch {
             let is_waited_for = !lanes.queue().is_empty();
             drop(lanes);
             if is_waited_for {
-                // Nothing may move on any lane until there is another.
+                // There may be no activity on any lane until another is opened.
                 return sleep_until(from).await;
             }
             let mut is_watching = false;
@@ -195,7 +195,7 @@ impl Watch {
                 is_watching = true;
                 for connection in &connections {
                     let mut watcher = Some((from, cx.waker().clone()));
-                    // The one before is dropped without the lock.
+                    // The previous watcher is dropped without the lock.
                     std::mem::swap(&mut connection.lock().watcher, &mut watcher);
                 }
                 Poll::Pending
@@ -203,17 +203,17 @@ impl Watch {
             if !has_too_many {
                 moves.await;
             } else if timeout(IDLE_INTERVAL, moves).await.is_err() {
-                // Nothing has moved, which the policy is to hear.
+                // The policy must see a sample without activity.
                 return;
             }
-            // Before that time it was told that the lanes are others, or that a call waits.
+            // An earlier notification means that the set of lanes has changed, or that a call waits.
             if Instant::now() >= from {
                 return;
             }
         }
     }
 
-    /// What the lanes have done since the last time.
+    /// Returns what the lanes have done since the last sample.
     fn sample(&mut self, tended: &dyn Tended, interval: Duration) -> Samples {
         let (open, closing) = tended.list();
         let before = std::mem::take(&mut self.seen);

@@ -1,4 +1,4 @@
-//! Whether a lane's connection is still of use: the server answers, and calls come.
+//! Maintenance of a lane's connection: keepalive and idle timeout.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
@@ -10,23 +10,23 @@ use tokio::time::{Instant, sleep_until};
 use super::owner::ConnectionOwner;
 use crate::connection::{Asked, Asking, Connection, Keepalive, end_silent};
 
-/// What is looked at on the connections of one channel; nothing, and no timer runs, unless the user asks for it.
+/// Maintenance settings of a channel's connections. Off by default, without any timer.
 #[derive(Debug, Default)]
 pub(crate) struct Upkeep {
     keepalive: Option<Keepalive>,
-    /// How often servers have said that they are pinged too much: each time the interval is doubled.
+    /// Number of GOAWAYs for too many PINGs, each of which doubles the interval.
     doubled: AtomicU32,
     idle_max: Option<Duration>,
 }
 
-/// What a server says that is pinged more than it permits (gRFC A8).
+/// GOAWAY debug data of a server that gets more PINGs than it permits (gRFC A8).
 const TOO_MANY_PINGS: &[u8] = b"too_many_pings";
-/// Doubled as often, 10 s are three hours.
+/// Maximum number of doublings: 10 s become three hours.
 const DOUBLED_MAX: u32 = 10;
-/// How often an idle connection is looked at within the time that it may be idle, at least.
+/// Minimum number of checks within the idle timeout.
 const IDLE_LOOKS: u32 = 4;
 
-/// Whether a server that has sent this GOAWAY did so because it is pinged too much.
+/// Returns whether a server's GOAWAY was caused by too many PINGs.
 pub(super) fn permits_fewer_pings(code: ErrorCode, debug: &[u8]) -> bool {
     code == ErrorCode::EnhanceYourCalm && debug == TOO_MANY_PINGS
 }
@@ -41,26 +41,26 @@ impl Upkeep {
         self.keepalive.is_some() || self.idle_max.is_some()
     }
 
-    /// How long the peer of a connection may leave bytes unacknowledged (TCP_USER_TIMEOUT, gRFC A18).
+    /// Returns how long the peer of a connection may leave bytes unacknowledged (TCP_USER_TIMEOUT, gRFC A18).
     pub(super) fn user_timeout(&self) -> Option<Duration> {
         self.keepalive.map(|keepalive| keepalive.timeout)
     }
 
-    /// The channel's next connections ping half as often.
+    /// Doubles the keepalive interval of the channel's next connections.
     pub(super) fn ping_less(&self) {
         let doubled = self.doubled.fetch_add(1, Ordering::Relaxed);
         let interval = self.keepalive_now().map(|keepalive| keepalive.interval);
         tracing::warn!(times = doubled + 1, ?interval, "the server permits fewer keepalive PINGs");
     }
 
-    /// The keepalive of a connection that begins now.
+    /// Returns the keepalive settings of a new connection.
     fn keepalive_now(&self) -> Option<Keepalive> {
         let doubled = self.doubled.load(Ordering::Relaxed).min(DOUBLED_MAX);
         self.keepalive
             .map(|keepalive| Keepalive { interval: keepalive.interval * (1 << doubled), ..keepalive })
     }
 
-    /// Looks after a connection until it is over.
+    /// Starts the maintenance of a connection, until it is over.
     pub(super) fn begin(self: &Arc<Self>, connection: &Arc<Connection>, owner: &Weak<dyn ConnectionOwner>) {
         if self.is_needed() {
             let (connection, owner) = (Arc::downgrade(connection), owner.clone());

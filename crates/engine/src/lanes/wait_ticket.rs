@@ -1,4 +1,4 @@
-//! Where a call stands among those that wait for a free stream.
+//! The place of a call in the queue for a free stream.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use super::ticker::Tended;
 use crate::connection::Connection;
 use crate::status::Status;
 
-/// A call that may have to wait until some lane of its channel has a stream for it. Dropped, it leaves the queue.
+/// A call that may have to wait until a lane of its channel has a free stream. Leaves the queue on drop.
 pub(crate) struct WaitTicket<'a> {
     lanes: &'a LaneSet,
-    /// Once it waits: since when, in the order of those who do.
+    /// Position in the queue, once the call waits.
     ticket: Option<u64>,
 }
 
@@ -21,17 +21,17 @@ impl<'a> WaitTicket<'a> {
         Self { lanes, ticket: None }
     }
 
-    /// It has waited: those who are in the queue now are behind it.
+    /// Returns whether the call has waited, and so precedes the calls in the queue.
     #[inline]
     pub(crate) fn has_waited(&self) -> bool {
         self.ticket.is_some()
     }
 
-    /// Waits for a connection on which a stream may be free. In between others may take it: then it waits again, where
-    /// it was.
+    /// Waits for a connection that may have a free stream. If another call takes the stream, call this again: the
+    /// position in the queue is kept.
     ///
     /// # Errors
-    /// UNAVAILABLE when there is no connection any more, and none can be made.
+    /// UNAVAILABLE if there is no connection any more, and none can be made.
     pub(crate) async fn wait(&mut self, wait_for_ready: bool) -> Result<Arc<Connection>, Status> {
         match poll_fn(|cx| self.poll(cx)).await {
             Some(connection) => Ok(connection),
@@ -39,9 +39,9 @@ impl<'a> WaitTicket<'a> {
         }
     }
 
-    /// `None` when there is no connection to wait for.
+    /// Returns `None` if there is no connection to wait for.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arc<Connection>>> {
-        // First it joins, then it looks: a connection that gets a free stream from now on finds it in the queue.
+        // Joins before checking, so that a connection that gets a free stream meanwhile finds the call in the queue.
         let is_new = self.ticket.is_none();
         self.lanes.queue().wait(&mut self.ticket, cx.waker());
         if is_new && self.lanes.queue().len() == 1 {
@@ -54,7 +54,7 @@ impl<'a> WaitTicket<'a> {
         }
     }
 
-    /// It has its stream. Call without any connection's lock.
+    /// Leaves the queue: the call has its stream. Must be called without any connection's lock.
     #[inline]
     pub(crate) fn served(&mut self) {
         if let Some(ticket) = self.ticket.take() {
@@ -66,7 +66,7 @@ impl<'a> WaitTicket<'a> {
     fn leave_served(&self, ticket: u64) {
         let queue = self.lanes.queue();
         queue.leave(ticket);
-        // What woke this call may have left another stream free.
+        // The event that woke this call may have freed another stream.
         if !queue.is_empty() && matches!(self.lanes.with_free_stream(), FreeStream::MaybeOn(_)) {
             queue.wake_next();
         }
@@ -74,7 +74,7 @@ impl<'a> WaitTicket<'a> {
 }
 
 impl Drop for WaitTicket<'_> {
-    /// A wake-up that was meant for this call goes to the next.
+    /// Passes on a wake-up that was meant for this call.
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take()
             && self.lanes.queue().leave(ticket)
