@@ -1,16 +1,16 @@
-//! TLS by rustls, below HTTP/2: what a connection shows, whom it trusts, and the stream that a driver reads and writes.
+//! TLS by rustls, below HTTP/2: certificates, trust, and the stream that a driver reads and writes.
 //!
 //! ```text
-//!   Identity, Certificate ─► ClientTlsConfig, ServerTlsConfig     what an application says
+//!   Identity, Certificate ─► ClientTlsConfig, ServerTlsConfig     settings of the application
 //!                                      │ read, checked, built
-//!                            ClientTls, ServerTls                 kept up to date with their files
-//!                                      │ a handshake each
+//!                            ClientTls, ServerTls                 reloaded from their files
+//!                                      │ one handshake each
 //!   socket ◄─────► TlsStream ◄─────► driver                       records ◄─► HTTP/2's bytes
 //! ```
 //!
-//! Inbound, a read takes what the socket has into a buffer of the thread; rustls decrypts record by record in there,
-//! and what it finds is copied to where the driver reads. Outbound, a batch becomes records of 16 KiB in a buffer of
-//! the thread, which one write hands over. A connection on which nothing moves holds neither.
+//! A read takes the socket's data into a per-thread buffer. rustls decrypts it record by record in place, and the
+//! plaintext is copied to the driver's read buffer. A write turns a batch into records of 16 KiB in a per-thread
+//! buffer, and sends them with one system call. An idle connection holds neither buffer.
 
 mod buffers;
 mod client;

@@ -1,5 +1,4 @@
-//! The buffers that TLS works in: lent by the thread to the connection that moves bytes, so that an idle one holds
-//! none.
+//! TLS buffers, lent by the thread to the active connection, so that an idle one holds none.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -8,24 +7,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::memory_budget::{self, MemoryBudget};
 
-/// Bytes with a beginning and an end in a block: appended behind, taken in front.
+/// A range of bytes in a block: appended at the end, consumed at the front.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
-    /// Empty where the connection holds none.
+    /// Empty if the connection holds no block.
     block: Box<[u8]>,
     filled: Range<usize>,
 }
 
-/// Sixteen records of the largest size, and small ones between them, with all that goes around them: a read or a write
-/// of 256 KiB.
+/// Space for sixteen records of maximum size, small ones between them, and their overhead: a read or write of 256 KiB.
 pub(super) const BLOCK_LEN: usize = 16 * (16 * 1024 + 64) + 3 * 1024;
 
-/// How many bytes of memory the buffers of one connection take, for whoever sees to it that all together take no more
-/// than they may.
+/// Memory of one connection's buffers, in bytes, for enforcing a limit on the total.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Held {
     bytes: Arc<AtomicUsize>,
-    /// Where they are charged.
+    /// The budget that the memory is charged to.
     budget: Option<Arc<MemoryBudget>>,
 }
 
@@ -39,7 +36,7 @@ impl Held {
         Self { budget: Some(Arc::clone(budget)), ..Self::default() }
     }
 
-    /// They take so many bytes now.
+    /// Sets the current memory, in bytes.
     pub(crate) fn note(&self, bytes: usize) {
         let before = self.bytes.swap(bytes, Ordering::Relaxed);
         let of = |requests| memory_budget::Held { requests, responses: 0 }.charged();
@@ -68,7 +65,7 @@ impl Buffer {
         self.filled.len()
     }
 
-    /// What it takes of memory.
+    /// Returns the memory of the block, in bytes.
     pub(super) fn block_len(&self) -> usize {
         self.block.len()
     }
@@ -81,7 +78,7 @@ impl Buffer {
         &mut self.block[self.filled.clone()]
     }
 
-    /// Forgets the first `n` bytes. The block goes back to the thread with the last of them.
+    /// Removes the first `n` bytes. When the last are removed, the block returns to the thread.
     pub(super) fn consume(&mut self, n: usize) {
         self.filled.start += n;
         debug_assert!(self.filled.start <= self.filled.end, "more was taken than there was");
@@ -90,7 +87,7 @@ impl Buffer {
         }
     }
 
-    /// Space for at least `wanted` bytes behind what is there.
+    /// Returns space for at least `wanted` bytes behind the existing ones.
     pub(super) fn space(&mut self, wanted: usize) -> &mut [u8] {
         if self.block.len() - self.filled.end < wanted {
             self.make_space(wanted);
@@ -98,7 +95,7 @@ impl Buffer {
         &mut self.block[self.filled.end..]
     }
 
-    /// So many bytes of the [space](Self::space) have been filled.
+    /// Notes that `n` bytes of the [space](Self::space) have been filled.
     pub(super) fn extend(&mut self, n: usize) {
         self.filled.end += n;
         debug_assert!(self.filled.end <= self.block.len(), "more was filled than there was space");
@@ -117,7 +114,7 @@ impl Buffer {
         self.filled = 0..kept;
     }
 
-    /// What is left goes to a block of its own size: nobody knows when the rest will come.
+    /// Moves the remaining bytes to a block of their size: it may take long until the rest arrives.
     pub(super) fn rest(&mut self) {
         if self.block.len() < BLOCK_LEN {
             return;
@@ -154,12 +151,12 @@ fn take_block(wanted: usize) -> Box<[u8]> {
     }
 }
 
-/// Larger ones, which a handshake may have needed, are freed.
+/// Returns a block to the thread. Larger blocks, which a handshake may have needed, are freed.
 fn keep_block(block: Box<[u8]>) {
     if block.len() != BLOCK_LEN {
         return;
     }
-    // During a thread's end the thread-local may be gone: then the block is simply freed.
+    // During a thread's shutdown the thread-local may be gone. Then the block is freed.
     let _ = KEPT.try_with(|cell| {
         let mut kept = cell.take();
         if let Some(place) = kept.iter_mut().find(|place| place.is_none()) {
@@ -169,7 +166,7 @@ fn keep_block(block: Box<[u8]>) {
     });
 }
 
-/// Lends the thread's scratch, where parts that are small become one record.
+/// Lends the thread's scratch buffer, which combines small parts into one record.
 pub(super) fn with_scratch<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     let mut scratch = SCRATCH.try_with(Cell::take).unwrap_or_default();
     scratch.clear();

@@ -1,4 +1,4 @@
-//! A client's TLS: what an application says of it, and what a channel's connections share.
+//! Client TLS: configuration, and the state that a channel's connections share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use super::reload::{self, Recipe, Reloaded};
 use super::roots;
 use super::stream::TlsStream;
 
-/// How a channel uses TLS: whom it trusts, what it shows of itself, and which name it verifies.
+/// TLS configuration of a channel: trusted authorities, identity, and the name to verify.
 ///
-/// The server is verified against the authorities that are named here, or, if none are, against the platform's. HTTP/2
-/// is agreed on by ALPN (RFC 9113 §3.3). Sessions are resumed: the second connection to a server needs no certificate
-/// to be verified again.
+/// The server is verified against the authorities named here, or the platform's if there are none. HTTP/2 is
+/// negotiated by ALPN (RFC 9113 §3.3). Sessions are resumed: the second connection to a server verifies no certificate
+/// again.
 ///
 /// ```
 /// use thalweg_engine::tls::{Certificate, ClientTlsConfig, Identity};
@@ -54,7 +54,7 @@ struct ClientRecipe {
     authorities: Vec<Certificate>,
     anchors: Option<Vec<TrustAnchor<'static>>>,
     roots: RootSets,
-    /// In place of the one that believes authorities.
+    /// Replaces the verification against authorities.
     verifier: Option<Verifier>,
     identity: Option<Identity>,
     logs_keys: bool,
@@ -68,7 +68,7 @@ enum Verifier {
     AcceptsAny,
 }
 
-/// Authorities that are trusted beside those that are named.
+/// Authorities trusted in addition to those that are named.
 #[derive(Clone, Debug, Default)]
 struct RootSets {
     platform: bool,
@@ -77,7 +77,7 @@ struct RootSets {
 }
 
 impl ClientTlsConfig {
-    /// Trusts the platform's authorities, unless others are named.
+    /// Creates a configuration that trusts the platform's authorities, unless others are named.
     pub fn new() -> Self {
         Self {
             recipe: Source::Ours(ClientRecipe {
@@ -96,9 +96,9 @@ impl ClientTlsConfig {
         }
     }
 
-    /// From a configuration of rustls's own, for what is not said here: another provider, a verifier of the
-    /// application's. Its ALPN protocols become `h2`. Of the methods here, [`domain_name`](Self::domain_name),
-    /// [`assume_http2`](Self::assume_http2) and [`timeout`](Self::timeout) count beside it.
+    /// Creates a configuration from one of rustls, for other settings: another provider, or a custom verifier. Its
+    /// ALPN protocols become `h2`. Of the other methods, only [`domain_name`](Self::domain_name),
+    /// [`assume_http2`](Self::assume_http2) and [`timeout`](Self::timeout) apply.
     pub fn from_rustls(config: Arc<ClientConfig>) -> Self {
         let mut config = Arc::unwrap_or_clone(config);
         config.alpn_protocols = vec![ALPN_H2.to_vec()];
@@ -112,34 +112,34 @@ impl ClientTlsConfig {
         self
     }
 
-    /// The name that the server's certificate must be for, and that the server is asked for (SNI). By default it is the
-    /// host of the channel's authority, or of its target. As in grpc-go, it is the `:authority` of calls too, unless
-    /// the channel is given one.
+    /// Sets the name that the server's certificate must be valid for, and that is sent as SNI. By default it is the
+    /// host of the channel's authority, or of its target. As in grpc-go, it is also the `:authority` of calls, unless
+    /// the channel sets one.
     pub fn domain_name(mut self, name: impl Into<String>) -> Self {
         self.domain_name = Some(name.into());
         self
     }
 
-    /// Trusts an authority, and the platform's no more, unless [`with_native_roots`](Self::with_native_roots) is
-    /// called.
+    /// Trusts an authority, instead of the platform's. Call [`with_native_roots`](Self::with_native_roots) to trust
+    /// both.
     pub fn ca_certificate(self, authority: Certificate) -> Self {
         self.ours(|recipe| recipe.authorities.push(authority))
     }
 
-    /// As [`ca_certificate`](Self::ca_certificate), with several.
+    /// Trusts several authorities: see [`ca_certificate`](Self::ca_certificate).
     pub fn ca_certificates(self, authorities: impl IntoIterator<Item = Certificate>) -> Self {
         self.ours(|recipe| recipe.authorities.extend(authorities))
     }
 
-    /// Trusts authorities of which there are name and key alone, and the platform's no more, unless
-    /// [`with_native_roots`](Self::with_native_roots) is called. Where there are none in `anchors`, and no others are
-    /// named, nobody is trusted.
+    /// Trusts authorities given by name and key only, instead of the platform's. Call
+    /// [`with_native_roots`](Self::with_native_roots) to trust both. If `anchors` is empty and no others are named, no
+    /// server is trusted.
     pub fn trust_anchors(self, anchors: impl IntoIterator<Item = TrustAnchor<'static>>) -> Self {
         self.ours(|recipe| recipe.anchors.get_or_insert_default().extend(anchors))
     }
 
-    /// Trusts the platform's authorities beside those that are named. `SSL_CERT_FILE` and `SSL_CERT_DIR` name others
-    /// in their place, as for OpenSSL.
+    /// Trusts the platform's authorities in addition to those that are named. `SSL_CERT_FILE` and `SSL_CERT_DIR`
+    /// replace them, as for OpenSSL.
     pub fn with_native_roots(self) -> Self {
         self.ours(|recipe| recipe.roots.platform = true)
     }
@@ -150,7 +150,7 @@ impl ClientTlsConfig {
         self.ours(|recipe| recipe.roots.webpki = true)
     }
 
-    /// Trusts all authorities that there are without a file: the platform's, and those that are compiled in.
+    /// Trusts all authorities available without a file: the platform's, and those that are compiled in.
     pub fn with_enabled_roots(self) -> Self {
         let config = self.with_native_roots();
         #[cfg(feature = "tls-webpki-roots")]
@@ -158,66 +158,66 @@ impl ClientTlsConfig {
         config
     }
 
-    /// What is shown to a server that asks for a certificate (mTLS).
+    /// Sets the identity to present to a server that requests a certificate (mTLS).
     pub fn identity(self, identity: impl Into<Identity>) -> Self {
         let identity = identity.into();
         self.ours(|recipe| recipe.identity = Some(identity))
     }
 
-    /// Takes a server that does not agree to HTTP/2 by ALPN, if it does not choose another protocol: some proxies have
-    /// no ALPN.
+    /// Accepts a server that does not negotiate HTTP/2 by ALPN, unless it chooses another protocol: some proxies lack
+    /// ALPN. Off by default.
     pub fn assume_http2(mut self, assume: bool) -> Self {
         self.assume_http2 = assume;
         self
     }
 
-    /// The oldest version of TLS that is taken; TLS 1.2 by default.
+    /// Sets the minimum version of TLS; TLS 1.2 by default.
     pub fn min_version(self, version: TlsVersion) -> Self {
         self.ours(|recipe| recipe.min_version = version)
     }
 
-    /// Time for the handshake; by default it is only bounded by the channel's time to connect.
+    /// Sets the timeout of the handshake. By default only the channel's connect timeout applies.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// How often, at most, files are read again, when a connection begins; 10 s by default.
+    /// Sets the minimum interval of re-reading files, which happens when a connection starts; 10 s by default.
     pub fn reload_interval(self, interval: Duration) -> Self {
         self.ours(|recipe| recipe.interval = interval)
     }
 
-    /// Writes each connection's secrets to the file that the environment variable `SSLKEYLOGFILE` names, for Wireshark.
-    /// Without the variable nothing is written; without this call nothing is whatever the variable.
+    /// Writes each connection's secrets to the file named by the environment variable `SSLKEYLOGFILE`, for Wireshark.
+    /// Off by default. Without the variable nothing is written.
     pub fn use_key_log(self) -> Self {
         self.ours(|recipe| recipe.logs_keys = true)
     }
 
-    /// Has `verifier` say which servers are believed. Authorities that are named count no more.
+    /// Uses `verifier` to verify servers, instead of the named authorities.
     pub fn verifier(self, verifier: Arc<dyn ServerCertVerifier>) -> Self {
         self.ours(|recipe| recipe.verifier = Some(Verifier::Custom(verifier)))
     }
 
-    /// Believes every server, whatever certificate it shows. Whoever is on the way can read and change everything: this
-    /// is for experiments alone.
+    /// Accepts any server certificate. An attacker on the network path can then read and change everything: use this
+    /// for experiments only.
     pub fn danger_accept_any_certificate(self) -> Self {
         self.ours(|recipe| recipe.verifier = Some(Verifier::AcceptsAny))
     }
 
-    /// Looks at all there is, as a channel to `host` does when it is made.
+    /// Reads and checks everything, as a channel to `host` does when it is created.
     ///
     /// # Errors
-    /// When certificates or keys can't be read or used, or no certificate can be for the name.
+    /// Returns an error if certificates or keys can't be read or used, or if no certificate can be valid for the name.
     pub fn check(&self, host: &str) -> Result<(), TlsError> {
         self.clone().prepare(host).map(drop)
     }
 
-    /// The name to verify, if it does not follow from the target.
+    /// Returns the name to verify, if it was set.
     pub(crate) fn name(&self) -> Option<&str> {
         self.domain_name.as_deref()
     }
 
-    /// For connections to `host`, unless another name was set.
+    /// Prepares connections to `host`, unless another name was set.
     pub(crate) fn prepare(self, host: &str) -> Result<ClientTls, TlsError> {
         let name = self.domain_name.as_deref().unwrap_or(host);
         let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
@@ -250,7 +250,7 @@ impl fmt::Debug for Source {
     }
 }
 
-/// What the connections of a channel share.
+/// TLS state shared by the connections of a channel.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientTls(Arc<Shared>);
 
@@ -277,7 +277,7 @@ impl fmt::Debug for Config {
 }
 
 impl ClientTls {
-    /// Shakes hands with a server of HTTP/2. `held` is told of what the stream's buffers take, from now on.
+    /// Runs the handshake with an HTTP/2 server. `held` tracks the memory of the stream's buffers from now on.
     pub(crate) async fn connect<IO>(
         &self,
         io: IO,
@@ -289,7 +289,7 @@ impl ClientTls {
         self.shake(io, held, ALPN_H2, self.0.needs_alpn).await
     }
 
-    /// As [`connect`](Self::connect), of HTTP/1.1. It may have no ALPN: servers that know nothing newer often don't.
+    /// Like [`connect`](Self::connect), for HTTP/1.1. ALPN is optional: HTTP/1.1-only servers often lack it.
     pub(crate) async fn connect_http1<IO>(
         &self,
         io: IO,
@@ -335,7 +335,7 @@ impl ClientTls {
     }
 }
 
-/// What a client's recipe reads.
+/// The files and certificates that a client's recipe reads.
 #[derive(PartialEq)]
 struct Material {
     authorities: Vec<(String, Vec<CertificateDer<'static>>)>,
@@ -396,7 +396,7 @@ impl Recipe for ClientRecipe {
     }
 }
 
-/// A channel has one server, or a few behind one name.
+/// Number of TLS sessions kept. A channel has one server, or a few with one name.
 const SESSIONS_KEPT: usize = 8;
 
 impl ClientRecipe {
@@ -415,7 +415,7 @@ impl ClientRecipe {
         if self.roots.platform {
             match roots::platform() {
                 Ok(platform) => trusted.roots.extend(platform.roots.iter().cloned()),
-                // Beside others they are an addition.
+                // They are optional in addition to others.
                 Err(error) => tracing::warn!(%error, "TLS goes without the platform's roots"),
             }
         }
@@ -427,7 +427,7 @@ impl ClientRecipe {
     }
 }
 
-/// Believes every certificate. That the server has its key is verified all the same.
+/// Accepts any certificate. The server still has to prove that it has the private key.
 #[derive(Debug)]
 struct Unverified(Arc<CryptoProvider>);
 

@@ -1,8 +1,8 @@
-//! Errors of rustls, and what is to be done about them.
+//! Explanations of rustls errors, with advice.
 
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerIncompatible};
 
-/// rustls's words, and what is to be done.
+/// Returns the text of rustls, followed by advice.
 pub(super) fn explain(error: &Error) -> String {
     let hint = match error {
         Error::InvalidCertificate(error) => match error {

@@ -1,4 +1,4 @@
-//! The handshake: from a byte stream to a TLS stream, or to a sentence that says why not.
+//! The handshake: from a byte stream to a TLS stream, or to an error text.
 
 use std::future::poll_fn;
 use std::io;
@@ -14,35 +14,35 @@ use super::explain::explain;
 use super::session::Session;
 use super::stream::{Broken, TlsStream};
 
-/// HTTP/2's name in ALPN (RFC 9113 §3.1).
+/// ALPN name of HTTP/2 (RFC 9113 §3.1).
 pub(super) const ALPN_H2: &[u8] = b"h2";
-/// HTTP/1.1's (RFC 7301 §6).
+/// ALPN name of HTTP/1.1 (RFC 7301 §6).
 pub(super) const ALPN_HTTP1: &[u8] = b"http/1.1";
 
-/// Why two sides did not agree.
+/// Error of a handshake.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HandshakeError {
-    /// The stream below failed.
+    /// The underlying stream failed.
     #[error("the TLS handshake failed: {0}")]
     Io(#[from] io::Error),
     /// The peer closed the connection.
     #[error("the connection was closed during the TLS handshake{}", hint_at_closed(*.is_client))]
     Closed { is_client: bool },
-    /// rustls refused, or the peer did.
+    /// rustls or the peer rejected the handshake.
     #[error("the TLS handshake failed: {0}")]
     Tls(String),
-    /// What the peer sent is another protocol.
+    /// The peer speaks another protocol.
     #[error("{0}")]
     NotTls(&'static str),
-    /// TLS, but not HTTP/2 over it.
+    /// TLS succeeded, but without HTTP/2.
     #[error("{}", no_alpn(*.is_client))]
     NoAlpn { is_client: bool },
-    /// It took too long.
+    /// The handshake took too long.
     #[error("the TLS handshake took longer than {0:?}")]
     TimedOut(Duration),
 }
 
-/// Shakes hands over `io`; `held` is told of what the stream's buffers take.
+/// Runs the handshake over `io`. `held` tracks the memory of the stream's buffers.
 pub(super) async fn shake<IO, S>(
     io: IO,
     session: S,
@@ -64,7 +64,7 @@ where
     });
     match outcome.await {
         Ok(()) if needs_alpn && stream.session().alpn_protocol() != Some(ALPN_H2) => {
-            // With close_notify, so that the peer sees that nobody cut the connection.
+            // Sends close_notify, so that the peer sees that the connection was not cut.
             let _ = poll_fn(|cx| Pin::new(&mut stream).poll_shutdown(cx)).await;
             Err(HandshakeError::NoAlpn { is_client })
         }
@@ -82,13 +82,13 @@ where
     }
 }
 
-/// Names the protocol of a peer whose first bytes are no record of TLS.
+/// Identifies the protocol of a peer whose first bytes are no TLS record.
 fn not_tls(error: &Error, first: &[u8], is_client: bool) -> Option<&'static str> {
     if !matches!(error, Error::InvalidMessage(_)) {
         return None;
     }
     let is_http1 = HTTP1.iter().any(|word| first.starts_with(word));
-    // A server's preface is a SETTINGS frame of stream 0 (RFC 9113 §3.4): three bytes of length, type 4, flags.
+    // A server's preface is a SETTINGS frame on stream 0 (RFC 9113 §3.4): three bytes of length, type 4, flags.
     let is_settings = matches!(first, [0, _, _, 4, _, 0, 0, 0, 0, ..]);
     match (
         is_client,

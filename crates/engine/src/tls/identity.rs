@@ -1,4 +1,4 @@
-//! What a side shows of itself, and which authorities it trusts.
+//! Identities and trusted authorities.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use super::error::TlsError;
 use super::pem;
 use super::provider::provider;
 
-/// A certificate with its chain, and its private key: what a server, or a client that is asked, shows of itself.
+/// A certificate chain and its private key, presented by a server, or by a client on request.
 ///
-/// It is looked at when TLS is set up with it: what is wrong with it is told there.
+/// It is read and checked when TLS is set up with it, which reports errors.
 #[derive(Clone)]
 pub struct Identity(Origin);
 
@@ -25,7 +25,7 @@ enum Origin {
     Live(LiveIdentity),
 }
 
-/// A chain and the key of its first certificate, taken apart.
+/// A parsed chain, and the key of its first certificate.
 #[derive(PartialEq)]
 pub(super) struct Pair {
     pub(super) place: String,
@@ -34,20 +34,20 @@ pub(super) struct Pair {
 }
 
 impl Identity {
-    /// From PEM: the certificate and, behind it, those that lead to its authority; and the private key (PKCS #8,
-    /// PKCS #1 or SEC 1, not encrypted).
+    /// Creates an identity from PEM: the certificate, followed by those that lead to its authority, and the
+    /// unencrypted private key (PKCS #8, PKCS #1 or SEC 1).
     pub fn from_pem(chain: impl AsRef<[u8]>, key: impl AsRef<[u8]>) -> Self {
         Self(Origin::Pem { chain: chain.as_ref().into(), key: key.as_ref().into() })
     }
 
-    /// From two files of PEM, as [`from_pem`](Self::from_pem). They are read again from time to time, when a connection
-    /// begins: a certificate that is renewed there is shown without a restart. While they can't be read, or are no
-    /// pair, the former ones stay, and a warning is logged.
+    /// Creates an identity from two PEM files, like [`from_pem`](Self::from_pem). They are re-read from time to time
+    /// when a connection starts, so a renewed certificate needs no restart. While they can't be read or don't match,
+    /// the previous ones stay in use and a warning is logged.
     pub fn from_files(chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         Self(Origin::Files { chain: chain.into().into(), key: key.into().into() })
     }
 
-    /// From DER: the certificate first.
+    /// Creates an identity from DER. The certificate comes first in `chain`.
     pub fn from_der(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
         let place = "the identity (DER)".to_owned();
         Self(Origin::Der(Arc::new(Pair { place, chain, key })))
@@ -72,7 +72,7 @@ impl Identity {
         }
     }
 
-    /// Whether it may be another one next time.
+    /// Returns whether the identity may change.
     pub(super) fn may_change(&self) -> Changes {
         match &self.0 {
             Origin::Pem { .. } | Origin::Der(_) => Changes::default(),
@@ -86,16 +86,16 @@ impl Identity {
     }
 }
 
-/// What tells, without a look at any file, whether something is to be read again.
+/// Shows, without reading files, whether something must be read again.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Changes {
     pub(super) has_files: bool,
-    /// Another number means another identity.
+    /// A different number means a different identity.
     pub(super) version: u64,
 }
 
 impl Pair {
-    /// As rustls wants it; chain and key are checked to belong together.
+    /// Converts the pair for rustls, and checks that chain and key match.
     pub(super) fn certified_key(&self) -> Result<CertifiedKey, TlsError> {
         let provider = provider()?;
         CertifiedKey::from_der(self.chain.clone(), self.key.clone_key(), &provider).map_err(|source| {
@@ -109,7 +109,7 @@ impl Pair {
 }
 
 impl fmt::Debug for Identity {
-    /// Never the key.
+    /// Never prints the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Origin::Pem { .. } => f.write_str("Identity(PEM)"),
@@ -120,7 +120,7 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// An identity that an application replaces while it is in use: connections that begin afterwards show the new one.
+/// An identity that an application can replace while it is in use. New connections present the new one.
 ///
 /// ```
 /// use thalweg_engine::tls::{Identity, LiveIdentity, ServerTlsConfig};
@@ -136,16 +136,16 @@ impl fmt::Debug for Identity {
 pub struct LiveIdentity(Arc<Mutex<(Identity, u64)>>);
 
 impl LiveIdentity {
-    /// Begins with `identity`.
+    /// Creates a live identity that starts with `identity`.
     pub fn new(identity: Identity) -> Self {
         Self(Arc::new(Mutex::new((identity, 0))))
     }
 
-    /// Connections that begin from now on show `identity`; one that can't be used is passed over with a warning in the
-    /// log, and the former stays.
+    /// Replaces the identity for new connections. If `identity` can't be used, a warning is logged, and the previous
+    /// one stays.
     pub fn replace(&self, identity: Identity) {
         let mut state = self.state();
-        // A sum with the new one's own version must not be an old sum.
+        // The sum with the new identity's own version must not equal an old sum.
         state.1 += 1 + state.0.may_change().version;
         state.0 = identity;
     }
@@ -171,7 +171,7 @@ impl fmt::Debug for LiveIdentity {
     }
 }
 
-/// Certificates of authorities: whoever shows a certificate that one of them issued is believed.
+/// Certificates of trusted authorities. Peers with a certificate issued by one of them are trusted.
 #[derive(Clone, Debug)]
 pub struct Certificate(Authority);
 
@@ -183,17 +183,17 @@ enum Authority {
 }
 
 impl Certificate {
-    /// From PEM, which may hold any number of certificates.
+    /// Creates it from PEM with any number of certificates.
     pub fn from_pem(pem: impl AsRef<[u8]>) -> Self {
         Self(Authority::Pem(pem.as_ref().into()))
     }
 
-    /// One certificate in DER.
+    /// Creates it from one certificate in DER.
     pub fn from_der(der: impl Into<Vec<u8>>) -> Self {
         Self(Authority::Der(CertificateDer::from(der.into())))
     }
 
-    /// From a file of PEM, which is read again from time to time, as [`Identity::from_files`] does.
+    /// Creates it from a PEM file, which is re-read from time to time, like [`Identity::from_files`].
     pub fn from_file(path: impl Into<PathBuf>) -> Self {
         Self(Authority::File(path.into().into()))
     }
@@ -202,7 +202,7 @@ impl Certificate {
         matches!(self.0, Authority::File(_))
     }
 
-    /// The certificates, and what they are called in messages.
+    /// Returns the certificates, and their name in messages.
     pub(super) fn read(&self) -> Result<(String, Vec<CertificateDer<'static>>), TlsError> {
         match &self.0 {
             Authority::Pem(pem) => {

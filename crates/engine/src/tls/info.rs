@@ -1,4 +1,4 @@
-//! What a handshake has come to, as an application sees it.
+//! Result of a handshake, for applications.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use rustls::{CommonState, HandshakeKind, ProtocolVersion};
 
 use super::handshake::ALPN_HTTP1;
 
-/// What a TLS connection was agreed on, and who is at its other end.
+/// Parameters of a TLS session, and the peer's identity.
 #[derive(Clone, Debug)]
 pub struct TlsInfo {
     version: &'static str,
@@ -40,38 +40,37 @@ impl TlsInfo {
         }
     }
 
-    /// `TLSv1.3` or `TLSv1.2`.
+    /// Returns `TLSv1.3` or `TLSv1.2`.
     pub fn version(&self) -> &'static str {
         self.version
     }
 
-    /// The cipher suite's name, such as `TLS13_AES_128_GCM_SHA256`.
+    /// Returns the name of the cipher suite, such as `TLS13_AES_128_GCM_SHA256`.
     pub fn cipher_suite(&self) -> &'static str {
         self.cipher_suite
     }
 
-    /// The key exchange group's name, such as `X25519MLKEM768`; empty where a session of TLS 1.2 was resumed.
+    /// Returns the name of the key exchange group, such as `X25519MLKEM768`; empty for a resumed TLS 1.2 session.
     pub fn key_exchange(&self) -> &'static str {
         self.key_exchange
     }
 
-    /// What was agreed on by ALPN (RFC 7301): `h2`, or `http/1.1` with servers that take it.
+    /// Returns the protocol negotiated by ALPN (RFC 7301): `h2`, or `http/1.1` with servers that accept it.
     pub fn alpn_protocol(&self) -> Option<&'static str> {
         self.alpn_protocol
     }
 
-    /// The host that the client asked for (SNI, RFC 6066 §3); none where it connected to an IP address.
+    /// Returns the host that the client asked for (SNI, RFC 6066 §3); `None` if it connected to an IP address.
     pub fn server_name(&self) -> Option<&str> {
         self.server_name.as_deref()
     }
 
-    /// The peer's certificate and, behind it, the chain that it sent, in DER: verified. None where the peer showed
-    /// none.
+    /// Returns the peer's verified certificate, followed by the chain that it sent, in DER. `None` if it sent none.
     pub fn peer_certificates(&self) -> Option<&[CertificateDer<'static>]> {
         self.peer_certificates.as_deref()
     }
 
-    /// Whether a former session was resumed: its certificates count, and were verified then.
+    /// Returns whether an earlier session was resumed. Its certificates apply, and were verified then.
     pub fn is_resumed(&self) -> bool {
         self.is_resumed
     }

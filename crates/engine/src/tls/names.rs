@@ -1,4 +1,4 @@
-//! Which certificate a client is shown: by the host that it asks for (SNI, RFC 6066 §3).
+//! Choice of a server's certificate by the host that a client asks for (SNI, RFC 6066 §3).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use webpki::EndEntityCert;
 use super::error::TlsError;
 use super::identity::{Changes, Identity, Pair};
 
-/// What a server shows: of each name an identity, and one for all else.
+/// A server's identities: by name, and a default.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Identities {
     pub(super) default: Option<Identity>,
-    /// By DNS name in lower case, or `*.` and one.
+    /// Keys are DNS names in lower case, with an optional `*.` in front.
     pub(super) by_name: BTreeMap<String, Identity>,
-    /// Each for the names in its certificate.
+    /// Identities for the names in their certificates.
     pub(super) by_certificate: Vec<Identity>,
 }
 
-/// The same, read.
+/// The identities, after reading.
 #[derive(PartialEq)]
 pub(super) struct Pairs {
     default: Option<Pair>,
@@ -30,14 +30,14 @@ pub(super) struct Pairs {
     by_certificate: Vec<Pair>,
 }
 
-/// The same, ready to be shown.
+/// The identities, ready for use.
 #[derive(Debug)]
 pub(super) struct Certificates {
     default: Option<Arc<CertifiedKey>>,
     by_name: HashMap<String, Arc<CertifiedKey>>,
 }
 
-/// In place of the first label: any one label (RFC 6125 §6.4.3).
+/// Prefix that stands for any one label (RFC 6125 §6.4.3).
 const ANY_LABEL: &str = "*.";
 
 impl Identities {
@@ -57,7 +57,7 @@ impl Identities {
         self.default.iter().chain(self.by_name.values()).chain(&self.by_certificate)
     }
 
-    /// Versions only grow, so that their sum is another when one of them is.
+    /// Versions only grow, so their sum changes when one of them does.
     pub(super) fn may_change(&self) -> Changes {
         self.all().map(Identity::may_change).fold(Changes::default(), |all, one| Changes {
             has_files: all.has_files || one.has_files,
@@ -76,8 +76,8 @@ impl Pairs {
         Ok(Certificates { default, by_name })
     }
 
-    /// What is shown for the names in certificates. The default's own count, too, where there are others: one of those
-    /// may have a `*` that its name would fall under.
+    /// Returns the certificates by the names in them. If there are any, the default's own names count, too: another
+    /// certificate's `*` might cover them.
     fn of_certificates(
         &self,
         default: Option<&Arc<CertifiedKey>>,
@@ -111,7 +111,7 @@ impl Pairs {
 }
 
 impl Pair {
-    /// A client that asks for `name` would not believe another's certificate.
+    /// Returns the key, if its certificate is valid for `name`. A client would reject any other.
     fn certified_for(&self, name: &str) -> Result<CertifiedKey, TlsError> {
         let example = match name.strip_prefix(ANY_LABEL) {
             Some(parent) => format!("any.{parent}"),
@@ -129,7 +129,7 @@ impl Pair {
         Ok(key)
     }
 
-    /// The DNS names in its certificate, in lower case.
+    /// Returns the DNS names in the certificate, in lower case.
     fn dns_names(&self) -> Result<BTreeSet<String>, TlsError> {
         let Some(certificate) = self.chain.first() else { return Ok(BTreeSet::new()) };
         let certificate = EndEntityCert::try_from(certificate).map_err(|error| TlsError::Identity {
@@ -141,7 +141,7 @@ impl Pair {
 }
 
 impl Certificates {
-    /// For the name itself, else for all names beside it, else for whoever comes.
+    /// Returns the certificate for the exact name, else for its wildcard, else the default.
     fn of(&self, name: Option<&str>) -> Option<&Arc<CertifiedKey>> {
         let of_name = |name: &str| {
             self.by_name.get(name).or_else(|| {
@@ -155,7 +155,7 @@ impl Certificates {
 
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        // rustls tells names in lower case.
+        // rustls passes names in lower case.
         self.of(hello.server_name()).cloned()
     }
 }

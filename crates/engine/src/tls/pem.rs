@@ -1,11 +1,11 @@
-//! Certificates and keys from PEM (RFC 7468), and what is said where there are none.
+//! Certificates and keys from PEM (RFC 7468), and the errors for invalid input.
 
 use rustls::pki_types::pem::{PemObject, SectionKind};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::error::TlsError;
 
-/// All certificates in `pem`; at least one. `place` names where it comes from.
+/// Returns all certificates in `pem`, at least one. `place` names the source in errors.
 pub(super) fn certificates(pem: &[u8], place: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let mut certificates = Vec::new();
     let mut others = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn certificates(pem: &[u8], place: &str) -> Result<Vec<CertificateDer
     Ok(certificates)
 }
 
-/// The first private key in `pem`: PKCS #8, PKCS #1 or SEC 1.
+/// Returns the first private key in `pem`: PKCS #8, PKCS #1 or SEC 1.
 pub(super) fn private_key(pem: &[u8], place: &str) -> Result<PrivateKeyDer<'static>, TlsError> {
     let mut has_certificate = false;
     for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(pem) {

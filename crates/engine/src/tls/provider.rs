@@ -1,4 +1,4 @@
-//! The cryptography that rustls works with, and the versions of TLS.
+//! Cryptography provider of rustls, and TLS versions.
 
 use std::sync::{Arc, LazyLock};
 
@@ -8,7 +8,7 @@ use rustls::{CipherSuite, SupportedProtocolVersion};
 
 use super::error::TlsError;
 
-/// A version of TLS. Older ones than 1.2 are never spoken.
+/// A version of TLS. Versions before 1.2 are not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum TlsVersion {
@@ -19,7 +19,7 @@ pub enum TlsVersion {
 }
 
 impl TlsVersion {
-    /// This version and all that are newer.
+    /// Returns this version and all newer ones.
     pub(super) fn and_newer(self) -> &'static [&'static SupportedProtocolVersion] {
         match self {
             Self::Tls12 => rustls::ALL_VERSIONS,
@@ -30,10 +30,10 @@ impl TlsVersion {
 
 static TLS13_ALONE: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
 
-/// Returns the provider that the process has installed ([`CryptoProvider::install_default`]), or else the one that a
-/// feature of this crate brings: aws-lc-rs (`tls-aws-lc`), or ring (`tls-ring`) without that.
+/// Returns the provider installed in the process ([`CryptoProvider::install_default`]), or else the one of this
+/// crate's features: aws-lc-rs (`tls-aws-lc`), or ring (`tls-ring`) without that.
 ///
-/// A program may be built with both: rustls is never asked to choose, which it would refuse with a panic.
+/// A program may be built with both. rustls is never asked to choose, since it would panic.
 ///
 /// # Errors
 /// [`TlsError::NoProvider`] if there is none.
@@ -49,8 +49,8 @@ fn choose(
     installed.or(built_in).map(Arc::clone).ok_or(TlsError::NoProvider)
 }
 
-/// Prefers AES-128-GCM to AES-256-GCM, as Go and BoringSSL do: it is a tenth faster, and the weakest part of no
-/// connection.
+/// Prefers AES-128-GCM to AES-256-GCM, as Go and BoringSSL do: it is a tenth faster, and never a connection's weakest
+/// part.
 fn built_in() -> Option<CryptoProvider> {
     #[cfg(feature = "tls-aws-lc")]
     let provider = Some(rustls::crypto::aws_lc_rs::default_provider());
@@ -70,7 +70,7 @@ fn built_in() -> Option<CryptoProvider> {
     Some(provider)
 }
 
-/// Makes a server's session tickets. Without a built-in provider there are none: clients resume by session ID.
+/// Creates a server's session tickets. `None` without a built-in provider: clients then resume by session ID.
 #[cfg_attr(
     not(any(feature = "tls-aws-lc", feature = "tls-ring")),
     expect(clippy::unnecessary_wraps, reason = "a built-in provider's ticketer may fail")

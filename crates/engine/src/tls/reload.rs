@@ -1,4 +1,4 @@
-//! A configuration that follows the files that it was read from.
+//! A configuration that is reloaded from its files.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,33 +9,33 @@ use tokio::time::Instant;
 use super::error::TlsError;
 use super::identity::Changes;
 
-/// How a configuration of rustls is made: from what was read, which can be compared.
+/// Builds a rustls configuration from comparable material.
 pub(super) trait Recipe: fmt::Debug + Send + Sync + 'static {
     type Material: PartialEq + Send;
     type Config: Send + Sync;
 
-    /// Reads all files there are.
+    /// Reads all files.
     fn read(&self) -> Result<Self::Material, TlsError>;
 
-    /// Builds from what was read. `former` is what is in use, if anything is.
+    /// Builds a configuration. `former` is the current one, if any.
     fn build(
         &self,
         material: &Self::Material,
         former: Option<(&Self::Material, &Self::Config)>,
     ) -> Result<Self::Config, TlsError>;
 
-    /// What may be another next time.
+    /// Returns what may change.
     fn may_change(&self) -> Changes;
 
-    /// How often files are looked at.
+    /// Returns the interval of checking files.
     fn interval(&self) -> Duration;
 }
 
-/// How often files are looked at, unless a configuration says otherwise: often enough for a renewal, which comes days
-/// before the old certificate ends, and some 50 µs each time.
+/// Default interval of checking files. It is frequent enough for a renewal, which comes days before the old
+/// certificate expires, and costs some 50 µs each time.
 pub(super) const INTERVAL: Duration = Duration::from_secs(10);
 
-/// A configuration, and what it was built from. There is no task: who begins a connection looks whether it is time.
+/// A configuration and its material. It needs no task: each new connection checks whether a reload is due.
 pub(super) struct Reloaded<R: Recipe> {
     recipe: R,
     current: Mutex<Current<R>>,
@@ -57,7 +57,7 @@ impl<R: Recipe> Reloaded<R> {
         Ok(Self { recipe, current: Mutex::new(current) })
     }
 
-    /// The configuration for a connection that begins now.
+    /// Returns the configuration for a new connection.
     pub(super) fn config(&self) -> Arc<R::Config> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let changes = self.recipe.may_change();

@@ -1,4 +1,4 @@
-//! Whom a side trusts, as rustls has it.
+//! Trusted authorities, as rustls root stores.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,7 +7,7 @@ use rustls::pki_types::CertificateDer;
 
 use super::error::TlsError;
 
-/// Adds what an application named.
+/// Adds the authorities named by an application.
 pub(super) fn add(
     roots: &mut RootCertStore,
     place: &str,
@@ -23,7 +23,8 @@ pub(super) fn add(
     Ok(())
 }
 
-/// The platform's, read once in a process. Those that rustls can't use are passed over, as all TLS clients do.
+/// Returns the platform's authorities, read once in a process. Ignores those that rustls can't use, as all TLS clients
+/// do.
 pub(super) fn platform() -> Result<Arc<RootCertStore>, TlsError> {
     static PLATFORM: OnceLock<(Arc<RootCertStore>, String)> = OnceLock::new();
     let (roots, problems) = PLATFORM.get_or_init(|| {

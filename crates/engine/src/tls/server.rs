@@ -1,4 +1,4 @@
-//! A server's TLS: what an application says of it, and what its connections share.
+//! Server TLS: configuration, and the state that a server's connections share.
 
 use std::cell::Cell;
 use std::fmt;
@@ -23,11 +23,11 @@ use super::reload::{self, Recipe, Reloaded};
 use super::roots;
 use super::stream::TlsStream;
 
-/// How a server uses TLS: what it shows of itself, and which clients it takes.
+/// TLS configuration of a server: identities and accepted clients.
 ///
-/// Clients must agree to HTTP/2 by ALPN (RFC 9113 §3.3), unless the server has something beside gRPC: then they may
-/// choose HTTP/1.1, or have no ALPN. They may resume their sessions by tickets, for which the
-/// server keeps nothing; the tickets' keys change every six hours.
+/// Clients must negotiate HTTP/2 by ALPN (RFC 9113 §3.3). If the server has a non-gRPC handler, they may also choose
+/// HTTP/1.1, or lack ALPN. They may resume sessions by tickets, without state on the server. The ticket keys change
+/// every six hours.
 ///
 /// ```
 /// use thalweg_engine::tls::{Certificate, Identity, ServerTlsConfig};
@@ -60,15 +60,15 @@ struct ServerRecipe {
     interval: Duration,
 }
 
-/// Time for a handshake. A client on the other side of the world needs one second, and some for packets that are lost.
+/// Timeout of a handshake. A distant client needs one second, plus some for lost packets.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Handshakes under way. Each has some 20 KiB; a server that begins 5,000 connections a second with round trips of
-/// 100 ms has 1,000 under way.
+/// Concurrent handshakes. Each uses some 20 KiB. A server that accepts 5,000 connections a second with round trips of
+/// 100 ms has 1,000 in progress.
 const HANDSHAKES_MAX: usize = 1024;
 
 impl ServerTlsConfig {
-    /// Asks clients for no certificate. It needs an [`identity`](Self::identity), or one
-    /// [for a name](Self::identity_for).
+    /// Creates a configuration without client certificates. It needs an [`identity`](Self::identity), or one [for a
+    /// name](Self::identity_for).
     pub fn new() -> Self {
         Self {
             recipe: Source::Ours(ServerRecipe {
@@ -85,9 +85,9 @@ impl ServerTlsConfig {
         }
     }
 
-    /// From a configuration of rustls's own, for what is not said here: another provider, certificates that the
-    /// application chooses, a verifier of its own. Its ALPN protocols become `h2`. Of the methods here,
-    /// [`timeout`](Self::timeout) and [`max_handshakes`](Self::max_handshakes) count beside it.
+    /// Creates a configuration from one of rustls, for other settings: another provider, certificates chosen by the
+    /// application, or a custom verifier. Its ALPN protocols become `h2`. Of the other methods, only
+    /// [`timeout`](Self::timeout) and [`max_handshakes`](Self::max_handshakes) apply.
     pub fn from_rustls(config: Arc<ServerConfig>) -> Self {
         let mut config = Arc::unwrap_or_clone(config);
         config.alpn_protocols = vec![ALPN_H2.to_vec()];
@@ -102,18 +102,18 @@ impl ServerTlsConfig {
         self
     }
 
-    /// What the server shows of itself: to clients that ask for no name, and for one of which nothing else is
-    /// [said](Self::identity_for).
+    /// Sets the default identity: for clients that ask for no name, or for one without an identity [of its
+    /// own](Self::identity_for).
     pub fn identity(self, identity: impl Into<Identity>) -> Self {
         let identity = identity.into();
         self.ours(|recipe| recipe.identities.default = Some(identity))
     }
 
-    /// What the server shows to clients that ask for this name (SNI, RFC 6066 §3): a DNS name, for which the
-    /// certificate must be valid, or one like `*.example.com` for all names with one label in that place. The name
-    /// itself goes before `*`. Said again of the same name, it replaces.
+    /// Sets the identity for clients that ask for this name (SNI, RFC 6066 §3). A DNS name must be among the
+    /// certificate's names. `*.example.com` covers all names with one label in that place; an exact name has
+    /// precedence. A second call with the same name replaces the first.
     ///
-    /// Clients that ask for another name, or for none, see [`identity`](Self::identity); without that, their
+    /// Clients that ask for another name, or for none, get [`identity`](Self::identity). Without that, their
     /// handshakes fail with the alert `access_denied`.
     ///
     /// ```
@@ -130,10 +130,10 @@ impl ServerTlsConfig {
         })
     }
 
-    /// What the server shows to clients that ask for one of the DNS names in its certificate (SNI); called again, it
-    /// adds another. The names are read with the certificate: one that is renewed may have others. A name may be in one
-    /// of these certificates only, that of [`identity`](Self::identity) included, whose names are its own, too. What is
-    /// said [of a name](Self::identity_for) goes before.
+    /// Adds an identity for the DNS names in its certificate (SNI). The names are read with the certificate, so a
+    /// renewed one may have others. No name may be in two of these certificates. This includes that of
+    /// [`identity`](Self::identity), which also covers its own names. Identities set [for a name](Self::identity_for)
+    /// have precedence.
     ///
     /// ```
     /// use thalweg_engine::tls::{Identity, ServerTlsConfig};
@@ -147,56 +147,56 @@ impl ServerTlsConfig {
         self.ours(|recipe| recipe.identities.by_certificate.push(identity))
     }
 
-    /// Takes clients alone that show a certificate which this authority issued (mTLS). Called again, it adds another
-    /// authority.
+    /// Requires clients to present a certificate issued by this authority (mTLS). Each call adds an authority.
     pub fn client_ca_root(self, authority: Certificate) -> Self {
         self.ours(|recipe| recipe.client_authorities.push(authority))
     }
 
-    /// Takes clients without a certificate, too; one that is shown is verified all the same. For servers with a
-    /// [`client_ca_root`](Self::client_ca_root).
+    /// Also accepts clients without a certificate; one that is presented is still verified. Off by default. Applies
+    /// with a [`client_ca_root`](Self::client_ca_root).
     pub fn client_auth_optional(self, optional: bool) -> Self {
         self.ours(|recipe| recipe.is_client_auth_optional = optional)
     }
 
-    /// Chooses the cipher suite by the server's order and not by the client's, which is the default.
+    /// Chooses the cipher suite by the server's order instead of the client's; off by default.
     pub fn ignore_client_order(self, ignore: bool) -> Self {
         self.ours(|recipe| recipe.ignores_client_order = ignore)
     }
 
-    /// The oldest version of TLS that is taken; TLS 1.2 by default.
+    /// Sets the minimum version of TLS; TLS 1.2 by default.
     pub fn min_version(self, version: TlsVersion) -> Self {
         self.ours(|recipe| recipe.min_version = version)
     }
 
-    /// Time for a handshake, from accepting; 10 s by default. A client that takes longer is cut off.
+    /// Sets the timeout of a handshake, from accepting the connection; 10 s by default. Slower clients are
+    /// disconnected.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How many handshakes there may be under way; 1,024 by default. With one more, the one that has been under way for
-    /// the longest time is cut off.
+    /// Sets the maximum number of concurrent handshakes; 1,024 by default. When it is exceeded, the oldest handshake
+    /// is disconnected.
     pub fn max_handshakes(mut self, handshakes: usize) -> Self {
         self.max_handshakes = handshakes.max(1);
         self
     }
 
-    /// How often, at most, files are read again, when a connection begins; 10 s by default.
+    /// Sets the minimum interval of re-reading files, which happens when a connection starts; 10 s by default.
     pub fn reload_interval(self, interval: Duration) -> Self {
         self.ours(|recipe| recipe.interval = interval)
     }
 
-    /// Writes each connection's secrets to the file that the environment variable `SSLKEYLOGFILE` names, for Wireshark.
-    /// Without the variable nothing is written; without this call nothing is whatever the variable.
+    /// Writes each connection's secrets to the file named by the environment variable `SSLKEYLOGFILE`, for Wireshark.
+    /// Off by default. Without the variable nothing is written.
     pub fn use_key_log(self) -> Self {
         self.ours(|recipe| recipe.logs_keys = true)
     }
 
-    /// Reads and checks all there is.
+    /// Reads and checks everything.
     ///
     /// # Errors
-    /// When there is no identity, or certificates or keys can't be read or used.
+    /// Returns an error if there is no identity, or certificates or keys can't be read or used.
     pub(crate) fn prepare(self) -> Result<ServerTls, TlsError> {
         let config = match self.recipe {
             Source::Ours(recipe) => Config::Ours(Box::new(Reloaded::new(recipe)?)),
@@ -213,7 +213,7 @@ impl Default for ServerTlsConfig {
     }
 }
 
-/// A server with this identity, and TLS as it is by default.
+/// Creates a configuration with this identity and default settings.
 impl From<Identity> for ServerTlsConfig {
     fn from(identity: Identity) -> Self {
         Self::new().identity(identity)
@@ -229,15 +229,15 @@ impl fmt::Debug for Source {
     }
 }
 
-/// What the connections of a server share.
+/// TLS state shared by the connections of a server.
 #[derive(Clone)]
 pub(crate) struct ServerTls {
     shared: Arc<Shared>,
-    /// Clients may agree to HTTP/1.1 instead of HTTP/2, or to nothing.
+    /// Set if clients may also negotiate HTTP/1.1, or nothing.
     http1: Option<Arc<WithHttp1>>,
 }
 
-/// The configuration in use, and the same with HTTP/1.1 behind HTTP/2 in ALPN.
+/// The current configuration, and a copy with HTTP/1.1 behind HTTP/2 in ALPN.
 #[derive(Default)]
 struct WithHttp1(Mutex<Option<(Arc<ServerConfig>, Arc<ServerConfig>)>>);
 
@@ -282,13 +282,13 @@ impl ServerTls {
         self.shared.max_handshakes
     }
 
-    /// Has clients choose between HTTP/2 and HTTP/1.1.
+    /// Lets clients choose between HTTP/2 and HTTP/1.1.
     pub(crate) fn with_http1(self) -> Self {
         Self { http1: Some(Arc::default()), ..self }
     }
 
-    /// Shakes hands with a client, within the time there is for it. `held` is told of what the stream's buffers take,
-    /// from now on.
+    /// Runs the handshake with a client, within the timeout. `held` tracks the memory of the stream's buffers from now
+    /// on.
     pub(crate) async fn accept<IO>(
         &self,
         io: IO,
@@ -309,7 +309,7 @@ impl ServerTls {
             UnbufferedServerConnection::new(config).map_err(|error| HandshakeError::Tls(explain(&error)))?;
         let mut server_name = None;
         let needs_alpn = self.http1.is_none();
-        // The name is noted while the client's first message is handled, which is one poll.
+        // The name is noted while the client's first message is handled, within one poll.
         let shaking = noting(&mut server_name, handshake::shake(io, session, held, needs_alpn, false));
         let stream = match tokio::time::timeout(self.shared.timeout, shaking).await {
             Ok(outcome) => outcome?,
@@ -320,7 +320,7 @@ impl ServerTls {
     }
 }
 
-/// What a server's recipe reads.
+/// The identities and certificates that a server's recipe reads.
 #[derive(PartialEq)]
 pub(super) struct Material {
     identities: Pairs,
@@ -367,7 +367,7 @@ impl Recipe for ServerRecipe {
         config.alpn_protocols = vec![ALPN_H2.to_vec()];
         config.ignore_client_order = self.ignores_client_order;
         match former {
-            // A ticket vouches for a client whom the authorities of then have verified.
+            // A ticket vouches for a client that was verified by the authorities of that time.
             Some((before, former)) if before.client_authorities == material.client_authorities => {
                 config.ticketer = Arc::clone(&former.ticketer);
             }
@@ -394,8 +394,7 @@ impl Recipe for ServerRecipe {
     }
 }
 
-/// Notes the host that a client asks for: rustls tells it to whoever chooses the certificate, and to nobody else on
-/// this way of using it.
+/// Notes the host that a client asks for: rustls's unbuffered API reveals it only to the certificate resolver.
 #[derive(Debug)]
 struct NoteServerName(Arc<dyn ResolvesServerCert>);
 
@@ -410,7 +409,7 @@ impl ResolvesServerCert for NoteServerName {
     }
 }
 
-/// Runs `shaking`, and takes down the name that is noted in one of its polls.
+/// Runs `shaking`, and stores the name that one of its polls notes.
 async fn noting<F: Future>(server_name: &mut Option<Box<str>>, shaking: F) -> F::Output {
     let mut shaking = std::pin::pin!(shaking);
     std::future::poll_fn(|cx| {

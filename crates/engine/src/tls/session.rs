@@ -1,4 +1,4 @@
-//! One side's rustls session, without its buffers: what is the same for a client's and a server's.
+//! Operations common to rustls's client and server sessions, without buffers.
 
 use rustls::CommonState;
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
@@ -8,7 +8,7 @@ use rustls::unbuffered::UnbufferedStatus;
 pub(crate) trait Session: Send + Unpin + 'static {
     type Data;
 
-    /// Goes on with the records that lie in `incoming`, which are decrypted in place.
+    /// Processes the records in `incoming`, which are decrypted in place.
     fn process<'c, 'i>(&'c mut self, incoming: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;
 
     fn common(&self) -> &CommonState;

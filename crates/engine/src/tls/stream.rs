@@ -13,53 +13,52 @@ use super::explain::explain;
 use super::session::Session;
 use crate::scheduler::yield_now;
 
-/// Plain bytes in, records out, and back, over `IO`.
+/// Reads and writes plaintext over TLS records on `IO`.
 ///
-/// A write that is not ready has encrypted what it was given: it is to be called again with the same bytes, as a driver
-/// does, and says how many of them are done with when their records have left. So there is never a byte taken that
-/// nobody would flush.
+/// A pending write has already encrypted its bytes, and must be called again with the same ones, as a driver does. It
+/// returns their number once the records have been sent. So no accepted byte is left unflushed.
 #[derive(Debug)]
 pub(crate) struct TlsStream<IO, S> {
     io: IO,
     session: Box<S>,
-    /// Records that have arrived.
+    /// Received records.
     incoming: Buffer,
-    /// More records may be whole in `incoming`: reading stopped for want of space at the reader.
+    /// Whether `incoming` may have more complete records: decrypting stopped because the reader's buffer was full.
     is_stopped: bool,
-    /// rustls has refused what lies in `incoming`. It is not shown that again: it would refuse it once more.
+    /// Whether rustls has rejected the bytes in `incoming`. They are not processed again, which would fail again.
     has_failed: bool,
-    /// What was decrypted and did not fit.
+    /// Decrypted bytes that did not fit the reader's buffer.
     decrypted: Buffer,
-    /// Records on their way into `io`.
+    /// Records being written to `io`.
     outgoing: Buffer,
-    /// Of the bytes that were to be written, how many are in `outgoing`.
+    /// Number of bytes of the pending write that are in `outgoing`.
     accepted: usize,
-    /// The peer has said that nothing more comes (close_notify).
+    /// Whether the peer has sent close_notify.
     is_ended: bool,
-    /// What the three buffers take.
+    /// Memory of the three buffers.
     held: Held,
 }
 
-/// The most plain bytes in a record (RFC 8446 §5.1).
+/// Maximum plaintext bytes in a record (RFC 8446 §5.1).
 const RECORD_LEN: usize = 16 * 1024;
-/// What a record takes besides, at most: 5 bytes of head, 8 of nonce in TLS 1.2, 16 of tag, 1 of type.
+/// Maximum overhead of a record: 5 bytes of header, 8 of nonce in TLS 1.2, 16 of tag, 1 of type.
 const RECORD_EXTRA: usize = 30;
-/// Plain bytes of one write: as many records as a block holds.
+/// Plaintext bytes of one write: as many records as a block holds.
 const WRITE_MAX: usize = 16 * RECORD_LEN;
-/// So many bytes more, if a slice ends with them: a frame of 128 KiB leaves with its head.
+/// Additional bytes of a write, if a slice ends with them: a frame of 128 KiB is sent with its header.
 const WRITE_BEYOND: usize = 1024;
-/// What an encrypted record has at least besides its plain bytes, behind its head: a tag, and in TLS 1.3 a type.
+/// Minimum overhead of a record behind its header: a tag, and in TLS 1.3 a type.
 const SEAL_LEN: usize = 17;
-/// For messages of rustls's own beside them: a key update, two tickets.
+/// Space for messages of rustls's own: a key update, two tickets.
 const BESIDE: usize = 512;
-/// So many records are opened for one read, unless it has its bytes before. A full read of the largest has sixteen; one
-/// of records with a byte each has thousands, which take milliseconds.
+/// Maximum records decrypted for one read. A full read of the largest records has sixteen. One of records with a byte
+/// each has thousands, which take milliseconds.
 const RECORDS_AT_ONCE: usize = 64;
-/// Bytes that a handshake reads before others have their turn: more than most clients send in all of it, who may send
-/// them in records with a byte each.
+/// Bytes that a handshake reads before it yields: more than most clients send in total. Clients may send records with
+/// a byte each.
 const HANDSHAKE_READ_LEN: usize = 8 * 1024;
-/// The most that may lie in the buffer without a record, or a message of the handshake, being whole: such a message has
-/// 64 KiB at most, in records of which each has some bytes of its own.
+/// Maximum bytes in the buffer without a complete record or handshake message. Such a message has 64 KiB at most,
+/// split into records with some overhead each.
 const UNFINISHED_MAX: usize = BLOCK_LEN;
 
 impl<IO, S> TlsStream<IO, S>
@@ -90,12 +89,12 @@ where
         self.session.common()
     }
 
-    /// What lies there that is not decrypted.
+    /// Returns the received bytes that are not decrypted.
     pub(super) fn unread(&self) -> &[u8] {
         self.incoming.bytes()
     }
 
-    /// Shakes hands until bytes can be written. Its last messages may wait for the first write.
+    /// Runs the handshake until bytes can be written. Its last messages may wait for the first write.
     pub(super) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
         let outcome = self.shake(cx);
         self.note_held();
@@ -108,7 +107,7 @@ where
             match self.step(|_, _| ())? {
                 Step::Went => {}
                 Step::MayWrite(()) => return Poll::Ready(Ok(())),
-                // All that the peer had to say came with its last message.
+                // The peer's data came with its last message.
                 Step::Ended if !self.session().is_handshaking() => return Poll::Ready(Ok(())),
                 Step::Ended | Step::Over => return Poll::Ready(Err(Broken::Closed)),
                 Step::Blocked => {
@@ -128,25 +127,25 @@ where
         }
     }
 
-    /// Sends what rustls has to say of an error, as far as `io` takes it at once.
+    /// Sends rustls's alert for an error, as far as `io` accepts it at once.
     pub(super) fn tell_error(&mut self, cx: &mut Context<'_>) {
         while matches!(self.step(|_, _| ()), Ok(Step::Went)) {}
         let _ = self.poll_flush_outgoing(cx);
     }
 
-    /// One step of rustls's with what lies there. Plain bytes that it finds are kept; `write` runs where bytes may be
+    /// Runs one step of rustls on the received bytes, and keeps the plaintext found. Calls `write` if bytes may be
     /// written.
     fn step<T>(
         &mut self,
         write: impl FnOnce(&mut WriteTraffic<'_, S::Data>, &mut Buffer) -> T,
     ) -> Result<Step<T>, rustls::Error> {
-        // What it has to say of an error it says before it looks at records.
+        // Alerts are sent before records are processed.
         if self.has_failed && !self.session().wants_write() {
             return Err(failed_before());
         }
         let Self { session, incoming, decrypted, outgoing, is_stopped, has_failed, .. } = self;
-        // Where reading stopped, it did behind whole messages: none of a handshake's is unfinished, and rustls need not
-        // see the records that wait.
+        // Decrypting stops only behind complete messages. So no handshake message is incomplete, and rustls need not
+        // see the waiting records.
         let records = if *is_stopped { &mut [][..] } else { incoming.bytes_mut() };
         let status = session.process(records);
         let mut discard = status.discard;
@@ -163,7 +162,7 @@ where
                 encode(outgoing, |space| message.encode(space))?;
                 Step::Went
             }
-            // What waits in `outgoing` is sent before anything is waited for.
+            // Pending records in `outgoing` are sent before anything waits.
             ConnectionState::TransmitTlsData(message) => {
                 message.done();
                 Step::Went
@@ -172,7 +171,7 @@ where
             ConnectionState::BlockedHandshake => Step::Blocked,
             ConnectionState::PeerClosed => Step::Ended,
             ConnectionState::Closed => Step::Over,
-            // Early data is never asked for, and rustls may come to know of more.
+            // Early data is never requested, and rustls may add states.
             _ => return Err(rustls::Error::General("TLS is in a state that nobody asked for".to_owned())),
         };
         incoming.consume(discard);
@@ -182,8 +181,8 @@ where
         Ok(step)
     }
 
-    /// Decrypts what has arrived, until `buf` is full, or the next record does not fit any more, or it has the bytes of
-    /// [`RECORDS_AT_ONCE`].
+    /// Decrypts the received records until `buf` is full, the next record does not fit, or [`RECORDS_AT_ONCE`] records
+    /// have yielded bytes.
     fn decrypt(&mut self, buf: &mut ReadBuf<'_>) -> Result<(), rustls::Error> {
         let Self { session, incoming, decrypted, outgoing, is_stopped, has_failed, is_ended, .. } = self;
         if buf.remaining() == 0 {
@@ -195,7 +194,7 @@ where
         *is_stopped = false;
         let (before, mut records) = (buf.filled().len(), 0);
         while !incoming.is_empty() && !*is_ended && !*is_stopped {
-            // It waits for a reader with more space: its bytes are copied once then.
+            // The record waits for a reader with more space, so that its bytes are copied only once.
             if buf.filled().len() > before && plain_len(incoming.bytes()) > buf.remaining() {
                 *is_stopped = true;
                 break;
@@ -239,8 +238,8 @@ where
         Ok(())
     }
 
-    /// Reads once from `io`, at most `len_max` bytes, behind what is unfinished. How many bytes came: none at the end
-    /// of the stream.
+    /// Reads once from `io`, at most `len_max` bytes, behind the incomplete record. Returns the number of bytes; 0 at
+    /// the end of the stream.
     fn poll_fill(&mut self, cx: &mut Context<'_>, len_max: usize) -> Poll<io::Result<usize>> {
         let unfinished = self.incoming.len();
         if unfinished >= UNFINISHED_MAX {
@@ -264,7 +263,7 @@ where
         }
     }
 
-    /// Plain bytes for `buf`: those that are decrypted already, else those of the records that have come.
+    /// Fills `buf` with decrypted bytes, or else with those of the received records.
     fn read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         loop {
@@ -282,7 +281,7 @@ where
             if buf.filled().len() > before || self.is_ended {
                 return Poll::Ready(Ok(()));
             }
-            // What rustls has to say of what it read waits for nobody to write.
+            // rustls's own messages do not wait for a write.
             if let Poll::Ready(outcome) = self.poll_flush_outgoing(cx) {
                 outcome?;
             }
@@ -305,7 +304,7 @@ where
         Poll::Ready(Ok(()))
     }
 
-    /// Runs `write` where rustls lets bytes be written. What it has to say itself comes first.
+    /// Runs `write` once rustls allows writing. Its own messages come first.
     fn may_write<T>(
         &mut self,
         mut write: impl FnMut(&mut WriteTraffic<'_, S::Data>, &mut Buffer) -> io::Result<T>,
@@ -319,7 +318,7 @@ where
         }
     }
 
-    /// Encrypts what comes first of `slices`. How many bytes that were.
+    /// Encrypts the first bytes of `slices`. Returns their number.
     fn encrypt(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.may_write(|traffic, outgoing| {
             let mut accepted = 0;
@@ -329,8 +328,8 @@ where
                     accepted += taken;
                     let (whole, mut rest) = slice[..taken].split_at(taken / RECORD_LEN * RECORD_LEN);
                     if !whole.is_empty() {
-                        // They go from where they lie. What comes before is a record of its own: to fill it up would
-                        // copy more than it saves, and large messages are read best from the begin of a record on.
+                        // Encrypted in place. The bytes before it become a record of their own: filling that up would
+                        // copy more than it saves, and large messages are best read from the start of a record.
                         seal_scratch(traffic, outgoing, scratch)?;
                         seal(traffic, outgoing, whole)?;
                     }
@@ -353,13 +352,13 @@ where
     }
 }
 
-/// What became of a step.
+/// Result of a step.
 enum Step<T> {
-    /// Something was done; there may be more.
+    /// Made progress; there may be more to do.
     Went,
-    /// Only the peer's next message takes the handshake further.
+    /// The handshake waits for the peer's next message.
     Blocked,
-    /// The handshake is over, and there is nothing to do but to write.
+    /// The handshake is over, and writing is possible.
     MayWrite(T),
     /// The peer has closed its direction.
     Ended,
@@ -367,7 +366,7 @@ enum Step<T> {
     Over,
 }
 
-/// Why there is no TLS connection.
+/// Reason why there is no TLS connection.
 #[derive(Debug)]
 pub(super) enum Broken {
     Io(io::Error),
@@ -388,7 +387,7 @@ impl From<io::Error> for Broken {
     }
 }
 
-/// How many bytes of a slice one write takes: all of it, or as many records as there is space for.
+/// Returns how many bytes of a slice one write takes: all of it, or as many records as there is space for.
 fn len_taken(len: usize, accepted: usize) -> usize {
     if accepted + len <= WRITE_MAX + WRITE_BEYOND {
         return len;
@@ -396,7 +395,7 @@ fn len_taken(len: usize, accepted: usize) -> usize {
     WRITE_MAX.saturating_sub(accepted) / RECORD_LEN * RECORD_LEN
 }
 
-/// The plain bytes of the record that comes next, or more; none, if that can't be told.
+/// Returns the plaintext length of the next record, or slightly more; 0 if unknown.
 fn plain_len(records: &[u8]) -> usize {
     match records {
         [_, _, _, high, low, ..] => usize::from(u16::from_be_bytes([*high, *low])).saturating_sub(SEAL_LEN),
@@ -409,7 +408,7 @@ fn append(buffer: &mut Buffer, bytes: &[u8]) {
     buffer.extend(bytes.len());
 }
 
-/// Lets a message write itself, with as much space as it says that it needs.
+/// Lets a message write itself, with as much space as it needs.
 fn encode(
     outgoing: &mut Buffer,
     mut write: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>,
@@ -429,7 +428,7 @@ fn encode(
     }
 }
 
-/// Makes a record of what has been gathered.
+/// Encrypts the gathered bytes as one record.
 fn seal_scratch<D>(
     traffic: &mut WriteTraffic<'_, D>,
     outgoing: &mut Buffer,
@@ -506,9 +505,9 @@ where
         self.poll_flush_outgoing(cx)
     }
 
-    /// Says close_notify, and closes our direction.
+    /// Sends close_notify, and closes our direction.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // rustls says it once, whenever it is asked; a session that failed says nothing any more.
+        // rustls sends it only once. A session that failed sends nothing.
         let _ = self.may_write(|traffic, outgoing| {
             let outcome = traffic.queue_close_notify(outgoing.space(BESIDE));
             outgoing.extend(outcome.unwrap_or(0));
@@ -523,7 +522,7 @@ fn failed_before() -> rustls::Error {
     rustls::Error::General("TLS has failed before".to_owned())
 }
 
-/// What rustls says, as an error of the stream.
+/// Converts a rustls error to an error of the stream.
 fn io_error(error: &rustls::Error) -> io::Error {
     invalid(explain(error))
 }
@@ -532,7 +531,7 @@ fn invalid(message: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
-/// Without close_notify nobody knows whether the peer or somebody on the way ended the stream (RFC 8446 §6.1).
+/// Without close_notify it is unknown whether the peer or an attacker ended the stream (RFC 8446 §6.1).
 fn truncated() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed without TLS's close_notify")
 }

@@ -1,4 +1,4 @@
-//! TLS without HTTP/2 over it: the streams that drivers read and write, for tests and simulations.
+//! TLS without HTTP/2: the streams that drivers read and write, for tests and simulations.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -9,10 +9,10 @@ use super::buffers::Held;
 use super::client::ClientTlsConfig;
 use super::server::ServerTlsConfig;
 
-/// Shakes hands with the server `host` behind `io`. `held` is told how many bytes of memory the stream's buffers take.
+/// Runs the handshake with the server `host` over `io`. `held` tracks the memory of the stream's buffers, in bytes.
 ///
 /// # Errors
-/// Why there is no connection, as a channel says it.
+/// The reason, as a channel reports it.
 pub async fn client_stream<IO>(
     config: ClientTlsConfig,
     host: &str,
@@ -26,10 +26,10 @@ where
     tls.connect(io, Held::from(Arc::clone(held))).await.map_err(|error| error.to_string())
 }
 
-/// Shakes hands with a client behind `io`.
+/// Runs the handshake with a client over `io`.
 ///
 /// # Errors
-/// Why there is no connection, as a server says it.
+/// The reason, as a server reports it.
 pub async fn server_stream<IO>(
     config: ServerTlsConfig,
     io: IO,
