@@ -1,6 +1,6 @@
-//! What gRPC puts into HTTP/2 fields and DATA, as pure functions: no socket, no task, no clock.
+//! gRPC's use of HTTP/2 fields and DATA, as pure functions without socket, task or clock.
 //!
-//! The rules are those of [PROTOCOL-HTTP2]; one file has one of its nouns.
+//! The rules are those of [PROTOCOL-HTTP2], one noun per file.
 //!
 //! [PROTOCOL-HTTP2]: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
 

@@ -1,12 +1,12 @@
-//! Status codes of calls that ended without one: from HTTP, and from a reset of the stream.
+//! Status codes of calls that ended without one: from the HTTP status, or from a reset of the stream.
 
 use thalweg_http2::ErrorCode;
 
 use crate::status::Code;
 
-/// The code for a response without `grpc-status`, by its HTTP status ([http-grpc-status-mapping]).
+/// Returns the code for a response without `grpc-status`, by its HTTP status ([http-grpc-status-mapping]).
 ///
-/// 200 is no exception: a server that speaks gRPC would have said more.
+/// This includes 200: a gRPC server would have sent `grpc-status`.
 ///
 /// [http-grpc-status-mapping]: https://github.com/grpc/grpc/blob/master/doc/http-grpc-status-mapping.md
 pub fn from_http_status(status: u16) -> Code {
@@ -20,9 +20,9 @@ pub fn from_http_status(status: u16) -> Code {
     }
 }
 
-/// The code of a call whose stream was reset (PROTOCOL-HTTP2, "Errors").
+/// Returns the code of a call whose stream was reset (PROTOCOL-HTTP2, "Errors").
 ///
-/// The two that the document leaves open, `STREAM_CLOSED` and `HTTP_1_1_REQUIRED`, are INTERNAL as in grpc-go.
+/// The document leaves `STREAM_CLOSED` and `HTTP_1_1_REQUIRED` open; they are INTERNAL, as in grpc-go.
 pub(crate) fn from_error_code(error: ErrorCode) -> Code {
     match error {
         ErrorCode::NoError

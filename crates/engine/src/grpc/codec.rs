@@ -1,4 +1,4 @@
-//! Between messages and envelopes: prefix and compression in one step.
+//! Conversion between messages and envelopes: prefix and compression in one step.
 
 use std::cell::Cell;
 
@@ -13,15 +13,15 @@ use crate::chain::Chain;
 use crate::encode::Encode;
 use crate::status::Status;
 
-/// How a message is compressed.
+/// Compression of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Compress {
     pub(crate) encoding: Encoding,
-    /// Whether it stays so if that makes it no smaller.
+    /// Whether to keep the compressed form if it is not smaller.
     pub(crate) always: bool,
 }
 
-/// Appends `message`, whose encoded length is `len`, with its prefix to `out`.
+/// Appends `message` with its prefix to `out`. `len` is its encoded length.
 fn encode<M: Encode>(
     message: &M,
     len: usize,
@@ -37,12 +37,12 @@ fn encode<M: Encode>(
     envelope::emit(out, false, |out| message.encode(out))
 }
 
-/// A message of at least this many bytes may consist of parts that are better kept than copied.
+/// From this length on, in bytes, a message may have parts that are better kept than copied.
 pub(crate) const CHAINED_LEN_MIN: usize = 4 * 1024;
 
-/// As [`encode`], where large parts of `message` need not be copied.
+/// Like [`encode`], but need not copy large parts of `message`.
 ///
-/// On an error `out` is as it was.
+/// `out` is unchanged on error.
 pub(crate) fn encode_chained<M: Encode>(
     message: &M,
     len: usize,
@@ -67,19 +67,19 @@ pub(crate) fn encode_chained<M: Encode>(
     }
 }
 
-/// Received bytes, from the prefix of a message on.
+/// Received bytes, starting at a message's prefix.
 #[derive(Debug)]
 pub(crate) enum Wire<'a> {
-    /// They lie in a buffer that goes on to be used: what is kept of them is copied.
+    /// In a buffer that is reused: bytes to keep must be copied.
     Lent(&'a [u8]),
-    /// They were gathered in a buffer of their own: a large message may keep that.
+    /// In a buffer of their own, which a large message may keep.
     Gathered(Vec<u8>),
-    /// The message alone, which came without a prefix, and whose length is permitted.
+    /// Only the message, received without prefix and of a permitted length.
     Bare(&'a mut Bytes),
 }
 
-/// A gathered message of this many bytes keeps its buffer; a smaller one is cheaper to copy than to count references
-/// to.
+/// Minimum length, in bytes, of a gathered message that keeps its buffer. Copying a smaller one is cheaper than
+/// reference counting.
 pub(crate) const KEPT_LEN_MIN: usize = 4 * 1024;
 
 impl Wire<'_> {
@@ -93,49 +93,49 @@ impl Wire<'_> {
     }
 }
 
-/// Whether a message of `len` bytes is worth a buffer of its own.
+/// Returns whether a message of `len` bytes should keep its own buffer.
 #[inline]
 pub(crate) fn keeps_buffer(len: usize) -> bool {
     len >= KEPT_LEN_MIN
 }
 
-/// The message that is all there is in one direction of a call, as it was received: prefix and bytes, perhaps
-/// compressed.
+/// The only message in one direction of a call, as received: prefix and bytes, possibly compressed.
 #[derive(Debug)]
 pub struct Envelope<'a> {
     wire: Wire<'a>,
     encoding: Encoding,
     message_size_max: usize,
-    /// Where to tell how long a message is that was compressed.
+    /// Receives the length of the message if it was compressed.
     decompressed_len: Option<&'a Cell<usize>>,
 }
 
-/// The bytes of a message, without its prefix, and not compressed any more.
+/// The bytes of a message, decompressed and without prefix.
 #[derive(Debug)]
 pub enum Payload<'a> {
-    /// They lie in a buffer that goes on to be used: what is kept of them is copied.
+    /// In a buffer that is reused: bytes to keep must be copied.
     Lent(&'a [u8]),
-    /// They lie in a buffer of their own, which a message may keep parts of.
+    /// In a buffer of their own, parts of which a message may keep.
     Kept(Bytes),
 }
 
 impl<'a> Envelope<'a> {
-    /// `encoding` is the sender's `grpc-encoding`; `message_size_max` bounds the message, also after decompression, in
-    /// bytes.
+    /// Creates an envelope. `encoding` is the sender's `grpc-encoding`. `message_size_max` limits the message, also
+    /// after decompression, in bytes.
     #[inline]
     pub(crate) fn new(wire: Wire<'a>, encoding: Encoding, message_size_max: usize) -> Self {
         Self { wire, encoding, message_size_max, decompressed_len: None }
     }
 
-    /// As it is, and tells how many bytes the message has, once it is open, if it was compressed.
+    /// Stores the length of the message in `decompressed_len` when it is opened, if it was compressed.
     pub(crate) fn telling(self, decompressed_len: &'a Cell<usize>) -> Self {
         Self { decompressed_len: Some(decompressed_len), ..self }
     }
 
-    /// The message's own bytes, decompressed if need be.
+    /// Returns the message's bytes, decompressed if necessary.
     ///
     /// # Errors
-    /// The status that the call ends with, if this is not one whole message of the size and the encoding agreed on.
+    /// The status to end the call with, if this is not one whole message within the limits and of the negotiated
+    /// encoding.
     #[inline]
     pub fn open(&mut self) -> Result<Payload<'_>, Status> {
         let prefix = self.prefix()?;
@@ -154,8 +154,8 @@ impl<'a> Envelope<'a> {
         Ok(opened)
     }
 
-    /// The message decompressed, if it is compressed. `note` is told how many bytes it has on the wire, and how many
-    /// otherwise. What can't be opened is left as it is.
+    /// Decompresses a compressed message. Passes its lengths on the wire and decompressed to `note`. A message that
+    /// can't be opened is left unchanged.
     #[cfg(feature = "opentelemetry")]
     pub(crate) fn decompressed(self, note: impl FnOnce(usize, usize)) -> Self {
         let Ok(prefix) = self.prefix() else { return self };
@@ -188,8 +188,8 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// What a call ends with whose one message has not come: UNIMPLEMENTED, as gRPC's list of [status codes] has it for
-/// both sides.
+/// Returns the status of a call whose only message is missing: UNIMPLEMENTED on both sides, according to gRPC's list
+/// of [status codes].
 ///
 /// [status codes]: https://github.com/grpc/grpc/blob/master/doc/statuscodes.md
 #[cold]
@@ -197,13 +197,13 @@ pub fn no_message() -> Status {
     Status::unimplemented("expected one message, received none")
 }
 
-/// As [`no_message`], where there are others beside it.
+/// Like [`no_message`], for more than one message.
 #[cold]
 pub fn more_than_one_message() -> Status {
     Status::unimplemented("expected one message, received more than one")
 }
 
-/// Opens the message at the front of `wire`, of which `prefix` told; it must be there whole.
+/// Opens the complete message at the front of `wire`, whose prefix is `prefix`.
 #[inline]
 pub(crate) fn open_lent(
     prefix: Prefix,
@@ -218,7 +218,7 @@ pub(crate) fn open_lent(
     Ok(Payload::Lent(message))
 }
 
-/// As [`open_lent`], where the message may keep the buffer.
+/// Like [`open_lent`], but lets the message keep the buffer.
 pub(crate) fn open_gathered(
     prefix: Prefix,
     wire: Vec<u8>,
@@ -232,8 +232,8 @@ pub(crate) fn open_gathered(
     Ok(Payload::Kept(buffers::lend(wire).slice(span)))
 }
 
-/// Decompresses the message whose envelope `wire` is, if it is one that is compressed, and tells its length. One that
-/// can't be decompressed is left as it is: whoever opens it finds out.
+/// Decompresses the message in the envelope `wire`, if it is compressed, and reports its length. A message that can't
+/// be decompressed is left unchanged; opening it fails.
 #[cold]
 pub(crate) fn decompress_in_place(
     wire: &mut Vec<u8>,
@@ -260,7 +260,7 @@ fn decompress(compressed: &[u8], encoding: Encoding, message_size_max: usize) ->
 }
 
 impl Payload<'_> {
-    /// The message's own bytes.
+    /// Returns the message's bytes.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         match self {
@@ -286,7 +286,7 @@ mod tests {
     use crate::grpc::testing::{Plain, Seeded};
     use crate::status::Code;
 
-    /// What `message` becomes on the wire, and that it comes back from there.
+    /// Checks the encoding of `message`, and that decoding restores it.
     fn check(message: &[u8], encoding: Encoding, always: bool, compressed: bool) {
         let (message, compress) = (Plain(message), Compress { encoding, always });
         let mut wire = b"before".to_vec();

@@ -1,4 +1,4 @@
-//! Compression of bodies as they come, which have any number of messages: HTTP's content codings.
+//! Streaming compression of bodies with any number of messages: HTTP's content codings.
 
 use std::io::{self, Write};
 #[cfg(feature = "zstd")]
@@ -14,7 +14,7 @@ use super::compression::brotli as br;
 use super::compression::window_log_max;
 use super::compression::{DecompressError, Encoding};
 
-/// Compresses a body piece by piece: each piece can be read as soon as it has arrived.
+/// Compresses a body piece by piece. The receiver can decode each piece as soon as it has arrived.
 pub struct BodyEncoder(Encoder);
 
 enum Encoder {
@@ -28,7 +28,7 @@ enum Encoder {
 }
 
 impl BodyEncoder {
-    /// One of this encoding.
+    /// Creates an encoder.
     pub fn new(encoding: Encoding) -> Self {
         let level = Compression::default();
         Self(match encoding {
@@ -46,7 +46,7 @@ impl BodyEncoder {
         })
     }
 
-    /// What is sent for the bytes that come next.
+    /// Returns the bytes to send for the next piece.
     pub fn push(&mut self, piece: Vec<u8>) -> Vec<u8> {
         fn flushed<W: Write>(writer: &mut W, piece: &[u8]) {
             writer.write_all(piece).and_then(|()| writer.flush()).expect("a vector takes all");
@@ -74,7 +74,7 @@ impl BodyEncoder {
         }
     }
 
-    /// What is sent behind the last piece.
+    /// Returns the bytes to send after the last piece.
     pub fn finish(self) -> Vec<u8> {
         match self.0 {
             Encoder::Identity => Vec::new(),
@@ -88,7 +88,7 @@ impl BodyEncoder {
     }
 }
 
-/// Decompresses a body as it comes: push pieces, take what they become until there is nothing.
+/// Decompresses a body piece by piece: push a piece, and take output until there is none.
 pub struct BodyDecoder {
     decoder: Decoder,
     has_begun: bool,
@@ -97,7 +97,7 @@ pub struct BodyDecoder {
 
 enum Decoder {
     Identity(Bytes),
-    /// What it has become, and nobody has taken, is the writer's.
+    /// The writer holds the decompressed bytes that have not been taken.
     Gzip(Box<GzDecoder<Vec<u8>>>, Bytes),
     Deflate(Decompress, Bytes),
     #[cfg(feature = "zstd")]
@@ -106,10 +106,10 @@ enum Decoder {
     Brotli(br::Decoder, Bytes),
 }
 
-/// So much of gzip is decompressed at once: it becomes 1 MiB at most.
+/// Maximum bytes of gzip input per step, which become 1 MiB at most.
 const GZIP_STEP: usize = 1024;
 
-/// What a decoder reads. Where it is empty, more may come.
+/// Input of a decoder. If it is empty, more may arrive.
 #[cfg(feature = "zstd")]
 struct Feed(Bytes);
 
@@ -134,7 +134,7 @@ impl BufRead for Feed {
 }
 
 impl BodyDecoder {
-    /// One of this encoding.
+    /// Creates a decoder.
     pub fn new(encoding: Encoding) -> Self {
         let decoder = match encoding {
             Encoding::Identity => Decoder::Identity(Bytes::new()),
@@ -153,7 +153,7 @@ impl BodyDecoder {
         Self { decoder, has_begun: false, has_ended: false }
     }
 
-    /// Bytes that have arrived. What was pushed before has been taken.
+    /// Adds received bytes. All output of the previous piece must have been taken.
     pub fn push(&mut self, piece: Bytes) {
         self.has_begun |= !piece.is_empty();
         match &mut self.decoder {
@@ -165,10 +165,11 @@ impl BodyDecoder {
         }
     }
 
-    /// What is next of the body, of at most `len_max` bytes, which is not 0; none if that takes more to arrive.
+    /// Returns the next bytes of the body, at most `len_max`, which must not be 0. Returns `None` if more has to
+    /// arrive.
     ///
     /// # Errors
-    /// For what is not of its encoding.
+    /// The body is not valid for its encoding.
     pub fn take(&mut self, len_max: usize) -> Result<Option<Bytes>, DecompressError> {
         if let Decoder::Identity(input) = &mut self.decoder {
             let piece = input.split_to(len_max.min(input.len()));
@@ -186,10 +187,10 @@ impl BodyDecoder {
         }
     }
 
-    /// The body has ended, and all of it was taken.
+    /// Ends the body, whose output must have been taken.
     ///
     /// # Errors
-    /// If its encoding has not.
+    /// The encoded body is incomplete.
     pub fn finish(&mut self) -> Result<(), DecompressError> {
         let is_whole = match &mut self.decoder {
             _ if !self.has_begun || self.has_ended => true,
@@ -204,7 +205,7 @@ impl BodyDecoder {
         if is_whole { Ok(()) } else { Err(DecompressError::Corrupt(io::ErrorKind::UnexpectedEof.into())) }
     }
 
-    /// WouldBlock says that more has to arrive; 0 that this is the end.
+    /// Returns the number of bytes, and 0 at the end. WouldBlock means that more has to arrive.
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.has_ended {
             return if self.input_len() == 0 { Ok(0) } else { Err(io::Error::other("bytes follow its end")) };
@@ -270,7 +271,7 @@ mod tests {
     use super::*;
     use crate::grpc::testing::Seeded;
 
-    /// What a body becomes that arrives in pieces of so many bytes.
+    /// Decodes a body that arrives in pieces of `piece_len` bytes.
     fn decode(encoding: Encoding, body: &[u8], piece_len: usize, len_max: usize) -> Result<Vec<u8>, String> {
         let (mut decoder, mut out) = (BodyDecoder::new(encoding), Vec::new());
         for piece in body.chunks(piece_len) {
@@ -295,7 +296,7 @@ mod tests {
                     let piece = [seeded.bytes(0..3000), vec![b'a'; 2000]].concat();
                     whole.extend_from_slice(&piece);
                     body.extend(encoder.push(piece));
-                    // What was pushed can be read, though the end has not come.
+                    // All pieces pushed so far can be decoded before the end.
                     let mut decoder = BodyDecoder::new(*encoding);
                     decoder.push(body.clone().into());
                     let mut read = Vec::new();

@@ -14,28 +14,28 @@ use thalweg_http2::fields::{FieldList, Indexing};
 
 use crate::status::Status;
 
-/// How the messages of one direction of a call are compressed.
+/// Compression of the messages in one direction of a call.
 #[doc(alias = "CompressionEncoding")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Encoding {
-    /// Not at all.
+    /// No compression.
     #[default]
     Identity,
     /// gzip (RFC 1952).
     Gzip,
-    /// `deflate` as gRPC and HTTP mean it: zlib (RFC 1950).
+    /// zlib (RFC 1950), which gRPC and HTTP call `deflate`.
     Deflate,
     /// Zstandard (RFC 8878), with the feature `zstd`.
     #[cfg(feature = "zstd")]
     Zstd,
-    /// Brotli (RFC 7932), `br`, with the feature `brotli`. HTTP has it; gRPC's other libraries have not.
+    /// Brotli (RFC 7932), `br`, with the feature `brotli`. Supported in HTTP, but not by other gRPC libraries.
     #[cfg(feature = "brotli")]
     Brotli,
 }
 
 impl Encoding {
-    /// All that this library knows.
+    /// All encodings that this library supports.
     pub const ALL: &[Encoding] = &[
         Encoding::Identity,
         Encoding::Gzip,
@@ -46,7 +46,7 @@ impl Encoding {
         Encoding::Brotli,
     ];
 
-    /// The value of `grpc-encoding`.
+    /// Returns the value of `grpc-encoding`.
     pub fn name(self) -> &'static str {
         match self {
             Encoding::Identity => "identity",
@@ -59,24 +59,24 @@ impl Encoding {
         }
     }
 
-    /// The encoding of this name, if this library knows it.
+    /// Returns the encoding of this name, if this library supports it.
     pub fn from_name(name: &[u8]) -> Option<Encoding> {
         Self::ALL.iter().copied().find(|encoding| encoding.name().as_bytes() == name)
     }
 
-    /// Whether messages may be flagged as compressed: all but identity.
+    /// Returns whether messages may be flagged as compressed: true for all but identity.
     pub fn compresses(self) -> bool {
         self != Encoding::Identity
     }
 
-    /// Appends `grpc-encoding` to the head of a request or response, unless it is identity, which needs no mention.
+    /// Appends `grpc-encoding` to the headers of a request or response. Identity is omitted.
     pub fn emit(self, fields: &mut FieldList) {
         if self.compresses() {
             fields.push(b"grpc-encoding", self.name().as_bytes(), Indexing::Insert);
         }
     }
 
-    /// Appends `message`, compressed, to `out`. Identity appends it as it is.
+    /// Appends `message` to `out`, compressed; unchanged for identity.
     pub fn compress(self, message: &[u8], out: &mut Vec<u8>) {
         match self {
             Encoding::Identity => out.extend_from_slice(message),
@@ -91,17 +91,20 @@ impl Encoding {
 
     /// Decompresses one message of at most `size_max` bytes.
     ///
-    /// No more than `size_max + 1` bytes are ever inflated, whatever `message` would become. Zstandard's window takes
-    /// no more than that beside them, or 8 MiB, which all must grant (RFC 8878 §3.1.1.1.2).
+    /// At most `size_max + 1` bytes are inflated. In addition, Zstandard's window takes at most that much, or 8 MiB,
+    /// which every decoder must support (RFC 8878 §3.1.1.1.2).
+    ///
+    /// # Errors
+    /// Returns an error if the message is corrupt or would be larger than `size_max`.
     pub fn decompress(self, message: &[u8], size_max: usize) -> Result<Vec<u8>, DecompressError> {
-        // One member, stream or frame: a peer that sends a million empty ones has each byte cost more than it should.
+        // Only one member, stream or frame: a million empty ones would make each byte of a peer too expensive.
         let (inflated, rest) = match self {
             Encoding::Identity => (message.to_vec(), &[][..]),
             Encoding::Gzip => {
                 inflate(GzDecoder::new(message), message.len(), size_max, GzDecoder::into_inner)?
             }
             Encoding::Deflate => {
-                // A stream that is cut off before its first block is an empty one to its decoder.
+                // The decoder takes a stream that ends before its first block for an empty one.
                 inflate(ZlibDecoder::new(message), message.len(), size_max, |decoder| {
                     let read = decoder.total_in() as usize;
                     drop(decoder);
@@ -110,7 +113,7 @@ impl Encoding {
             }
             #[cfg(feature = "zstd")]
             Encoding::Zstd => {
-                // A frame that says how large it is need not be begun with, nor given its window.
+                // A frame that declares too large a size is rejected before its window is allocated.
                 let said = zstd::zstd_safe::get_frame_content_size(message);
                 if said.is_ok_and(|said| said.is_some_and(|said| said > size_max as u64)) {
                     return Err(DecompressError::TooLarge { size_max });
@@ -138,14 +141,14 @@ impl Encoding {
     }
 }
 
-/// What `decoder` makes of `len` bytes, at most `size_max + 1` of it, and what of its input it has not read by `rest`.
+/// Returns at most `size_max + 1` bytes decompressed from `len` bytes, and the decoder's unread input from `rest`.
 fn inflate<D: Read, R>(
     mut decoder: D,
     len: usize,
     size_max: usize,
     rest: impl FnOnce(D) -> R,
 ) -> Result<(Vec<u8>, R), DecompressError> {
-    // A guess, bounded by what has arrived: text shrinks to a third or so.
+    // An estimate, limited by what has arrived: text shrinks to about a third.
     let mut inflated = Vec::with_capacity(len.saturating_mul(3).min(size_max));
     let read = (&mut decoder).take((size_max as u64).saturating_add(1)).read_to_end(&mut inflated);
     read.map_err(DecompressError::Corrupt)?;
@@ -153,7 +156,7 @@ fn inflate<D: Read, R>(
 }
 
 thread_local! {
-    /// What compresses takes some 300 KiB, which are kept for the next message of a thread that compresses.
+    /// A compressor takes some 300 KiB, kept for the next message of the thread.
     static RAW_DEFLATE: RefCell<Compress> = RefCell::new(Compress::new(Compression::default(), false));
     static ZLIB: RefCell<Compress> = RefCell::new(Compress::new(Compression::default(), true));
     #[cfg(feature = "zstd")]
@@ -162,7 +165,7 @@ thread_local! {
     );
 }
 
-/// The head of a gzip member that says nothing: deflate, no flags, no time, any system (RFC 1952 §2.3).
+/// A minimal gzip header: deflate, no flags, no time, unknown system (RFC 1952 §2.3).
 const GZIP_HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
 fn compress_gzip(message: &[u8], out: &mut Vec<u8>) {
@@ -175,7 +178,7 @@ fn compress_gzip(message: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&(message.len() as u32).to_le_bytes());
 }
 
-/// Bytes that room is made for at once while a message is compressed.
+/// Output space reserved per step of compression, in bytes.
 const DEFLATE_STEP: usize = 4 * 1024;
 
 fn deflate(compress: &mut Compress, message: &[u8], out: &mut Vec<u8>) {
@@ -199,24 +202,24 @@ fn compress_zstd(message: &[u8], out: &mut Vec<u8>) {
     out.truncate(start + written.expect("there is room for what may become of it"));
 }
 
-/// The largest window that a Zstandard frame may ask for, as a power of two.
+/// Returns the largest window that a Zstandard frame may request, as a power of two.
 #[cfg(feature = "zstd")]
 pub(super) fn window_log_max(size_max: usize) -> u32 {
     size_max.checked_next_power_of_two().map_or(usize::BITS, usize::ilog2).clamp(23, 31)
 }
 
-/// A compressed message that cannot be had.
+/// Error of decompressing a message.
 #[derive(Debug, thiserror::Error)]
 pub enum DecompressError {
-    /// It is not what `grpc-encoding` says.
+    /// The message is not valid for its `grpc-encoding`.
     #[error("the compressed message is corrupt: {0}")]
     Corrupt(io::Error),
-    /// It would be larger than is accepted.
+    /// The message would be larger than is accepted.
     #[error(
         "received message after decompression larger than max {size_max}: the receiver's max_decoding_message_size"
     )]
     TooLarge {
-        /// The largest accepted, in bytes.
+        /// Maximum accepted size, in bytes.
         size_max: usize,
     },
 }
@@ -230,7 +233,7 @@ impl From<DecompressError> for Status {
     }
 }
 
-/// A set of encodings: what one side of a call accepts. Identity is always in it.
+/// A set of encodings accepted by one side of a call. It always contains identity.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct EncodingSet(u8);
 
@@ -238,26 +241,26 @@ impl EncodingSet {
     /// No compression.
     pub const IDENTITY: EncodingSet = EncodingSet(1 << Encoding::Identity as u8);
 
-    /// All that this library knows.
+    /// All encodings that this library supports.
     pub const ALL: EncodingSet = EncodingSet((1 << Encoding::ALL.len()) - 1);
 
-    /// The set with `encoding` in it.
+    /// Returns the set with `encoding` added.
     pub fn with(self, encoding: Encoding) -> EncodingSet {
         EncodingSet(self.0 | encoding.bit())
     }
 
-    /// Whether `encoding` is in the set.
+    /// Returns whether the set contains `encoding`.
     pub fn contains(self, encoding: Encoding) -> bool {
         self.0 & encoding.bit() != 0
     }
 
-    /// Reads `grpc-accept-encoding`: names separated by commas. What this library does not know is passed over.
+    /// Parses `grpc-accept-encoding`: comma-separated names. Unknown ones are ignored.
     pub fn parse(value: &[u8]) -> EncodingSet {
         let known = |name: &[u8]| Encoding::from_name(name.trim_ascii());
         value.split(|byte| *byte == b',').filter_map(known).fold(EncodingSet::IDENTITY, EncodingSet::with)
     }
 
-    /// The value of `grpc-accept-encoding`.
+    /// Returns the value of `grpc-accept-encoding`.
     pub fn value(self) -> &'static str {
         static VALUES: LazyLock<[String; EncodingSet::COUNT]> = LazyLock::new(|| {
             std::array::from_fn(|index| {
@@ -269,20 +272,20 @@ impl EncodingSet {
         &VALUES[self.index()]
     }
 
-    /// How many sets there are.
+    /// Number of possible sets.
     pub(crate) const COUNT: usize = 1 << (Encoding::ALL.len() - 1);
 
-    /// A number of the set's own, below [`COUNT`](Self::COUNT).
+    /// Returns a unique number of the set, below [`COUNT`](Self::COUNT).
     pub(crate) fn index(self) -> usize {
         usize::from(self.0 >> 1)
     }
 
-    /// Reads `grpc-encoding`, as one that accepts this set.
+    /// Parses `grpc-encoding`, for a side that accepts this set.
     ///
     /// # Errors
     ///
-    /// An encoding outside the set ends the call with UNIMPLEMENTED, and a server names the set in the
-    /// `grpc-accept-encoding` of its answer.
+    /// An encoding outside the set. The call must end with UNIMPLEMENTED; a server names the set in
+    /// `grpc-accept-encoding` of its response.
     pub fn choose(self, grpc_encoding: &[u8]) -> Result<Encoding, UnsupportedEncoding> {
         let known = Encoding::from_name(grpc_encoding).filter(|encoding| self.contains(*encoding));
         known.ok_or_else(|| UnsupportedEncoding {
@@ -305,13 +308,13 @@ impl fmt::Debug for EncodingSet {
     }
 }
 
-/// The peer compresses with what we do not accept.
+/// The peer uses an encoding that is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("grpc-encoding {name:?} is not supported; accepted are {}", .accepted.value())]
 pub struct UnsupportedEncoding {
     /// The peer's `grpc-encoding`.
     pub name: String,
-    /// What would have been accepted.
+    /// The accepted encodings.
     pub accepted: EncodingSet,
 }
 
@@ -351,7 +354,7 @@ mod tests {
         check(&seeded.bytes(3_000_000..3_000_001));
     }
 
-    /// All encodings but identity.
+    /// Returns all encodings except identity.
     fn compressing() -> impl Iterator<Item = Encoding> {
         Encoding::ALL.iter().copied().filter(|encoding| encoding.compresses())
     }
@@ -379,7 +382,7 @@ mod tests {
             let mut whole = Vec::new();
             encoding.compress(b"hello hello hello", &mut whole);
             let garbage_behind = [&whole[..], b"garbage"].concat();
-            // A file may have several members or frames; of a message there is one.
+            // A file may have several members or frames; a message has only one.
             let members = whole.repeat(2);
             for corrupt in [&b""[..], b"garbage", &whole[..whole.len() - 1], &garbage_behind, &members] {
                 let outcome = encoding.decompress(corrupt, 1_000);

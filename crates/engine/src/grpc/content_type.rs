@@ -1,16 +1,16 @@
-//! `content-type`: what tells a gRPC request or response from any other.
+//! `content-type`, which distinguishes gRPC requests and responses from others.
 
 use std::borrow::Cow;
 
-/// What stands for Protobuf, and for any format that is agreed on elsewhere.
+/// Content type for Protobuf, or any format agreed on elsewhere.
 pub(crate) const GRPC: &str = "application/grpc";
 
-/// The content type of messages of this subtype: `application/grpc+json`, or `application/grpc` if it is empty.
+/// Returns the content type for a subtype: `application/grpc+json`, or `application/grpc` if the subtype is empty.
 pub(crate) fn of(subtype: &str) -> Cow<'static, str> {
     if subtype.is_empty() { Cow::Borrowed(GRPC) } else { Cow::Owned(format!("{GRPC}+{subtype}")) }
 }
 
-/// Whether a content type can have this subtype: there is none, or it is a token (RFC 9110 §5.6.2).
+/// Returns whether a content type can have this subtype: it must be empty or a token (RFC 9110 §5.6.2).
 pub(crate) const fn is_legal_subtype(subtype: &str) -> bool {
     let (bytes, mut at) = (subtype.as_bytes(), 0);
     while at < bytes.len() {
@@ -22,10 +22,10 @@ pub(crate) const fn is_legal_subtype(subtype: &str) -> bool {
     true
 }
 
-/// The subtype of a gRPC content type: `proto` of `application/grpc+proto`, empty if there is none.
+/// Returns the subtype of a gRPC content type: `proto` for `application/grpc+proto`, or empty if there is none.
 ///
-/// `None` says that the value is not gRPC's: a server answers 415, a client looks at the HTTP status. Parameters behind
-/// `;` are allowed and ignored. `application/grpc-web` is another protocol.
+/// Returns `None` for other content types: a server responds with 415, a client uses the HTTP status. Parameters after
+/// `;` are ignored. `application/grpc-web` is another protocol.
 pub(crate) fn subtype(content_type: &[u8]) -> Option<&[u8]> {
     let (essence, rest) = content_type.split_at_checked(GRPC.len())?;
     if !essence.eq_ignore_ascii_case(GRPC.as_bytes()) {

@@ -4,16 +4,16 @@ use crate::status::Status;
 
 pub(crate) const PREFIX_LEN: usize = Prefix::LEN;
 
-/// The prefix of a message of `len` bytes.
+/// Returns the prefix of a message of `len` bytes.
 #[inline]
 pub(crate) fn prefix(compressed: bool, len: usize) -> Result<[u8; PREFIX_LEN], MessageTooLong> {
     let [a, b, c, d] = u32::try_from(len).map_err(|_| MessageTooLong { len })?.to_be_bytes();
     Ok([u8::from(compressed), a, b, c, d])
 }
 
-/// Appends one message, whose bytes `encode` appends, with its prefix.
+/// Appends one message with its prefix. `encode` appends the message's bytes.
 ///
-/// On an error `out` is as it was.
+/// `out` is unchanged on error.
 #[inline]
 pub(crate) fn emit(
     out: &mut Vec<u8>,
@@ -35,7 +35,7 @@ pub(crate) fn emit(
     }
 }
 
-/// A message to send is longer than its prefix can say.
+/// A message to send is too long for its length prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message of {len} bytes cannot be sent: gRPC's length prefix ends at 4294967295")]
 pub struct MessageTooLong {
@@ -62,9 +62,9 @@ impl Prefix {
     /// Length of a prefix: 5 bytes, the compressed flag and the message's length.
     pub const LEN: usize = 5;
 
-    /// Reads the prefix at the front of `input`; `None` when it has not arrived whole.
+    /// Parses the prefix at the front of `input`; `None` if it is incomplete.
     ///
-    /// A message of more than `size_max` bytes is refused as soon as its prefix is there.
+    /// A message of more than `size_max` bytes is refused as soon as its prefix has arrived.
     #[inline]
     pub fn parse(input: &[u8], size_max: usize) -> Result<Option<Prefix>, EnvelopeError> {
         let Some(&[flag, a, b, c, d]) = input.first_chunk() else { return Ok(None) };
@@ -78,15 +78,15 @@ impl Prefix {
         Ok(Some(Prefix { compressed: flag == 1, len: size }))
     }
 
-    /// The length of the message with its prefix, in bytes.
+    /// Returns the length of the message with its prefix, in bytes.
     #[inline]
     pub fn envelope_len(self) -> usize {
         PREFIX_LEN + self.len
     }
 }
 
-/// The message at the front of `input`, if it is whole, not compressed, and of at most `len_max` bytes. What is wrong
-/// with others [`Prefix::parse`] says.
+/// Returns the message at the front of `input`, if it is complete, not compressed, and of at most `len_max` bytes. For
+/// other messages, [`Prefix::parse`] returns the problem.
 #[expect(
     clippy::inline_always,
     reason = "three instructions fewer than by way of a prefix, of 67 that reading takes"
@@ -98,10 +98,10 @@ pub(crate) fn plain_message(input: &[u8], len_max: usize) -> Option<&[u8]> {
     if len > len_max { None } else { rest.get(..len) }
 }
 
-/// What the prefix of a message of `len` bytes would be that came without one.
+/// Returns a prefix for a message of `len` bytes that was received without one.
 ///
 /// # Errors
-/// As [`Prefix::parse`].
+/// See [`Prefix::parse`].
 pub(crate) fn permit(len: usize, size_max: usize) -> Result<Prefix, EnvelopeError> {
     if len > size_max {
         return Err(EnvelopeError::TooLarge { size: len, size_max });
@@ -109,17 +109,17 @@ pub(crate) fn permit(len: usize, size_max: usize) -> Result<Prefix, EnvelopeErro
     Ok(Prefix { compressed: false, len })
 }
 
-/// What is wrong with a received body.
+/// Invalid received body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeError {
-    /// A prefix declares more than is accepted.
+    /// A prefix declares a larger size than is accepted.
     #[error(
         "received message larger than max ({size} vs. {size_max}): the receiver's max_decoding_message_size"
     )]
     TooLarge {
         /// The declared size, in bytes.
         size: usize,
-        /// The largest accepted, in bytes.
+        /// Maximum accepted size, in bytes.
         size_max: usize,
     },
     /// The compressed flag is neither 0 nor 1.
@@ -131,7 +131,7 @@ pub enum EnvelopeError {
     /// The body ended inside a message.
     #[error("the stream ended inside a message, {received} bytes after its start")]
     Truncated {
-        /// What had arrived of the message, its prefix included, in bytes.
+        /// Bytes received of the message, its prefix included.
         received: usize,
     },
 }

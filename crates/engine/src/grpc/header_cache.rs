@@ -1,9 +1,9 @@
 //! Parsed values of recent header blocks: [`HeaderCache`].
 
-/// Values by the number that the protocol gives to identical header blocks of a connection. Keeps one value for each
-/// place `id % N`.
+/// Values by the number that the protocol assigns to identical header blocks of a connection. Keeps one value for each
+/// index `id % N`.
 ///
-/// Peers send a handful of header blocks in turn, so most calls read none of their fields.
+/// Peers send a few different header blocks in turn, so most calls parse no fields.
 #[derive(Debug)]
 pub(crate) struct HeaderCache<T, const N: usize>([Option<(u64, T)>; N]);
 

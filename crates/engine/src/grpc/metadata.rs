@@ -1,4 +1,4 @@
-//! Custom metadata: between a [`HeaderMap`] and the fields of a header block.
+//! Custom metadata: conversion between a [`HeaderMap`] and header fields.
 
 use base64::{
     Engine,
@@ -13,9 +13,8 @@ use thalweg_http2::fields::{Field, FieldList, Indexing};
 
 use crate::status::Status;
 
-/// Base64 as gRPC sends it, without padding. Received values may be padded, and the unused bits of the last character
-/// may be anything, as other stacks have it; tonic's reader, which an application may put its values through, is
-/// stricter.
+/// gRPC's Base64, sent without padding. As in other implementations, received values may be padded, and unused bits of
+/// the last character are ignored. tonic's decoder, which an application may use on the values, is stricter.
 pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -24,23 +23,23 @@ pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// The most metadata that one call sends, in bytes as RFC 9113 §10.5.1 counts them: what most servers accept.
+/// Maximum metadata sent by one call, in bytes as counted by RFC 9113 §10.5.1. Most servers accept this much.
 pub const SENT_SIZE_MAX: usize = 16 * 1024;
 
-/// What RFC 9113 §6.5.2 counts for a field besides its name and its value, in bytes.
+/// Size counted for a field in addition to name and value, in bytes (RFC 9113 §6.5.2).
 pub(super) const FIELD_OVERHEAD: usize = 32;
 
-/// The largest header list that is sent, in bytes, whatever a caller or a peer allows: 1 GiB. It keeps the arithmetic
-/// within the 4 GiB that a [`FieldList`] holds.
+/// Maximum header list that is sent, in bytes: 1 GiB. It has precedence over higher limits of caller and peer, and
+/// keeps the arithmetic within the 4 GiB of a [`FieldList`].
 pub(super) const LIST_SIZE_MAX: usize = 1 << 30;
 
 /// Appends the custom metadata of a request or response to `fields`.
 ///
-/// Left out are the fields which gRPC or HTTP/2 itself writes: an application that sets them would contradict the
-/// transport. Binary values go out without padding, text without surrounding spaces, values marked as sensitive as
-/// never indexed. Nothing is allocated but the space in `fields`.
+/// Fields written by gRPC or HTTP/2 are left out, since an application's values would contradict the transport. Binary
+/// values are sent without padding, text without surrounding spaces, and sensitive values as never indexed. Nothing is
+/// allocated except space in `fields`.
 ///
-/// `fields` may grow to `size_max` bytes as [`FieldList::size`] counts; on an error it is as it was.
+/// `fields` may grow to `size_max` bytes as counted by [`FieldList::size`]. It is unchanged on error.
 pub(crate) fn emit(
     metadata: &HeaderMap,
     size_max: usize,
@@ -52,8 +51,8 @@ pub(crate) fn emit(
     push_all(|| outgoing(metadata, is_written_by_transport), size_max, fields)
 }
 
-/// As [`emit`], of the fields of a head or of trailers whose gRPC, if it is gRPC, is somebody else's: all but those
-/// that HTTP/2 has no place for (RFC 9113 §8.2.2), and those that `is_left_out` names.
+/// Like [`emit`], for raw headers or trailers. Leaves out only the fields that HTTP/2 forbids (RFC 9113 §8.2.2), and
+/// those selected by `is_left_out`.
 pub(crate) fn emit_raw(
     headers: &HeaderMap,
     is_left_out: impl Fn(&str) -> bool,
@@ -81,19 +80,19 @@ where
     Ok(())
 }
 
-/// The custom metadata of a received header block that has nothing else.
+/// Returns the metadata of a received header block without other fields.
 pub(crate) fn receive<'a>(fields: impl IntoIterator<Item = Field<'a>>) -> Result<HeaderMap, MetadataError> {
     let collected =
         fields.into_iter().try_fold(Collector::default(), |collector, field| collector.with(&field))?;
     Ok(collected.finish())
 }
 
-/// The custom metadata of a head that came by another protocol: all but the fields that gRPC itself defines, those of
-/// one hop, and those that `is_left_out` names. Binary values become as gRPC has them.
+/// Returns the custom metadata of headers received over another protocol. Leaves out fields defined by gRPC,
+/// hop-by-hop fields, and those selected by `is_left_out`. Binary values are converted to gRPC's form.
 ///
 /// # Errors
 ///
-/// INTERNAL, if a binary value is not Base64.
+/// INTERNAL if a binary value is not Base64.
 pub fn receive_foreign(headers: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> Result<HeaderMap, Status> {
     let mut received = Collector::default();
     for (name, value) in headers {
@@ -111,7 +110,7 @@ pub fn receive_foreign(headers: &HeaderMap, is_left_out: impl Fn(&str) -> bool) 
     Ok(received.finish())
 }
 
-/// The fields of a received head or of trailers, as they are.
+/// Returns the raw fields of received headers or trailers.
 pub(crate) fn receive_raw<'a>(
     fields: impl IntoIterator<Item = Field<'a>>,
 ) -> Result<HeaderMap, MetadataError> {
@@ -125,17 +124,16 @@ pub(crate) fn receive_raw<'a>(
     Ok(received.finish())
 }
 
-/// Collects the custom metadata of one received header block, field by field: all but the fields that gRPC itself
-/// defines.
+/// Collects the custom metadata of a received header block: all fields except those defined by gRPC.
 ///
-/// `user-agent` belongs to it, as in other stacks. Of a binary field with several values joined by commas each becomes
-/// an entry of its own. Fields marked as never indexed become sensitive values, so that a proxy keeps the mark (RFC
-/// 7541 §6.2.3). Nothing is allocated when there is no custom metadata.
+/// `user-agent` is included, as in other implementations. A binary field with comma-separated values becomes several
+/// entries. Fields marked as never indexed become sensitive values, so that a proxy keeps the mark (RFC 7541 §6.2.3).
+/// Nothing is allocated without custom metadata.
 #[derive(Default)]
 pub(super) struct Collector(HeaderMap);
 
 impl Collector {
-    /// The metadata with that in `field`, if any.
+    /// Adds the metadata in `field`, if any.
     pub(super) fn with(mut self, field: &Field<'_>) -> Result<Collector, MetadataError> {
         if !is_read_by_transport(field.name) {
             self.append(field)?;
@@ -153,18 +151,18 @@ impl Collector {
         for encoded in field.value.split(|byte| *byte == b',') {
             let encoded = encoded.trim_ascii();
             let decoded = decode_binary(field.name, encoded)?;
-            // Readers of the application that are stricter about the last bits find them as they want them.
+            // Canonical form, for stricter decoders of the application.
             let canonical = BASE64.encode(decoded);
             self.append_value(name.clone(), HeaderValue::try_from(canonical), sensitive)?;
         }
         Ok(())
     }
 
-    /// What can be read of the metadata in these fields.
+    /// Returns the readable part of the metadata in these fields.
     pub(super) fn readable<'a>(fields: impl IntoIterator<Item = Field<'a>>) -> Self {
         let mut readable = Self::default();
         for field in fields.into_iter().filter(|field| !is_read_by_transport(field.name)) {
-            // What can't be is left out.
+            // Unreadable fields are left out.
             let _ = readable.append(&field);
         }
         readable
@@ -195,11 +193,11 @@ pub(super) fn decode_binary(name: &[u8], encoded: &[u8]) -> Result<Vec<u8>, Meta
     BASE64.decode(encoded).map_err(|cause| MetadataError::Binary { name: lossy(name), cause })
 }
 
-/// Metadata is larger than the peer accepts, or than we are willing to send.
+/// The metadata is larger than the peer accepts, or than our own limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the metadata to send exceeds the header list size of {size_max} bytes")]
 pub struct MetadataTooLarge {
-    /// The bound, in bytes.
+    /// The limit, in bytes.
     pub size_max: usize,
 }
 
@@ -209,7 +207,7 @@ impl From<MetadataTooLarge> for Status {
     }
 }
 
-/// Received metadata that breaks the rules.
+/// Invalid received metadata.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MetadataError {
     /// A binary value is not Base64.
@@ -217,26 +215,26 @@ pub(crate) enum MetadataError {
     Binary {
         /// The name of the field.
         name: String,
-        /// What is wrong with its value.
+        /// The problem with the value.
         cause: base64::DecodeError,
     },
-    /// A name that no header field can have.
+    /// A name is not a valid header name.
     #[error("malformed metadata name {name:?}: {cause}")]
     Name {
         /// The name of the field.
         name: String,
-        /// What is wrong with it.
+        /// The problem with the name.
         cause: InvalidHeaderName,
     },
-    /// A value that no header field can have.
+    /// A value is not a valid header value.
     #[error("malformed metadata value of {name:?}: {cause}")]
     Value {
         /// The name of the field.
         name: String,
-        /// What is wrong with its value.
+        /// The problem with the value.
         cause: InvalidHeaderValue,
     },
-    /// More entries than a [`HeaderMap`] takes (32,768).
+    /// There are more entries than a [`HeaderMap`] can hold (32,768).
     #[error("too many metadata entries")]
     TooMany,
 }
@@ -250,11 +248,11 @@ impl From<MetadataError> for Status {
     }
 }
 
-/// The fields that carry `metadata`, without those that are left out.
+/// Returns the fields for `metadata`, without those that are left out.
 fn outgoing(metadata: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> impl Iterator<Item = Field<'_>> {
     metadata.iter().filter_map(move |(name, value)| {
         let (encoded, indexing) = if name.as_str().ends_with("-bin") {
-            // Mostly trace contexts and the like, new with every call: not worth an entry in the dynamic table.
+            // Mostly trace contexts and the like, different in every call: not worth an entry in the dynamic table.
             let encoded = value.as_bytes();
             let len = encoded.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1);
             (&encoded[..len], Indexing::Literal)
@@ -270,24 +268,24 @@ fn outgoing(metadata: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> impl It
     })
 }
 
-/// Whether a field is a secret by its name: it stays out of tables, where guesses could be checked against it (RFC 7541
-/// §7.1.3).
+/// Returns whether a field's name marks it as secret. It is kept out of tables, where guesses could be checked against
+/// it (RFC 7541 §7.1.3).
 fn is_secret(name: &HeaderName) -> bool {
     use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, SET_COOKIE};
     [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE, SET_COOKIE].contains(name)
 }
 
-/// Whether a field has another value each time: in the dynamic table it would only displace what comes again.
+/// Returns whether a field's value differs each time, so that it would displace reusable entries of the dynamic table.
 fn is_ever_new(name: &HeaderName) -> bool {
     matches!(name.as_str(), "grpc-timeout" | "grpc-message" | "content-length" | "date")
 }
 
-/// What RFC 9113 §6.5.2 counts for one field, in bytes: `te: trailers` counts 2 + 8 + 32.
+/// Returns the size of one field as counted by RFC 9113 §6.5.2, in bytes: `te: trailers` counts 2 + 8 + 32.
 fn field_size(field: &Field<'_>) -> usize {
     field.name.len() + field.value.len() + FIELD_OVERHEAD
 }
 
-/// Fields of the application that are not sent, because the transport writes them.
+/// Returns whether a field is written by the transport, so that the application's value is not sent.
 pub fn is_written_by_transport(name: &str) -> bool {
     matches!(
         name,
@@ -302,22 +300,22 @@ pub fn is_written_by_transport(name: &str) -> bool {
             | "grpc-status-details-bin"
             // RFC 9113 §8.3.1: `:authority` replaces it, and must not differ.
             | "host"
-            // RFC 9113 §8.1.1: wrong, it makes the message malformed; and only the transport knows the length.
+            // RFC 9113 §8.1.1: a wrong value makes the message malformed, and only the transport knows the length.
             | "content-length"
     ) || is_connection_specific(name)
 }
 
-/// RFC 9113 §8.2.2.
+/// Returns whether HTTP/2 forbids the field (RFC 9113 §8.2.2).
 fn is_connection_specific(name: &str) -> bool {
     matches!(name, "connection" | "keep-alive" | "proxy-connection" | "transfer-encoding" | "upgrade")
 }
 
-/// Fields that HTTP/2 has another place for, or none.
+/// Returns whether the field is hop-by-hop, or replaced in HTTP/2.
 fn is_of_one_hop(name: &str) -> bool {
     name == "host" || is_connection_specific(name)
 }
 
-/// Fields that are no metadata to the receiving application, because the transport reads them.
+/// Returns whether a field is read by the transport, and is not metadata for the receiving application.
 fn is_read_by_transport(name: &[u8]) -> bool {
     matches!(
         name,
@@ -437,7 +435,7 @@ mod tests {
 
     #[test]
     fn sent_metadata_is_bounded() {
-        // 3 + 4 + 32 bytes beside the 4 + 1 + 32 that are there.
+        // 3 + 4 + 32 bytes, in addition to the existing 4 + 1 + 32.
         let check = |size_max: usize, expected| {
             let mut fields = fields(&[(":pth", "/")]);
             assert_eq!(emit(&metadata(&[("x-a", "four")]), size_max, &mut fields), expected);
@@ -464,7 +462,7 @@ mod tests {
             &[("x-bin", "YQ"), ("x-bin", "YWI=, YWJj,")],
             &[("x-bin", "YQ"), ("x-bin", "YWI"), ("x-bin", "YWJj"), ("x-bin", "")],
         );
-        // The last character has bits that no byte needs.
+        // The last character has unused bits.
         check(&[("x-bin", "YX")], &[("x-bin", "YQ")]);
         check(
             &[

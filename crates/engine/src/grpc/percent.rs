@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 /// Encodes a status message as a field value.
 ///
-/// Printable ASCII other than `%` stands for itself; every other byte of the UTF-8 becomes `%XX`. So do a first and a
-/// last space, which a field value must not have (RFC 9113 §8.2.1).
+/// Printable ASCII other than `%` is unchanged; every other byte of the UTF-8 becomes `%XX`. So does a leading or
+/// trailing space, which a field value must not have (RFC 9113 §8.2.1).
 pub(crate) fn encode(message: &str) -> Cow<'_, [u8]> {
     let bytes = message.as_bytes();
     let last = bytes.len().saturating_sub(1);
@@ -31,8 +31,8 @@ pub(crate) fn encode(message: &str) -> Cow<'_, [u8]> {
 
 /// Decodes a field value to the status message.
 ///
-/// A message is for people and must not be lost: a `%` without two hexadecimal digits stands for itself, and bytes that
-/// are not UTF-8 become U+FFFD.
+/// A message is for people and must not be lost: a `%` without two hexadecimal digits is unchanged, and invalid UTF-8
+/// becomes U+FFFD.
 pub(crate) fn decode(value: &[u8]) -> Cow<'_, str> {
     let Some(first) = value.iter().position(|byte| *byte == b'%') else {
         return String::from_utf8_lossy(value);
@@ -51,7 +51,7 @@ pub(crate) fn decode(value: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// `%XX` at the front of `value`, and what is behind it.
+/// Decodes `%XX` at the front of `value`. Returns the byte and the rest.
 fn decode_triplet(value: &[u8]) -> Option<(u8, &[u8])> {
     let [b'%', high, low, behind @ ..] = value else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16);
@@ -105,7 +105,7 @@ mod tests {
             let value = encode(&message);
             assert!(value.iter().all(|byte| (b' '..=b'~').contains(byte)), "{value:?}");
             assert_eq!(decode(&value), message);
-            // Whatever is decoded, nothing panics and nothing grows.
+            // Decoding never panics, and never yields more characters than bytes.
             let noise: Vec<u8> = (0..20).map(|_| b"%%%4aG\xc3"[seeded.below(7)]).collect();
             assert!(decode(&noise).chars().count() <= noise.len());
         }

@@ -1,4 +1,4 @@
-//! The header block of a request.
+//! Request headers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::{
 use crate::connection_info::ConnectionInfo;
 use crate::status::Status;
 
-/// What all requests to one method over one channel have in common.
+/// Values common to all requests for one method on one channel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Method<'a> {
     /// `http` or `https`.
@@ -24,18 +24,18 @@ pub(crate) struct Method<'a> {
     pub authority: &'a str,
     /// `/package.Service/Method`.
     pub path: &'a str,
-    /// What its messages are, if that is to be said.
+    /// Format of the messages; empty if it is not sent.
     pub content_subtype: &'a str,
     /// See [`user_agent`](super::user_agent).
     pub user_agent: &'a str,
-    /// How the responses may be compressed.
+    /// Encodings accepted for responses.
     pub accepts: EncodingSet,
-    /// The time of calls that have all the same.
+    /// Timeout, if it is the same for all calls.
     pub timeout: Option<Duration>,
 }
 
 impl Method<'_> {
-    /// The fields that every request begins with.
+    /// Returns the first fields of every request.
     pub(crate) fn fixed_fields(&self) -> FieldList {
         let mut fields = FieldList::new();
         let mut push =
@@ -59,9 +59,9 @@ fn push_timeout(timeout: Duration, indexing: Indexing, fields: &mut FieldList) {
     fields.push(timeout::NAME.as_str().as_bytes(), TimeoutValue::new(timeout).as_bytes(), indexing);
 }
 
-/// Appends what differs between requests: the time left, the encoding of the messages, the metadata.
+/// Appends the variable fields: the time left, the encoding of the messages, and the metadata.
 ///
-/// `fields` may grow to `size_max` bytes as [`FieldList::size`] counts; on an error it has no metadata.
+/// `fields` may grow to `size_max` bytes as counted by [`FieldList::size`]. On error it has no metadata.
 pub fn emit(
     timeout: Option<Duration>,
     encoding: Encoding,
@@ -70,30 +70,31 @@ pub fn emit(
     fields: &mut FieldList,
 ) -> Result<(), MetadataTooLarge> {
     if let Some(timeout) = timeout {
-        // Another value with every call: in the dynamic table it would only displace what comes again.
+        // The value differs in every call, so it would displace reusable entries of the dynamic table.
         push_timeout(timeout, Indexing::Literal, fields);
     }
     encoding.emit(fields);
     metadata::emit(metadata, size_max, fields)
 }
 
-/// What the head of a request says to a server.
+/// Request headers, as received by a server.
 #[derive(Clone, Debug)]
 pub struct RequestHead {
-    /// The time that the caller waits, from when the head arrived.
+    /// Time that the caller waits, from the arrival of the headers.
     pub timeout: Option<Duration>,
-    /// How messages flagged as compressed are compressed.
+    /// The encoding of messages flagged as compressed.
     pub encoding: Encoding,
-    /// How the response may be compressed.
+    /// Encodings accepted for the response.
     pub accepts: EncodingSet,
-    /// The metadata, `user-agent` included.
+    /// The metadata, including `user-agent`.
     pub metadata: HeaderMap,
-    /// The connection that it came by, where the server was set up to tell.
+    /// Information about the connection, if the server is set up to provide it.
     pub connection: Option<Arc<ConnectionInfo>>,
 }
 
 impl RequestHead {
-    /// The head of a call that comes by no connection of this library's; its messages are not compressed either way.
+    /// Creates the headers of a call without a connection of this library. Its messages are not compressed in either
+    /// direction.
     pub fn new(
         metadata: HeaderMap,
         timeout: Option<Duration>,
@@ -102,7 +103,8 @@ impl RequestHead {
         Self { timeout, encoding: Encoding::Identity, accepts: EncodingSet::IDENTITY, metadata, connection }
     }
 
-    /// What the metadata takes, in bytes, roughly: a peer that names fields by indices sends a hundredth of that.
+    /// Returns the approximate memory of the metadata, in bytes. A peer that uses indexed fields sends a hundredth of
+    /// that.
     pub(crate) fn metadata_len(&self) -> usize {
         let field =
             |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + ENTRY_LEN;
@@ -110,10 +112,10 @@ impl RequestHead {
     }
 }
 
-/// What a [`HeaderMap`] takes for an entry besides its name and its value.
+/// Memory of a [`HeaderMap`] entry in addition to name and value, in bytes.
 const ENTRY_LEN: usize = 100;
 
-/// Reads a request head. `accepts` is how a server lets requests be compressed.
+/// Parses request headers. `accepts` are the encodings that the server accepts.
 pub fn receive<'a>(
     method: Option<&[u8]>,
     accepts: EncodingSet,
@@ -148,17 +150,17 @@ pub fn receive<'a>(
     })
 }
 
-/// The time that a request's client waits, if `fields` say nothing else.
+/// Returns the timeout, if it is the only one of `fields`.
 pub(crate) fn only_timeout<'a>(mut fields: impl Iterator<Item = Field<'a>>) -> Option<Duration> {
     let field = fields.next().filter(|field| field.name == b"grpc-timeout")?;
     if fields.next().is_some() { None } else { timeout::parse(field.value).ok() }
 }
 
-/// Which content subtype a request has, to a method whose messages are of `subtype`: that, or none.
+/// Returns the content subtype of a request to a method with messages of `subtype`: that or none.
 ///
 /// # Errors
 ///
-/// Another one ends the call with UNIMPLEMENTED. What is not gRPC's is [refused](receive) by itself.
+/// UNIMPLEMENTED for another subtype. Requests that are not gRPC are [refused](receive) separately.
 pub(crate) fn content_subtype<'a>(
     fields: impl IntoIterator<Item = Field<'a>>,
     subtype: &'static str,
@@ -176,12 +178,12 @@ pub(crate) fn content_subtype<'a>(
     }
 }
 
-/// What can be read of the metadata of a request whose head is [refused](receive).
+/// Returns the readable metadata of a [refused](receive) request.
 pub(crate) fn readable_metadata<'a>(fields: impl IntoIterator<Item = Field<'a>>) -> HeaderMap {
     Collector::readable(fields).finish()
 }
 
-/// Why a server does not take a request as a call.
+/// Reason why a request is not accepted as a call.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Refusal {
     /// Not gRPC: HTTP status 405, with `allow: POST`.

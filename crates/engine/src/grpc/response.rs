@@ -1,4 +1,4 @@
-//! The header blocks of a response: its head, and the trailers that end it.
+//! Header blocks of a response: headers and trailers.
 
 use http::HeaderMap;
 use thalweg_http2::fields::{Field, FieldList, Indexing};
@@ -12,10 +12,10 @@ use super::{
 };
 use crate::status::Status;
 
-/// The fields that every response of a server begins with, Trailers-Only included, to requests of this content subtype.
+/// Returns the first fields of every server response with this content subtype, Trailers-Only included.
 ///
-/// `accepts` is in each of them: a client whose encoding is refused must be told (PROTOCOL-HTTP2), and HPACK makes a
-/// byte of a field that never changes.
+/// `accepts` is part of them: a client whose encoding is refused must be notified (PROTOCOL-HTTP2), and HPACK encodes
+/// a constant field in one byte.
 pub(crate) fn fixed_fields(accepts: EncodingSet, content_subtype: &str) -> FieldList {
     let mut fields = FieldList::new();
     fields.push(b":status", b"200", Indexing::Insert);
@@ -24,9 +24,9 @@ pub(crate) fn fixed_fields(accepts: EncodingSet, content_subtype: &str) -> Field
     fields
 }
 
-/// Appends what differs between responses: the encoding of the messages and the initial metadata.
+/// Appends the variable fields: the encoding of the messages and the initial metadata.
 ///
-/// `fields` may grow to `size_max` bytes as [`FieldList::size`] counts; on an error it has no metadata.
+/// `fields` may grow to `size_max` bytes as counted by [`FieldList::size`]. On error it has no metadata.
 pub fn emit_head(
     encoding: Encoding,
     metadata: &HeaderMap,
@@ -37,23 +37,23 @@ pub fn emit_head(
     metadata::emit(metadata, size_max, fields)
 }
 
-/// What the head of a response says to a client.
+/// Response headers, as received by a client.
 #[derive(Clone, Debug)]
 pub struct ResponseHead {
-    /// How messages flagged as compressed are compressed.
+    /// The encoding of messages flagged as compressed.
     pub encoding: Encoding,
-    /// The initial metadata; of a head that was taken as it is, all its fields.
+    /// The initial metadata; for raw headers, all fields.
     pub metadata: HeaderMap,
     /// `:status`.
     pub http_status: u16,
 }
 
-/// Reads a response head that does not end the stream.
+/// Parses response headers that do not end the stream.
 ///
 /// # Errors
 ///
-/// The status that the call ends with, when the head is not that of a gRPC response, when its metadata is malformed, or
-/// when its encoding is not among those that the client `accepts` (INTERNAL: the server has been told).
+/// The status to end the call with: the response is not gRPC, its metadata is malformed, or its encoding is not in
+/// `accepts` (INTERNAL, since the server knows the accepted encodings).
 pub fn receive_head<'a>(
     http_status: Option<u16>,
     accepts: EncodingSet,
@@ -71,7 +71,7 @@ pub fn receive_head<'a>(
     Ok(ResponseHead { encoding, metadata: received.metadata?, http_status: 200 })
 }
 
-/// Takes a response head as it is.
+/// Receives raw response headers.
 pub(crate) fn receive_raw_head<'a>(
     http_status: Option<u16>,
     fields: impl IntoIterator<Item = Field<'a>>,
@@ -80,7 +80,7 @@ pub(crate) fn receive_raw_head<'a>(
     Ok(ResponseHead { encoding: Encoding::Identity, metadata, http_status: http_status.unwrap_or_default() })
 }
 
-/// Reads a response head that ends the stream (Trailers-Only): the metadata of a success, or the status of a failure.
+/// Parses response headers that end the stream (Trailers-Only): the metadata of a success, or the status of a failure.
 pub fn receive_trailers_only<'a>(
     http_status: Option<u16>,
     fields: impl IntoIterator<Item = Field<'a>>,
@@ -89,14 +89,14 @@ pub fn receive_trailers_only<'a>(
     received.status.outcome(http_status, received.metadata)
 }
 
-/// Reads trailers: the trailing metadata of a success, or the status of a failure.
+/// Parses trailers: the trailing metadata of a success, or the status of a failure.
 ///
-/// Nothing is allocated for `grpc-status: 0` alone.
+/// `grpc-status: 0` alone allocates nothing.
 pub fn receive_trailers<'a>(fields: impl IntoIterator<Item = Field<'a>>) -> Result<HeaderMap, Status> {
     receive_trailers_only(None, fields)
 }
 
-/// A header block of a response, sorted.
+/// The fields of a response's header block, by purpose.
 struct ResponseFields<'a> {
     status: StatusFields<'a>,
     content_type: Option<&'a [u8]>,
@@ -119,7 +119,7 @@ impl<'a> ResponseFields<'a> {
         ResponseFields { status, content_type, encoding, metadata: collector.map(Collector::finish) }
     }
 
-    /// The status of a call that something other than gRPC has answered, unless that gave one itself.
+    /// Returns the status of a call with a non-gRPC response, unless the response has one itself.
     fn refusal(self, http_status: Option<u16>) -> Status {
         if self.status.is_present()
             && let Err(status) = self.status.outcome(http_status, self.metadata)
@@ -138,7 +138,7 @@ impl<'a> ResponseFields<'a> {
     }
 }
 
-/// What a response that is not gRPC's may come from.
+/// Returns a hint at the source of a non-gRPC response.
 fn hint(http_status: u16) -> &'static str {
     match http_status {
         200 | 404 | 405 | 415 => " (is it a gRPC server, and at this port?)",
@@ -187,7 +187,7 @@ mod tests {
         check(Some(200), &[], Err((Code::Unknown, missing)));
         let unavailable = "the server answered with HTTP status 503 and no grpc-status";
         check(Some(503), &[], Err((Code::Unavailable, unavailable)));
-        // A status that is there counts, whatever HTTP says.
+        // An existing status has precedence over the HTTP status.
         check(Some(503), &[("grpc-status", "7")], Err((Code::PermissionDenied, "")));
         let binary = "malformed binary metadata in \"x-bin\": Invalid symbol 63, offset 0.";
         check(None, &[("grpc-status", "0"), ("x-bin", "??")], Err((Code::Internal, binary)));

@@ -1,4 +1,4 @@
-//! How a call ends: `grpc-status`, `grpc-message` and `grpc-status-details-bin`.
+//! Status of a call: `grpc-status`, `grpc-message` and `grpc-status-details-bin`.
 
 use std::borrow::Cow;
 
@@ -17,24 +17,24 @@ const STATUS: &[u8] = b"grpc-status";
 const MESSAGE: &[u8] = b"grpc-message";
 const DETAILS: &[u8] = b"grpc-status-details-bin";
 
-/// Appends what ends a call to `fields`: the trailing metadata of one that succeeded, or the status of one that failed
-/// with the metadata in it. The same fields serve as trailers and behind a response head (Trailers-Only).
+/// Appends the end of a call to `fields`: the trailing metadata of a success, or the status of a failure with its
+/// metadata. The same fields serve as trailers and after response headers (Trailers-Only).
 ///
-/// `fields` may grow to `size_max` bytes as [`FieldList::size`] counts. A status that does not fit loses its metadata
-/// and details, and its message is cut: the code always arrives. A success whose metadata does not fit becomes
-/// RESOURCE_EXHAUSTED.
+/// `fields` may grow to `size_max` bytes as counted by [`FieldList::size`]. A status that does not fit loses its
+/// metadata and details, and its message is truncated: the code always arrives. A success whose metadata does not fit
+/// becomes RESOURCE_EXHAUSTED.
 pub fn emit(outcome: Result<&HeaderMap, &Status>, size_max: usize, fields: &mut FieldList) {
     match outcome {
         Ok(trailers) => match metadata::emit(trailers, size_max.saturating_sub(CODE_SIZE), fields) {
             Ok(()) => push_code(Code::Ok, fields),
             Err(error) => emit_failure(&Status::from(error), size_max, fields),
         },
-        // A handler may fail with `Code::Ok`: its caller sees a success, as with tonic.
+        // A handler may fail with `Code::Ok`. Its caller sees a success, as with tonic.
         Err(status) => emit_failure(status, size_max, fields),
     }
 }
 
-/// What the field `grpc-status` counts at most: `grpc-status: 16`.
+/// Maximum size of the field `grpc-status`: `grpc-status: 16`.
 const CODE_SIZE: usize = STATUS.len() + 2 + FIELD_OVERHEAD;
 
 fn emit_failure(status: &Status, size_max: usize, fields: &mut FieldList) {
@@ -55,7 +55,7 @@ fn emit_failure(status: &Status, size_max: usize, fields: &mut FieldList) {
     } else if CODE_SIZE + optional_size(MESSAGE, &message) <= free {
         push_if_any(MESSAGE, &message, fields);
     } else {
-        // Percent coding makes up to three bytes of one.
+        // Percent coding expands a byte to up to three.
         let len = free.saturating_sub(CODE_SIZE + MESSAGE.len() + FIELD_OVERHEAD) / 3;
         push_if_any(MESSAGE, &percent::encode(cut(status.message(), len)), fields);
     }
@@ -74,14 +74,14 @@ fn push_if_any(name: &[u8], value: &[u8], fields: &mut FieldList) {
     }
 }
 
-/// At most `len` bytes from the front of `text`, whole characters.
+/// Returns at most `len` bytes from the front of `text`, in whole characters.
 fn cut(text: &str, len: usize) -> &str {
     let len = len.min(text.len());
     let boundary = (0..=len).rev().find(|index| text.is_char_boundary(*index));
     &text[..boundary.unwrap_or(0)]
 }
 
-/// The fields of a received header block that make up a status, as they came.
+/// The raw status fields of a received header block.
 #[derive(Default)]
 pub(super) struct StatusFields<'a> {
     code: Option<&'a [u8]>,
@@ -90,7 +90,7 @@ pub(super) struct StatusFields<'a> {
 }
 
 impl<'a> StatusFields<'a> {
-    /// Takes `field` if it belongs to the status.
+    /// Takes `field` if it belongs to the status. Returns whether it does.
     pub(super) fn take(&mut self, field: &Field<'a>) -> bool {
         match field.name {
             STATUS => self.code = Some(field.value),
@@ -101,14 +101,14 @@ impl<'a> StatusFields<'a> {
         true
     }
 
-    /// Whether the peer gave a status at all.
+    /// Returns whether the peer sent a status.
     pub(super) fn is_present(&self) -> bool {
         self.code.is_some()
     }
 
-    /// How the call ended: with the metadata, or with a status that has it.
+    /// Returns the call's outcome: its metadata, or a status that includes the metadata.
     ///
-    /// Without `grpc-status` it is made from `http_status`, of a head that ended the stream.
+    /// Without `grpc-status`, the status is derived from `http_status`, if the headers ended the stream.
     pub(super) fn outcome(
         self,
         http_status: Option<u16>,
@@ -131,8 +131,8 @@ impl<'a> StatusFields<'a> {
     }
 }
 
-/// Reads `grpc-status` and `grpc-message`. A number that is no code is UNKNOWN, because the peer may be newer, and so
-/// is a value that is no number. The message then says what the peer sent.
+/// Parses `grpc-status` and `grpc-message`. Unknown numbers are UNKNOWN, since the peer may be newer, and so are
+/// values that are not numbers. The message then includes the value sent by the peer.
 pub(crate) fn stated<'a>(code: &[u8], message: &'a [u8]) -> (Code, Cow<'a, str>) {
     let message = percent::decode(message);
     let number = str::from_utf8(code).ok().and_then(|number| number.parse().ok());

@@ -1,5 +1,4 @@
-//! What the tests of this crate share: header blocks as tables, random numbers that a seed replays, messages that are
-//! bytes.
+//! Test helpers of this crate: header blocks as tables, seeded random numbers, and messages of raw bytes.
 
 use std::ops::Range;
 
@@ -7,7 +6,7 @@ use thalweg_http2::fields::{FieldList, Indexing};
 
 use crate::encode::Encode;
 
-/// A header block as a table.
+/// Creates a header block from a table.
 pub(crate) fn fields(list: &[(&str, &str)]) -> FieldList {
     let mut fields = FieldList::new();
     for (name, value) in list {
@@ -16,7 +15,7 @@ pub(crate) fn fields(list: &[(&str, &str)]) -> FieldList {
     fields
 }
 
-/// `SplitMix64`: small, and good enough to choose test data.
+/// `SplitMix64`: small, and good enough for test data.
 pub(crate) struct Seeded(pub(crate) u64);
 
 impl Seeded {
@@ -37,7 +36,7 @@ impl Seeded {
     }
 }
 
-/// A message that is its bytes.
+/// A message that consists of raw bytes.
 pub(crate) struct Plain<'a>(pub(crate) &'a [u8]);
 
 impl Encode for Plain<'_> {

@@ -1,4 +1,4 @@
-//! `grpc-timeout`: the time left to a call, as at most eight digits and a unit.
+//! `grpc-timeout`: the time left for a call, as at most eight digits and a unit.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use http::{HeaderMap, HeaderName};
 
 use crate::status::Status;
 
-/// The name of the field.
+/// Name of the field.
 pub(crate) const NAME: HeaderName = HeaderName::from_static("grpc-timeout");
 
-/// What eight digits can say.
+/// Largest number with eight digits.
 const VALUE_MAX: u64 = 99_999_999;
 
 /// The value of a `grpc-timeout` field, ready to be sent.
@@ -20,10 +20,10 @@ pub(crate) struct TimeoutValue {
 }
 
 impl TimeoutValue {
-    /// Writes `timeout` in the finest unit in which eight digits can say it, rounded down: the peer never waits longer
-    /// than we do. A time that a coarser unit says exactly is written in that: `10S`.
+    /// Writes `timeout` in the finest unit that fits eight digits, rounded down: the peer never waits longer than we
+    /// do. If a coarser unit is exact, it is used: `10S`.
     ///
-    /// Rounding takes less than one part in 100,000: 99.9 s goes out in microseconds, 100.001 s in milliseconds
+    /// The rounding error is less than one part in 100,000: 99.9 s is sent in microseconds, 100.001 s in milliseconds
     /// (`100001m`). More than 99,999,999 hours is sent as just that.
     pub(crate) fn new(timeout: Duration) -> TimeoutValue {
         let (secs, nanos) = (timeout.as_secs(), u64::from(timeout.subsec_nanos()));
@@ -51,14 +51,14 @@ impl TimeoutValue {
         }
     }
 
-    /// The value of the field.
+    /// Returns the value of the field.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes[usize::from(self.start)..]
     }
 }
 
-/// Whether it is a whole number of milliseconds with at most three digits besides zeros at its end. A person has chosen
-/// such a time, and it comes again with the next call; what is left of an earlier deadline has more digits.
+/// Returns whether the timeout is in whole milliseconds with at most three significant digits. Such a time was chosen
+/// by a person and recurs with the next call. The rest of an earlier deadline has more digits.
 #[inline]
 pub(crate) fn is_round(timeout: Duration) -> bool {
     if !timeout.subsec_nanos().is_multiple_of(1_000_000) || timeout.as_secs() >= 1_000_000_000 {
@@ -71,7 +71,7 @@ pub(crate) fn is_round(timeout: Duration) -> bool {
     millis < 1_000
 }
 
-/// The unit that is a thousand of this one, if there is one.
+/// Returns the unit that is a thousand times as long, if any.
 fn coarser(unit: u8) -> Option<u8> {
     match unit {
         b'n' => Some(b'u'),
@@ -81,7 +81,7 @@ fn coarser(unit: u8) -> Option<u8> {
     }
 }
 
-/// Reads the value of a received `grpc-timeout` field.
+/// Parses the value of a received `grpc-timeout` field.
 pub(crate) fn parse(value: &[u8]) -> Result<Duration, MalformedTimeout> {
     let malformed = || MalformedTimeout(String::from_utf8_lossy(value).into_owned());
     let (&unit, digits) = value.split_last().ok_or_else(malformed)?;
@@ -106,13 +106,13 @@ pub(crate) fn parse(value: &[u8]) -> Result<Duration, MalformedTimeout> {
     }
 }
 
-/// The timeout that the application has put into a request's metadata, where tonic's `Request::set_timeout` puts it.
+/// Returns the timeout in a request's metadata, where tonic's `Request::set_timeout` stores it.
 ///
-/// It is not sent from there (see [`metadata::emit`](super::metadata::emit)): the channel takes it as the call's
+/// It is not sent from there (see [`metadata::emit`](super::metadata::emit)): the channel uses it as the call's
 /// deadline.
 #[inline]
 pub(crate) fn from_metadata(metadata: &HeaderMap) -> Result<Option<Duration>, MalformedTimeout> {
-    // A look at a few names is cheaper than to hash one.
+    // Comparing a few names is cheaper than hashing one.
     let value = match metadata.len() {
         0 => return Ok(None),
         1..=6 => metadata.iter().find(|(name, _)| **name == NAME).map(|(_, value)| value),
@@ -121,15 +121,15 @@ pub(crate) fn from_metadata(metadata: &HeaderMap) -> Result<Option<Duration>, Ma
     value.map(|value| parse(value.as_bytes())).transpose()
 }
 
-/// The time that a request's metadata give its call: what tonic's `Request::set_timeout` put there.
+/// Returns the timeout in a request's metadata, stored there by tonic's `Request::set_timeout`.
 ///
 /// # Errors
-/// INTERNAL, if it can't be read.
+/// INTERNAL if it is malformed.
 pub fn request_timeout(metadata: &HeaderMap) -> Result<Option<Duration>, Status> {
     Ok(from_metadata(metadata)?)
 }
 
-/// A `grpc-timeout` that cannot be read.
+/// A malformed `grpc-timeout`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed grpc-timeout {0:?}: expected one to eight digits and one of H, M, S, m, u, n")]
 pub(crate) struct MalformedTimeout(String);
@@ -146,7 +146,7 @@ mod tests {
     use crate::grpc::testing::Seeded;
     use crate::status::Code;
 
-    /// `value` is sent for `timeout`, and read as `received`.
+    /// Checks that `timeout` is sent as `value`, and read as `received`.
     fn check(timeout: Duration, value: &str, received: Duration) {
         assert_eq!(str::from_utf8(TimeoutValue::new(timeout).as_bytes()), Ok(value));
         assert_eq!(parse(value.as_bytes()), Ok(received));

@@ -1,11 +1,11 @@
-//! `user-agent`: the application, if it gives its name, and this library.
+//! `user-agent`: the application's name, if any, and this library.
 
-/// What is sent when the application gives no name: `grpc-rust-thalweg/<version>`.
+/// Default user agent: `grpc-rust-thalweg/<version>`.
 ///
-/// The form is PROTOCOL-HTTP2's: `grpc-<language>-<variant>/<version>`.
+/// The form is that of PROTOCOL-HTTP2: `grpc-<language>-<variant>/<version>`.
 pub(crate) const USER_AGENT: &str = concat!("grpc-rust-thalweg/", env!("CARGO_PKG_VERSION"));
 
-/// The user agent of an application that calls itself `name`, by convention `name/version`.
+/// Returns the user agent of an application named `name`, by convention `name/version`.
 pub(crate) fn for_application(name: &str) -> Result<String, InvalidUserAgent> {
     let name = name.trim_ascii();
     match name.bytes().find(|byte| !(b' '..=b'~').contains(byte)) {
@@ -15,7 +15,7 @@ pub(crate) fn for_application(name: &str) -> Result<String, InvalidUserAgent> {
     }
 }
 
-/// The name of an application cannot stand in a header field.
+/// The application's name is not valid in a header field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the user agent {0:?} cannot be sent: only printable ASCII is allowed")]
 pub struct InvalidUserAgent(String);

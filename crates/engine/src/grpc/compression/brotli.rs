@@ -5,26 +5,26 @@ use std::io::{self, Write};
 use brotli::enc::{BrotliEncoderParams, StandardAlloc};
 use brotli::{BrotliDecompressStream, BrotliResult, BrotliState, CompressorWriter};
 
-/// As zlib's default and Zstandard's: what takes not much longer than they do. 9 and above take ten times as long.
+/// Takes little longer than the defaults of zlib and Zstandard. Quality 9 and above take ten times as long.
 const QUALITY: i32 = 4;
-/// Bytes that are compressed or decompressed at once.
+/// Bytes processed per step.
 const STEP: usize = 4 * 1024;
 
 pub(in crate::grpc) fn compress(message: &[u8], out: &mut Vec<u8>) {
     let params = BrotliEncoderParams { quality: QUALITY, size_hint: message.len(), ..Default::default() };
     let mut writer = CompressorWriter::with_params(out, STEP, &params);
     writer.write_all(message).expect("a vector takes all");
-    // This writes the end.
+    // Writes the end of the stream.
     writer.into_inner();
 }
 
-/// What compresses a body as it comes.
+/// Returns a compressor for bodies that arrive in pieces.
 pub(in crate::grpc) fn writer() -> CompressorWriter<Vec<u8>> {
     let params = BrotliEncoderParams { quality: QUALITY, ..Default::default() };
     CompressorWriter::with_params(Vec::new(), STEP, &params)
 }
 
-/// Up to `size_max + 1` bytes of what `message` becomes, and what follows its end.
+/// Decompresses up to `size_max + 1` bytes of `message`. Returns them and the rest of the input.
 pub(in crate::grpc) fn decompress(message: &[u8], size_max: usize) -> io::Result<(Vec<u8>, &[u8])> {
     let (mut decoder, mut rest, mut inflated) = (Decoder::default(), message, Vec::new());
     while inflated.len() <= size_max {
@@ -43,7 +43,7 @@ pub(in crate::grpc) fn decompress(message: &[u8], size_max: usize) -> io::Result
     Ok((inflated, rest))
 }
 
-/// What decompresses a body as it comes. Its window takes up to 16 MiB, which the format has any sender ask for.
+/// Decompressor for bodies that arrive in pieces. Its window takes up to 16 MiB, which the format allows any sender.
 pub(in crate::grpc) struct Decoder {
     state: Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>,
     written: usize,
@@ -53,14 +53,14 @@ pub(in crate::grpc) struct Decoder {
 impl Default for Decoder {
     fn default() -> Self {
         let alloc = StandardAlloc::default;
-        // Without the windows of more than 16 MiB that others have added to the format.
+        // Excludes the non-standard windows of more than 16 MiB.
         let state = BrotliState::new_strict(alloc(), alloc(), alloc());
         Self { state: Box::new(state), written: 0, has_ended: false }
     }
 }
 
 impl Decoder {
-    /// So much of `input` was read, and so much of `out` written.
+    /// Decompresses one step. Returns the number of bytes read from `input` and written to `out`.
     pub(in crate::grpc) fn step(&mut self, input: &[u8], out: &mut [u8]) -> io::Result<(usize, usize)> {
         let (mut input_left, mut read) = (input.len(), 0);
         let (mut space, mut written) = (out.len(), 0);
