@@ -1,7 +1,7 @@
-//! What is measured of calls, connections and lanes, and traced of calls, if the feature `opentelemetry` is on and the
-//! application asks for it.
+//! Metrics of calls, connections and lanes, and traces of calls, with the feature `opentelemetry` and if the
+//! application sets them up.
 //!
-//! Callers of this module know nothing of the feature: without it the same types hold nothing, and do nothing.
+//! Callers of this module are independent of the feature: without it, the same types are empty and do nothing.
 
 #[cfg(feature = "opentelemetry")]
 mod call;

@@ -1,4 +1,4 @@
-//! One call, measured from either side.
+//! Measurement of one call, on either side.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use super::traces::Traces;
 use super::unbegun::Unbegun;
 use crate::status::{Code, Status};
 
-/// A call that is measured, if it is. Clones are of the same call: one that is dropped with the last of them before its
-/// end was cancelled.
+/// Measurement of a call; empty if it is not measured. Clones measure the same call. If the last of them is dropped
+/// before the end of the call, it was cancelled.
 #[derive(Clone, Default)]
 pub(crate) struct CallMeasure(Option<Arc<Measured>>);
 
@@ -29,37 +29,37 @@ struct Measured {
     /// `grpc.method`.
     method: Value,
     begun: Instant,
-    /// When the present attempt began: so long after the call.
+    /// Start of the current attempt, in nanoseconds after the start of the call.
     attempt_ns: AtomicU64,
-    /// Bytes of the present attempt's messages.
+    /// Bytes of the current attempt's messages.
     sent: AtomicU64,
     received: AtomicU64,
-    /// How often the call was retried by itself.
+    /// Number of transparent retries.
     retries: AtomicU64,
     is_over: AtomicBool,
     trace: Option<Trace>,
 }
 
-/// Whose call it is, and what counts it.
+/// Side of the call, and its metrics.
 enum Side {
     Client(Arc<ClientMetrics>),
     Server(Arc<Each>),
-    /// It is only traced.
+    /// Without metrics: the call is only traced.
     Uncounted,
 }
 
 enum Trace {
     Client(ClientTrace, Arc<Observed>),
-    /// `counted` is what the server's metrics have of the same call.
+    /// `counted` is the measurement by the server's metrics of the same call.
     Server {
         trace: Arc<ServerTrace>,
         counted: CallMeasure,
     },
-    /// A server's call whose handler has not begun.
+    /// A server's call whose handler has not started.
     Unbegun(Unbegun),
 }
 
-/// What is measured of a server's calls, if anything is.
+/// Measurement of a server's calls; empty if they are not measured.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerMeasure(Option<Arc<ServerCalls>>);
 
@@ -80,8 +80,9 @@ impl ServerMeasure {
         self.0.as_ref().is_some_and(|calls| calls.traces.is_some())
     }
 
-    /// A call has come, which is yet to be [counted](CallMeasure::count). `method` is `package.Service/Method`, if the
-    /// server has it; `unbegun` tells what is called, if the call may end before a handler has it.
+    /// Creates the measurement of a call that has arrived, to be [counted](CallMeasure::count) later. `method` is
+    /// `package.Service/Method`, if the server has it. `unbegun` returns the called method, if the call may end before
+    /// a handler starts.
     pub(crate) fn call(
         &self,
         method: Option<&Arc<str>>,
@@ -104,7 +105,7 @@ const METHOD: &str = "grpc.method";
 const STATUS: &str = "grpc.status";
 
 impl CallMeasure {
-    /// A client's call, and its first attempt.
+    /// Starts a client's call and its first attempt.
     pub(super) fn of_client(observed: &Arc<Observed>, method: Value, path: &str) -> Self {
         let side = match &observed.metrics {
             None => Side::Uncounted,
@@ -117,7 +118,7 @@ impl CallMeasure {
         Self::begin(side, method, trace.map(|trace| Trace::Client(trace, Arc::clone(observed))))
     }
 
-    /// The same call at a server, whose messages `trace` is told of.
+    /// Adds `trace` to a server's call, to record its messages.
     pub(crate) fn traced(self, trace: &Arc<ServerTrace>) -> Self {
         let trace = Trace::Server { trace: Arc::clone(trace), counted: self };
         Self::begin(Side::Uncounted, OTHER.into(), Some(trace))
@@ -137,13 +138,14 @@ impl CallMeasure {
         })))
     }
 
-    /// Whether the call is measured.
+    /// Returns whether the call is measured.
     #[inline]
     pub(crate) fn is_some(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Counts a server's call as begun. Runs the user's code, as [`end`](Self::end) does: not under a lock.
+    /// Counts the start of a server's call. Like [`end`](Self::end), it runs user code and must not be called under a
+    /// lock.
     pub(crate) fn count(&self) {
         let Some(measured) = &self.0 else { return };
         if let Side::Server(instruments) = &measured.side {
@@ -151,7 +153,7 @@ impl CallMeasure {
         }
     }
 
-    /// Messages of so many bytes have been handed over, as they are on the wire, without their prefixes.
+    /// Counts sent messages, in bytes on the wire without prefixes.
     #[inline]
     pub(crate) fn sent(&self, bytes: usize) {
         if let Some(measured) = &self.0 {
@@ -159,7 +161,7 @@ impl CallMeasure {
         }
     }
 
-    /// As [`sent`](Self::sent), of what came.
+    /// Like [`sent`](Self::sent), for received messages.
     #[inline]
     fn received(&self, bytes: usize) {
         if let Some(measured) = &self.0 {
@@ -167,7 +169,7 @@ impl CallMeasure {
         }
     }
 
-    /// The request of a server's unary call, of so many bytes, is there: its handler begins.
+    /// Notes the start of a server's unary handler, whose request of `bytes` bytes has arrived.
     #[inline]
     pub(crate) fn begun(&self, bytes: usize) {
         self.received(bytes);
@@ -176,21 +178,21 @@ impl CallMeasure {
         }
     }
 
-    /// The call was given up before its handler could begin.
+    /// Notes that the call was abandoned before its handler started.
     pub(crate) fn not_begun(&self) {
         if let Some(unbegun) = self.unbegun() {
             unbegun.set_begun(false);
         }
     }
 
-    /// A server has refused the call with this, before a handler had it.
+    /// Notes the status with which a server has refused the call before a handler started.
     pub(crate) fn refused(&self, status: &Status) {
         if let Some(unbegun) = self.unbegun() {
             unbegun.refused(status);
         }
     }
 
-    /// One message of `wire` bytes has been handed over, which has `plain` bytes when it is not compressed.
+    /// Counts one sent message of `wire` bytes, which has `plain` bytes uncompressed.
     #[inline]
     pub(crate) fn sent_message(&self, wire: usize, plain: impl FnOnce() -> usize) {
         if let Some(measured) = &self.0 {
@@ -206,8 +208,8 @@ impl CallMeasure {
         }
     }
 
-    /// One message of `wire` bytes has come. Of one that is compressed its size is told of later
-    /// ([`decompressed`](Self::decompressed)).
+    /// Counts one received message of `wire` bytes. If it is compressed, [`decompressed`](Self::decompressed) reports
+    /// its size later.
     #[inline]
     pub(crate) fn received_message(&self, wire: usize, is_compressed: bool) {
         if let Some(measured) = &self.0 {
@@ -225,7 +227,7 @@ impl CallMeasure {
         }
     }
 
-    /// A message that came compressed has `plain` bytes.
+    /// Records the size of a compressed message that was received: `plain` bytes uncompressed.
     pub(crate) fn decompressed(&self, plain: usize, wire: usize) {
         match self.trace() {
             None | Some(Trace::Unbegun(_)) => {}
@@ -234,46 +236,46 @@ impl CallMeasure {
         }
     }
 
-    /// Whether the sizes of messages are wanted that come compressed.
+    /// Returns whether the sizes of compressed messages are needed.
     #[inline]
     pub(crate) fn is_traced(&self) -> bool {
         self.trace().is_some()
     }
 
-    /// The metadata of a client's request with what its first attempt propagates; `None` if that is nothing.
+    /// Returns a client's request metadata with the trace context of its first attempt; `None` if it is not traced.
     #[inline]
     pub(crate) fn inject(&self, metadata: &HeaderMap) -> Option<Box<HeaderMap>> {
         Some(Box::new(self.client_trace()?.inject(metadata)))
     }
 
-    /// As [`inject`](Self::inject), for a retry.
+    /// Like [`inject`](Self::inject), for a retry.
     #[inline]
     pub(crate) fn inject_again(&self) -> Option<Box<HeaderMap>> {
         Some(Box::new(self.client_trace()?.injected()))
     }
 
-    /// A client's attempt has waited for a connection, or for a free stream of one.
+    /// Notes that a client's attempt has waited for a connection or a free stream.
     pub(crate) fn waited(&self) {
         if let Some(Trace::Client(trace, observed)) = self.trace() {
             trace.waited(observed.resolved_at());
         }
     }
 
-    /// What a client's attempt sends from now on a retry would send again.
+    /// Keeps the sizes of sent messages from now on, since a retry would send them again.
     pub(crate) fn keep_sent(&self) {
         if let Some(trace) = self.client_trace() {
             trace.keep_sent();
         }
     }
 
-    /// There will be no retry.
+    /// Drops the sizes kept for a retry.
     pub(crate) fn drop_sent(&self) {
         if let Some(trace) = self.client_trace() {
             trace.drop_sent();
         }
     }
 
-    /// A server's handler has answered with this, where its calls are traced.
+    /// Records the outcome that a server's handler has returned, if its calls are traced.
     pub(crate) fn answered(&self, outcome: Result<(), &Status>) {
         if let Some(trace) = self.server_trace() {
             trace.answered(outcome);
@@ -309,7 +311,7 @@ impl CallMeasure {
         }
     }
 
-    /// A client's attempt has ended with this, and another begins. How many bytes it had sent.
+    /// Ends a client's attempt with `status`, and starts another. Returns the number of bytes that were sent.
     pub(crate) fn again(&self, status: &Status) -> usize {
         let Some(measured) = &self.0 else { return 0 };
         measured.retries.fetch_add(1, Ordering::Relaxed);
@@ -326,7 +328,7 @@ impl CallMeasure {
         sent as usize
     }
 
-    /// The call has ended with this. Only the first end counts.
+    /// Ends the call. Only the first end counts.
     #[inline]
     pub(crate) fn end(&self, code: Code) {
         if let Some(measured) = &self.0 {
@@ -334,7 +336,7 @@ impl CallMeasure {
         }
     }
 
-    /// As [`end`](Self::end), with a status that is an error.
+    /// Like [`end`](Self::end), with an error status.
     pub(crate) fn fail(&self, status: &Status) {
         if let Some(measured) = &self.0 {
             measured.end(status.code(), Some(status));
@@ -351,7 +353,7 @@ impl Measured {
         if let Side::Client(metrics) = &self.side {
             let labels = self.labels(code, metrics.target.clone());
             metrics.instruments.call_duration.record(self.begun.elapsed().as_secs_f64(), &labels);
-            // gRFC A96: of a call without retries none is reported.
+            // Calls without retries are not recorded (gRFC A96).
             let retries = self.retries.load(Ordering::Relaxed);
             if retries > 0 {
                 let [method, target, _] = labels;

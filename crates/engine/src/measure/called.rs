@@ -1,13 +1,13 @@
-//! What a server's call is of: [`Called`].
+//! The called method: [`Called`].
 
 use http::HeaderMap;
 
-/// What a span of a call that no handler has begun is made from.
+/// Source of the span of a call whose handler has not started.
 #[cfg_attr(not(feature = "opentelemetry"), expect(dead_code, reason = "only traces ask"))]
 pub(crate) trait Called: Send + Sync {
-    /// `package.Service/Method`, with a slash in front or without.
+    /// Returns `package.Service/Method`, with or without a leading slash.
     fn path(&self) -> &str;
 
-    /// The metadata of its request.
+    /// Returns the metadata of the request.
     fn metadata(&self) -> &HeaderMap;
 }

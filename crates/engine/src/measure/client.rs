@@ -1,4 +1,4 @@
-//! What all calls, connections and lanes of a channel are measured with.
+//! Measurement shared by all calls, connections and lanes of a channel.
 
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -8,15 +8,15 @@ use opentelemetry::KeyValue;
 use super::instruments::ClientInstruments;
 use super::traces::Traces;
 
-/// Instead of names that are not to be told.
+/// Replaces names that are not reported.
 pub(super) const OTHER: &str = "other";
 
-/// What is told of a channel.
+/// Metrics and traces of a channel.
 #[derive(Debug)]
 pub(super) struct Observed {
     pub(super) metrics: Option<Arc<ClientMetrics>>,
     pub(super) traces: Option<Traces>,
-    /// When the name of its target was first resolved.
+    /// When the target's name was first resolved.
     resolved_at: OnceLock<SystemTime>,
 }
 

@@ -1,4 +1,4 @@
-//! The spans of a client's call: one of its own, and one for each attempt.
+//! The spans of a client's call: one for the call, and one for each attempt.
 
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,27 +17,27 @@ pub(super) struct ClientTrace {
     /// The span of the call.
     call: Context,
     begun: SystemTime,
-    /// What attempts are called.
+    /// Span name of attempts.
     name: String,
     attempts: Mutex<Attempts>,
 }
 
 struct Attempts {
-    /// The present one.
+    /// Span of the current attempt.
     span: Arc<MessageSpan>,
-    /// The present attempt has waited, and that is told.
+    /// Whether it has been recorded that the current attempt has waited.
     has_waited: bool,
     /// The metadata of the request.
     metadata: HeaderMap,
-    /// What the present attempt has sent, as long as a retry may send it again by itself.
+    /// Sizes of the messages that the current attempt has sent, while a transparent retry may send them again.
     kept: Option<Vec<Sizes>>,
 }
 
-/// So many messages that are sent again are told of anew: spans have limits of their own, of 128 events by default.
+/// Maximum number of resent messages that are recorded again. Spans have limits of their own, by default 128 events.
 const KEPT_MAX: usize = 1024;
 
 impl ClientTrace {
-    /// A call begins, a child of the context that is current; and so does its first attempt.
+    /// Starts a call, as a child of the current context, and its first attempt.
     pub(super) fn begin(traces: &Traces, path: &str) -> Self {
         let call = traces.start(span_name("Sent", path), SpanKind::Client, Vec::new(), &Context::current());
         let name = span_name("Attempt", path);
@@ -47,13 +47,13 @@ impl ClientTrace {
         Self { traces, call, begun: SystemTime::now(), name, attempts }
     }
 
-    /// The metadata of the request, with the context of the first attempt.
+    /// Returns the request's metadata, with the context of the first attempt.
     pub(super) fn inject(&self, metadata: &HeaderMap) -> HeaderMap {
         self.attempts().metadata = metadata.clone();
         self.injected()
     }
 
-    /// The metadata of the request, with the context of the present attempt.
+    /// Returns the request's metadata, with the context of the current attempt.
     pub(super) fn injected(&self) -> HeaderMap {
         let (mut metadata, span) = {
             let attempts = self.attempts();
@@ -63,8 +63,8 @@ impl ClientTrace {
         metadata
     }
 
-    /// The present attempt has waited for a connection or for a free stream. `resolved_at` is when the name of the
-    /// target was first known.
+    /// Records that the current attempt has waited for a connection or a free stream. `resolved_at` is when the
+    /// target's name was first resolved.
     pub(super) fn waited(&self, resolved_at: Option<SystemTime>) {
         let (span, told) = {
             let mut attempts = self.attempts();
@@ -96,18 +96,18 @@ impl ClientTrace {
         span.received(sizes);
     }
 
-    /// A retry sends again what was sent, without encoding it anew.
+    /// Keeps the sizes of sent messages: a retry sends them again without encoding them.
     pub(super) fn keep_sent(&self) {
         self.attempts().kept = Some(Vec::new());
     }
 
-    /// There will be no retry.
+    /// Drops the sizes kept for a retry.
     pub(super) fn drop_sent(&self) {
         let kept = self.attempts().kept.take();
         drop(kept);
     }
 
-    /// The present attempt has ended with this, and a transparent retry begins.
+    /// Ends the current attempt with `status`, and starts a transparent retry.
     pub(super) fn again(&self, status: &Status) {
         let fresh = attempt(&self.traces, &self.name, &self.call, true);
         let (ended, sent_again) = {
@@ -121,7 +121,7 @@ impl ClientTrace {
         }
     }
 
-    /// The call has ended, and its attempt with it.
+    /// Ends the call and its attempt.
     pub(super) fn end(&self, outcome: Result<(), &Status>) {
         let attempt = Arc::clone(&self.attempts().span);
         span::end(&attempt.context, outcome);
@@ -133,8 +133,8 @@ impl ClientTrace {
     }
 }
 
-/// Begins an attempt. Attempts before it that were transparent are not counted (A72), and there are no others: a call
-/// is not retried once an application has seen it.
+/// Starts an attempt. Earlier transparent attempts are not counted (A72), and there are no others: a call that an
+/// application has seen is not retried.
 fn attempt(traces: &Traces, name: &str, call: &Context, transparent: bool) -> Arc<MessageSpan> {
     let attributes =
         vec![KeyValue::new("previous-rpc-attempts", 0), KeyValue::new("transparent-retry", transparent)];

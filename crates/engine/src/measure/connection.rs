@@ -1,4 +1,4 @@
-//! A channel's connections and lanes, measured.
+//! Measurement of a channel's connections and lanes.
 
 use std::borrow::Cow;
 use std::io::ErrorKind;
@@ -13,12 +13,12 @@ use super::instruments::ClientInstruments;
 use super::setup::Setup;
 use crate::method::Method;
 
-/// What is measured of a channel, if anything is.
+/// Measurement of a channel; empty if it is not measured.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChannelMeasure(Option<Arc<Observed>>);
 
 impl ChannelMeasure {
-    /// `target` is the canonical target: with its scheme.
+    /// Creates the measurement. `target` is the canonical target, with its scheme.
     pub(crate) fn new(setup: &Setup, target: impl FnOnce() -> String) -> Self {
         let metrics = setup.metrics.as_ref().map(|metrics| {
             let target: Arc<str> = if metrics.names_target { target().into() } else { OTHER.into() };
@@ -38,7 +38,7 @@ impl ChannelMeasure {
         self.0.as_ref()?.metrics.as_ref()
     }
 
-    /// A call begins.
+    /// Starts a call.
     #[inline]
     pub(crate) fn call(&self, method: &Method) -> CallMeasure {
         match &self.0 {
@@ -57,21 +57,21 @@ impl ChannelMeasure {
         CallMeasure::of_client(observed, name.into(), method.path())
     }
 
-    /// The name of the target has been resolved.
+    /// Notes that the target's name has been resolved.
     pub(crate) fn resolved(&self) {
         if let Some(observed) = &self.0 {
             observed.note_resolved();
         }
     }
 
-    /// An address could not be connected to.
+    /// Counts an address that could not be connected to.
     pub(crate) fn attempt_failed(&self) {
         if let Some(metrics) = self.metrics() {
             metrics.instruments.attempts_failed.add(1, metrics.target());
         }
     }
 
-    /// There are so many lanes more.
+    /// Adds `change` to the number of lanes.
     pub(crate) fn lanes(&self, change: isize) {
         if let Some(metrics) = self.metrics() {
             metrics.instruments.lanes.add(change as i64, metrics.target());
@@ -79,21 +79,21 @@ impl ChannelMeasure {
     }
 }
 
-/// A connection of a channel, from its first SETTINGS until it takes no more calls.
+/// Measurement of a channel's connection, from its first SETTINGS until it accepts no more calls.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionMeasure(Mutex<Life>);
 
 #[derive(Debug, Default)]
 struct Life {
-    /// While it is open.
+    /// Set while the connection is open.
     channel: ChannelMeasure,
     is_over: bool,
-    /// What was heard first of why it ends.
+    /// First reported reason for the end.
     why: Option<Cow<'static, str>>,
 }
 
 impl ConnectionMeasure {
-    /// The connection takes calls from now on; or it would have, if it were not over already.
+    /// Notes that the connection accepts calls. If it is already over, it is closed again at once.
     pub(crate) fn opened(&self, channel: &ChannelMeasure) {
         let Some(metrics) = channel.metrics() else { return };
         metrics.instruments.attempts_succeeded.add(1, metrics.target());
@@ -108,15 +108,14 @@ impl ConnectionMeasure {
         }
     }
 
-    /// GOAWAY has come.
+    /// Notes a received GOAWAY.
     pub(crate) fn note_going_away(&self, code: ErrorCode) {
-        // RFC 9113 §7: a code that it does not name is as INTERNAL_ERROR. Labels that peers may invent would fill the
-        // memory.
+        // Unknown codes count as INTERNAL_ERROR (RFC 9113 §7). Labels chosen by peers could fill the memory.
         let known = if let ErrorCode::Unknown(_) = code { ErrorCode::InternalError } else { code };
         self.note(format!("GOAWAY {known}").into());
     }
 
-    /// The socket failed. The other end may also have closed it without a word, which is none of A94's errors.
+    /// Notes an error of the socket. A peer that closes it without GOAWAY is not among A94's errors.
     pub(crate) fn note_error(&self, kind: ErrorKind) {
         let why = match kind {
             ErrorKind::UnexpectedEof => "unknown",
@@ -128,7 +127,7 @@ impl ConnectionMeasure {
         self.note(why.into());
     }
 
-    /// The channel wants it no more.
+    /// Notes that the channel shuts the connection down.
     pub(crate) fn note_shutdown(&self) {
         self.note("subchannel shutdown".into());
     }
@@ -137,7 +136,7 @@ impl ConnectionMeasure {
         self.life().why.get_or_insert(why);
     }
 
-    /// It takes no more calls. Only the first time counts.
+    /// Notes that the connection accepts no more calls. Only the first call counts.
     pub(crate) fn disconnected(&self) {
         let (channel, why) = {
             let mut life = self.life();

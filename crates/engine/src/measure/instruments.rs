@@ -30,7 +30,7 @@ const SIZE_BYTES: [f64; 14] = [
 /// Histogram boundaries of A96.
 const TRANSPARENT_RETRIES: [f64; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 10.0];
 
-/// What is measured of each call at a server, and of each attempt at one at a client.
+/// Metrics of each call on a server, and of each attempt on a client.
 #[derive(Debug)]
 pub(super) struct Each {
     pub(super) started: Counter<u64>,
@@ -118,7 +118,7 @@ impl ClientInstruments {
     }
 }
 
-/// What a server measures.
+/// Creates a server's instruments.
 pub(super) fn server_calls(meter: &Meter) -> Each {
     let started = meter.u64_counter("grpc.server.call.started").with_unit("{call}");
     Each {

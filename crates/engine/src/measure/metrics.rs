@@ -1,14 +1,13 @@
-//! What an application sets up: [`Metrics`].
+//! Metrics settings of an application: [`Metrics`].
 
 use opentelemetry::InstrumentationScope;
 use opentelemetry::metrics::{Meter, MeterProvider};
 
-/// Metrics of a channel or a server, by OpenTelemetry; with the feature `opentelemetry`.
+/// OpenTelemetry metrics of a channel or a server; with the feature `opentelemetry`.
 ///
 /// Names, units, labels and histogram boundaries are gRPC's: calls and attempts of gRFC [A66], connections of [A94],
-/// retries of [A96]. `thalweg.channel.lanes` has no name there. Without them nothing is measured: there is no global
-/// meter provider that a channel would take by itself, as A66 wants it; `opentelemetry::global::meter_provider()` can
-/// be given here.
+/// retries of [A96]. Only `thalweg.channel.lanes` is not defined there. Off by default: as A66 requires, there is no
+/// global meter provider that channels use implicitly. `opentelemetry::global::meter_provider()` can be passed here.
 ///
 /// [A66]: https://github.com/grpc/proposal/blob/master/A66-otel-stats.md
 /// [A94]: https://github.com/grpc/proposal/blob/master/A94-subchannel-otel-metrics.md
@@ -21,23 +20,23 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// By a meter of this provider, which is called `thalweg` and has this crate's version.
+    /// Uses a meter of this provider, named `thalweg` with this crate's version.
     pub fn new(provider: &dyn MeterProvider) -> Self {
         let scope = InstrumentationScope::builder("thalweg").with_version(env!("CARGO_PKG_VERSION"));
         let meter = provider.meter_with_scope(scope.build());
         Self { meter, names_target: true, names_all_methods: false }
     }
 
-    /// Whether `grpc.target` is a channel's target, as it is by default, or `other`: for those who make channels to
-    /// very many.
+    /// Sets whether `grpc.target` is the channel's target, which is the default, or `other`. Turn it off for channels
+    /// to very many targets.
     pub fn names_target(mut self, does: bool) -> Self {
         self.names_target = does;
         self
     }
 
-    /// Whether `grpc.method` is also the name of methods that are not known beforehand: those of a client's
-    /// [`Method::from_path`](crate::Method::from_path). By default they are `other`, and so are, always, methods that a
-    /// server does not have: peers could fill the memory with names.
+    /// Sets whether `grpc.method` also names methods that are not known in advance, from a client's
+    /// [`Method::from_path`](crate::Method::from_path). By default they are `other`. Methods that a server does not
+    /// have are always `other`: peers could fill the memory with names.
     pub fn names_all_methods(mut self, does: bool) -> Self {
         self.names_all_methods = does;
         self

@@ -1,4 +1,4 @@
-//! Instead of what measures, where the feature `opentelemetry` is off: nothing.
+//! Empty replacements for the measurement types, without the feature `opentelemetry`.
 
 #![allow(
     clippy::unused_self,
@@ -75,7 +75,7 @@ impl ServerMeasure {
     }
 }
 
-/// There is none.
+/// Never exists.
 pub(crate) enum ServerTrace {}
 
 impl ServerTrace {

@@ -12,27 +12,27 @@ use super::span::{self, MessageSpan, Sizes};
 use super::traces::{Traces, span_name};
 use crate::status::{Code, Status};
 
-/// What is traced of a server's call, from when its handler is called until that is done with.
+/// Trace of a server's call, from the call of its handler to its end.
 pub(crate) struct ServerTrace {
     span: MessageSpan,
-    /// What the call was answered with.
+    /// The outcome returned by the handler.
     outcome: Mutex<Option<Result<(), Status>>>,
 }
 
 impl ServerTrace {
-    /// How the spans of the method at `path` are called.
+    /// Returns the span name of the method at `path`.
     pub(crate) fn name(path: &str) -> String {
         span_name("Recv", path)
     }
 
-    /// A call begins, a child of what its metadata says.
+    /// Starts a call, as a child of the context in its metadata.
     pub(crate) fn begin(traces: &Traces, name: &str, metadata: &HeaderMap) -> Self {
         let parent = traces.extract(metadata);
         let context = traces.start(name.to_owned(), SpanKind::Server, Vec::new(), &parent);
         Self { span: MessageSpan::new(context), outcome: Mutex::new(None) }
     }
 
-    /// Makes its context the current one.
+    /// Makes the call's context the current one.
     pub(crate) fn attach(&self) -> ContextGuard {
         self.span.context.clone().attach()
     }
@@ -45,14 +45,14 @@ impl ServerTrace {
         self.span.received(Sizes::of(plain, wire));
     }
 
-    /// The call was answered with this. The last answer counts: a message that can't be sent comes to an error.
+    /// Records the outcome. The last one counts: a message that can't be sent turns into an error.
     pub(crate) fn answered(&self, outcome: Result<(), &Status>) {
         let before = self.outcome().replace(outcome.map_err(Status::clone));
         drop(before);
     }
 
-    /// Nothing more comes: ends the span as the call was answered. One that was not was ended by who dropped it
-    /// ([`ending_with`]), or cancelled.
+    /// Ends the span with the recorded outcome. Without one, the call ended with the status of [`ending_with`], or was
+    /// cancelled.
     pub(crate) fn end(&self) {
         let answered = self.outcome().take();
         let outcome = answered.unwrap_or_else(|| {
@@ -74,7 +74,7 @@ thread_local! {
     static ENDING_WITH: RefCell<Option<Status>> = const { RefCell::new(None) };
 }
 
-/// Drops what is left of a call that ends with `status`, whatever its handler was going to say.
+/// Drops the rest of a call that ends with `status`, which its handler does not determine.
 pub(crate) fn ending_with<T>(status: &Status, left: T) {
     let set = |status| ENDING_WITH.try_with(|ending| ending.replace(status)).ok().flatten();
     let before = set(Some(status.clone()));

@@ -1,12 +1,12 @@
-//! What an application has asked for: [`Setup`].
+//! Measurement settings of an application: [`Setup`].
 
 use super::metrics::Metrics;
 use super::traces::Traces;
 
-/// What is to be measured and traced.
+/// Metrics and traces to record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Setup {
     pub(crate) metrics: Option<Metrics>,
-    /// A server's go with its methods: here they are of calls that no handler begins.
+    /// On a server only for calls whose handler never starts: its methods have traces of their own.
     pub(crate) traces: Option<Traces>,
 }

@@ -1,4 +1,4 @@
-//! A span of an attempt or of a server's call: messages are events of it.
+//! Span of an attempt or of a server's call, with messages as events.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -8,20 +8,20 @@ use opentelemetry::{Context, KeyValue};
 
 use crate::status::{Code, Status};
 
-/// A span under way, and how many messages it has seen.
+/// An open span, and its message counters.
 pub(super) struct MessageSpan {
     pub(super) context: Context,
-    /// Whether anybody wants to know.
+    /// Whether the span is recorded.
     is_recording: bool,
     sent: AtomicI64,
     received: AtomicI64,
 }
 
-/// How large a message is, in bytes, without its prefix.
+/// Sizes of a message, in bytes without its prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sizes {
     pub(super) plain: usize,
-    /// On the wire, if it is compressed there.
+    /// Size on the wire, if the message is compressed.
     pub(super) compressed: Option<usize>,
 }
 
@@ -39,7 +39,7 @@ impl MessageSpan {
         self.tell("Inbound message", &self.received, sizes);
     }
 
-    /// One event for both sizes, as A72 has it of grpc-go.
+    /// Records one event for both sizes, as A72 specifies for grpc-go.
     fn tell(&self, name: &'static str, count: &AtomicI64, sizes: Sizes) {
         if !self.is_recording {
             return;
@@ -55,7 +55,7 @@ impl MessageSpan {
     }
 }
 
-/// Ends the span of a context: with `OK`, or as an error that is described as A72 says, `UNAVAILABLE, no route`.
+/// Ends the span of a context: with `OK`, or with an error described as in A72, `UNAVAILABLE, no route`.
 pub(super) fn end(context: &Context, outcome: Result<(), &Status>) {
     let span = context.span();
     if span.is_recording() {
@@ -67,7 +67,7 @@ pub(super) fn end(context: &Context, outcome: Result<(), &Status>) {
     span.end();
 }
 
-/// A size as OpenTelemetry has numbers.
+/// Converts a size to OpenTelemetry's number type.
 fn bytes(size: usize) -> i64 {
     i64::try_from(size).unwrap_or(i64::MAX)
 }
@@ -78,7 +78,7 @@ fn described(code: Code, message: &str) -> String {
 }
 
 impl Sizes {
-    /// Of a message of `plain` bytes that takes `wire` bytes; compressed, if those differ.
+    /// Sizes of a message of `plain` bytes that takes `wire` bytes; it is compressed if they differ.
     pub(super) fn of(plain: usize, wire: usize) -> Self {
         Self { plain, compressed: (wire != plain).then_some(wire) }
     }

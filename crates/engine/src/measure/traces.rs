@@ -1,4 +1,4 @@
-//! What an application sets up: [`Traces`].
+//! Trace settings of an application: [`Traces`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator};
 use opentelemetry::trace::{SpanBuilder, SpanKind, TraceContextExt, Tracer};
 use opentelemetry::{Context, InstrumentationScope, KeyValue};
 
-/// Traces of the calls of a channel or of a server, by OpenTelemetry; with the feature `opentelemetry`.
+/// OpenTelemetry traces of the calls of a channel or a server; with the feature `opentelemetry`.
 ///
-/// Spans, attributes and events are those of gRFC [A72]: at a client `Sent.package.Service.Method` for a call and
-/// `Attempt.package.Service.Method` for each attempt at it, at a server `Recv.package.Service.Method`. The propagator
-/// carries the context from one to the other, in the metadata. Without traces, nothing is looked at.
+/// Spans, attributes and events are those of gRFC [A72]. A client has `Sent.package.Service.Method` for a call and
+/// `Attempt.package.Service.Method` for each attempt, a server `Recv.package.Service.Method`. The propagator carries
+/// the context in the metadata. Off by default, at no cost.
 ///
 /// A client's call is a child of the context that is current when its future is first polled
-/// ([`opentelemetry::Context::current`]); the server's context is current wherever a handler, or the stream it answers
-/// with, is polled, and so calls that are made there go on with the trace.
+/// ([`opentelemetry::Context::current`]). The server's context is current while a handler, or its response stream, is
+/// polled, so calls made there continue the trace.
 ///
 /// [A72]: https://github.com/grpc/proposal/blob/master/A72-open-telemetry-tracing.md
 #[derive(Clone)]
@@ -30,14 +30,14 @@ struct Tracing {
 
 enum Propagator {
     Given(Box<dyn TextMapPropagator + Send + Sync>),
-    /// The global one, as it is when a call begins.
+    /// The global propagator at the start of each call.
     Global,
 }
 
 impl Traces {
-    /// By a tracer of this provider, which is called `thalweg` and has this crate's version. What `propagator` has to
-    /// say goes along in the metadata: W3C's `traceparent` and `tracestate` with the SDK's `TraceContextPropagator`,
-    /// baggage as well with a `TextMapCompositePropagator` of it and the `BaggagePropagator`.
+    /// Uses a tracer of this provider, named `thalweg` with this crate's version. `propagator` writes to the metadata:
+    /// W3C's `traceparent` and `tracestate` with the SDK's `TraceContextPropagator`, and baggage as well with a
+    /// `TextMapCompositePropagator` of it and the `BaggagePropagator`.
     pub fn new(
         provider: &dyn ObjectSafeTracerProvider,
         propagator: impl TextMapPropagator + Send + Sync + 'static,
@@ -45,8 +45,8 @@ impl Traces {
         Self::with(provider, Propagator::Given(Box::new(propagator)))
     }
 
-    /// With the global tracer provider and the global propagator. Both do nothing until an application sets them:
-    /// the provider before this is called, the propagator at any time.
+    /// Uses the global tracer provider and propagator. Both do nothing until an application sets them: the provider
+    /// before this call, the propagator at any time.
     pub fn global() -> Self {
         Self::with(&global::tracer_provider(), Propagator::Global)
     }
@@ -57,7 +57,7 @@ impl Traces {
         Self(Arc::new(Tracing { tracer, propagator }))
     }
 
-    /// `parent` with a new span.
+    /// Returns `parent` with a new span.
     pub(super) fn start(
         &self,
         name: String,
@@ -83,7 +83,7 @@ impl Traces {
         }
     }
 
-    /// The context that the metadata of a request tells of.
+    /// Returns the context in the metadata of a request.
     pub(super) fn extract(&self, metadata: &HeaderMap) -> Context {
         let (carrier, current) = (Received(metadata), Context::current());
         match &self.0.propagator {
@@ -101,7 +101,7 @@ impl fmt::Debug for Traces {
     }
 }
 
-/// The name of a span, of a method's path: `Sent.package.Service.Method`.
+/// Returns the name of a span for a method's path: `Sent.package.Service.Method`.
 pub(super) fn span_name(prefix: &str, path: &str) -> String {
     let path = path.trim_start_matches('/');
     let mut name = String::with_capacity(prefix.len() + 1 + path.len());
@@ -113,8 +113,7 @@ pub(super) fn span_name(prefix: &str, path: &str) -> String {
     name
 }
 
-/// The metadata of a request that is to be sent. Keys or values that metadata can't have are left out, and so are
-/// those that belong to HTTP/2 and to gRPC itself.
+/// Metadata of a request to send. Leaves out invalid keys and values, and keys reserved by HTTP/2 and gRPC.
 struct Carrier<'a>(&'a mut HeaderMap);
 
 impl Injector for Carrier<'_> {
@@ -128,10 +127,10 @@ impl Injector for Carrier<'_> {
     }
 }
 
-/// What OpenCensus propagates: in base64, as the wire has it.
+/// Key of OpenCensus; its value is in Base64, as on the wire.
 const GRPC_TRACE_BIN: &str = "grpc-trace-bin";
 
-/// The metadata of a request that came.
+/// Metadata of a received request.
 struct Received<'a>(&'a HeaderMap);
 
 impl Extractor for Received<'_> {

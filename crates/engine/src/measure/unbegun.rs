@@ -1,4 +1,4 @@
-//! A server's call that no handler has begun yet, and maybe none will.
+//! A server's call whose handler has not started, and may never start.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,12 +9,12 @@ use super::server_trace::ServerTrace;
 use super::traces::Traces;
 use crate::status::Status;
 
-/// Has a span in the end, unless a handler has begun: that has one of its own.
+/// Records a span at the end, unless a handler has started, which records its own.
 pub(super) struct Unbegun {
     traces: Traces,
     called: Arc<dyn Called>,
     has_begun: AtomicBool,
-    /// What the call was refused with.
+    /// Status with which the call was refused.
     refused: Mutex<Option<Status>>,
 }
 
@@ -32,7 +32,7 @@ impl Unbegun {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(status.clone());
     }
 
-    /// The call is over. Runs the user's code.
+    /// Ends the call. Runs user code.
     pub(super) fn end(&self) {
         if self.has_begun.load(Ordering::Relaxed) {
             return;
