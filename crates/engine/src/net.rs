@@ -1,4 +1,4 @@
-//! Sockets: the addresses that a server listens on and a client connects to, and one stream type for both kinds.
+//! Sockets: addresses of servers and clients, and one stream type for TCP and UNIX sockets.
 
 mod address;
 mod listener;

@@ -1,18 +1,18 @@
-//! Addresses, as people write them.
+//! Addresses in text form.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where a server listens: `HOST:PORT`, `unix:PATH` or `unix-abstract:NAME`.
+/// Address that a server listens on: `HOST:PORT`, `unix:PATH` or `unix-abstract:NAME`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ListenAddress {
-    /// A host name or address, and a port; port 0 lets the system choose.
+    /// Host name or IP address, and port. With port 0 the system chooses one.
     Tcp(String),
-    /// The path of a UNIX domain socket.
+    /// Path of a UNIX domain socket.
     Unix(PathBuf),
-    /// The name of a UNIX domain socket in Linux's abstract namespace, without the leading NUL.
+    /// Name of a UNIX domain socket in Linux's abstract namespace, without the leading NUL.
     UnixAbstract(String),
 }
 
@@ -35,7 +35,7 @@ impl FromStr for ListenAddress {
             return Ok(Self::Unix(path.into()));
         }
         if let Some((_, rest)) = text.split_once("://") {
-            // As a URL is written for clients: `http://127.0.0.1:50051/`.
+            // A URL for clients: `http://127.0.0.1:50051/`.
             let bare = rest.trim_start_matches('/').split('/').next().unwrap_or_default();
             let instead =
                 bare.parse::<Self>().map_or_else(|_| FORMS.to_owned(), |address| address.to_string());
@@ -76,23 +76,23 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// `sockaddr_un` has 108 bytes for the path, of which one ends it.
+/// `sockaddr_un` has 108 bytes for the path, including the terminating NUL.
 const UNIX_PATH_MAX: usize = 107;
 
-/// How addresses are written.
+/// The valid forms of addresses.
 const FORMS: &str = "HOST:PORT, unix:PATH or unix-abstract:NAME";
 
-/// A text that is no address to listen on.
+/// An invalid listen address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{address}` is not an address ({reason}): write {instead}")]
 pub struct InvalidAddress {
     address: String,
     reason: &'static str,
-    /// What was meant, where that is known, or how addresses are written.
+    /// The address probably meant, or else the valid forms.
     instead: String,
 }
 
-/// One server of a target, resolved.
+/// A resolved address of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
     Tcp(SocketAddr),

@@ -1,4 +1,4 @@
-//! Sockets that listen, and how connections are taken from them.
+//! Listening sockets, and accepting connections.
 
 use std::io;
 use std::os::unix::net as unix;
@@ -12,7 +12,7 @@ use super::address::ListenAddress;
 use super::stream::{Accepted, abstract_path, watch};
 use super::tcp_keepalive::TcpKeepalive;
 
-/// A listening socket. A UNIX socket's file is removed with it.
+/// A listening socket. Removes the file of a UNIX socket on drop.
 #[derive(Debug)]
 pub(crate) struct Listener {
     fd: AsyncFd<socket2::Socket>,
@@ -30,8 +30,9 @@ impl Listener {
         match address {
             ListenAddress::Tcp(address) => {
                 let socket = socket2::Socket::from(TcpListener::bind(address).await?.into_std()?);
-                // Thalweg batches by itself and flushes when there is nothing more to add: Nagle would only delay.
-                // Connections have it from their listener, where the system does so: it saves a call for each.
+                // Thalweg batches writes and flushes when there is nothing to add, so Nagle's algorithm would only
+                // delay them. Where possible, connections inherit the option from their listener, which saves a system
+                // call for each.
                 socket.set_tcp_nodelay(true)?;
                 if let Some(keepalive) = keepalive {
                     keepalive.apply(&socket)?;
@@ -40,7 +41,7 @@ impl Listener {
             }
             ListenAddress::Unix(path) => {
                 let listener = match UnixListener::bind(path) {
-                    // A socket that nobody listens on is left over from a server that was killed.
+                    // A socket without a listener is left over from a killed server.
                     Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_dead_socket(path) => {
                         std::fs::remove_file(path)?;
                         UnixListener::bind(path)?
@@ -60,7 +61,7 @@ impl Listener {
         Ok(Self { fd: watch(socket, Interest::READABLE)?, kind })
     }
 
-    /// The address with the port that the system chose.
+    /// Returns the address, with the port that the system chose.
     pub(crate) fn local_address(&self, asked: &ListenAddress) -> io::Result<ListenAddress> {
         match self.kind {
             Kind::Tcp { .. } => {
@@ -71,13 +72,13 @@ impl Listener {
         }
     }
 
-    /// Takes a connection, which no runtime watches yet: so it is registered once, with the runtime that serves it.
+    /// Accepts a connection without registering it. So it is registered only once, with the runtime that serves it.
     pub(crate) async fn accept(&self) -> io::Result<Accepted> {
         let (socket, peer) = self.fd.async_io(Interest::READABLE, accept).await?;
         match self.kind {
             Kind::Tcp { keepalive } => {
                 if let Some(keepalive) = keepalive.filter(|_| !INHERITS_KEEPALIVE) {
-                    // It fails for a client that is gone already, which the first read finds out.
+                    // It fails if the client has already gone, which the first read detects.
                     let _ = keepalive.apply(&socket);
                 }
                 Ok(Accepted::tcp(socket, peer.as_socket()))
@@ -87,10 +88,10 @@ impl Listener {
     }
 }
 
-/// Whether connections have their keepalive from their listener, which saves a call for each.
+/// Whether connections inherit keepalive from their listener, which saves a system call for each.
 const INHERITS_KEEPALIVE: bool = cfg!(any(target_os = "linux", target_os = "android", target_os = "freebsd"));
 
-/// A connected socket that does not block, by one system call; and its peer's address.
+/// Accepts a non-blocking socket by one system call. Returns it with its peer's address.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 fn accept(listener: &socket2::Socket) -> io::Result<(socket2::Socket, socket2::SockAddr)> {
     use std::os::fd::{AsRawFd, FromRawFd};
@@ -109,7 +110,7 @@ fn accept(listener: &socket2::Socket) -> io::Result<(socket2::Socket, socket2::S
         })
     };
     let (fd, peer) = accepted?;
-    // SAFETY: the descriptor is new, open, and nobody else's.
+    // SAFETY: the descriptor is new, open, and owned by nothing else.
     Ok((unsafe { socket2::Socket::from_raw_fd(fd) }, peer))
 }
 
@@ -117,7 +118,7 @@ fn accept(listener: &socket2::Socket) -> io::Result<(socket2::Socket, socket2::S
 fn accept(listener: &socket2::Socket) -> io::Result<(socket2::Socket, socket2::SockAddr)> {
     let (socket, peer) = listener.accept()?;
     socket.set_nonblocking(true)?;
-    // It fails for a client that is gone already, which the first read finds out, and on sockets of other kinds.
+    // It fails on other kinds of sockets, and if the client has already gone, which the first read detects.
     let _ = socket.set_tcp_nodelay(true);
     Ok((socket, peer))
 }
@@ -125,7 +126,7 @@ fn accept(listener: &socket2::Socket) -> io::Result<(socket2::Socket, socket2::S
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Kind::Unix { path: Some(path) } = &self.kind {
-            // Already gone is as good.
+            // The file may already be gone.
             let _ = std::fs::remove_file(path);
         }
     }

@@ -1,16 +1,16 @@
-//! The network's round trip, as the kernel has seen it.
+//! The network's round-trip time, as measured by the kernel.
 
 use std::time::Duration;
 
-/// The shortest round trip of a TCP connection so far. Right after connecting that is what the handshake took, in which
-/// no application had a part. `None` where it is not known.
+/// Returns the shortest round trip of a TCP connection so far; `None` if unknown. Right after connecting it is that of
+/// the handshake, which does not involve the application.
 #[cfg(target_os = "linux")]
 pub(super) fn shortest(socket: &socket2::Socket) -> Option<Duration> {
     use std::os::fd::AsRawFd;
 
     use nix::libc;
 
-    /// Where `tcpi_min_rtt`, in microseconds, stands in Linux's `struct tcp_info`: glibc's goes not so far.
+    /// Offset of `tcpi_min_rtt`, in microseconds, in Linux's `struct tcp_info`. glibc's struct lacks it.
     const MIN_RTT_AT: usize = 148;
     const END: usize = MIN_RTT_AT + 4;
 
@@ -31,7 +31,7 @@ pub(super) fn shortest(socket: &socket2::Socket) -> Option<Duration> {
         return None;
     }
     let microseconds = u32::from_ne_bytes(info[MIN_RTT_AT..END].try_into().ok()?);
-    // The kernel's words for "not measured yet".
+    // The kernel's values for "not measured yet".
     (microseconds != u32::MAX && microseconds != 0).then(|| Duration::from_micros(microseconds.into()))
 }
 

@@ -15,54 +15,55 @@ use super::round_trip;
 use super::tcp_options::TcpOptions;
 use crate::scheduler::is_spinning;
 
-/// A connected socket that no runtime watches yet.
+/// A connected socket that is not registered with a runtime yet.
 #[derive(Debug)]
 pub(crate) struct Accepted {
     socket: socket2::Socket,
     is_unix: bool,
-    /// What the other end is called in messages.
+    /// Name of the peer in messages.
     pub(crate) peer_name: String,
-    /// Whose it is, if it came over IP.
+    /// IP address of the peer, if any.
     pub(crate) peer_address: Option<IpAddr>,
 }
 
-/// A connected socket, watched by the runtime in which it was made.
+/// A connected socket, registered with the runtime that created it.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    /// `Some` but while it is being watched anew.
+    /// `None` only while the socket is registered again.
     fd: Option<AsyncFd<socket2::Socket>>,
     write_watch: WriteWatch,
 }
 
-/// Whether the runtime watches for space to write.
+/// Whether the runtime watches for write readiness.
 #[derive(Debug)]
 enum WriteWatch {
-    /// Always. TCP tells of space only after a write that found none.
+    /// Always. TCP reports write readiness only after a write that found the buffer full.
     Watched,
-    /// A UNIX socket that was never full. It tells of space whenever the peer takes something, which wakes a thread
-    /// that sleeps once more for each batch. With a call or two under way that is a gain: it is awake when the answer
-    /// comes (p50 49 µs, not 61 µs). With 16 it is a loss (51 k calls/s, not 66 k). They are told apart by how much is
-    /// written at once.
+    /// A UNIX socket that was never full. It reports write readiness whenever the peer reads, which wakes a sleeping
+    /// thread once more per batch. With one or two calls in flight the thread is then awake when the response arrives
+    /// (p50 49 µs instead of 61 µs). With 16 it is a loss (51 k calls/s instead of 66 k). The size of writes
+    /// distinguishes the cases.
     Adaptive { is_watched: bool, mean_bytes: usize },
 }
 
-/// The send buffer of a UNIX socket, in bytes: twice what is framed ahead, so that the reader has the one half to go on
-/// with while the other is written. A writer that found it full sleeps until three quarters of it are read. The kernel
-/// grants at most `net.core.wmem_max`, which is 208 KiB unless it was raised, and counts its own overhead in twice the
-/// number. TCP sizes its buffers by itself.
+/// Send buffer of a UNIX socket, in bytes: twice the bytes framed ahead, so that the reader can read one half while
+/// the other is written. A writer that found the buffer full sleeps until three quarters are read. The kernel grants
+/// at most `net.core.wmem_max`, which is 208 KiB by default, and includes its own overhead in twice the number. TCP
+/// sizes its buffers automatically.
 const UNIX_SEND_BUFFER_LEN: usize = 1024 * 1024;
 
-/// Writes of more bytes than this, on average, carry many calls: space to write is watched no longer. An empty call
+/// Mean write size, in bytes, above which write readiness is not watched: the writes carry many calls. An empty call
 /// takes some 45 bytes.
 const BATCH_BYTES_MIN: usize = 384;
-/// Below this they carry few, and it is watched again.
+/// Mean write size below which write readiness is watched again.
 const SINGLE_BYTES_MAX: usize = 192;
 
 impl WriteWatch {
-    /// Takes note of a write; what is to be watched from now on if that changes.
+    /// Records a write. Returns what to watch from now on, if that changes.
     fn note(&mut self, written: usize) -> Option<Interest> {
         let Self::Adaptive { is_watched, mean_bytes } = self else { return None };
-        // Over the last 16 writes or so, in which one large message does not count as many: 64 KiB / 16 is 4 KiB.
+        // Mean of about the last 16 writes. Sizes are capped so that a large message does not look like many: a
+        // sixteenth of 64 KiB is 4 KiB.
         *mean_bytes = *mean_bytes - *mean_bytes / 16 + written.min(BATCH_BYTES_MIN * 2) / 16;
         let changes =
             if *is_watched { *mean_bytes > BATCH_BYTES_MIN } else { *mean_bytes < SINGLE_BYTES_MAX };
@@ -77,7 +78,7 @@ impl WriteWatch {
 const BOTH: Interest = Interest::READABLE.add(Interest::WRITABLE);
 
 impl Accepted {
-    /// Connects, with the runtime that this is called in.
+    /// Connects, in the current runtime.
     pub(crate) async fn connect(endpoint: &Endpoint, tcp: &TcpOptions) -> io::Result<Self> {
         match endpoint {
             Endpoint::Tcp(address) => {
@@ -92,10 +93,10 @@ impl Accepted {
         }
     }
 
-    /// `peer`: its address, if the system tells.
+    /// Creates it from a TCP socket. `peer` is the peer's address, if known.
     pub(super) fn tcp(socket: socket2::Socket, peer: Option<SocketAddr>) -> Self {
         let peer_name = peer.map_or_else(|| "a TCP peer".to_owned(), |at| at.to_string());
-        // An IPv4 client of a listener for both is the same client.
+        // An IPv4 client of a dual-stack listener has the same address as elsewhere.
         let peer_address = peer.map(|at| at.ip().to_canonical());
         Self { socket, is_unix: false, peer_name, peer_address }
     }
@@ -111,19 +112,19 @@ impl Accepted {
         &self.socket
     }
 
-    /// The client's address and ours, of a TCP connection.
+    /// Returns the peer's and the local address of a TCP connection.
     pub(crate) fn addresses(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
         let of_ip = |address: io::Result<socket2::SockAddr>| address.ok()?.as_socket();
         (of_ip(self.socket.peer_addr()), of_ip(self.socket.local_addr()))
     }
 
-    /// The shortest round trip on the network so far, if it is known.
+    /// Returns the shortest round trip on the network so far, if known.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         round_trip::shortest(&self.socket)
     }
 
-    /// How long the other end may leave what was sent unacknowledged (TCP_USER_TIMEOUT). Nothing on UNIX sockets, and
-    /// on systems that don't have it.
+    /// Sets how long sent data may remain unacknowledged (TCP_USER_TIMEOUT). Does nothing on UNIX sockets, and on
+    /// systems without the option.
     pub(crate) fn set_user_timeout(&self, timeout: Duration) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         if !self.is_unix {
@@ -134,7 +135,7 @@ impl Accepted {
         Ok(())
     }
 
-    /// Lets the runtime in whose context this is called watch the socket.
+    /// Registers the socket with the current runtime.
     pub(crate) fn watch(self) -> io::Result<Socket> {
         let write_watch = if self.is_unix {
             WriteWatch::Adaptive { is_watched: true, mean_bytes: 0 }
@@ -153,7 +154,7 @@ impl Socket {
     fn watch_for(&mut self, interest: Interest, cx: &Context<'_>) -> io::Result<()> {
         if let Some(fd) = self.fd.take() {
             self.fd = Some(watch(fd.into_inner(), interest)?);
-            // Whoever waited to read is forgotten with the old registration, and has to ask again.
+            // The old registration's read waker is lost, so the task has to poll again.
             cx.waker().wake_by_ref();
         }
         Ok(())
@@ -182,7 +183,7 @@ impl Socket {
 impl AsyncRead for Socket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let fd = self.fd()?;
-        // The runtime hears of what came only when it polls.
+        // The runtime learns of received data only when it polls.
         if is_spinning() && unless_it_would_block(receive(fd.get_ref(), buf))?.is_some() {
             return Poll::Ready(Ok(()));
         }
@@ -192,7 +193,7 @@ impl AsyncRead for Socket {
             match readable.try_io(|fd| receive(fd.get_ref(), buf)) {
                 Ok(Ok(read)) => {
                     if 0 < read && read < capacity {
-                        // The socket is drained: to find that out by another read would cost a system call.
+                        // The socket is drained: detecting that by another read would cost a system call.
                         readable.clear_ready();
                     }
                     return Poll::Ready(Ok(()));
@@ -231,7 +232,7 @@ impl AsyncWrite for Socket {
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.fd()?.get_ref().shutdown(Shutdown::Write) {
-            // The peer was faster.
+            // The peer has already closed the connection.
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
             outcome => Poll::Ready(outcome),
         }
@@ -244,17 +245,17 @@ pub(super) fn watch(socket: socket2::Socket, interest: Interest) -> io::Result<A
     Ok(unsafe { AsyncFd::register_with_interest(socket, interest) }?)
 }
 
-/// Reads to where nothing has been written yet: to clear that first would cost as much as the copy itself.
+/// Reads into uninitialized memory: clearing it first would cost as much as the copy itself.
 fn receive(socket: &socket2::Socket, buf: &mut ReadBuf<'_>) -> io::Result<usize> {
-    // SAFETY: `recv` writes bytes there or leaves them as they are.
+    // SAFETY: `recv` writes bytes there or leaves them unchanged.
     let read = socket.recv(unsafe { buf.unfilled_mut() })?;
-    // SAFETY: so many bytes from the start have been written.
+    // SAFETY: the first `read` bytes have been written.
     unsafe { buf.assume_init(read) };
     buf.advance(read);
     Ok(read)
 }
 
-/// A peer that has gone is an error and no signal: SIGPIPE would end a host that has left it at its default.
+/// Makes a lost peer an error instead of SIGPIPE, which would end a process with the default signal handling.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 const NO_SIGNAL: i32 = nix::libc::MSG_NOSIGNAL;
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
@@ -274,7 +275,7 @@ fn unless_it_would_block(moved: io::Result<usize>) -> io::Result<Option<usize>> 
     }
 }
 
-/// The name of an abstract socket as tokio takes it; only Linux has such sockets, elsewhere it is an error.
+/// Returns the name of an abstract socket in tokio's form. On systems other than Linux it is an error.
 pub(super) fn abstract_path(name: &str) -> String {
     format!("\0{name}")
 }
@@ -283,8 +284,8 @@ pub(super) fn abstract_path(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// A signal that is blocked waits for the thread that caused it, even where the process ignores it, as Rust's
-    /// programs do and others do not.
+    /// A blocked signal stays pending for the thread that caused it, even if the process ignores it, as Rust programs
+    /// do and others do not.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_peer_that_has_gone_is_no_signal() {
@@ -312,7 +313,7 @@ mod tests {
             assert_eq!(send(&ours, slices).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
             assert!(!pending());
         }
-        // Without the flag there is one.
+        // Without the flag there is a signal.
         ours.send(b"hello").unwrap_err();
         assert!(pending());
     }
@@ -329,7 +330,7 @@ mod tests {
         check(100, 45, None);
         check(100, 720, Some(Interest::READABLE));
         check(100, 720, None);
-        // Between the two thresholds it stays as it is.
+        // Between the two thresholds nothing changes.
         check(100, 300, None);
         check(100, 45, Some(BOTH));
         check(100, 300, None);

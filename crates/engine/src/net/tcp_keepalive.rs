@@ -1,12 +1,12 @@
-//! Whether the other end of a TCP connection is still there, asked by the kernel: [`TcpKeepalive`].
+//! Kernel keepalive of TCP connections: [`TcpKeepalive`].
 
 use std::io;
 use std::time::Duration;
 
-/// TCP keepalive of a server's sockets: the kernel probes a connection on which nothing moves, and ends it when nobody
-/// responds. This finds clients that vanished without a word, over HTTP/1.1 too, which has no PING.
+/// TCP keepalive of a server's sockets: the kernel probes an idle connection, and closes it if the peer does not
+/// respond. This detects clients that vanished, also over HTTP/1.1, which has no PING.
 ///
-/// By default it probes after 60 s, then every 15 s, and ends the connection after 4 probes without a response: some
+/// By default it probes after 60 s, then every 15 s, and closes the connection after 4 probes without a response: some
 /// two minutes after the last byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -26,7 +26,7 @@ impl Default for TcpKeepalive {
 }
 
 impl TcpKeepalive {
-    /// The default, with the first probe after `idle`.
+    /// Returns the default, with the first probe after `idle`.
     pub fn after(idle: Duration) -> Self {
         Self { idle, ..Self::default() }
     }
@@ -43,7 +43,7 @@ impl TcpKeepalive {
         self
     }
 
-    /// Sets it on a socket.
+    /// Applies the settings to a socket.
     pub(super) fn apply(self, socket: &socket2::Socket) -> io::Result<()> {
         let second = Duration::from_secs(1);
         let keepalive = socket2::TcpKeepalive::new()

@@ -1,4 +1,4 @@
-//! What may be set of a client's TCP connections: [`TcpOptions`].
+//! Settings of a client's TCP connections: [`TcpOptions`].
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
