@@ -1,4 +1,4 @@
-//! What makes calls: [`Caller`].
+//! Making calls: [`Caller`].
 
 use std::future::{Future, ready};
 
@@ -10,16 +10,17 @@ use crate::channel::Channel;
 use crate::message::Message;
 use crate::streaming::Streaming;
 
-/// What generated clients make their calls with: a [`Channel`], one with interceptors around it
-/// ([`InterceptedChannel`](crate::InterceptedChannel)), or what stands in for either in a test.
+/// Makes the calls of generated clients: a [`Channel`], a channel with interceptors
+/// ([`InterceptedChannel`](crate::InterceptedChannel)), or a stand-in for either in a test.
 ///
-/// A clone is cheap, and is the same. Call types that it leaves out end with UNIMPLEMENTED.
+/// Clones are cheap and share everything. Call types that an implementation omits end with UNIMPLEMENTED.
 ///
 /// # In tests
 ///
-/// What is written for the client of any caller, `fn greet<C: Caller>(greeter: &GreeterClient<C>)`, is tested without a
-/// server by one that answers itself. An interceptor that does not go on is the shortest, for all call types; others go
-/// around it as they do around a channel, and nothing is ever connected to:
+/// Code that accepts the client of any caller, `fn greet<C: Caller>(greeter: &GreeterClient<C>)`, can be tested without
+/// a server. The shortest way for all call types is an interceptor that responds without calling
+/// [`Next::run`](crate::interceptor::Next::run). Other interceptors can wrap it as they wrap a channel, and nothing
+/// ever connects:
 ///
 /// ```
 /// use thalweg::bytes::Bytes;
@@ -48,11 +49,11 @@ use crate::streaming::Streaming;
 /// # Ok(()) }
 /// ```
 ///
-/// A server in memory ([`ChannelBuilder::connector`](crate::channel::ChannelBuilder::connector)) has the real
-/// transport in it. An implementation of this trait sees the types of its messages as parameters, which
-/// [`AnyMessage`](crate::interceptor::AnyMessage) leads out of and into.
+/// An in-memory server ([`ChannelBuilder::connector`](crate::channel::ChannelBuilder::connector)) also tests the real
+/// transport. An implementation of this trait receives its message types as type parameters;
+/// [`AnyMessage`](crate::interceptor::AnyMessage) converts to and from them.
 pub trait Caller: Clone + Send + Sync + 'static {
-    /// The options of calls that set none of their own.
+    /// Returns the default options of calls.
     fn call_options(&self) -> CallOptions {
         CallOptions::default()
     }
@@ -68,7 +69,7 @@ pub trait Caller: Clone + Send + Sync + 'static {
         ready(absent("unary"))
     }
 
-    /// Calls a client-streaming method, and returns with the reply.
+    /// Calls a client-streaming method; returns the response.
     fn client_streaming<S, Res>(
         &self,
         method: &Method,
@@ -84,7 +85,7 @@ pub trait Caller: Clone + Send + Sync + 'static {
         ready(absent("client-streaming"))
     }
 
-    /// Calls a server-streaming method; returns when the server has sent its head.
+    /// Calls a server-streaming method; returns when the response headers have arrived.
     fn server_streaming<Req: Message, Res: Message>(
         &self,
         method: &Method,
@@ -95,7 +96,7 @@ pub trait Caller: Clone + Send + Sync + 'static {
         ready(absent("server-streaming"))
     }
 
-    /// Calls a bidirectional method; returns when the server has sent its head.
+    /// Calls a bidirectional method; returns when the response headers have arrived.
     fn bidi_streaming<S, Res>(
         &self,
         method: &Method,

@@ -1,4 +1,4 @@
-//! A handle to a service, wherever it runs: [`Channel`].
+//! gRPC channels: [`Channel`].
 
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -31,12 +31,12 @@ pub use thalweg_engine::{
 
 /// A handle to a gRPC target. Cheap to clone; clones share its connections.
 ///
-/// Under it are *lanes*, each with a connection of its own; a call takes the less loaded of two. A channel makes its
-/// connections when the first call needs them ([`ChannelBuilder::connect_lazy`]) or at once
-/// ([`ChannelBuilder::connect`]), and again when they break: with gRPC's exponential backoff, while calls fail with
-/// UNAVAILABLE or, if they ask for it ([`CallOptions::wait_for_ready`](crate::CallOptions)), wait.
+/// A channel has one or more *lanes*, each with its own connection; a call takes the less loaded of two lanes. The
+/// channel connects when the first call needs it ([`ChannelBuilder::connect_lazy`]) or at once
+/// ([`ChannelBuilder::connect`]). It reconnects broken connections with gRPC's exponential backoff. Meanwhile calls
+/// fail with UNAVAILABLE, or wait if they ask for it ([`CallOptions::wait_for_ready`](crate::CallOptions)).
 ///
-/// Dropping the last clone closes the connections once the calls on them have ended.
+/// Dropping the last clone closes the connections once their calls have finished.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -46,12 +46,12 @@ pub use thalweg_engine::{
 #[derive(Clone)]
 pub struct Channel {
     engine: engine::Channel,
-    /// What makes the calls, if they are not gRPC's.
+    /// Client for protocols other than gRPC.
     #[cfg(feature = "web")]
     web: Option<thalweg_web::client::Client>,
 }
 
-/// How a [`Channel`] is set up.
+/// Builder of a [`Channel`]; see [`Channel::builder`].
 #[derive(Clone, Debug)]
 pub struct ChannelBuilder {
     target: String,
@@ -61,8 +61,8 @@ pub struct ChannelBuilder {
 }
 
 impl Channel {
-    /// Begins a channel to `target`, a [gRPC target URI]: `host:port`, `dns:///host:port`, `ipv4:1.2.3.4:80`,
-    /// `ipv6:[::1]:80`, `unix:/path` or `unix-abstract:name`; or `https://host:port`, with TLS.
+    /// Returns a builder for a channel to `target`, a [gRPC target URI]: `host:port`, `dns:///host:port`,
+    /// `ipv4:1.2.3.4:80`, `ipv6:[::1]:80`, `unix:/path` or `unix-abstract:name`. `https://host:port` connects over TLS.
     ///
     /// [gRPC target URI]: https://github.com/grpc/grpc/blob/master/doc/naming.md
     pub fn builder(target: impl Into<String>) -> ChannelBuilder {
@@ -74,12 +74,12 @@ impl Channel {
         }
     }
 
-    /// The options of calls that set none of their own: [`ChannelBuilder::call_options`].
+    /// Returns the default options of calls, set with [`ChannelBuilder::call_options`].
     pub fn call_options(&self) -> &CallOptions {
         self.engine.call_options()
     }
 
-    /// Whom it calls, as the target names it.
+    /// Returns the server this channel connects to, as named by the target.
     pub fn server(&self) -> &ServerAddress {
         self.engine.server()
     }
@@ -88,31 +88,37 @@ impl Channel {
         Arc::clone(self.engine.server())
     }
 
-    /// Has the next attempt to connect come at once where one has failed, and the pauses between attempts
-    /// ([`ChannelBuilder::connect_backoff`]) begin anew: for a program that knows that the network is there again.
-    /// Calls that [wait](CallOptions::wait_for_ready) go on with it.
+    /// Retries a failed connection at once and restarts the backoff ([`ChannelBuilder::connect_backoff`]). For programs
+    /// that know that the network is available again. Calls that [wait](CallOptions::wait_for_ready) use the new
+    /// connection.
     pub fn reset_connect_backoff(&self) {
         self.engine.reset_connect_backoff();
     }
 
-    /// The lanes as they are now, in the order of their opening; behind them those that close.
+    /// Returns the current lanes in the order in which they were opened, followed by those that are closing.
     pub fn lanes(&self) -> Vec<LaneSnapshot> {
         self.engine.lanes()
     }
 
-    /// How many calls wait because no lane has a stream free for them
-    /// (the server's SETTINGS_MAX_CONCURRENT_STREAMS).
+    /// Returns the number of calls that wait because no lane has a free stream (the server's
+    /// SETTINGS_MAX_CONCURRENT_STREAMS).
     pub fn waiting(&self) -> usize {
         self.engine.waiting()
     }
 
-    /// What carries the calls; for tests that open and close its lanes.
+    /// Returns the underlying engine channel, for tests that open and close its lanes.
     #[cfg(feature = "testing")]
     pub fn engine(&self) -> &engine::Channel {
         &self.engine
     }
 
-    /// Calls a unary method. Cancel-safe: dropping the future cancels the call at the server.
+    /// Calls a unary method.
+    ///
+    /// # Errors
+    /// The call's status if it is not OK: from the server, or for example UNAVAILABLE without a connection.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the call, also at the server.
     pub async fn unary<Req: Message, Res: Message>(
         &self,
         method: &Method,
@@ -128,7 +134,7 @@ impl Channel {
             Ok(reply) => reply,
             Err(status) => return Err(to_tonic(status)),
         };
-        // Responses are large: one is made here, and not handed from future to future.
+        // Responses are large: creating it here avoids moving it from future to future.
         match codec::decode_only(reply.message()) {
             Ok(message) => {
                 let metadata = MetadataMap::from_headers(reply.finish());
@@ -138,8 +144,9 @@ impl Channel {
         }
     }
 
-    /// Calls a client-streaming method: sends the requests as flow control permits, and returns with the reply.
-    /// Cancel-safe as [`unary`](Self::unary).
+    /// Calls a client-streaming method: sends the requests as flow control permits, then returns the response.
+    ///
+    /// Errors and cancel safety are those of [`unary`](Self::unary).
     pub async fn client_streaming<S, Res>(
         &self,
         method: &Method,
@@ -158,7 +165,10 @@ impl Channel {
         Ok(Response::from_parts(MetadataMap::from_headers(metadata), message, Extensions::default()))
     }
 
-    /// Calls a server-streaming method; returns when the server has sent its head.
+    /// Calls a server-streaming method; returns when the response headers have arrived.
+    ///
+    /// Errors and cancel safety are those of [`unary`](Self::unary). Later errors come from the returned [`Streaming`];
+    /// dropping that cancels the call, too.
     pub async fn server_streaming<Req: Message, Res: Message>(
         &self,
         method: &Method,
@@ -170,8 +180,10 @@ impl Channel {
         self.responses(method, &metadata, requests, CallType::ServerStreaming, options).await
     }
 
-    /// Calls a bidirectional method; returns when the server has sent its head. The requests are sent meanwhile and
-    /// afterwards, as flow control permits.
+    /// Calls a bidirectional method; returns when the response headers have arrived. Requests are sent before and after
+    /// that, as flow control permits.
+    ///
+    /// Errors and cancel safety are those of [`server_streaming`](Self::server_streaming).
     pub async fn bidi_streaming<S, Res>(
         &self,
         method: &Method,
@@ -206,7 +218,7 @@ impl Channel {
         Ok(Response::from_parts(metadata, begun.into_responses(), Extensions::default()))
     }
 
-    /// Opens a call that is not unary, and waits for the response's head; with that head's metadata.
+    /// Starts a call that is not unary and waits for the response headers; returns their metadata.
     pub(crate) async fn exchange<R: Source + Send + 'static>(
         &self,
         method: &Method,
@@ -221,14 +233,14 @@ impl Channel {
             let (metadata, answers) = Box::pin(stream).await?;
             return Ok((Begun::Web(answers), metadata));
         }
-        // gRPC has one way for all of them.
+        // gRPC treats all call types alike.
         let _ = kind;
         let begun = self.engine.stream(method, metadata.as_ref(), requests, options).await;
         begun.map(|(exchange, metadata)| (Begun::Grpc(exchange), metadata)).map_err(to_tonic)
     }
 }
 
-/// A call that is not unary, under way.
+/// A call in progress that is not unary.
 #[cfg_attr(feature = "web", expect(clippy::large_enum_variant, reason = "gRPC's calls need no box for it"))]
 pub(crate) enum Begun<R> {
     Grpc(Exchange<R>),
@@ -237,7 +249,7 @@ pub(crate) enum Begun<R> {
 }
 
 impl<R: Source + Send + 'static> Begun<R> {
-    /// The one response of a call that has no more, and all its metadata; `head` is what came before.
+    /// Returns the only response and the metadata of headers and trailers; `head` is the metadata of the headers.
     pub(crate) async fn only_response<Res: Message>(
         self,
         mut head: http::HeaderMap,
@@ -258,7 +270,7 @@ impl<R: Source + Send + 'static> Begun<R> {
         }
     }
 
-    /// The responses; the requests go on being sent while those are read at leisure.
+    /// Returns the responses; requests continue to be sent meanwhile.
     pub(crate) fn into_responses<Res: Message>(self) -> Streaming<Res> {
         match self {
             Self::Grpc(exchange) => Streaming::new(exchange.into_responses()),
@@ -274,7 +286,7 @@ impl fmt::Debug for Channel {
     }
 }
 
-/// The requests of a client as the engine takes them: none of them fails by itself.
+/// A client's requests as an engine source. They never fail.
 struct Requests<S: Stream>(Given<S, outbound::Requests<S::Item>>);
 
 impl<S: Stream<Item: Message>> Stream for Requests<S> {
@@ -339,7 +351,7 @@ impl ChannelBuilder {
         self
     }
 
-    /// Sets the time for one attempt to connect,
+    /// Sets the time limit of one connection attempt,
     /// [`ChannelConfig::connect_timeout`](engine::ChannelConfig::connect_timeout); 20 s by default.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.config.connect_timeout = timeout;
@@ -347,35 +359,36 @@ impl ChannelBuilder {
     }
 
     /// Sets the silence after which the kernel probes the server,
-    /// [`TcpOptions::keepalive`](engine::TcpOptions::keepalive); off by default. [`keepalive`](Self::keepalive) asks by
-    /// HTTP/2, which also finds a server that hangs or a proxy that lost it.
+    /// [`TcpOptions::keepalive`](engine::TcpOptions::keepalive); off by default. [`keepalive`](Self::keepalive) sends
+    /// HTTP/2 PINGs instead, which also detect a hung server or a proxy that lost it.
     pub fn tcp_keepalive(mut self, time: Duration) -> Self {
         self.config.tcp.keepalive = Some(time);
         self
     }
 
     /// Sets the time between two TCP keepalive probes,
-    /// [`TcpOptions::keepalive_interval`](engine::TcpOptions::keepalive_interval).
+    /// [`TcpOptions::keepalive_interval`](engine::TcpOptions::keepalive_interval); the system's by default.
     pub fn tcp_keepalive_interval(mut self, interval: Duration) -> Self {
         self.config.tcp.keepalive_interval = Some(interval);
         self
     }
 
-    /// Sets how many unacknowledged probes end a connection,
-    /// [`TcpOptions::keepalive_retries`](engine::TcpOptions::keepalive_retries).
+    /// Sets the number of unacknowledged probes that end a connection,
+    /// [`TcpOptions::keepalive_retries`](engine::TcpOptions::keepalive_retries); the system's by default.
     pub fn tcp_keepalive_retries(mut self, retries: u32) -> Self {
         self.config.tcp.keepalive_retries = Some(retries);
         self
     }
 
-    /// Sets the local address to connect from, [`TcpOptions::local_address`](engine::TcpOptions::local_address).
+    /// Sets the local address to connect from, [`TcpOptions::local_address`](engine::TcpOptions::local_address); the
+    /// system's choice by default.
     pub fn local_address(mut self, address: IpAddr) -> Self {
         self.config.tcp.local_address = Some(address);
         self
     }
 
-    /// Sets the time between two attempts to connect that fail,
-    /// [`ChannelConfig::backoff`](engine::ChannelConfig::backoff); gRPC's connection backoff by default.
+    /// Sets the time between failed connection attempts, [`ChannelConfig::backoff`](engine::ChannelConfig::backoff);
+    /// gRPC's connection backoff by default.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -390,33 +403,35 @@ impl ChannelBuilder {
         self
     }
 
-    /// Sets `name/version` of the application, [`ChannelConfig::user_agent`](engine::ChannelConfig::user_agent).
+    /// Sets the application's `name/version` in the user agent,
+    /// [`ChannelConfig::user_agent`](engine::ChannelConfig::user_agent); empty by default.
     pub fn user_agent(mut self, application: impl Into<String>) -> Self {
         self.config.user_agent = application.into();
         self
     }
 
-    /// Sets the `:authority` of calls, [`ChannelConfig::authority`](engine::ChannelConfig::authority).
+    /// Sets the `:authority` of calls, [`ChannelConfig::authority`](engine::ChannelConfig::authority); the target's by
+    /// default.
     pub fn authority(mut self, authority: impl Into<String>) -> Self {
         self.config.authority = Some(authority.into());
         self
     }
 
-    /// The options that generated clients begin with: limits of messages, compression, deadline, and whether calls wait
-    /// for a connection.
+    /// Sets the default options of generated clients: message limits, compression, deadline, and whether calls wait for
+    /// a connection.
     pub fn call_options(mut self, options: CallOptions) -> Self {
         self.config.call_options = options;
         self
     }
 
-    /// Has generated clients compress messages with `encoding`, unless they are told otherwise.
+    /// Compresses the messages of generated clients with `encoding`, unless the client overrides it; off by default.
     pub fn send_compressed(mut self, encoding: Encoding) -> Self {
         self.config.call_options.send_compressed = Some(encoding);
         self
     }
 
-    /// What calls are on the wire; gRPC by default. Connect and gRPC-Web are for those who sit behind proxies that know
-    /// no trailers. Generated clients are the same for all of them, and so are deadlines, compression and limits.
+    /// Sets the protocol of calls; gRPC by default. Use Connect or gRPC-Web behind proxies that do not support
+    /// trailers. Generated clients, deadlines, compression and limits work the same with each.
     ///
     /// ```
     /// use thalweg::{Channel, Protocol};
@@ -431,26 +446,27 @@ impl ChannelBuilder {
         self
     }
 
-    /// Whether calls go over HTTP/1.1 in place of HTTP/2: each that is under way has a connection then. gRPC can't.
+    /// Sends calls over HTTP/1.1 instead of HTTP/2, each on a connection of its own while it runs; off by default. gRPC
+    /// needs HTTP/2: with it, [`connect_lazy`](Self::connect_lazy) fails with [`ConnectError::Protocol`].
     ///
-    /// Bidirectional calls need HTTP/2, and end with UNIMPLEMENTED at once, as connect-go's client has it. Of what is
-    /// set here of connections, the time to connect, the TCP options, the connector and TLS count;
-    /// [`http1_options`](Self::http1_options) say how many there are.
+    /// Bidirectional calls need HTTP/2 and end with UNIMPLEMENTED at once, as in connect-go's client. Of the connection
+    /// settings, only the connect timeout, the TCP options, the connector and TLS apply.
+    /// [`http1_options`](Self::http1_options) sets the number of connections.
     #[cfg(feature = "web")]
     pub fn http1(mut self, is_http1: bool) -> Self {
         self.web.http1 = is_http1.then(|| self.web.http1.unwrap_or_default());
         self
     }
 
-    /// As [`http1`](Self::http1), and how many connections there are.
+    /// Sends calls over HTTP/1.1, like [`http1`](Self::http1), with these limits on the connections.
     #[cfg(feature = "web")]
     pub fn http1_options(mut self, options: thalweg_web::client::Http1Options) -> Self {
         self.web.http1 = Some(options);
         self
     }
 
-    /// Has Connect's unary calls of methods [without side effects](Method::without_side_effects) go by GET, so that
-    /// what is between can keep their answers; not by default, since their messages then stand in URLs.
+    /// Sends Connect's unary calls of methods [without side effects](Method::without_side_effects) as GET, so that
+    /// intermediaries can cache responses. Off by default, because it puts messages into URLs.
     #[cfg(feature = "web")]
     pub fn get(mut self, uses_get: bool) -> Self {
         self.web.uses_get = uses_get;
@@ -463,9 +479,8 @@ impl ChannelBuilder {
         self
     }
 
-    /// Makes the connections with `connect`, over any byte stream: an in-memory pipe in a test, a tunnel. The target
-    /// then only gives the server its name (`:authority`). It is called again when a connection breaks, and once for
-    /// each lane.
+    /// Connects with `connect`, over any byte stream: an in-memory pipe in a test, a tunnel. The target is then used
+    /// only as the server's name (`:authority`). `connect` is called once per lane, and again when a connection breaks.
     ///
     /// ```
     /// # use thalweg::{Channel, Server};
@@ -490,8 +505,8 @@ impl ChannelBuilder {
         self
     }
 
-    /// Has `watch` told what each attempt to connect has done, when it has: to see where the time of a first call goes.
-    /// It is called where connections are made, and must not take long.
+    /// Calls `watch` after each step of a connection attempt, to see where the time of a first call goes. `watch` runs
+    /// in the connecting task and must not block.
     ///
     /// ```
     /// use thalweg::Channel;
@@ -522,7 +537,7 @@ impl ChannelBuilder {
         self
     }
 
-    /// Closes connections that have had no call for this time,
+    /// Closes connections that had no call for this time,
     /// [`ChannelConfig::idle_timeout`](engine::ChannelConfig::idle_timeout); off by default.
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.config.idle_timeout = Some(timeout);
@@ -530,62 +545,65 @@ impl ChannelBuilder {
     }
 
     /// Sets how long an idle connection busy-polls before it sleeps,
-    /// [`ChannelConfig::busy_poll`](engine::ChannelConfig::busy_poll); up to 30 µs by default, where that pays.
+    /// [`ChannelConfig::busy_poll`](engine::ChannelConfig::busy_poll). Adaptive by default, up to 30 µs.
     pub fn busy_poll(mut self, duration: Duration) -> Self {
         self.config.busy_poll = Some(duration);
         self
     }
 
     /// Runs the connections on `count` threads of the channel's own,
-    /// [`ChannelConfig::threads`](engine::ChannelConfig::threads).
+    /// [`ChannelConfig::threads`](engine::ChannelConfig::threads); on the caller's runtime by default.
     pub fn threads(mut self, count: usize) -> Self {
         self.config.threads = Some(count);
         self
     }
 
-    /// Pins the [`threads`](Self::threads) to these processors, [`ChannelConfig::cpus`](engine::ChannelConfig::cpus).
+    /// Pins the [`threads`](Self::threads) to these processors, [`ChannelConfig::cpus`](engine::ChannelConfig::cpus);
+    /// none by default.
     pub fn pin(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
         self.config.cpus = cpus.into_iter().collect();
         self
     }
 
-    /// Connects over TLS. Targets that begin with `https://` do so without this call, with
-    /// [`ClientTlsConfig::new`](crate::tls::ClientTlsConfig::new).
+    /// Connects over TLS. Targets that begin with `https://` use TLS with
+    /// [`ClientTlsConfig::new`](crate::tls::ClientTlsConfig::new) even without this call.
     ///
-    /// What is wrong with it is told by [`connect`](Self::connect) and [`connect_lazy`](Self::connect_lazy).
+    /// [`connect`](Self::connect) and [`connect_lazy`](Self::connect_lazy) return an error for an invalid
+    /// configuration.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: crate::tls::ClientTlsConfig) -> Self {
         self.config.tls = Some(tls);
         self
     }
 
-    /// Measures calls, connections and lanes; not at all by default.
+    /// Records metrics of calls, connections and lanes; off by default.
     #[cfg(feature = "opentelemetry")]
     pub fn metrics(mut self, metrics: thalweg_engine::Metrics) -> Self {
         self.config.set_metrics(metrics);
         self
     }
 
-    /// Traces calls; not at all by default.
+    /// Traces calls; off by default.
     #[cfg(feature = "opentelemetry")]
     pub fn traces(mut self, traces: thalweg_engine::Traces) -> Self {
         self.config.set_traces(traces);
         self
     }
 
-    /// Where in 0..=1 each pause between two attempts to connect lies in its range of ±20 %, in place of a random
-    /// number: for simulations that must replay.
+    /// Sets the position, in 0..=1, of each backoff pause within its range of ±20 %; random by default. For simulations
+    /// that must replay.
     #[cfg(feature = "testing")]
     pub fn backoff_jitter(mut self, unit: fn() -> f64) -> Self {
         self.config.set_backoff_jitter(unit);
         self
     }
 
-    /// The channel; it connects when the first call comes.
+    /// Builds the channel; it connects on the first call.
     ///
     /// # Errors
-    /// When the target, the authority, the user agent or the service config can't be understood, TLS can't be set up,
-    /// or the channel's own [`threads`](Self::threads) can't run. Whether there is a server is not looked at.
+    /// Returns an error if the target, the authority, the user agent or the service config is invalid, if TLS cannot be
+    /// set up, or if the channel's own [`threads`](Self::threads) cannot start. It does not check whether there is a
+    /// server.
     pub fn connect_lazy(self) -> Result<Channel, ConnectError> {
         #[cfg(feature = "web")]
         let http1 = self.web.http1(&self.target, &self.config)?;
@@ -597,10 +615,10 @@ impl ChannelBuilder {
         })
     }
 
-    /// The channel, once the lanes that it begins with are connected.
+    /// Builds the channel and waits until its initial lanes are connected.
     ///
     /// # Errors
-    /// As [`connect_lazy`](Self::connect_lazy), and when there is no server that speaks HTTP/2.
+    /// Returns the errors of [`connect_lazy`](Self::connect_lazy), and an error if no server answers over HTTP/2.
     pub async fn connect(self) -> Result<Channel, ConnectError> {
         let channel = self.connect_lazy()?;
         #[cfg(feature = "web")]

@@ -1,6 +1,6 @@
-//! Between messages of an application and the engine's bytes, named as tonic's module is.
+//! Conversion between application messages and the engine's bytes; named like tonic's module.
 
-/// [`Encoding`](crate::Encoding) by the name, and at the place, that tonic has for it.
+/// [`Encoding`](crate::Encoding) under tonic's name and path.
 #[doc(inline)]
 pub use thalweg_engine::Encoding as CompressionEncoding;
 use thalweg_engine::{self as engine, Chain, Encode, Envelope, Payload};
@@ -8,22 +8,22 @@ use tonic::{Extensions, Request, Response};
 
 use crate::message::{DecodeError, Message};
 
-/// A request that is sent from where it is.
+/// A request that is encoded in place.
 pub(crate) struct Asked<'a, M>(pub(crate) &'a Request<M>);
 
-/// A response that is sent from where it is.
+/// A response that is encoded in place.
 pub(crate) struct Answered<'a, M>(pub(crate) &'a Response<M>);
 
-/// A message of a stream that is sent from where it is.
+/// A message of a stream that is encoded in place.
 pub(crate) struct Lent<'a, M>(pub(crate) &'a M);
 
-/// A message that was given away to be sent.
+/// A message whose ownership was passed for sending.
 pub(crate) struct Owned<M>(pub(crate) M);
 
-/// Has one message not be compressed, where those of its call are: put it into the extensions of the request or of the
-/// response. In those of a response that is a stream it is for all of its messages.
+/// Sends one message uncompressed on a call that compresses: insert it into the extensions of the request or response.
+/// In a streaming response it applies to all messages.
 ///
-/// For what must not be guessed from its compressed size: a secret beside text that others choose.
+/// For messages whose compressed size must not reveal their content, such as a secret next to text that others choose.
 ///
 /// ```
 /// use thalweg::{Response, Uncompressed};
@@ -77,10 +77,10 @@ pub(crate) fn compresses(extensions: &Extensions) -> bool {
     extensions.get::<Uncompressed>().is_none()
 }
 
-/// A response whose message may have any type.
+/// A response with any message type.
 ///
-/// The way of plain responses has their type for itself: a second user of it would keep it from being inlined, which
-/// costs them some 60 instructions.
+/// Plain responses use their own type. A second use of that type would prevent inlining, which costs them about 60
+/// instructions.
 pub(crate) struct AnyAnswered<'a>(&'a dyn Answering);
 
 impl<'a> AnyAnswered<'a> {
@@ -132,13 +132,13 @@ impl Encode for AnyAnswered<'_> {
     }
 }
 
-/// Reads the only message of its direction.
+/// Decodes the only message of its direction.
 #[inline]
 pub(crate) fn decode_only<M: Message>(mut envelope: Envelope<'_>) -> Result<M, engine::Status> {
     decode(envelope.open()?)
 }
 
-/// Reads a message that was received.
+/// Decodes a received message.
 #[inline]
 pub(crate) fn decode<M: Message>(payload: Payload<'_>) -> Result<M, engine::Status> {
     let decoded = match payload {
@@ -148,7 +148,7 @@ pub(crate) fn decode<M: Message>(payload: Payload<'_>) -> Result<M, engine::Stat
     decoded.map_err(|error| undecodable(&error))
 }
 
-/// As [`decode`], in the place of `message`.
+/// Like [`decode`], but overwrites `message`.
 #[inline]
 pub(crate) fn decode_into<M: Message>(payload: Payload<'_>, message: &mut M) -> Result<(), engine::Status> {
     let decoded = match payload {

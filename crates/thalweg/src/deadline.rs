@@ -1,12 +1,12 @@
-//! When a call that is served must have ended: [`Deadline`].
+//! Deadlines of calls that a server handles: [`Deadline`].
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tonic::{Extensions, Request, Status};
 
-/// When a call must have ended, as its client has it (`grpc-timeout`). At a server it is in the extensions of requests
-/// that have one.
+/// Time by which a call must have finished, as set by its client (`grpc-timeout`). On a server it is in the extensions
+/// of requests that have one.
 ///
 /// ```
 /// # use thalweg::{Deadline, Request};
@@ -21,35 +21,35 @@ use tonic::{Extensions, Request, Status};
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// A deadline of one's own.
+    /// Creates a deadline at `instant`.
     pub fn at(instant: Instant) -> Self {
         Self(instant)
     }
 
-    /// That of a request which is served.
+    /// Returns the deadline of a request that a server handles.
     pub fn of<T>(request: &Request<T>) -> Option<Self> {
         Self::in_extensions(request.extensions())
     }
 
-    /// That of a request with these extensions.
+    /// Returns the deadline in a request's extensions.
     pub fn in_extensions(extensions: &Extensions) -> Option<Self> {
         extensions.get().copied()
     }
 
-    /// When it is.
+    /// Returns the time of the deadline.
     pub fn instant(self) -> Instant {
         self.0
     }
 
-    /// The time that is left; zero behind it.
+    /// Returns the time left; zero after the deadline.
     pub fn remaining(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }
 
-    /// The time that is left.
+    /// Returns the time left.
     ///
     /// # Errors
-    /// DEADLINE_EXCEEDED, if that is none: what nobody waits for need not be begun.
+    /// DEADLINE_EXCEEDED if no time is left: no one waits for the result.
     pub fn check(self) -> Result<Duration, Status> {
         match self.remaining() {
             Duration::ZERO => Err(Status::deadline_exceeded("the deadline of the call has passed")),
@@ -58,11 +58,11 @@ impl Deadline {
     }
 }
 
-/// The extensions of a request whose client waits so long from now.
+/// Returns extensions with the deadline of a request whose client waits this long from now.
 #[cold]
 pub(crate) fn extensions(timeout: Duration) -> Extensions {
     let mut extensions = Extensions::default();
-    // One that no clock can show is none.
+    // A deadline beyond the clock's range is no deadline.
     if let Some(deadline) = Instant::now().checked_add(timeout) {
         extensions.insert(Deadline(deadline));
     }

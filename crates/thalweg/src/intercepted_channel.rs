@@ -17,8 +17,8 @@ use crate::message::Message;
 use crate::status::to_engine;
 use crate::streaming::Streaming;
 
-/// A [`Channel`] whose calls interceptors see; [`Channel::with_interceptor`] makes one. Generated clients take it as
-/// they take a channel.
+/// A [`Channel`] with interceptors, created by [`Channel::with_interceptor`]. Generated clients accept it like a
+/// channel.
 #[derive(Clone, Debug)]
 pub struct InterceptedChannel {
     channel: Channel,
@@ -26,7 +26,7 @@ pub struct InterceptedChannel {
 }
 
 impl Channel {
-    /// This channel with an interceptor around it: the calls that are made with what is returned go through it.
+    /// Returns this channel wrapped in an interceptor: calls made through the returned channel pass it.
     ///
     /// ```
     /// # fn example(channel: thalweg::Channel) {
@@ -50,25 +50,25 @@ impl From<Channel> for InterceptedChannel {
 }
 
 impl InterceptedChannel {
-    /// With one more interceptor, around those there are: it sees requests before them, and replies after them.
+    /// Adds an interceptor around the present ones: it sees requests before them and responses after them.
     pub fn with_interceptor(self, interceptor: impl Interceptor) -> Self {
         let outer = Chain::default().with(interceptor.into_link().0);
         Self { channel: self.channel, chain: outer.with_all(&self.chain) }
     }
 
-    /// The channel within.
+    /// Returns the inner channel.
     pub fn channel(&self) -> &Channel {
         &self.channel
     }
 
-    /// Has those interceptors see the request that look at heads alone; the others are left.
+    /// Runs the leading interceptors that need only the request's metadata and extensions.
     fn run_heads<T>(&self, request: Request<T>) -> Result<Request<T>, Status> {
         let (metadata, extensions, message) = request.into_parts();
         let head = self.chain.run_heads(Request::from_parts(metadata, extensions, ()))?;
         Ok(head.map(|()| message))
     }
 
-    /// Runs the interceptors that see messages, and then `last` with the channel.
+    /// Runs the interceptors that see messages, then `last` with the channel.
     fn run(
         &self,
         method: &Method,
@@ -85,7 +85,7 @@ impl InterceptedChannel {
     }
 }
 
-/// The end of the interceptors of a unary call.
+/// Sends a unary call after its interceptors.
 fn unary<Res: Message>(channel: Channel, call: Call) -> BoxFuture<Result<Reply, Status>> {
     Box::pin(async move {
         let (method, options, request) = call.into_parts();
@@ -96,7 +96,7 @@ fn unary<Res: Message>(channel: Channel, call: Call) -> BoxFuture<Result<Reply, 
     })
 }
 
-/// The end of the interceptors of a call that has one response to a stream of requests.
+/// Sends a call with a stream of requests and one response after its interceptors.
 fn client_streaming<Res: Message>(channel: Channel, call: Call) -> BoxFuture<Result<Reply, Status>> {
     Box::pin(async move {
         let (method, options, request) = call.into_parts();
@@ -110,7 +110,7 @@ fn client_streaming<Res: Message>(channel: Channel, call: Call) -> BoxFuture<Res
     })
 }
 
-/// The end of the interceptors of a call that has a stream of responses.
+/// Sends a call with a stream of responses after its interceptors.
 fn bidi_streaming<Res: Message>(channel: Channel, call: Call) -> BoxFuture<Result<Reply, Status>> {
     Box::pin(async move {
         let kind = call.call_type();
@@ -125,7 +125,7 @@ fn bidi_streaming<Res: Message>(channel: Channel, call: Call) -> BoxFuture<Resul
     })
 }
 
-/// The reply of a call with one response, as the caller has it.
+/// Returns the only response of a call, in the caller's type.
 async fn only<Res: Message>(reply: Reply) -> Result<Response<Res>, Status> {
     let (metadata, messages, extensions) = reply.into_parts();
     let message = messages.only().await?.into_message()?;
@@ -209,7 +209,7 @@ impl Caller for InterceptedChannel {
     }
 }
 
-/// A stream of requests, none of which fails.
+/// A stream of requests that never fail.
 struct Fallible<S>(Pin<Box<S>>);
 
 impl<S: Stream> Stream for Fallible<S> {
@@ -220,7 +220,7 @@ impl<S: Stream> Stream for Fallible<S> {
     }
 }
 
-/// Requests as the engine takes them, behind the interceptors.
+/// Requests that passed the interceptors, as an engine source.
 struct Requests(Messages);
 
 impl Stream for Requests {

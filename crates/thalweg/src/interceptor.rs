@@ -1,16 +1,17 @@
-//! What sees calls on their way: interceptors, at a client and at a server.
+//! Interceptors: code around calls, on clients and servers.
 //!
-//! There are two kinds, as with tonic and grpc-go:
+//! There are two kinds, as in tonic and grpc-go:
 //!
-//! - A function of the head, `Fn(Request<()>) -> Result<Request<()>, Status>`: it sees and changes the metadata and the
-//!   extensions of a request, or refuses the call ([`head`]).
-//! - An [`Interceptor`] goes around the whole call: it may wait, sees the messages of both directions and the status,
-//!   and may answer by itself. One function is for all four kinds of calls, on both sides.
+//! - A function `Fn(Request<()>) -> Result<Request<()>, Status>` ([`head`]): it sees and changes the metadata and
+//!   extensions of a request, or rejects the call.
+//! - An [`Interceptor`] wraps the whole call: it may wait, sees the messages of both directions and the status, and may
+//!   respond itself. The same function serves all four call types, on both sides.
 //!
-//! They are set up for a channel ([`Channel::with_interceptor`](crate::Channel::with_interceptor)), for a client or a
-//! service (`GreeterClient::with_interceptor`, `GreeterServer::with_interceptor`), or for a server
-//! ([`ServerBuilder::interceptor`](crate::server::ServerBuilder::interceptor)). The first that is set up is the
-//! outermost: it sees a request first and its reply last.
+//! Interceptors are added to a channel ([`Channel::with_interceptor`](crate::Channel::with_interceptor)), to a client
+//! or a service (`GreeterClient::with_interceptor`, `GreeterServer::with_interceptor`), or to a server
+//! ([`ServerBuilder::interceptor`](crate::server::ServerBuilder::interceptor)). The outermost interceptor sees a
+//! request first and its response last. On a server, that is the first one added. On a channel, client or service, each
+//! new one wraps those before.
 //!
 //! ```
 //! use std::time::Instant;
@@ -37,13 +38,12 @@
 //! let server = Server::builder().interceptor(Log);
 //! ```
 //!
-//! # What a message is here
+//! # Messages
 //!
-//! An [`AnyMessage`]: decoded, as the handler or the caller has it, but of a type that is not named. So one interceptor
-//! serves all methods, and can be kept in a list; who knows the type asks for it
-//! ([`AnyMessage::downcast_ref`]), and who wants bytes has them ([`AnyMessage::to_bytes`]). The price is a few
-//! allocations a call, and one a message, where there is an [`Interceptor`]; functions of the head allocate nothing.
-//! Channels and servers without interceptors do not ask for them: they run other code.
+//! Messages are [`AnyMessage`]s: decoded, like those of the handler or the caller, but of an erased type. So one
+//! interceptor serves all methods and can be stored in a list. [`AnyMessage::downcast_ref`] returns the typed message,
+//! and [`AnyMessage::to_bytes`] its bytes. An [`Interceptor`] costs a few allocations per call and one per message;
+//! functions of the head allocate nothing. Channels and servers without interceptors run separate code and pay nothing.
 
 mod around;
 mod call;

@@ -1,4 +1,4 @@
-//! A gRPC client and server with an HTTP/2 implementation of its own.
+//! gRPC client and server with their own HTTP/2 implementation.
 //!
 //! `thalweg-build` generates code from `.proto` files in `build.rs`. A server:
 //!
@@ -31,13 +31,13 @@
 //!
 //! | feature | adds |
 //! | --- | --- |
-//! | `prost` (default) | messages of prost |
+//! | `prost` (default) | prost messages |
 //! | `tls` | TLS with rustls and aws-lc-rs; needs a C compiler |
 //! | `tls-webpki-roots` | Mozilla's root certificates, compiled in |
 //! | `web` | Connect, gRPC-Web and JSON on the same port |
 //! | `tower` | tower layers as interceptors |
 //! | `opentelemetry` | metrics and traces |
-//! | `buffa` | messages of buffa, optionally as zero-copy views |
+//! | `buffa` | buffa messages, optionally as zero-copy views |
 //! | `zstd`, `brotli` | more compression; gzip and deflate are always included; `zstd` needs a C compiler |
 //! | `testing` | hooks for deterministic tests; may change in any release |
 //!
@@ -156,13 +156,13 @@ pub use thalweg_engine::{
 #[cfg(feature = "web")]
 pub use web_channel::Protocol;
 
-/// How connections keep to HTTP/2 (RFC 9113): for [`ChannelBuilder::http2`](channel::ChannelBuilder::http2) and
+/// HTTP/2 (RFC 9113) settings of connections: [`ChannelBuilder::http2`](channel::ChannelBuilder::http2) and
 /// [`ServerBuilder::http2`](server::ServerBuilder::http2).
 pub mod http2 {
     pub use thalweg_engine::http2::{Config, Limits, PingPolicy};
 }
 
-/// Includes the code that `thalweg-build` made of a `.proto` package, as tonic's macro of the same name does.
+/// Includes the code that `thalweg-build` generated for a `.proto` package, like tonic's macro of the same name.
 ///
 /// ```ignore
 /// pub mod hello {
@@ -176,8 +176,8 @@ macro_rules! include_proto {
     };
 }
 
-/// Includes a descriptor set that the build script wrote to `OUT_DIR/NAME.bin`, as tonic's macro of the same name does:
-/// a `&'static [u8]`, for server reflection.
+/// Includes a descriptor set that the build script wrote to `OUT_DIR/NAME.bin`, as a `&'static [u8]` for server
+/// reflection. Like tonic's macro of the same name.
 ///
 /// ```ignore
 /// // build.rs

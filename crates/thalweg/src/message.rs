@@ -1,4 +1,4 @@
-//! What a call carries: the one trait between the transport and a serialisation.
+//! Messages of calls: [`Message`], the only trait between the transport and a serialisation.
 
 use std::error::Error;
 
@@ -8,9 +8,9 @@ use thalweg_engine::Chain;
 
 /// A message that a call can send or receive.
 ///
-/// With the feature `prost` (on by default) every `prost::Message` that is `Default` is one. Other serialisations
-/// implement the trait by hand, of a type around each message where stubs are to have them (`codec_path` of
-/// `thalweg-build`); [`Raw`] passes bytes through as they are.
+/// With the feature `prost` (default), every `prost::Message` that is `Default` implements it. Other serialisations
+/// implement the trait by hand; generated stubs use such types through `codec_path` of `thalweg-build`. [`Raw`] passes
+/// bytes through unchanged.
 ///
 /// ```
 /// use thalweg::{DecodeError, Message};
@@ -37,69 +37,71 @@ use thalweg_engine::Chain;
 /// }
 /// ```
 pub trait Message: Sized + Send + Sync + 'static {
-    /// What content types say these messages are: `json` of `application/grpc+json`. Nothing by default, as for
-    /// Protobuf.
+    /// Content subtype of these messages: `json` in `application/grpc+json`. Empty by default, as for Protobuf.
     ///
-    /// A method of a server goes by its request's. It takes calls that say the same, which are answered so, and those
-    /// that say nothing; the others end with UNIMPLEMENTED. Without one, what calls say is not looked at. A client's
-    /// calls say what is said of their [`Method`](crate::Method::with_content_subtype), for which generated clients use
-    /// this.
+    /// A server method uses its request's subtype. It accepts calls with the same subtype, and responds with it, and
+    /// calls without one; others end with UNIMPLEMENTED. If this is empty, the method ignores the subtype of calls. A
+    /// client sends the subtype of the [`Method`](crate::Method::with_content_subtype), which generated clients take
+    /// from here.
     const CONTENT_SUBTYPE: &'static str = "";
 
-    /// How many bytes [`encode`](Message::encode) appends.
-    ///
-    /// The transport frames the message by this number, before it is encoded: it must be exact.
+    /// Returns the exact number of bytes that [`encode`](Message::encode) appends. The transport writes this length
+    /// before it encodes the message.
     fn encoded_len(&self) -> usize;
 
-    /// Appends exactly [`encoded_len`](Message::encoded_len) bytes to `out`, and leaves what is there alone.
+    /// Appends exactly [`encoded_len`](Message::encoded_len) bytes to `out`, and leaves its present content unchanged.
     fn encode(&self, out: &mut Vec<u8>);
 
-    /// As [`encode`](Message::encode), where parts that are [`Bytes`] can be kept instead of copied.
-    ///
-    /// The transport calls this for large messages.
+    /// Encodes like [`encode`](Message::encode), but may keep [`Bytes`] parts instead of copying them. The transport
+    /// uses this for large messages.
     fn encode_chained(&self, out: &mut Chain) {
         self.encode(out.buffer());
     }
 
-    /// Decodes one message which fills the whole of `wire`.
+    /// Decodes one message that fills the whole of `wire`, a part of the connection's receive buffer.
     ///
-    /// `wire` lies in the connection's receive buffer: nothing of it outlives the call.
+    /// # Errors
+    /// Returns an error if `wire` is not a valid message.
     fn decode(wire: &[u8]) -> Result<Self, DecodeError>;
 
-    /// Decodes one message from bytes that it may keep, which saves a copy to types that hold [`Bytes`].
+    /// Decodes one message from bytes that it may keep, which saves types with [`Bytes`] a copy. The transport uses
+    /// this for messages that it had to gather from several pieces anyway.
     ///
-    /// The transport calls this for messages that it had to gather from several pieces anyway.
+    /// # Errors
+    /// Those of [`decode`](Message::decode).
     fn decode_owned(wire: Bytes) -> Result<Self, DecodeError> {
         Self::decode(&wire)
     }
 
-    /// As [`decode`](Message::decode), in the place of `self`, of which nothing stays but memory: what its fields have
-    /// allocated may be used again.
+    /// Decodes like [`decode`](Message::decode), but overwrites `self`: none of its content remains, but allocations of
+    /// its fields may be reused. By default it decodes a new message.
     ///
-    /// Whoever reads a stream into a message that they hold
-    /// ([`Streaming::message_into`](crate::Streaming::message_into)) has it decoded so. By default it is decoded anew.
+    /// [`Streaming::message_into`](crate::Streaming::message_into) uses this.
     ///
     /// # Errors
-    /// As `decode`. What is in `self` then is not said.
+    /// Those of `decode`. The content of `self` is then unspecified.
     fn decode_into(&mut self, wire: &[u8]) -> Result<(), DecodeError> {
         *self = Self::decode(wire)?;
         Ok(())
     }
 
-    /// As [`decode_into`](Message::decode_into), from bytes that it may keep.
+    /// Decodes like [`decode_into`](Message::decode_into), from bytes that it may keep.
+    ///
+    /// # Errors
+    /// Those of `decode_into`.
     fn decode_owned_into(&mut self, wire: Bytes) -> Result<(), DecodeError> {
         *self = Self::decode_owned(wire)?;
         Ok(())
     }
 }
 
-/// Received bytes are not a message of the type that was asked for.
+/// Error of decoding received bytes: they are not a message of the expected type.
 #[derive(Debug, thiserror::Error)]
 #[error("the message could not be decoded: {0}")]
 pub struct DecodeError(Box<dyn Error + Send + Sync>);
 
 impl DecodeError {
-    /// Wraps the serialisation's own error, or a text.
+    /// Wraps the serialisation's error, or a text.
     pub fn new(cause: impl Into<Box<dyn Error + Send + Sync>>) -> DecodeError {
         DecodeError(cause.into())
     }
@@ -112,7 +114,7 @@ impl<T: prost::Message + Default + 'static> Message for T {
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        // Not `encode`: it would measure the message once more, only to learn that a `Vec` has room.
+        // `encode` would measure the message again to check the capacity, which a `Vec` does not need.
         self.encode_raw(out);
     }
 
@@ -121,7 +123,7 @@ impl<T: prost::Message + Default + 'static> Message for T {
     }
 
     fn decode(wire: &[u8]) -> Result<Self, DecodeError> {
-        // Not `decode`: messages are large, and its result would be moved into ours.
+        // prost's `decode` would move its result, and messages are large.
         let mut message = T::default();
         message.merge(wire).map_err(DecodeError::new)?;
         Ok(message)
@@ -145,9 +147,8 @@ impl<T: prost::Message + Default + 'static> Message for T {
     }
 }
 
-/// A message as its bytes, for those who do not look inside: proxies, recorders, dynamic callers.
-///
-/// [`Message::decode_owned`] keeps the bytes without a copy.
+/// A message in encoded form, for proxies, recorders and dynamic callers. [`Message::decode_owned`] keeps the bytes
+/// without a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Raw(pub Bytes);
 

@@ -1,19 +1,18 @@
-//! Streams of messages that are sent from where they are: [`Requests`] of a client, [`Responses`] of a server.
+//! Streams of messages that are encoded in place: [`Requests`] of a client, [`Responses`] of a server.
 //!
-//! A stream gives each message away: it is moved to whoever polls the stream, and often cloned first. For small
-//! messages that is most of what sending them costs. The two types of this module are streams as well, so they fit
-//! wherever a generated client or service wants one. What sends them knows them, though, and has them *lend* their
-//! messages instead: each is encoded where it lies, behind those before it.
-//!
+//! An ordinary stream moves each message to its poller, often after a clone. For small messages that is most of the
+//! cost of sending them. The two types of this module are streams as well, so generated clients and services accept
+//! them. The transport recognises them, though, and lets them *lend* their messages: each is encoded in place, behind
+//! those before it.
 //! | to send | |
 //! | --- | --- |
 //! | one message many times | [`Responses::repeat`] |
-//! | what lies in a `Vec`, an array or an `Arc<[T]>` | [`Responses::slice`] |
-//! | what an iterator makes, or refers to | [`Responses::iter`] |
-//! | anything else, also what has to be waited for | [`Responses::new`] |
+//! | a `Vec`, an array or an `Arc<[T]>` | [`Responses::slice`] |
+//! | an iterator over messages or references | [`Responses::iter`] |
+//! | anything else, including asynchronous sources | [`Responses::new`] |
 //!
-//! [`Requests`] has the same. Flow control, compression, limits, deadlines and cancelling are those of every stream.
-//! Behind interceptors, and by other protocols than gRPC, the messages are cloned, as a stream's would be.
+//! [`Requests`] has the same constructors. Flow control, compression, limits, deadlines and cancellation work as for
+//! every stream. Behind interceptors, and with protocols other than gRPC, the messages are cloned.
 //!
 //! ```
 //! use thalweg::outbound::{Requests, Responses};
@@ -43,13 +42,12 @@ use crate::codec::Lent;
 use crate::message::Message;
 use crate::status::to_engine;
 
-/// Messages that go out together, of one of this module's streams: they are encoded as they are
-/// [pushed](Self::push).
+/// A batch of messages that are sent together, encoded as they are [pushed](Self::push).
 pub struct Pack<'a, T>(To<'a, T>);
 
 enum To<'a, T> {
     Wire(&'a mut engine::Pack),
-    /// Somebody polls the stream itself.
+    /// The stream is polled as an ordinary stream.
     Stream {
         messages: &'a mut VecDeque<T>,
         clone: fn(&T) -> T,
@@ -57,11 +55,10 @@ enum To<'a, T> {
 }
 
 impl<T: Message> Pack<'_, T> {
-    /// Encodes `message` behind those that are there. Whether there is room for another: some 64 KiB go out together.
+    /// Encodes `message` after those in the batch. Returns true if there is room for another: a batch is about 64 KiB.
     ///
-    /// What is pushed although there is no room goes out all the same. A message that can't be sent, because it is
-    /// larger than the call's limit, or panics, ends the call once what is before it has gone out; what is pushed then
-    /// is dropped.
+    /// Messages pushed without room are sent, too. A message that exceeds the call's size limit, or panics, ends the
+    /// call once those before it are sent; messages pushed after it are dropped.
     #[inline]
     pub fn push(&mut self, message: &T) -> bool {
         match &mut self.0 {
@@ -73,7 +70,7 @@ impl<T: Message> Pack<'_, T> {
         }
     }
 
-    /// Whether there is no room for another message.
+    /// Returns true if there is no room for another message.
     #[inline]
     pub fn is_full(&self) -> bool {
         match &self.0 {
@@ -89,15 +86,15 @@ impl<T> fmt::Debug for Pack<'_, T> {
     }
 }
 
-/// What packs the messages of a stream.
+/// Packs the messages of a stream.
 type Fill<T> = Box<dyn FnMut(&mut Context<'_>, &mut Pack<'_, T>) -> Poll<Result<(), Status>> + Send>;
 
-/// Messages that are lent to who sends them, and cloned for who polls the stream.
+/// Messages that are lent to the transport, or cloned for a poller.
 struct Lending<T> {
-    /// `None` behind the end. In a mutex that is never locked: the stream is `Sync`.
+    /// `None` after the end. The mutex is never locked; it keeps the stream `Sync`.
     fill: Option<Mutex<Fill<T>>>,
     clone: fn(&T) -> T,
-    /// What was packed and is still to be polled.
+    /// Messages packed but not yet polled.
     messages: VecDeque<T>,
     ended: Option<Status>,
 }
@@ -154,7 +151,7 @@ impl<T: Message + Clone> Lending<T> {
 }
 
 impl<T: Message> Lending<T> {
-    /// As [`engine::Source::poll_fill`].
+    /// See [`engine::Source::poll_fill`].
     fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
@@ -162,7 +159,7 @@ impl<T: Message> Lending<T> {
     ) -> Poll<Result<(), engine::Status>> {
         let Some(fill) = &mut self.fill else { return Poll::Ready(Ok(())) };
         let fill = fill.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // Those that somebody polled for before it was given away to be sent.
+        // Messages that were polled for before the stream was passed to the transport.
         while let Some(message) = self.messages.pop_front() {
             pack.push(&Lent(&message));
         }
@@ -209,19 +206,19 @@ macro_rules! outbound {
                 }))
             }
 
-            /// `message`, so many times.
+            /// Sends `message` `count` times.
             pub fn repeat(message: T, count: u64) -> Self {
                 Self(Lending::repeat(message, count))
             }
 
-            /// The messages of a slice, in their order: a `Vec<T>`, an array, an `Arc<[T]>` that other calls send, too.
+            /// Sends the messages of a slice in order: a `Vec<T>`, an array, or an `Arc<[T]>` shared between calls.
             pub fn slice(messages: impl AsRef<[T]> + Send + 'static) -> Self {
                 Self(Lending::slice(messages))
             }
 
-            /// What an iterator gives: messages, references to them, boxes or `Arc`s of them.
+            /// Sends the items of an iterator: messages, references to them, boxes or `Arc`s of them.
             ///
-            /// It is asked for the next message when there is room for it, within the task that sends.
+            /// The sending task asks for the next message when there is room for it.
             pub fn iter<I>(messages: I) -> Self
             where
                 I: IntoIterator<IntoIter: Send + 'static>,
@@ -232,7 +229,7 @@ macro_rules! outbound {
         }
 
         impl<T: Message> $name<T> {
-            /// As [`engine::Source::poll_fill`].
+            /// See [`engine::Source::poll_fill`].
             #[inline]
             pub(crate) fn poll_fill(
                 &mut self,
@@ -243,7 +240,7 @@ macro_rules! outbound {
             }
         }
 
-        /// Nothing of it is pinned.
+        /// Nothing in it is pinned.
         impl<T> Unpin for $name<T> {}
 
         impl<T> fmt::Debug for $name<T> {
@@ -255,8 +252,8 @@ macro_rules! outbound {
 }
 
 outbound!(
-    /// The requests of a client stream or of a bidirectional one, sent from where they are: for a generated client's
-    /// methods, [`Channel::client_streaming`](crate::Channel::client_streaming) and
+    /// Requests of a client-streaming or bidirectional call, encoded in place. For methods of generated clients,
+    /// [`Channel::client_streaming`](crate::Channel::client_streaming) and
     /// [`Channel::bidi_streaming`](crate::Channel::bidi_streaming).
     ///
     /// ```
@@ -281,8 +278,8 @@ outbound!(
 );
 
 outbound!(
-    /// The responses of a server stream or of a bidirectional one, sent from where they are: as the stream type of a
-    /// service's method.
+    /// Responses of a server-streaming or bidirectional call, encoded in place. For the stream type of a service's
+    /// method.
     ///
     /// ```
     /// use thalweg::bytes::Bytes;
@@ -330,7 +327,7 @@ impl<T: Message> Stream for Requests<T> {
     type Item = T;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        // None of them is an error: `fill` has no way to say so.
+        // There are no errors here: `fill` of requests cannot return one.
         self.0.poll_message(cx).map(|message| message.and_then(Result::ok))
     }
 }
@@ -343,18 +340,18 @@ impl<T: Message> Stream for Responses<T> {
     }
 }
 
-/// What a call is given to send: any stream, or one of this module's, which is told apart once for each call.
+/// Messages to send: any stream, or one of this module's. They are told apart once per call.
 pub(crate) enum Given<S, L> {
-    /// A stream that gives its messages away.
+    /// A stream that moves its messages.
     Stream(Pin<Box<S>>),
-    /// One that lends them.
+    /// A stream that lends its messages.
     Lending(L),
 }
 
 impl<S: 'static, L: 'static> Given<S, L> {
     pub(crate) fn new(given: S) -> Self {
         let mut given = Some(given);
-        // The types are the same, or not, for all calls of a method: this is decided when it is compiled.
+        // The types are the same for all calls of a method, so the compiler resolves this.
         let same: &mut dyn std::any::Any = &mut given;
         if let Some(lending) = same.downcast_mut::<Option<L>>().and_then(Option::take) {
             return Self::Lending(lending);

@@ -1,4 +1,4 @@
-//! Calls that are made for a call: [`Parent`].
+//! Calls made on behalf of another call: [`Parent`].
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,12 +16,11 @@ use crate::message::Message;
 use crate::status::to_tonic;
 use crate::streaming::{Elsewhere, Streaming};
 
-/// What the calls that a handler makes inherit of the one that it serves: its deadline, and, where the handler asks for
-/// that, its end.
+/// Passes the deadline of the call that a handler serves, and optionally its cancellation, to the calls that the
+/// handler makes.
 ///
-/// A call that a handler awaits, or whose stream it passes on, needs no more than the deadline: when the client gives
-/// up, the handler is dropped, and the call with it. For calls in tasks of their own there is a
-/// [`guard`](Self::guard).
+/// A call that the handler awaits, or whose stream it forwards, needs only the deadline: when the client cancels, the
+/// handler is dropped, and the call with it. For calls in other tasks, use a [`guard`](Self::guard).
 ///
 /// ```
 /// # use thalweg::{Channel, Message, Method, Parent, Request, Response, Status};
@@ -43,14 +42,14 @@ pub struct Parent {
     ended: CancellationToken,
 }
 
-/// Ends the calls of a [`Parent`] with CANCELLED when it is dropped: kept by a handler or by the stream of its answers,
-/// it does so when that has ended, or is cancelled.
+/// Ends the calls of a [`Parent`] with CANCELLED when dropped. Keep it in the handler or in its response stream, so
+/// that their end or cancellation ends those calls.
 #[derive(Debug)]
 pub struct ParentGuard {
     _guard: DropGuard,
 }
 
-/// A channel whose calls are made for another call; see [`Parent::caller`].
+/// A caller whose calls are made on behalf of another call; see [`Parent::caller`].
 #[derive(Clone, Debug)]
 pub struct ChildCaller<C> {
     caller: C,
@@ -58,32 +57,32 @@ pub struct ChildCaller<C> {
 }
 
 impl Parent {
-    /// The call that this request is of.
+    /// Returns the parent for calls made on behalf of `request`.
     pub fn of<T>(request: &Request<T>) -> Self {
         Self::until(Deadline::of(request))
     }
 
-    /// A parent that is no call, whose children have until then.
+    /// Creates a parent that is not a call and whose children have this deadline.
     pub fn until(deadline: Option<Deadline>) -> Self {
         Self { deadline, ended: CancellationToken::new() }
     }
 
-    /// When the parent must have ended.
+    /// Returns the parent's deadline.
     pub fn deadline(&self) -> Option<Deadline> {
         self.deadline
     }
 
-    /// What ends the children's calls when it is dropped.
+    /// Returns a guard that ends the children's calls when dropped.
     pub fn guard(&self) -> ParentGuard {
         ParentGuard { _guard: self.ended.clone().drop_guard() }
     }
 
-    /// A channel for the children's calls: each has its own deadline or the parent's, whichever is earlier.
+    /// Returns a caller for the children's calls: each has the earlier of its own deadline and the parent's.
     pub fn caller<C: Caller>(&self, caller: &C) -> ChildCaller<C> {
         ChildCaller { caller: caller.clone(), parent: self.clone() }
     }
 
-    /// The request with the time that it has left.
+    /// Limits the request's timeout to the time left.
     fn limit<T>(&self, mut request: Request<T>, options: &CallOptions) -> Result<Request<T>, Status> {
         let Some(deadline) = self.deadline else { return Ok(request) };
         let left = deadline.check()?;
@@ -92,7 +91,7 @@ impl Parent {
         Ok(request)
     }
 
-    /// The outcome of `call`, unless the parent ends first.
+    /// Returns the outcome of `call`, or CANCELLED if the parent ends first.
     async fn within<T>(&self, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
         tokio::select! {
             biased;
@@ -113,7 +112,7 @@ fn cancelled() -> Status {
     Status::cancelled("the call that this one was made for has ended")
 }
 
-/// Messages of a call that ends with its parent.
+/// Messages of a call that is cancelled with its parent.
 struct Child<M: Message> {
     messages: Option<Streaming<M>>,
     ended: Pin<Box<WaitForCancellationFutureOwned>>,

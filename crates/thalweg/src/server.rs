@@ -1,4 +1,4 @@
-//! Services behind listening sockets: [`Server`].
+//! gRPC servers: [`Server`].
 
 mod handle;
 mod handler;
@@ -37,7 +37,7 @@ use traced::Tracing;
 #[cfg(not(feature = "opentelemetry"))]
 use untraced::Tracing;
 
-/// A gRPC server: begin with [`Server::builder`].
+/// A gRPC server; start with [`Server::builder`].
 ///
 /// ```no_run
 /// # use thalweg::server::{Methods, Service};
@@ -54,7 +54,7 @@ use untraced::Tracing;
 pub struct Server(());
 
 impl Server {
-    /// Begins a server.
+    /// Returns a builder for a server.
     pub fn builder() -> ServerBuilder {
         let config = ServerConfig::default();
         let server = ServerHandle::new(config.draining.clone());
@@ -73,12 +73,12 @@ impl Server {
     }
 }
 
-/// Adds the methods of a service, behind interceptors.
+/// Registers the methods of a service, behind interceptors.
 type Register = dyn FnOnce(&mut Router, Chain) + Send + Sync;
 
-/// How a [`Server`] is set up.
+/// Builder of a [`Server`]; see [`Server::builder`].
 pub struct ServerBuilder {
-    /// They are registered when all interceptors are known.
+    /// Registered once all interceptors are known.
     services: Vec<Box<Register>>,
     chain: Chain,
     send_compressed: Option<Encoding>,
@@ -92,7 +92,7 @@ pub struct ServerBuilder {
 }
 
 impl ServerBuilder {
-    /// Adds a service; one of the same name replaces it.
+    /// Adds a service, replacing one of the same name.
     pub fn add_service<S: Service>(mut self, service: S) -> Self {
         self.server.add_service(S::NAME, S::FILE_DESCRIPTOR_SET);
         self.services.push(Box::new(|router, chain| {
@@ -101,31 +101,32 @@ impl ServerBuilder {
         self
     }
 
-    /// What the rest of the program may know of the server: whether it has begun to stop, and what it serves.
+    /// Returns a handle for other parts of the program: whether the server is shutting down, and what it serves.
     pub fn handle(&self) -> ServerHandle {
         self.server.clone()
     }
 
-    /// Has an interceptor see the calls of all services, whenever they are added. The first that is set up is the
-    /// outermost, and those of a service ([`InterceptedService`]) are within them all.
+    /// Adds an interceptor around the calls of all services, including those added later. The first one added is the
+    /// outermost. Interceptors of a service ([`InterceptedService`]) are inside of them all.
     ///
-    /// Calls of methods that the server does not have are answered before interceptors see them.
+    /// Calls of unknown methods are rejected before interceptors see them.
     pub fn interceptor(mut self, interceptor: impl Interceptor) -> Self {
         self.chain = self.chain.with(interceptor.into_link().0);
         self
     }
 
-    /// Compresses the messages of all services that do not say how they do, for clients that accept `encoding`.
+    /// Compresses messages of services without a compression setting of their own, for clients that accept `encoding`;
+    /// off by default.
     pub fn send_compressed(mut self, encoding: Encoding) -> Self {
         self.send_compressed = Some(encoding);
         self
     }
 
-    /// Returns what the engine serves: its configuration, and the methods with all that goes around them. For API
-    /// layers that [call](engine::server::LocalCalls) the methods without a connection.
+    /// Returns the engine's configuration and the router of all methods with their interceptors. For API layers that
+    /// [call](engine::server::LocalCalls) the methods without a connection.
     ///
     /// # Errors
-    /// If TLS or the protocols beside gRPC can't be set up.
+    /// Returns an error if TLS or the protocols other than gRPC (`web`) cannot be set up.
     pub fn into_parts(self) -> Result<(ServerConfig, Arc<dyn engine::server::Router>), BindError> {
         #[cfg_attr(not(any(feature = "tls", feature = "web")), expect(unused_mut, reason = "nothing to add"))]
         let mut config = self.config;
@@ -147,12 +148,12 @@ impl ServerBuilder {
         Ok((config, router))
     }
 
-    /// Has the same port speak Connect, gRPC-Web and JSON, for all services that there are, over HTTP/2 and HTTP/1.1.
-    /// Calls by these go the way of the others: through the same interceptors, with the same limits. What is no call
-    /// may go to a service of the program's own.
+    /// Also serves Connect, gRPC-Web and JSON on this port, for all services, over HTTP/2 and HTTP/1.1. These calls
+    /// pass the same interceptors and have the same limits. Requests that are not calls may go to a fallback service of
+    /// the program.
     ///
-    /// JSON wants descriptors: the generated code has them with it, if `thalweg_build::Builder::embed_descriptors` is
-    /// asked for; others are given to [`Web::descriptors`](thalweg_web::Web::descriptors).
+    /// JSON needs descriptors: generated code includes them with `thalweg_build::Builder::embed_descriptors`; others
+    /// are added with [`Web::descriptors`](thalweg_web::Web::descriptors).
     ///
     /// ```
     /// use thalweg::Server;
@@ -162,17 +163,17 @@ impl ServerBuilder {
     /// # drop(server);
     /// ```
     ///
-    /// [`bind`](Self::bind), and the other methods that serve, return what is wrong with the descriptors or their
-    /// annotations.
+    /// [`bind`](Self::bind), and the other methods that serve, return an error if the descriptors or their annotations
+    /// are invalid.
     #[cfg(feature = "web")]
     pub fn web(mut self, web: thalweg_web::Web) -> Self {
         self.web = Some(web);
         self
     }
 
-    /// Sets how many calls a connection may have at once,
+    /// Sets the maximum number of concurrent calls per connection,
     /// [`max_concurrent_streams`](field@crate::http2::Config::max_concurrent_streams) of its [HTTP/2
-    /// settings](Self::http2).
+    /// settings](Self::http2); 256 by default.
     pub fn max_concurrent_streams(mut self, streams: u32) -> Self {
         self.config.http2.max_concurrent_streams = streams;
         self
@@ -184,8 +185,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the maximum number of connections of one IP address, [`ServerConfig::max_connections_per_address`];
-    /// unlimited by default.
+    /// Sets the maximum number of connections per IP address, [`ServerConfig::max_connections_per_address`]; unlimited
+    /// by default.
     pub fn max_connections_per_address(mut self, connections: usize) -> Self {
         self.config.max_connections_per_address = Some(connections);
         self
@@ -211,7 +212,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets when the server sends PINGs to silent clients, [`ServerConfig::keepalive`]; after two hours by default.
+    /// Sets when the server sends PINGs to silent clients, [`ServerConfig::keepalive`]; after two hours of silence by
+    /// default.
     pub fn keepalive(mut self, keepalive: Keepalive) -> Self {
         self.config.keepalive = Some(keepalive);
         self
@@ -223,7 +225,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets how often clients may send PINGs, [`ServerConfig::keepalive_policy`]; every five minutes by default.
+    /// Sets how often clients may send PINGs, [`ServerConfig::keepalive_policy`]; once every five minutes by default.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -238,19 +240,19 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the time for a header block to arrive, [`ServerConfig::header_timeout`]; 10 s by default.
+    /// Sets the time limit for a header block to arrive, [`ServerConfig::header_timeout`]; 10 s by default.
     pub fn header_timeout(mut self, timeout: Duration) -> Self {
         self.config.header_timeout = timeout;
         self
     }
 
-    /// Sets the time for a request's message to arrive, [`ServerConfig::request_timeout`]; 30 s by default.
+    /// Sets the time limit for a request message to arrive, [`ServerConfig::request_timeout`]; 30 s by default.
     pub fn request_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.config.request_timeout = timeout;
         self
     }
 
-    /// Sets how far a client may be behind in reading, [`ServerConfig::reply_timeout`]; 60 s by default.
+    /// Sets how far a client may fall behind in reading, [`ServerConfig::reply_timeout`]; 60 s by default.
     pub fn reply_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.config.reply_timeout = timeout;
         self
@@ -259,8 +261,8 @@ impl ServerBuilder {
     /// Sets how many bytes a client may make its connection buffer, [`held_max`](field@crate::http2::Config::held_max)
     /// of its [HTTP/2 settings](Self::http2); 16 MiB by default. At the limit, handlers wait before they make a
     /// response. While the client reads nothing, one more handler runs after 1 s, 2 s, 4 s, up to 16 s, because the
-    /// client may read that response first. The server closes a connection that buffers more, and whose client is 20 s
-    /// behind the rate of [`reply_timeout`](Self::reply_timeout).
+    /// client may read that response first. The server closes a connection that buffers more than that and whose client
+    /// is 20 s behind the rate of [`reply_timeout`](Self::reply_timeout).
     pub fn max_connection_memory(mut self, bytes: usize) -> Self {
         self.config.http2.held_max = bytes;
         self
@@ -279,39 +281,39 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the time for calls in flight at a shutdown, [`ServerConfig::shutdown_grace`]; 30 s by default.
+    /// Sets the time for calls in flight to finish at shutdown, [`ServerConfig::shutdown_grace`]; 30 s by default.
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
         self.config.shutdown_grace = grace;
         self
     }
 
-    /// Sets how long an idle connection busy-polls before it sleeps, [`ServerConfig::busy_poll`]; up to 30 µs by
-    /// default, where that pays.
+    /// Sets how long an idle connection busy-polls before it sleeps, [`ServerConfig::busy_poll`]. Adaptive by default,
+    /// up to 30 µs.
     pub fn busy_poll(mut self, duration: Duration) -> Self {
         self.config.busy_poll = Some(duration);
         self
     }
 
-    /// Serves on `count` threads of the server's own, [`ServerConfig::threads`]. They are for sockets that are listened
-    /// on; [`serve_connection`](Self::serve_connection) and [`serve_incoming`](Self::serve_incoming) stay where they
-    /// are called.
+    /// Serves on `count` threads of the server's own, [`ServerConfig::threads`]; on the caller's runtime by default.
+    /// Applies to listening sockets only; [`serve_connection`](Self::serve_connection) and
+    /// [`serve_incoming`](Self::serve_incoming) run where they are called.
     pub fn threads(mut self, count: usize) -> Self {
         self.config.threads = Some(count);
         self
     }
 
-    /// Pins the [`threads`](Self::threads) to these processors, [`ServerConfig::cpus`].
+    /// Pins the [`threads`](Self::threads) to these processors, [`ServerConfig::cpus`]; none by default.
     pub fn pin(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
         self.config.cpus = cpus.into_iter().collect();
         self
     }
 
-    /// Serves over TLS alone: with an [`Identity`](crate::tls::Identity), or a whole
-    /// [`ServerTlsConfig`](crate::tls::ServerTlsConfig). Whatever carries the bytes: sockets that are listened on, and
-    /// streams that come from elsewhere.
+    /// Serves over TLS only, with an [`Identity`](crate::tls::Identity) or a complete
+    /// [`ServerTlsConfig`](crate::tls::ServerTlsConfig). Applies to listening sockets and to byte streams from
+    /// elsewhere.
     ///
-    /// [`bind`](Self::bind), and the other methods that serve, return what is wrong with it: a missing identity, or
-    /// certificates or keys that can't be read or used.
+    /// [`bind`](Self::bind), and the other methods that serve, return an error for an invalid configuration: a missing
+    /// identity, or certificates or keys that cannot be read or used.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: impl Into<crate::tls::ServerTlsConfig>) -> Self {
         self.tls = Some(tls.into());
@@ -319,20 +321,20 @@ impl ServerBuilder {
     }
 
     /// Sets whether each request has the [`ConnectionInfo`](crate::ConnectionInfo) of its connection in its extensions,
-    /// as an `Arc`, [`ServerConfig::connection_info`]; over TLS only by default.
+    /// as an `Arc`, [`ServerConfig::connection_info`]. By default only over TLS.
     pub fn connection_info(mut self, tell: bool) -> Self {
         self.config.connection_info = Some(tell);
         self
     }
 
-    /// Measures calls; not at all by default.
+    /// Records metrics of calls; off by default.
     #[cfg(feature = "opentelemetry")]
     pub fn metrics(mut self, metrics: thalweg_engine::Metrics) -> Self {
         self.config.set_metrics(metrics);
         self
     }
 
-    /// Traces calls; not at all by default. Interceptors run within the spans.
+    /// Traces calls; off by default. Interceptors run within the spans.
     #[cfg(feature = "opentelemetry")]
     pub fn traces(mut self, traces: thalweg_engine::Traces) -> Self {
         self.config.set_traces(traces.clone());
@@ -340,17 +342,17 @@ impl ServerBuilder {
         self
     }
 
-    /// Serves on one socket until the process ends. What listens on several addresses, on UNIX sockets, or on a port
-    /// that the system chooses, [binds](Self::bind) first.
+    /// Serves on one socket until the process ends. To listen on several addresses, on UNIX sockets, or on a port
+    /// chosen by the system, use [`bind`](Self::bind).
     ///
     /// # Errors
-    /// As [`bind`](Self::bind) and [`BoundServer::serve`].
+    /// Those of [`bind`](Self::bind) and [`BoundServer::serve`].
     pub async fn serve(self, address: SocketAddr) -> Result<(), ServerError> {
         self.serve_with_shutdown(address, pending()).await
     }
 
-    /// As [`serve`](Self::serve), until `shutdown` is ready; then it stops gracefully, as
-    /// [`BoundServer::serve_until`] does.
+    /// Serves like [`serve`](Self::serve) until `shutdown` completes, then shuts down gracefully like
+    /// [`BoundServer::serve_until`].
     ///
     /// ```no_run
     /// # use thalweg::Server;
@@ -360,7 +362,7 @@ impl ServerBuilder {
     /// ```
     ///
     /// # Errors
-    /// As [`bind`](Self::bind) and [`BoundServer::serve_until`].
+    /// Those of [`bind`](Self::bind) and [`BoundServer::serve_until`].
     pub async fn serve_with_shutdown(
         self,
         address: SocketAddr,
@@ -369,21 +371,21 @@ impl ServerBuilder {
         Ok(self.bind(address).await?.serve_until(shutdown).await?)
     }
 
-    /// Takes the addresses. From here on clients can connect; they are answered once the server serves.
+    /// Binds the addresses. Clients can connect from now on; their calls are handled once the server serves.
     ///
     /// # Errors
-    /// Names the address that could not be had, and why; or what keeps the [`threads`](Self::threads) from running, or
-    /// TLS or the protocols beside gRPC (`web`) from being set up.
+    /// Returns an error that names the address if it cannot be bound. Also fails if the [`threads`](Self::threads)
+    /// cannot start, or TLS or the protocols other than gRPC (`web`) cannot be set up.
     pub async fn bind(self, addresses: impl ListenAddresses) -> Result<BoundServer, BindError> {
         let (config, router) = self.into_parts()?;
         engine::server::bind(config, router, &addresses.into_addresses()).await
     }
 
-    /// Serves one connection over any byte stream until it is over: an in-memory pipe in a test, a socket that came
-    /// from elsewhere.
+    /// Serves one connection over any byte stream until it closes: an in-memory pipe in a test, or a socket accepted
+    /// elsewhere.
     ///
     /// # Errors
-    /// If TLS or the protocols beside gRPC (`web`) can't be set up.
+    /// Returns an error if TLS or the protocols other than gRPC (`web`) cannot be set up.
     pub async fn serve_connection<IO>(self, io: IO) -> Result<(), BindError>
     where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -393,11 +395,11 @@ impl ServerBuilder {
         Ok(())
     }
 
-    /// Serves byte streams from any source, as [`BoundServer::serve_until`] does with sockets: until `shutdown` is
-    /// ready and the connections there were are drained, or until `incoming` has ended and its connections are over.
+    /// Serves byte streams from any source, as [`BoundServer::serve_until`] serves sockets: until `shutdown` completes
+    /// and the connections are drained, or until `incoming` and its connections have ended.
     ///
     /// # Errors
-    /// As [`serve_connection`](Self::serve_connection), before the first stream is taken.
+    /// Those of [`serve_connection`](Self::serve_connection), before the first stream is taken.
     pub async fn serve_incoming<IO>(
         self,
         incoming: impl Stream<Item = IO>,
@@ -412,7 +414,7 @@ impl ServerBuilder {
     }
 }
 
-/// Connect, gRPC-Web and JSON, for the same port.
+/// Connect, gRPC-Web and JSON on the same port.
 #[cfg(feature = "web")]
 fn beside_grpc(
     config: &ServerConfig,
@@ -426,14 +428,14 @@ fn beside_grpc(
     Ok(service.beside())
 }
 
-/// Why a server that binds and serves in one step does not, or no longer.
+/// Error of a server that binds and serves in one step.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// It could not begin.
+    /// The server could not start.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// It could not go on.
+    /// The server stopped with an error.
     #[error(transparent)]
     Serve(#[from] ServeError),
 }

@@ -1,12 +1,12 @@
-//! Between the engine's statuses and tonic's, which both mean the same.
+//! Conversions between the engine's statuses and tonic's.
 //!
-//! Neither type is of this crate, so there are functions where `From` would stand.
+//! Functions rather than `From`, because both types are from other crates.
 
 use thalweg_engine as engine;
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
-/// The engine's status, as an application sees it.
+/// Converts the engine's status to the application's.
 #[cold]
 pub(crate) fn to_tonic(status: engine::Status) -> Status {
     let engine::StatusParts { code, message, details, metadata } = status.into_parts();
@@ -14,7 +14,7 @@ pub(crate) fn to_tonic(status: engine::Status) -> Status {
     Status::with_details_and_metadata(code_to_tonic(code), message, details, metadata)
 }
 
-/// An application's status, as the engine sends it.
+/// Converts the application's status to the engine's.
 #[cold]
 pub(crate) fn to_engine(status: &Status) -> engine::Status {
     engine::Status::from(engine::StatusParts {

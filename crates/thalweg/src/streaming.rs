@@ -1,4 +1,4 @@
-//! Messages of a stream, as they arrive.
+//! Received messages of a stream: [`Streaming`].
 
 use std::fmt;
 use std::future::poll_fn;
@@ -17,34 +17,33 @@ use crate::codec;
 use crate::message::{DecodeError, Message, Raw};
 use crate::status::to_tonic;
 
-/// The messages of a stream, in the order of their sending: a server's view of the requests, or a client's of the
-/// responses. Also a [`Stream`].
+/// Received messages of a stream, in order: the requests on a server, the responses on a client. Also a [`Stream`].
 ///
-/// To read gives the peer window to send more: a stream that is not read holds the peer back after one
-/// receive window. A client that drops it before its end cancels the call.
+/// Reading opens the peer's flow-control window: an unread stream stops the peer after one receive window. On a client,
+/// dropping it before its end cancels the call.
 pub struct Streaming<T: Message> {
     incoming: Incoming,
-    /// Where the messages come from, if not from the wire. It is looked at where `incoming` has ended, so that streams
-    /// from the wire pay nothing for it. In a mutex that is never locked: the stream stays `Sync`.
+    /// Source of the messages if they do not come from the wire. It is checked only once `incoming` is finished, so
+    /// streams from the wire pay nothing for it. The mutex is never locked; it keeps the stream `Sync`.
     elsewhere: Option<Mutex<Box<dyn Elsewhere<T>>>>,
     message: PhantomData<fn() -> T>,
 }
 
-/// What is next on a stream.
+/// Next item of a stream.
 enum Found {
-    /// A message, which lies whole in the buffer.
+    /// A message that is complete in the buffer.
     Message(Prefix),
     End,
     Error(Status),
-    /// The messages on the wire have ended, or never were there.
+    /// There are no (more) messages on the wire.
     Elsewhere,
 }
 
-/// Where the messages of a [`Streaming`] come from that is not read from the wire.
+/// Source of a [`Streaming`]'s messages other than the wire.
 pub(crate) trait Elsewhere<T>: Send {
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>>;
 
-    /// The trailing metadata, once the messages have ended.
+    /// Returns the trailing metadata, once the messages have ended.
     fn take_trailers(&mut self) -> Option<MetadataMap>;
 }
 
@@ -53,8 +52,8 @@ impl<T: Message> Streaming<T> {
         Self { incoming, elsewhere: None, message: PhantomData }
     }
 
-    /// The messages of any stream: for tests of handlers and of clients, and for what answers in a server's place. An
-    /// error is the last of them.
+    /// Creates a `Streaming` from any stream of messages, for tests of handlers and clients and for stand-ins of
+    /// servers. An error ends the stream.
     ///
     /// ```
     /// # use thalweg::{Raw, Status, Stream, Streaming};
@@ -71,16 +70,17 @@ impl<T: Message> Streaming<T> {
         Self { incoming: Incoming::detached(), elsewhere, message: PhantomData }
     }
 
-    /// The next message; `None` when the peer has sent its last.
-    ///
-    /// Cancel-safe: dropping the future loses no message.
+    /// Waits for the next message; `None` after the peer's last message.
     ///
     /// # Errors
-    /// On a client the status of the call if that is not OK, a lost connection (UNAVAILABLE), the deadline; on a
-    /// server the call's cancellation.
+    /// On a client: the call's status if it is not OK, UNAVAILABLE for a lost connection, or DEADLINE_EXCEEDED. On a
+    /// server: the call's cancellation.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses no message.
     pub async fn message(&mut self) -> Result<Option<T>, Status> {
         if let Some(wire) = self.incoming.next_at_hand() {
-            // Messages are large: one is decoded here, and not handed from function to function.
+            // Messages are large: decoding it here avoids moving it between functions.
             return match T::decode(wire) {
                 Ok(message) => Ok(Some(message)),
                 Err(error) => Err(self.undecodable(&error)),
@@ -89,17 +89,20 @@ impl<T: Message> Streaming<T> {
         poll_fn(|cx| self.poll_message(cx)).await.transpose()
     }
 
-    /// Reads the next message to the place of `message`; false when the peer has sent its last, which leaves `message`
-    /// as it was.
+    /// Reads the next message into `message`. Returns false after the peer's last message and leaves `message`
+    /// unchanged.
     ///
-    /// Nothing of what was in `message` stays but memory that its fields had allocated, where the messages' kind can
-    /// use it again ([`Message::decode_into`]; prost's and buffa's do). For small messages this takes half of the time
-    /// of [`message`](Self::message), which has to move each of them.
+    /// The old content of `message` is overwritten, but allocations of its fields are reused if the message type
+    /// supports it ([`Message::decode_into`]; prost and buffa do). For small messages this takes half the time of
+    /// [`message`](Self::message), which has to move each message.
     ///
-    /// Cancel-safe: dropping the future loses no message.
+    /// # Cancel safety
+    /// Dropping the future loses no message.
     ///
     /// # Errors
-    /// As [`message`](Self::message). After an error it is not said what is in `message`.
+    /// Those of [`message`](Self::message). After an error the content of `message` is unspecified.
+    ///
+    /// # Examples
     ///
     /// ```
     /// # use thalweg::{Raw, Status, Streaming};
@@ -121,11 +124,11 @@ impl<T: Message> Streaming<T> {
         poll_fn(|cx| self.poll_into(cx, message)).await
     }
 
-    /// As [`message_into`](Self::message_into), for who writes a `poll` function: pending, it wakes the task of `cx`
-    /// when there is more.
+    /// Polls for the next message like [`message_into`](Self::message_into), for `poll` functions. If pending, it wakes
+    /// the task of `cx` when there is more.
     ///
     /// # Errors
-    /// As [`message`](Self::message).
+    /// Those of [`message_into`](Self::message_into).
     #[inline]
     pub fn poll_message_into(&mut self, cx: &mut Context<'_>, message: &mut T) -> Poll<Result<bool, Status>> {
         let Some(wire) = self.incoming.next_at_hand() else { return self.poll_into(cx, message) };
@@ -135,7 +138,7 @@ impl<T: Message> Streaming<T> {
         })
     }
 
-    /// As [`poll_message_into`](Self::poll_message_into), where the message is not at hand.
+    /// Like [`poll_message_into`](Self::poll_message_into), for a message that is not yet complete in the buffer.
     #[inline(never)]
     fn poll_into(&mut self, cx: &mut Context<'_>, message: &mut T) -> Poll<Result<bool, Status>> {
         match self.poll_found(cx) {
@@ -157,16 +160,18 @@ impl<T: Message> Streaming<T> {
         }
     }
 
-    /// Reads messages to the places of `messages`, from the first on: waits for one, and takes those that are there
-    /// behind it, as many as there are places for. How many were read; 0 when the peer has sent its last, or there are
-    /// no places.
+    /// Waits for one message and reads it, and further messages that have already arrived, into `messages`, from the
+    /// first slot on. Returns the number of messages read; 0 after the peer's last message or if `messages` is empty.
     ///
-    /// Each place is read to as [`message_into`](Self::message_into) does it.
+    /// Each slot is overwritten as by [`message_into`](Self::message_into).
     ///
-    /// Cancel-safe: dropping the future loses no message.
+    /// # Cancel safety
+    /// Dropping the future loses no message.
     ///
     /// # Errors
-    /// As [`message`](Self::message), once the messages before it have been read.
+    /// Those of [`message`](Self::message), once the messages before the error have been read.
+    ///
+    /// # Examples
     ///
     /// ```
     /// # use thalweg::{Raw, Status, Streaming};
@@ -195,7 +200,7 @@ impl<T: Message> Streaming<T> {
                 Poll::Ready(Ok(true)) => {}
                 Poll::Ready(Err(status)) if count == 0 => return Poll::Ready(Err(status)),
                 Poll::Ready(Err(status)) => {
-                    // The next who asks gets it: where the wire has ended, it is looked for here.
+                    // Keeps the error for the next read, which looks here once the wire has ended.
                     self.elsewhere = Some(Mutex::new(Box::new(Failed(Some(status)))));
                     return Poll::Ready(Ok(count));
                 }
@@ -206,7 +211,10 @@ impl<T: Message> Streaming<T> {
         Poll::Ready(Ok(messages.len()))
     }
 
-    /// The trailing metadata, once the messages have ended; reads over those that are left.
+    /// Returns the trailing metadata; discards messages that are left.
+    ///
+    /// # Errors
+    /// Those of [`message`](Self::message).
     pub async fn trailers(&mut self) -> Result<Option<MetadataMap>, Status> {
         while self.message().await?.is_some() {}
         Ok(self.take_trailers())
@@ -224,7 +232,7 @@ impl<T: Message> Streaming<T> {
         Some(elsewhere.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The messages on the wire have ended, or never were there.
+    /// Polls the other source: there are no (more) messages on the wire.
     #[cold]
     fn poll_elsewhere(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>> {
         match self.elsewhere() {
@@ -242,7 +250,7 @@ impl<T: Message> Streaming<T> {
         }))
     }
 
-    /// As [`poll_message`](Self::poll_message), where the message is not at hand.
+    /// Like [`poll_message`](Self::poll_message), for a message that is not yet complete in the buffer.
     #[inline(never)]
     fn poll_owned(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>> {
         let prefix = match self.poll_found(cx) {
@@ -259,7 +267,7 @@ impl<T: Message> Streaming<T> {
     }
 
     fn poll_found(&mut self, cx: &mut Context<'_>) -> Poll<Found> {
-        // What `poll_prefix` asks first: asked here, it costs a stream from the wire nothing.
+        // `poll_prefix` checks this first, so checking it here adds no cost to a stream from the wire.
         if self.incoming.is_finished() {
             return Poll::Ready(Found::Elsewhere);
         }
@@ -276,21 +284,21 @@ impl<T: Message> Streaming<T> {
         self.fail(codec::undecodable(error))
     }
 
-    /// A message that was taken is not what was expected.
+    /// Fails the call because a message could not be used.
     #[cold]
     fn fail(&mut self, status: engine::Status) -> Status {
         to_tonic(self.incoming.fail(status))
     }
 
-    /// The last message stays as long as its call goes on.
+    /// Keeps the last message accounted for as long as its call runs.
     pub(crate) fn keep_taken(&self) {
         self.incoming.keep_taken();
     }
 }
 
 impl<T: Message> Streaming<T> {
-    /// Waits for the next message and lends it, decoded by `read`; `wire_of` gives the bytes of one that did not come
-    /// from the wire.
+    /// Waits for the next message and lends it, decoded by `read`. `wire_of` returns the bytes of a message that did
+    /// not come from the wire.
     pub(crate) async fn lend<'a, R>(
         &'a mut self,
         wire_of: fn(T) -> Bytes,
@@ -314,16 +322,19 @@ impl<T: Message> Streaming<T> {
 }
 
 impl Streaming<Raw> {
-    /// The bytes of the next message, where they lie: until the next one is asked for. `None` when the peer has sent
-    /// its last.
+    /// Waits for the next message and returns its bytes in place, valid until the next read. `None` after the peer's
+    /// last message.
     ///
-    /// For decoders that borrow from what they decode, and for who looks at a few fields. Nothing is allocated or
-    /// copied for a message that is not compressed.
+    /// For decoders that borrow from their input, and for readers of only a few fields. An uncompressed message is
+    /// neither allocated nor copied.
     ///
-    /// Cancel-safe: dropping the future loses no message.
+    /// # Cancel safety
+    /// Dropping the future loses no message.
     ///
     /// # Errors
-    /// As [`message`](Self::message).
+    /// Those of [`message`](Self::message).
+    ///
+    /// # Examples
     ///
     /// ```
     /// # use thalweg::{Raw, Status, Streaming};
@@ -358,7 +369,7 @@ impl<T: Message> fmt::Debug for Streaming<T> {
     }
 }
 
-/// Behind messages that were read together: the error that came instead of the next.
+/// The error that follows messages that were read together.
 struct Failed(Option<Status>);
 
 impl<T> Elsewhere<T> for Failed {
@@ -371,7 +382,7 @@ impl<T> Elsewhere<T> for Failed {
     }
 }
 
-/// A stream of the application's; `None` behind its end.
+/// A stream of the application; `None` after its end.
 struct Messages<St>(Option<Pin<Box<St>>>);
 
 impl<T, St> Elsewhere<T> for Messages<St>

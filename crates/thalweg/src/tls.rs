@@ -1,6 +1,6 @@
-//! TLS: what a server shows of itself, and whom a channel trusts.
+//! TLS settings: a server's identity, and the certificates that a channel trusts.
 //!
-//! A server has an identity, which is a certificate and its key:
+//! A server has an identity, a certificate with its key:
 //!
 //! ```no_run
 //! use thalweg::Server;
@@ -12,7 +12,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A channel trusts the platform's authorities, or those that it is given:
+//! A channel trusts the platform's certificate authorities, or those it is given:
 //!
 //! ```
 //! use thalweg::Channel;
@@ -25,7 +25,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! With mTLS, a handler finds the client's verified certificate at the call's
+//! With mTLS, a handler finds the client's verified certificate in the call's
 //! [`ConnectionInfo`](crate::ConnectionInfo):
 //!
 //! ```

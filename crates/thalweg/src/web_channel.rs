@@ -1,4 +1,4 @@
-//! A channel's calls by other protocols than gRPC.
+//! A channel's calls over protocols other than gRPC.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -18,26 +18,26 @@ use crate::message::Message;
 use crate::status::to_tonic;
 use crate::streaming::{Elsewhere, Streaming};
 
-/// What a channel's calls are on the wire: [`ChannelBuilder::protocol`](crate::channel::ChannelBuilder::protocol).
+/// Protocol of a channel's calls; see [`ChannelBuilder::protocol`](crate::channel::ChannelBuilder::protocol).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Protocol {
     /// gRPC, over HTTP/2.
     #[default]
     Grpc,
-    /// [Connect](https://connectrpc.com/docs/protocol): HTTP's own requests and answers where a call is unary.
+    /// [Connect](https://connectrpc.com/docs/protocol); unary calls are plain HTTP requests and responses.
     Connect,
     /// [gRPC-Web](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-WEB.md), binary.
     GrpcWeb,
-    /// gRPC-Web in Base64, for what passes on nothing but text.
+    /// gRPC-Web in Base64, for intermediaries that pass only text.
     GrpcWebText,
 }
 
-/// What is said of it when a channel is set up.
+/// Settings of the web protocols.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WebOptions {
     pub(crate) protocol: Protocol,
-    /// `None`: HTTP/2.
+    /// `None` for HTTP/2.
     pub(crate) http1: Option<Http1Options>,
     pub(crate) uses_get: bool,
 }
@@ -52,7 +52,7 @@ impl WebOptions {
         }
     }
 
-    /// What makes the connections, if they are of HTTP/1.1.
+    /// Returns the HTTP/1.1 connections, if calls use HTTP/1.1.
     pub(crate) fn http1(&self, target: &str, config: &ChannelConfig) -> Result<Option<Http1>, ConnectError> {
         let Some(options) = self.http1 else { return Ok(None) };
         if self.protocol == Protocol::Grpc {
@@ -65,7 +65,7 @@ impl WebOptions {
         Http1::new(streams, options).map(Some).map_err(|_| ConnectError::Authority(authority))
     }
 
-    /// What makes the calls, if they are not gRPC's.
+    /// Returns the client for protocols other than gRPC; `None` for gRPC.
     pub(crate) fn client(&self, engine: &engine::Channel, http1: Option<Http1>) -> Option<Client> {
         let transport =
             http1.map_or_else(|| client::Transport::from(engine.clone()), client::Transport::from);
@@ -121,14 +121,14 @@ pub(crate) fn responses<Res: Message>(answers: Box<Answers>) -> Streaming<Res> {
     Streaming::from_elsewhere(Responses(Some(answers)))
 }
 
-/// The bytes of a message.
+/// Encodes a message.
 fn wire_of(message: &impl Encode) -> bytes::Bytes {
     let mut wire = Vec::with_capacity(message.encoded_len());
     message.encode(&mut wire);
     wire.into()
 }
 
-/// Requests as bytes.
+/// Requests encoded as bytes.
 struct Encoded<R>(R);
 
 impl<R, M> Stream for Encoded<R>
@@ -144,7 +144,7 @@ where
     }
 }
 
-/// The answers of a call; none behind a message that can't be decoded.
+/// The responses of a call; `None` after a message that could not be decoded.
 struct Responses(Option<Box<Answers>>);
 
 impl<T: Message> Elsewhere<T> for Responses {

@@ -1,4 +1,4 @@
-//! What goes around calls: [`Interceptor`], and functions of the head.
+//! Code around calls: [`Interceptor`], and functions of the request's head.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use tonic::{Request, Status};
 use super::call::{Call, Reply};
 use super::next::{Link, Next};
 
-/// Goes around calls; see [the module](crate::interceptor).
+/// Wraps calls; see [the module](crate::interceptor).
 ///
-/// A closure `Fn(Call, Next) -> impl Future<Output = Result<Reply, Status>>` is one, too:
+/// Closures `Fn(Call, Next) -> impl Future<Output = Result<Reply, Status>>` implement it:
 ///
 /// ```
 /// use std::sync::Arc;
@@ -28,13 +28,14 @@ use super::next::{Link, Next};
 /// });
 /// ```
 pub trait Interceptor: Send + Sync + 'static {
-    /// Sees the call, goes on with it ([`Next::run`]), and sees the reply.
+    /// Receives the call, usually continues it with [`Next::run`], and returns the response.
     ///
     /// # Errors
-    /// The status that the call ends with, whether it came from behind or is this interceptor's own.
+    /// The status that the call ends with, from an inner interceptor, the handler or the server, or from this
+    /// interceptor.
     fn intercept(&self, call: Call, next: Next) -> impl Future<Output = Result<Reply, Status>> + Send;
 
-    /// What it becomes in a list of interceptors.
+    /// Converts the interceptor into an element of a chain.
     #[doc(hidden)]
     fn into_link(self) -> InterceptorLink
     where
@@ -48,7 +49,7 @@ pub trait Interceptor: Send + Sync + 'static {
     }
 }
 
-/// One of a list of interceptors.
+/// An element of a chain of interceptors.
 #[doc(hidden)]
 pub struct InterceptorLink(pub(crate) Link);
 
@@ -66,9 +67,9 @@ where
     }
 }
 
-/// An interceptor from a function that sees a request's head: metadata and extensions, as tonic's interceptors do.
+/// Creates an interceptor from a function that sees a request's metadata and extensions, like tonic's interceptors.
 ///
-/// At a server it runs before the messages are decoded, if all interceptors outside of it are such functions.
+/// On a server it runs before the messages are decoded if all interceptors outside of it are such functions, too.
 ///
 /// ```
 /// use thalweg::interceptor::head;
@@ -90,7 +91,7 @@ where
     Head(function)
 }
 
-/// What [`head`] makes.
+/// The interceptor created by [`head`].
 #[derive(Clone, Copy, Debug)]
 pub struct Head<F>(F);
 

@@ -8,28 +8,28 @@ use tonic::{Extensions, Request, Response, Status};
 
 use super::messages::Messages;
 
-/// A call on its way in: to the server at a client, to the handler at a server.
+/// A call on its way to the server (on a client) or to the handler (on a server).
 #[derive(Debug)]
 pub struct Call {
     method: Arc<Method>,
     kind: CallType,
-    /// At a client.
+    /// `Some` on a client.
     options: Option<CallOptions>,
-    /// At a client.
+    /// `Some` on a client.
     server: Option<Arc<ServerAddress>>,
     request: Request<Messages>,
 }
 
-/// What a call is answered with: initial metadata and messages. Trailing metadata of a handler's is in the extensions
+/// The response to a call: initial metadata and messages. A handler's trailing metadata is in the extensions
 /// ([`Trailers`](crate::server::Trailers)).
 pub type Reply = Response<Messages>;
 
-/// Which side of a call an interceptor is on.
+/// Side of a call that an interceptor runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// It calls.
+    /// The caller's side.
     Client,
-    /// It is called.
+    /// The handler's side.
     Server,
 }
 
@@ -47,12 +47,12 @@ pub enum CallType {
 }
 
 impl CallType {
-    /// Whether there is one request, and not a stream of them.
+    /// Returns true if there is one request instead of a stream.
     pub fn has_one_request(self) -> bool {
         matches!(self, Self::Unary | Self::ServerStreaming)
     }
 
-    /// Whether there is one response, and not a stream of them.
+    /// Returns true if there is one response instead of a stream.
     pub fn has_one_response(self) -> bool {
         matches!(self, Self::Unary | Self::ClientStreaming)
     }
@@ -69,75 +69,75 @@ impl Call {
         Self { method, kind, options, server, request }
     }
 
-    /// Which side this is.
+    /// Returns the side that the interceptor runs on.
     pub fn side(&self) -> Side {
         if self.options.is_some() { Side::Client } else { Side::Server }
     }
 
-    /// What is called.
+    /// Returns the called method.
     pub fn method(&self) -> &Method {
         &self.method
     }
 
-    /// Which of the four kinds of calls it is.
+    /// Returns the call type.
     pub fn call_type(&self) -> CallType {
         self.kind
     }
 
-    /// The metadata of the request.
+    /// Returns the request's metadata.
     pub fn metadata(&self) -> &MetadataMap {
         self.request.metadata()
     }
 
-    /// The metadata of the request, to be changed.
+    /// Returns the request's metadata for changes.
     pub fn metadata_mut(&mut self) -> &mut MetadataMap {
         self.request.metadata_mut()
     }
 
-    /// What interceptors tell each other and, at a server, the handler.
+    /// Returns the request's extensions, which carry data between interceptors and, on a server, to the handler.
     pub fn extensions(&self) -> &Extensions {
         self.request.extensions()
     }
 
-    /// As [`extensions`](Self::extensions), to be changed.
+    /// Returns the request's extensions for changes.
     pub fn extensions_mut(&mut self) -> &mut Extensions {
         self.request.extensions_mut()
     }
 
-    /// The request: metadata, extensions and messages.
+    /// Returns the request: metadata, extensions and messages.
     pub fn request(&self) -> &Request<Messages> {
         &self.request
     }
 
-    /// The request, to be changed.
+    /// Returns the request for changes.
     pub fn request_mut(&mut self) -> &mut Request<Messages> {
         &mut self.request
     }
 
-    /// Puts other messages in place of the request's, mostly the same ones looked at.
+    /// Replaces the request's messages, usually by a wrapper around them.
     pub fn map_messages(mut self, map: impl FnOnce(Messages) -> Messages) -> Self {
         self.request = self.request.map(map);
         self
     }
 
-    /// The same call with other messages, for one that is made again; extensions are cloned.
+    /// Returns a copy of the call with other messages, for a retry; the extensions are cloned.
     pub fn with_messages(&self, messages: Messages) -> Self {
         let (metadata, extensions) = (self.metadata().clone(), self.extensions().clone());
         let request = Request::from_parts(metadata, extensions, messages);
         Self::new(Arc::clone(&self.method), self.kind, self.options.clone(), self.server.clone(), request)
     }
 
-    /// How the call is made; at a client only.
+    /// Returns the call's options; `None` on a server.
     pub fn options(&self) -> Option<&CallOptions> {
         self.options.as_ref()
     }
 
-    /// How the call is made, to be changed; at a client only.
+    /// Returns the call's options for changes; `None` on a server.
     pub fn options_mut(&mut self) -> Option<&mut CallOptions> {
         self.options.as_mut()
     }
 
-    /// Whom the channel calls; at a client only.
+    /// Returns the server that the channel calls; `None` on a server.
     pub fn server(&self) -> Option<&ServerAddress> {
         self.server.as_deref()
     }
@@ -150,7 +150,7 @@ impl Call {
         (self.method, self.options, self.request)
     }
 
-    /// Has a function see the request without its messages, as tonic's interceptors do.
+    /// Runs a function of the request's head.
     pub(super) fn with_head(
         mut self,
         head: &dyn Fn(Request<()>) -> Result<Request<()>, Status>,

@@ -1,4 +1,4 @@
-//! A message whose type is not named: [`AnyMessage`].
+//! Type-erased messages: [`AnyMessage`].
 
 use std::any::{Any, type_name};
 use std::fmt;
@@ -10,14 +10,14 @@ use tonic::Status;
 use crate::codec;
 use crate::message::{DecodeError, Message, Raw};
 
-/// A message of some type, as an interceptor sees it: decoded, as handler or caller have it.
+/// A message of any type, as an interceptor sees it: decoded, like those of the handler or the caller.
 ///
-/// [`downcast_ref`](Self::downcast_ref) gives the message where its type is known;
-/// [`encoded_len`](Message::encoded_len) and [`to_bytes`](Self::to_bytes) are there for all. One that is put in its
-/// place may have another type, if its bytes are the same on the wire: [`Raw`] always does.
+/// [`downcast_ref`](Self::downcast_ref) returns the message if its type is known; [`encoded_len`](Message::encoded_len)
+/// and [`to_bytes`](Self::to_bytes) work for all types. A replacement may have another type if its encoding is
+/// compatible; [`Raw`] always works.
 pub struct AnyMessage(Box<dyn Erased>);
 
-/// What is asked of a message when its type is not known.
+/// Methods of a message whose type is erased.
 trait Erased: Any + Send + Sync {
     fn encoded_len(&self) -> usize;
     fn encode(&self, out: &mut Vec<u8>);
@@ -44,29 +44,29 @@ impl<M: Message> Erased for M {
 }
 
 impl AnyMessage {
-    /// Any message.
+    /// Erases the type of a message.
     pub fn new<M: Message>(message: M) -> Self {
         let mut message = Some(message);
-        // One of any type is not packed twice.
+        // Avoids wrapping an `AnyMessage` again.
         if let Some(any) = (&mut message as &mut dyn Any).downcast_mut::<Option<AnyMessage>>() {
             return any.take().expect("it was just put there");
         }
         Self(Box::new(message.expect("it was just put there")))
     }
 
-    /// The message, if it is an `M`.
+    /// Returns the message if it is an `M`.
     pub fn downcast_ref<M: Message>(&self) -> Option<&M> {
         let message: &dyn Any = &*self.0;
         message.downcast_ref()
     }
 
-    /// The message to be changed, if it is an `M`.
+    /// Returns the message for changes if it is an `M`.
     pub fn downcast_mut<M: Message>(&mut self) -> Option<&mut M> {
         let message: &mut dyn Any = &mut *self.0;
         message.downcast_mut()
     }
 
-    /// Its bytes on the wire, without prefix or compression.
+    /// Returns the encoded message, without prefix or compression.
     pub fn to_bytes(&self) -> Bytes {
         if let Some(Raw(bytes)) = self.downcast_ref() {
             return bytes.clone();
@@ -76,15 +76,15 @@ impl AnyMessage {
         bytes.into()
     }
 
-    /// The name of its Rust type, for people.
+    /// Returns the name of its Rust type, for diagnostics.
     pub fn type_name(&self) -> &'static str {
         self.0.type_name()
     }
 
-    /// The message as an `M`: itself, or, where an interceptor has put another type in its place, by way of its bytes.
+    /// Returns the message as an `M`, decoding its bytes if an interceptor replaced it by another type.
     ///
     /// # Errors
-    /// INTERNAL, if its bytes are no `M`.
+    /// INTERNAL if the bytes do not decode as an `M`.
     pub fn into_message<M: Message>(self) -> Result<M, Status> {
         if self.downcast_ref::<M>().is_none() {
             return codec::decode(Payload::Kept(self.to_bytes())).map_err(|error| {
@@ -110,7 +110,7 @@ impl Message for AnyMessage {
         self.0.encode_chained(out);
     }
 
-    /// The bytes, as [`Raw`].
+    /// Keeps the bytes as [`Raw`].
     fn decode(wire: &[u8]) -> Result<Self, DecodeError> {
         Raw::decode(wire).map(Self::new)
     }

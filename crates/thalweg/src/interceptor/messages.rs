@@ -1,4 +1,4 @@
-//! The messages of one direction of a call, whatever their type: [`Messages`].
+//! Type-erased messages of one direction of a call: [`Messages`].
 
 use std::any::Any;
 use std::fmt;
@@ -15,16 +15,16 @@ use super::message::AnyMessage;
 use crate::message::Message;
 use crate::streaming::{Elsewhere, Streaming};
 
-/// What one side of a call sends, as an interceptor sees it: one message or a stream of them.
+/// The messages that one side of a call sends, as an interceptor sees them: one message or a stream.
 ///
-/// An interceptor looks at them as they pass ([`on_message`](Self::on_message), [`on_end`](Self::on_end)), or puts
-/// others in their place ([`one`](Self::one), [`stream`](Self::stream)). It is a [`Stream`] of its messages, too.
+/// An interceptor observes them as they pass ([`on_message`](Self::on_message), [`on_end`](Self::on_end)), or replaces
+/// them ([`one`](Self::one), [`stream`](Self::stream)). `Messages` is also a [`Stream`].
 pub struct Messages(Source);
 
 enum Source {
-    /// Not there any more when it was taken.
+    /// `None` once it was taken.
     One(Option<AnyMessage>),
-    /// In a mutex that is never locked: a call stays `Sync`.
+    /// The mutex is never locked; it keeps a call `Sync`.
     Many(Mutex<Box<dyn Flow>>),
     /// An interceptor has refused the one message.
     Refused(Option<Status>),
@@ -40,23 +40,23 @@ trait Flow: Any + Send {
 }
 
 impl Messages {
-    /// One message.
+    /// Creates a single message.
     pub fn one(message: impl Message) -> Self {
         Self(Source::One(Some(AnyMessage::new(message))))
     }
 
-    /// No message: of a request that is still to be read.
+    /// Creates an empty value, for a request that is still to be read.
     pub(crate) fn none() -> Self {
         Self(Source::One(None))
     }
 
-    /// The messages of a stream. An error is the last of them: at a server it ends the call with that, at a client
-    /// the call fails with it, and the server sees it cancelled.
+    /// Creates a stream of messages. An error ends the stream: on a server, the call ends with that status; on a
+    /// client, the call fails with it and the server sees a cancellation.
     pub fn stream<M: Message>(stream: impl Stream<Item = Result<M, Status>> + Send + 'static) -> Self {
         Self::of(Sent(Box::pin(stream)))
     }
 
-    /// Those that are read from the wire.
+    /// Wraps messages that are read from the wire.
     pub(crate) fn received<M: Message>(streaming: Streaming<M>) -> Self {
         Self::of(streaming)
     }
@@ -65,9 +65,9 @@ impl Messages {
         Self(Source::Many(Mutex::new(Box::new(flow))))
     }
 
-    /// Has `each` look at each message as it passes, and change it: the only one now, those of a stream when they are
-    /// read from it. An error takes the message's place, and is the last: what is sent fails with it, who reads gets
-    /// it.
+    /// Calls `each` with every message as it passes; `each` may change it. A single message is passed at once, those of
+    /// a stream as they are read. An error replaces the message and ends the stream: sending fails with it, and a
+    /// reader receives it.
     pub fn on_message(
         self,
         mut each: impl FnMut(&mut AnyMessage) -> Result<(), Status> + Send + 'static,
@@ -82,10 +82,10 @@ impl Messages {
         }
     }
 
-    /// Has `end` know once how the messages ended: with the trailing metadata, or with the status that took the next
-    /// one's place, which is CANCELLED where the stream was dropped before its end. Of one message it is called now.
+    /// Calls `end` once when the messages end: with the trailing metadata, or with the status that ended them. The
+    /// status is CANCELLED if the stream was dropped early. For a single message, `end` is called at once.
     ///
-    /// There is trailing metadata only in what a client receives as a stream.
+    /// Only streams received by a client have trailing metadata.
     pub fn on_end(self, end: impl FnOnce(Result<&MetadataMap, &Status>) + Send + 'static) -> Self {
         match self.0 {
             Source::Many(_) => Self::of(Ended { messages: self, end: Some(end), trailers: None }),
@@ -100,7 +100,7 @@ impl Messages {
         }
     }
 
-    /// The message, if it is one, and not a stream.
+    /// Returns the message if it is a single one; `None` for a stream.
     pub fn as_one(&self) -> Option<&AnyMessage> {
         match &self.0 {
             Source::One(message) => message.as_ref(),
@@ -123,7 +123,7 @@ impl Messages {
         }
     }
 
-    /// The one message of a direction that has one.
+    /// Returns the only message of a direction that has exactly one.
     pub(crate) async fn only(mut self) -> Result<AnyMessage, Status> {
         let mut next = async || poll_fn(|cx| self.poll_any(cx)).await.transpose();
         let Some(message) = next().await? else {
@@ -135,7 +135,7 @@ impl Messages {
         }
     }
 
-    /// As who is behind the interceptors reads them.
+    /// Returns the messages as a typed stream, for the code behind the interceptors.
     pub(crate) fn into_streaming<M: Message>(self) -> Streaming<M> {
         let flow = match self.0 {
             Source::Many(flow) => flow.into_inner().unwrap_or_else(PoisonError::into_inner),
@@ -189,7 +189,7 @@ impl<M: Message> Flow for Streaming<M> {
     }
 }
 
-/// What this side sends.
+/// A stream that this side sends.
 struct Sent<St>(Pin<Box<St>>);
 
 impl<M, St> Flow for Sent<St>
@@ -203,7 +203,7 @@ where
     }
 }
 
-/// A stream whose messages are looked at; `None` when one was refused.
+/// A stream with an observer of its messages; `each` is `None` after an error.
 struct Watched<F> {
     messages: Messages,
     each: Option<F>,
@@ -228,7 +228,7 @@ where
     }
 }
 
-/// A stream whose end is told.
+/// A stream with an observer of its end.
 struct Ended<F: FnOnce(Result<&MetadataMap, &Status>)> {
     messages: Messages,
     end: Option<F>,

@@ -1,4 +1,4 @@
-//! What comes behind an interceptor: [`Next`], and the list of them all.
+//! The rest of an interceptor chain: [`Next`].
 
 use std::fmt;
 use std::future::{Future, ready};
@@ -9,12 +9,12 @@ use tonic::{Request, Status};
 
 use super::call::{Call, Reply};
 
-/// A future of any type.
+/// A boxed future.
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// What comes behind an interceptor: the next one and, behind the last, the channel or the handler.
+/// Continues a call: the next interceptor or, after the last, the channel or the handler.
 ///
-/// A clone runs the same once more, for an interceptor that tries again.
+/// Running a clone repeats the call, for interceptors that retry.
 #[derive(Clone)]
 pub struct Next {
     chain: Chain,
@@ -31,14 +31,14 @@ pub(crate) type HeadFunction = dyn Fn(Request<()>) -> Result<Request<()>, Status
 /// An interceptor that sees whole calls.
 pub(crate) type AroundFunction = dyn Fn(Call, Next) -> BoxFuture<Result<Reply, Status>> + Send + Sync;
 
-/// What sees the calls, from the outside in.
+/// An interceptor of a chain.
 #[derive(Clone)]
 pub(crate) enum Link {
     Head(Arc<HeadFunction>),
     Around(Arc<AroundFunction>),
 }
 
-/// The interceptors of a channel, of a service or of a server.
+/// The interceptors of a channel, a service or a server, outermost first.
 #[derive(Clone)]
 pub(crate) struct Chain(Arc<[Link]>);
 
@@ -49,7 +49,7 @@ impl Default for Chain {
 }
 
 impl Next {
-    /// Goes on with the call. Dropping the future cancels it.
+    /// Continues the call. Dropping the future cancels it.
     pub fn run(self, call: Call) -> impl Future<Output = Result<Reply, Status>> + Send + 'static {
         self.run_boxed(call)
     }
@@ -77,27 +77,28 @@ impl Chain {
         self.0.is_empty()
     }
 
-    /// With one more, inside of those there are.
+    /// Returns a chain with one more interceptor, innermost.
     pub(crate) fn with(&self, link: Link) -> Self {
         Self(self.0.iter().cloned().chain([link]).collect())
     }
 
-    /// With others inside of these.
+    /// Returns a chain with another chain inside.
     pub(crate) fn with_all(&self, inner: &Self) -> Self {
         Self(self.0.iter().chain(&*inner.0).cloned().collect())
     }
 
-    /// How many of the first see heads alone: they need no message, and none is decoded for a call that they refuse.
+    /// Number of leading interceptors that see only heads. They need no message, so none is decoded for a call they
+    /// reject.
     fn heads(&self) -> usize {
         self.0.iter().take_while(|link| matches!(link, Link::Head(_))).count()
     }
 
-    /// Whether none of them sees messages.
+    /// Returns true if none of them sees messages.
     pub(crate) fn sees_heads_alone(&self) -> bool {
         self.heads() == self.0.len()
     }
 
-    /// Runs the first of them, up to one that sees messages.
+    /// Runs the leading interceptors, up to the first that sees messages.
     pub(crate) fn run_heads(&self, mut request: Request<()>) -> Result<Request<()>, Status> {
         for link in &*self.0 {
             let Link::Head(head) = link else { break };
@@ -106,7 +107,7 @@ impl Chain {
         Ok(request)
     }
 
-    /// Runs what [`run_heads`](Self::run_heads) has left, and then `last`.
+    /// Runs the interceptors left by [`run_heads`](Self::run_heads), then `last`.
     pub(crate) fn run_behind_heads(&self, call: Call, last: Arc<Last>) -> BoxFuture<Result<Reply, Status>> {
         Next { chain: self.clone(), position: self.heads(), last }.run_boxed(call)
     }

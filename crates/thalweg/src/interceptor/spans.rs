@@ -1,4 +1,4 @@
-//! Spans of `tracing` around calls: [`Spans`].
+//! `tracing` spans around calls: [`Spans`].
 
 use std::sync::Arc;
 
@@ -11,22 +11,22 @@ use super::around::Interceptor;
 use super::call::{Call, Reply, Side};
 use super::next::Next;
 
-/// An interceptor that has each call in a span of `tracing`, of the level INFO, by OpenTelemetry's semantic
-/// [conventions] for gRPC (1.45). The span is called `grpc_call` and has the fields
+/// Runs each call in a `tracing` span of level INFO, following OpenTelemetry's semantic [conventions] for gRPC (1.45).
+/// The span is named `grpc_call` and has these fields:
 ///
 /// - `rpc.system.name` (`grpc`) and `rpc.method` (`package.Service/Method`);
-/// - `server.address` and `server.port`: of a client's call what the channel's target names, of a server's where the
-///   client has connected to, and `client.address` and `client.port` where it came from, if the server
-///   [tells](crate::server::ServerBuilder::connection_info);
-/// - once the call has ended, `rpc.response.status_code` (`OK`, `NOT_FOUND`), and `error.type`, the same, where that is
-///   an error: at a client all but OK, at a server UNKNOWN, DEADLINE_EXCEEDED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE and
-///   DATA_LOSS, since the others are the client's;
-/// - for `tracing-opentelemetry`: `otel.name` (as `rpc.method`), `otel.kind` (`client` or `server`), and of errors
-///   `otel.status_code` (`ERROR`) and `otel.status_description`.
+/// - `server.address` and `server.port`: on a client, those of the channel's target; on a server, the local address of
+///   the connection;
+/// - on a server, `client.address` and `client.port`: the remote address. A server records addresses only if
+///   [`connection_info`](crate::server::ServerBuilder::connection_info) is on;
+/// - once the call has ended, `rpc.response.status_code` (`OK`, `NOT_FOUND`);
+/// - for errors, `error.type`, the same value. On a client these are all codes but OK; on a server UNKNOWN,
+///   DEADLINE_EXCEEDED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE and DATA_LOSS, since the others are the client's errors;
+/// - for `tracing-opentelemetry`: `otel.name` (same as `rpc.method`), `otel.kind` (`client` or `server`), and for
+///   errors `otel.status_code` (`ERROR`) and `otel.status_description`.
 ///
-/// What a handler logs is within its call's span. A stream's span ends with its last message. Where no subscriber is
-/// interested, nothing is made of a call. Traces that go from one process to the next are those of `Traces`, with the
-/// feature `opentelemetry`.
+/// A handler's log events belong to its call's span. A stream's span ends with its last message. If no subscriber is
+/// interested, no span is recorded. For traces across processes, use `Traces` with the feature `opentelemetry`.
 ///
 /// ```
 /// use thalweg::Server;
@@ -76,7 +76,7 @@ impl Interceptor for Spans {
     }
 }
 
-/// Whose connection a server's call came by, if that is told.
+/// Records the addresses of a server's connection, if known.
 fn note_connection(span: &Span, extensions: &Extensions) {
     let Some(connection) = extensions.get::<Arc<ConnectionInfo>>() else { return };
     for (end, address) in [("server", connection.local_addr()), ("client", connection.remote_addr())] {
@@ -93,7 +93,7 @@ fn note_address(span: &Span, end: &str, address: &str, port: Option<u16>) {
     }
 }
 
-/// The call has ended.
+/// Records the outcome of the call.
 fn note_end(span: &Span, side: Side, status: Option<&Status>) {
     let code = status.map_or(Code::Ok, Status::code);
     let name = engine::Code::from_number(code as u32).name();
@@ -107,7 +107,7 @@ fn note_end(span: &Span, side: Side, status: Option<&Status>) {
     }
 }
 
-/// Whether the conventions take a code for an error.
+/// Returns true if the conventions treat the code as an error.
 fn is_error(side: Side, code: Code) -> bool {
     match side {
         Side::Client => code != Code::Ok,

@@ -1,4 +1,4 @@
-//! tower's layers as interceptors: [`layer`].
+//! tower layers as interceptors: [`layer`].
 
 use std::error::Error;
 use std::future::{poll_fn, ready};
@@ -12,11 +12,11 @@ use super::around::Interceptor;
 use super::call::{Call, Reply};
 use super::next::{BoxFuture, Next};
 
-/// An interceptor from a layer of tower's: its service takes a [`Call`] and answers with a [`Reply`].
+/// Creates an interceptor from a tower layer whose service takes a [`Call`] and returns a [`Reply`].
 ///
-/// The layer makes one service, which is cloned for each call, and polled until it is ready before it is called. So
-/// what its clones share all calls share; a service that is not `Clone` goes behind tower's `Buffer`. An error that is,
-/// or was caused by, a [`Status`] ends the call with that; any other ends it with UNKNOWN.
+/// The layer creates one service, which is cloned for each call and polled until it is ready. All calls share the state
+/// that clones share; wrap a service that is not `Clone` in tower's `Buffer`. An error that is, or was caused by, a
+/// [`Status`] ends the call with that status, any other with UNKNOWN.
 ///
 /// ```
 /// # use tower_layer::Layer;
@@ -35,15 +35,15 @@ pub fn layer<L: Layer<Innermost>>(layer: L) -> Layered<L::Service> {
     Layered(layer.layer(Innermost(())))
 }
 
-/// What [`layer`] makes of a layer.
+/// The interceptor created by [`layer`].
 #[derive(Clone, Debug)]
 pub struct Layered<S>(S);
 
-/// The service within all layers: it goes on with the call.
+/// The innermost service: it continues the call.
 #[derive(Clone, Debug)]
 pub struct Innermost(());
 
-/// What follows behind a service, which is given nothing but the call: it is in the extensions of that meanwhile.
+/// The rest of the chain, carried in the call's extensions because a tower service receives only the call.
 #[derive(Clone)]
 struct Behind(Next);
 

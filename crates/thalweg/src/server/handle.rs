@@ -1,11 +1,11 @@
-//! What may be known of a server from outside its calls: [`ServerHandle`].
+//! A server's handle for services and the rest of the program: [`ServerHandle`].
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use thalweg_engine::server::Draining;
 
-/// What a service, or another part of the program, may know of a server. Clones are of the same server.
+/// Information about a server, for its services and other parts of the program. Clones refer to the same server.
 ///
 /// A service gets it from [`Methods::server`](super::Methods::server), the program from
 /// [`ServerBuilder::handle`](super::ServerBuilder::handle).
@@ -37,44 +37,47 @@ impl ServerHandle {
         Self { services: Arc::default(), draining }
     }
 
-    /// The names of its services, `package.Service`, in the order of the alphabet. Whoever asks while the server is
-    /// being built gets those that it has by then.
+    /// Returns the names of the services, `package.Service`, in alphabetical order. While the server is being built,
+    /// those added so far.
     pub fn services(&self) -> Vec<&'static str> {
         self.read().names.iter().copied().collect()
     }
 
-    /// Whether it has a service of this name.
+    /// Returns true if the server has a service of this name.
     pub fn has_service(&self, name: &str) -> bool {
         self.read().names.contains(name)
     }
 
-    /// The descriptors that its services have with them
-    /// ([`Service::FILE_DESCRIPTOR_SET`](super::Service::FILE_DESCRIPTOR_SET)), each an encoded
-    /// `google.protobuf.FileDescriptorSet` with all that it imports: those of several services are often the same set,
-    /// which is here once. Whoever asks while the server is being built gets what it has by then.
+    /// Returns the descriptors of the services ([`Service::FILE_DESCRIPTOR_SET`](super::Service::FILE_DESCRIPTOR_SET)),
+    /// each an encoded `google.protobuf.FileDescriptorSet` with all imports. A set that several services share is
+    /// included once. While the server is being built, those of the services added so far.
     pub fn descriptor_sets(&self) -> Vec<&'static [u8]> {
         self.read().descriptors.clone()
     }
 
-    /// Whether it has begun to stop gracefully: it takes no new connections and calls, and waits for those under way.
+    /// Returns true if graceful shutdown has started: the server accepts no new connections and calls, and waits for
+    /// those in flight.
     pub fn is_draining(&self) -> bool {
         self.draining.has_begun()
     }
 
-    /// Returns when the server begins to stop gracefully, or at once where it has. What would keep a call under way
-    /// for ever ends it then: the server waits for it otherwise, until its grace is over
+    /// Waits until the server starts a graceful shutdown; returns at once if it has. End endless calls when this
+    /// returns: otherwise the server waits for them until its grace period ends
     /// ([`ServerBuilder::shutdown_grace`](super::ServerBuilder::shutdown_grace)).
     ///
-    /// Cancel-safe. It never returns for a server that is dropped without having served.
+    /// Never returns for a server that is dropped without having served.
+    ///
+    /// # Cancel safety
+    /// This method is cancel safe.
     pub async fn draining(&self) {
         self.draining.begun().await;
     }
 
-    /// A service of this name, and the descriptors that it has with it.
+    /// Adds a service and its descriptors.
     pub(super) fn add_service(&self, name: &'static str, descriptors: &'static [u8]) {
         let mut services = self.services.write().unwrap_or_else(PoisonError::into_inner);
         services.names.insert(name);
-        // Not by their addresses: a constant may have several.
+        // Compares contents, since a constant may have several addresses.
         if !descriptors.is_empty() && !services.descriptors.contains(&descriptors) {
             services.descriptors.push(descriptors);
         }

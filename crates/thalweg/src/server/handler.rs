@@ -1,7 +1,7 @@
-//! Handlers of an application, as the engine runs them.
+//! Adapters from an application's handlers to the engine's.
 //!
-//! A unary handler answers with one response. The other three call types become one future each that does all its
-//! sending and receiving.
+//! A unary handler returns one response. Each of the other three call types becomes one future that does all sending
+//! and receiving.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -64,7 +64,7 @@ where
     }
 }
 
-/// A unary method behind interceptors that look at heads alone: a request that they refuse is not decoded.
+/// A unary method behind interceptors that see heads only: the request of a call they reject is not decoded.
 pub(super) struct HeadedUnaryMethod<S, F, Req> {
     chain: Chain,
     method: UnaryMethod<S, F, Req>,
@@ -110,7 +110,7 @@ pub(super) fn answer<Res: Message>(
     })
 }
 
-/// As [`answer`], where what is plain has to stay by itself.
+/// Like [`answer`], for callers that must not affect the inlining of plain responses.
 pub(super) fn answer_of_any<Res: Message>(
     result: &Result<Response<Res>, Status>,
 ) -> Result<Answer<'_, AnyAnswered<'_>>, engine::Status> {
@@ -118,7 +118,7 @@ pub(super) fn answer_of_any<Res: Message>(
     Ok(Answer { metadata, message: AnyAnswered::new(response), trailers })
 }
 
-/// Answers with the messages of a response, once there is one.
+/// Sends the messages of a streaming response, once there is one.
 pub(super) async fn answer_stream<St, Res>(mut call: StreamingCall, result: Result<Response<St>, Status>)
 where
     St: Stream<Item = Result<Res, Status>> + Send + 'static,
@@ -137,7 +137,7 @@ where
     }
 }
 
-/// The responses of a handler as the engine takes them.
+/// A handler's responses as an engine source.
 struct Responses<St, Res>(Given<St, outbound::Responses<Res>>);
 
 impl<St, Res> Stream for Responses<St, Res>
@@ -189,7 +189,7 @@ pub(super) fn request<T>(head: &RequestHead, message: T) -> Request<T> {
     Request::from_parts(metadata, extensions, message)
 }
 
-/// Not inlined: the table that extensions are would make the way of every request longer.
+/// Not inlined: creating the extensions' map would slow down all requests.
 #[inline(never)]
 fn told(timeout: Option<Duration>, connection: Option<&Arc<ConnectionInfo>>) -> Extensions {
     let mut extensions = timeout.map_or_else(Extensions::default, deadline::extensions);
@@ -201,12 +201,12 @@ fn told(timeout: Option<Duration>, connection: Option<&Arc<ConnectionInfo>>) -> 
 
 type CallFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A method of one of the three call types with a stream: how its future is made from a call.
+/// A method of one of the three streaming call types: creates a call's future.
 pub(super) trait StreamingMethod: Send + Sync + 'static {
     fn start(&self, request: Request<()>, call: StreamingCall) -> CallFuture;
 }
 
-/// A streaming method as the engine takes it.
+/// A streaming method as an engine handler.
 pub(super) struct Streamed<M>(pub(super) M);
 
 impl<M: StreamingMethod> StreamingHandler for Streamed<M> {
@@ -215,7 +215,7 @@ impl<M: StreamingMethod> StreamingHandler for Streamed<M> {
     }
 }
 
-/// A streaming method behind interceptors that look at heads alone.
+/// A streaming method behind interceptors that see heads only.
 pub(super) struct HeadedStreamed<M> {
     pub(super) chain: Chain,
     pub(super) method: M,
@@ -311,7 +311,7 @@ where
     }
 }
 
-/// The request of a method that takes one.
+/// Reads the request of a method with exactly one.
 pub(super) async fn only_message<Req: Message>(requests: &mut Streaming<Req>) -> Result<Req, Status> {
     let Some(message) = requests.message().await? else {
         return Err(Status::unimplemented("the client sent no request message"));

@@ -1,6 +1,6 @@
-//! Methods behind interceptors that see messages: what they are asked, and what the handler is.
+//! Methods behind interceptors that see messages.
 //!
-//! Messages have no type here; the functions below, the ends of the interceptors, are where it comes back.
+//! Interceptors see type-erased messages; the innermost functions below restore the types.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -19,7 +19,7 @@ use crate::message::Message;
 use crate::status::to_engine;
 use crate::streaming::Streaming;
 
-/// A method as interceptors see it; `Req` is what its requests are decoded to.
+/// A method as interceptors see it; its requests are decoded as `Req`.
 pub(super) struct Intercepted<Req> {
     chain: Chain,
     method: Arc<Method>,
@@ -87,7 +87,7 @@ impl<Req: Message> StreamingHandler for Intercepted<Req> {
     }
 }
 
-/// The reply of a call with one response.
+/// Returns the response of a call with exactly one.
 async fn only(reply: Reply) -> Result<Response<AnyMessage>, Status> {
     let (metadata, messages, extensions) = reply.into_parts();
     Ok(Response::from_parts(metadata, messages.only().await?, extensions))
@@ -102,7 +102,7 @@ fn many_requests<Req: Message>(call: Call) -> Request<Streaming<Req>> {
     call.into_request().map(Messages::into_streaming)
 }
 
-/// Declares the end of the interceptors of one call type: the handler, from a call to a reply.
+/// Declares the innermost function of one call type: runs the handler, from a call to its response.
 macro_rules! end_of_interceptors {
     ($name:ident<$($stream:ident)?>: $question:ty => $answer:ty; |$call:ident| $request:expr, $messages:path) => {
         pub(super) fn $name<S, F, Fut, Req, Res, $($stream)?>(service: Arc<S>, handler: F) -> Arc<Last>

@@ -1,10 +1,9 @@
-//! A service with interceptors around it: [`InterceptedService`].
+//! Services with interceptors: [`InterceptedService`].
 
 use super::methods::{Methods, Service};
 use crate::interceptor::{Interceptor, InterceptorLink};
 
-/// A service whose calls an interceptor sees. Generated servers make one of themselves
-/// (`GreeterServer::with_interceptor`).
+/// A service with an interceptor around its calls. Generated servers create it with `GreeterServer::with_interceptor`.
 ///
 /// ```no_run
 /// # use thalweg::server::{InterceptedService, Methods, Service};
@@ -24,7 +23,7 @@ pub struct InterceptedService<S> {
 }
 
 impl<S> InterceptedService<S> {
-    /// The service with an interceptor around it, and around those that it has.
+    /// Wraps a service, with any interceptors that it has, in an interceptor.
     pub fn new(service: S, interceptor: impl Interceptor) -> Self {
         Self { service, interceptor: interceptor.into_link() }
     }

@@ -1,10 +1,10 @@
-//! One address to listen on, or several: [`ListenAddresses`].
+//! Addresses to listen on: [`ListenAddresses`].
 
 use std::net::{IpAddr, SocketAddr};
 
 use thalweg_engine::ListenAddress;
 
-/// What a server can be told to listen on: one address, of a socket or any [`ListenAddress`], or a list of them.
+/// Addresses that a server can listen on: a socket address, any [`ListenAddress`], or a list of them.
 ///
 /// ```no_run
 /// # use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use thalweg_engine::ListenAddress;
 /// # Ok(()) }
 /// ```
 pub trait ListenAddresses {
-    /// All of them.
+    /// Returns all addresses.
     fn into_addresses(self) -> Vec<ListenAddress>;
 }
 
@@ -39,7 +39,7 @@ impl ListenAddresses for &[ListenAddress] {
     }
 }
 
-// Of lists only those of one type: `&["127.0.0.1:0".parse()?]` has to say of what.
+// Only lists of one type: otherwise the type of `"127.0.0.1:0".parse()?` in a list would be ambiguous.
 impl<const N: usize> ListenAddresses for &[ListenAddress; N] {
     fn into_addresses(self) -> Vec<ListenAddress> {
         self.to_vec()

@@ -1,4 +1,4 @@
-//! Which method of which service a path names.
+//! Methods of services, and routing by path.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,25 +24,26 @@ use crate::interceptor::{CallType, Chain, Last, Link};
 use crate::message::Message;
 use crate::streaming::Streaming;
 
-/// A service as a [`Server`](super::Server) takes it; `thalweg-build` writes it for each service of a `.proto` file.
+/// A service that a [`Server`](super::Server) can serve; `thalweg-build` generates it for each service of a `.proto`
+/// file.
 pub trait Service: Send + Sync + 'static {
-    /// `package.Service`.
+    /// Full name, `package.Service`.
     const NAME: &'static str;
 
-    /// What is known of its methods and messages at run time: an encoded `google.protobuf.FileDescriptorSet` with all
-    /// that it imports. Empty where there is none; `thalweg_build::Builder::embed_descriptors` puts it here.
+    /// Descriptors of its methods and messages: an encoded `google.protobuf.FileDescriptorSet` with all imports. Empty
+    /// by default; `thalweg_build::Builder::embed_descriptors` sets it.
     const FILE_DESCRIPTOR_SET: &'static [u8] = &[];
 
-    /// Says what there is to call.
+    /// Adds the service's methods to `methods`.
     fn register(self, methods: &mut Methods<'_>);
 }
 
-/// Takes the methods of one service.
+/// Registers the methods of one service.
 #[derive(Debug)]
 pub struct Methods<'a> {
     service: &'static str,
     router: &'a mut Router,
-    /// The interceptors of the server, and within them those of the service.
+    /// The interceptors of the server, followed by those of the service.
     chain: Chain,
 }
 
@@ -52,12 +53,12 @@ impl<'a> Methods<'a> {
         Self { service: S::NAME, router, chain }
     }
 
-    /// The same, with an interceptor inside of those there are.
+    /// Returns the same registration with one more interceptor, innermost.
     pub(super) fn with_interceptor(&mut self, link: Link) -> Methods<'_> {
         Methods { service: self.service, router: &mut *self.router, chain: self.chain.with(link) }
     }
 
-    /// How interceptors see the calls of a method.
+    /// Returns a method for interceptors that see its calls.
     fn intercepted<Req: Message>(
         &self,
         name: &str,
@@ -68,17 +69,17 @@ impl<'a> Methods<'a> {
         Intercepted::new(self.chain.clone(), method, call_type, last)
     }
 
-    /// Adds another service to the server: for one that comes in several versions, or in a bundle.
+    /// Adds another service to the server, for services with several versions and for bundles.
     pub fn add_service<S: Service>(&mut self, service: S) {
         service.register(&mut Methods::new::<S>(self.router, self.chain.clone()));
     }
 
-    /// The server that the service becomes a part of.
+    /// Returns a handle to the server that the service is added to.
     pub fn server(&self) -> ServerHandle {
         self.router.server.clone()
     }
 
-    /// `Req` is what its requests are decoded to.
+    /// Registers a handler; the requests are decoded as `Req`.
     fn insert<Req: Message>(&mut self, name: &str, handler: Handler, options: &ServiceOptions) {
         let path = self.path(name);
         let mut options = options.clone();
@@ -92,18 +93,18 @@ impl<'a> Methods<'a> {
         format!("/{}/{name}", self.service)
     }
 
-    /// Whether nothing sees the messages of a call but the handler.
+    /// Returns true if only the handler sees messages.
     fn sees_heads_alone(&self) -> bool {
         self.chain.sees_heads_alone() && !self.router.tracing.is_on()
     }
 
-    /// For a streaming method whose messages are seen on their way to and from the handler.
+    /// Creates the handler of a streaming method whose messages interceptors or traces see.
     fn seen<Req: Message>(&self, name: &str, call_type: CallType, last: Arc<Last>) -> Handler {
         let method = self.intercepted::<Req>(name, call_type, last);
         self.router.tracing.streaming(method, &self.path(name))
     }
 
-    /// For a streaming method whose messages no interceptor sees.
+    /// Creates the handler of a streaming method whose messages no interceptor sees.
     fn streaming(&self, method: impl StreamingMethod) -> Handler {
         if self.chain.is_empty() {
             Handler::streaming(Streamed(method))
@@ -213,7 +214,7 @@ impl<'a> Methods<'a> {
 /// All methods of a server, by path.
 pub(super) struct Router {
     pub(super) server: ServerHandle,
-    /// Of services that do not say how they compress.
+    /// For services without a compression setting of their own.
     send_compressed: Option<Encoding>,
     tracing: Tracing,
     methods: HashMap<Vec<u8>, Arc<ServerMethod>>,
@@ -226,7 +227,7 @@ impl Router {
 }
 
 impl Router {
-    /// Why there is nothing to call at `path`.
+    /// Returns the error for an unknown `path`.
     fn refusal(&self, path: &str) -> engine::Status {
         let Some((service, name)) = path.strip_prefix('/').and_then(|path| path.rsplit_once('/')) else {
             return unimplemented(format!("malformed method name: {path:?}"));
@@ -241,7 +242,7 @@ impl Router {
 
 impl engine::server::Router for Router {
     /// # Errors
-    /// UNIMPLEMENTED, in grpc-go's words.
+    /// UNIMPLEMENTED, with grpc-go's messages.
     fn find(&self, path: &[u8]) -> Result<Arc<ServerMethod>, engine::Status> {
         if let Some(method) = self.methods.get(path) {
             return Ok(Arc::clone(method));

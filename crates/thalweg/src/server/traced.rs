@@ -1,4 +1,4 @@
-//! How the calls of a server are traced, if they are: [`Tracing`].
+//! Tracing of a server's calls: [`Tracing`].
 
 use std::future::ready;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use thalweg_engine::{RequestHead, ServiceOptions, Status, Traces};
 use super::intercepted::Intercepted;
 use crate::message::Message;
 
-/// Makes the handlers of a server's methods, with spans or without.
+/// Creates the handlers of a server's methods, with or without spans.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tracing(Option<Traces>);
 
@@ -23,7 +23,7 @@ impl Tracing {
         self.0.is_some()
     }
 
-    /// For a unary method.
+    /// Creates the handler of a unary method.
     pub(super) fn unary<Req: Message>(&self, method: Intercepted<Req>, path: &str) -> Handler {
         match &self.0 {
             None => Handler::unary(method),
@@ -31,7 +31,7 @@ impl Tracing {
         }
     }
 
-    /// For a method of one of the other call types.
+    /// Creates the handler of a streaming method.
     pub(super) fn streaming<Req: Message>(&self, method: Intercepted<Req>, path: &str) -> Handler {
         match &self.0 {
             None => Handler::streaming(method),
@@ -39,10 +39,11 @@ impl Tracing {
         }
     }
 
-    /// What there is at `path`, where there is no method: where calls are traced, one that refuses them all.
+    /// Handles an unknown `path`: with tracing, returns a method that rejects all calls with `status`, so that they are
+    /// traced.
     ///
     /// # Errors
-    /// `status`, where they are not.
+    /// `status`, without tracing.
     pub(super) fn refused(&self, path: &str, status: Status) -> Result<Arc<ServerMethod>, Status> {
         let Some(traces) = &self.0 else { return Err(status) };
         let handler = Handler::streaming(Traced::new(Refusing(status), traces.clone(), path));

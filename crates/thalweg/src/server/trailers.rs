@@ -1,10 +1,9 @@
-//! Trailing metadata of a handler's: [`Trailers`].
+//! Trailing metadata from a handler: [`Trailers`].
 
 use tonic::metadata::MetadataMap;
 
-/// Trailing metadata of a call that ends with OK: put it into the extensions of the response.
-///
-/// (A call that fails carries its metadata in the [`Status`](crate::Status).)
+/// Trailing metadata of a call that ends with OK: insert it into the response's extensions. A failed call carries its
+/// metadata in the [`Status`](crate::Status).
 ///
 /// ```
 /// use thalweg::metadata::MetadataMap;

@@ -1,4 +1,4 @@
-//! Instead of what traces the calls of a server, where the feature `opentelemetry` is off.
+//! Stand-in for the tracing of calls, without the feature `opentelemetry`.
 
 #![allow(
     clippy::unused_self,
