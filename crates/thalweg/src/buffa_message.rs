@@ -91,7 +91,7 @@ impl<V: ViewReborrow + Send + Sync + 'static> Streaming<View<V>> {
     /// Dropping the future loses no message.
     ///
     /// # Errors
-    /// Those of [`message`](Self::message).
+    /// Same as [`message`](Self::message).
     ///
     /// # Examples
     ///

@@ -18,7 +18,7 @@
 //! use thalweg::interceptor::{Call, Interceptor, Next, Reply};
 //! use thalweg::{Server, Status};
 //!
-//! /// Says what was called, how it ended, and how long it took.
+//! /// Logs the method, the outcome and the duration of each call.
 //! struct Log;
 //!
 //! impl Interceptor for Log {

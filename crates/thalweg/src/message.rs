@@ -68,7 +68,7 @@ pub trait Message: Sized + Send + Sync + 'static {
     /// this for messages that it had to gather from several pieces anyway.
     ///
     /// # Errors
-    /// Those of [`decode`](Message::decode).
+    /// Same as [`decode`](Message::decode).
     fn decode_owned(wire: Bytes) -> Result<Self, DecodeError> {
         Self::decode(&wire)
     }
@@ -79,7 +79,7 @@ pub trait Message: Sized + Send + Sync + 'static {
     /// [`Streaming::message_into`](crate::Streaming::message_into) uses this.
     ///
     /// # Errors
-    /// Those of `decode`. The content of `self` is then unspecified.
+    /// Same as `decode`. The content of `self` is then unspecified.
     fn decode_into(&mut self, wire: &[u8]) -> Result<(), DecodeError> {
         *self = Self::decode(wire)?;
         Ok(())
@@ -88,7 +88,7 @@ pub trait Message: Sized + Send + Sync + 'static {
     /// Decodes like [`decode_into`](Message::decode_into), from bytes that it may keep.
     ///
     /// # Errors
-    /// Those of `decode_into`.
+    /// Same as `decode_into`.
     fn decode_owned_into(&mut self, wire: Bytes) -> Result<(), DecodeError> {
         *self = Self::decode_owned(wire)?;
         Ok(())

@@ -340,7 +340,7 @@ impl<T: Message> Stream for Responses<T> {
     }
 }
 
-/// Messages to send: any stream, or one of this module's. They are told apart once per call.
+/// Messages to send: any stream, or one of this module's, distinguished once per call.
 pub(crate) enum Given<S, L> {
     /// A stream that moves its messages.
     Stream(Pin<Box<S>>),

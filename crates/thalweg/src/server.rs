@@ -346,7 +346,7 @@ impl ServerBuilder {
     /// chosen by the system, use [`bind`](Self::bind).
     ///
     /// # Errors
-    /// Those of [`bind`](Self::bind) and [`BoundServer::serve`].
+    /// Same as [`bind`](Self::bind) and [`BoundServer::serve`].
     pub async fn serve(self, address: SocketAddr) -> Result<(), ServerError> {
         self.serve_with_shutdown(address, pending()).await
     }
@@ -362,7 +362,7 @@ impl ServerBuilder {
     /// ```
     ///
     /// # Errors
-    /// Those of [`bind`](Self::bind) and [`BoundServer::serve_until`].
+    /// Same as [`bind`](Self::bind) and [`BoundServer::serve_until`].
     pub async fn serve_with_shutdown(
         self,
         address: SocketAddr,
@@ -399,7 +399,7 @@ impl ServerBuilder {
     /// and the connections are drained, or until `incoming` and its connections have ended.
     ///
     /// # Errors
-    /// Those of [`serve_connection`](Self::serve_connection), before the first stream is taken.
+    /// Same as [`serve_connection`](Self::serve_connection), before the first stream is taken.
     pub async fn serve_incoming<IO>(
         self,
         incoming: impl Stream<Item = IO>,

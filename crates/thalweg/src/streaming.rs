@@ -100,7 +100,7 @@ impl<T: Message> Streaming<T> {
     /// Dropping the future loses no message.
     ///
     /// # Errors
-    /// Those of [`message`](Self::message). After an error the content of `message` is unspecified.
+    /// Same as [`message`](Self::message). After an error the content of `message` is unspecified.
     ///
     /// # Examples
     ///
@@ -128,7 +128,7 @@ impl<T: Message> Streaming<T> {
     /// the task of `cx` when there is more.
     ///
     /// # Errors
-    /// Those of [`message_into`](Self::message_into).
+    /// Same as [`message_into`](Self::message_into).
     #[inline]
     pub fn poll_message_into(&mut self, cx: &mut Context<'_>, message: &mut T) -> Poll<Result<bool, Status>> {
         let Some(wire) = self.incoming.next_at_hand() else { return self.poll_into(cx, message) };
@@ -169,7 +169,7 @@ impl<T: Message> Streaming<T> {
     /// Dropping the future loses no message.
     ///
     /// # Errors
-    /// Those of [`message`](Self::message), once the messages before the error have been read.
+    /// Same as [`message`](Self::message), once the messages before the error have been read.
     ///
     /// # Examples
     ///
@@ -214,7 +214,7 @@ impl<T: Message> Streaming<T> {
     /// Returns the trailing metadata; discards messages that are left.
     ///
     /// # Errors
-    /// Those of [`message`](Self::message).
+    /// Same as [`message`](Self::message).
     pub async fn trailers(&mut self) -> Result<Option<MetadataMap>, Status> {
         while self.message().await?.is_some() {}
         Ok(self.take_trailers())
@@ -332,7 +332,7 @@ impl Streaming<Raw> {
     /// Dropping the future loses no message.
     ///
     /// # Errors
-    /// Those of [`message`](Self::message).
+    /// Same as [`message`](Self::message).
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! One call of the suite's.
+//! One call of the suite.
 
 use std::error::Error;
 use std::sync::atomic::Ordering;
@@ -17,9 +17,9 @@ use crate::requests::{Progress, Requests};
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The service that is called unless another one is named.
+/// Default service if the suite names none.
 const SERVICE: &str = "connectrpc.conformance.v1.ConformanceService";
-/// What answers are: all types of them are alike.
+/// Message type of the responses; those of all methods have the same fields.
 const ANSWER: &str = "connectrpc.conformance.v1.UnaryResponse";
 /// `STREAM_TYPE_…`.
 const UNARY: i32 = 1;
@@ -27,7 +27,7 @@ const CLIENT_STREAM: i32 = 2;
 const SERVER_STREAM: i32 = 3;
 const FULL_DUPLEX: i32 = 5;
 
-/// Makes it. An error is why it could not be made.
+/// Makes a call; an error says why it could not be made.
 pub(crate) async fn make(
     channel: Channel,
     schema: Schema,
@@ -37,7 +37,7 @@ pub(crate) async fn make(
     let messages: Vec<Raw> =
         asked.request_messages.iter().map(|message| call.request(message)).collect::<Result<_, _>>()?;
     let timing = asked.cancel.as_ref().map(|cancel| cancel.timing);
-    // Nothing said is at once.
+    // The default is to cancel at once.
     let timing = timing.map(|timing| timing.unwrap_or(CancelTiming::AfterCloseSendMs(0)));
     let stays_open = matches!(timing, Some(CancelTiming::BeforeCloseSend(_)));
     let delay = Duration::from_millis(asked.request_delay_ms.into());
@@ -79,7 +79,7 @@ pub(crate) async fn make(
         result.error = Some(error(&status));
         let metadata = headers(status.metadata());
         if result.response_headers.is_empty() {
-            // Nobody tells which of them came first.
+            // The caller gets headers and trailers merged.
             result.response_headers.clone_from(&metadata);
         }
         result.response_trailers = metadata;
@@ -91,7 +91,7 @@ struct Call {
     method: Method,
     metadata: MetadataMap,
     options: CallOptions,
-    /// What JSON needs, if messages are that.
+    /// Schema for JSON; `None` for Protobuf messages.
     json: Option<Schema>,
     delay: Duration,
     seen: Arc<Mutex<pb::ClientResponseResult>>,
@@ -180,7 +180,7 @@ impl Call {
         request
     }
 
-    /// A response with all its metadata in one place: nobody tells which of it came first.
+    /// Records a response whose headers and trailers are merged.
     fn note_one(&self, response: Response<Raw>) -> Result<(), Status> {
         let metadata = headers(response.metadata());
         let payload = self.payload(&response.into_inner())?;
@@ -214,7 +214,7 @@ impl Call {
         Ok(())
     }
 
-    /// A request as it is sent.
+    /// Encodes a request message.
     fn request(&self, message: &pb::Any) -> Result<Raw, BoxError> {
         let Some(schema) = &self.json else { return Ok(Raw(message.value.clone().into())) };
         let name = message.type_url.rsplit('/').next().unwrap_or_default();
@@ -222,7 +222,7 @@ impl Call {
         Ok(Raw(json::from_wire(message_type, &message.value)?.into()))
     }
 
-    /// What a response says.
+    /// Decodes a response's payload.
     fn payload(&self, message: &Raw) -> Result<Vec<u8>, Status> {
         let undecodable = |error: &dyn Error| Status::internal(format!("the response: {error}"));
         let from_json;

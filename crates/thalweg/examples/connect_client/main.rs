@@ -1,11 +1,11 @@
-//! The client that Connect's conformance suite looks at: calls by gRPC, gRPC-Web and Connect, over HTTP/1.1 and HTTP/2.
+//! Client for Connect's conformance suite: calls by gRPC, gRPC-Web and Connect, over HTTP/1.1 and HTTP/2.
 //!
 //! ```text
 //! connectconformance --conf FILE --mode client -- connect_client FOLDER
 //! ```
 //!
-//! `FOLDER` is the suite's own folder `proto`, where the client reads its descriptors: messages in JSON need them. What
-//! it shall call comes by its standard input, and what has become of it goes by its standard output.
+//! `FOLDER` is the suite's folder `proto`; the client reads descriptors from it, which JSON messages need. It reads
+//! calls from standard input and writes their results to standard output.
 
 mod call;
 mod messages;
@@ -26,8 +26,7 @@ use tokio::task::JoinSet;
 
 use messages as pb;
 
-/// How many calls are under way at once. Thousands would wait for each other until the deadlines of those that the
-/// suite wants to be in time.
+/// Maximum number of concurrent calls. With thousands, calls would delay each other beyond the suite's deadlines.
 const CALLS_MAX: usize = 64;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -64,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The messages of the service and all that they use.
+/// Compiles the service's messages and their dependencies.
 fn schema(folder: &Path) -> Result<Schema, Box<dyn Error>> {
     let folder = folder.to_owned();
     let read = move |name: &str| std::fs::read_to_string(folder.join(name)).ok();
@@ -72,7 +71,7 @@ fn schema(folder: &Path) -> Result<Schema, Box<dyn Error>> {
     Ok(Schema::from_descriptor_set(&descriptors)?)
 }
 
-/// The channels so far: calls to one server in one way share theirs.
+/// Channels by target and transport; calls with the same settings share one.
 #[derive(Clone, Default)]
 struct Channels(Arc<Mutex<HashMap<Way, Channel>>>);
 
@@ -126,7 +125,7 @@ impl Way {
     }
 }
 
-/// `None` behind the last.
+/// Reads a length-prefixed message; `None` at the end.
 fn read_framed() -> std::io::Result<Option<Vec<u8>>> {
     let mut input = std::io::stdin().lock();
     let mut len = [0; 4];

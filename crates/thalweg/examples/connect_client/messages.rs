@@ -1,6 +1,6 @@
-//! What of the suite's messages a client needs (`connectrpc.conformance.v1`), by their fields' numbers.
+//! The parts of the suite's messages (`connectrpc.conformance.v1`) that a client needs, by field number.
 
-/// A header, or a trailer, with all its values.
+/// A header or trailer with all its values.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Header {
     #[prost(string, tag = "1")]
@@ -48,7 +48,7 @@ pub(crate) enum CancelTiming {
     AfterNumResponses(u32),
 }
 
-/// A call that the client shall make.
+/// A call for the client to make.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct ClientCompatRequest {
     #[prost(string, tag = "1")]
@@ -91,7 +91,7 @@ pub(crate) struct ClientCompatRequest {
     pub(crate) cancel: Option<Cancel>,
 }
 
-/// What has become of it.
+/// The outcome of a call.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct ClientCompatResponse {
     #[prost(string, tag = "1")]
@@ -108,12 +108,12 @@ pub(crate) enum Outcome {
     Error(ClientErrorResult),
 }
 
-/// What a call has brought.
+/// The result of a call.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct ClientResponseResult {
     #[prost(message, repeated, tag = "1")]
     pub(crate) response_headers: Vec<Header>,
-    /// `ConformancePayload`s, as they came.
+    /// Encoded `ConformancePayload`s.
     #[prost(bytes = "vec", repeated, tag = "2")]
     pub(crate) payloads: Vec<Vec<u8>>,
     #[prost(message, optional, tag = "3")]
@@ -124,7 +124,7 @@ pub(crate) struct ClientResponseResult {
     pub(crate) num_unsent_requests: i32,
 }
 
-/// The failure that a call has ended with.
+/// The error that a call ended with.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Error {
     #[prost(int32, tag = "1")]
@@ -135,7 +135,7 @@ pub(crate) struct Error {
     pub(crate) details: Vec<Any>,
 }
 
-/// Why a call could not be made.
+/// The reason why a call could not be made.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct ClientErrorResult {
     #[prost(string, tag = "1")]
@@ -149,7 +149,7 @@ pub(crate) struct Status {
     pub(crate) details: Vec<Any>,
 }
 
-/// All answers of the service.
+/// Common type of the service's responses.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Answer {
     /// A `ConformancePayload`.

@@ -1,4 +1,4 @@
-//! The requests of a call, sent when the suite wants them to be.
+//! The requests of a call, sent at the times that the suite demands.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -12,27 +12,27 @@ use thalweg::{Raw, Stream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Sleep, sleep};
 
-/// Requests, one after the other.
+/// Requests in order.
 pub(crate) struct Requests {
     left: VecDeque<Raw>,
-    /// How many there are left, for who looks from outside.
+    /// Number of requests left, shared with `Progress`.
     unsent: Arc<AtomicUsize>,
     delay: Duration,
     sleep: Option<Pin<Box<Sleep>>>,
-    /// In full duplex, one of these is needed for each request, and for the end.
+    /// In full duplex, a turn is needed for each request and for the end.
     turns: Option<mpsc::UnboundedReceiver<()>>,
     has_turn: bool,
-    /// The call is to be cancelled in place of the end of its requests.
+    /// The call is to be cancelled instead of ending its requests.
     stays_open: bool,
-    /// Told when all are sent.
+    /// Notified when all requests are sent.
     all_sent: Option<oneshot::Sender<()>>,
 }
 
-/// What is known of requests from outside.
+/// Progress of the requests.
 pub(crate) struct Progress {
     pub(crate) unsent: Arc<AtomicUsize>,
     pub(crate) all_sent: oneshot::Receiver<()>,
-    /// In full duplex, gives the next its turn.
+    /// In full duplex, lets the next request go.
     pub(crate) turns: Option<mpsc::UnboundedSender<()>>,
 }
 
@@ -64,7 +64,7 @@ impl Requests {
         (requests, progress)
     }
 
-    /// The request of a call that has one.
+    /// Returns the request of a call with exactly one.
     pub(crate) fn only(mut self) -> Raw {
         self.unsent.store(0, Ordering::Relaxed);
         self.left.pop_front().unwrap_or(Raw(Bytes::new()))
@@ -79,7 +79,7 @@ impl Stream for Requests {
         if let Some(turns) = &mut this.turns
             && !this.has_turn
         {
-            // Where nobody gives turns any more, all that are left have theirs.
+            // Once the sender of turns is dropped, the remaining requests need none.
             ready!(turns.poll_recv(cx));
             this.has_turn = true;
         }

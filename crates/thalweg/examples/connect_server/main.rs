@@ -1,13 +1,12 @@
-//! The server that Connect's conformance suite looks at: its `ConformanceService`, by gRPC, gRPC-Web and Connect on one
-//! port.
+//! Server for Connect's conformance suite: its `ConformanceService` by gRPC, gRPC-Web and Connect on one port.
 //!
 //! ```text
 //! connectconformance --conf FILE --mode server -- connect_server FOLDER [ENCODING]
 //! ```
 //!
-//! `FOLDER` is the suite's own folder `proto`, where the server reads its descriptors. Answers are compressed with
-//! `ENCODING`, which is gzip unless it is said, for clients that accept it. What the server shall be comes by its
-//! standard input, and where it is goes by its standard output.
+//! `FOLDER` is the suite's folder `proto`; the server reads descriptors from it. Responses are compressed with
+//! `ENCODING`, gzip by default, for clients that accept it. The server reads its settings from standard input and
+//! writes its address to standard output.
 
 mod messages;
 
@@ -73,7 +72,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(bound.serve().await?)
 }
 
-/// The descriptors of the service and of all that it uses.
+/// Compiles the descriptors of the service and its dependencies.
 fn descriptors(folder: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
     let folder = folder.to_owned();
     let read = move |name: &str| std::fs::read_to_string(folder.join(name)).ok();
@@ -187,7 +186,7 @@ impl Conformance {
     }
 }
 
-/// What is known of a request.
+/// Describes a request.
 fn info<T>(request: &Request<T>) -> pb::RequestInfo {
     let headers = request.metadata().clone().into_headers();
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
@@ -195,7 +194,7 @@ fn info<T>(request: &Request<T>) -> pb::RequestInfo {
         name: name.to_string(),
         value: headers.get_all(name).iter().map(text).collect(),
     };
-    // Some of it has passed.
+    // Rounds up, because some of the time has passed.
     let timeout = Deadline::of(request).map(|deadline| deadline.remaining() + Duration::from_micros(999));
     pb::RequestInfo {
         request_headers: headers.keys().map(header).collect(),
@@ -224,7 +223,7 @@ fn metadata(headers: &[pb::Header]) -> MetadataMap {
     MetadataMap::from_headers(metadata)
 }
 
-/// The failure that a definition asks for.
+/// Creates the status that a definition asks for.
 fn failure(error: pb::Error, info: Option<&pb::RequestInfo>, metadata: MetadataMap) -> Status {
     let mut details = error.details;
     details.extend(info.map(|info| any("ConformancePayload.RequestInfo", info)));
@@ -278,17 +277,17 @@ fn answer_many(
     response
 }
 
-/// The answers of a stream.
+/// A stream of responses.
 struct Answers {
     left: std::vec::IntoIter<Vec<u8>>,
-    /// What is to be said of the requests since the answer before.
+    /// Request info for the next response.
     info: Option<pb::RequestInfo>,
     error: Option<Status>,
     delay: Duration,
     sleep: Option<Pin<Box<tokio::time::Sleep>>>,
-    /// In full duplex, each is answered by one.
+    /// In full duplex, each request gets one response.
     requests: Option<Streaming<pb::BidiStreamRequest>>,
-    /// Whether the last request has its answer.
+    /// The last request got its response.
     is_answered: bool,
 }
 
@@ -308,7 +307,7 @@ impl Stream for Answers {
                     info.requests.push(any("BidiStreamRequest", &request));
                     this.is_answered = false;
                 }
-                // What is left is sent without being asked for.
+                // The remaining responses are sent without further requests.
                 Poll::Ready(None) => this.requests = None,
             }
         }

@@ -1,7 +1,7 @@
-//! What of the suite's messages a server needs (`connectrpc.conformance.v1`), by their fields' numbers. Messages that
-//! have the same fields share a type.
+//! The parts of the suite's messages (`connectrpc.conformance.v1`) that a server needs, by field number. Messages with
+//! the same fields share a type.
 
-/// A header, or a trailer, with all its values.
+/// A header or trailer with all its values.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Header {
     #[prost(string, tag = "1")]
@@ -19,7 +19,7 @@ pub(crate) struct Any {
     pub(crate) value: Vec<u8>,
 }
 
-/// The failure that a call shall end with.
+/// The error that a call is to end with.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Error {
     #[prost(int32, tag = "1")]
@@ -41,7 +41,7 @@ pub(crate) struct Status {
     pub(crate) details: Vec<Any>,
 }
 
-/// How a call with one answer shall end.
+/// Instructions for a call with one response.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct UnaryResponseDefinition {
     #[prost(message, repeated, tag = "1")]
@@ -56,7 +56,7 @@ pub(crate) struct UnaryResponseDefinition {
     pub(crate) response_delay_ms: u32,
 }
 
-/// How a call with a stream of answers shall go.
+/// Instructions for a call with a stream of responses.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct StreamResponseDefinition {
     #[prost(message, repeated, tag = "1")]
@@ -100,14 +100,14 @@ pub(crate) struct BidiStreamRequest {
     pub(crate) request_data: Vec<u8>,
 }
 
-/// All answers.
+/// Common type of the responses.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct UnaryResponse {
     #[prost(message, optional, tag = "1")]
     pub(crate) payload: Option<ConformancePayload>,
 }
 
-/// What an answer says.
+/// The payload of a response.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct ConformancePayload {
     #[prost(bytes = "vec", tag = "1")]
@@ -116,7 +116,7 @@ pub(crate) struct ConformancePayload {
     pub(crate) request_info: Option<RequestInfo>,
 }
 
-/// What a server has seen of a request.
+/// A server's view of a request.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct RequestInfo {
     #[prost(message, repeated, tag = "1")]
@@ -127,7 +127,7 @@ pub(crate) struct RequestInfo {
     pub(crate) requests: Vec<Any>,
 }
 
-/// What the server shall be.
+/// The server's settings.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct ServerCompatRequest {
     #[prost(bool, tag = "4")]
@@ -149,7 +149,7 @@ pub(crate) struct TlsCreds {
     pub(crate) key: Vec<u8>,
 }
 
-/// Where the server is.
+/// The server's address.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct ServerCompatResponse {
     #[prost(string, tag = "1")]

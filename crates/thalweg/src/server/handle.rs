@@ -12,7 +12,7 @@ use thalweg_engine::server::Draining;
 ///
 /// ```
 /// # use thalweg::{Response, Status, server::ServerHandle};
-/// /// A stream that would last for ever ends when the server is told to stop.
+/// /// Ends an endless stream when the server shuts down.
 /// async fn until_the_end(server: ServerHandle, work: impl Future<Output = ()>) {
 ///     tokio::select! {
 ///         () = server.draining() => {}

@@ -1,4 +1,4 @@
-//! Targets with several addresses, some of which do not answer; and the options of sockets to them.
+//! Targets with several addresses, some of them unresponsive, and socket options for them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use thalweg::{Channel, Protocol, Server};
 
 use crate::support::{Echo, echo, raw, soon, start};
 
-/// An address that leaves connections without a word: the queue of those that nobody accepts is full.
+/// An address where connection attempts get no response: its accept queue is full.
 struct Silent {
     listener: Socket,
     queued: Vec<TcpStream>,
@@ -33,7 +33,7 @@ impl Silent {
     }
 }
 
-/// A target whose last address alone answers, and what keeps the others silent.
+/// Returns a target whose last address alone responds, and guards that keep the others silent.
 async fn target(silent: usize) -> (String, Vec<Silent>) {
     let server = Server::builder().add_service(Echo::default()).web(Web::new());
     let good = start(server).await;
@@ -42,7 +42,7 @@ async fn target(silent: usize) -> (String, Vec<Silent>) {
     (format!("ipv4:{}", addresses.join(",")), silent)
 }
 
-/// A silent address would have a share of an hour, were it waited for.
+/// Waiting for a silent address would take a share of an hour.
 #[tokio::test]
 async fn silent_addresses_do_not_delay_connecting_with_any_option() {
     let (target, _silent) = target(2).await;

@@ -1,4 +1,4 @@
-//! How soon a channel recovers from an outage: by gRPC's backoff, in virtual time.
+//! Recovery from outages with gRPC's backoff, in virtual time.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,12 +12,12 @@ use tokio::io::DuplexStream;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// A server behind pipes that is there, or is not.
+/// A server behind pipes that can be made unavailable.
 #[derive(Clone, Default)]
 struct Remote {
     is_gone: Arc<AtomicBool>,
     connections: Arc<Mutex<Vec<JoinHandle<()>>>>,
-    /// When somebody tried to connect.
+    /// Times of connection attempts.
     attempts: Arc<Mutex<Vec<Instant>>>,
 }
 
@@ -43,7 +43,7 @@ impl Remote {
         Ok(client)
     }
 
-    /// How long after `began` somebody tried to connect, in ms.
+    /// Returns the times of connection attempts in ms after `began`.
     fn attempts_after(&self, began: Instant) -> Vec<u128> {
         self.attempts.lock().unwrap().iter().map(|at| (*at - began).as_millis()).collect()
     }
@@ -59,8 +59,8 @@ impl Remote {
     }
 }
 
-/// When, after an outage began, the first attempt comes that finds the server there: of gRPC's pauses of 1 s, 1.6 s,
-/// 2.56 s ... 120 s, each is taken at its lower end, four fifths of it. And how many attempts failed before.
+/// Returns the time after the start of an outage at which the first attempt succeeds, and the number of failed
+/// attempts. gRPC's pauses of 1 s, 1.6 s, 2.56 s ... 120 s are taken at their lower end, four fifths.
 fn recovery(outage: Duration) -> (Duration, usize) {
     let (mut at, mut failed, mut pause_s) = (Duration::ZERO, 0, 1.0_f64);
     while at < outage {
@@ -71,7 +71,7 @@ fn recovery(outage: Duration) -> (Duration, usize) {
     (at, failed)
 }
 
-/// Timers have a resolution of so much.
+/// Resolution of timers.
 const TICK: Duration = Duration::from_millis(1);
 
 async fn check(lanes: Lanes) {
@@ -85,11 +85,11 @@ async fn check(lanes: Lanes) {
         let outage = Duration::from_secs_f64(0.01 * 1.0625_f64.powi(number));
         let (expected, failed) = recovery(outage);
         if expected < outage + 50 * TICK {
-            // Which of the two comes first is a matter of ticks.
+            // Too close to tell which comes first.
             continue;
         }
         outages += 1;
-        // Whoever is on the way fails, and all lanes know it.
+        // Calls in flight fail, so all lanes notice the outage.
         let lost: Vec<_> = (0..4).map(|_| spawn_echo(&channel, "sleep")).collect();
         until(|| channel.lanes().iter().map(|lane| lane.in_flight).sum::<usize>() == 4).await;
         remote.fail().await;
@@ -108,7 +108,7 @@ async fn check(lanes: Lanes) {
                 tokio::spawn(async move { call(&channel, &options).await.map(|_| Instant::now()) })
             })
             .collect();
-        // Whoever does not wait is told why.
+        // A call that does not wait fails with the reason.
         tokio::time::sleep(outage).await;
         let status = call(&channel, &CallOptions::default()).await.expect_err("nobody is there");
         assert_eq!(status.code(), Code::Unavailable, "{status:?}");
@@ -144,7 +144,7 @@ async fn adaptive_lanes_recover_as_fixed_ones() {
     check(Lanes::adaptive().floor(1).cap(3)).await;
 }
 
-/// A call that waits for as long as it takes.
+/// Spawns a call that waits for a connection.
 fn spawn_patient(channel: &Channel) -> JoinHandle<Result<Response<Raw>, Status>> {
     let (channel, mut options) = (channel.clone(), CallOptions::default());
     options.wait_for_ready = true;
@@ -168,7 +168,7 @@ async fn the_pauses_are_those_that_are_set() {
         call.abort();
         let found = remote.attempts_after(began);
         assert_eq!(found.len(), expected.len(), "{backoff:?}: {found:?}");
-        // Each pause may be late by the timer's tick.
+        // Each pause may be late by a timer tick.
         let is_near = |(found, expected): (&u128, &u128)| (0..=10).contains(&found.saturating_sub(*expected));
         assert!(found.iter().zip(expected).all(is_near), "{backoff:?}: {found:?}, not {expected:?}");
     };
@@ -180,7 +180,7 @@ async fn the_pauses_are_those_that_are_set() {
     check(doubled.jitter(1.0), &[0, 100, 300, 700, 1100]).await;
 }
 
-/// How many attempts have failed, since when, when the next is due, and why the last one failed.
+/// The error names the number of failed attempts, the duration, the time of the next attempt, and the last error.
 #[tokio::test(start_paused = true)]
 async fn an_outage_is_told() {
     let attempts = AtomicUsize::new(0);
@@ -201,18 +201,18 @@ async fn an_outage_is_told() {
     };
     tokio::time::sleep(ms(300)).await;
     check("connection refused (is the server running?); the next is due in 0.5 s").await;
-    // At 0 s, 0.8 s and 2.08 s; the next would come at 4.13 s.
+    // Attempts at 0 s, 0.8 s and 2.08 s; the next would follow at 4.13 s.
     tokio::time::sleep(ms(2800)).await;
     let unreachable = "host unreachable (is there a way to it?)";
     check(&format!("{unreachable}; 3 attempts have failed in 3.1 s, the next is due in 1.0 s")).await;
-    // The pauses begin anew, the outage does not.
+    // The pauses restart, but the outage does not.
     channel.reset_connect_backoff();
     tokio::time::sleep(ms(100)).await;
     check(&format!("{unreachable}; 4 attempts have failed in 3.2 s, the next is due in 0.7 s")).await;
     waiting.abort();
 }
 
-/// As grpc-go's `ResetConnectBackoff`: the next attempt comes at once, for those who wait, and the pauses begin anew.
+/// Like grpc-go's `ResetConnectBackoff`: waiting calls get an attempt at once, and the pauses restart.
 #[tokio::test(start_paused = true)]
 async fn a_reset_ends_the_pause() {
     let check = async |lanes: usize| {
@@ -222,7 +222,7 @@ async fn a_reset_ends_the_pause() {
         let channel = remote.channel(Lanes::fixed(lanes));
         let waiting = spawn_patient(&channel);
         tokio::time::sleep(ms(5000)).await;
-        // At 0 s, and then after pauses of 0.8 s, 1.28 s and 2.05 s; the next would come at 7.4 s.
+        // Attempts at 0 s, then after pauses of 0.8 s, 1.28 s and 2.05 s; the next would follow at 7.4 s.
         assert_eq!(remote.attempts_after(began).len(), 4, "{lanes} lanes");
         channel.reset_connect_backoff();
         tokio::time::sleep(ms(100)).await;
@@ -235,7 +235,7 @@ async fn a_reset_ends_the_pause() {
         tokio::time::sleep(ms(10)).await;
         assert!(waiting.is_finished(), "{lanes} lanes");
         waiting.await.expect("no panic").expect("an answer");
-        // Where there is a connection, nothing happens.
+        // Without effect while connected.
         let attempts = remote.attempts_after(began).len();
         channel.reset_connect_backoff();
         tokio::time::sleep(ms(3000)).await;
@@ -246,7 +246,7 @@ async fn a_reset_ends_the_pause() {
     check(3).await;
 }
 
-/// A lane that has failed beside one that works need not wait either.
+/// Also for a failed lane next to a working one.
 #[tokio::test(start_paused = true)]
 async fn a_reset_ends_the_pause_of_each_lane() {
     let (attempts, is_open) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
@@ -262,7 +262,7 @@ async fn a_reset_ends_the_pause_of_each_lane() {
     let builder = Channel::builder("remote:1").lanes(2).backoff_jitter(|| 0.0);
     let channel = builder.connector(connector).connect_lazy().expect("a channel");
     let states = || channel.lanes().iter().map(|lane| lane.state).collect::<Vec<_>>();
-    // The second lane's attempts come at 0 s, 0.8 s and 2.08 s; the next would at 4.13 s.
+    // The second lane's attempts come at 0 s, 0.8 s and 2.08 s; the next would follow at 4.13 s.
     for _ in 0..25 {
         call(&channel, &CallOptions::default()).await.expect("an answer");
         tokio::time::sleep(ms(100)).await;

@@ -1,5 +1,4 @@
-//! What responses that nobody takes may have a server hold, counted byte by byte: whichever way they go, and whatever
-//! their handlers wait for.
+//! Memory of unread responses, counted byte by byte, for all protocols and kinds of handlers.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use crate::support::soon;
 
 const MEBIBYTE: usize = 1 << 20;
 
-/// How many bytes of responses there are, and the most that there were.
+/// Current and peak bytes of responses.
 #[derive(Debug, Default)]
 struct Live {
     bytes: AtomicUsize,
@@ -55,7 +54,7 @@ impl Drop for Tracked {
     }
 }
 
-/// Answers with as many bytes as the request says in decimal digits, at once, after a while, or again and again.
+/// Responds with the number of bytes given in the request in decimal, at once, later, or repeatedly.
 #[derive(Clone, Default)]
 struct Sized {
     live: Arc<Live>,
@@ -108,7 +107,7 @@ impl Service for Sized {
     }
 }
 
-/// A server to which pipes are connections.
+/// A server whose connections are pipes.
 struct Served {
     connect: mpsc::UnboundedSender<DuplexStream>,
     live: Arc<Live>,
@@ -140,7 +139,7 @@ impl Served {
         near
     }
 
-    /// A connection of HTTP/2 with calls of `method` under way, whose responses are to have `len` bytes.
+    /// Opens an HTTP/2 connection with calls of `method` in flight that ask for responses of `len` bytes.
     async fn calls(&self, protocol: Protocol, method: &str, len: usize, calls: usize) -> Peer {
         let mut peer = Peer::client(self.pipe()).await;
         for stream in streams().take(calls) {
@@ -150,7 +149,7 @@ impl Served {
         peer
     }
 
-    /// A connection of HTTP/1.1 with a call under way.
+    /// Opens an HTTP/1.1 connection with a call in flight.
     async fn http1(&self, method: &str, len: usize) -> DuplexStream {
         let mut io = self.pipe();
         let body = len.to_string();
@@ -198,14 +197,14 @@ impl Protocol {
     }
 }
 
-/// Windows are opened as wide as they go.
+/// Opens all windows to their maximum.
 fn open(peer: &mut Peer) {
     peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes());
     peer.settings(&[Setting::InitialWindowSize(1 << 30)]);
 }
 
-/// A connection buffers responses up to its budget and one more, and one more each after 1 s and 3 s without progress,
-/// whichever way its handlers make them. Each response is sent after those before it.
+/// A connection buffers responses up to its budget plus one. After 1 s and 3 s without progress it buffers one more
+/// each. This holds for all kinds of handlers, and responses are sent in order.
 #[tokio::test(start_paused = true)]
 async fn a_connection_holds_what_its_budget_permits() {
     for protocol in [Protocol::Grpc, Protocol::GrpcWeb, Protocol::Connect] {
@@ -221,14 +220,14 @@ async fn a_connection_holds_what_its_budget_permits() {
             while ended < 100 {
                 ended += usize::from(soon(peer.next()).await.expect("a frame").end_stream);
             }
-            // The output may have the last frames of some more.
+            // The output may hold the last frames of a few more.
             let peak = served.peak();
             assert!(peak <= 12 * MEBIBYTE, "{protocol:?}, {method}: {peak} B while they leave");
         }
     }
 }
 
-/// All connections together hold no more than the server's budget and its reserve, over either version of HTTP.
+/// All connections together hold at most the server's budget and its reserve, over both HTTP versions.
 #[tokio::test(start_paused = true)]
 async fn all_connections_hold_what_the_budget_permits() {
     for method in ["AtOnce", "Later"] {
@@ -250,7 +249,7 @@ async fn all_connections_hold_what_the_budget_permits() {
     }
 }
 
-/// Whoever takes its responses has them, beside those who don't, within moments.
+/// A client that reads gets its responses promptly, despite other clients that do not read.
 #[tokio::test(start_paused = true)]
 async fn small_calls_go_on_beside_those_who_take_nothing() {
     let served = Served::new(Server::builder().max_memory(8 * MEBIBYTE));
@@ -268,7 +267,7 @@ async fn small_calls_go_on_beside_those_who_take_nothing() {
         assert!(asked.elapsed() < Duration::from_millis(10), "{:?}", asked.elapsed());
         sleep(Duration::from_millis(20)).await;
     }
-    // Those who take nothing have made room for one another.
+    // Clients that do not read were closed to make room for each other.
     let mut closed = 0;
     for mut pipe in pipes {
         let mut response = Vec::new();
@@ -277,7 +276,7 @@ async fn small_calls_go_on_beside_those_who_take_nothing() {
     assert!(closed > 0);
 }
 
-/// A response that is larger than all budgets is sent, where it is alone.
+/// A response larger than all budgets is sent if it is the only one.
 #[tokio::test(start_paused = true)]
 async fn a_response_may_be_larger_than_the_budget() {
     let server = Server::builder().max_memory(2 * MEBIBYTE).max_connection_memory(MEBIBYTE);
@@ -291,7 +290,7 @@ async fn a_response_may_be_larger_than_the_budget() {
         let frame = soon(peer.next()).await.expect("a frame");
         if frame.kind == Kind::Data {
             received += frame.payload.len();
-            // More slowly than the server looks at its connections.
+            // Slower than the server's checks of its connections.
             sleep(Duration::from_millis(20)).await;
         }
         if frame.end_stream {

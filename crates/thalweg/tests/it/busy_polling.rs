@@ -1,4 +1,4 @@
-//! Busy polling: calls are the same with it, others on the thread are not starved, and it ends.
+//! Busy polling: calls work as without it, other tasks of the thread run, and it ends.
 
 use std::io;
 use std::pin::Pin;
@@ -15,10 +15,10 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::runtime::Builder;
 use tokio::task::yield_now;
 
-/// Longer than any test: what must run beside it runs while it goes on.
+/// Longer than any test.
 const FOREVER: Duration = Duration::from_secs(3600);
 
-/// A server on `address`, polling, and a channel to it that does the same; without a duration both as by default.
+/// Starts a polling server on `address` and connects a polling channel; with `None` both use the default.
 async fn pair(address: &str, busy_poll: impl Into<Option<Duration>>) -> Channel {
     let busy_poll = busy_poll.into();
     let mut server = Server::builder().add_service(Echo::default());
@@ -35,7 +35,7 @@ async fn pair(address: &str, busy_poll: impl Into<Option<Duration>>) -> Channel 
     channel.connect().await.expect("a server")
 }
 
-/// Calls of every kind, small and large; a large one fills the socket.
+/// Makes calls of all types, small and large; a large one fills the socket.
 async fn call_all_kinds(channel: &Channel) {
     let options = CallOptions::default();
     for size in [0, 1000, 3_000_000] {
@@ -82,7 +82,7 @@ fn all_kinds_of_calls_on_all_kinds_of_runtimes() {
     check("two-default", two(), None);
 }
 
-/// The runtime of this test has one thread, which polls two connections for ever.
+/// The test's runtime has one thread, which polls two connections forever.
 #[tokio::test]
 async fn timers_tasks_and_other_connections_of_the_thread_run() {
     let channels = [pair("127.0.0.1:0", FOREVER).await, pair("127.0.0.1:0", FOREVER).await];
@@ -104,7 +104,7 @@ async fn timers_tasks_and_other_connections_of_the_thread_run() {
     assert_eq!(soon(outcome).await.expect_err("it sleeps").code(), thalweg::Code::DeadlineExceeded);
 }
 
-/// Counts how often it is asked for bytes.
+/// Counts reads.
 struct Counted {
     io: DuplexStream,
     reads: Arc<AtomicUsize>,
@@ -135,7 +135,7 @@ impl AsyncWrite for Counted {
     }
 }
 
-/// A server in memory that does not poll, and a channel that does; how often the channel has tried to read.
+/// Returns a channel that polls an in-memory server that does not, and the channel's read attempts.
 async fn counted(busy_poll: Duration) -> (Channel, Arc<AtomicUsize>) {
     let reads = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&reads);
@@ -148,7 +148,7 @@ async fn counted(busy_poll: Duration) -> (Channel, Arc<AtomicUsize>) {
     (connecting.connect().await.expect("a server"), reads)
 }
 
-/// How often the channel tries to read while this task gives way a hundred times; nothing arrives meanwhile.
+/// Counts the channel's read attempts while this task yields a hundred times; nothing arrives meanwhile.
 async fn tries(reads: &AtomicUsize) -> usize {
     let before = reads.load(Ordering::SeqCst);
     for _ in 0..100 {
@@ -179,13 +179,13 @@ async fn an_idle_connection_polls_in_every_turn() {
 async fn nothing_is_polled_unless_asked_for() {
     let (channel, reads) = counted(Duration::ZERO).await;
     echo(&channel, raw("wakes it")).await.expect("an answer");
-    // What the answer left to do is done in the first turns.
+    // The first yields finish the work that the response left.
     tries(&reads).await;
     assert_eq!(tries(&reads).await, 0);
 }
 
-/// A server, and a client that the test plays, which has sent what `send` adds to SETTINGS; how often the server looks
-/// once it has taken that in.
+/// Counts a server's read attempts after it processed what a test's client sent: SETTINGS and the frames added by
+/// `send`.
 async fn looks_of_a_server(send: impl FnOnce(&mut Peer)) -> usize {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let reads = Arc::new(AtomicUsize::new(0));
@@ -203,8 +203,8 @@ async fn looks_of_a_server(send: impl FnOnce(&mut Peer)) -> usize {
     tries(&reads).await
 }
 
-/// More waits than the socket takes, and a task has left some of it: the driver's waker is gone, and has to be left
-/// anew while output is blocked.
+/// More output waits than the socket takes. A task has written some of it: the driver's waker is consumed and must be
+/// registered again while output is blocked.
 #[tokio::test]
 async fn a_server_whose_client_does_not_read_sleeps() {
     let looks = looks_of_a_server(|client| {
@@ -215,7 +215,7 @@ async fn a_server_whose_client_does_not_read_sleeps() {
     assert_eq!(looks.await, 0, "it looks although nothing moves");
 }
 
-/// The rest of the message is read to where the message is gathered.
+/// The rest of the message is read directly into its own buffer.
 #[tokio::test]
 async fn a_server_that_waits_for_the_rest_of_a_message_sleeps() {
     let looks = looks_of_a_server(|client| {
@@ -225,7 +225,7 @@ async fn a_server_that_waits_for_the_rest_of_a_message_sleeps() {
     assert_eq!(looks.await, 0, "it looks although nothing moves");
 }
 
-/// Calls one after the other, between two threads: each side looks for the next, and finds it.
+/// Consecutive calls between two threads: each side busy-polls for the next and finds it.
 #[test]
 fn by_default_sockets_are_looked_at() {
     let (address, told) = std::sync::mpsc::channel();
@@ -243,7 +243,7 @@ fn by_default_sockets_are_looked_at() {
     let before = thalweg_engine::busy_poll_wasted();
     runtime.block_on(async {
         let channel = Channel::builder(target).connect().await.expect("a server");
-        // However the machine schedules them, some of so many come closely.
+        // Whatever the scheduling, some of this many calls follow each other closely.
         for _ in 0..500_000 {
             if thalweg_engine::busy_poll_wasted() > before {
                 return;
@@ -254,7 +254,7 @@ fn by_default_sockets_are_looked_at() {
     });
 }
 
-/// The duration is the machine's time: a runtime whose clock stands still does not poll for ever.
+/// The duration is wall-clock time: with a paused runtime clock, polling still ends.
 #[tokio::test(start_paused = true)]
 async fn a_stopped_clock_does_not_keep_it_polling() {
     let (channel, reads) = counted(Duration::from_millis(5)).await;

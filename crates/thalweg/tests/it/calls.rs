@@ -1,4 +1,4 @@
-//! The four kinds of calls over a real socket, and how they end.
+//! The four call types over a real socket, and how they end.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -151,7 +151,7 @@ async fn many_calls_at_once() {
     assert_eq!(channel.lanes()[0].in_flight, 0);
 }
 
-/// Found by simulation: the call that took the only slot left nobody to tell the next one when it was free again.
+/// Found by simulation: after the call that took the only slot, no one notified the next one of the free slot.
 #[tokio::test]
 async fn calls_share_one_slot() {
     let channel = thalweg::Channel::builder("memory:1")
@@ -179,7 +179,7 @@ async fn calls_share_one_slot() {
     tokio::time::timeout(Duration::from_secs(10), all).await.expect("no call waits for ever");
 }
 
-/// Found by simulation: the connection came about when nobody was left to close it.
+/// Found by simulation: the connection was established when nothing was left to close it.
 #[tokio::test(start_paused = true)]
 async fn a_channel_dropped_while_it_connects_leaves_no_connection() {
     let (ended, mut has_ended) = tokio::sync::mpsc::unbounded_channel();
@@ -204,8 +204,8 @@ async fn a_channel_dropped_while_it_connects_leaves_no_connection() {
     tokio::time::timeout(Duration::from_secs(10), has_ended.recv()).await.expect("it closes");
 }
 
-/// Found by simulation: where the output was full a status waited in its stream, and the RST_STREAM(NO_ERROR) for the
-/// rest of the request took it along.
+/// Found by simulation: with full output, a status waited in its stream, and RST_STREAM(NO_ERROR) for the rest of the
+/// request discarded it.
 #[tokio::test]
 async fn statuses_that_wait_for_the_output_arrive() {
     static NO_METHOD: thalweg::Method = thalweg::Method::new("/test.Echo/Nothing");
@@ -302,7 +302,7 @@ async fn a_graceful_stop_lets_calls_end() {
 }
 
 trait AwaitFor: Future + Sized {
-    /// The outcome, if it is there within so many milliseconds; else the future is dropped.
+    /// Returns the outcome if it is ready within `ms` milliseconds; otherwise drops the future.
     async fn await_for(self, ms: u64) -> Option<Self::Output> {
         tokio::time::timeout(Duration::from_millis(ms), self).await.ok()
     }

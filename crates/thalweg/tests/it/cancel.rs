@@ -14,7 +14,7 @@ use thalweg_engine::http2::ErrorCode;
 use thalweg_engine::http2::frame::Kind;
 use tokio::sync::mpsc;
 
-/// Counts its drop.
+/// Counts drops.
 struct Dropped(Arc<AtomicUsize>);
 
 impl Drop for Dropped {
@@ -23,7 +23,7 @@ impl Drop for Dropped {
     }
 }
 
-/// Responses that never end: one message, then silence, or a panic.
+/// An endless stream of responses: one message, then silence or a panic.
 struct OneThen {
     sent: bool,
     panics: bool,
@@ -41,7 +41,7 @@ impl Stream for OneThen {
     }
 }
 
-/// Handlers that wait without end; how many were dropped.
+/// Handlers that never finish, and the number that were dropped.
 #[derive(Clone, Default)]
 struct Waiting(Arc<AtomicUsize>);
 
@@ -131,8 +131,8 @@ async fn what_callers_drop_is_dropped_on_the_server() {
     assert_eq!(channel.lanes()[0].in_flight, 0);
 }
 
-/// Answers with nothing, and leaves a task behind that reads the requests and tells how they ended. The answers end at
-/// once where the service is told so.
+/// Responds with no messages and leaves a task that reads the requests and reports how they ended. With `ends`, the
+/// response ends at once.
 struct ReadsOn {
     ends: bool,
     told: mpsc::UnboundedSender<Code>,
@@ -233,7 +233,7 @@ async fn panics_in_streams() {
     echo(&channel, raw("")).await.expect("the connection is as good as before");
 }
 
-/// A stream of requests that panics once the call is under way.
+/// A stream of requests that panics on demand once the call is in flight.
 struct PanicsWhenTold(mpsc::UnboundedReceiver<Raw>);
 
 impl Stream for PanicsWhenTold {

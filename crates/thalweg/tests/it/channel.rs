@@ -1,4 +1,4 @@
-//! Channels and their connections: coming up, breaking, coming back, and the line before a full one.
+//! Channels and their connections: connecting, breaking, reconnecting, and the queue of calls for a full one.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 const ONE_STREAM: &[Setting] = &[Setting::MaxConcurrentStreams(1)];
 
-/// Reads the next call, and answers it with its own message.
+/// Reads the next call and echoes its message.
 async fn answer_next(peer: &mut Peer) -> String {
     let data = soon(peer.next_of(Kind::Data)).await;
     peer.headers(data.stream, false, HEAD).data(data.stream, false, &data.payload).headers(
@@ -63,7 +63,7 @@ async fn a_place_in_the_line_can_be_given_up() {
     );
     peer.send().await;
     assert_eq!(soon(first).await.expect("no panic").expect("an answer"), raw("first"));
-    // By now `woken` was told of the free stream. It hands that on.
+    // `woken` was already notified of the free stream, and passes that on.
     drop(woken);
     assert_eq!(answer_next(&mut peer).await, "last");
     assert_eq!(soon(last).await.expect("no panic").expect("an answer"), raw("last"));
@@ -104,7 +104,7 @@ async fn goaway_sends_the_line_elsewhere_and_lets_calls_end() {
     );
     peer.send().await;
     assert_eq!(soon(under_way).await.expect("no panic").expect("an answer"), raw("late"));
-    // Its last call has ended: the connection closes.
+    // Its last call has ended, so the connection closes.
     soon(peer.rest()).await;
 }
 
@@ -135,7 +135,7 @@ async fn calls_that_no_application_saw_are_tried_once_more() {
 
 #[tokio::test]
 async fn a_connection_lost_at_each_stage() {
-    /// What the server still says before it is gone.
+    /// Frames that the server sends before it disappears.
     type Say = fn(&mut Peer, u32);
     let check = async |stage: &str, phase: &str, say: Say| {
         let (channel, mut peer, mut accepted) = connected(&[]).await;
@@ -150,7 +150,7 @@ async fn a_connection_lost_at_each_stage() {
             format!("memory:1 closed the connection {hint} [/test.Echo/Echo to memory:1, {phase}]");
         assert_eq!((status.code(), status.message()), (Code::Unavailable, &*expected));
         assert_eq!(channel.lanes()[0].in_flight, 0, "{stage}");
-        // The next call finds it out and connects again.
+        // The next call notices and reconnects.
         let next = spawn_echo(&channel, "next");
         let mut second = Peer::server(soon(accepted.recv()).await.expect("it reconnects"), &[]).await;
         answer_next(&mut second).await;
@@ -216,7 +216,7 @@ async fn a_server_that_says_nothing() {
         "no connection to memory:1 within 7s: the other end had not sent its HTTP/2 SETTINGS (is it a \
                 gRPC server, and without TLS?)"
     );
-    // The attempt is over, and so is its connection.
+    // The attempt has ended, and with it its connection.
     let mut rest = Vec::new();
     soon(io.read_to_end(&mut rest)).await.expect("an end");
 }
@@ -226,7 +226,7 @@ async fn a_silent_address_leaves_time_for_the_next() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let silent_at = silent.local_addr().expect("bound");
     let target = format!("ipv4:{silent_at},{}", crate::support::serve(Echo::default()).await);
-    // The silent one has half of it.
+    // The silent address gets half of it.
     let builder = Channel::builder(target).connect_timeout(Duration::from_secs(4));
     let channel = builder.connect().await.expect("the second address");
     assert_eq!(echo(&channel, raw("x")).await.expect("an answer"), raw("x"));
@@ -251,7 +251,7 @@ async fn calls_fail_fast_or_wait_while_there_is_no_server() {
         .connect_lazy()
         .expect("a target");
     for _ in 0..2 {
-        // The second falls into the pause after the first attempt.
+        // The second call falls into the pause after the first attempt.
         let status = echo(&channel, raw("x")).await.expect_err("nobody there");
         assert_eq!(status.code(), Code::Unavailable);
         assert!(status.message().contains("is the server running?"), "{status:?}");
@@ -353,7 +353,7 @@ async fn an_early_answer_gives_up_the_rest_of_the_request() {
 #[tokio::test]
 async fn heads_for_a_server_that_does_not_read_are_bounded() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
-    // The driver gets no turn between these calls.
+    // The driver does not run between these calls.
     for _ in 0..10_000 {
         let mut call = pin!(echo(&channel, raw("x")));
         assert!(poll_once(call.as_mut()).is_none());
@@ -433,7 +433,7 @@ async fn what_responses_mean() {
     body(&[0, 255, 0, 0, 0], Some(OK), Err((Code::ResourceExhausted, "larger than max"))).await;
 }
 
-/// As tonic has it: a status has one place for both.
+/// Like tonic: a status carries the metadata of headers and trailers.
 #[tokio::test]
 async fn a_failure_of_a_call_with_one_answer_has_the_metadata_of_its_head() {
     let head = [HEAD, &[("x-a", "1"), ("x-b", "1")]].concat();
@@ -502,7 +502,7 @@ async fn a_deadline_says_what_the_call_waited_for() {
         let begin = format!("the deadline of the call has passed: {what} [/test.Echo/Echo to ");
         assert!(message.starts_with(&begin), "{message}");
     };
-    // It never answers, and never takes a connection.
+    // Never accepts a connection.
     let silent = Channel::builder("memory:1")
         .connector(std::future::pending::<std::io::Result<tokio::io::DuplexStream>>);
     let silent = silent.connect_lazy().expect("a channel");

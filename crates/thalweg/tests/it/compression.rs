@@ -1,4 +1,4 @@
-//! Which messages are compressed, how, and what is refused.
+//! Compression: which messages, how, and which are rejected.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use tokio::io::duplex;
 use crate::support::peer::{Frame, HEAD, OK, Peer, REQUEST, channel_to_test, compressed_envelope, connected};
 use crate::support::{CHAT, COUNT, ECHO, Echo, REPEAT, connect, items, poll_once, raw, serve, soon, until};
 
-/// All ways to compress.
+/// All encodings that compress.
 fn encodings() -> Vec<Encoding> {
     Encoding::ALL.iter().copied().filter(|encoding| encoding.compresses()).collect()
 }
@@ -63,7 +63,7 @@ async fn all_calls_in_all_encodings() {
     }
 }
 
-/// The compressed flag and the length of the first message on the wire, and the head before it.
+/// Returns the headers, and the DATA frame of the first message.
 async fn first_message(peer: &mut Peer) -> (String, Frame) {
     let head = peer.next_of(Kind::Headers).await;
     (head.text(), peer.next_of(Kind::Data).await)
@@ -102,7 +102,7 @@ async fn what_a_client_compresses() {
         check(threshold(1), Request::new(raw("7")), name, false).await;
         check(threshold(0), Request::new(raw("")), name, true).await;
         check(threshold(2001), long(), name, false).await;
-        // It would become no smaller.
+        // Compression would not make it smaller.
         let mut state = 1_u32;
         let noise: Vec<u8> = std::iter::repeat_with(|| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -117,8 +117,7 @@ async fn what_a_client_compresses() {
     }
 }
 
-/// The head and the first message that a client gets who accepts `accepts`, and whose call is compressed with
-/// `encoding`.
+/// Returns the headers and the first message of the response to a client that accepts `accepts` and sends `encoding`.
 async fn answer(server: ServerBuilder, accepts: &str, encoding: Option<&str>) -> (String, Option<Frame>) {
     let (near, far) = duplex(64 * 1024);
     tokio::spawn(server.serve_connection(far));
@@ -321,8 +320,8 @@ impl Service for CountedService {
     }
 }
 
-/// 64 requests of one client, each of some KiB that become 2 MiB, lie ready at once: of calls, or of streams. The calls
-/// of others that share the thread wait for some of them to be decompressed, and not for all.
+/// 64 requests of one client are ready at once, as calls or as streams, each a few KiB that decompress to 2 MiB. Calls
+/// of other clients on the thread wait for some of the decompressions, but not for all.
 #[tokio::test]
 async fn others_have_their_turn_between_requests_that_are_decompressed() {
     let check = async |path| {
@@ -349,7 +348,7 @@ async fn others_have_their_turn_between_requests_that_are_decompressed() {
     check("/test.Counted/CountAll").await;
 }
 
-/// Messages that lie ready are read in a row, but those that became large only some of them.
+/// Ready messages are read in a row, but only a few that decompress to a large size.
 #[tokio::test]
 async fn a_reader_gives_way_after_some_decompressed_messages() {
     const LEN: usize = 100_000;
@@ -358,7 +357,7 @@ async fn a_reader_gives_way_after_some_decompressed_messages() {
     let sent = Request::new(items(vec![raw(vec![7; LEN]); 40]));
     let replies = channel.bidi_streaming::<_, Raw>(&CHAT, sent, &options(Encoding::Gzip)).await;
     let mut replies = replies.expect("a stream").into_inner();
-    // All that may come has come.
+    // By now everything has arrived.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let mut rows = vec![0];
     while rows.iter().sum::<usize>() < 40 {
@@ -370,6 +369,6 @@ async fn a_reader_gives_way_after_some_decompressed_messages() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
-    // 256 KiB, and what the last one is more.
+    // 256 KiB plus the rest of the last message.
     assert!(rows.iter().all(|row| *row <= 3) && rows.contains(&3), "{rows:?}");
 }

@@ -1,4 +1,4 @@
-//! Messages that are not Protobuf, as content types say it.
+//! Content subtypes of messages other than Protobuf.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use thalweg::{
 };
 use thalweg_engine::http2::frame::Kind;
 
-/// Text that says what it is.
+/// Text with its own content subtype.
 #[derive(Debug, PartialEq)]
 struct Text(String);
 
@@ -59,7 +59,7 @@ impl Service for Texts {
     }
 }
 
-/// The head that a request with this content type is answered with.
+/// Returns the response headers for a request with this content type.
 async fn answer(mut peer: Peer, path: &str, content_type: &str, message: &str) -> Frame {
     let fields = [
         (":method", "POST"),
@@ -110,7 +110,7 @@ async fn a_method_that_says_nothing_takes_what_comes() {
 async fn calls_say_what_their_method_does() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
     let intercepted = channel.with_interceptor(|call: Call, next: Next| next.run(call));
-    // What a method's calls say is kept, of both by itself.
+    // The cached headers of the two methods stay separate.
     for _ in 0..2 {
         let call = tokio::spawn(say(channel.clone(), SAY.clone()));
         check_head(&mut peer, "application/grpc+text").await;
@@ -122,7 +122,7 @@ async fn calls_say_what_their_method_does() {
         check_head(&mut peer, "application/grpc").await;
         soon(call).await.expect("no panic").expect("an answer");
     }
-    // Another method than the one whose path it has.
+    // A different method with the same path.
     let other = PLAIN.clone().with_content_subtype("other");
     let call = tokio::spawn(say(channel.clone(), other));
     check_head(&mut peer, "application/grpc+other").await;
@@ -133,7 +133,7 @@ async fn say(caller: impl Caller, method: Method) -> Result<Response<Text>, Stat
     caller.unary(&method, Request::new(Text("x".into())), &CallOptions::default()).await
 }
 
-/// Looks at the head of a call, and answers it.
+/// Checks the headers of a call and responds.
 async fn check_head(peer: &mut Peer, content_type: &str) {
     let head = soon(peer.next_of(Kind::Headers)).await;
     let line = format!("content-type: {content_type}\n");

@@ -1,5 +1,5 @@
-//! What a client's own errors say, over real sockets: what happened, of which call, to where, how far it was, and what
-//! to do. docs/errors.md has them all.
+//! Messages of a client's own errors, over real sockets: the cause, the call, the target, the progress, and a remedy.
+//! docs/errors.md lists them all.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// That the message is this, where `*` stands for anything.
+/// Checks the message; `*` matches anything.
 #[track_caller]
 fn check(status: &Status, code: Code, expected: &str) {
     let message = status.message();
@@ -44,7 +44,7 @@ fn server() -> ServerBuilder {
     Server::builder().add_service(Echo::default())
 }
 
-/// An address at which nobody listens.
+/// Returns an address without a listener.
 async fn nowhere() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     listener.local_addr().expect("an address").to_string()
@@ -76,7 +76,7 @@ async fn nobody_listens() {
     check(&status, Code::Unavailable, &refused);
     let status = chat(&channel, items(vec![raw("x")])).await.expect_err("nobody is there");
     check(&status, Code::Unavailable, &refused.replace("Echo to", "Chat to"));
-    // A call that waits has its deadline, and is told what it waited for.
+    // A waiting call ends at its deadline; the error says what it waited for.
     let mut patient = within(Duration::from_millis(2500));
     patient.wait_for_ready = true;
     let status = call(&channel, "x", &patient).await.expect_err("nobody comes");
@@ -140,7 +140,7 @@ async fn a_listener_that_says_nothing() {
     check_silent(tls(), Some(authority.identity("localhost")), settings).await;
 }
 
-/// As a firewall that drops in silence.
+/// Like a firewall that drops packets silently.
 #[tokio::test(start_paused = true)]
 async fn nobody_accepts() {
     let builder = Channel::builder("memory:1");
@@ -155,7 +155,7 @@ async fn nobody_accepts() {
     );
 }
 
-/// Those that end, or say something else than HTTP/2.
+/// Listeners that close, or speak something other than HTTP/2.
 #[tokio::test]
 async fn a_listener_that_is_no_grpc_server() {
     let check_answer = async |answer: &'static [u8], says: &str| {
@@ -184,7 +184,7 @@ async fn a_listener_that_is_no_grpc_server() {
 
 const LATE: &str = "the deadline of the call has passed:";
 
-/// Enough for a call to be sent, in a test whose time is not paused.
+/// Long enough to send a call, in a test with real time.
 const SHORT: Duration = Duration::from_millis(200);
 
 #[tokio::test]
@@ -201,7 +201,7 @@ async fn no_stream_is_free_in_time() {
     sleeping.abort();
 }
 
-/// By a server that has no clock of its own: ours says itself that it is late.
+/// The server ignores the deadline; the client enforces it.
 #[tokio::test]
 async fn a_deadline_says_how_far_the_call_was() {
     let late = |what: &str| format!("{LATE} {what} [/test.Echo/Echo to memory:1]");
@@ -209,7 +209,7 @@ async fn a_deadline_says_how_far_the_call_was() {
     let status = call(&channel, "x", &within(SHORT)).await.expect_err("too late");
     check(&status, Code::DeadlineExceeded, &late("no response arrived in time"));
 
-    // Its head has come, and ten bytes of a message of 99.
+    // The headers have arrived, and ten bytes of a 99-byte message.
     let calling = tokio::spawn({
         let channel = channel.clone();
         async move { call(&channel, "y", &within(SHORT)).await }
@@ -225,7 +225,7 @@ async fn a_deadline_says_how_far_the_call_was() {
     // The peer's windows are 64 KiB.
     let (large, options) = ("z".repeat(100_000), within(SHORT));
     let (status, ()) = tokio::join!(call(&channel, &large, &options), async {
-        // It reads, and grants no more.
+        // The server reads but sends no WINDOW_UPDATE.
         while soon(peer.next())
             .await
             .is_some_and(|frame| frame.kind != Kind::RstStream || frame.stream == stream)
@@ -290,7 +290,7 @@ async fn messages_that_are_too_large() {
         Code::ResourceExhausted,
         &format!("{received} {}", context.replace("Echo to", "Repeat to")),
     );
-    // What the server says is the server's: nothing is added to it.
+    // Nothing is added to the server's own message.
     let mut echo = Echo::default();
     echo.options.max_decoding_message_size = 3;
     let channel = connect(&start(Server::builder().add_service(echo)).await).await;
@@ -324,7 +324,7 @@ async fn a_server_that_resets() {
     check_reset(ErrorCode::NoError, Code::Internal, &says).await;
 }
 
-/// A call that was refused was made again: the second attempt fails.
+/// A refused call was retried, and the second attempt failed.
 #[tokio::test]
 async fn the_attempt_is_named() {
     let (channel, mut peer, _accepted) = connected(&[]).await;
@@ -355,8 +355,8 @@ async fn the_attempt_is_named() {
     );
 }
 
-/// A server of one connection, which ends as its process does when it is killed: by RST where its system has bytes that
-/// were not read, or with FIN alone.
+/// Starts a server of one connection that ends like a killed process: by RST if its system has unread bytes, otherwise
+/// by FIN.
 async fn mortal(server: ServerBuilder, resets: bool) -> (String, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let target = listener.local_addr().expect("an address").to_string();
@@ -377,7 +377,7 @@ async fn a_server_that_is_killed() {
         let start = async || {
             let server = if has_tls { server().tls(authority.identity("localhost")) } else { server() };
             let (address, serving) = mortal(server, resets).await;
-            // Not as the address is written, so that both are named.
+            // Written differently from the address, so that both are named.
             let target = format!("ipv4:{address}");
             let builder = Channel::builder(&target);
             let builder = if has_tls { builder.tls(trusting(&authority)) } else { builder };
@@ -403,7 +403,7 @@ async fn a_server_that_is_killed() {
         let (address, serving, channel) = start().await;
         let call = spawn_echo(&channel, "sleep");
         until(|| channel.lanes()[0].in_flight == 1).await;
-        // It answers what came behind the call: it has that.
+        // The response to a later call shows that the server has the first.
         echo(&channel, raw("x")).await.expect("an answer");
         serving.abort();
         let status = soon(call).await.expect("no panic").expect_err("it was killed");
@@ -420,7 +420,7 @@ async fn a_server_that_is_killed() {
     }
 }
 
-/// To a server at 127.0.0.1 whose certificate is for localhost.
+/// For a server at 127.0.0.1 whose certificate is for localhost.
 fn trusting(authority: &Authority) -> ClientTlsConfig {
     ClientTlsConfig::new().ca_certificate(authority.certificate()).domain_name("localhost")
 }
@@ -482,14 +482,14 @@ async fn a_server_that_goes_away() {
     check_farewell(11, b"", " after GOAWAY, ENHANCE_YOUR_CALM").await;
     check_farewell(0, b"until later", " after GOAWAY, NO_ERROR: until later").await;
     check_farewell(0, b"", " (was the server killed, or the connection cut on the way?)").await;
-    // In one line, and not too long.
+    // On one line, and truncated.
     check_farewell(11, b"one\ntwo", " after GOAWAY, ENHANCE_YOUR_CALM: one\\ntwo").await;
     check_farewell(11, b"it's \"full\"", " after GOAWAY, ENHANCE_YOUR_CALM: it's \"full\"").await;
     let long = format!(" after GOAWAY, ENHANCE_YOUR_CALM: {}", "x".repeat(200));
     check_farewell(11, &[b'x'; 1000], &long).await;
 }
 
-/// What an application has said stays as it has said it.
+/// A server application's message stays unchanged.
 #[tokio::test]
 async fn the_servers_own_words_are_left_alone() {
     let channel = connect(&start(server()).await).await;

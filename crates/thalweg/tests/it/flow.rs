@@ -1,4 +1,4 @@
-//! Flow control as callers and handlers feel it: nobody runs ahead of the one who reads.
+//! Flow control between callers and handlers: no sender runs far ahead of its reader.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use tokio::sync::Semaphore;
 
 const SIZE: usize = 10_000;
 const WINDOW: usize = 1 << 20;
-/// What a sender packs and queues, and a little for what is on its way through: in bytes.
+/// Bytes that a sender packs and queues, with some allowance for data in transit.
 const QUEUED_MAX: usize = 512 << 10;
-/// How far a sender gets ahead of a reader that has not begun.
+/// Maximum lead of a sender over a reader that has not started.
 const AHEAD_MAX: usize = WINDOW + QUEUED_MAX;
-/// And of one that has: it takes all that has arrived at once, and cuts its messages out of that.
+/// Maximum lead over an active reader, which takes all received data at once and decodes messages from it.
 const AHEAD_OF_READER_MAX: usize = 2 * WINDOW + QUEUED_MAX;
 
-/// Messages without end, counted as they are taken.
+/// Endless messages, counted as they are taken.
 struct Endless(Arc<AtomicUsize>);
 
 impl Endless {
@@ -48,11 +48,11 @@ impl Stream for EndlessResponses {
     }
 }
 
-/// Sends without end, or receives only as it is told.
+/// Sends endlessly, or receives on demand.
 #[derive(Clone)]
 struct Valves {
     sent: Arc<AtomicUsize>,
-    /// One permit for each request that `Count` may read.
+    /// One permit per request that `Count` may read.
     reads: Arc<Semaphore>,
 }
 
@@ -87,7 +87,7 @@ impl Service for Valves {
                 }
             },
         );
-        // Drops the requests unread and answers later, or at once.
+        // Drops the requests unread, and responds at once or later.
         methods.bidi_streaming(
             "Chat",
             &service,
@@ -110,8 +110,7 @@ impl Stream for Answers {
     }
 }
 
-/// Waits until the count has come to rest: it was the same over some rounds of unrelated calls, which pass all that
-/// the count depends on.
+/// Waits until the count is stable over several unrelated calls, which pass everything that the count depends on.
 async fn at_rest(channel: &Channel, count: &AtomicUsize) -> usize {
     let (mut last, mut still) = (0, 0);
     while still < 20 {
@@ -173,13 +172,13 @@ async fn requests_that_a_handler_does_not_want() {
         let (channel, source) = (channel.clone(), Endless(Arc::clone(&taken)));
         async move { chat(&channel, source).await }
     });
-    // They are let through to be dropped: many windows' worth.
+    // They are let through and dropped: many windows' worth.
     until(|| taken.load(Ordering::SeqCst) > 8 << 20).await;
     valves.reads.add_permits(1);
     let mut responses = soon(call).await.expect("no panic").expect("a stream");
     assert_eq!(soon(responses.message()).await.expect("an answer"), Some(raw("done")));
     assert_eq!(soon(responses.message()).await.expect("the end"), None);
-    // The call has ended, and with it the sending.
+    // The end of the call also ends the sending.
     let before = at_rest(&channel, &taken).await;
     echo(&channel, raw("x")).await.expect("an answer");
     assert_eq!(taken.load(Ordering::SeqCst), before);

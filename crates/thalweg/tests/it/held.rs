@@ -1,4 +1,4 @@
-//! What clients can have a server hold, all together, over sockets and by requests that handlers keep.
+//! Memory that all clients together can make a server hold, over sockets and with requests that handlers keep.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) fn streams() -> impl Iterator<Item = u32> {
     (1..).step_by(2)
 }
 
-/// Answers with this message.
+/// Responds with this message.
 struct Large(Raw);
 
 impl Large {
@@ -43,7 +43,7 @@ impl Service for Large {
     }
 }
 
-/// Where all connections together hold as much as they may, one that takes nothing of it goes, and the others go on.
+/// If all connections reach the budget, one that does not read is closed, and the others continue.
 #[tokio::test]
 async fn all_connections_together() {
     let service = Large(Raw(Bytes::from(vec![0; MEBIBYTE])));
@@ -77,7 +77,7 @@ async fn all_connections_together() {
     );
 }
 
-/// Has its requests as long as its calls go on, which do not end.
+/// Keeps requests while its calls run, which never end.
 pub(crate) struct Keeping;
 
 impl Keeping {
@@ -105,7 +105,7 @@ impl Service for Keeping {
     }
 }
 
-/// The requests that handlers have count for all connections together, by what they are without compression.
+/// Requests held by handlers count towards the budget of all connections, by their uncompressed size.
 #[tokio::test(start_paused = true)]
 async fn requests_count_for_all_connections_together() {
     let check = async |path: &str, envelope: &[u8], calls: usize, is_ended: bool| {

@@ -1,4 +1,4 @@
-//! Heavy use that is honest: no bound that is there against hostile peers may meet it.
+//! Heavy but legitimate use: no bound against hostile peers may affect it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,12 +11,12 @@ use thalweg_link::{Link, LinkOptions};
 use tokio::net::TcpSocket;
 use tokio::time::timeout;
 
-/// One connection, which is cut by no bound: whatever was asked on it goes on.
+/// Connects with one connection, which must survive all bounds.
 async fn one_connection(target: &str) -> Channel {
     Channel::builder(target).lanes(Lanes::fixed(1)).connect().await.expect("connected")
 }
 
-/// Through a link, which tells how many connections there were.
+/// Connects through a link, which counts connections.
 async fn behind_a_link(max_streams: u32) -> (Link, Channel) {
     let server = Server::builder().add_service(Echo::default()).max_concurrent_streams(max_streams);
     let target = start(server).await;
@@ -63,7 +63,7 @@ async fn ten_thousand_cancels() {
     check_uncut(&link);
 }
 
-/// 512 callers on connections whose sockets hold 8 KiB, which take and send messages of 100 KB.
+/// 512 callers on connections with socket buffers of 8 KiB exchange messages of 100 KB.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn small_sockets() {
     let target = start(Server::builder().add_service(Echo::default())).await;
@@ -99,7 +99,7 @@ async fn small_sockets() {
     assert_eq!(connections.load(Ordering::Relaxed), 8, "some were cut, and made anew");
 }
 
-/// Of a hundred streams one is not read for as long as the others have something to do.
+/// One stream in a hundred is not read while the others are busy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_slow_reader_of_a_hundred() {
     let (link, channel) = behind_a_link(256).await;
@@ -127,7 +127,7 @@ async fn one_slow_reader_of_a_hundred() {
     for other in others {
         assert_eq!(timeout(Duration::from_secs(60), other).await.expect("it goes on").expect("no panic"), 50);
     }
-    // Longer than what is looked at once a second takes to find it.
+    // Longer than a once-a-second check takes to find it.
     tokio::time::sleep(Duration::from_millis(2500)).await;
     let mut left = 0;
     while slow.message().await.expect("it was not cut").is_some() {
@@ -137,7 +137,7 @@ async fn one_slow_reader_of_a_hundred() {
     check_uncut(&link);
 }
 
-/// Large uploads, many more than the budget holds at a time, as one message each and as streams of them.
+/// Large uploads, many more than the budget holds at a time, as single messages and as streams.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_large_uploads() {
     let (link, channel) = behind_a_link(256).await;

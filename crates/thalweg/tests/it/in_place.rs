@@ -1,5 +1,4 @@
-//! Streams whose messages are sent from where they are and read to where they are wanted: over each protocol, with all
-//! that can befall a stream.
+//! Streams with messages sent and read in place: over each protocol, with all errors that can happen to a stream.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,14 +21,14 @@ static SUM: Method = Method::new("/test.InPlace/Sum");
 static GIVE: Method = Method::new("/test.InPlace/Give");
 static BACK: Method = Method::new("/test.InPlace/Back");
 
-/// Reads and answers in place.
+/// Reads and responds in place.
 #[derive(Clone, Default)]
 struct InPlace {
     options: ServiceOptions,
 }
 
-/// Messages of all sizes that are treated in different ways: small ones, those that may keep their buffer, and those
-/// that do not fit one frame or one pack.
+/// Messages of all sizes that are handled differently: small ones, those that may keep their buffer, and those larger
+/// than a frame or a pack.
 fn all_sizes() -> Vec<Raw> {
     let sizes = [0, 1, 5, 1_000, 4_095, 4_096, 5_000, 70_000, 3, 300_000, 0, 2];
     sizes.iter().enumerate().map(|(i, &size)| raw(vec![i as u8; size])).collect()
@@ -45,7 +44,7 @@ async fn sum(requests: Request<Streaming<Raw>>) -> Result<Response<Raw>, Status>
     Ok(Response::new(raw(format!("{count} {bytes}"))))
 }
 
-/// The messages by the way that the request names.
+/// Returns the messages in the way that the request names.
 fn given(way: &[u8]) -> Result<Responses<Raw>, Status> {
     Ok(match way {
         b"slice" => Responses::slice(all_sizes()),
@@ -60,7 +59,7 @@ fn given(way: &[u8]) -> Result<Responses<Raw>, Status> {
     })
 }
 
-/// Each message comes a while after the one before.
+/// Sends the messages with pauses.
 fn late() -> Responses<Raw> {
     let mut sleep = Box::pin(tokio::time::sleep(Duration::from_millis(1)));
     let mut left = all_sizes().into_iter();
@@ -74,7 +73,7 @@ fn late() -> Responses<Raw> {
     })
 }
 
-/// Two messages, and a status.
+/// Two messages, then a status.
 fn failing() -> Responses<Raw> {
     Responses::new(|_, pack| {
         pack.push(&raw("one"));
@@ -118,7 +117,7 @@ async fn give(channel: &Channel, way: &'static str, options: &CallOptions) -> St
     responses.expect("it begins").into_inner()
 }
 
-/// All messages, read one by one to the same place.
+/// Reads all messages one by one into the same message.
 async fn read_all(mut stream: Streaming<Raw>) -> Result<Vec<Raw>, Status> {
     let (mut message, mut all) = (Raw::default(), Vec::new());
     while stream.message_into(&mut message).await? {
@@ -128,7 +127,7 @@ async fn read_all(mut stream: Streaming<Raw>) -> Result<Vec<Raw>, Status> {
     Ok(all)
 }
 
-/// The same, as many at once as there are.
+/// Reads all messages in batches.
 async fn read_together(mut stream: Streaming<Raw>) -> Result<Vec<Raw>, Status> {
     let (mut places, mut all) = (vec![Raw::default(); 7], Vec::new());
     loop {
@@ -139,7 +138,7 @@ async fn read_together(mut stream: Streaming<Raw>) -> Result<Vec<Raw>, Status> {
     }
 }
 
-/// The same, lent.
+/// Reads all messages as borrowed bytes.
 async fn read_lent(mut stream: Streaming<Raw>) -> Result<Vec<Raw>, Status> {
     let mut all = Vec::new();
     while let Some(bytes) = stream.next_bytes().await? {
@@ -148,7 +147,7 @@ async fn read_lent(mut stream: Streaming<Raw>) -> Result<Vec<Raw>, Status> {
     Ok(all)
 }
 
-/// All ways of sending, read in all ways, and those that tonic has beside them.
+/// Checks all ways of sending with all ways of reading, including tonic's.
 async fn check_all_ways(channel: &Channel, has_bidi: bool, options: &CallOptions) {
     for way in ["slice", "shared", "iter", "references", "arcs", "late"] {
         let expected = all_sizes();
@@ -237,7 +236,7 @@ async fn compressed() {
     }
 }
 
-/// What is read of `stream` before it fails, and with what.
+/// Returns how many messages of `stream` can be read, and the code it ends with.
 async fn read_until_error(mut stream: Streaming<Raw>) -> (usize, Code) {
     let (mut message, mut count) = (Raw::default(), 0);
     loop {
@@ -266,7 +265,7 @@ async fn a_message_that_is_too_large_ends_the_call_behind_those_before_it() {
     let stream = give(&channel, "slice", &options).await;
     let status = soon(read_together(stream)).await.expect_err("one is too large");
     assert_eq!(status.code(), Code::ResourceExhausted);
-    // As a request.
+    // In a request.
     let mut options = CallOptions::default();
     options.max_encoding_message_size = 4_000;
     let requests = Request::new(Requests::slice(all_sizes()));
@@ -274,7 +273,7 @@ async fn a_message_that_is_too_large_ends_the_call_behind_those_before_it() {
     assert_eq!(reply.expect_err("one is too large").code(), Code::ResourceExhausted);
 }
 
-/// Anything but `bad`.
+/// Any bytes but `bad`.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Good(Bytes);
 
@@ -346,7 +345,7 @@ async fn a_message_that_panics_ends_its_call_alone() {
     let texts = ["one", "panic", "three"].map(good);
     let lent = Request::new(Requests::slice(texts.clone()));
     let given = Request::new(items(texts.to_vec()));
-    // One that goes on though its message has panicked.
+    // A stream that continues after its message has panicked.
     let mut texts = texts.into_iter();
     let stubborn = Request::new(Requests::new(move |_, pack| {
         for text in &mut texts {
@@ -381,7 +380,7 @@ async fn a_message_that_has_half_arrived_is_waited_for_and_never_lost() {
     let mut stream = soon(call).await.expect("no panic").expect("it begins").into_inner();
     let mut message = raw("before");
     let mut read = Vec::new();
-    // Each piece ends somewhere within a message; each read is given up at least once.
+    // Each piece ends within a message; each read is cancelled at least once.
     for piece in wire[3..].chunks(7) {
         loop {
             let polled = poll_once(Box::pin(stream.message_into(&mut message)).as_mut());
@@ -460,7 +459,7 @@ async fn they_are_streams_and_read_streams() {
     assert_eq!(stream.messages_into(&mut places).await.expect("two before it"), 2);
     assert_eq!(stream.messages_into(&mut places).await.expect_err("the third").code(), Code::DataLoss);
     assert_eq!(stream.messages_into(&mut places).await.expect("the end"), 0);
-    // One that was polled before it is sent goes on behind what was polled.
+    // A stream that was polled before it is sent continues after the polled message.
     let mut requests = Box::pin(Requests::slice(all_sizes()));
     let first = std::future::poll_fn(|cx| requests.as_mut().poll_next(cx)).await;
     assert_eq!(first, all_sizes().into_iter().next());

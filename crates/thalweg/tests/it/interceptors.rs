@@ -1,4 +1,4 @@
-//! What interceptors see and change, on both sides, of all four kinds of calls.
+//! Effects of interceptors on both sides, for all four call types.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use thalweg::{
 
 use crate::support::{CHAT, COUNT, ECHO, Echo, REPEAT, connect, echo, items, raw, start};
 
-/// What was seen, in order.
+/// A log of events in order.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -25,7 +25,7 @@ impl Log {
     }
 }
 
-/// Notes all that it sees.
+/// Logs everything that it sees.
 struct Noting(&'static str, Log);
 
 impl Noting {
@@ -71,7 +71,7 @@ async fn collect(mut messages: Streaming<Raw>) -> Result<Vec<Raw>, Status> {
     Ok(all)
 }
 
-/// One call of each kind, and what it came to.
+/// Makes one call of each type and returns the outcomes.
 async fn call_all(caller: &impl Caller) -> [Result<String, String>; 4] {
     let options = CallOptions::default();
     let text = |outcome: Result<Vec<Raw>, Status>| match outcome {
@@ -99,7 +99,7 @@ async fn call_all(caller: &impl Caller) -> [Result<String, String>; 4] {
     [text(unary), text(count), text(repeat), text(chat)]
 }
 
-/// What calls through `client`'s interceptors to a server with `server`'s come to.
+/// Checks the outcomes of calls through `client`'s interceptors to a server with `server`'s.
 async fn check(
     client: impl FnOnce(InterceptedChannel) -> InterceptedChannel,
     server: impl FnOnce(ServerBuilder) -> ServerBuilder,
@@ -120,7 +120,7 @@ async fn they_see_messages_and_statuses_of_all_calls() {
     let target = start(Server::builder().interceptor(server).add_service(Echo::default())).await;
     let channel = connect(&target).await.with_interceptor(client);
     let check = |expected: &[&str]| {
-        // Both sides note at the same time: what each does is in order.
+        // Both sides log concurrently; each side's entries are in order.
         let seen = log.take();
         for side in ["c", "s"] {
             let of_side = |line: &&str| line.starts_with(side);
@@ -128,7 +128,7 @@ async fn they_see_messages_and_statuses_of_all_calls() {
             let mut expected: Vec<&str> = expected.iter().copied().filter(of_side).collect();
             let mut sorted = seen.clone();
             if seen != expected {
-                // Requests and responses of a stream may pass each other.
+                // Requests and responses of a stream may overtake each other.
                 sorted.sort_unstable();
                 expected.sort_unstable();
             }
@@ -220,7 +220,7 @@ async fn they_refuse_calls() {
 #[tokio::test]
 async fn a_request_that_is_refused_by_its_head_is_not_decoded() {
     static NUMBER: thalweg::Method = thalweg::Method::new("/test.Number/Take");
-    /// No bytes are a number.
+    /// Decoding always fails.
     struct Number;
     impl thalweg::Message for Number {
         fn encoded_len(&self) -> usize {
@@ -260,7 +260,7 @@ async fn a_request_that_is_refused_by_its_head_is_not_decoded() {
     check(Server::builder().interceptor(forwards).interceptor(refuses()), Code::Internal).await;
 }
 
-/// Writes `name` behind what is in `x-echo`.
+/// Appends `name` to `x-echo`.
 fn signs(name: &'static str) -> impl Fn(Request<()>) -> Result<Request<()>, Status> + Send + Sync {
     move |mut request| {
         let before = request.metadata().get("x-echo").map_or("", |value| value.to_str().expect("ASCII"));
@@ -304,7 +304,7 @@ async fn the_order_of_interceptors() {
     .await;
 }
 
-/// Another type, whose bytes are what counts.
+/// A different type; only its encoding matters.
 struct Shout(Vec<u8>);
 impl thalweg::Message for Shout {
     fn encoded_len(&self) -> usize {
@@ -340,7 +340,7 @@ async fn they_change_messages() {
         move |call: Call, next: Next| async move { Ok(next.run(call).await?.map(change)) }
     };
     let doubled = [Ok("aa"), Ok("2 4"), Ok(","), Ok("aa,bb")];
-    // "2 02 0" is no order: the unary call of a stream is left alone.
+    // "2 02 0" is not a valid order, so the interceptor leaves `Repeat` unchanged.
     let streams = |call: Call, next: Next| {
         let is_repeat = call.method().name() == "Repeat";
         next.run(call.map_messages(|messages| {
@@ -398,7 +398,7 @@ async fn they_answer_in_anothers_place() {
     let all = [Ok("mine"), Ok("mine"), Ok("mine,too"), Ok("mine,too")];
     check(|channel| channel.with_interceptor(answers), |server| server, all).await;
     check(|channel| channel, |server| server.interceptor(answers), all).await;
-    // A stream where one message is due, and the other way round.
+    // A stream where one message is expected, and the reverse.
     let answers =
         |_: Call, _: Next| async move { Ok(Response::new(Messages::stream(items(vec![Ok(raw("x"))])))) };
     check(|channel| channel.with_interceptor(answers), |server| server, [Ok("x"); 4]).await;
@@ -418,7 +418,7 @@ async fn a_panic_of_theirs_is_the_calls() {
 #[tokio::test]
 async fn they_try_again() {
     let tries = |call: Call, next: Next| async move {
-        // What was sent is not there any more: a message of its own goes out.
+        // The sent message is consumed, so the retry sends a new one.
         let again = call.with_messages(Messages::one(raw("again")));
         match next.clone().run(call).await {
             Err(status) if status.code() == Code::NotFound => next.run(again).await,
@@ -516,7 +516,7 @@ mod layers {
 
     use super::*;
 
-    /// A service that counts the calls that went through it; refuses `b`s.
+    /// A service that counts its calls and rejects `b`s.
     #[derive(Clone)]
     struct Counted<S>(S, Arc<AtomicUsize>);
 
@@ -540,7 +540,7 @@ mod layers {
         layer_fn(move |service| Counted(service, Arc::clone(&count)))
     }
 
-    /// Never ready, but failed.
+    /// Fails in `poll_ready`.
     #[derive(Clone)]
     struct Overloaded;
 

@@ -1,4 +1,4 @@
-//! Lanes that come and go while calls are made.
+//! Lanes that open and close during calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use crate::support::{Receiver, chat, soon};
 
 static HOLD: Method = Method::new("/test.Hold/Hold");
 
-/// Answers a call once it is let go.
+/// Responds to a call on demand.
 struct Hold {
     came: AtomicUsize,
     go: Semaphore,
@@ -53,7 +53,8 @@ impl Service for HoldService {
     }
 }
 
-/// A channel with one lane, which the tests open and close more of, to a server that permits so many calls on each.
+/// Connects a channel with one lane to a server with this stream limit per connection; the tests open and close more
+/// lanes.
 async fn channel(hold: &Arc<Hold>, streams: u32) -> Channel {
     let hold = Arc::clone(hold);
     let connect = move || {
@@ -126,7 +127,7 @@ async fn those_who_wait_are_served_in_their_order_by_any_lane() {
     for number in 0..20 {
         hold.go.add_permits(1);
         let ended = order.recv().await.expect("one has ended");
-        // Two are under way at a time, and either may be let go first.
+        // Two calls run at a time, and either may finish first.
         assert!(ended.abs_diff(number) <= 1, "{ended} ended as number {number}");
     }
 }
@@ -147,7 +148,7 @@ async fn a_lane_closes_after_its_last_call_and_none_fails() {
     assert!(!lanes[0].is_draining && lanes[0].reason == "more calls than one lane carries", "{lanes:?}");
     assert!(lanes[1].is_draining && lanes[1].id == first && lanes[1].in_flight == 5, "{lanes:?}");
     assert_eq!((lanes[1].state, &*lanes[1].reason), ("SHUTDOWN", "it did not help"));
-    // New calls take the lane that is left, which can't be closed.
+    // New calls take the remaining lane, which cannot be closed.
     channel.engine().close_lanes(&[lanes[0].id], "it is the last");
     let late = call(&channel, 10);
     until(|| hold.came() == 11).await;
@@ -211,7 +212,7 @@ async fn calls_with_one_key_take_one_lane() {
     assert!(in_flight(&channel).iter().all(|&count| count >= 10), "{:?}", in_flight(&channel));
 }
 
-/// hyper-h2, on which grpclib runs, ends a connection at GOAWAY with all streams that are open.
+/// hyper-h2, which grpclib uses, ends a connection at GOAWAY, including all open streams.
 #[tokio::test(start_paused = true)]
 async fn goaway_is_sent_after_the_last_stream_of_a_connection() {
     let check = async |is_dropped: bool| {

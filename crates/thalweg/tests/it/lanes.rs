@@ -1,4 +1,4 @@
-//! A channel that finds its number of lanes, on real sockets.
+//! A channel that adapts its number of lanes, on real sockets.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use thalweg::channel::{ConnectError, Lanes};
 use thalweg::{Channel, Server};
 use thalweg_link::{Link, LinkOptions};
 
-/// A server that permits so many calls on each connection.
+/// Starts a server with this limit of concurrent calls per connection.
 async fn limited(streams: u32) -> String {
     start(Server::builder().add_service(Echo::default()).max_concurrent_streams(streams)).await
 }
@@ -25,7 +25,7 @@ async fn slow_calls_beyond_the_stream_limit_run_side_by_side() {
     until(|| in_flight(&channel) == [2, 2, 2, 2]).await;
     assert_eq!(channel.waiting(), 0);
     assert!(channel.lanes()[3].reason.contains("stream"), "{:?}", channel.lanes());
-    // There are as many as there may be: the next waits.
+    // At the cap, so the next call waits.
     let ninth = spawn_echo(&channel, "x");
     until(|| channel.waiting() == 1).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -33,7 +33,7 @@ async fn slow_calls_beyond_the_stream_limit_run_side_by_side() {
     calls[0].abort();
     assert_eq!(soon(ninth).await.expect("no panic").expect("an answer"), raw("x"));
     calls.iter().for_each(tokio::task::JoinHandle::abort);
-    // Idle, it goes back to its floor.
+    // When idle, it returns to the minimum.
     until(|| channel.lanes().len() == 1).await;
     assert_eq!(echo(&channel, raw("y")).await.expect("an answer"), raw("y"));
 }
@@ -60,7 +60,7 @@ async fn an_adaptive_channel_has_its_floor() {
         Channel::builder(serve(Echo::default()).await).lanes(lanes).connect().await.expect("a server");
     assert_eq!(channel.lanes().len(), 3);
     assert!(channel.lanes().iter().all(|lane| lane.state == "READY" && lane.reason == "initial"));
-    // A lane that was lost comes back with the next call.
+    // A lost lane returns with the next call.
     for _ in 0..9 {
         echo(&channel, raw("x")).await.expect("an answer");
     }

@@ -1,4 +1,4 @@
-//! Calls in the process of their server, without a connection, beside the same by one.
+//! In-process calls without a connection, compared with the same calls over a connection.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,12 +26,12 @@ use crate::support::{Receiver, connect, items, poll_once, raw, soon, start, unti
 const METHODS: [&str; 4] =
     ["/test.Orders/One", "/test.Orders/Fold", "/test.Orders/Many", "/test.Orders/Chat"];
 
-/// Does what the first message of a request says; other messages come back.
+/// Obeys the first message of a request; echoes other messages.
 #[derive(Clone, Default)]
 struct Orders {
-    /// Handlers and streams that were dropped before their end.
+    /// Handlers and streams that were dropped early.
     dropped: Arc<AtomicUsize>,
-    /// Answers that were asked of a `flood`.
+    /// Responses taken from a `flood`.
     flooded: Arc<AtomicUsize>,
     options: ServiceOptions,
 }
@@ -152,7 +152,7 @@ impl Stream for Answers {
     }
 }
 
-/// Echoes; without requests, it answers without having read any.
+/// Echoes; without requests, responds without reading any.
 struct Chat {
     requests: Option<Streaming<Raw>>,
     left: usize,
@@ -204,7 +204,7 @@ fn fields(headers: &http::HeaderMap) -> Fields {
     fields
 }
 
-/// What a caller gets of a call.
+/// The outcome of a call, as the caller sees it.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
     head: Fields,
@@ -213,7 +213,7 @@ struct Outcome {
     failure: Option<(i32, String, Vec<u8>, Fields)>,
 }
 
-/// How much metadata there may be is a little less where there is more in the head.
+/// The limit on metadata depends slightly on the headers, so its digits are removed.
 fn without_bytes(message: &str) -> String {
     let is_of_metadata = message.starts_with("the metadata to send exceeds");
     message.chars().filter(|char| !(is_of_metadata && char.is_ascii_digit())).collect()
@@ -303,7 +303,7 @@ fn messages(requests: &[Raw]) -> impl Stream<Item = Result<Bytes, engine::Status
     items(requests.iter().map(|Raw(message)| Ok(message.clone())).collect())
 }
 
-/// That a call ends as by a connection: as a stream, and, with one message, as a unary call.
+/// Checks that a call ends as it does over a connection: as a stream and, with one message, as a unary call.
 async fn check(calls: &LocalCalls, channel: &Channel, path: &str, metadata: &[&str], requests: &[&[u8]]) {
     let metadata: Fields = metadata.iter().map(|name| ((*name).to_owned(), "value".to_owned())).collect();
     let requests: Vec<Raw> = requests.iter().map(|request| raw(*request)).collect();
@@ -367,13 +367,13 @@ async fn check_all(server: impl Fn() -> ServerBuilder) {
             check(&calls, &channel, path, &["x-unread"], &[b"a", b"b"]).await;
             for len in [100, 101, 4095, 4096, 100_000, (4 << 20) + 1] {
                 check(&calls, &channel, path, &[], &[&vec![7; len]]).await;
-                // Beyond its window a unary method's second message comes too late to be complained of.
+                // For messages beyond the window, a unary method's second message arrives too late to be rejected.
                 if path != METHODS[0] || len < 10_000 {
                     check(&calls, &channel, path, &[], &[b"ok", &vec![7; len]]).await;
                 }
             }
         }
-        // By a connection the message has left by then.
+        // Over a connection the message has been sent by then.
         let late = Outcome::by_connection(&channel, METHODS[0], Vec::new(), vec![raw("huge-trailers")]).await;
         let answer = calls.call_unary(METHODS[0], &head_with(&Vec::new()), "huge-trailers".into()).await;
         assert_eq!(Outcome::of_answer(answer).failure, late.failure);
@@ -422,7 +422,7 @@ async fn deadlines_fire() {
         assert!(stream.message().await.expect("no more").is_none());
     }
     assert_eq!(orders.dropped.load(Ordering::SeqCst), 6);
-    // After a head, and answers.
+    // After headers and messages.
     let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
     let mut stream = calls.call_stream(METHODS[3], head(), Receiver(receiver));
     sender.send(Ok(Bytes::from("a"))).expect("a reader");
@@ -463,7 +463,7 @@ async fn dropping_a_call_cancels_its_handler() {
     assert!(sender.is_closed());
 }
 
-/// Reads its requests in a task, which outlives it.
+/// Reads its requests in a task that outlives the handler.
 #[derive(Default)]
 struct Leaving(Arc<std::sync::Mutex<Option<Status>>>);
 
@@ -537,7 +537,7 @@ async fn broken_requests_are_the_handlers_to_find() {
     }
 }
 
-/// A handler is asked for no more than the caller takes.
+/// The handler's stream is polled only as far as the caller reads.
 #[tokio::test]
 async fn answers_wait_for_their_reader() {
     let orders = Orders::default();

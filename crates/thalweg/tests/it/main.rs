@@ -1,4 +1,4 @@
-//! Channels and servers from outside: one binary for all modules.
+//! Integration tests of channels and servers, one binary for all modules.
 
 mod addresses;
 mod backoff;

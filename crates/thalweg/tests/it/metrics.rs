@@ -1,4 +1,4 @@
-//! What a channel and a server tell OpenTelemetry of real calls: gRFC A66 and A94.
+//! OpenTelemetry metrics of channels and servers for real calls: gRFC A66 and A94.
 
 #![allow(clippy::float_cmp, reason = "sums of whole numbers are exact")]
 
@@ -30,11 +30,11 @@ const NOT_CONNECTED: &str = "grpc.subchannel.connection_attempts_failed";
 const OPEN: &str = "grpc.subchannel.open_connections";
 const LANES: &str = "thalweg.channel.lanes";
 
-/// A client and a server that tell the same provider.
+/// A client and a server that report to the same provider.
 struct Measured {
     recorded: Recorded,
     channel: Channel,
-    /// As gRPC has it: with its scheme.
+    /// In gRPC's form, with scheme.
     target: String,
 }
 
@@ -58,8 +58,8 @@ impl Measured {
         Self { recorded, channel, target: format!("dns:///{target}") }
     }
 
-    /// That `count` calls of a method ended so, and how many bytes of messages they took there and back, is known to
-    /// both sides.
+    /// Checks that both sides recorded `count` calls of a method with this status, and their message bytes in both
+    /// directions.
     fn check(&self, method: &str, status: &str, count: u64, sent: usize, received: usize) {
         let client = [("grpc.method", method), ("grpc.target", &self.target), ("grpc.status", status)];
         let server = [("grpc.method", method), ("grpc.status", status)];
@@ -82,7 +82,7 @@ impl Measured {
         check(SERVER_RECEIVED, &server, Some(sent));
     }
 
-    /// How many attempts and calls have begun.
+    /// Returns the numbers of started attempts and calls.
     fn started(&self, method: &str) -> (i64, i64) {
         let client = [("grpc.method", method), ("grpc.target", &*self.target)];
         let server = [("grpc.method", method)];
@@ -101,7 +101,7 @@ async fn unary_calls_are_counted_on_both_sides() {
     for _ in 0..3 {
         measured.unary(&ECHO, raw("12345"), &options).await.expect("an answer");
     }
-    // One that is handed over in pieces, and one of which a task answers.
+    // A message sent in pieces, and one handled in a task.
     measured.unary(&ECHO, raw(vec![7; 100_000]), &options).await.expect("an answer");
     measured.unary(&ECHO, raw("yield"), &options).await.expect("an answer");
     measured.check("test.Echo/Echo", "OK", 5, 100_020, 100_020);
@@ -173,7 +173,7 @@ async fn calls_that_are_given_up_are_cancelled() {
     until(|| measured.recorded.point(SERVER_DURATION, &cancelled).is_some()).await;
     measured.check("test.Echo/Echo", "CANCELLED", 1, 5, 0);
 
-    // A stream that is dropped, too.
+    // A dropped stream counts, too.
     let replies =
         measured.channel.server_streaming::<_, Raw>(&REPEAT, Request::new(raw("1000 40000")), &options).await;
     drop(replies.expect("a stream"));
@@ -183,7 +183,7 @@ async fn calls_that_are_given_up_are_cancelled() {
     options.timeout = Some(Duration::from_millis(20));
     let status = measured.unary(&ECHO, raw("sleep"), &options).await.expect_err("it sleeps");
     assert_eq!(status.code(), Code::DeadlineExceeded);
-    // The requests of this one go on for as long as it is held.
+    // This call's requests continue while the sender is alive.
     let (_requests, source) = tokio::sync::mpsc::unbounded_channel::<Raw>();
     let request = Request::new(crate::support::Receiver(source));
     let opened = measured.channel.bidi_streaming::<_, Raw>(&CHAT, request, &options).await;
@@ -219,7 +219,7 @@ async fn names_that_peers_may_invent_are_other() {
     let unimplemented = [("grpc.method", "other"), ("grpc.status", "UNIMPLEMENTED")];
     assert!(measured.recorded.point(SERVER_DURATION, &unimplemented).is_some());
 
-    // A client can be told to name what it calls, and not to name whom.
+    // A client can be configured to name methods and to omit the target.
     let metrics = measured.recorded.metrics().names_all_methods(true).names_target(false);
     let target = measured.target.clone();
     let named = Channel::builder(target).metrics(metrics).connect().await.expect("a server");
@@ -230,7 +230,7 @@ async fn names_that_peers_may_invent_are_other() {
     assert_eq!(measured.recorded.sum(STARTED, &labels), 1);
 }
 
-/// A refused stream is an attempt of its own, of the same call.
+/// A refused stream counts as an attempt of the same call.
 #[tokio::test]
 async fn a_transparent_retry_is_another_attempt() {
     let recorded = Recorded::new();
@@ -286,7 +286,7 @@ async fn connections_and_lanes_are_counted() {
     until(|| known(2, 0, 0)).await;
     assert_eq!(ended("GOAWAY NO_ERROR"), 2);
 
-    // Nobody listens.
+    // No server is listening.
     crate::support::echo(&channel, raw("x")).await.expect_err("nobody is there");
     assert!(known(2, 1, 0), "{:#?}", recorded.all());
 
@@ -313,7 +313,7 @@ async fn a_connection_that_breaks_says_how() {
     let builder = Channel::builder(&target).lanes(Lanes::fixed(1)).metrics(recorded.metrics());
     let connecting = tokio::spawn(builder.connect());
     let mut socket = accepting.await.expect("no panic");
-    // An empty SETTINGS frame, and then a reset.
+    // An empty SETTINGS frame, then a reset.
     tokio::io::AsyncWriteExt::write_all(&mut socket, &[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.expect("it is read");
     let channel = connecting.await.expect("no panic").expect("a server");
     socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO)).expect("an option");

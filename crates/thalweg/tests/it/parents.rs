@@ -1,4 +1,4 @@
-//! Calls that handlers make: they have the deadline of the call that is served, and end with it.
+//! Calls made by handlers: they inherit the deadline of the served call, and end with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ static TIME_LEFT: thalweg::Method = thalweg::Method::new("/test.Back/TimeLeft");
 static FORWARD: thalweg::Method = thalweg::Method::new("/test.Front/Forward");
 static SPAWN: thalweg::Method = thalweg::Method::new("/test.Front/Spawn");
 
-/// Says how much time its calls have left.
+/// Responds with the time left of its calls.
 struct Back;
 
 impl Service for Back {
@@ -32,10 +32,10 @@ impl Service for Back {
     }
 }
 
-/// Has another server behind it.
+/// Calls another server.
 struct Front {
     back: Channel,
-    /// How what it spawned ended.
+    /// Outcomes of the calls in spawned tasks.
     spawned: mpsc::UnboundedSender<Code>,
 }
 
@@ -67,7 +67,7 @@ impl Service for Front {
     }
 }
 
-/// A front, and how what it spawns ends.
+/// Starts a front, and returns the outcomes of its spawned calls.
 async fn front() -> (Channel, mpsc::UnboundedReceiver<Code>) {
     let back = Server::builder().add_service(Echo::default()).add_service(Back);
     let back = connect(&start(back).await).await;
@@ -102,7 +102,7 @@ async fn handlers_know_the_time_that_is_left() {
     }
 }
 
-/// Their heads differ in that alone, and a server reads what they have in common once.
+/// Header blocks that differ only in the timeout; the server decodes the common part once.
 #[tokio::test]
 async fn each_call_of_a_connection_has_its_own_time() {
     let channel = connect(&serve(Back).await).await;
@@ -111,7 +111,7 @@ async fn each_call_of_a_connection_has_its_own_time() {
         let reply = channel.unary::<Raw, Raw>(&TIME_LEFT, within(timeout), &CallOptions::default()).await;
         let Raw(left) = reply.expect("a reply").into_inner();
         let left: f64 = std::str::from_utf8(&left).expect("text").parse().expect("a number");
-        // Hours apart: which one it is does not depend on how fast the machine is.
+        // The times are hours apart, so the result does not depend on the machine's speed.
         assert_eq!(if left < 0.0 { 0 } else { (left / 3600.0).ceil() as u64 }, hours);
     }
 }
@@ -128,7 +128,7 @@ async fn children_have_the_earlier_deadline() {
         let reply = caller.unary::<Raw, Raw>(&TIME_LEFT, within(secs(own)), &options).await;
         let Raw(left) = reply.expect("a reply").into_inner();
         let left: f64 = std::str::from_utf8(&left).expect("text").parse().expect("a number");
-        // The tests are hours apart: which one it is does not depend on how fast the machine is.
+        // The deadlines are hours apart, so the result does not depend on the machine's speed.
         let found = if left < 0.0 { None } else { Some((left / 3600.0).ceil() as u64 * 3600) };
         assert_eq!(found, expected);
     };
@@ -184,7 +184,7 @@ async fn streams_end_with_their_parent() {
     assert_eq!(soon(chat.message()).await.expect_err("it is over").code(), Code::Cancelled);
     assert_eq!(chat.message().await.expect("nothing follows"), None);
     until(|| channel.lanes()[0].in_flight <= 1).await;
-    // No call begins any more.
+    // No new call can start.
     let requests = Request::new(items(vec![raw("a")]));
     let count = caller.client_streaming::<_, Raw>(&crate::support::COUNT, requests, &options).await;
     assert_eq!(count.expect_err("it is over").code(), Code::Cancelled);

@@ -1,4 +1,4 @@
-//! What has gathered on a connection is answered before all of it is taken in, so that both ends work at the same time.
+//! A server responds to the first requests of a batch before it has read the rest, so that both ends work in parallel.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -12,15 +12,15 @@ use tokio::runtime::{Builder, Runtime};
 
 /// Calls until the connection counts as the only one of its thread.
 const CALLS_BEFORE: usize = 100;
-/// Calls of the batch; many more than one chunk has.
+/// Calls per batch; many more than one chunk holds.
 const BATCH: usize = 60;
-/// A server that found no time to sleep before the batch came takes it in as one: then there is another.
+/// If the server did not sleep before a batch arrived, it reads it as one, and the test sends another batch.
 const BATCHES_MAX: usize = 100;
 
-/// Echoes; the last call of a batch keeps the thread until the caller of another has its answer.
+/// Echoes; the last call of a batch blocks the thread until another call's caller has its response.
 struct LastWaits {
     begun: AtomicUsize,
-    /// The number of the batch that a call answered is of, from one.
+    /// Batch number, from one, of a call with a response.
     answered: Mutex<Receiver<usize>>,
     waited_in_vain: Arc<AtomicUsize>,
 }
@@ -38,7 +38,7 @@ impl LastWaits {
         let answered = self.answered.lock().expect("no panic");
         loop {
             match answered.recv_timeout(Duration::from_secs(1)) {
-                // Of a batch before, which was answered at once.
+                // From an earlier batch that got its responses at once.
                 Ok(other) if other < batch => {}
                 Ok(_) => return,
                 Err(_) => break,
@@ -61,7 +61,7 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-/// Serves on a thread of its own: within one thread there is nobody to take an answer while a handler keeps it.
+/// Serves on a thread of its own: on a single thread, no client could receive a response while a handler blocks.
 fn serve(service: LastWaits) -> String {
     let (address, bound) = mpsc::channel();
     std::thread::spawn(move || {
@@ -79,7 +79,7 @@ async fn call(channel: Channel, answered: Option<(Sender<usize>, usize)>) {
     let reply: Result<Response<Raw>, Status> =
         channel.unary(&ECHO, Request::new(raw("x")), &CallOptions::default()).await;
     if let Some((answered, batch)) = answered {
-        // Nobody waits for more than one.
+        // Only one is waited for.
         let _ = answered.send(batch);
     }
     assert_eq!(reply.expect("an answer").into_inner(), raw("x"));
@@ -100,9 +100,9 @@ fn the_first_of_a_batch_is_answered_while_the_last_is_at_work() {
             call(channel.clone(), None).await;
         }
         for batch in 1..=BATCHES_MAX {
-            // The server sleeps by then, unless the machine is busy.
+            // The server is asleep by then, unless the machine is busy.
             tokio::time::sleep(Duration::from_millis(50)).await;
-            // All of them are encoded before the connection's task has its turn, so they leave in one write.
+            // All are encoded before the connection's task runs, so they leave in one write.
             let one = || tokio::spawn(call(channel.clone(), Some((answer.clone(), batch))));
             let calls: Vec<_> = (0..BATCH).map(|_| one()).collect();
             for call in calls {

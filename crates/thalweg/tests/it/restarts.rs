@@ -1,5 +1,4 @@
-//! Servers that are killed, told to stop, or restarted under load, on real sockets: which calls may fail, and with
-//! what.
+//! Servers that are killed, stopped or restarted under load, on real sockets: which calls may fail, and how.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,14 +10,14 @@ use thalweg::channel::Lanes;
 
 const LANES: usize = 2;
 
-/// Attempts to connect that failed where none may.
+/// Failed connection attempts, in tests that expect none.
 static FAILED: AtomicUsize = AtomicUsize::new(0);
 
 fn two_lanes(calls: Calls) -> Load {
     Load { lanes: Lanes::fixed(LANES), calls, jitter: || 0.0 }
 }
 
-/// As [`two_lanes`], to a port on which somebody always listens.
+/// Like [`two_lanes`], for a port that always has a listener.
 fn two_lanes_never_refused(calls: Calls) -> Load {
     let jitter = || {
         FAILED.fetch_add(1, Ordering::SeqCst);
@@ -27,7 +26,7 @@ fn two_lanes_never_refused(calls: Calls) -> Load {
     Load { jitter, ..two_lanes(calls) }
 }
 
-/// Their number changes while the server comes and goes.
+/// The number of lanes changes while the server restarts.
 fn adaptive() -> Load {
     Load { lanes: Lanes::adaptive().cap(4), calls: Calls::Both, jitter: || 0.0 }
 }
@@ -53,8 +52,8 @@ async fn kill(load: Load) {
     callers.answer(20).await;
     let failures = callers.finish().await;
     check_lost(&failures, &port.target());
-    // A call fails once with a connection that is killed. The next one of its caller may take another lane, whose
-    // driver has not seen yet that it is lost; none takes the same.
+    // A call fails once with a connection that is killed. Its caller's next call may take another lane whose driver has
+    // not noticed the loss yet, but not the same lane.
     assert!(failures.len() <= CALLERS * connections, "{} of {connections}", failures.len());
     assert_eq!(FAILED.load(Ordering::SeqCst), 0, "the listener was there all the time: no backoff");
     running.kill().await;
@@ -75,7 +74,7 @@ async fn killed_two_hundred_times_with_adaptive_lanes() {
     kill(adaptive()).await;
 }
 
-/// Tells the server to stop 200 times, while its listener stays.
+/// Stops the server 200 times, while its listener stays.
 async fn stop(load: Load) {
     let port = Port::new();
     let listener = port.listen();
@@ -107,7 +106,7 @@ async fn told_to_stop_two_hundred_times_with_adaptive_lanes() {
     stop(adaptive()).await;
 }
 
-/// Kills the server, leaves its port to nobody for a moment, and starts another there.
+/// Kills the server, leaves its port without a listener for a moment, and starts another server there.
 async fn restart(count: usize, load: Load) {
     let is_fixed = load.lanes == Lanes::fixed(LANES);
     let port = Port::new();
@@ -137,7 +136,7 @@ async fn restart(count: usize, load: Load) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn restarted_two_hundred_times() {
-    // Each costs one pause of the backoff, so they run side by side.
+    // Each costs one pause of the backoff, so they run concurrently.
     let loads = [two_lanes(Calls::Unary), two_lanes(Calls::Streams), adaptive()];
     let all: Vec<_> = (0..60).map(|number| tokio::spawn(restart(10, loads[number % 3].clone()))).collect();
     for one in all {

@@ -1,4 +1,4 @@
-//! Servers: their listeners, requests that are not gRPC, messages that cannot be encoded.
+//! Servers: listeners, requests other than gRPC, messages that cannot be encoded.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -60,7 +60,7 @@ async fn refused_calls_give_their_place_back() {
         _ => (name, value),
     });
     let unknown: Vec<_> = unknown.collect();
-    // Many more than there may be at once; their bodies come after the answer.
+    // Many more than the concurrency limit; their bodies arrive after the response.
     for call in 0..600 {
         let stream = 2 * call + 1;
         peer.headers(stream, false, &unknown).send().await;
@@ -100,7 +100,7 @@ async fn socket_files() {
         let address = format!("unix:{}", path.display()).parse().expect("an address");
         thalweg::Server::builder().bind(&[address]).await.map_err(|error| error.to_string())
     };
-    // Left over from a process that was killed.
+    // A socket left by a killed process.
     let path = temporary("stale");
     drop(std::os::unix::net::UnixListener::bind(&path).expect("a new path"));
     assert!(path.exists());
@@ -131,7 +131,7 @@ async fn addresses_that_cannot_be_had() {
 
 #[tokio::test]
 async fn served_in_one_step() {
-    // An address of this test's own: its server is known by it.
+    // A unique address of this test identifies its server.
     let ip = IpAddr::from([127, 0, 13, 1]);
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let server = thalweg::Server::builder().add_service(Echo::default());
@@ -159,7 +159,7 @@ async fn served_in_one_step() {
     soon(serving).await.expect("no panic").expect("a clean end");
 }
 
-/// The server's sweep gives the memory of idle connections back after two of its intervals.
+/// The server's sweep releases memory of idle connections after two of its intervals.
 #[tokio::test(start_paused = true)]
 async fn a_call_goes_on_after_its_connection_was_idle() {
     let channel = connect(&serve(Echo::default()).await).await;
@@ -176,7 +176,7 @@ async fn a_call_goes_on_after_its_connection_was_idle() {
     assert_eq!(echo(&channel, raw("x")).await.expect("an answer"), raw("x"));
 }
 
-/// A message that breaks the promises of [`Message`], if its first byte says so.
+/// A message that breaks the contract of [`Message`] if its first byte says so.
 struct Faulty(&'static [u8]);
 
 impl Message for Faulty {
@@ -274,7 +274,7 @@ async fn messages_that_cannot_be_encoded_on_the_client() {
     assert_eq!(status.code(), Code::Internal);
 }
 
-/// A path that no other test uses.
+/// Returns a path that no other test uses.
 fn temporary(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("thalweg-{}-{name}.sock", std::process::id()));
     let _ = std::fs::remove_file(&path);

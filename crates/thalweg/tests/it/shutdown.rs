@@ -1,4 +1,4 @@
-//! The end of a server: who is waited for, and for how long.
+//! Shutdown of a server: which calls it waits for, and how long.
 
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// A server that can be told to stop.
+/// A server that can be stopped.
 struct Running {
     path: PathBuf,
     stop: oneshot::Sender<()>,
@@ -44,7 +44,7 @@ impl Running {
         format!("unix:{}", self.path.display())
     }
 
-    /// Tells it to stop; how long that took.
+    /// Stops the server and returns how long that took.
     async fn stop(self) -> Duration {
         let began = Instant::now();
         self.stop.send(()).expect("it serves");
@@ -53,7 +53,7 @@ impl Running {
     }
 }
 
-/// A client that has sent one unary call, its preface before it.
+/// Connects a client that has sent its preface and one unary call.
 async fn raw_client(server: &Running, message: &[u8]) -> UnixStream {
     let mut io = UnixStream::connect(&server.path).await.expect("it listens");
     let mut out = PREFACE.to_vec();
@@ -77,7 +77,7 @@ async fn raw_client(server: &Running, message: &[u8]) -> UnixStream {
     io
 }
 
-/// The frames that come until the server closes.
+/// Reads frames until the server closes.
 async fn frames(io: &mut UnixStream) -> Vec<FrameHead> {
     let mut bytes = Vec::new();
     io.read_to_end(&mut bytes).await.expect("an end");
@@ -109,7 +109,7 @@ async fn an_idle_client_that_ignores_goaway_does_not_use_up_the_grace() {
     let reading = tokio::spawn(async move { frames(&mut client).await });
     until(|| !reading.is_finished()).await;
     let took = server.stop().await;
-    // Neither PING nor GOAWAY are answered: the second GOAWAY goes out after 5 s.
+    // The client acknowledges neither PING nor GOAWAY: the second GOAWAY goes out after 5 s.
     assert!(took < Duration::from_secs(8), "{took:?}");
     let goaways = reading.await.expect("no panic").iter().filter(|frame| frame.kind == Kind::GoAway).count();
     assert_eq!(goaways, 2);
@@ -136,8 +136,7 @@ async fn calls_under_way_have_the_grace_and_no_more() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_reader_gets_its_answer_within_the_grace() {
     let server = Running::start(Echo::default(), Duration::from_secs(600)).await;
-    // All of it is framed when the socket is full: what is left waits for the reader in the connection that has
-    // drained.
+    // All of it is framed when the socket is full: the rest waits for the reader in the drained connection.
     let size = 248 << 10;
     let mut client = raw_client(&server, &vec![1; size]).await;
     let stopping = tokio::spawn(server.stop());
@@ -190,7 +189,7 @@ async fn a_client_that_says_nothing_is_let_go() {
     let began = Instant::now();
     let mut said = Vec::new();
     silent.read_to_end(&mut said).await.expect("an end");
-    // SETTINGS were not acknowledged within 10 s.
+    // The client did not acknowledge SETTINGS within 10 s.
     assert!(began.elapsed() >= Duration::from_secs(10) && began.elapsed() < Duration::from_secs(13));
     drop(silent);
     assert!(server.stop().await < Duration::from_secs(1));
@@ -218,8 +217,7 @@ async fn a_handle_tells_of_the_services_and_of_the_stop() {
     serving.await.expect("no panic").expect("a clean end");
 }
 
-/// A service whose handlers have been given the handle of the server that they are of, as those of a generated trait
-/// are: in a field.
+/// A service whose handlers have the server's handle in a field, like those of a generated trait.
 struct Endless {
     server: ServerHandle,
     ends_itself: bool,
@@ -244,7 +242,7 @@ impl Service for Endless {
     }
 }
 
-/// One message, and no end before `end`.
+/// One message, then pending until `end`.
 struct Ticks {
     first: Option<Raw>,
     end: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -261,8 +259,8 @@ impl Stream for Ticks {
     }
 }
 
-/// An endless stream that asks whether its server drains ends with OK, and holds nobody up; one that does not is cut
-/// off when the grace is over.
+/// An endless stream that watches for draining ends with OK and delays nothing; another is cut off after the grace
+/// period.
 #[tokio::test(start_paused = true)]
 async fn a_stream_ends_itself_when_the_server_drains() {
     const GRACE: Duration = Duration::from_secs(20);

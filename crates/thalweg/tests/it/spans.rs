@@ -1,4 +1,4 @@
-//! Spans of calls, as a subscriber gets them.
+//! Spans of calls, as a subscriber receives them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use tracing::{Event, Metadata, Subscriber};
 
 use crate::support::{ECHO, Echo, REPEAT, connect, raw, start, until};
 
-/// Fields of spans, by their number; what is not of this library is passed over.
+/// Fields of spans by span number; spans of other libraries are ignored.
 #[derive(Clone, Default)]
 struct Recorded(Arc<Mutex<BTreeMap<u64, Fields>>>, Arc<AtomicU64>);
 
@@ -51,7 +51,7 @@ impl Subscriber for Recorded {
 }
 
 impl Recorded {
-    /// `kind method code error description` of each span that has ended.
+    /// Returns `kind method code error description` of each ended span.
     fn ended(&self) -> Vec<String> {
         let spans = self.0.lock().expect("no panic");
         let of = |Fields(fields): &Fields, name: &str| fields.get(name).cloned();
@@ -74,7 +74,7 @@ impl Recorded {
 }
 
 impl Recorded {
-    /// The address and port of `end`, of each span of the side `kind`.
+    /// Returns the address and port of `end` for each span of the side `kind`.
     fn addresses(&self, kind: &str, end: &str) -> Vec<String> {
         let spans = self.0.lock().expect("no panic");
         let of = |Fields(fields): &Fields, name: String| fields.get(&name).cloned().unwrap_or_default();
@@ -113,7 +113,7 @@ async fn spans_have_name_side_and_status() {
         "client test.Echo/Echo OK",
         "client test.Echo/Repeat OK",
         "server test.Echo/Echo INTERNAL INTERNAL tired",
-        // A client that asks for what is not there is no error of the server's.
+        // A client's request for something missing is not a server error.
         "server test.Echo/Echo NOT_FOUND",
         "server test.Echo/Echo OK",
         "server test.Echo/Repeat OK",

@@ -1,4 +1,4 @@
-//! A network that stalls under load, and stalls that end in a cut: which calls may fail, and with what.
+//! A network that stalls under load, and stalls that end in a cut: which calls may fail, and how.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -18,7 +18,7 @@ async fn linked() -> Link {
     Link::start(LinkOptions::new(listen, server.parse().expect("an address"))).expect("a link")
 }
 
-/// A call through a link that is stalled: no answer can come.
+/// Makes a call through a stalled link: no response can arrive.
 async fn hurried(channel: Channel, is_stream: bool) -> Status {
     let mut options = CallOptions::default();
     options.timeout = Some(Duration::from_millis(5));
@@ -32,7 +32,7 @@ async fn hurried(channel: Channel, is_stream: bool) -> Status {
     outcome.expect_err("nothing moves")
 }
 
-/// Stalls the link 200 times, and lets it go on when the deadlines of some calls have passed.
+/// Stalls the link 200 times, and resumes it after the deadlines of some calls have passed.
 async fn stall(load: Load) {
     let link = linked().await;
     let callers = Callers::start(&link.address().to_string(), load).await;
@@ -65,7 +65,7 @@ async fn stalled_two_hundred_times_with_adaptive_lanes() {
     stall(Load { lanes: Lanes::adaptive().cap(4), calls: Calls::Both, jitter: || 0.0 }).await;
 }
 
-/// Attempts to connect that failed where none may.
+/// Failed connection attempts, in tests that expect none.
 static FAILED: AtomicUsize = AtomicUsize::new(0);
 
 fn count_failed() -> f64 {
@@ -73,7 +73,7 @@ fn count_failed() -> f64 {
     0.0
 }
 
-/// Stalls the link 200 times, and cuts its connections each time before it goes on.
+/// Stalls the link 200 times, and cuts its connections each time before it resumes.
 async fn stall_and_cut(load: Load) {
     let is_fixed = load.lanes == Lanes::fixed(LANES);
     let link = linked().await;
@@ -87,7 +87,7 @@ async fn stall_and_cut(load: Load) {
         cut += link.cut(Cut::Reset);
         link.resume();
         if is_fixed {
-            // Connections that are cut are not open, and each lane has one.
+            // Cut connections do not count as open, and each lane has one connection.
             let reached = || link.stats().connections.open == LANES as u64 && callers.all_ready();
             callers.wait("a connection of each lane", reached).await;
             callers.end();

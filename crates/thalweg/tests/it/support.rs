@@ -1,4 +1,4 @@
-//! A service that can do everything a call can do, and a client and server for it over a real socket.
+//! A service that exercises everything a call can do, and helpers for a client and a server over a real socket.
 
 pub(crate) mod callers;
 pub(crate) mod certificates;
@@ -24,10 +24,10 @@ pub(crate) static COUNT: thalweg::Method = thalweg::Method::new("/test.Echo/Coun
 pub(crate) static REPEAT: thalweg::Method = thalweg::Method::new("/test.Echo/Repeat");
 pub(crate) static CHAT: thalweg::Method = thalweg::Method::new("/test.Echo/Chat");
 
-/// Orders in the request's bytes say what the handler does: `sleep`, `panic`, `fail`, `spin`; anything else is echoed.
+/// Obeys the request's bytes: `sleep`, `panic`, `fail`, `spin`; echoes anything else.
 #[derive(Clone, Default)]
 pub(crate) struct Echo {
-    /// Dropped handlers that had not ended.
+    /// Handlers dropped before they finished.
     pub cancelled: Arc<std::sync::atomic::AtomicUsize>,
     pub options: ServiceOptions,
 }
@@ -86,7 +86,7 @@ impl Echo {
     }
 }
 
-/// `times size`.
+/// Parses `times size`.
 fn parse(order: &Raw) -> (usize, usize) {
     let text = std::str::from_utf8(&order.0).expect("tests send text");
     let (times, size) = text.split_once(' ').expect("two numbers");
@@ -123,12 +123,12 @@ impl Service for Echo {
     }
 }
 
-/// Starts a server for the length of the test's runtime; its target.
+/// Starts a server for the lifetime of the test's runtime; returns its target.
 pub(crate) async fn serve(service: impl Service) -> String {
     start(thalweg::Server::builder().add_service(service)).await
 }
 
-/// As [`serve`], with a server that is set up otherwise.
+/// Starts a server like [`serve`], from a builder.
 pub(crate) async fn start(server: ServerBuilder) -> String {
     let server = server.bind(&["127.0.0.1:0".parse().expect("an address")]).await.expect("a free port");
     let target = server.local_addresses()[0].to_string();
@@ -144,7 +144,7 @@ pub(crate) fn raw(bytes: impl Into<Vec<u8>>) -> Raw {
     Raw(Bytes::from(bytes.into()))
 }
 
-/// The messages as a stream that is always ready.
+/// A stream of messages that is always ready.
 pub(crate) struct Items<T>(pub std::vec::IntoIter<T>);
 
 impl<T> Unpin for Items<T> {}
@@ -160,7 +160,7 @@ pub(crate) fn items<T>(items: Vec<T>) -> Items<T> {
     Items(items.into_iter())
 }
 
-/// Polls a future once, without anyone to be woken.
+/// Polls a future once with a no-op waker.
 pub(crate) fn poll_once<F: Future>(future: Pin<&mut F>) -> Option<F::Output> {
     match future.poll(&mut Context::from_waker(std::task::Waker::noop())) {
         Poll::Ready(output) => Some(output),
@@ -168,12 +168,12 @@ pub(crate) fn poll_once<F: Future>(future: Pin<&mut F>) -> Option<F::Output> {
     }
 }
 
-/// Waits for what must come, and fails rather than hang.
+/// Waits for a future that must complete; fails instead of hanging.
 pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(20), future).await.expect("it must come to an end")
 }
 
-/// Waits until a condition is met that must be met.
+/// Waits until a condition that must become true.
 pub(crate) async fn until(condition: impl Fn() -> bool) {
     soon(async {
         while !condition() {
@@ -183,7 +183,7 @@ pub(crate) async fn until(condition: impl Fn() -> bool) {
     .await;
 }
 
-/// Calls `Echo` in a task of its own.
+/// Calls `Echo` in a new task.
 pub(crate) fn spawn_echo(channel: &Channel, message: &str) -> tokio::task::JoinHandle<Result<Raw, Status>> {
     let (channel, message) = (channel.clone(), raw(message));
     tokio::spawn(async move { echo(&channel, message).await })
@@ -203,7 +203,7 @@ where
     channel.bidi_streaming(&CHAT, Request::new(requests), &options).await.map(Response::into_inner)
 }
 
-/// Messages that the test sends one by one.
+/// A stream of messages that the test sends one by one.
 pub(crate) struct Receiver<T>(pub tokio::sync::mpsc::UnboundedReceiver<T>);
 
 impl<T> Stream for Receiver<T> {

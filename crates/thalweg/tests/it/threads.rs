@@ -1,4 +1,4 @@
-//! Threads of a server's and a channel's own.
+//! Threads owned by servers and channels.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
@@ -9,7 +9,7 @@ use thalweg::server::{BoundServer, Methods, Service};
 use thalweg::{CallOptions, Channel, Code, Method, Raw, Request, Response, Server, ServiceOptions, Status};
 use tokio::sync::{Notify, oneshot};
 
-/// Says on which thread its handler runs, or on which processors that thread may run; or waits to be let go.
+/// Responds with its handler's thread, or the processors that the thread may run on; or waits for a signal.
 #[derive(Default)]
 struct Where {
     entered: Notify,
@@ -50,7 +50,7 @@ impl Service for WhereService {
     }
 }
 
-/// `Cpus_allowed_list` of this thread, such as `0-1`.
+/// Returns `Cpus_allowed_list` of this thread, such as `0-1`.
 fn allowed_cpus() -> String {
     let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux");
     let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
@@ -87,7 +87,7 @@ async fn connections_are_spread_evenly_over_the_servers_threads() {
     assert_eq!(threads, BTreeMap::from(expected));
 }
 
-/// With both sides on threads of their own, the test's runtime does no more than make the calls.
+/// With threads on both sides, the test's runtime only makes the calls.
 #[tokio::test]
 async fn calls_between_threads() {
     let (server, target) =
@@ -126,7 +126,7 @@ async fn shutdown_waits_for_calls_on_the_threads() {
     let call = tokio::spawn(async move { ask(&channel, &WAIT).await });
     soon(service.entered.notified()).await;
     stop.send(()).expect("it serves");
-    // It takes no new connections any more: it is stopping, and waits.
+    // It accepts no new connections: it is stopping, and waits.
     soon(async { while Channel::builder(&target).connect().await.is_ok() {} }).await;
     assert!(!serving.is_finished());
     service.go_on.notify_one();
@@ -146,7 +146,7 @@ async fn a_server_that_is_dropped_ends_its_connections() {
     assert_eq!(status.code(), Code::Unavailable, "{status}");
 }
 
-/// Lives as long as the thread on which it was put into the thread's place.
+/// Reports the end of the thread whose thread-local storage holds it.
 struct ThreadsEnd(mpsc::Sender<String>);
 
 impl Drop for ThreadsEnd {

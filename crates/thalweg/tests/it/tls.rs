@@ -1,4 +1,4 @@
-//! TLS between our two ends, and against peers that do it otherwise.
+//! TLS between Thalweg's own client and server, and with other peers.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -25,7 +25,7 @@ use thalweg::{
 use crate::support::certificates::{Authority, Issued, pem};
 use crate::support::{Echo, REPEAT, chat, echo, items, raw, soon, start};
 
-/// Tells a client what the server knows of it.
+/// Responds with the server's view of the client's connection.
 struct Who;
 
 static WHO: Method = Method::new("/test.Who/Who");
@@ -77,8 +77,8 @@ async fn connect(target: &str, tls: ClientTlsConfig) -> Result<Channel, ConnectE
     soon(Channel::builder(target).tls(tls).connect()).await
 }
 
-/// As [`connect`], for what is wrong and may be told only when a call is made: of TLS 1.3 a client is done before the
-/// server has looked at its certificate.
+/// Connects like [`connect`] and returns the error, which may appear only at the first call. In TLS 1.3 the client
+/// finishes its handshake before the server has checked its certificate.
 async fn refusal(target: &str, tls: ClientTlsConfig) -> String {
     match connect(target, tls).await {
         Err(error) => error.to_string(),
@@ -86,7 +86,7 @@ async fn refusal(target: &str, tls: ClientTlsConfig) -> String {
     }
 }
 
-/// To a server of ours at 127.0.0.1, whose certificate is for localhost.
+/// For a test server at 127.0.0.1 whose certificate is for localhost.
 fn trusting(authority: &Authority) -> ClientTlsConfig {
     ClientTlsConfig::new().ca_certificate(authority.certificate()).domain_name("localhost")
 }
@@ -110,7 +110,7 @@ async fn calls_of_all_kinds_go_over_every_version() {
             let message = raw((0..size).map(|at| at as u8).collect::<Vec<_>>());
             assert_eq!(soon(echo(&channel, message.clone())).await.expect("an answer"), message, "{size}");
         }
-        // Both directions at once, with messages larger than what is read at once.
+        // Both directions at once, with messages larger than one read.
         let sent: Vec<Raw> = (0..40).map(|at| raw(vec![at as u8; 17 * 1024 * at])).collect();
         let mut answers = soon(chat(&channel, items(sent.clone()))).await.expect("a stream");
         for expected in sent {
@@ -197,7 +197,7 @@ async fn what_a_client_does_not_believe_is_named() {
         params.not_after = date_time_ymd(4001, 1, 1);
     });
     check(future.identity(), trusting(&authority), "is the clock of this machine right?").await;
-    // Without the platform's authorities beside them, or with: none of them knows this one.
+    // With or without the platform's authorities: none of them knows this certificate.
     check(
         authority.identity("localhost"),
         ClientTlsConfig::new().domain_name("localhost").ca_certificate(other.certificate()),
@@ -259,7 +259,7 @@ async fn names_and_authorities_of_targets() {
         let said = who(&channel).await.expect("an answer");
         assert!(said.contains(&format!("h2 {sni} ")), "{target}: {said}");
     };
-    // RFC 6066 §3: an IP address is asked for by nobody.
+    // RFC 6066 §3: SNI does not carry IP addresses.
     check(&address, None, "none").await;
     check(&format!("https://127.0.0.1:{port}/"), None, "none").await;
     check(&format!("ipv4:127.0.0.1:{port}"), None, "none").await;
@@ -372,7 +372,7 @@ async fn certificates_are_renewed_without_a_restart() {
     for target in [&files, &lived] {
         connect(target, trusting(&authority)).await.expect("the first certificate");
     }
-    // What can't be used changes nothing.
+    // An unusable identity changes nothing.
     std::fs::write(folder.join("key.pem"), "half a fi").expect("a file");
     live.replace(Identity::from_pem("", ""));
     for target in [&files, &lived] {
@@ -387,7 +387,7 @@ async fn certificates_are_renewed_without_a_restart() {
     std::fs::remove_dir_all(folder).expect("the folder");
 }
 
-/// The certificate that a client is shown which asks for this name, or for none.
+/// Returns the certificate shown to a client that asks for this name, or for none.
 fn shown(target: &str, asks_for: Option<&str>) -> Result<CertificateDer<'static>, String> {
     let mut config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
@@ -397,7 +397,7 @@ fn shown(target: &str, asks_for: Option<&str>) -> Result<CertificateDer<'static>
         .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec()];
     let socket = TcpStream::connect(target).expect("a listener");
-    // RFC 6066 §3: an IP address is asked for by nobody.
+    // RFC 6066 §3: SNI does not carry IP addresses.
     let name = asks_for.unwrap_or("127.0.0.1").to_owned().try_into().expect("a name");
     let mut stream =
         StreamOwned::new(ClientConnection::new(Arc::new(config), name).expect("a configuration"), socket);
@@ -484,7 +484,7 @@ async fn clients_are_shown_the_certificate_of_the_name_that_they_ask_for() {
     check(Some("elsewhere.test"), None, &default);
     check(None, None, &default);
 
-    // And ours, which believes nothing else.
+    // And to Thalweg's client, which verifies the name.
     for (name, may) in [("shop.test", true), ("two.api.test", true), ("elsewhere.test", false)] {
         let tls = ClientTlsConfig::new().ca_certificate(authority.certificate()).domain_name(name);
         match connect(&lenient, tls).await {
@@ -521,7 +521,7 @@ async fn names_are_read_with_their_certificates() {
     shop.write(&folder);
     check("shop.test", &shop);
     check("one.api.test", &default);
-    // What could not be begun with changes nothing.
+    // A certificate that would be rejected at startup changes nothing.
     for unfit in ["default.api.test", "127.0.0.1"] {
         issue(unfit).write(&folder);
         check("shop.test", &shop);
@@ -551,7 +551,7 @@ async fn certificates_of_names_are_renewed_each_for_itself() {
     let next = issue("live.test");
     live.replace(next.identity());
     check(&first, &next);
-    // One that is not for the name changes nothing.
+    // A certificate for another name changes nothing.
     issue("elsewhere.test").write(&folder);
     check(&first, &next);
     let renewed = issue("files.test");
@@ -560,7 +560,7 @@ async fn certificates_of_names_are_renewed_each_for_itself() {
     std::fs::remove_dir_all(folder).expect("the folder");
 }
 
-/// A client of rustls's own, on a blocking socket.
+/// Connects rustls's own client on a blocking socket.
 fn foreign(target: &str, config: ClientConfig) -> StreamOwned<ClientConnection, TcpStream> {
     let socket = TcpStream::connect(target).expect("a listener");
     socket.set_read_timeout(Some(Duration::from_secs(20))).expect("an option");
@@ -574,7 +574,7 @@ fn config(authority: &Authority, alpn: &[&str]) -> ClientConfig {
     config
 }
 
-/// Until the server has closed the connection; what it said.
+/// Reads until the server closes the connection.
 fn rest(mut stream: impl Read) -> (Vec<u8>, Option<std::io::Error>) {
     let mut said = Vec::new();
     let outcome = stream.read_to_end(&mut said);
@@ -602,7 +602,7 @@ async fn servers_want_http2_by_alpn() {
     check(&["h2"], None);
     check(&["http/1.1", "h2"], None);
     check(&["http/1.1"], Some("NoApplicationProtocol"));
-    // Nothing offered, nothing to agree on: the connection is closed in order (RFC 8446 §6.1).
+    // Without ALPN there is no protocol: the server closes the connection properly (RFC 8446 §6.1).
     let mut stream = foreign(&target, config(&authority, &[]));
     while stream.conn.is_handshaking() {
         stream.conn.complete_io(&mut stream.sock).expect("a handshake");
@@ -611,7 +611,7 @@ async fn servers_want_http2_by_alpn() {
     assert!(said.is_empty() && error.is_none(), "{said:?} {error:?}");
 }
 
-/// Accepts one TLS connection with a rustls of its own, and hands it to `serve`.
+/// Accepts one TLS connection with rustls's own server and passes it to `serve`.
 fn foreign_server(
     identity: &Issued,
     alpn: &[&str],
@@ -664,7 +664,7 @@ async fn the_end_of_a_stream_is_told_from_a_cut() {
     for (says_goodbye, part) in [(true, "closed the connection"), (false, "without TLS's close_notify")] {
         let target = foreign_server(&identity, &["h2"], move |mut stream| {
             stream.write_all(SERVER_PREFACE).expect("a client");
-            // The head of the call has come, and it is not answered.
+            // The request has arrived and gets no response.
             let mut byte = [0];
             let mut seen = Vec::new();
             while !seen.windows(4).any(|four| four == b"done") {
@@ -692,7 +692,7 @@ async fn who_speaks_no_tls_is_told_and_named() {
     let error = connect(&plain, trusting(&authority)).await.expect_err("the server has no TLS").to_string();
     assert!(error.contains("the server speaks HTTP/2 without TLS"), "{error}");
 
-    // An alert comes back (21), and then the end.
+    // An alert (21) comes back, then the end.
     for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &vec![0xff; 100_000], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]
     {
         let mut socket = TcpStream::connect(&tls).expect("a listener");
@@ -735,12 +735,12 @@ async fn handshakes_that_do_not_end_are_cut() {
     assert_eq!(waiting[1].read(&mut [0]).expect_err("it waits").kind(), std::io::ErrorKind::WouldBlock);
 }
 
-/// What lies in TLS's buffers counts for what all connections may hold.
+/// Bytes in TLS buffers count towards the memory limit of all connections.
 #[tokio::test(flavor = "multi_thread")]
 async fn handshakes_that_hold_too_much_are_cut() {
     let authority = Authority::new();
     let tls = || ServerTlsConfig::new().identity(authority.identity("localhost"));
-    // A ClientHello of 64 KiB without its last bytes: three records that are whole, and a part of the fourth.
+    // A ClientHello of 64 KiB without its last bytes: three complete records and a part of the fourth.
     let record = |first: &[u8]| [&[22, 3, 1, 0x40, 0], first, &vec![0; (16 << 10) - first.len()]].concat();
     let hello =
         [record(&[1, 0, 0xff, 0xf0]), record(&[]), record(&[]), record(&[])[..15 << 10].to_vec()].concat();
@@ -754,7 +754,7 @@ async fn handshakes_that_hold_too_much_are_cut() {
             socket.set_nonblocking(true).expect("an option");
             hoards.push(socket);
         }
-        // Connections are looked at once a second.
+        // The server checks connections once a second.
         tokio::time::sleep(Duration::from_millis(2500)).await;
         let channel = connect(&target, trusting(&authority)).await.expect("one that is honest");
         who(&channel).await.expect("an answer");
@@ -764,7 +764,7 @@ async fn handshakes_that_hold_too_much_are_cut() {
         hoards.iter_mut().filter_map(|socket| (!waits(socket)).then_some(())).count()
     };
     assert_eq!(cut_of(64 << 20).await, 0);
-    // 40 × 63 KiB are held, so that 24 and no more than necessary have to go.
+    // 40 × 63 KiB are held, so 24 connections must be cut, and no more than necessary.
     let cut = cut_of(1 << 20).await;
     assert!((20..=26).contains(&cut), "{cut} were cut");
 }
@@ -777,7 +777,7 @@ async fn handshakes_count_as_connections_and_make_room() {
     let target = start(server().max_connections(1).tls(tls)).await;
     let mut silent = TcpStream::connect(&target).expect("a listener");
     silent.set_read_timeout(Some(Duration::from_secs(20))).expect("an option");
-    // The first attempt finds no place, and has one made.
+    // The first attempt finds no room, but causes the server to make some.
     soon(async {
         while connect(&target, trusting(&authority)).await.is_err() {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -803,7 +803,7 @@ async fn a_server_that_stops_waits_for_no_handshake() {
     drop(silent);
 }
 
-/// Any stream carries TLS, with whatever space it has for a write.
+/// TLS works over any stream, whatever space it has per write.
 #[tokio::test]
 async fn tls_goes_over_streams_of_the_applications_own() {
     let authority = Authority::new();
@@ -850,7 +850,7 @@ async fn calls_are_told_of_their_connection_where_that_is_wanted() {
     check(secure().connection_info(false), Some(trusting(&authority)), "plain false").await;
 }
 
-/// A ClientHello of `version` with these cipher suites, as a record (RFC 5246 §7.4.1.2).
+/// Encodes a ClientHello of `version` with these cipher suites as a record (RFC 5246 §7.4.1.2).
 fn hello(version: u16, suites: &[u16]) -> Vec<u8> {
     fn sized(len_bytes: usize, body: &[u8]) -> Vec<u8> {
         [&body.len().to_be_bytes()[8 - len_bytes..], body].concat()
@@ -881,7 +881,7 @@ fn hello(version: u16, suites: &[u16]) -> Vec<u8> {
     [&[22, 3, 1][..], &sized(2, &message)].concat()
 }
 
-/// RFC 9113 §9.2: HTTP/2 wants TLS 1.2 at least, and none of the cipher suites of appendix A.
+/// RFC 9113 §9.2: HTTP/2 requires TLS 1.2 or later, and none of the cipher suites of appendix A.
 #[tokio::test(flavor = "multi_thread")]
 async fn old_versions_and_weak_ciphers_are_refused() {
     const HANDSHAKE_FAILURE: u8 = 40;
@@ -890,7 +890,7 @@ async fn old_versions_and_weak_ciphers_are_refused() {
     let target = secure(authority.identity("localhost").into()).await;
     let newest = ServerTlsConfig::new().identity(authority.identity("localhost"));
     let newest = secure(newest.min_version(TlsVersion::Tls13)).await;
-    // The kind of the record that answers, and, of an alert, what it says.
+    // Checks the type of the first record in response and, for an alert, its description.
     let check = |target: &str, version: u16, suites: &[u16], expected: (u8, Option<u8>)| {
         let mut socket = TcpStream::connect(target).expect("a listener");
         socket.set_read_timeout(Some(Duration::from_secs(20))).expect("an option");
@@ -910,14 +910,14 @@ async fn old_versions_and_weak_ciphers_are_refused() {
     for suite in [0x0005, 0x000a, 0x002f, 0x0035, 0xc009, 0xc013, 0xc027, 0x009c, 0x009e, 0x0002, 0xc018] {
         check(&target, 0x0303, &[suite], (21, Some(HANDSHAKE_FAILURE)));
     }
-    // All that TLS 1.2 and older have numbers for, but ECDHE with AES-GCM and with ChaCha20-Poly1305.
+    // All numbers of TLS 1.2 and older suites except ECDHE with AES-GCM and with ChaCha20-Poly1305.
     let taken = [0xc02b, 0xc02c, 0xc02f, 0xc030, 0xcca8, 0xcca9];
     let numbers = (0x0001..=0x00c7).chain(0xc001..=0xc0b5).chain(0xcca8..=0xccae).chain(0xd001..=0xd005);
     let weak: Vec<u16> = numbers.filter(|number| !taken.contains(number)).collect();
     check(&target, 0x0303, &weak, (21, Some(HANDSHAKE_FAILURE)));
 }
 
-/// A client that always has more to say, of which the test is told how much is read at once.
+/// A client that always has more to send; it reports how much is read at once.
 struct Torrent {
     bytes: std::io::Cursor<Vec<u8>>,
     read: Arc<AtomicUsize>,
@@ -951,7 +951,7 @@ impl tokio::io::AsyncWrite for Torrent {
     }
 }
 
-/// A ClientHello of 64 KiB with a record for each byte: to take it apart is some work, between which others go on.
+/// A ClientHello of 64 KiB with one record per byte: parsing it takes time, so the server yields in between.
 #[tokio::test]
 async fn a_handshake_gives_way_to_others() {
     let authority = Authority::new();

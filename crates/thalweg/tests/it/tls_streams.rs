@@ -1,4 +1,4 @@
-//! How much one poll of a TLS stream does, whatever has arrived: others are to have their turn.
+//! Work per poll of a TLS stream is bounded, so that other tasks run.
 
 use std::io::Write;
 use std::pin::{Pin, pin};
@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use crate::support::certificates::Authority;
 use crate::support::poll_once;
 
-/// What lies between two ends: all of it is there at once, and nobody is woken.
+/// An in-memory wire: data is available at once, and no one is woken.
 #[derive(Clone, Default)]
 struct Wire(Arc<Mutex<Directions>>);
 
@@ -56,7 +56,7 @@ impl AsyncWrite for Wire {
 }
 
 impl Wire {
-    /// What a client of rustls's own has to say goes to the server, and back.
+    /// Exchanges data between the server and rustls's own client.
     fn exchange(&self, client: &mut ClientConnection) {
         let mut wire = self.0.lock().expect("no panic");
         let said = std::mem::take(&mut wire.to_client);
@@ -71,7 +71,7 @@ impl Wire {
     }
 }
 
-/// A server's stream and its client, who have shaken hands.
+/// Returns a server's stream and its client after their handshake.
 fn connected() -> (impl AsyncRead + Unpin, ClientConnection, Wire) {
     let authority = Authority::new();
     let mut roots = RootCertStore::empty();
@@ -96,7 +96,7 @@ fn connected() -> (impl AsyncRead + Unpin, ClientConnection, Wire) {
     (stream, client, wire)
 }
 
-/// What one poll reads, if it is ready.
+/// Returns the data of one poll, if it is ready.
 fn read_once(stream: &mut (impl AsyncRead + Unpin), space: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; space];
     let mut buf = ReadBuf::new(&mut bytes);
@@ -126,11 +126,11 @@ async fn a_read_opens_no_more_than_64_small_records() {
         read.extend(bytes);
     }
     assert_eq!(read, said);
-    // All of it was there at the first read: the others opened what waited.
+    // All of it was available at the first read; later reads decrypted the rest.
     assert_eq!(read_lens, [&[64; 15][..], &[40]].concat());
 }
 
-/// A full read of the largest records goes through at once.
+/// A full read of the largest records completes in one poll.
 #[tokio::test]
 async fn a_read_of_large_records_is_not_cut() {
     let (mut stream, mut client, wire) = connected();
@@ -140,7 +140,7 @@ async fn a_read_of_large_records_is_not_cut() {
     assert_eq!(read_once(&mut stream, 200_000).map(|read| read.len()), Some(100_000));
 }
 
-/// Whoever sent a record that is wrong learns of it (RFC 8446 §6.2).
+/// The sender of an invalid record gets an alert (RFC 8446 §6.2).
 #[tokio::test]
 async fn a_record_that_is_wrong_is_answered_by_an_alert() {
     let (mut stream, mut client, wire) = connected();
@@ -157,7 +157,7 @@ async fn a_record_that_is_wrong_is_answered_by_an_alert() {
     assert_eq!(told, rustls::Error::AlertReceived(rustls::AlertDescription::BadRecordMac));
 }
 
-/// A message of the handshake has 64 KiB at most, and takes a buffer's place in whatever records it comes.
+/// A handshake message has at most 64 KiB, and is held within one buffer however many records it takes.
 #[tokio::test]
 async fn a_handshake_that_does_not_end_is_refused() {
     let hello = [&[1, 0, 0xff, 0xff][..], &vec![3; 0xfff0]].concat();
@@ -175,6 +175,6 @@ async fn a_handshake_that_does_not_end_is_refused() {
         }
     };
     assert!(refused.contains("a TLS message is too large"), "{refused}");
-    // Once the block of a read, and once that of what is to be said.
+    // The read buffer, and the buffer of outgoing data.
     assert!(held_most <= 2 * 130 * 1024, "{held_most} bytes");
 }

@@ -1,4 +1,4 @@
-//! The context of a trace: from process to process, and within handlers.
+//! Trace context: across processes, and within handlers.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -24,10 +24,10 @@ use crate::support::{Echo, echo, raw, soon, start};
 static RELAY_UNARY: Method = Method::new("/test.Relay/Unary");
 static RELAY_STREAM: Method = Method::new("/test.Relay/Stream");
 
-/// Calls the service behind it for each call, and once more for each message of its stream.
+/// Calls another service for each call, and for each message of its stream.
 struct Relay {
     behind: Channel,
-    /// Of the baggage that came: `user`.
+    /// The received `user` baggage.
     users: Arc<Mutex<Vec<String>>>,
 }
 
@@ -50,7 +50,7 @@ impl Service for Relay {
     }
 }
 
-/// A stream of one message, asked for where it is polled.
+/// A stream of one message, fetched when it is polled.
 struct Relayed {
     relay: Arc<Relay>,
     message: Raw,
@@ -145,7 +145,7 @@ async fn state_and_baggage_go_along() {
     let users = Arc::default();
     let relay = Relay { behind, users: Arc::clone(&users) };
     let target = start(Server::builder().add_service(relay).traces(traces)).await;
-    // A client of another make: it has no spans, but says where its call belongs.
+    // A client of another implementation: it has no spans, but sends a parent.
     let client = Channel::builder(&target).connect().await.expect("a server");
     let mut request = Request::new(raw("a"));
     let trace = "0af7651916cd43dd8448eb211c80319c";
@@ -185,7 +185,7 @@ async fn what_is_not_sampled_is_passed_on() {
     let target = start(server).await;
     let channel = Channel::builder(&target).traces(spans.traces()).connect().await.expect("a server");
     echo(&channel, raw("not sampled")).await.expect("an echo");
-    // An application that samples by itself.
+    // An application with its own sampling.
     let sampling = Spans::new();
     let root = Context::current_with_span(sampling.provider.tracer("test").start("the application"));
     let trace = root.span().span_context().trace_id();

@@ -1,4 +1,4 @@
-//! The spans of real calls, by gRFC A72.
+//! Spans of real calls, by gRFC A72.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -164,7 +164,7 @@ async fn failures_are_described() {
     let tree = soon(traced.spans.tree(3)).await;
     assert_eq!(tree.to_uppercase().matches(&panicked).count(), 3, "{tree}");
 
-    // Its answer can't be sent: the handler meant well.
+    // The handler succeeds, but its response cannot be sent.
     let mut service = Echo::default();
     service.options.max_encoding_message_size = 3;
     let traced = Traced::with(Spans::new(), service).await;
@@ -197,7 +197,7 @@ async fn a_method_that_is_not_there_has_a_span() {
         .await;
 }
 
-/// A client that the test plays, of a server with these spans that takes messages of 100 bytes.
+/// Connects a test's client to a server that reports to these spans and accepts messages of up to 100 bytes.
 async fn client_of_traced(spans: &Spans) -> Peer {
     let (near, far) = duplex(PIPE);
     let mut service = Echo::default();
@@ -212,7 +212,7 @@ async fn calls_that_no_handler_begins_have_a_span() {
     const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
     const PARENT: &str = "b7ad6b7169203331";
     let traceparent = format!("00-{TRACE}-{PARENT}-01");
-    // What comes after the head, what after a while, and whether the client is gone then.
+    // Sends frames after the headers and frames after a while; `goes` disconnects the client then.
     let check = async |fields: &[(&str, &str)],
                        first: &dyn Fn(&mut Peer),
                        then: &dyn Fn(&mut Peer),
@@ -306,7 +306,7 @@ async fn calls_that_are_given_up_are_cancelled() {
         ])
         .await;
 
-    // A stream that nobody reads to its end, and one whose head nobody waits for.
+    // A stream that is not read to its end, and one whose headers are not awaited.
     let traced = Traced::new().await;
     let options = CallOptions::default();
     let order = Request::new(raw("1000 100000"));
@@ -326,7 +326,7 @@ async fn calls_that_are_given_up_are_cancelled() {
     assert!(tree.matches("[CANCELLED").count() >= 5, "{tree}");
 }
 
-/// Tells the span that is current when it is dropped.
+/// Sets an attribute on the span that is current when it is dropped.
 struct Last;
 
 impl Drop for Last {
@@ -375,7 +375,7 @@ async fn a_deadline_is_told_on_both_sides() {
     let call = traced.channel.unary::<_, Raw>(&ECHO, Request::new(raw("sleep")), &options);
     assert_eq!(call.await.expect_err("it sleeps").code(), Code::DeadlineExceeded);
     let tree = soon(traced.spans.tree(3)).await;
-    // Of the server's own clock and the client's cancelling, either may be first.
+    // Either the server's deadline or the client's cancellation may come first.
     let (of_client, of_server) = tree.split_once("Recv.").expect("a span of the server's");
     assert_eq!(of_client.matches("[DEADLINE_EXCEEDED, ").count(), 2, "{tree}");
     assert!(["[DEADLINE_EXCEEDED, ", "[CANCELLED, "].iter().any(|told| of_server.contains(told)), "{tree}");
@@ -485,7 +485,7 @@ async fn waiting_for_a_name_and_a_connection_is_told() {
     )
     .await;
 
-    // An address is no name.
+    // An IP address needs no name resolution.
     let spans = Spans::new();
     let channel = Channel::builder(&target).traces(spans.traces()).connect_lazy().expect("a target");
     echo(&channel, raw("")).await.expect("an echo");
@@ -535,7 +535,7 @@ async fn a_processor_may_call_the_channel() {
     let mut responses = soon(responses).await.expect("a stream");
     while soon(responses.message()).await.expect("messages").is_some() {}
     assert!(times.load(Ordering::SeqCst) >= 9, "{times:?}");
-    // The target is still served.
+    // The target still serves.
     let other = Channel::builder(&traced.target).connect().await.expect("a server");
     soon(echo(&other, raw("b"))).await.expect("an echo");
 }

@@ -1,4 +1,4 @@
-//! The life of connections over real sockets: whether the other end is still there, and how long they stay.
+//! The life of connections over real sockets: keepalive and maximum age.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Calls go on through it: each meets a connection that takes it.
+/// Calls continue: each finds a connection that accepts it.
 #[tokio::test]
 async fn calls_outlive_their_connections() {
     let server = Server::builder().add_service(Echo::default()).max_connection_age(seconds(1));
@@ -28,7 +28,7 @@ async fn calls_outlive_their_connections() {
     assert!(accepted >= 2, "{accepted} connections");
 }
 
-/// A link that is cut in silence, on real sockets: both ends find out in the time of their keepalive.
+/// A silently cut link on real sockets: both ends notice within their keepalive time.
 #[tokio::test]
 async fn a_link_that_is_cut_in_silence() {
     let echo = Echo::default();
@@ -46,7 +46,7 @@ async fn a_link_that_is_cut_in_silence() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     let began = Instant::now();
     link.cut(Cut::Silent);
-    // The server first: its handler is told.
+    // The server notices first and cancels its handler.
     timeout(seconds(8), until(|| cancelled.load(std::sync::atomic::Ordering::SeqCst) == 1))
         .await
         .expect("the server finds out");

@@ -1,4 +1,4 @@
-//! Code of the user's runs under no lock: whatever it does, it may call the channel that it is used by.
+//! User code runs without locks held: it may call the channel that uses it.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use crate::support::{ECHO, Echo, Receiver, chat, connect, echo, poll_once, raw, 
 use thalweg::bytes::Bytes;
 use thalweg::{CallOptions, Channel, Code, DecodeError, Message, Raw, Request, Status, inventory};
 
-/// Runs a test on a thread of its own, and fails when that waits for a lock that it holds itself.
+/// Runs a test on its own thread, and fails if it deadlocks.
 fn unless_stuck<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
     let (is_over, over) = mpsc::channel();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -24,7 +24,7 @@ fn unless_stuck<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'stati
     }
 }
 
-/// Takes the lock of each connection of the process, and those of the lists that they are on.
+/// Takes the locks of all connections of the process and of the lists that hold them.
 fn look_at_everything() {
     let lanes = inventory::channels().into_iter().flat_map(|channel| channel.lanes);
     let of_channels = lanes.flat_map(|lane| lane.sockets);
@@ -34,7 +34,7 @@ fn look_at_everything() {
     }
 }
 
-/// What a message's code does on the side: it begins a call on the same channel, and gives it up.
+/// Side effect of a message's code: starts a call on the same channel and cancels it.
 #[derive(Clone)]
 struct Meddler {
     channel: Channel,
@@ -81,13 +81,13 @@ async fn buffers_that_call() {
     let target = serve(Echo::default()).await;
     let channel = connect(&target).await;
     let meddler = Meddler { channel: channel.clone(), times: Arc::default() };
-    // Copied, chained, and more than the windows let through at once.
+    // Copied, chained, and larger than the windows.
     for len in [1, 5_000, 100_000, 3 << 20] {
         soon(echo(&channel, message(len, &meddler))).await.expect("an echo");
     }
     let done = Arc::clone(&meddler.times);
     until(|| done.load(Ordering::SeqCst) == 4).await;
-    // A call that is given up while most of its message is queued.
+    // A call that is cancelled while most of its message is queued.
     let options = CallOptions::default();
     let big = message(3 << 20, &meddler);
     let mut call = Box::pin(channel.unary::<_, Raw>(&ECHO, Request::new(big), &options));
@@ -133,7 +133,7 @@ async fn messages_that_call() {
     assert!(meddler.times.load(Ordering::SeqCst) >= 2);
 }
 
-/// A waker that looks at everything, and meddles, when it is woken and when it is dropped.
+/// A waker that takes all locks and meddles when it is woken or dropped.
 struct Busybody(Meddler);
 
 impl Busybody {
@@ -155,7 +155,7 @@ impl Drop for Busybody {
     }
 }
 
-/// Polls a future that is not ready, with a waker that nobody else has.
+/// Polls a pending future with a unique waker.
 fn poll_in_vain<F: Future>(future: Pin<&mut F>, meddler: &Meddler) {
     let waker = Waker::from(Arc::new(Busybody(meddler.clone())));
     assert!(future.poll(&mut Context::from_waker(&waker)).is_pending());
@@ -169,7 +169,7 @@ fn a_waker_may_look_at_its_connection_when_another_takes_its_place() {
         let meddler = Meddler { channel: channel.clone(), times: Arc::default() };
         let check = |times| assert_eq!(meddler.times.load(Ordering::SeqCst), times);
 
-        // The caller of a unary call: replaced, and given up.
+        // The caller of a unary call: its waker is replaced, then the call is cancelled.
         let mut call = Box::pin(echo(&channel, raw("sleep")));
         poll_in_vain(call.as_mut(), &meddler);
         check(0);
@@ -178,7 +178,7 @@ fn a_waker_may_look_at_its_connection_when_another_takes_its_place() {
         drop(call);
         check(2);
 
-        // The reader and the sender of a stream, and who waits for its head.
+        // The reader and the sender of a stream, and the waiter for its headers.
         let (messages, queue) = tokio::sync::mpsc::unbounded_channel();
         let mut opening = Box::pin(chat(&channel, Receiver(queue)));
         poll_in_vain(opening.as_mut(), &meddler);
@@ -216,7 +216,7 @@ fn a_waker_may_look_at_its_channel_when_it_waits_for_a_stream() {
     });
 }
 
-/// Begins a call when it is dropped, and says how that ended.
+/// Starts a call when it is dropped, and reports its outcome.
 struct LastCall(Channel, mpsc::Sender<Option<Status>>);
 
 impl Drop for LastCall {
@@ -258,7 +258,7 @@ mod instruments {
     use thalweg::channel::Lanes;
     use thalweg::{Metrics, Server};
 
-    /// Instruments that look at everything whenever they are told something.
+    /// Instruments that take all locks at every measurement.
     #[derive(Clone, Default)]
     struct Curious(Arc<AtomicUsize>);
 
@@ -305,7 +305,7 @@ mod instruments {
             let channel = Channel::builder(&target).lanes(Lanes::fixed(1)).metrics(Metrics::new(&at_client));
             let channel = channel.connect().await.expect("a server");
             let told = |who: &Curious| who.0.load(Ordering::SeqCst);
-            // Begun, how long, and the bytes each way.
+            // Started, duration, and the bytes in each direction.
             let mut told_of_calls = 0;
             for order in ["echo", "yield", "fail", "panic"] {
                 let _ = soon(echo(&channel, raw(order))).await;
@@ -316,7 +316,7 @@ mod instruments {
             let mut replies = soon(chat(&channel, Receiver(queue))).await.expect("a stream");
             messages.send(raw("one")).expect("a stream");
             assert_eq!(soon(replies.message()).await.expect("a message"), Some(raw("one")));
-            // Cut off, and a method that there is none of.
+            // A cancelled call, and an unknown method.
             drop(replies);
             told_of_calls += 4;
             until(|| told(&at_server) == told_of_calls).await;

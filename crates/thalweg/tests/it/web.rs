@@ -15,13 +15,13 @@ use tokio::net::TcpStream;
 use crate::support::http::{http1_by, http2_by};
 use crate::support::{Echo, connect, echo, raw, start, until};
 
-/// Says what it wants, and reads to the end of the connection.
+/// Sends a request and reads until the connection closes.
 async fn http1(target: &str, head: &str, body: &[u8]) -> String {
     let answer = http1_by(TcpStream::connect(target).await.expect("a server"), head, body).await;
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// Status and body of an answer over HTTP/2.
+/// Returns status and body of a response over HTTP/2.
 async fn http2(target: &str, method: &str, path: &str, content_type: &str, body: &[u8]) -> (u16, Vec<u8>) {
     let channel = thalweg_engine::Channel::new(target, ChannelConfig::default()).expect("a target");
     http2_by(&channel, method, path, content_type, body).await
@@ -61,7 +61,7 @@ async fn all_calls_go_through_the_interceptors() {
         }
         Ok(request)
     });
-    // Whatever the order in which the server is set up.
+    // The order of the builder's calls does not matter.
     let server = Server::builder().web(Web::new()).interceptor(counting).add_service(Echo::default());
     let target = start(server).await;
     let post = "POST /test.Echo/Echo HTTP/1.1\r\ncontent-type: application/proto";

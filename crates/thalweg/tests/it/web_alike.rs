@@ -1,5 +1,5 @@
-//! What all ways of a port have alike: gRPC, Connect, gRPC-Web and transcoded JSON, with messages of each codec, over
-//! HTTP/1.1 and HTTP/2.
+//! Common behaviour of all protocols on one port: gRPC, Connect, gRPC-Web and transcoded JSON, with messages of each
+//! codec, over HTTP/1.1 and HTTP/2.
 
 use std::future::pending;
 use std::net::Shutdown;
@@ -30,7 +30,7 @@ service Alike {
 }
 "#;
 const METHOD: &str = "/test.Alike/Echo";
-/// Bytes of the largest request.
+/// Maximum request size in bytes.
 const SIZE_MAX: usize = 120;
 
 /// One way to call the method.
@@ -90,7 +90,7 @@ impl Way {
         matches!(self.protocol, Protocol::Grpc | Protocol::GrpcWeb)
     }
 
-    /// A message of this text, of at most 127 bytes.
+    /// Encodes a message with this text, of at most 127 bytes.
     fn message(self, text: &str) -> Vec<u8> {
         let len = u8::try_from(text.len()).expect("a short text");
         let head = match self.codec {
@@ -102,7 +102,7 @@ impl Way {
         [&head, text.as_bytes()].concat()
     }
 
-    /// The body of a request.
+    /// Encodes the body of a request.
     fn body(self, text: &str, encoding: Encoding) -> Vec<u8> {
         let message = self.message(text);
         match (self.has_envelopes(), encoding) {
@@ -116,7 +116,7 @@ impl Way {
         }
     }
 
-    /// The message of an answer, and whether it was compressed.
+    /// Returns the message of a response, and whether it was compressed.
     fn answered(self, answer: &Answer) -> (Vec<u8>, bool) {
         let (is_flagged, mut message) = (answer.body.first() == Some(&1), &answer.body[..]);
         if self.has_envelopes() {
@@ -133,7 +133,7 @@ impl Way {
         (encoding.decompress(message, 1 << 10).expect("a message"), is_compressed)
     }
 
-    /// Who says how it is compressed, and who says what is read.
+    /// Names of the headers for the encoding and for accepted encodings.
     fn encoding_fields(self) -> (&'static str, &'static str) {
         match self.protocol {
             Protocol::Grpc | Protocol::GrpcWeb => ("grpc-encoding", "grpc-accept-encoding"),
@@ -148,7 +148,7 @@ impl Way {
         }
     }
 
-    /// Whether an answer says in this way's form that the call ended so.
+    /// Returns true if the response reports this failure in the form of its protocol.
     fn has_failed(self, answer: &Answer, failure: Failure) -> bool {
         let Failure { code, name, status } = failure;
         let body = String::from_utf8_lossy(&answer.body);
@@ -173,7 +173,7 @@ impl Way {
     }
 }
 
-/// How a call fails, as a number, by Connect's name, and as a status of HTTP.
+/// A failure as a code, by Connect's name, and as an HTTP status.
 #[derive(Clone, Copy)]
 struct Failure {
     code: Code,
@@ -185,12 +185,12 @@ const LATE: Failure = Failure { code: Code::DeadlineExceeded, name: "deadline_ex
 const REFUSED: Failure = Failure { code: Code::PermissionDenied, name: "permission_denied", status: 403 };
 const TOO_LARGE: Failure = Failure { code: Code::ResourceExhausted, name: "resource_exhausted", status: 429 };
 
-/// What is told of handlers.
+/// Events of the handlers.
 #[derive(Default)]
 struct Told {
     begun: Notify,
     dropped: Notify,
-    /// Calls that the interceptor has seen.
+    /// Number of calls that the interceptor saw.
     seen: AtomicUsize,
 }
 
@@ -202,7 +202,7 @@ impl Drop for Dropped {
     }
 }
 
-/// Echoes the message and `x-asked` as `x-echo`; `sleep` has no end.
+/// Echoes the message, and `x-asked` as `x-echo`; `sleep` never ends.
 struct Alike(Arc<Told>);
 
 impl Alike {
@@ -232,7 +232,7 @@ impl Service for Alike {
     }
 }
 
-/// A server that all are asked of.
+/// A server for all protocols.
 struct Site {
     target: String,
     told: Arc<Told>,
@@ -291,7 +291,7 @@ fn http1_head(way: Way, fields: &Fields) -> String {
     format!("POST {} HTTP/1.1\r\ncontent-type: {}{fields}", way.path(), way.content_type)
 }
 
-/// Asks by all ways and versions, with these fields and this body, and has the answers looked at.
+/// Calls by all protocols and versions, with these fields and this body, and checks the responses.
 async fn check(
     fields: impl Fn(Way) -> Fields,
     body: impl Fn(Way) -> Vec<u8>,
@@ -378,7 +378,7 @@ async fn messages_that_are_too_large_are_refused() {
         |_, way, answer, told| assert!(way.has_failed(answer, TOO_LARGE), "{told}"),
     )
     .await;
-    // What it becomes counts.
+    // The limit applies to the decompressed size.
     check(
         |way| vec![(way.encoding_fields().0, "gzip")],
         |way| way.body(&text, Encoding::Gzip),
@@ -401,7 +401,7 @@ async fn who_goes_away_drops_the_handler() {
             drop(io);
             site.handler_is_dropped().await;
         }
-        // RST_STREAM, and the connection stays.
+        // RST_STREAM; the connection stays open.
         let (channel, socket) = closable(&site.target).await;
         let options = CallOptions::default();
         let call = tokio::spawn(channel.engine().raw(request(*way, &Vec::new(), &body), &options));
@@ -410,7 +410,7 @@ async fn who_goes_away_drops_the_handler() {
         site.handler_is_dropped().await;
         let answer = ask(channel.engine(), request(*way, &Vec::new(), &plain("abc")(*way))).await;
         assert_eq!(answer.status, 200, "{way:?} {answer:?}");
-        // The connection goes.
+        // The connection closes.
         let call = tokio::spawn(channel.engine().raw(request(*way, &Vec::new(), &body), &options));
         site.handler_begins().await;
         socket.shutdown(Shutdown::Both).expect("it is open");
@@ -419,7 +419,7 @@ async fn who_goes_away_drops_the_handler() {
     }
 }
 
-/// A channel, and the socket of its one connection.
+/// Connects a channel; returns it and the socket of its only connection.
 async fn closable(target: &str) -> (Channel, std::net::TcpStream) {
     let io = std::net::TcpStream::connect(target).expect("a server");
     let socket = io.try_clone().expect("a descriptor");

@@ -1,4 +1,4 @@
-//! A generated client by Connect and gRPC-Web, over both versions of HTTP: what it sees is what gRPC gives.
+//! A generated client by Connect and gRPC-Web, over both HTTP versions: it sees the same as with gRPC.
 
 use std::sync::Arc;
 
@@ -16,8 +16,7 @@ mod code {
     include!("../../../build/tests/golden/shapes/mod.rs");
 }
 
-/// Four methods of the generated service. They answer with the texts that they were asked with, and with `x-asked` as
-/// `x-echo`; `fail` fails.
+/// Four methods of the generated service. They echo the texts, and `x-asked` as `x-echo`; `fail` fails.
 struct Shapes;
 
 fn answer(text: &str) -> Result<Answer, Status> {
@@ -57,7 +56,7 @@ impl Shapes {
         Ok(response)
     }
 
-    /// A letter each.
+    /// One response per letter.
     async fn server_stream(
         self: Arc<Self>,
         request: Request<Question>,
@@ -65,7 +64,7 @@ impl Shapes {
         let text = &request.get_ref().text;
         let mut answers: Vec<_> =
             text.chars().map(|letter| answer(letter.encode_utf8(&mut [0; 4]))).collect();
-        // What was sent before stays.
+        // Messages sent before the failure still arrive.
         answers.extend(answer(text).is_err().then(|| answer(text)));
         Ok(response(&request, items(answers)))
     }
@@ -81,7 +80,7 @@ impl Shapes {
     }
 }
 
-/// An answer to each question, as it comes.
+/// Responds to each question as it arrives.
 struct Each(Streaming<Question>);
 
 impl thalweg::Stream for Each {
@@ -112,7 +111,7 @@ fn question(text: &str) -> Question {
     Question { text: text.to_owned(), ..Question::default() }
 }
 
-/// A request that is asked with `x-asked`.
+/// Creates a request with `x-asked`.
 fn asked<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.metadata_mut().insert("x-asked", "a b".parse().expect("a value"));
@@ -123,7 +122,7 @@ fn echoed<T>(response: &Response<T>) -> &str {
     response.metadata().get("x-echo").expect("it came back").to_str().expect("text")
 }
 
-/// All texts of a stream, and how it ends.
+/// Returns all texts of a stream, and how it ended.
 async fn texts(mut answers: Streaming<Answer>) -> (Vec<String>, Result<(), (Code, String)>) {
     let mut texts = Vec::new();
     loop {
@@ -168,7 +167,7 @@ async fn check(target: &str, protocol: Protocol, is_http1: bool) {
         assert_eq!(refused.0, Code::Unimplemented, "{told} {refused:?}");
         return;
     }
-    // Each is answered before the next is sent.
+    // Each gets its response before the next is sent.
     let (questions, receiver) = mpsc::unbounded_channel();
     questions.send(question("a")).expect("it reads");
     let response = soon(client.both_ways(asked(Receiver(receiver)))).await.expect(&told);

@@ -1,4 +1,4 @@
-//! What heads over HTTP/2 are answered that are not gRPC's: HEAD, and those that can't be read.
+//! Responses to HTTP/2 headers other than gRPC's: HEAD, and malformed ones.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -14,7 +14,7 @@ use tokio::io::duplex;
 use crate::support::peer::{PIPE, Peer};
 use crate::support::{Echo, soon};
 
-/// Answers HEAD as it answers GET, or says how long that answer were.
+/// Responds to HEAD as to GET, or with the length that GET's response would have.
 #[derive(Clone)]
 struct Fallback;
 
@@ -36,8 +36,7 @@ impl tower_service::Service<Request<Body>> for Fallback {
     }
 }
 
-/// What a request to a server with `web` is answered: the fields of its head that `names` has, and `+ body`, if there
-/// is one.
+/// Returns a server's response to a request: the headers that `names` lists, and `+ body` if there is a body.
 async fn answer(web: Web, fields: &[(&str, &str)], names: &[&str]) -> String {
     let (near, far) = duplex(PIPE);
     let server = Server::builder().add_service(Echo::default()).web(web);

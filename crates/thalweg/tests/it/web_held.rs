@@ -1,4 +1,4 @@
-//! What requests that are not gRPC have a server hold: it counts for `max_memory`, however they come.
+//! Requests other than gRPC count towards `max_memory`, over all protocols.
 
 use std::future::{Ready, ready};
 use std::sync::Arc;
@@ -18,21 +18,21 @@ use crate::held::{Keeping, client_of, streams};
 use crate::support::peer::{compressed_envelope, envelope};
 
 const MEBIBYTE: usize = 1 << 20;
-/// Longer than the server takes to look at its connections.
+/// Longer than the interval at which the server checks its connections.
 const LOOKED: Duration = Duration::from_secs(4);
 
-/// Requests to a handler that never answers, on one connection.
+/// Requests on one connection to a handler that never responds.
 struct Asked<'a> {
     content_type: &'a str,
-    /// What says that it is compressed.
+    /// Name of the encoding's header, if the body is compressed.
     encoding: Option<&'a str>,
     body: &'a [u8],
-    /// Their bodies end.
+    /// The bodies are complete.
     ends: bool,
 }
 
 impl Asked<'_> {
-    /// Whether the connection is ended when so many of them are under way.
+    /// Returns true if the server closes the connection with this many requests in flight.
     async fn is_ended(&self, version: Version, calls: usize) -> bool {
         let server = Server::builder().add_service(Keeping).web(Web::new()).max_memory(2 * MEBIBYTE);
         if version == Version::HTTP_11 {
@@ -66,7 +66,7 @@ impl Asked<'_> {
             "POST /test.Keeping/One HTTP/1.1\r\nhost: a\r\ncontent-type: {}\r\n{encoding}content-length: {len}\r\n\r\n",
             self.content_type
         );
-        // It may be ended before it has come whole.
+        // The server may close the connection before it has read everything.
         let _ = near.write_all(&[head.as_bytes(), self.body].concat()).await;
         timeout(LOOKED, near.read(&mut [0; 1])).await.is_ok_and(|read| matches!(read, Ok(0)))
     }
@@ -78,7 +78,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     compressed
 }
 
-/// So many requests are too much, and a quarter of them is not.
+/// Checks that `calls` requests are too many, and a quarter of them is not.
 async fn check(asked: Asked<'_>, calls: usize) {
     let Asked { content_type, encoding, body, ends } = asked;
     let told = format!("{content_type} {encoding:?}, {} bytes, {ends}", body.len());
@@ -152,7 +152,7 @@ impl Service for Counted {
     }
 }
 
-/// Small bodies that become large ones are decompressed one after the other, and others have their turn in between.
+/// Small bodies that decompress to large ones are processed one by one, and other requests run in between.
 #[tokio::test(start_paused = true)]
 async fn others_have_their_turn_between_compressed_bodies() {
     let mebibyte = vec![0; MEBIBYTE];
@@ -161,7 +161,7 @@ async fn others_have_their_turn_between_compressed_bodies() {
         [(CONNECT, "content-encoding", &body), (GRPC_WEB, "grpc-encoding", &message)]
     {
         let counting = Arc::new(Counting::default());
-        // Nobody reads what they are answered with.
+        // No one reads the responses.
         let server = Server::builder().max_connection_memory(64 * MEBIBYTE);
         let server = server.add_service(Counted(Arc::clone(&counting))).web(Web::new());
         let (near, far) = duplex(MEBIBYTE);

@@ -1,4 +1,4 @@
-//! Servers with the web beside gRPC that listen on a UNIX socket, and that stop.
+//! Servers with web protocols that listen on a UNIX socket, and that stop.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use crate::support::http::{Answer, http1_by, http2_by};
 use crate::support::{connect, echo, raw, soon};
 
-/// Answers with what it was asked, as soon as it may.
+/// Echoes when permitted.
 #[derive(Default)]
 struct Held {
     begun: Notify,
@@ -53,7 +53,7 @@ impl Service for Waits {
     }
 }
 
-/// A server at a UNIX socket.
+/// A server on a UNIX socket.
 struct Running {
     path: PathBuf,
     held: Arc<Held>,
@@ -79,7 +79,7 @@ impl Running {
         UnixStream::connect(&self.path).await.expect("it listens")
     }
 
-    /// A connection whose call has begun, and is held.
+    /// Opens a connection whose call has started and waits.
     async fn hold(&self) -> UnixStream {
         let mut io = self.connect().await;
         io.write_all(&[HEAD.as_bytes(), b"\r\nhost: a\r\ncontent-length: 4\r\n\r\nwait"].concat())
@@ -117,7 +117,7 @@ async fn a_unix_socket_has_all_ways() {
 async fn who_stops_answers_what_is_under_way_by_http1() {
     let server = Running::start(Duration::from_secs(60)).await;
     let busy = server.hold().await;
-    // It was answered once, and is kept.
+    // It has served one response and is kept open.
     let mut idle = server.connect().await;
     idle.write_all(&[HEAD.as_bytes(), b"\r\nhost: a\r\ncontent-length: 1\r\n\r\na"].concat())
         .await

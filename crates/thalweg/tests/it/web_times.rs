@@ -1,4 +1,4 @@
-//! Bodies of what is not gRPC that don't come, by both versions of HTTP.
+//! Timeouts of request bodies other than gRPC's, over both HTTP versions.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::support::peer::{PIPE, Peer};
 use crate::web_tls::descriptors;
 
-/// Reads the body of a request, and says how it ended.
+/// Reads the body of a request and responds with how it ended.
 #[derive(Clone)]
 struct Reads;
 
@@ -50,7 +50,7 @@ fn server(limits: Http1Limits) -> DuplexStream {
     near
 }
 
-/// A request whose body comes in pieces, each so many seconds after the one before, and then no more.
+/// A request whose body arrives in pieces, each after a pause in seconds, and then stops.
 struct Slow<'a> {
     path: &'a str,
     content_type: &'a str,
@@ -60,12 +60,12 @@ struct Slow<'a> {
 
 fn says_too_long(answer: &[u8]) -> bool {
     let answer = String::from_utf8_lossy(answer);
-    // As it is, and in Base64 where it stands in a body of gRPC-Web's text.
+    // As plain text, and in Base64 inside a gRPC-Web text body.
     answer.contains("took too long to come") || answer.contains("dG9vayB0b28gbG9uZyB0byBjb21l")
 }
 
 impl Slow<'_> {
-    /// After how many seconds its answer says that it took too long, if it does within an hour.
+    /// Returns the seconds until the response says that the request took too long, or `None` after an hour.
     async fn ends(&self, version: Version, limits: Http1Limits) -> Option<u64> {
         let (io, began) = (server(limits), Instant::now());
         let answered = async {
@@ -117,7 +117,7 @@ impl Slow<'_> {
     }
 }
 
-/// After how many seconds a body has taken too long, by either version.
+/// Checks after how many seconds a body times out, over both versions.
 async fn check(slow: Slow<'_>, expected: Option<u64>) {
     for version in [Version::HTTP_11, Version::HTTP_2] {
         let ends = slow.ends(version, Http1Limits::default()).await;
@@ -142,9 +142,9 @@ fn stream<'a>(content_type: &'a str, pieces: &'a [(u64, &'a [u8])]) -> Slow<'a> 
 async fn a_message_that_is_a_body_has_its_time() {
     check(unary("application/json", &[(0, b"{\"text\":")]), Some(30)).await;
     check(unary("application/proto", &[(14, b"a"), (14, b"b")]), Some(30)).await;
-    // 2 KiB are two seconds more.
+    // 2 KiB extend the limit by two seconds.
     check(unary("application/proto", &[(29, &[b'a'; 2048])]), Some(32)).await;
-    // One message in an envelope, and no end behind it.
+    // One message in an envelope, without an end.
     check(unary("application/grpc-web", &[(1, b"\0\0\0\0\0")]), Some(30)).await;
 }
 

@@ -1,4 +1,4 @@
-//! One port for all over TLS, whether or not a client says by ALPN what it speaks.
+//! One port for all protocols over TLS, with and without ALPN.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -31,12 +31,12 @@ service Echo {
 }
 "#;
 
-/// Of a part of the service in `support`.
+/// Descriptors of a part of the service in `support`.
 pub(crate) fn descriptors() -> Vec<u8> {
     thalweg_protobuf::sources::compile(&["a.proto"], |_| Some(SOURCE.to_owned())).expect("a file")
 }
 
-/// What is no call.
+/// A fallback for requests that are not calls.
 #[derive(Clone)]
 struct Pages;
 
@@ -55,7 +55,7 @@ impl tower_service::Service<Request<Body>> for Pages {
     }
 }
 
-/// A server that is known by an authority, and how clients come to it.
+/// A server with a certificate authority, and how clients connect to it.
 struct Site {
     target: String,
     roots: RootCertStore,
@@ -82,14 +82,14 @@ impl Site {
         TlsConnector::from(Arc::new(config))
     }
 
-    /// A connection whose client offers these protocols, and must come to agree on that one.
+    /// Connects a client that offers these protocols, and checks the agreed one.
     async fn connect(&self, alpn: &[&str], agreed: Option<&str>) -> TlsStream<TcpStream> {
         let stream = connect(&self.connector(alpn), &self.target).await.expect("a connection");
         assert_eq!(stream.get_ref().1.alpn_protocol(), agreed.map(str::as_bytes), "{alpn:?}");
         stream
     }
 
-    /// A channel whose connections offer these protocols.
+    /// Connects a channel that offers these protocols.
     async fn channel(&self, alpn: &[&str]) -> Result<Channel, ConnectError> {
         let (connector, target) = (self.connector(alpn), self.target.clone());
         let connect = move || {
@@ -106,13 +106,13 @@ async fn connect(connector: &TlsConnector, target: &str) -> std::io::Result<TlsS
 }
 
 const JSON: &str = r#"{"text":"Größe"}"#;
-/// The same in wire bytes.
+/// The same message in wire format.
 const WIRE: &[u8] = b"\x0a\x07Gr\xc3\xb6\xc3\x9fe";
 const LINES: &str = "{\"text\":\"a\"}\n{\"text\":\"b\"}\n";
 /// Two messages in envelopes.
 const ENVELOPES: &[u8] = b"\0\0\0\0\x03\x0a\x01a\0\0\0\0\x03\x0a\x01b";
 
-/// What comes back of every way but gRPC: path, content type, what is sent, and the whole body of the answer.
+/// Returns path, content type, request body and complete response body for all protocols but gRPC.
 fn ways() -> Vec<(&'static str, &'static str, &'static [u8], Vec<u8>)> {
     let connect_end = &b"\x02\0\0\0\x02{}"[..];
     let web_end = &b"\x80\0\0\0\x10grpc-status: 0\r\n"[..];
@@ -128,7 +128,7 @@ fn ways() -> Vec<(&'static str, &'static str, &'static [u8], Vec<u8>)> {
 #[tokio::test]
 async fn all_ways_over_http2() {
     let site = Site::start().await;
-    // Who offers both comes to HTTP/2, and who offers nothing has its first bytes looked at.
+    // Clients that offer both get HTTP/2; without ALPN, the first bytes decide.
     for (alpn, agreed) in [(&["h2"][..], Some("h2")), (&["http/1.1", "h2"], Some("h2")), (&[], None)] {
         drop(site.connect(alpn, agreed).await);
         let channel = site.channel(alpn).await.expect("a connection");
@@ -161,25 +161,25 @@ async fn all_ways_over_http1() {
         }
         let page = ask("GET /nothing HTTP/1.1", b"").await;
         assert_eq!(page, (200, b"/nothing by HTTP/1.1".to_vec()), "{alpn:?}");
-        // gRPC is for HTTP/2.
+        // gRPC requires HTTP/2.
         let head = "POST /test.Echo/Echo HTTP/1.1\r\ncontent-type: application/grpc";
         assert_eq!(ask(head, b"\0\0\0\0\0").await.0, 505, "{alpn:?}");
     }
 }
 
-/// What ALPN says holds: the first bytes are not asked then.
+/// ALPN decides; the first bytes are then ignored.
 #[tokio::test]
 async fn who_has_agreed_to_a_protocol_speaks_it() {
     let site = Site::start().await;
     assert!(site.channel(&["http/1.1"]).await.is_err(), "HTTP/2 where HTTP/1.1 was agreed on");
     let answer = http1_by(site.connect(&["h2"], Some("h2")).await, "GET / HTTP/1.1", b"").await;
-    // Frames alone, and the last one says that this is no preface.
+    // Only frames; the last one rejects the preface.
     assert_eq!(kinds(&answer), [Kind::Settings, Kind::WindowUpdate, Kind::GoAway], "{answer:?}");
     let refused = connect(&site.connector(&["spdy/3"]), &site.target).await;
     assert!(refused.is_err(), "no protocol that both speak");
 }
 
-/// The kinds of the frames of HTTP/2.
+/// Returns the types of HTTP/2 frames.
 fn kinds(mut bytes: &[u8]) -> Vec<Kind> {
     let mut kinds = Vec::new();
     while let Some((head, rest)) = bytes.split_first_chunk() {

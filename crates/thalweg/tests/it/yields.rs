@@ -1,5 +1,5 @@
-//! Streams that yield, as `tokio_stream::iter` does after every 32 messages: they are sent in frames as large as those
-//! of others, what they have given does not wait for long, and others have their turn.
+//! Streams that yield, as `tokio_stream::iter` does after every 32 messages. Their frames are as large as those of
+//! other streams, their messages are sent promptly, and other tasks run.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::held::client_of;
 use crate::support::peer::{HEAD, OK, REQUEST, connected, envelope};
 use crate::support::{COUNT, Echo, Receiver, chat, connect, echo, raw, serve, soon};
 
-/// 50,000 bytes on the wire: a pack, which a new connection's window has space for.
+/// 50,000 bytes on the wire: a pack, which fits into a new connection's window.
 const MESSAGES: usize = 10_000;
 
 /// How a stream yields.
 #[derive(Clone, Copy, Debug)]
 enum Yields {
     Never,
-    /// It wakes its task and returns `Poll::Pending`.
+    /// Wakes its task and returns `Poll::Pending`.
     Every(usize),
-    /// It awaits tokio's `yield_now`.
+    /// Awaits tokio's `yield_now`.
     Deferred(usize),
-    /// Each message uses the task's budget, as a message of one of tokio's channels does.
+    /// Uses the task's budget for each message, like tokio's channels.
     Budget,
 }
 
@@ -74,7 +74,7 @@ impl Stream for Empty {
     }
 }
 
-/// The same as responses.
+/// The same, as responses.
 struct EmptyResponses(Empty);
 
 impl Stream for EmptyResponses {
@@ -85,7 +85,7 @@ impl Stream for EmptyResponses {
     }
 }
 
-/// Answers with what yields in this way: owned messages, or messages that are lent.
+/// Responds with a stream that yields this way: owned or lent messages.
 struct Yielding(Yields);
 
 impl Service for Yielding {
@@ -114,7 +114,7 @@ impl Service for Yielding {
     }
 }
 
-/// The lengths of the DATA frames in which a server answers.
+/// Returns the lengths of the DATA frames of a server's response.
 async fn answered(yields: Yields, method: &str, content_type: &str) -> Vec<usize> {
     let mut client = client_of(Server::builder().add_service(Yielding(yields)).web(Web::new())).await;
     let path = format!("/test.Yielding/{method}");
@@ -156,7 +156,7 @@ async fn server_sends_frames_as_large_as_without_yields() {
     check("Owned", "application/grpc-web+proto").await;
 }
 
-/// The lengths of the DATA frames in which a client asks.
+/// Returns the lengths of the DATA frames of a client's requests.
 async fn asked(yields: Yields, is_bidi: bool) -> Vec<usize> {
     let (channel, mut server, _accepted) = connected(&[]).await;
     let requests = Empty::new(yields, MESSAGES);
@@ -198,7 +198,7 @@ async fn message_of_a_source_with_nothing_more_is_sent_at_once() {
     let (channel, mut server, _accepted) = connected(&[]).await;
     let (sender, receiver) = mpsc::unbounded_channel();
     let _call = tokio::spawn(async move { chat(&channel, Receiver(receiver)).await });
-    // Also behind a run that made the source one that yields, and one of more messages than a task's budget.
+    // Also after a run that marked the source as yielding, and with more messages than a task's budget.
     for count in [1, 1, 2, 300, 1, 1, 3, 1] {
         for _ in 0..count {
             sender.send(raw("x")).expect("it is read");
@@ -234,7 +234,7 @@ async fn stream_that_yields_without_end_starves_nobody() {
         is_over.store(true, Ordering::SeqCst);
         soon(reader).await.expect("no panic");
     }
-    // One that has nothing but yields.
+    // A stream that only yields.
     let nothing = std::future::poll_fn(|cx| {
         cx.waker().wake_by_ref();
         Poll::<()>::Pending

@@ -1,4 +1,4 @@
-//! Callers of one channel, who call without a pause while its server comes and goes.
+//! Callers of one channel that call continuously while its server restarts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,26 +13,25 @@ use super::{CHAT, ECHO, items, raw, soon};
 
 pub(crate) const CALLERS: usize = 8;
 
-/// What is called, and through what.
+/// The calls to make, and the channel's settings.
 #[derive(Clone)]
 pub(crate) struct Load {
     pub(crate) lanes: Lanes,
     pub(crate) calls: Calls,
-    /// Gives pauses between attempts to connect their jitter: a test that counts its calls knows how many attempts
-    /// failed.
+    /// Jitter of the pauses between connection attempts. Tests can count failed attempts with it.
     pub(crate) jitter: fn() -> f64,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Calls {
     Unary,
-    /// Streams both ways, of some messages each.
+    /// Bidirectional streams of a few messages.
     Streams,
-    /// Every other caller has streams.
+    /// Every other caller uses streams.
     Both,
 }
 
-/// What the callers of one channel saw.
+/// The callers of one channel, and their results.
 pub(crate) struct Callers {
     pub(crate) channel: Channel,
     saw: Saw,
@@ -42,9 +41,9 @@ pub(crate) struct Callers {
 #[derive(Clone, Default)]
 struct Saw {
     is_over: Arc<AtomicBool>,
-    /// Calls answered.
+    /// Number of responses.
     answered: Arc<AtomicUsize>,
-    /// How many cuts have begun, and how many are over: a call that fails must have met one.
+    /// Numbers of cuts that started and ended: a failed call must have met one.
     begun: Arc<AtomicUsize>,
     over: Arc<AtomicUsize>,
 }
@@ -66,14 +65,14 @@ impl Callers {
         Self { channel, saw, tasks }
     }
 
-    /// Waits until so many more calls are answered than are now: the channel has recovered.
+    /// Waits for `more` further responses: the channel has recovered.
     pub(crate) async fn answer(&self, more: usize) {
         let enough = self.saw.answered.load(Ordering::SeqCst) + more;
         self.wait("answers", || self.saw.answered.load(Ordering::SeqCst) >= enough).await;
     }
 
-    /// Waits until each of so many lanes is connected to this server, which is the only one: a driver may be slow to
-    /// see that the connection to the one before is gone.
+    /// Waits until `lanes` lanes are connected to this server, the only one running. A driver may be slow to notice
+    /// that its connection to the previous server is gone.
     pub(crate) async fn reach(&self, server: &Running, lanes: usize) {
         self.wait("a connection of each lane", || {
             server.accepted.load(Ordering::SeqCst) >= lanes && self.all_ready()
@@ -85,7 +84,7 @@ impl Callers {
         self.channel.lanes().iter().all(|lane| lane.state == "READY")
     }
 
-    /// Waits for what must come; how long that takes is the machine's business, and what makes it come has no end.
+    /// Waits for a condition; the time depends on the machine, so the timeout is long.
     pub(crate) async fn wait(&self, what: &str, is_so: impl Fn() -> bool) {
         let come = async {
             while !is_so() {
@@ -106,20 +105,20 @@ impl Callers {
         self.saw.over.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The failures of all calls.
+    /// Ends the callers and returns the failures of all calls.
     pub(crate) async fn finish(self) -> Vec<Status> {
         self.saw.is_over.store(true, Ordering::SeqCst);
         let mut failures = Vec::new();
         for task in self.tasks {
             failures.extend(soon(task).await.expect("a caller found no fault"));
         }
-        // What ended is counted by the callers; streams are given up where they are dropped.
+        // The callers counted the calls that ended; dropped streams are cancelled.
         assert!(self.channel.lanes().iter().all(|lane| lane.in_flight == 0), "{:?}", self.channel);
         failures
     }
 }
 
-/// Each failure says what became of the connection, and to where that was.
+/// Checks that each failure names the target and what happened to the connection.
 pub(crate) fn check_lost(failures: &[Status], target: &str) {
     for status in failures {
         assert_eq!(status.code(), Code::Unavailable, "{status:?}");
@@ -129,11 +128,11 @@ pub(crate) fn check_lost(failures: &[Status], target: &str) {
     }
 }
 
-/// Calls until it is over; what failed.
+/// Calls until the test is over; returns the failures.
 async fn call(channel: Channel, saw: Saw, number: usize, has_streams: bool) -> Vec<Status> {
     let mut failures = Vec::new();
     let mut options = CallOptions::default();
-    // What fails then has been sent: there was no other reason to.
+    // With this, only calls that were sent can fail.
     options.wait_for_ready = true;
     while !saw.is_over.load(Ordering::SeqCst) {
         let over_before = saw.over.load(Ordering::SeqCst);
@@ -157,7 +156,7 @@ async fn call(channel: Channel, saw: Saw, number: usize, has_streams: bool) -> V
 }
 
 async fn unary(channel: &Channel, number: usize, options: &CallOptions) -> Result<(), Status> {
-    // Some of the handlers have to wait.
+    // Some handlers have to wait.
     let message = raw(if number.is_multiple_of(2) { "yield" } else { "x" });
     let reply =
         channel.unary(&ECHO, Request::new(message.clone()), options).await.map(Response::into_inner)?;

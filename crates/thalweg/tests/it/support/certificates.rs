@@ -1,4 +1,4 @@
-//! Certificates of a test's own, and the authorities that issue them.
+//! Certificates for tests, and the authorities that issue them.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,13 +11,13 @@ use thalweg::tls::{Certificate, CertificateDer, Identity, PrivateKeyDer};
 
 static AUTHORITIES: AtomicUsize = AtomicUsize::new(0);
 
-/// An authority of a test's own.
+/// A certificate authority for one test.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
     pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
-        // Two of the same name would be taken for one.
+        // Two authorities with the same name would be considered identical.
         let number = AUTHORITIES.fetch_add(1, Ordering::Relaxed);
         params.distinguished_name.push(DnType::CommonName, format!("authority {number}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -76,7 +76,7 @@ pub(crate) fn pem(label: &str, der: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{text}-----END {label}-----\n")
 }
 
-/// RFC 4648 §4, of 48 bytes at most.
+/// Encodes at most 48 bytes as Base64 (RFC 4648 §4).
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();

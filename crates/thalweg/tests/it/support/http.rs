@@ -1,4 +1,4 @@
-//! Requests of HTTP/1.1 and HTTP/2 as they are, and what comes back.
+//! Raw HTTP/1.1 and HTTP/2 requests, and their responses.
 
 use std::pin::Pin;
 
@@ -11,17 +11,17 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::soon;
 
-/// The whole of what has come back.
+/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// The fields before the body and behind it, one a line.
+    /// Headers and trailers, one per line.
     pub(crate) fields: String,
     pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
-    /// That of HTTP/1.1, the body out of its chunks if there are any.
+    /// Parses an HTTP/1.1 response, decoding a chunked body.
     pub(crate) fn read(answer: &[u8]) -> Answer {
         let (head, rest) = split(answer, b"\r\n\r\n").expect("a head");
         let head = str::from_utf8(head).expect("text");
@@ -47,13 +47,13 @@ impl Answer {
     }
 }
 
-/// What is before and behind a mark.
+/// Splits before and after a mark.
 fn split<'a>(bytes: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let at = bytes.windows(mark.len()).position(|window| window == mark)?;
     Some((&bytes[..at], &bytes[at + mark.len()..]))
 }
 
-/// Says what it wants, and reads to the end of the connection.
+/// Sends a request and reads until the connection closes.
 pub(crate) async fn http1_by<IO>(mut io: IO, head: &str, body: &[u8]) -> Vec<u8>
 where
     IO: AsyncRead + AsyncWrite + Unpin,
@@ -65,7 +65,7 @@ where
     answer
 }
 
-/// Status and body of an answer over HTTP/2.
+/// Returns status and body of a response over HTTP/2.
 pub(crate) async fn http2_by(
     channel: &thalweg_engine::Channel,
     method: &str,
@@ -78,7 +78,7 @@ pub(crate) async fn http2_by(
     ask(channel, request).await.status_and_body()
 }
 
-/// The answer over HTTP/2.
+/// Returns the response over HTTP/2.
 pub(crate) async fn ask(channel: &thalweg_engine::Channel, request: Request<Body>) -> Answer {
     let answer = soon(channel.raw(request, &CallOptions::default())).await.expect("an answer");
     let status = answer.status().as_u16();

@@ -1,4 +1,4 @@
-//! One end of a connection that a test plays by itself, frame by frame: the peers that misbehave.
+//! A connection's end that the test plays frame by frame, for misbehaving peers.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub(crate) use self::scripted::{Frame, HEAD, OK, PIPE, Peer, REQUEST, compressed
 #[path = "../../../../engine/tests/it/support/peer.rs"]
 mod scripted;
 
-/// A channel whose connections come out at the other end as pipes.
+/// Returns a builder of a channel whose connections are pipes, and the pipes' other ends.
 pub(crate) fn channel_to_test() -> (ChannelBuilder, mpsc::UnboundedReceiver<DuplexStream>) {
     let (connections, accepted) = mpsc::unbounded_channel();
     let builder = Channel::builder("memory:1").connector(move || {
@@ -23,7 +23,7 @@ pub(crate) fn channel_to_test() -> (ChannelBuilder, mpsc::UnboundedReceiver<Dupl
     (builder, accepted)
 }
 
-/// A channel with a connection, and its server's end, that the test plays.
+/// Connects a channel; the test plays the server's end.
 pub(crate) async fn connected(
     settings: &[Setting],
 ) -> (Channel, Peer, mpsc::UnboundedReceiver<DuplexStream>) {
@@ -31,7 +31,7 @@ pub(crate) async fn connected(
     connected_by(builder, accepted, settings).await
 }
 
-/// The same of a channel that is set up otherwise.
+/// Connects like [`connected`], with other settings of the channel.
 pub(crate) async fn connected_by(
     builder: ChannelBuilder,
     mut accepted: mpsc::UnboundedReceiver<DuplexStream>,
@@ -44,10 +44,10 @@ pub(crate) async fn connected_by(
     (channel.expect("connected"), peer, accepted)
 }
 
-/// A client's end, that the test plays, of a connection to a server with `service`.
+/// Connects a client's end, played by the test, to a server with `service`.
 pub(crate) async fn client_of<S: thalweg::server::Service>(service: S) -> Peer {
     let (near, far) = duplex(PIPE);
-    // Tests ask by PINGs how far the server is.
+    // Tests send PINGs to learn the server's progress.
     let any_pings = KeepalivePolicy::every(Duration::ZERO).without_calls(true);
     let server = thalweg::Server::builder().keepalive_policy(any_pings);
     tokio::spawn(server.add_service(service).serve_connection(far));

@@ -1,4 +1,4 @@
-//! What an OpenTelemetry SDK would send away.
+//! Metrics that an OpenTelemetry SDK would export.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,13 +11,13 @@ use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider, Temporality};
 use thalweg::Metrics;
 
-/// A provider of the SDK whose exporter keeps everything.
+/// A provider whose exporter keeps everything.
 pub(crate) struct Recorded {
     pub(crate) provider: SdkMeterProvider,
     kept: Kept,
 }
 
-/// All metrics by their names, as last sent.
+/// All metrics by name, as last exported.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<BTreeMap<String, Metric>>>);
 
@@ -32,9 +32,9 @@ pub(crate) type Labels = BTreeMap<String, String>;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Point {
-    /// Of a counter its value, of a histogram the sum of what was recorded.
+    /// A counter's value, or a histogram's sum.
     pub(crate) sum: f64,
-    /// Of a histogram how often something was recorded.
+    /// A histogram's count.
     pub(crate) count: u64,
     pub(crate) bounds: Vec<f64>,
 }
@@ -54,18 +54,18 @@ impl Recorded {
         Metrics::new(&self.provider)
     }
 
-    /// Everything recorded so far.
+    /// Returns everything recorded so far.
     pub(crate) fn all(&self) -> BTreeMap<String, Metric> {
         self.provider.force_flush().expect("it flushes");
         self.kept.0.lock().unwrap().clone()
     }
 
-    /// What was recorded under exactly these labels.
+    /// Returns the point with exactly these labels.
     pub(crate) fn point(&self, name: &str, pairs: &[(&str, &str)]) -> Option<Point> {
         self.all().get(name).and_then(|metric| metric.points.get(&labels(pairs)).cloned())
     }
 
-    /// As [`point`](Self::point), of a counter; 0 where nothing was recorded.
+    /// Returns a counter's value; 0 if nothing was recorded.
     pub(crate) fn sum(&self, name: &str, pairs: &[(&str, &str)]) -> i64 {
         self.point(name, pairs).map_or(0, |point| point.sum as i64)
     }

@@ -1,4 +1,4 @@
-//! Servers that are killed, told to stop, and started again at the same address.
+//! Servers that are killed, stopped, and restarted at the same address.
 
 use std::net::{SocketAddr, TcpListener};
 use std::pin::Pin;
@@ -15,19 +15,19 @@ use tokio::task::JoinHandle;
 
 use super::{Echo, soon};
 
-/// An address for servers, one after the other. It is theirs while none of them listens, too: a connection to it is
-/// refused then, and no socket of another gets it.
+/// An address for consecutive servers. It stays reserved while none listens: connections are then refused, and no other
+/// socket gets the address.
 pub(crate) struct Port {
     pub(crate) address: SocketAddr,
     _bound: Socket,
 }
 
-/// A server with a runtime of its own.
+/// A server with its own runtime.
 pub(crate) struct Running {
     pub(crate) runtime: Runtime,
     stop: oneshot::Sender<()>,
     pub(crate) serving: JoinHandle<()>,
-    /// Connections that it has accepted.
+    /// Number of accepted connections.
     pub(crate) accepted: Arc<AtomicUsize>,
 }
 
@@ -61,7 +61,7 @@ impl Port {
         self.address.to_string()
     }
 
-    /// From here on, connections are made, whether anybody accepts them or not.
+    /// Listens: from here on, connections are established even if no one accepts them.
     pub(crate) fn listen(&self) -> TcpListener {
         let socket = Self::socket();
         socket.bind(&self.address.into()).expect("the port");
@@ -87,21 +87,21 @@ impl Running {
         Self { runtime, stop, serving, accepted }
     }
 
-    /// A server on a listener that outlives it, so that a client which connects between two servers is answered by the
+    /// Starts a server on a listener that outlives it. A client that connects between two servers is served by the
     /// second.
     pub(crate) fn share(listener: &TcpListener) -> Self {
         Self::start(listener.try_clone().expect("a descriptor"))
     }
 
-    /// As `kill -9`: the sockets are closed with whatever is on them. They are when this returns. How many connections
-    /// it had accepted.
+    /// Kills the server like `kill -9`: its sockets are closed, with any data on them, when this returns. Returns the
+    /// number of connections it had accepted.
     pub(crate) async fn kill(self) -> usize {
-        // Dropped, a runtime waits for its threads.
+        // A dropped runtime waits for its threads.
         tokio::task::spawn_blocking(move || drop(self.runtime)).await.expect("no panic");
         self.accepted.load(Ordering::SeqCst)
     }
 
-    /// Lets the calls that there are end, as SIGTERM does.
+    /// Stops the server gracefully, as SIGTERM does.
     pub(crate) async fn stop(mut self) {
         let (stop, _) = oneshot::channel();
         std::mem::replace(&mut self.stop, stop).send(()).expect("it serves");

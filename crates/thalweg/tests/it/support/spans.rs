@@ -1,4 +1,4 @@
-//! The spans that an OpenTelemetry SDK would send away, as text.
+//! Spans that an OpenTelemetry SDK would export, as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,7 +17,7 @@ use thalweg::{Channel, Raw, Response, Server, Status as CallStatus, Streaming, T
 
 use super::{Echo, soon, start, until};
 
-/// A client and a server that tell the same provider.
+/// A client and a server that report to the same provider.
 pub(crate) struct Traced {
     pub(crate) spans: Spans,
     pub(crate) target: String,
@@ -44,14 +44,13 @@ impl Traced {
 const FIRST: &str = "previous-rpc-attempts=0 transparent-retry=false";
 const RETRY: &str = "previous-rpc-attempts=0 transparent-retry=true";
 
-/// That the spans are these: a line for each span and event, where `FIRST` and `RETRY` stand for the attributes of
-/// attempts.
+/// Checks the spans: one line per span and event, where `FIRST` and `RETRY` stand for the attributes of attempts.
 pub(crate) async fn check(spans: &Spans, expected: &[&str]) {
     let expected: Vec<String> =
         expected.iter().map(|line| line.replace("FIRST", FIRST).replace("RETRY", RETRY)).collect();
     let count = expected.iter().filter(|line| !line.trim_start().starts_with("- ")).count();
     let tree = soon(spans.tree(count)).await;
-    // In short.
+    // Abbreviates the error.
     let refused = "the stream was reset with REFUSED_STREAM: the peer reset the stream (it has more calls than \
                    it wants)";
     let tree = tree.replace(refused, "REFUSED_STREAM");
@@ -65,14 +64,14 @@ pub(crate) async fn read_all(responses: Response<Streaming<Raw>>) -> Result<(), 
     Ok(())
 }
 
-/// The trace and the span that a request's `traceparent` names.
+/// Returns the trace and the span of a request's `traceparent`.
 pub(crate) fn traceparent(head: &str) -> (String, String) {
     let line = head.lines().find(|line| line.starts_with("traceparent")).expect("a traceparent");
     let mut parts = line.split('-').skip(1).map(str::to_owned);
     (parts.next().expect("a trace"), parts.next().expect("a span"))
 }
 
-/// A provider of the SDK that keeps all spans that end, and counts those that are open.
+/// A provider that keeps ended spans and counts open ones.
 #[derive(Clone)]
 pub(crate) struct Spans {
     pub(crate) provider: SdkTracerProvider,
@@ -86,7 +85,7 @@ struct Kept {
     meddle: Arc<Mutex<Option<Meddle>>>,
 }
 
-/// What a processor does on the side whenever a span begins or ends.
+/// Side effect of a processor whenever a span starts or ends.
 type Meddle = Arc<dyn Fn() + Send + Sync>;
 
 impl Spans {
@@ -104,24 +103,23 @@ impl Spans {
         Traces::new(&self.provider, TraceContextPropagator::new())
     }
 
-    /// Has `meddle` run whenever a span begins or ends from now on.
+    /// Runs `meddle` whenever a span starts or ends from now on.
     pub(crate) fn meddle(&self, meddle: impl Fn() + Send + Sync + 'static) {
         *self.kept.meddle.lock().unwrap() = Some(Arc::new(meddle));
     }
 
-    /// How many spans have begun, and not ended.
+    /// Returns the number of open spans.
     pub(crate) fn open(&self) -> isize {
         self.kept.open.load(Ordering::SeqCst)
     }
 
-    /// The spans so far, once none of them is open.
+    /// Returns the spans so far, once none is open.
     pub(crate) async fn ended(&self) -> Vec<SpanData> {
         until(|| self.open() == 0).await;
         self.kept.ended.lock().unwrap().clone()
     }
 
-    /// All spans, once `count` have ended and none is open, as a tree: those of one parent in the order of their
-    /// beginning.
+    /// Returns all spans as a tree, once `count` have ended and none is open. Children are in the order of their start.
     pub(crate) async fn tree(&self, count: usize) -> String {
         until(|| self.kept.ended.lock().unwrap().len() >= count).await;
         let mut spans = self.ended().await;
@@ -146,8 +144,8 @@ impl Spans {
     }
 }
 
-/// `name KIND status attributes`, and a line for each event. What is compressed is called so: how well it is, is
-/// another matter.
+/// Writes `name KIND status attributes`, and a line for each event. Compressed sizes are only marked as such, since
+/// they depend on the compressor.
 fn describe(span: &SpanData, depth: usize, out: &mut String) {
     let indent = "  ".repeat(depth);
     let status = match &span.status {
