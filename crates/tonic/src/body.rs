@@ -14,11 +14,10 @@ use tonic::{Code, Status};
 
 use crate::BoxError;
 
-/// The body of a request or of a response, whatever it is made of.
+/// Body of a request or a response.
 ///
-/// It knows two kinds besides any: one that is a single piece with its end, as that of a unary call is, and what a
-/// connection receives. Both pass through services that leave bodies alone without being boxed, and a whole one is sent
-/// in one step.
+/// Two kinds of bodies need no box: a single piece with its end, as in unary calls, and a body received from a
+/// connection. They pass unchanged through services that do not touch bodies, and a single piece is sent in one step.
 #[derive(Debug, Default)]
 pub struct Body(Kind);
 
@@ -28,21 +27,21 @@ enum Kind {
     Empty,
     Whole(Bytes, Trailers),
     Received(RawBody),
-    /// A message whose prefix was given out, and what comes behind it.
+    /// A message whose prefix was returned: the rest of the piece, and the rest of the body.
     Begun(Bytes, RawBody),
-    /// It is not to be had.
+    /// Fails before the first piece.
     #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "a server's answer alone"))]
     Failed(Box<Status>),
     Other(tonic::body::Body),
 }
 
 impl Body {
-    /// One without anything.
+    /// Creates an empty body.
     pub const fn empty() -> Self {
         Self(Kind::Empty)
     }
 
-    /// Any body as one of this type.
+    /// Wraps any body.
     pub fn new<B>(body: B) -> Self
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -51,12 +50,12 @@ impl Body {
         match take_as::<Self, B>(body) {
             Ok(body) => body,
             Err(body) if body.is_end_stream() => Self::empty(),
-            // That knows its own kind.
+            // tonic's body unwraps one of its own type.
             Err(body) => Self(Kind::Other(tonic::body::Body::new(body))),
         }
     }
 
-    /// Any body as one of this type, whatever its pieces are.
+    /// Wraps any body with any type of pieces.
     pub(crate) fn of_any<B>(body: B) -> Self
     where
         B: http_body::Body + Send + 'static,
@@ -68,18 +67,18 @@ impl Body {
         }
     }
 
-    /// A single piece, and what follows it.
+    /// Creates a body from a single piece and its trailers.
     pub(crate) fn whole(bytes: Bytes, trailers: Trailers) -> Self {
         Self(Kind::Whole(bytes, trailers))
     }
 
-    /// What ends with an error before its first piece.
+    /// Creates a body that fails before its first piece.
     #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "a server's answer alone"))]
     pub(crate) fn failed(status: Status) -> Self {
         Self(Kind::Failed(Box::new(status)))
     }
 
-    /// All of it, where it is known to be a single piece that is there; it is empty then.
+    /// Takes the whole body if it is a single piece that is already available; leaves an empty body.
     pub(crate) fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
         match &mut self.0 {
             Kind::Empty => Some((Bytes::new(), Trailers::None)),
@@ -169,7 +168,7 @@ impl From<Body> for tonic::body::Body {
 }
 
 pin_project! {
-    /// A body with pieces as [`Bytes`].
+    /// A body with pieces converted to [`Bytes`].
     struct Copied<B> {
         #[pin]
         body: B,
@@ -216,12 +215,12 @@ impl From<RawBody> for Body {
 }
 
 const PREFIX_LEN: usize = tonic::codec::HEADER_SIZE;
-/// Bytes of a message from which on it is worth two frames.
+/// Size in bytes from which a message is worth two frames.
 const LARGE_LEN_MIN: usize = 16 << 10;
 
-/// Whether the first message of `piece` is given out in two frames, its prefix and the rest. tonic's `Streaming` copies
-/// frames into a buffer, and makes space for a whole message, beside what there is, when it sees the prefix: of a large
-/// one that is there already it would make a second copy.
+/// Returns true if the first message of `piece` is to be returned in two frames: its prefix, then the rest. tonic's
+/// `Streaming` copies frames into a buffer and, at the prefix, reserves space for a whole message in addition to what
+/// is buffered. A large message already in the buffer would be copied again.
 fn is_large(piece: &[u8]) -> bool {
     match piece {
         [_, len @ .., _] if piece.len() > LARGE_LEN_MIN => {
@@ -231,7 +230,7 @@ fn is_large(piece: &[u8]) -> bool {
     }
 }
 
-/// `value` as a `T`, if it is one; else it comes back.
+/// Converts `value` to a `T` if it is one; otherwise returns it.
 pub(crate) fn take_as<T: 'static, V: 'static>(value: V) -> Result<T, V> {
     let mut value = Some(value);
     if let Some(value) = (&mut value as &mut dyn Any).downcast_mut::<Option<T>>()
@@ -242,7 +241,7 @@ pub(crate) fn take_as<T: 'static, V: 'static>(value: V) -> Result<T, V> {
     value.map_or_else(|| unreachable!("it is of one type or the other"), Err)
 }
 
-/// The engine's status, as an application sees it.
+/// Converts the engine's status to the application's.
 #[cold]
 pub(crate) fn to_tonic(status: engine::Status) -> Status {
     let engine::StatusParts { code, message, details, metadata } = status.into_parts();
@@ -251,7 +250,7 @@ pub(crate) fn to_tonic(status: engine::Status) -> Status {
     Status::with_details_and_metadata(code, message, details, metadata)
 }
 
-/// An application's status, as the engine sends it.
+/// Converts the application's status to the engine's.
 #[cold]
 fn to_engine(status: &Status) -> engine::Status {
     engine::Status::from(engine::StatusParts {
@@ -268,7 +267,7 @@ mod tests {
 
     use super::*;
 
-    /// The lengths of the frames that a body gives of what was received as one piece.
+    /// Checks the frame lengths of a body received as one piece.
     fn check(lens: &[usize], expected: &[usize]) {
         let messages = lens.iter().flat_map(|&len| {
             let len32 = u32::try_from(len).unwrap().to_be_bytes();

@@ -1,4 +1,4 @@
-//! What generated clients are made of.
+//! Building blocks of generated clients.
 
 mod config;
 mod grpc;

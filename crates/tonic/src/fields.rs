@@ -1,4 +1,4 @@
-//! Names of header fields that gRPC gives a meaning.
+//! Header names with a meaning in gRPC.
 
 use http::HeaderName;
 

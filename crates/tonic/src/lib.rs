@@ -16,7 +16,7 @@
 //!
 //! # async fn example() -> Result<(), thalweg_tonic::transport::Error> {
 //! let channel: Channel = Endpoint::from_static("http://[::1]:50051").connect().await?;
-//! // `GreeterClient::new(channel)`, as it was.
+//! // `GreeterClient::new(channel)`, unchanged.
 //! # drop(channel);
 //! # Ok(()) }
 //! ```
@@ -35,13 +35,13 @@
 //! | [`transport`] | Thalweg's |
 //! | in [`transport::server`]: `Connected`, `TcpConnectInfo` and similar types, `TcpIncoming` | tonic's |
 //!
-//! Without the features `server` and `channel` all of them are tonic's, and there is no [`transport`]. This suits
-//! crates that only use generated code.
+//! Without the features `server` and `channel` all of them are tonic's and there is no [`transport`]; this suits crates
+//! that only use generated code.
 //!
 //! tonic's types are re-exported, so crates that depend on tonic (`tonic-prost`, `tonic-types`, `tower-http`) work with
 //! them. Connection information is tonic's, because `Request::remote_addr` and similar methods look for these types.
 //!
-//! `docs/tonic.md` in the repository says how to move and how to go back, and lists all functions of `transport` and
+//! `docs/tonic.md` in the repository describes migration in both directions, and lists all functions of `transport` and
 //! `service`.
 
 #[cfg(feature = "_transport")]
@@ -74,6 +74,6 @@ pub use tonic::{
     CancellationHandle, Code, ConnectError, Extensions, GrpcMethod, IntoRequest, Request, Response, Result,
     Status, Streaming, TimeoutExpired, codec, include_file_descriptor_set, include_proto, metadata,
 };
-// Without `server` and `channel` there is no transport of Thalweg's to fit.
+// Without `server` and `channel`, Thalweg's transport is not compiled, so tonic's own types are exported.
 #[cfg(not(feature = "_transport"))]
 pub use tonic::{IntoStreamingRequest, body, client, server, service};

@@ -5,11 +5,11 @@ use std::pin::Pin;
 use tokio_stream::Stream;
 use tonic::Request;
 
-/// Converts a stream of messages to the request of a call: a stream itself, or a [`Request`] with one.
+/// Converts a stream of messages, or a [`Request`] with a stream, to the request of a call.
 ///
-/// It is implemented for all types that implement tonic's trait of that name, and for no others. Unlike there, the
-/// stream of the request has the same type for all streams of a message: rustc then need not look into the stream to
-/// see that a call's future is `Send`, which fails for trait objects and closures ("higher-ranked lifetime error").
+/// It is implemented for exactly the types that implement tonic's trait of that name. Unlike tonic's, all streams of a
+/// message type become the same type. Otherwise rustc would have to inspect the stream to prove a call's future `Send`.
+/// That fails for trait objects and closures ("higher-ranked lifetime error").
 pub trait IntoStreamingRequest {
     /// The messages of the stream.
     type Message;
@@ -18,7 +18,7 @@ pub trait IntoStreamingRequest {
     fn into_streaming_request(self) -> Request<BoxStream<Self::Message>>;
 }
 
-/// The requests of a call.
+/// A boxed stream of requests.
 type BoxStream<T> = Pin<Box<dyn Stream<Item = T> + Send>>;
 
 impl<T: tonic::IntoStreamingRequest> IntoStreamingRequest for T {

@@ -1,4 +1,4 @@
-//! What generated servers are made of.
+//! Building blocks of generated servers.
 
 mod grpc;
 

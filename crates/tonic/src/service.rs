@@ -1,4 +1,4 @@
-//! Services around services, and [`Routes`] to them.
+//! Middleware, and routing to services: [`Routes`].
 
 #[cfg(feature = "router")]
 mod routes;

@@ -1,8 +1,8 @@
-//! Messages that are all there is in one direction of a call, without compression: encoded and decoded in one step.
+//! Uncompressed messages that are the only one of their direction: encoded and decoded in one step.
 //!
-//! tonic keeps the buffers that codecs work on to itself, so both go through its own types, `EncodeBody` and
-//! `Streaming`, which are made for the many messages of a call. A thread has one of each here, for the small messages
-//! of all its calls: what a call brings is a job, and is done in their places.
+//! tonic's codec buffers can be created only by its own `EncodeBody` and `Streaming`, which are designed for the many
+//! messages of a call. Each thread keeps one of each for the small messages of all its calls. Each message is passed to
+//! them as a job, through thread-local storage.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -17,14 +17,14 @@ use tonic::codec::{BufferSettings, DecodeBuf, Decoder, EncodeBody, EncodeBuf, En
 use tonic::{Code, Status};
 
 const PREFIX_LEN: usize = tonic::codec::HEADER_SIZE;
-/// What larger messages go through is not kept: its buffers have grown with them.
+/// Above this size the encoder or decoder is not kept, because its buffers have grown.
 const SMALL_LEN_MAX: usize = 8 << 10;
 const DECODED_LEN_MAX: usize = 4 << 20;
 
 type Encoders = Pin<Box<EncodeBody<EncodeNext, Next>>>;
 type Decoders = Box<Streaming<()>>;
 
-// They are taken while they are in use: where a codec panics, or uses another in turn, there is no wrong one.
+// They are taken out while in use. A codec that panics, or calls another codec, finds none rather than a wrong one.
 thread_local! {
     static ENCODERS: Cell<Option<Encoders>> = const { Cell::new(None) };
     static DECODERS: Cell<Option<Decoders>> = const { Cell::new(None) };
@@ -33,15 +33,15 @@ thread_local! {
     static DECODED: Cell<Option<Box<dyn Decode>>> = const { Cell::new(None) };
 }
 
-/// `LocalKey::set` asks first whether there is a value yet.
+/// Sets the value without the initialisation check of `LocalKey::set`.
 fn put<T>(place: &'static LocalKey<Cell<Option<T>>>, value: T) {
     place.with(|place| place.set(Some(value)));
 }
 
-/// `message` with its prefix.
+/// Encodes `message` with its prefix.
 ///
 /// # Errors
-/// The status that the call ends with, if it can't be sent.
+/// The status that the call ends with if the message cannot be sent.
 pub(crate) fn encode<E>(encoder: E, message: E::Item, size_max: Option<usize>) -> Result<Bytes, Status>
 where
     E: Encoder<Error = Status> + 'static,
@@ -73,7 +73,7 @@ fn too_large(what: &str, len: usize, limit: usize) -> Status {
     ))
 }
 
-/// A message and what encodes it.
+/// A message with its encoder.
 trait Encode {
     fn encode(&mut self, into: &mut EncodeBuf<'_>) -> Result<(), Status>;
 }
@@ -89,7 +89,7 @@ impl<E: Encoder<Error = Status>> Encode for Encoding<E> {
     }
 }
 
-/// Encodes what there is to encode.
+/// Encodes the current job.
 struct EncodeNext;
 
 impl Encoder for EncodeNext {
@@ -113,12 +113,12 @@ impl tokio_stream::Stream for Next {
 
     #[inline]
     fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        // Without another one, what was encoded is handed out, and the next is asked for again.
+        // Without another job, the encoded message is returned, and the stream is polled again later.
         TO_ENCODE.take().map_or(Poll::Pending, |job| Poll::Ready(Some(Ok(job))))
     }
 }
 
-/// Whether `wire` is one message, whole and not compressed.
+/// Returns true if `wire` is exactly one complete, uncompressed message.
 #[inline]
 pub(crate) fn is_single(wire: &[u8]) -> bool {
     match wire {
@@ -127,10 +127,10 @@ pub(crate) fn is_single(wire: &[u8]) -> bool {
     }
 }
 
-/// The message that `wire` is, which [`is_single`].
+/// Decodes `wire`, for which [`is_single`] returned true.
 ///
 /// # Errors
-/// The status that the call ends with, if it can't be read.
+/// The status that the call ends with if the message cannot be read.
 pub(crate) fn decode<D>(decoder: D, wire: Bytes, size_max: Option<usize>) -> Result<D::Item, Status>
 where
     D: Decoder<Error = Status> + Send + 'static,
@@ -151,7 +151,7 @@ where
             Some(usize::MAX),
         ))
     };
-    // A large message's buffer becomes that of what decodes it, if that has none yet.
+    // A new decoder takes over a large message's buffer instead of copying it.
     let mut decoders = is_small.then(|| DECODERS.take()).flatten().unwrap_or_else(make);
     put(&TO_DECODE, (wire, Box::new(Decoding { decoder, message: None })));
     let mut cx = Context::from_waker(Waker::noop());
@@ -170,7 +170,7 @@ where
     Ok(message)
 }
 
-/// What decodes a message, and then the message.
+/// A decoder of a message, and then the message.
 trait Decode: Any {
     fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<(), Status>;
 }
@@ -191,7 +191,7 @@ where
     }
 }
 
-/// Decodes by what there is to decode by.
+/// Decodes the current job.
 struct DecodeNext {
     buffer_len: usize,
 }
@@ -206,7 +206,7 @@ impl Decoder for DecodeNext {
             job.decode(from)?;
             put(&DECODED, job);
         }
-        // The next message is another call's.
+        // The next message belongs to another call.
         from.advance(from.remaining());
         Ok(Some(()))
     }
@@ -216,7 +216,7 @@ impl Decoder for DecodeNext {
     }
 }
 
-/// The wire of what there is to decode.
+/// The encoded bytes of the current job.
 struct Pieces;
 
 impl http_body::Body for Pieces {
@@ -237,7 +237,7 @@ mod tests {
 
     use super::*;
 
-    /// Texts; to encode one that is `!` fails, to decode it, too. It encodes `(text)` by another of its kind.
+    /// Texts; `!` fails to encode and to decode. `(text)` is encoded by a nested codec.
     struct Texts;
 
     impl Encoder for Texts {
@@ -259,7 +259,7 @@ mod tests {
         type Item = String;
         type Error = Status;
 
-        /// It leaves the last byte.
+        /// Leaves the last byte unread.
         fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<String>, Status> {
             let bytes = from.copy_to_bytes(from.remaining() - 1);
             match &bytes[..] {

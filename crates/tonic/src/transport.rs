@@ -1,8 +1,8 @@
 //! Clients and servers over Thalweg's HTTP/2.
 //!
-//! [`Endpoint`] says whom a [`Channel`] calls and how; [`Server`] takes services and serves them. Both are set up as
-//! tonic's are. What they are set to goes to Thalweg's engine where that has it, and becomes a layer around calls where
-//! it has not.
+//! [`Endpoint`] sets the target and the options of a [`Channel`]; [`Server`] takes services and serves them. Both are
+//! configured like tonic's. Settings that Thalweg's engine supports are passed to it; the others become layers around
+//! calls.
 
 #[cfg(feature = "channel")]
 pub mod channel;

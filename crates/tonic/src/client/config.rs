@@ -7,7 +7,7 @@ use tonic::codec::{CompressionEncoding, EnabledCompressionEncodings};
 #[derive(Clone, Default)]
 pub(super) struct Config {
     pub(super) origin: Uri,
-    /// Whether that is more than a path, and another than `/`.
+    /// The origin is more than a path and is not `/`.
     pub(super) has_origin: bool,
     pub(super) accepts: EnabledCompressionEncodings,
     pub(super) sends: Option<CompressionEncoding>,
@@ -16,7 +16,7 @@ pub(super) struct Config {
 }
 
 impl Config {
-    /// tonic's own client with the same settings.
+    /// Returns tonic's own client with the same settings.
     pub(super) fn of_tonic<S>(&self, inner: S) -> tonic::client::Grpc<S> {
         let mut grpc = tonic::client::Grpc::with_origin(inner, self.origin.clone());
         if let Some(encoding) = self.sends {
@@ -35,7 +35,7 @@ impl Config {
         grpc
     }
 
-    /// The URI of a call's request.
+    /// Returns the URI of a call's request.
     pub(super) fn uri(&self, path: PathAndQuery) -> Result<Uri, Status> {
         let mut parts = self.origin.clone().into_parts();
         parts.path_and_query = match parts.path_and_query {

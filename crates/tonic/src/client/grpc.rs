@@ -1,4 +1,4 @@
-//! Calls with messages, made of calls with bodies: [`Grpc`].
+//! Typed calls over a [`GrpcService`]: [`Grpc`].
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -22,10 +22,10 @@ use crate::body::Body;
 use crate::fields::{GRPC_ENCODING, GRPC_MESSAGE, GRPC_MESSAGE_TYPE, GRPC_STATUS};
 use crate::single;
 
-/// Makes calls with a [`GrpcService`], of messages that a codec encodes and decodes.
+/// Makes calls with a [`GrpcService`]; a codec encodes and decodes the messages.
 ///
-/// A unary call without compression is encoded to one piece, and its reply, if that comes as one, is decoded from it.
-/// All others go the way that they go in tonic.
+/// A unary call without compression is encoded into one piece, and a response in one piece is decoded directly. All
+/// other calls use tonic's code.
 #[derive(Clone)]
 pub struct Grpc<T> {
     inner: T,
@@ -33,49 +33,50 @@ pub struct Grpc<T> {
 }
 
 impl<T> Grpc<T> {
-    /// Calls with `inner`.
+    /// Creates a client that calls `inner`.
     pub fn new(inner: T) -> Self {
         Self::with_origin(inner, Uri::default())
     }
 
-    /// Calls with `inner`, with scheme and authority of `origin` in the URIs of requests, and its path before theirs.
+    /// Creates a client that calls `inner`, with the scheme and authority of `origin` in request URIs and its path as
+    /// their prefix.
     pub fn with_origin(inner: T, origin: Uri) -> Self {
         let has_origin = origin != Uri::default();
         Self { inner, config: Config { origin, has_origin, ..Config::default() } }
     }
 
-    /// Compresses requests.
+    /// Compresses requests with `encoding`; off by default.
     #[must_use]
     pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
         self.config.sends = Some(encoding);
         self
     }
 
-    /// Lets responses be compressed.
+    /// Accepts responses compressed with `encoding`; none by default.
     #[must_use]
     pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
         self.config.accepts.enable(encoding);
         self
     }
 
-    /// The largest message that is decoded, in bytes; 4 MiB.
+    /// Sets the maximum size of a received message in bytes; 4 MiB by default.
     #[must_use]
     pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
         self.config.max_decoding_message_size = Some(limit);
         self
     }
 
-    /// The largest message that is sent, in bytes; any.
+    /// Sets the maximum size of a sent message in bytes; unlimited by default.
     #[must_use]
     pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
         self.config.max_encoding_message_size = Some(limit);
         self
     }
 
-    /// Waits until the service takes another call.
+    /// Waits until the service can take another call.
     ///
     /// # Errors
-    /// What it says, if it will never take one.
+    /// The service's error if it will never take one.
     pub async fn ready(&mut self) -> Result<(), T::Error>
     where
         T: GrpcService<Body>,
@@ -86,7 +87,7 @@ impl<T> Grpc<T> {
     /// Calls a unary method.
     ///
     /// # Errors
-    /// The status of the call, if that is not OK.
+    /// The call's status if it is not OK.
     pub fn unary<M1, M2, C>(
         &mut self,
         request: Request<M1>,
@@ -101,7 +102,7 @@ impl<T> Grpc<T> {
         M1: Send + Sync + 'static,
         M2: Send + Sync + 'static,
     {
-        // What is done before the first wait is not done in the future: its fields would be there twice.
+        // The work before the first await stays outside the future, which would otherwise hold its variables twice.
         let compresses = self.config.sends.is_some() || !self.config.accepts.is_empty();
         let begun = if compresses || request.extensions().get::<CancellationHandle>().is_some() {
             Begun::AsStream(Box::new((request, path)))
@@ -137,7 +138,7 @@ impl<T> Grpc<T> {
     /// Calls a client-streaming method.
     ///
     /// # Errors
-    /// The status of the call, if that is not OK.
+    /// The call's status if it is not OK.
     pub fn client_streaming<S, M1, M2, C>(
         &mut self,
         request: Request<S>,
@@ -159,7 +160,7 @@ impl<T> Grpc<T> {
     /// Calls a server-streaming method.
     ///
     /// # Errors
-    /// The status of the call, if there is no response.
+    /// The call's status if there is no response.
     pub fn server_streaming<M1, M2, C>(
         &mut self,
         request: Request<M1>,
@@ -180,7 +181,7 @@ impl<T> Grpc<T> {
     /// Calls a bidirectional method.
     ///
     /// # Errors
-    /// The status of the call, if there is no response.
+    /// The call's status if there is no response.
     pub fn streaming<S, M1, M2, C>(
         &mut self,
         request: Request<S>,
@@ -203,7 +204,7 @@ impl<T> Grpc<T> {
 }
 
 impl Config {
-    /// The request of a unary call.
+    /// Creates the request of a unary call.
     fn request<E>(
         &self,
         request: Request<E::Item>,
@@ -225,7 +226,7 @@ impl Config {
         Ok(request)
     }
 
-    /// The reply of a unary call, if it came as one piece and nothing is special about it; else what came.
+    /// Returns a unary call's response if it is plain and in one piece; otherwise the raw response.
     fn single_reply<B, C>(
         &self,
         response: http::Response<B>,
@@ -254,19 +255,19 @@ impl Config {
     }
 }
 
-/// A unary call, before its first wait.
+/// A unary call before its first await.
 enum Begun<F, M> {
     Called(F),
-    /// It is made as one with a stream of a single message.
+    /// Made as a call with a stream of a single message.
     AsStream(Box<(Request<M>, PathAndQuery)>),
     Failed(Status),
 }
 
 type Reply<M> = Result<Response<M>, Status>;
-/// A response that is not what unary calls mostly bring.
+/// A response that needs the general path.
 type Unusual = Box<(http::response::Parts, Body)>;
 
-/// The headers of a request.
+/// Creates the headers of a request.
 fn headers(metadata: MetadataMap) -> HeaderMap {
     static USUAL: LazyLock<HeaderMap> = LazyLock::new(|| {
         let values = [(TE, "trailers"), (CONTENT_TYPE, "application/grpc")];

@@ -1,9 +1,9 @@
 //! Futures of streaming calls: [`Responses`] and [`OnlyResponse`].
 //!
 //! tonic encodes the requests and decodes the responses. Its futures have the type of the request stream as a
-//! parameter, and so would the future of each generated function that awaits them. rustc can't show that such a future
-//! is `Send` where the stream has a trait object or a closure in it ("higher-ranked lifetime error"). So tonic's
-//! functions are polled once, outside of a future, for the one step of theirs that is wanted.
+//! parameter, and so would the futures of generated functions that await them. rustc cannot prove such a future `Send`
+//! if the stream contains a trait object or a closure ("higher-ranked lifetime error"). Therefore tonic's functions are
+//! polled once, outside of a future, for the single step that is needed.
 
 use std::fmt;
 use std::future::{Future, Pending, Ready, pending, ready};
@@ -76,7 +76,7 @@ where
 }
 
 /// # Panics
-/// If a future is polled after it was ready.
+/// Panics if a future is polled after completion.
 fn taken<T>(option: &mut Option<T>) -> T {
     option.take().expect("polled after completion")
 }
@@ -121,7 +121,7 @@ where
 }
 
 impl Config {
-    /// The request of a call whose requests are a stream.
+    /// Creates the request of a call with a stream of requests.
     pub(super) fn stream_request<S, E>(
         &self,
         request: Request<S>,
@@ -140,7 +140,7 @@ impl Config {
         Ok(request.map(Body::new))
     }
 
-    /// The messages of a response that is there.
+    /// Returns the messages of a received response.
     pub(super) fn responses<B, D>(
         &self,
         response: http::Response<B>,
@@ -162,7 +162,7 @@ impl Config {
     }
 }
 
-/// Polls a future that waits for nothing.
+/// Polls a future that never waits.
 fn poll_once<F: Future>(future: F) -> Poll<F::Output> {
     pin!(future).poll(&mut Context::from_waker(Waker::noop()))
 }
@@ -185,7 +185,7 @@ pub(super) async fn only_message<M>(response: Response<Streaming<M>>) -> Result<
     Ok(Response::from_parts(metadata, message, extensions))
 }
 
-/// A service that keeps the request of tonic's client.
+/// Captures the request of tonic's client.
 struct Caught<'a>(&'a mut Option<http::Request<tonic::body::Body>>);
 
 impl Service<http::Request<tonic::body::Body>> for Caught<'_> {
@@ -203,7 +203,7 @@ impl Service<http::Request<tonic::body::Body>> for Caught<'_> {
     }
 }
 
-/// A service that has its response already.
+/// Responds with a response it already has.
 struct There<B>(Option<http::Response<B>>);
 
 impl<B> Service<http::Request<tonic::body::Body>> for There<B> {
@@ -264,7 +264,7 @@ where
     }
 }
 
-/// The half of a codec that is not used.
+/// The unused half of a codec.
 struct Nothing;
 
 impl Encoder for Nothing {

@@ -1,4 +1,4 @@
-//! Calls with messages, answered by calls with bodies: [`Grpc`].
+//! Typed handling of HTTP requests: [`Grpc`].
 
 use std::fmt;
 use std::future::Future;
@@ -18,10 +18,10 @@ use crate::body::Body;
 use crate::fields::{GRPC_ENCODING, GRPC_MESSAGE, GRPC_MESSAGE_TYPE, GRPC_STATUS};
 use crate::single;
 
-/// Answers calls of one method, whose messages a codec encodes and decodes.
+/// Handles the calls of one method; a codec encodes and decodes the messages.
 ///
-/// A unary call without compression is decoded from the piece that it came as, and answered with one. All others go the
-/// way that they go in tonic.
+/// A unary call without compression is decoded from the piece that it arrived as, and the response is one piece. All
+/// other calls use tonic's code.
 pub struct Grpc<T> {
     codec: T,
     accepts: EnabledCompressionEncodings,
@@ -31,7 +31,7 @@ pub struct Grpc<T> {
 }
 
 impl<T: Codec> Grpc<T> {
-    /// With messages of this codec.
+    /// Creates a handler for messages of this codec.
     pub fn new(codec: T) -> Self {
         Self {
             codec,
@@ -42,28 +42,28 @@ impl<T: Codec> Grpc<T> {
         }
     }
 
-    /// Lets requests be compressed.
+    /// Accepts requests compressed with `encoding`; none by default.
     #[must_use]
     pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
         self.accepts.enable(encoding);
         self
     }
 
-    /// Compresses responses to clients that let them be.
+    /// Compresses responses with `encoding` for clients that accept it; off by default.
     #[must_use]
     pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
         self.sends.enable(encoding);
         self
     }
 
-    /// The largest message that is decoded, in bytes; 4 MiB.
+    /// Sets the maximum size of a received message in bytes; 4 MiB by default.
     #[must_use]
     pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
         self.max_decoding_message_size = Some(limit);
         self
     }
 
-    /// The largest message that is sent, in bytes; any.
+    /// Sets the maximum size of a sent message in bytes; unlimited by default.
     #[must_use]
     pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
         self.max_encoding_message_size = Some(limit);
@@ -100,7 +100,7 @@ impl<T: Codec> Grpc<T> {
         }
     }
 
-    /// Answers a call of a unary method.
+    /// Handles a call of a unary method.
     pub fn unary<S, B>(
         &mut self,
         mut service: S,
@@ -111,7 +111,7 @@ impl<T: Codec> Grpc<T> {
         B: HttpBody + Send + 'static,
         B::Error: Into<BoxError> + Send,
     {
-        // What is done before the first wait is not done in the future: its fields would be there twice.
+        // The work before the first await stays outside the future, which would otherwise hold its variables twice.
         let begun = match self.single_request(req) {
             Ok(Ok(request)) => Begun::Called(service.call(request)),
             Ok(Err(status)) => Begun::Failed(status),
@@ -134,7 +134,7 @@ impl<T: Codec> Grpc<T> {
         }
     }
 
-    /// The request of a unary call, if it came as one piece and nothing is special about it; else what came.
+    /// Returns a unary call's request if it is plain and in one piece; otherwise the raw request.
     fn single_request<B>(&mut self, request: http::Request<B>) -> Result<Message<T::Decode>, Unusual>
     where
         B: HttpBody + Send + 'static,
@@ -169,7 +169,7 @@ impl<T: Codec> Grpc<T> {
         response
     }
 
-    /// Answers a call of a server-streaming method.
+    /// Handles a call of a server-streaming method.
     pub async fn server_streaming<S, B>(&mut self, service: S, req: http::Request<B>) -> http::Response<Body>
     where
         S: ServerStreamingService<T::Decode, Response = T::Encode>,
@@ -180,7 +180,7 @@ impl<T: Codec> Grpc<T> {
         self.of_tonic().server_streaming(service, req).await.map(Body::new)
     }
 
-    /// Answers a call of a client-streaming method.
+    /// Handles a call of a client-streaming method.
     pub async fn client_streaming<S, B>(&mut self, service: S, req: http::Request<B>) -> http::Response<Body>
     where
         S: ClientStreamingService<T::Decode, Response = T::Encode>,
@@ -190,7 +190,7 @@ impl<T: Codec> Grpc<T> {
         self.of_tonic().client_streaming(service, req).await.map(Body::new)
     }
 
-    /// Answers a call of a bidirectional method.
+    /// Handles a call of a bidirectional method.
     pub async fn streaming<S, B>(&mut self, service: S, req: http::Request<B>) -> http::Response<Body>
     where
         S: StreamingService<T::Decode, Response = T::Encode> + Send,
@@ -201,7 +201,7 @@ impl<T: Codec> Grpc<T> {
         self.of_tonic().streaming(service, req).await.map(Body::new)
     }
 
-    /// tonic's own, set up alike.
+    /// Returns tonic's own handler with the same settings.
     fn of_tonic(&mut self) -> tonic::server::Grpc<Lent<'_, T>> {
         tonic::server::Grpc::new(Lent(&mut self.codec))
             .apply_compression_config(self.accepts, self.sends)
@@ -209,19 +209,19 @@ impl<T: Codec> Grpc<T> {
     }
 }
 
-/// A unary call, before its first wait.
+/// A unary call before its first await.
 enum Begun<F, S> {
     Called(F),
-    /// It is answered as one with a stream of a single message.
+    /// Handled as a call with a stream of a single message.
     AsStream(Box<(S, (http::request::Parts, Body))>),
     Failed(Status),
 }
 
 type Message<M> = Result<Request<M>, Status>;
-/// A request that is not what unary calls mostly bring.
+/// A request that needs the general path.
 type Unusual = Box<(http::request::Parts, Body)>;
 
-/// The headers of a response.
+/// Creates the headers of a response.
 fn headers(metadata: MetadataMap) -> HeaderMap {
     static USUAL: LazyLock<HeaderMap> = LazyLock::new(|| {
         HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/grpc"))])
@@ -237,7 +237,7 @@ fn headers(metadata: MetadataMap) -> HeaderMap {
     headers
 }
 
-/// A codec of ours, for tonic's own.
+/// Lends the codec to tonic's handler.
 struct Lent<'a, T>(&'a mut T);
 
 impl<T: Codec> Codec for Lent<'_, T> {

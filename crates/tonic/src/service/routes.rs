@@ -1,4 +1,4 @@
-//! Services by their names: [`Routes`].
+//! Routing to services by name: [`Routes`].
 
 use std::convert::Infallible;
 use std::fmt;
@@ -17,10 +17,10 @@ use tower::{Service, ServiceExt};
 use crate::BoxError;
 use crate::body::{Body, take_as};
 
-/// Services, each for the calls of its name; and what an axum router has besides.
+/// Services by name, and optionally an axum router for other paths.
 ///
-/// A call goes to its service directly. Only what no service here is named for goes through the router, if there is
-/// one; without, it ends with UNIMPLEMENTED.
+/// Calls go directly to the service of their name. Other requests go to the router; without one, they end with
+/// UNIMPLEMENTED.
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
     services: Arc<Vec<Named>>,
@@ -41,10 +41,10 @@ impl fmt::Debug for Named {
 
 type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
-/// A service, whatever it answers with.
+/// A service with any response type.
 trait Call: Send + Sync {
     fn call(&self, request: Request<Body>) -> Answering;
-    /// As a service of a router.
+    /// Adds the service to a router.
     fn route(&self, router: axum::Router, path: &str) -> axum::Router;
 }
 
@@ -60,7 +60,7 @@ where
         let mut service = self.0.clone();
         let mut cx = Context::from_waker(std::task::Waker::noop());
         if service.poll_ready(&mut cx).is_ready() {
-            // Generated services answer with a future that is of the right type.
+            // Generated services return a future of this type.
             return match take_as::<Answering, S::Future>(service.call(request)) {
                 Ok(answering) => answering,
                 Err(answering) => Box::pin(async move { answering.await.map(response) }),
@@ -82,14 +82,14 @@ fn response<R: IntoResponse + 'static>(response: R) -> Response<Body> {
     }
 }
 
-/// Takes services one by one.
+/// Builder of [`Routes`].
 #[derive(Clone, Debug, Default)]
 pub struct RoutesBuilder {
     routes: Option<Routes>,
 }
 
 impl RoutesBuilder {
-    /// Takes a service.
+    /// Adds a service.
     pub fn add_service<S>(&mut self, svc: S) -> &mut Self
     where
         S: Service<Request<Body>, Error = Infallible> + NamedService + Clone + Send + Sync + 'static,
@@ -100,14 +100,14 @@ impl RoutesBuilder {
         self
     }
 
-    /// The services that were taken.
+    /// Returns the routes to the added services.
     pub fn routes(self) -> Routes {
         self.routes.unwrap_or_default()
     }
 }
 
 impl Routes {
-    /// With one service.
+    /// Creates routes to one service.
     pub fn new<S>(svc: S) -> Self
     where
         S: Service<Request<Body>, Error = Infallible> + NamedService + Clone + Send + Sync + 'static,
@@ -117,12 +117,12 @@ impl Routes {
         Self::default().add_service(svc)
     }
 
-    /// Without a service yet.
+    /// Returns a builder without services.
     pub fn builder() -> RoutesBuilder {
         RoutesBuilder::default()
     }
 
-    /// Takes another service. Of two with one name the last has the calls.
+    /// Adds a service, replacing one of the same name.
     #[must_use]
     pub fn add_service<S>(mut self, svc: S) -> Self
     where
@@ -145,19 +145,19 @@ impl Routes {
         services.push(Named { name: S::NAME, service: Arc::new(Routed(svc)) });
     }
 
-    /// Does what is worth doing once. Serving does it.
+    /// Does work that is needed only once; the serving functions call it.
     #[must_use]
     pub fn prepare(self) -> Self {
         Self { router: self.router.map(|router| router.with_state(())), ..self }
     }
 
-    /// All of it as a router of axum's.
+    /// Converts the routes to an axum router.
     pub fn into_axum_router(mut self) -> axum::Router {
         std::mem::take(self.axum_router_mut())
     }
 
-    /// The router of axum's, with the services in it: what is changed there counts for their calls, too, which go
-    /// through it from now on.
+    /// Returns the axum router and moves all services into it. From then on their calls pass through the router, so
+    /// changes to it apply to them, too.
     pub fn axum_router_mut(&mut self) -> &mut axum::Router {
         let services = std::mem::take(&mut self.services);
         let router = self.router.get_or_insert_with(|| axum::Router::new().fallback(unimplemented));
@@ -221,7 +221,7 @@ where
     }
 }
 
-/// A response on its way.
+/// A pending response.
 pub struct RoutesFuture(Kind);
 
 enum Kind {

@@ -1,4 +1,4 @@
-//! Clients: an [`Endpoint`] says whom to call and how, and becomes a [`Channel`].
+//! Clients: an [`Endpoint`] holds the settings of a [`Channel`].
 
 mod balance;
 mod connection;

@@ -1,14 +1,14 @@
-//! Why there is no channel, no server or no answer: [`Error`].
+//! Errors of channels and servers: [`Error`].
 
 use std::fmt;
 use std::sync::Arc;
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a client or a server of this module failed with.
+/// Error of a client or a server of this module.
 ///
-/// Its text is the kind of failure alone. What happened stands in its [sources](std::error::Error::source), where
-/// [`Status::from_error`](crate::Status::from_error) finds it, too.
+/// Its text names only the kind of failure. The cause is in its [sources](std::error::Error::source), which
+/// [`Status::from_error`](crate::Status::from_error) inspects, too.
 #[derive(Clone)]
 pub struct Error {
     kind: Kind,
@@ -36,7 +36,7 @@ impl Error {
         Self { source: Some(source.into().into()), ..self }
     }
 
-    /// Of the transport, with what it was.
+    /// Creates a transport error with its cause.
     pub(crate) fn transport(source: impl Into<BoxError>) -> Self {
         Self::new(Kind::Transport).with(source)
     }

@@ -1,8 +1,8 @@
-//! What may be set of HTTP/2 on both sides.
+//! HTTP/2 settings common to clients and servers.
 
 use thalweg_engine::http2;
 
-/// What was set; the rest is as the engine has it.
+/// Settings made by the application; the engine's defaults apply to the rest.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Http2Options {
     pub(super) stream_window: Option<u32>,
@@ -11,13 +11,13 @@ pub(super) struct Http2Options {
     pub(super) max_header_list_size: Option<u32>,
     pub(super) header_table_size: Option<u32>,
     pub(super) max_concurrent_streams: Option<u32>,
-    /// How many streams the peer may have this side reset.
+    /// Maximum number of stream resets that the peer may provoke.
     pub(super) max_provoked_resets: Option<usize>,
 }
 
 /// RFC 9113 §6.9.1.
 const WINDOW_MAX: u32 = (1 << 31) - 1;
-/// RFC 9113 §6.9.2: no connection begins lower.
+/// RFC 9113 §6.9.2: the initial value for every connection.
 const CONNECTION_WINDOW_MIN: u32 = 65_535;
 /// RFC 9113 §4.2.
 const FRAME_SIZE_MIN: u32 = 1 << 14;

@@ -1,4 +1,4 @@
-//! Servers: a [`Server`] is set up, a [`Router`] has its services too, and both serve.
+//! Servers: [`Server`] holds the settings, and a [`Router`] its services as well.
 
 mod builder;
 mod connect_info;

@@ -1,4 +1,4 @@
-//! Time for a call's response head: a channel's or a server's own, or what the call says.
+//! Time limits for response headers, set by the channel or server or by the call.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use tower::Service;
 
 use super::error::BoxError;
 
-/// Ends a call with [`TimeoutExpired`] whose answer takes longer than its `grpc-timeout` or than `time_max`.
+/// Ends a call with [`TimeoutExpired`] if its response headers take longer than its `grpc-timeout` or `time_max`.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeout<S> {
     service: S,
@@ -40,9 +40,9 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // As tonic does, it passes over one that can't be read.
+        // Ignores an invalid value, like tonic.
         let asked = thalweg_engine::request_timeout(request.headers()).unwrap_or(None);
-        // The shorter of the two, of those there are.
+        // The shorter of those that are set.
         let time = asked.into_iter().chain(self.time_max).min();
         TimeoutFuture {
             future: self.service.call(request),
@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    /// A service that answers after five seconds is given up after `expected` of them, if ever.
+    /// Checks after how many seconds a service that takes five seconds times out, if at all.
     async fn check(header: Option<&'static str>, time_max: Option<u64>, expected: Option<u64>) {
         let slow = service_fn(async |_: Request<()>| {
             tokio::time::sleep(Duration::from_secs(5)).await;

@@ -1,14 +1,14 @@
-//! Certificates and identities, as both sides are given them.
+//! Certificates and identities for clients and servers.
 
 use thalweg_engine::tls as engine;
 
-/// Certificates of authorities, in PEM.
+/// Certificates of authorities in PEM.
 #[derive(Clone, Debug)]
 pub struct Certificate {
     pem: Vec<u8>,
 }
 
-/// A certificate with its chain, and its private key, in PEM.
+/// A certificate chain and its private key in PEM.
 #[derive(Clone)]
 pub struct Identity {
     chain: Certificate,
@@ -16,22 +16,22 @@ pub struct Identity {
 }
 
 impl Certificate {
-    /// From PEM with one certificate or several. It is looked at when TLS is configured with it.
+    /// Creates a certificate from PEM with one or more certificates. It is validated when TLS is configured with it.
     pub fn from_pem(pem: impl AsRef<[u8]>) -> Self {
         Self { pem: pem.as_ref().to_vec() }
     }
 
-    /// The PEM that it was made of.
+    /// Returns the PEM.
     pub fn get_ref(&self) -> &[u8] {
         &self.pem
     }
 
-    /// The PEM that it was made of, to be changed.
+    /// Returns the PEM for changes.
     pub fn get_mut(&mut self) -> &mut [u8] {
         &mut self.pem
     }
 
-    /// The PEM that it was made of.
+    /// Returns the PEM.
     pub fn into_inner(self) -> Vec<u8> {
         self.pem
     }
@@ -54,8 +54,9 @@ impl AsMut<[u8]> for Certificate {
 }
 
 impl Identity {
-    /// From PEM: the certificate and, behind it, those that lead to its authority; and the private key (PKCS #8,
-    /// PKCS #1 or SEC 1, not encrypted). Both are looked at when TLS is configured with them.
+    /// Creates an identity from PEM. `cert` is the certificate, followed by the intermediates up to its authority;
+    /// `key` is the private key (PKCS #8, PKCS #1 or SEC 1, unencrypted). Both are validated when TLS is configured
+    /// with them.
     pub fn from_pem(cert: impl AsRef<[u8]>, key: impl AsRef<[u8]>) -> Self {
         Self { chain: Certificate::from_pem(cert), key: key.as_ref().to_vec() }
     }
@@ -65,7 +66,7 @@ impl Identity {
     }
 }
 
-/// Without the key.
+/// Omits the key.
 impl std::fmt::Debug for Identity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Identity").field("chain", &self.chain).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! Channels that connect, and what is said of those that can't.
+//! Channels that connect, and errors of those that cannot.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use tokio::net::{TcpListener, UnixListener};
 use crate::tonic::transport::{Channel, Endpoint, Error};
 use crate::tonic::{Code, Status};
 
-/// An empty SETTINGS frame (RFC 9113 §6.5), with which a server begins.
+/// An empty SETTINGS frame (RFC 9113 §6.5), with which a server starts.
 const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
 
-/// As much of a server as a channel wants to be connected.
+/// Does the minimum for a channel to connect.
 async fn greet(mut io: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin) {
     io.write_all(&SETTINGS).await.unwrap();
-    // Until the client goes.
+    // Reads until the client disconnects.
     let _ = io.read_to_end(&mut Vec::new()).await;
 }
 
-/// The URI of a server that counts its connections from 127.0.0.2.
+/// Starts a server that counts its connections from 127.0.0.2; returns its URI and the count.
 async fn tcp() -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let uri = format!("http://{}", listener.local_addr().unwrap());
@@ -68,7 +68,7 @@ async fn connectors_are_asked_for_the_uri() {
     });
     let endpoint = Endpoint::from_static("http://shop.example/");
     endpoint.connect_with_connector(connector.clone()).await.unwrap();
-    // Its future is one that may be moved.
+    // Its future is `Unpin`.
     let boxed = tower::ServiceExt::boxed(connector.clone());
     Channel::connect(boxed, endpoint.clone()).await.unwrap();
     assert_eq!(*uris.lock().unwrap(), ["http://shop.example/", "http://shop.example/"]);
@@ -76,7 +76,7 @@ async fn connectors_are_asked_for_the_uri() {
     assert_eq!(uris.lock().unwrap().len(), 2, "they connect when calls come");
 }
 
-/// What a program is told, and the status that its call would have.
+/// Checks the error for the program, and the status of its call.
 fn check(error: Error, code: Code, part: &str) {
     assert_eq!(error.to_string(), "transport error");
     let source = error.source().unwrap().to_string();
@@ -107,7 +107,7 @@ async fn a_channel_is_asked_whether_it_is_ready_without_a_word_on_bodies() {
     use tower::{Service, ServiceExt as _};
 
     let mut channel = Endpoint::from_shared(tcp().await.0).unwrap().connect_lazy();
-    // As `etcd-client` does.
+    // Like `etcd-client`.
     std::future::poll_fn(|cx| channel.poll_ready(cx)).await.unwrap();
     let request = http::Request::new(crate::tonic::body::Body::empty());
     drop(channel.ready().await.unwrap().call(request));

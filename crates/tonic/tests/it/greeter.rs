@@ -1,4 +1,4 @@
-//! A client and a server of the shape that `tonic-build` generates: that it compiles is most of the test.
+//! A client and a server like those that `tonic-build` generates; most of the test is that they compile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::tonic::transport::server::TcpIncoming;
 use crate::tonic::transport::{Channel, Endpoint, Server};
 use crate::tonic::{self, Code, Request, Response, Status, Streaming};
 
-/// Messages are texts.
+/// A codec for text messages.
 #[derive(Clone, Copy, Default)]
 struct Texts;
 
@@ -191,7 +191,7 @@ impl Greeter for Polite {
     }
 }
 
-/// The client upon the server, without a transport between them.
+/// The client calls the server directly, without a transport.
 #[tokio::test]
 async fn stubs_of_tonics_shape_fit_each_other() {
     let routes = Routes::new(GreeterServer::new(Polite)).prepare();
@@ -211,7 +211,7 @@ async fn stubs_of_tonics_shape_fit_each_other() {
     assert_eq!(reply, "Hello Ada, from \"Bob\"");
 }
 
-/// A server with what programs put around services, and clients of it by all kinds of channels.
+/// A server with typical layers, and clients over all kinds of channels.
 #[tokio::test]
 async fn servers_and_channels_take_the_stubs() {
     let strangers = |request: Request<()>| match request.metadata().get("from") {
@@ -255,7 +255,7 @@ async fn servers_and_channels_take_the_stubs() {
             assert_eq!(replies.message().await.unwrap(), Some(text));
         }
         assert_eq!(replies.message().await.unwrap(), None);
-        // The server was not told to accept it.
+        // The server is not configured to accept it.
         let mut compresses = client.send_compressed(CompressionEncoding::Gzip);
         assert_eq!(compresses.greet(named("Ada")).await.unwrap_err().code(), Code::Unimplemented);
     }
@@ -264,7 +264,7 @@ async fn servers_and_channels_take_the_stubs() {
     assert!(GreeterClient::connect(endpoint).await.is_err());
 }
 
-/// As the exporters of OpenTelemetry do, whose threads have no runtime.
+/// Like OpenTelemetry's exporters, whose threads have no runtime.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_thread_without_a_runtime_makes_calls() {
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -291,7 +291,7 @@ async fn a_thread_without_a_runtime_makes_calls() {
     serving.abort();
 }
 
-/// Waits on this thread, with nothing of tokio's.
+/// Blocks this thread without tokio.
 fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(std::thread::Thread);
     impl std::task::Wake for Unpark {

@@ -1,4 +1,4 @@
-//! What a program sees of this crate under the name `tonic`.
+//! Tests of this crate's API under the name `tonic`.
 
 use thalweg_tonic as tonic;
 

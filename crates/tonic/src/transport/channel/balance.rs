@@ -17,17 +17,17 @@ use super::endpoint::Endpoint;
 use super::layers::{BUFFER_DEFAULT, SharedExecutor, Stack};
 use crate::transport::error::{BoxError, Error};
 
-/// What changes among the endpoints of a channel.
+/// A change to the endpoints of a channel.
 #[derive(Clone, Debug)]
 pub enum Change<K, V> {
-    /// There is another one, under this key; one that was there under it before goes.
+    /// Adds an endpoint under this key, replacing any other.
     Insert(K, V),
-    /// The one under this key goes.
+    /// Removes the endpoint under this key.
     Remove(K),
 }
 
-/// Spreads calls over the endpoints that `changes` tells of: of two that are picked by chance, the one with fewer calls
-/// under way takes a call. `connect` makes a service of each.
+/// Balances calls over the endpoints from `changes`: of two random endpoints, the one with fewer calls in flight takes
+/// a call. `connect` creates a service for each.
 pub(super) fn balance<K, S, T>(
     changes: Receiver<Change<K, Endpoint>>,
     connect: impl Fn(Endpoint) -> S + Send + Unpin + 'static,
@@ -61,7 +61,7 @@ where
                 Poll::Ready(Some(Ok(Found::Insert(key, service))))
             }
             Some(Change::Remove(key)) => Poll::Ready(Some(Ok(Found::Remove(key)))),
-            // Nobody can change anything any more: it stays as it is, and there is nothing to be woken for.
+            // All senders are dropped, so the endpoints can no longer change.
             None => Poll::Pending,
         }
     }

@@ -1,4 +1,4 @@
-//! Calls of a channel of the engine's, as requests and responses of HTTP.
+//! An engine channel as a service of HTTP requests.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,13 +11,13 @@ use tower::Service;
 
 use crate::body::{Body, to_tonic};
 
-/// A channel of the engine's.
+/// A channel of the engine.
 #[derive(Clone, Debug)]
 pub(super) struct Connection(pub(super) engine::Channel);
 
 type Calling = Pin<Box<dyn Future<Output = Result<Response<RawBody>, engine::Status>> + Send>>;
 
-/// A response head on its way.
+/// A pending response.
 pub(super) struct CallFuture(Calling);
 
 impl Service<Request<Body>> for Connection {

@@ -1,4 +1,4 @@
-//! Connectors of the application's.
+//! Connectors supplied by the application.
 
 use std::future::poll_fn;
 use std::io;
@@ -13,7 +13,7 @@ use tower::Service;
 
 use crate::transport::error::BoxError;
 
-/// Has a channel connect by `connector`, which is asked for `uri`: once for each connection, and again when one breaks.
+/// Sets a connector that is called with `uri` for each connection, and again when one breaks.
 pub(super) fn connect_by<C>(config: &mut ChannelConfig, connector: C, uri: &Uri)
 where
     C: Service<Uri> + Send + 'static,
@@ -27,7 +27,7 @@ where
         let (connector, uri) = (Arc::clone(&connector), uri.clone());
         async move {
             let connecting = {
-                // Nobody else may take the place that it is ready for.
+                // The lock keeps other tasks from using the readiness obtained here.
                 let mut connector = connector.lock().await;
                 poll_fn(|cx| connector.poll_ready(cx)).await.map_err(refused)?;
                 connector.call(uri)

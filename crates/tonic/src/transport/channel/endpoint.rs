@@ -1,4 +1,4 @@
-//! Whom a channel calls, and how: [`Endpoint`].
+//! Target and settings of a channel: [`Endpoint`].
 
 use std::fmt;
 use std::future::Future;
@@ -22,7 +22,7 @@ use super::tls::ClientTlsConfig;
 use crate::transport::error::{BoxError, Error, Kind};
 use crate::transport::http2::Http2Options;
 
-/// Whom a [`Channel`](super::Channel) calls, and how.
+/// Target and settings of a [`Channel`](super::Channel).
 ///
 /// ```
 /// use std::time::Duration;
@@ -33,12 +33,12 @@ use crate::transport::http2::Http2Options;
 ///     .timeout(Duration::from_secs(10));
 /// ```
 ///
-/// What is not set is as Thalweg has it: windows of 1 MiB a stream and 4 MiB a connection, 20 s to connect, and as many
-/// connections as help.
+/// Defaults are Thalweg's: windows of 1 MiB per stream and 4 MiB per connection, 20 s to connect, and an adaptive
+/// number of connections.
 #[derive(Clone)]
 pub struct Endpoint {
     uri: Uri,
-    /// The path of a UNIX domain socket, which goes before the URI.
+    /// Path of a UNIX domain socket; it takes precedence over the URI.
     socket: Option<String>,
     origin: Option<Uri>,
     user_agent: Option<String>,
@@ -55,15 +55,15 @@ pub struct Endpoint {
     executor: SharedExecutor,
 }
 
-/// What a channel over a UNIX domain socket calls its server, unless it is told otherwise.
+/// URI, and thereby default `:authority`, of channels over a UNIX domain socket.
 const SOCKET_URI: &str = "http://tonic";
 
 impl Endpoint {
-    /// What `dst` stands for; with TLS and all [enabled roots](ClientTlsConfig::with_enabled_roots) where that is
-    /// `https://` and says nothing of TLS. For generated clients.
+    /// Converts `dst` to an endpoint. An `https://` endpoint without TLS settings gets TLS with all [enabled
+    /// roots](ClientTlsConfig::with_enabled_roots). For generated clients.
     ///
     /// # Errors
-    /// When `dst` is no endpoint, or TLS can't be set up.
+    /// Returns an error if `dst` is not an endpoint, or TLS cannot be set up.
     #[doc(hidden)]
     pub fn new<D>(dst: D) -> Result<Self, Error>
     where
@@ -98,10 +98,10 @@ impl Endpoint {
         }
     }
 
-    /// An endpoint at `scheme://host:port`, or at `unix:path`, the path of a UNIX domain socket.
+    /// Creates an endpoint at `scheme://host:port`, or at `unix:path`, the path of a UNIX domain socket.
     ///
     /// # Panics
-    /// When it is no URI.
+    /// Panics if `s` is not a valid URI.
     pub fn from_static(s: &'static str) -> Self {
         match socket_of(s) {
             Some(path) => Self::at(Uri::from_static(SOCKET_URI), Some(path.to_owned())),
@@ -109,10 +109,10 @@ impl Endpoint {
         }
     }
 
-    /// As [`from_static`](Self::from_static), from a text that is made at run time.
+    /// Creates an endpoint like [`from_static`](Self::from_static), from a string built at run time.
     ///
     /// # Errors
-    /// When it is no URI.
+    /// Returns an error if `s` is not a valid URI.
     pub fn from_shared(s: impl Into<Bytes>) -> Result<Self, Error> {
         let bytes = s.into();
         let invalid = || Error::new(Kind::InvalidUri);
@@ -123,10 +123,10 @@ impl Endpoint {
         }
     }
 
-    /// What calls say of the application in `user-agent`, before Thalweg's own.
+    /// Sets the application's part of `user-agent`, which precedes Thalweg's own; empty by default.
     ///
     /// # Errors
-    /// When it has other characters than printable ASCII.
+    /// Returns an error if it contains characters other than printable ASCII.
     pub fn user_agent<T>(self, user_agent: T) -> Result<Self, Error>
     where
         T: TryInto<HeaderValue>,
@@ -137,20 +137,21 @@ impl Endpoint {
         Ok(Self { user_agent: Some(text.to_owned()), ..self })
     }
 
-    /// Whom calls name in `:authority`, where that is not whom the channel connects to: a server behind a proxy. TLS
-    /// goes on verifying the host of the URI, or the name that it is given (`ClientTlsConfig::domain_name`).
+    /// Sets the `:authority` of calls; by default that of the URI. For a server behind a proxy. TLS still verifies the
+    /// URI's host, or the name set with `ClientTlsConfig::domain_name`.
     pub fn origin(self, origin: Uri) -> Self {
         Self { origin: Some(origin), ..self }
     }
 
-    /// Time for the response head of each call; one that takes longer ends with CANCELLED. The server is not told of
-    /// it, as it is of [`Request::set_timeout`](crate::Request::set_timeout); of the two the shorter counts.
+    /// Sets the time limit for the response headers of each call; none by default. On expiry the call ends with
+    /// CANCELLED. Unlike [`Request::set_timeout`](crate::Request::set_timeout), it is not sent to the server. If both
+    /// are set, the shorter applies.
     pub fn timeout(mut self, dur: Duration) -> Self {
         self.limits.timeout = Some(dur);
         self
     }
 
-    /// Sets the time for one attempt to connect,
+    /// Sets the time limit of one connection attempt,
     /// [`ChannelConfig::connect_timeout`](thalweg_engine::ChannelConfig::connect_timeout); 20 s by default.
     pub fn connect_timeout(self, dur: Duration) -> Self {
         Self { connect_timeout: Some(dur), ..self }
@@ -163,28 +164,27 @@ impl Endpoint {
         self
     }
 
-    /// Sets the time between two such probes,
-    /// [`TcpOptions::keepalive_interval`](thalweg_engine::TcpOptions::keepalive_interval).
+    /// Sets the time between two TCP keepalive probes,
+    /// [`TcpOptions::keepalive_interval`](thalweg_engine::TcpOptions::keepalive_interval); the system's by default.
     pub fn tcp_keepalive_interval(mut self, tcp_keepalive_interval: Option<Duration>) -> Self {
         self.tcp.keepalive_interval = tcp_keepalive_interval;
         self
     }
 
-    /// Sets how many unacknowledged probes end a connection,
-    /// [`TcpOptions::keepalive_retries`](thalweg_engine::TcpOptions::keepalive_retries).
+    /// Sets the number of unacknowledged probes that end a connection,
+    /// [`TcpOptions::keepalive_retries`](thalweg_engine::TcpOptions::keepalive_retries); the system's by default.
     pub fn tcp_keepalive_retries(mut self, tcp_keepalive_retries: Option<u32>) -> Self {
         self.tcp.keepalive_retries = tcp_keepalive_retries;
         self
     }
 
-    /// How many calls may wait for their response heads at a time; the others wait for their turn. Any number by
-    /// default.
+    /// Sets how many calls may wait for response headers at a time; others are queued. Unlimited by default.
     pub fn concurrency_limit(mut self, limit: usize) -> Self {
         self.limits.concurrency = Some(limit);
         self
     }
 
-    /// How many calls may begin in each `duration`; the others wait for the next. Any number by default.
+    /// Sets how many calls may start per `duration`; others are queued. Unlimited by default.
     pub fn rate_limit(mut self, limit: u64, duration: Duration) -> Self {
         self.limits.rate = Some((limit, duration));
         self
@@ -205,17 +205,17 @@ impl Endpoint {
         self
     }
 
-    /// How many calls are kept that wait for their turn under [`concurrency_limit`](Self::concurrency_limit) or
-    /// [`rate_limit`](Self::rate_limit); 1,024 by default. Without these, no call waits.
+    /// Sets how many calls may be queued under [`concurrency_limit`](Self::concurrency_limit) or
+    /// [`rate_limit`](Self::rate_limit); 1,024 by default. Without these limits, no call is queued.
     pub fn buffer_size(mut self, sz: impl Into<Option<usize>>) -> Self {
         self.limits.buffer = sz.into();
         self
     }
 
-    /// TLS for an `https://` endpoint.
+    /// Sets TLS for an `https://` endpoint.
     ///
     /// # Errors
-    /// When certificates or keys can't be used, no certificate can be for the name, or the endpoint is a UNIX domain
+    /// Returns an error if certificates or keys are unusable, the name is invalid, or the endpoint is a UNIX domain
     /// socket.
     #[cfg(feature = "_tls-any")]
     pub fn tls_config(self, tls_config: ClientTlsConfig) -> Result<Self, Error> {
@@ -223,11 +223,12 @@ impl Endpoint {
         Ok(Self { tls: Some(tls), ..self })
     }
 
-    /// TLS for an `https://` endpoint whose server a verifier of the application's says to believe or not. `tls_config`
-    /// names no certificates, anchors or roots then. A verifier that believes too much undoes TLS.
+    /// Sets TLS for an `https://` endpoint, with the application's own verifier of server certificates. `tls_config`
+    /// must then contain no certificates, trust anchors or roots. A verifier that accepts too much defeats TLS.
     ///
     /// # Errors
-    /// As [`tls_config`](Self::tls_config), and when `tls_config` says whom to trust.
+    /// Returns the errors of [`tls_config`](Self::tls_config), and an error if `tls_config` contains certificates,
+    /// anchors or roots.
     #[cfg(feature = "_tls-any")]
     pub fn tls_config_with_verifier(
         self,
@@ -252,25 +253,25 @@ impl Endpoint {
         self
     }
 
-    /// Sets the silence after which the server gets a PING,
+    /// Sets the silence after which the channel sends the server a PING,
     /// [`ChannelConfig::keepalive`](thalweg_engine::ChannelConfig::keepalive); never by default.
     pub fn http2_keep_alive_interval(self, interval: Duration) -> Self {
         Self { keep_alive_interval: Some(interval), ..self }
     }
 
-    /// Sets how long the server may take to answer such a PING,
+    /// Sets how long the server may take to acknowledge a PING,
     /// [`Keepalive::timeout`](field@thalweg_engine::Keepalive::timeout); 20 s by default.
     pub fn keep_alive_timeout(self, duration: Duration) -> Self {
         Self { keep_alive_timeout: Some(duration), ..self }
     }
 
-    /// Sets whether PINGs are sent while there is no call,
+    /// Sets whether PINGs are sent without calls in flight,
     /// [`Keepalive::without_calls`](field@thalweg_engine::Keepalive::without_calls); off by default.
     pub fn keep_alive_while_idle(self, enabled: bool) -> Self {
         Self { keep_alive_while_idle: enabled, ..self }
     }
 
-    /// Nothing: windows always follow what is read, within the connection's budget of memory.
+    /// Has no effect: windows always follow the reader, within the connection's memory budget.
     pub fn http2_adaptive_window(self, _enabled: bool) -> Self {
         self
     }
@@ -282,34 +283,34 @@ impl Endpoint {
         self
     }
 
-    /// Sets the largest header list that is accepted,
+    /// Sets the maximum size of a received header list,
     /// [`Config::max_header_list_size`](field@thalweg_engine::http2::Config::max_header_list_size); 16 KiB by default.
     pub fn http2_max_header_list_size(mut self, size: u32) -> Self {
         self.http2.max_header_list_size = Some(size);
         self
     }
 
-    /// Nothing: streams that this side has reset are told from those that never were without being kept.
+    /// Has no effect: reset streams are recognised without storing them.
     #[must_use]
     pub fn http2_max_concurrent_reset_streams(self, _max: usize) -> Self {
         self
     }
 
-    /// Nothing, as [`http2_max_concurrent_reset_streams`](Self::http2_max_concurrent_reset_streams).
+    /// Has no effect, like [`http2_max_concurrent_reset_streams`](Self::http2_max_concurrent_reset_streams).
     #[must_use]
     pub fn http2_reset_stream_duration(self, _duration: Duration) -> Self {
         self
     }
 
-    /// How many streams the server may have this side reset by what it sends, before the connection ends with
-    /// ENHANCE_YOUR_CALM; 1,000 by default, and 33 more each second. `None` is any number.
+    /// Sets how many stream resets the server may provoke before the connection ends with ENHANCE_YOUR_CALM. By default
+    /// 1,000, replenished by 33 per second; `None` is unlimited.
     #[must_use]
     pub fn http2_max_local_error_reset_streams(mut self, max: impl Into<Option<usize>>) -> Self {
         self.http2.max_provoked_resets = Some(max.into().unwrap_or(usize::MAX));
         self
     }
 
-    /// Sets the largest frame that the server may send,
+    /// Sets the maximum size of a received frame,
     /// [`Config::max_frame_size`](field@thalweg_engine::http2::Config::max_frame_size). `None` is the default, 128 KiB.
     #[must_use]
     pub fn max_frame_size(mut self, frame_size: impl Into<Option<u32>>) -> Self {
@@ -317,8 +318,8 @@ impl Endpoint {
         self
     }
 
-    /// How many connections the channel keeps: so many, or [as many as help](Lanes::adaptive) within bounds, which is
-    /// the default. tonic has no such function.
+    /// Sets the number of connections: fixed, or [adaptive](Lanes::adaptive) within bounds, the default. Not part of
+    /// tonic's API.
     ///
     /// ```
     /// use thalweg_tonic::transport::Endpoint;
@@ -333,8 +334,8 @@ impl Endpoint {
         Self { lanes: lanes.into(), ..self }
     }
 
-    /// What runs the task in which calls wait for their turn; tokio by default. Connections run on the runtime in which
-    /// they are made.
+    /// Sets the executor of the task that queues calls; tokio by default. Connections run on the runtime in which they
+    /// are created.
     pub fn executor<E>(self, executor: E) -> Self
     where
         E: Executor<Pin<Box<dyn Future<Output = ()> + Send>>> + Send + Sync + 'static,
@@ -343,43 +344,43 @@ impl Endpoint {
     }
 
     /// Sets the local address to connect from,
-    /// [`TcpOptions::local_address`](thalweg_engine::TcpOptions::local_address).
+    /// [`TcpOptions::local_address`](thalweg_engine::TcpOptions::local_address); the system's choice by default.
     pub fn local_address(mut self, addr: Option<IpAddr>) -> Self {
         self.tcp.local_address = addr;
         self
     }
 
-    /// What it is at; `http://tonic` for a UNIX domain socket.
+    /// Returns the URI; `http://tonic` for a UNIX domain socket.
     pub fn uri(&self) -> &Uri {
         &self.uri
     }
 
-    /// What [`tcp_nodelay`](Self::tcp_nodelay) was set to.
+    /// Returns the value of [`tcp_nodelay`](Self::tcp_nodelay).
     pub fn get_tcp_nodelay(&self) -> bool {
         self.tcp.nodelay
     }
 
-    /// What [`connect_timeout`](Self::connect_timeout) was set to.
+    /// Returns the value of [`connect_timeout`](Self::connect_timeout), if set.
     pub fn get_connect_timeout(&self) -> Option<Duration> {
         self.connect_timeout
     }
 
-    /// What [`tcp_keepalive`](Self::tcp_keepalive) was set to.
+    /// Returns the value of [`tcp_keepalive`](Self::tcp_keepalive), if set.
     pub fn get_tcp_keepalive(&self) -> Option<Duration> {
         self.tcp.keepalive
     }
 
-    /// What [`tcp_keepalive_interval`](Self::tcp_keepalive_interval) was set to.
+    /// Returns the value of [`tcp_keepalive_interval`](Self::tcp_keepalive_interval), if set.
     pub fn get_tcp_keepalive_interval(&self) -> Option<Duration> {
         self.tcp.keepalive_interval
     }
 
-    /// What [`tcp_keepalive_retries`](Self::tcp_keepalive_retries) was set to.
+    /// Returns the value of [`tcp_keepalive_retries`](Self::tcp_keepalive_retries), if set.
     pub fn get_tcp_keepalive_retries(&self) -> Option<u32> {
         self.tcp.keepalive_retries
     }
 
-    /// What tells it from others in a list.
+    /// Returns a key that identifies the endpoint in a list.
     pub(super) fn key(&self) -> String {
         self.socket.as_ref().map_or_else(|| self.uri.to_string(), |path| format!("unix:{path}"))
     }
@@ -396,14 +397,14 @@ impl Endpoint {
         self.socket.is_none() && self.uri.scheme_str() == Some("https")
     }
 
-    /// The target and the settings of the engine's channel. What [`Limits`] has is not among them.
+    /// Returns the target and the settings of the engine's channel, without [`Limits`].
     pub(super) fn config(&self) -> Result<(String, ChannelConfig), Error> {
         let mut config = ChannelConfig::default();
         let target = if let Some(path) = &self.socket {
             format!("unix:{path}")
         } else {
             let (host, port) = self.host_and_port()?;
-            // With its scheme: there may be hosts that are called `dns` or `unix`.
+            // With the scheme, since a host may be named `dns` or `unix`.
             format!("dns:///{host}:{port}")
         };
         let authority = self.origin.as_ref().unwrap_or(&self.uri).authority();
@@ -449,7 +450,7 @@ fn invalid_uri(reason: &'static str) -> Error {
     Error::new(Kind::InvalidUri).with(reason)
 }
 
-/// The path in `unix:path` or `unix://path`.
+/// Returns the path in `unix:path` or `unix://path`.
 fn socket_of(text: &str) -> Option<&str> {
     let path = text.strip_prefix("unix:")?;
     Some(path.strip_prefix("//").unwrap_or(path))
@@ -614,7 +615,7 @@ mod tests {
         assert_eq!(unset.call_options.timeout, None);
         let set = endpoint().connect_timeout(seconds(3));
         assert_eq!((config(&set).connect_timeout, set.get_connect_timeout()), (seconds(3), Some(seconds(3))));
-        // It is this side's alone, and so not the engine's deadline, which is sent.
+        // It is local to this side, so it is not the engine's deadline, which is sent.
         let timed = endpoint().timeout(seconds(5));
         assert_eq!((config(&timed).call_options.timeout, timed.limits().timeout), (None, Some(seconds(5))));
         let asks = endpoint().http2_keep_alive_interval(seconds(30));

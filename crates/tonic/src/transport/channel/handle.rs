@@ -1,4 +1,4 @@
-//! What calls are made of: [`Channel`].
+//! Client channels: [`Channel`].
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -26,65 +26,65 @@ use super::endpoint::Endpoint;
 use super::layers::{SharedExecutor, Stack, StackFuture};
 use crate::transport::error::{BoxError, Error};
 
-/// Whom a generated client calls. Cheap to clone; clones share its connections.
+/// A client's handle to a server or to a list of servers. Cheap to clone; clones share the connections.
 ///
-/// It keeps as many connections as help, makes them again when they break, and closes them once its last clone is gone
-/// and the calls on them have ended.
+/// A channel adapts its number of connections to the load and reconnects them when they break. It closes them once its
+/// last clone is dropped and their calls have finished.
 ///
-/// Calls may be made from any thread, also from one without a runtime: then timers and connections are those of the
-/// runtime in which the channel was made.
+/// Calls may be made from any thread. On a thread without a runtime, timers and connections use the runtime in which
+/// the channel was created.
 #[derive(Clone)]
 pub struct Channel {
     stack: Stack<Connection>,
-    /// The one in which it was made.
+    /// The runtime in which the channel was created.
     runtime: Option<Handle>,
 }
 
 pin_project! {
-    /// A response head on its way.
+    /// A pending response.
     pub struct ResponseFuture {
         #[pin]
         future: StackFuture<<Connection as Service<Request<Body>>>::Future>,
-        // What it is polled in, if the caller has none.
+        // Runtime to poll in if the caller has none.
         runtime: Option<Handle>,
     }
 }
 
 impl Channel {
-    /// An [`Endpoint`] at `uri`.
+    /// Returns an [`Endpoint`] at `uri`.
     pub fn builder(uri: Uri) -> Endpoint {
         Endpoint::from(uri)
     }
 
-    /// An [`Endpoint`] at `scheme://host:port`.
+    /// Returns an [`Endpoint`] at `scheme://host:port`.
     ///
     /// # Panics
-    /// When it is no URI.
+    /// Panics if `s` is not a valid URI.
     pub fn from_static(s: &'static str) -> Endpoint {
         Self::builder(Uri::from_static(s))
     }
 
-    /// An [`Endpoint`] at `scheme://host:port`.
+    /// Returns an [`Endpoint`] at `scheme://host:port`.
     ///
     /// # Errors
-    /// When it is no URI.
+    /// Returns an error if `s` is not a valid URI.
     pub fn from_shared(s: impl Into<Bytes>) -> Result<Endpoint, InvalidUri> {
         Ok(Self::builder(Uri::from_maybe_shared(s.into())?))
     }
 
-    /// A channel that spreads its calls over endpoints.
+    /// Creates a channel that balances calls over endpoints.
     pub fn balance_list(list: impl Iterator<Item = Endpoint>) -> Self {
         let endpoints: Vec<Endpoint> = list.collect();
         let (channel, sender) = Self::balance_channel(endpoints.len().max(1));
         for endpoint in endpoints {
-            // There is space for all of them.
+            // The channel has capacity for all of them.
             let _ = sender.try_send(Change::Insert(endpoint.key(), endpoint));
         }
         channel
     }
 
-    /// A channel that spreads its calls over endpoints, which come and go by what is sent. `capacity` is how many
-    /// changes may wait.
+    /// Creates a channel that balances calls over endpoints, and a sender of changes to them. Up to `capacity` changes
+    /// may be queued.
     pub fn balance_channel<K>(capacity: usize) -> (Self, Sender<Change<K, Endpoint>>)
     where
         K: Hash + Eq + Send + Clone + 'static,
@@ -92,7 +92,7 @@ impl Channel {
         Self::balance_channel_with_executor(capacity, TokioExecutor::new())
     }
 
-    /// As [`balance_channel`](Self::balance_channel), with what runs the task that calls go through.
+    /// Like [`balance_channel`](Self::balance_channel), with an executor for the task that queues calls.
     pub fn balance_channel_with_executor<K, E>(
         capacity: usize,
         executor: E,
@@ -107,8 +107,8 @@ impl Channel {
         (Self::new_with(stack), sender)
     }
 
-    /// A channel whose connections `connector` makes, when the first call comes.
-    /// [`Endpoint::connect_with_connector_lazy`] is the same.
+    /// Creates a channel that connects through `connector` on the first call. Same as
+    /// [`Endpoint::connect_with_connector_lazy`].
     #[expect(clippy::needless_pass_by_value, reason = "it is tonic's signature")]
     pub fn new<C>(connector: C, endpoint: Endpoint) -> Self
     where
@@ -120,11 +120,10 @@ impl Channel {
         Self::lazy(&endpoint, open_with(&endpoint, connector))
     }
 
-    /// A channel whose connections `connector` makes, the first one now. [`Endpoint::connect_with_connector`] is the
-    /// same.
+    /// Creates a channel and connects it through `connector`. Same as [`Endpoint::connect_with_connector`].
     ///
     /// # Errors
-    /// When no connection can be made.
+    /// Returns an error if no connection can be made.
     pub async fn connect<C>(connector: C, endpoint: Endpoint) -> Result<Self, Error>
     where
         C: Service<Uri> + Send + 'static,
@@ -135,21 +134,21 @@ impl Channel {
         Self::connected(&endpoint, open_with(&endpoint, connector)).await
     }
 
-    /// Whether a call may be made. It is the [`Service`]'s.
+    /// Polls whether a call may be made, like [`Service::poll_ready`].
     ///
-    /// A channel is a service for requests with either of two bodies, its own and tonic's. This method is for both: a
-    /// program that names neither goes on to compile.
+    /// A channel is a service for requests with two body types, its own and tonic's. This method serves both, so
+    /// programs that name neither type compile.
     ///
     /// # Errors
-    /// When no call will ever be made.
+    /// Returns an error if no call can ever be made.
     pub fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         self.stack.poll_ready(cx)
     }
 
-    /// Waits until a call may be made: `tower::ServiceExt::ready`, for both kinds of requests.
+    /// Waits until a call may be made, like `tower::ServiceExt::ready`, for both body types.
     ///
     /// # Errors
-    /// When no call will ever be made.
+    /// Returns an error if no call can ever be made.
     pub async fn ready(&mut self) -> Result<&mut Self, Error> {
         poll_fn(|cx| self.poll_ready(cx)).await?;
         Ok(self)
@@ -168,7 +167,7 @@ impl Channel {
     }
 
     fn start(&mut self, request: Request<Body>) -> ResponseFuture {
-        // A task is in a runtime: most calls are spared the look for one.
+        // Tasks run in a runtime, so most calls skip the lookup of the runtime.
         let is_inside = tokio::task::try_id().is_some() || Handle::try_current().is_ok();
         let runtime = if is_inside { None } else { self.runtime.clone() };
         let future = {
@@ -189,25 +188,24 @@ impl Channel {
 }
 
 impl Endpoint {
-    /// A channel that is connected.
+    /// Connects a channel.
     ///
     /// # Errors
-    /// When no connection can be made.
+    /// Returns an error if no connection can be made.
     pub async fn connect(&self) -> Result<Channel, Error> {
         Channel::connected(self, open(self)).await
     }
 
-    /// A channel that connects when the first call comes. What is wrong with the endpoint is told to calls.
+    /// Creates a channel that connects on the first call. Calls fail if the endpoint is invalid.
     pub fn connect_lazy(&self) -> Channel {
         Channel::lazy(self, open(self))
     }
 
-    /// A channel whose connections `connector` makes, the first one now: over any byte stream. `connector` is asked
-    /// again when one breaks, and for each that the channel opens beside it. With an `https://` endpoint, TLS is put
-    /// upon it.
+    /// Connects a channel through `connector`, over any byte stream. `connector` is called again when a connection
+    /// breaks and for each additional connection. An `https://` endpoint uses TLS over it.
     ///
     /// # Errors
-    /// When no connection can be made.
+    /// Returns an error if no connection can be made.
     pub async fn connect_with_connector<C>(&self, connector: C) -> Result<Channel, Error>
     where
         C: Service<Uri> + Send + 'static,
@@ -219,7 +217,7 @@ impl Endpoint {
         Channel::connected(self, open_with(self, connector)).await
     }
 
-    /// As [`connect_with_connector`](Self::connect_with_connector), when the first call comes.
+    /// Like [`connect_with_connector`](Self::connect_with_connector), but connects on the first call.
     pub fn connect_with_connector_lazy<C>(&self, connector: C) -> Channel
     where
         C: Service<Uri> + Send + 'static,
@@ -263,7 +261,7 @@ impl Service<Request<Body>> for Channel {
     }
 }
 
-/// For clients of crates that stand on tonic itself.
+/// For clients from crates that use tonic itself.
 impl Service<Request<tonic::body::Body>> for Channel {
     type Response = Response<tonic::body::Body>;
     type Error = Error;
@@ -279,7 +277,7 @@ impl Service<Request<tonic::body::Body>> for Channel {
 }
 
 pin_project! {
-    /// As [`ResponseFuture`], with a body of tonic's own.
+    /// Like [`ResponseFuture`], with tonic's own body type.
     pub struct TonicsResponseFuture {
         #[pin]
         future: ResponseFuture,

@@ -1,4 +1,4 @@
-//! What stands around the calls of a channel: times and limits that the engine does not know.
+//! Layers around the calls of a channel: timeouts and limits that the engine does not have.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,28 +19,28 @@ use tower::{Service, ServiceBuilder};
 use crate::transport::error::{BoxError, Error};
 use crate::transport::timeout::{Timeout, TimeoutFuture};
 
-/// What an endpoint says of the calls themselves.
+/// An endpoint's settings for calls.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limits {
     pub(super) timeout: Option<Duration>,
     pub(super) concurrency: Option<usize>,
     pub(super) rate: Option<(u64, Duration)>,
-    /// How many calls may wait for the two.
+    /// Maximum number of queued calls.
     pub(super) buffer: Option<usize>,
 }
 
-/// How many calls may wait unless it is said.
+/// Default maximum number of queued calls.
 pub(super) const BUFFER_DEFAULT: usize = 1024;
 
-/// What runs the task that calls wait in.
+/// Executor of the task that queues calls.
 pub(super) type SharedExecutor = Arc<dyn Executor<Pin<Box<dyn Future<Output = ()> + Send>>> + Send + Sync>;
 
 type Call = Request<Body>;
 type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
 
 impl Limits {
-    /// `service` with what there is around its calls. Without limits nothing stands between them but a look at the
-    /// time; with them, calls go through a queue to a task that `executor` runs.
+    /// Wraps `service` in the limits. Without a concurrency or rate limit, calls pass only a timeout check; with one,
+    /// they pass a queue to a task that `executor` runs.
     pub(super) fn around<S>(&self, service: S, executor: &SharedExecutor) -> Stack<S>
     where
         S: Service<Call, Response = Response<Body>> + Send + 'static,
@@ -59,11 +59,11 @@ impl Limits {
     }
 }
 
-/// A service with layers around it, cheap to clone whatever they are.
+/// A service with layers, cheap to clone.
 pub(super) enum Stack<S> {
     Plain(Timeout<S>),
     Queued(Buffer<Call, Answering>),
-    /// What could not be set up; all its calls fail with that.
+    /// A channel that could not be set up; all its calls fail with this error.
     Failed(Error),
 }
 
@@ -78,7 +78,7 @@ impl<S: Clone> Clone for Stack<S> {
 }
 
 impl<S> Stack<S> {
-    /// `service` behind a queue of `len` calls.
+    /// Puts `service` behind a queue of `len` calls.
     pub(super) fn queued<T>(service: T, len: usize, executor: &SharedExecutor) -> Self
     where
         T: Service<Call, Response = Response<Body>> + Send + 'static,
@@ -158,7 +158,8 @@ mod tests {
     use super::*;
     use crate::transport::error::Kind;
 
-    /// Makes `calls` at once of a service that takes a second; how many there were at a time, and how long all took.
+    /// Makes `calls` concurrent calls of a service that takes a second. Returns the maximum concurrency and the
+    /// duration in seconds.
     async fn run(limits: Limits, calls: usize) -> (usize, u64) {
         let under_way = Arc::new(AtomicUsize::new(0));
         let most = Arc::new(AtomicUsize::new(0));

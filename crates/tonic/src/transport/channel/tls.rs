@@ -1,4 +1,4 @@
-//! A client's TLS, in tonic's words.
+//! TLS of clients, with tonic's API.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use thalweg_engine::tls::rustls::pki_types::TrustAnchor;
 use crate::transport::error::{Error, Kind};
 use crate::transport::tls::{Certificate, Identity};
 
-/// How a client uses TLS: whom it trusts, what it shows of itself, and which name it verifies.
+/// TLS settings of a client: trusted authorities, its own identity, and the name to verify.
 ///
-/// It trusts nobody until it is told whom: an authority, or a set of roots.
+/// It trusts no server until an authority or a set of roots is added.
 #[derive(Clone, Debug, Default)]
 pub struct ClientTlsConfig {
     domain: Option<String>,
@@ -26,7 +26,7 @@ pub struct ClientTlsConfig {
     timeout: Option<Duration>,
 }
 
-/// Authorities that need not be named.
+/// Sets of roots to trust.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Roots {
     native: bool,
@@ -34,86 +34,85 @@ struct Roots {
 }
 
 impl ClientTlsConfig {
-    /// Trusts nobody yet, and shows nothing of itself.
+    /// Creates a configuration that trusts no authority and has no identity.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The name that the server's certificate must be for, and that the server is asked for (SNI). By default it is the
-    /// host of the endpoint's URI. The `:authority` of calls stays as it is.
+    /// Sets the name that the server's certificate must match, which is also sent as SNI. By default the host of the
+    /// endpoint's URI. It does not change the `:authority` of calls.
     pub fn domain_name(self, domain_name: impl Into<String>) -> Self {
         Self { domain: Some(domain_name.into()), ..self }
     }
 
-    /// Trusts an authority, beside those that were named before.
+    /// Adds a trusted authority.
     pub fn ca_certificate(self, ca_certificate: Certificate) -> Self {
         self.ca_certificates([ca_certificate])
     }
 
-    /// Trusts authorities, beside those that were named before.
+    /// Adds trusted authorities.
     pub fn ca_certificates(mut self, ca_certificates: impl IntoIterator<Item = Certificate>) -> Self {
         self.authorities.extend(ca_certificates);
         self
     }
 
-    /// Trusts an authority of which there is name and key, beside those that were named before.
+    /// Adds a trusted authority, given by name and key.
     pub fn trust_anchor(self, trust_anchor: TrustAnchor<'static>) -> Self {
         self.trust_anchors([trust_anchor])
     }
 
-    /// Trusts authorities of which there are name and key, beside those that were named before.
+    /// Adds trusted authorities, given by name and key.
     pub fn trust_anchors(mut self, trust_anchors: impl IntoIterator<Item = TrustAnchor<'static>>) -> Self {
         self.anchors.extend(trust_anchors);
         self
     }
 
-    /// What is shown to a server that asks for a certificate (mTLS).
+    /// Sets the client's certificate, for servers that request one (mTLS).
     pub fn identity(self, identity: Identity) -> Self {
         Self { identity: Some(identity), ..self }
     }
 
-    /// Takes a server that does not agree to HTTP/2 by ALPN, if it does not choose another protocol.
+    /// Accepts a server that does not negotiate HTTP/2 by ALPN, unless it chooses another protocol; off by default.
     pub fn assume_http2(self, assume_http2: bool) -> Self {
         Self { assume_http2, ..self }
     }
 
-    /// Writes each connection's secrets to the file that the environment variable `SSLKEYLOGFILE` names.
+    /// Writes each connection's secrets to the file named by the environment variable `SSLKEYLOGFILE`; off by default.
     pub fn use_key_log(self) -> Self {
         Self { logs_keys: true, ..self }
     }
 
-    /// Trusts the platform's authorities, beside those that are named.
+    /// Also trusts the platform's authorities.
     #[cfg(feature = "tls-native-roots")]
     pub fn with_native_roots(mut self) -> Self {
         self.roots.native = true;
         self
     }
 
-    /// Trusts Mozilla's authorities, which are compiled in, beside those that are named.
+    /// Also trusts Mozilla's authorities, which are compiled in.
     #[cfg(feature = "tls-webpki-roots")]
     pub fn with_webpki_roots(mut self) -> Self {
         self.roots.webpki = true;
         self
     }
 
-    /// Trusts all roots whose features are on: `tls-native-roots`, `tls-webpki-roots`. Without either, it trusts nobody
-    /// more.
+    /// Trusts all roots with enabled features: `tls-native-roots`, `tls-webpki-roots`. Without either, it adds none.
     pub fn with_enabled_roots(self) -> Self {
         let roots =
             Roots { native: cfg!(feature = "tls-native-roots"), webpki: cfg!(feature = "tls-webpki-roots") };
         Self { roots, ..self }
     }
 
-    /// Time for the handshake; by default it is only bounded by the endpoint's time to connect.
+    /// Sets the time limit of the handshake; by default only the endpoint's connect timeout applies.
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// As the engine wants it, for an endpoint at `uri`; certificates, keys and names are looked at.
+    /// Converts to the engine's configuration for an endpoint at `uri`; validates certificates, keys and names.
     pub(super) fn into_engine(self, uri: &Uri) -> Result<engine::ClientTlsConfig, Error> {
         let host = uri.host().ok_or_else(|| Error::transport(Error::new(Kind::InvalidUri)))?;
         let mut config = engine::ClientTlsConfig::new()
-            // Even if there are none: without a word of whom to trust, the engine trusts the platform.
+            // Set even if empty: otherwise the engine trusts the platform's authorities.
             .trust_anchors(self.anchors)
             .ca_certificates(self.authorities.iter().map(Certificate::to_engine))
             .domain_name(self.domain.as_deref().unwrap_or(host))
@@ -138,7 +137,8 @@ impl ClientTlsConfig {
         Ok(config)
     }
 
-    /// The same with a verifier of the application's, beside which nothing may be said of whom to trust.
+    /// Converts like [`into_engine`](Self::into_engine), with the application's verifier instead of any trusted
+    /// authorities.
     pub(super) fn into_engine_with(
         self,
         uri: &Uri,
@@ -175,7 +175,7 @@ mod tests {
         roots.roots.remove(0)
     }
 
-    /// What is wrong with `config` for an endpoint at `uri`, if anything.
+    /// Checks the error, if any, of `config` for an endpoint at `uri`.
     fn check(uri: &'static str, config: ClientTlsConfig, expected: Result<(), &str>) {
         match (Endpoint::from_static(uri).tls_config(config), expected) {
             (Ok(endpoint), Ok(())) => drop(endpoint.config().unwrap()),
@@ -215,7 +215,7 @@ mod tests {
         let new = ClientTlsConfig::new;
         for (config, part) in [
             (new(), "domain_name: Some(\"a.test\")"),
-            // Nobody is trusted: the engine's own default is the platform.
+            // No authority is trusted; the engine's own default would be the platform's.
             (new(), "anchors: Some([])"),
             (new().domain_name("b.test"), "domain_name: Some(\"b.test\")"),
             (new().assume_http2(true), "assume_http2: true"),
@@ -256,7 +256,7 @@ mod tests {
     fn generated_clients_have_tls_for_https() {
         assert!(Endpoint::new("https://a.test").unwrap().config().unwrap().1.tls.is_some());
         assert!(Endpoint::new("http://a.test").unwrap().config().unwrap().1.tls.is_none());
-        // As without TLS: a URI of another scheme has none, whatever was set.
+        // Same without TLS: a URI of another scheme never uses it.
         let plain = Endpoint::from_static("http://a.test").tls_config(ClientTlsConfig::new()).unwrap();
         assert!(plain.config().unwrap().1.tls.is_none());
     }

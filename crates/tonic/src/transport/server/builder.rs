@@ -1,4 +1,4 @@
-//! How a server is set up: [`Server`].
+//! Settings of a server: [`Server`].
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use super::tls::ServerTlsConfig;
 use crate::transport::error::Error;
 use crate::transport::http2::Http2Options;
 
-/// How services are served.
+/// Builder of a server.
 ///
 /// ```
 /// use std::time::Duration;
@@ -27,7 +27,7 @@ use crate::transport::http2::Http2Options;
 /// let _server = Server::builder().timeout(Duration::from_secs(10)).max_concurrent_streams(512);
 /// ```
 ///
-/// What is not set is as Thalweg has it: windows of 1 MiB a stream and 4 MiB a connection, and 256 calls at a time on a
+/// Defaults are Thalweg's: windows of 1 MiB per stream and 4 MiB per connection, and 256 concurrent calls per
 /// connection.
 #[derive(Clone)]
 pub struct Server<L = Identity> {
@@ -44,7 +44,7 @@ pub struct Server<L = Identity> {
     max_connection_age_grace: Option<Duration>,
 }
 
-/// What is said of the sockets that the server accepts.
+/// Options of accepted sockets.
 #[derive(Clone, Copy, Debug)]
 struct TcpOptions {
     nodelay: bool,
@@ -77,40 +77,39 @@ impl Default for Server {
 }
 
 impl Server {
-    /// A server as it is by default.
+    /// Returns a server with default settings.
     pub fn builder() -> Self {
         Self::default()
     }
 }
 
 impl<L> Server<L> {
-    /// Serves over TLS alone.
+    /// Serves over TLS only.
     ///
     /// # Errors
-    /// When there is no identity, or certificates or keys can't be used.
+    /// Returns an error without an identity, or if certificates or keys are unusable.
     #[cfg(feature = "_tls-any")]
     pub fn tls_config(self, tls_config: ServerTlsConfig) -> Result<Self, Error> {
         Ok(Self { tls: Some(tls_config.into_engine()?), ..self })
     }
 
-    /// How many calls of a connection handlers may work on at a time; the others wait for their turn. Any number by
-    /// default.
+    /// Sets how many calls of a connection handlers may process at a time; others are queued. Unlimited by default.
     #[must_use]
     pub fn concurrency_limit_per_connection(mut self, limit: usize) -> Self {
         self.around.concurrency = Some(limit);
         self
     }
 
-    /// Ends calls with RESOURCE_EXHAUSTED that would have to wait for their turn, under a
-    /// [`concurrency_limit_per_connection`](Self::concurrency_limit_per_connection) or in a layer; not by default.
+    /// Rejects calls with RESOURCE_EXHAUSTED that would have to be queued, under a
+    /// [`concurrency_limit_per_connection`](Self::concurrency_limit_per_connection) or in a layer; off by default.
     #[must_use]
     pub fn load_shed(mut self, load_shed: bool) -> Self {
         self.around.load_shed = load_shed;
         self
     }
 
-    /// Time for the response head of each call; one that takes longer ends with CANCELLED. Where the call itself has
-    /// less time, that counts.
+    /// Sets the time limit for the response headers of each call; none by default. On expiry the call ends with
+    /// CANCELLED. A shorter deadline of the call takes precedence.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.around.timeout = Some(timeout);
@@ -134,7 +133,7 @@ impl<L> Server<L> {
         self
     }
 
-    /// Sets how many calls a connection may have at once,
+    /// Sets the maximum number of concurrent calls per connection,
     /// [`Config::max_concurrent_streams`](field@thalweg_engine::http2::Config::max_concurrent_streams). `None` is the
     /// default, 256.
     #[must_use]
@@ -156,72 +155,71 @@ impl<L> Server<L> {
         Self { max_connection_age_grace: Some(max_connection_age_grace), ..self }
     }
 
-    /// Sets the silence after which a client gets a PING, [`ServerConfig::keepalive`]. `None` is the default, two
-    /// hours.
+    /// Sets the silence after which the server sends a client a PING, [`ServerConfig::keepalive`]. `None` is the
+    /// default, two hours.
     #[must_use]
     pub fn http2_keepalive_interval(self, http2_keepalive_interval: Option<Duration>) -> Self {
         Self { keepalive_interval: http2_keepalive_interval, ..self }
     }
 
-    /// Sets how long a client may take to answer such a PING, [`Keepalive::timeout`](field@Keepalive::timeout); 20 s by
+    /// Sets how long a client may take to acknowledge a PING, [`Keepalive::timeout`](field@Keepalive::timeout); 20 s by
     /// default. `None` changes nothing.
     #[must_use]
     pub fn http2_keepalive_timeout(self, http2_keepalive_timeout: Option<Duration>) -> Self {
         Self { keepalive_timeout: http2_keepalive_timeout.or(self.keepalive_timeout), ..self }
     }
 
-    /// Nothing: windows always follow what is read, within the connection's budget of memory.
+    /// Has no effect: windows always follow the reader, within the connection's memory budget.
     #[must_use]
     pub fn http2_adaptive_window(self, _enabled: Option<bool>) -> Self {
         self
     }
 
-    /// Nothing: resets of calls that no handler has begun are bounded by a bucket of their own, which honest clients
-    /// don't empty.
+    /// Has no effect: resets of calls without a handler have a rate limit of their own, which honest clients do not
+    /// reach.
     #[must_use]
     pub fn http2_max_pending_accept_reset_streams(self, _max: Option<usize>) -> Self {
         self
     }
 
-    /// How many streams a client may have the server reset by what it sends, before the connection ends with
-    /// ENHANCE_YOUR_CALM; `None` is Thalweg's 1,000, and 33 more each second.
+    /// Sets how many stream resets a client may provoke before the connection ends with ENHANCE_YOUR_CALM. `None` is
+    /// the default, 1,000, replenished by 33 per second.
     #[must_use]
     pub fn http2_max_local_error_reset_streams(mut self, max: Option<usize>) -> Self {
         self.http2.max_provoked_resets = max;
         self
     }
 
-    /// How long nothing may move on a connection before TCP asks whether the client is still there; never by default.
-    /// For sockets that the server binds itself.
+    /// Sets the silence after which the kernel probes a client (TCP keepalive); off by default. Applies to sockets that
+    /// the server binds itself.
     #[must_use]
     pub fn tcp_keepalive(mut self, tcp_keepalive: Option<Duration>) -> Self {
         self.tcp.keepalive = tcp_keepalive;
         self
     }
 
-    /// How long TCP waits before it asks again; as the system has it by default.
+    /// Sets the time between two TCP keepalive probes; the system's by default.
     #[must_use]
     pub fn tcp_keepalive_interval(mut self, tcp_keepalive_interval: Option<Duration>) -> Self {
         self.tcp.keepalive_interval = tcp_keepalive_interval;
         self
     }
 
-    /// How often TCP asks in vain before the connection is lost; as the system has it by default.
+    /// Sets the number of unacknowledged probes that end a connection; the system's by default.
     #[must_use]
     pub fn tcp_keepalive_retries(mut self, tcp_keepalive_retries: Option<u32>) -> Self {
         self.tcp.keepalive_retries = tcp_keepalive_retries;
         self
     }
 
-    /// Whether TCP sends what it is given at once (TCP_NODELAY), which it does by default. For sockets that the server
-    /// binds itself.
+    /// Sets TCP_NODELAY; on by default. Applies to sockets that the server binds itself.
     #[must_use]
     pub fn tcp_nodelay(mut self, enabled: bool) -> Self {
         self.tcp.nodelay = enabled;
         self
     }
 
-    /// Sets the largest header list that is accepted,
+    /// Sets the maximum size of a received header list,
     /// [`Config::max_header_list_size`](field@thalweg_engine::http2::Config::max_header_list_size). `None` is the
     /// default, 16 KiB.
     #[must_use]
@@ -230,7 +228,7 @@ impl<L> Server<L> {
         self
     }
 
-    /// Sets the largest frame that a client may send,
+    /// Sets the maximum size of a received frame,
     /// [`Config::max_frame_size`](field@thalweg_engine::http2::Config::max_frame_size). `None` is the default, 128 KiB.
     #[must_use]
     pub fn max_frame_size(mut self, frame_size: impl Into<Option<u32>>) -> Self {
@@ -238,14 +236,15 @@ impl<L> Server<L> {
         self
     }
 
-    /// Whether HTTP/1.1 is taken, too, on connections without TLS; not by default. gRPC-Web needs it.
+    /// Sets whether connections without TLS may also use HTTP/1.1; off by default. Required by gRPC-Web clients that
+    /// use HTTP/1.1.
     #[must_use]
     pub fn accept_http1(mut self, accept_http1: bool) -> Self {
         self.accepts_http1 = accept_http1;
         self
     }
 
-    /// The span in which a call is handled, made of its request head.
+    /// Sets a function that creates the span of a call from its request headers.
     #[must_use]
     pub fn trace_fn<F>(mut self, f: F) -> Self
     where
@@ -255,7 +254,7 @@ impl<L> Server<L> {
         self
     }
 
-    /// Puts a layer around all services: a request passes those first that were added first.
+    /// Adds a layer around all services. Requests pass the layers in the order in which they were added.
     pub fn layer<NewLayer>(self, new_layer: NewLayer) -> Server<Stack<NewLayer, L>> {
         let Self { layers, around, tcp, http2, .. } = self;
         Server {
@@ -273,7 +272,7 @@ impl<L> Server<L> {
         }
     }
 
-    /// What [`layer`](Self::layer) was given, around `service`.
+    /// Wraps `service` in the layers added with [`layer`](Self::layer).
     pub(super) fn layered<S>(&self, service: S) -> L::Service
     where
         L: Layer<S>,
@@ -281,12 +280,12 @@ impl<L> Server<L> {
         self.layers.layer(service)
     }
 
-    /// What stands around the calls of a connection, between them and [what it was given](Self::layered).
+    /// Returns the settings for calls, which apply outside of the [layers](Self::layered).
     pub(super) fn around(&self) -> Around {
         Around { accepts_http1: self.accepts_http1(), ..self.around.clone() }
     }
 
-    /// Whether a connection's first bytes say which protocol it has.
+    /// Returns true if the first bytes of a connection decide its protocol.
     fn accepts_http1(&self) -> bool {
         #[cfg(feature = "_tls-any")]
         if self.tls.is_some() {
@@ -295,12 +294,12 @@ impl<L> Server<L> {
         self.accepts_http1
     }
 
-    /// Whether connections are as the engine itself accepts them.
+    /// Returns true if the engine's own listener supports the socket options.
     pub(super) fn leaves_sockets_to_the_engine(&self) -> bool {
         self.tcp.nodelay && self.tcp.keepalive.is_none()
     }
 
-    /// The socket at `addr`, whose connections are as this server has them.
+    /// Binds a socket at `addr`, with this server's options for connections.
     pub(super) fn bind(&self, addr: SocketAddr) -> Result<TcpIncoming, Error> {
         let incoming = TcpIncoming::bind(addr).map_err(Error::transport)?;
         Ok(incoming
@@ -310,11 +309,11 @@ impl<L> Server<L> {
             .with_keepalive_retries(self.tcp.keepalive.and(self.tcp.keepalive_retries)))
     }
 
-    /// The settings of the engine's server. What [`Around`] has is not among them.
+    /// Returns the engine's server settings, without those in [`Around`].
     pub(super) fn config(&self) -> Result<ServerConfig, Error> {
         let mut config = ServerConfig::default();
         self.http2.apply(&mut config.http2);
-        // As long as they take.
+        // Calls are never cut off.
         config.shutdown_grace = Duration::MAX;
         config.max_connection_age = self.max_connection_age;
         config.max_connection_age_grace = self.max_connection_age_grace;
@@ -322,7 +321,7 @@ impl<L> Server<L> {
             let keepalive = Keepalive::every(interval);
             self.keepalive_timeout.map_or(keepalive, |timeout| keepalive.timeout(timeout))
         });
-        // `Request::remote_addr` and its like.
+        // For `Request::remote_addr` and similar methods.
         config.connection_info = Some(true);
         #[cfg(feature = "_tls-any")]
         if let Some(tls) = &self.tls {
@@ -391,7 +390,7 @@ mod tests {
         assert_eq!(config(&asks).keepalive, Some(Keepalive::every(seconds(30))));
         let asks = asks.http2_keepalive_timeout(Some(seconds(7))).http2_keepalive_timeout(None);
         assert_eq!(config(&asks).keepalive, Some(Keepalive::every(seconds(30)).timeout(seconds(7))));
-        // It is of the calls' heads, and so a layer's.
+        // It limits the response headers, so it is a layer.
         let timed = Server::builder().timeout(seconds(3));
         assert_eq!(timed.around().timeout, Some(seconds(3)));
         assert_eq!(config(&timed).request_timeout, ServerConfig::default().request_timeout);

@@ -1,4 +1,4 @@
-//! What requests are told of the connection that they come by.
+//! Connection information for requests.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use thalweg_engine::ConnectionInfo;
 #[cfg(feature = "_tls-any")]
 use super::tls_connect_info::TlsConnectInfos;
 
-/// What is known of a connection, as the extensions of its requests have it.
+/// Returns the extensions with a connection's information for its requests.
 pub(super) type Told = Arc<dyn Fn(Option<&Arc<ConnectionInfo>>) -> Extensions + Send + Sync>;
 
-/// What makes [`Told`] of the information that a server's connections give of themselves.
+/// Creates [`Told`] from the information that a server's connections provide.
 pub(super) struct Telling<C> {
     #[cfg(feature = "_tls-any")]
     tls: Arc<TlsConnectInfos<C>>,
@@ -30,11 +30,11 @@ impl<C: Any + Clone + Send + Sync> Telling<C> {
         }
     }
 
-    /// For one connection. Over TLS there is what it was agreed on, too.
+    /// Creates the information of a connection, including its TLS information.
     #[cfg(feature = "_tls-any")]
     pub(super) fn of(&self, info: C) -> Told {
         let infos = Arc::clone(&self.tls);
-        // Made with the first request: the handshake is over then.
+        // Created at the first request, when the handshake is complete.
         let known = std::sync::OnceLock::new();
         let make = move |connection: Option<&Arc<ConnectionInfo>>| {
             let mut told = Extensions::new();
@@ -49,7 +49,7 @@ impl<C: Any + Clone + Send + Sync> Telling<C> {
         Arc::new(move |connection| known.get_or_init(|| make(connection)).clone())
     }
 
-    /// For one connection.
+    /// Creates the information of a connection.
     #[cfg(not(feature = "_tls-any"))]
     pub(super) fn of(&self, info: C) -> Told {
         let mut told = Extensions::new();

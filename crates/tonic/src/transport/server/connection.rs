@@ -1,4 +1,4 @@
-//! The calls of one connection, from the engine to a service.
+//! Dispatch of a connection's calls from the engine to a service.
 
 use std::fmt;
 use std::future::Future;
@@ -20,10 +20,10 @@ use super::connect_info::Told;
 use super::http1::OverHttp1;
 use crate::transport::error::BoxError;
 
-/// What the calls of one connection go to.
+/// Routes all calls of a connection to its service.
 pub(super) struct Calls {
     method: Arc<ServerMethod>,
-    /// Serves the connection if it speaks HTTP/1.1 and may.
+    /// Serves the connection over HTTP/1.1, if allowed.
     http1: Option<Arc<dyn Http1>>,
 }
 
@@ -67,7 +67,7 @@ struct Answering<S> {
     told: Told,
 }
 
-/// What a service answers, also where it takes no calls at the moment.
+/// Future of a service's response, including services that are not ready.
 type Answer<S> = AnswerFuture<<S as Service<Request<Body>>>::Future, Oneshot<S, Request<Body>>>;
 
 impl<S> RawHandler for Answering<S>
@@ -88,7 +88,7 @@ where
         let mut request = head.to_request(body);
         *request.extensions_mut() = (self.told)(head.connection);
         let mut service = self.service.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // One that is not ready is asked again by what waits.
+        // `oneshot` waits for a service that is not ready.
         match service.poll_ready(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(())) => AnswerFuture::Called { future: service.call(request) },
             _ => AnswerFuture::Waits { future: service.oneshot(request) },
@@ -118,7 +118,7 @@ where
         };
         Poll::Ready(match outcome {
             Ok(response) => response,
-            // What stands for a status is a response by now.
+            // Errors that represent a status have already become responses.
             Err(error) => Response::new(Body::failed(Status::from_error(error))),
         })
     }

@@ -1,4 +1,4 @@
-//! Connections of HTTP/1.1, which the engine accepts: [`OverHttp1`] answers their requests.
+//! HTTP/1.1 connections accepted by the engine: [`OverHttp1`] serves their requests.
 
 use std::future::Future;
 use std::io;
@@ -19,7 +19,7 @@ use super::connect_info::Told;
 use crate::body::Body;
 use crate::transport::error::BoxError;
 
-/// Serves a connection of HTTP/1.1 with the service of that connection.
+/// Serves an HTTP/1.1 connection with its service.
 pub(super) struct OverHttp1<S> {
     service: Mutex<S>,
     told: Told,
@@ -54,7 +54,7 @@ where
                 }
             });
             let mut http1 = hyper::server::conn::http1::Builder::new();
-            // With a timer a request's head has its time.
+            // The timer enables hyper's timeout for request headers.
             let connection = http1.timer(TokioTimer::new()).serve_connection(TokioIo::new(io), service);
             let mut connection = pin!(connection);
             let ended = tokio::select! {
@@ -72,7 +72,7 @@ where
 }
 
 pin_project! {
-    /// The body of a response, which is under way until this is dropped.
+    /// A response body that counts as in flight until it is dropped.
     struct CountedBody {
         #[pin]
         body: Body,

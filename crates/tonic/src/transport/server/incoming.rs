@@ -1,4 +1,4 @@
-//! Connections as they are accepted: [`Incoming`].
+//! Accepted connections: [`Incoming`].
 
 use std::future::Future;
 use std::io;
@@ -12,11 +12,11 @@ use tokio_stream::Stream;
 
 use crate::transport::error::BoxError;
 
-/// How long accepting pauses for want of file descriptors: connections that end give some back.
+/// Pause after running out of file descriptors; connections that close meanwhile release some.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pin_project! {
-    /// What is accepted, without what could not be.
+    /// A stream of accepted connections that skips errors.
     pub(super) struct Incoming<I> {
         #[pin]
         incoming: I,
@@ -59,7 +59,7 @@ where
     }
 }
 
-/// EMFILE, ENFILE: a listener says so at once, again and again.
+/// EMFILE and ENFILE: without a pause, a listener returns them immediately and repeatedly.
 fn is_of_descriptors(error: &BoxError) -> bool {
     let error = error.downcast_ref::<io::Error>();
     matches!(error.and_then(io::Error::raw_os_error), Some(24 | 23))
@@ -79,7 +79,7 @@ mod tests {
             let incoming = tokio_stream::iter([Err(error()), Ok(1), Err(error()), Err(error()), Ok(2)]);
             let accepted: Vec<_> = Incoming::new(incoming).collect().await;
             assert_eq!(accepted, [1, 2]);
-            // The clock's steps are milliseconds.
+            // The clock's resolution is a millisecond.
             assert_eq!(begin.elapsed().as_millis() / 10, millis / 10);
         };
         check(|| io::ErrorKind::ConnectionAborted.into(), 0).await;

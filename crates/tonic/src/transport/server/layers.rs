@@ -1,4 +1,4 @@
-//! What stands around the calls of a connection: times and limits that the engine does not know, and spans.
+//! Layers around the calls of a connection: timeouts and limits that the engine does not have, and spans.
 
 use std::fmt;
 use std::future::Future;
@@ -24,7 +24,7 @@ use crate::transport::timeout::Timeout;
 
 pub(super) type TraceFn = dyn Fn(&Request<()>) -> Span + Send + Sync;
 
-/// What a server says of the calls themselves.
+/// A server's settings for calls.
 #[derive(Clone, Default)]
 pub(super) struct Around {
     pub(super) concurrency: Option<usize>,
@@ -35,8 +35,8 @@ pub(super) struct Around {
 }
 
 impl Around {
-    /// `service` for one connection, with what there is around its calls, and `told` in the extensions of its requests.
-    /// Errors that stand for a status become responses.
+    /// Wraps a connection's `service` in the layers and puts `told` into the extensions of its requests. Errors that
+    /// represent a status become responses.
     pub(super) fn calls<S, B>(&self, service: S, told: Told) -> Calls
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
@@ -46,7 +46,7 @@ impl Around {
         B::Error: Into<BoxError>,
     {
         if self.concurrency.is_none() && !self.load_shed {
-            // What most servers have is not paid for by the rest.
+            // The common case avoids the cost of the other layers.
             let service = Timeout::new(service, self.timeout);
             let service = Traced { service, trace: self.trace.clone() };
             return Calls::new(service, told, self.accepts_http1);
@@ -54,7 +54,7 @@ impl Around {
         Calls::new(self.service(service), told, self.accepts_http1)
     }
 
-    /// `service` with all that there may be around its calls.
+    /// Wraps `service` in all layers.
     fn service<S, B>(
         &self,
         service: S,
@@ -86,7 +86,7 @@ impl fmt::Debug for Around {
     }
 }
 
-/// Handles calls in the spans that `trace` makes for them.
+/// Handles calls in spans created by `trace`.
 #[derive(Clone)]
 struct Traced<S> {
     service: S,
@@ -143,7 +143,7 @@ where
         let _entered = this.span.enter();
         this.future.poll(cx).map(|outcome| match outcome {
             Ok(response) => Ok(response.map(Body::new)),
-            // What stands for a status is one.
+            // Errors that represent a status become responses.
             Err(error) => Status::try_from_error(error).map(Status::into_http),
         })
     }
@@ -158,7 +158,8 @@ mod tests {
 
     use super::*;
 
-    /// How `calls` end that come at once to a handler of one second, and how long all take.
+    /// Makes `calls` concurrent calls of a handler that takes a second. Returns their codes and the duration in
+    /// seconds.
     async fn run(around: Around, calls: usize) -> (Vec<Code>, u64) {
         let handler = service_fn(async |_: Request<Body>| {
             tokio::time::sleep(Duration::from_secs(1)).await;

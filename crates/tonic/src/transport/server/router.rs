@@ -1,4 +1,4 @@
-//! A server with services: [`Router`].
+//! Servers with services: [`Router`].
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -20,7 +20,7 @@ use tower::layer::util::Identity;
 use super::builder::Server;
 use crate::transport::error::{BoxError, Error};
 
-/// A server and its services. Calls of others end with UNIMPLEMENTED.
+/// A server and its services. Calls of other services end with UNIMPLEMENTED.
 #[derive(Clone, Debug)]
 pub struct Router<L = Identity> {
     server: Server<L>,
@@ -28,7 +28,7 @@ pub struct Router<L = Identity> {
 }
 
 impl<L: Clone> Server<L> {
-    /// Takes a service, and others behind it.
+    /// Adds a service and returns a router, which takes further services.
     pub fn add_service<S>(&mut self, svc: S) -> Router<L>
     where
         S: Service<Request<Body>, Error = Infallible> + NamedService + Clone + Send + Sync + 'static,
@@ -38,7 +38,7 @@ impl<L: Clone> Server<L> {
         self.add_routes(Routes::new(svc))
     }
 
-    /// Takes a service, if there is one, and others behind it.
+    /// Adds a service, if it is `Some`, and returns a router.
     pub fn add_optional_service<S>(&mut self, svc: Option<S>) -> Router<L>
     where
         S: Service<Request<Body>, Error = Infallible> + NamedService + Clone + Send + Sync + 'static,
@@ -48,14 +48,14 @@ impl<L: Clone> Server<L> {
         self.add_routes(svc.map(Routes::new).unwrap_or_default())
     }
 
-    /// Takes all services of `routes`.
+    /// Adds all services of `routes`.
     pub fn add_routes(&mut self, routes: Routes) -> Router<L> {
         Router { server: self.clone(), routes }
     }
 }
 
 impl<L> Router<L> {
-    /// Takes another service.
+    /// Adds a service.
     pub fn add_service<S>(self, svc: S) -> Self
     where
         S: Service<Request<Body>, Error = Infallible> + NamedService + Clone + Send + Sync + 'static,
@@ -65,7 +65,7 @@ impl<L> Router<L> {
         Self { routes: self.routes.add_service(svc), ..self }
     }
 
-    /// Takes another service, if there is one.
+    /// Adds a service if it is `Some`.
     pub fn add_optional_service<S>(self, svc: Option<S>) -> Self
     where
         S: Service<Request<Body>, Error = Infallible> + NamedService + Clone + Send + Sync + 'static,
@@ -81,7 +81,7 @@ impl<L> Router<L> {
     /// Serves at `addr` until the process ends.
     ///
     /// # Errors
-    /// When the address can't be had, or TLS can't be set up.
+    /// Returns an error if the address cannot be bound or TLS cannot be set up.
     pub async fn serve<ResBody>(self, addr: SocketAddr) -> Result<(), Error>
     where
         L: Layer<Routes> + Clone,
@@ -94,10 +94,10 @@ impl<L> Router<L> {
         self.server.serve(addr, self.routes.prepare()).await
     }
 
-    /// Serves at `addr` until `signal` is ready, and ends the connections gracefully then.
+    /// Serves at `addr` until `signal` completes, then shuts down gracefully.
     ///
     /// # Errors
-    /// When the address can't be had, or TLS can't be set up.
+    /// Returns an error if the address cannot be bound or TLS cannot be set up.
     pub async fn serve_with_shutdown<F: Future<Output = ()>, ResBody>(
         self,
         addr: SocketAddr,
@@ -114,10 +114,10 @@ impl<L> Router<L> {
         self.server.serve_with_shutdown(addr, self.routes.prepare(), signal).await
     }
 
-    /// Serves connections from anywhere until there come no more.
+    /// Serves the connections from `incoming` until it ends.
     ///
     /// # Errors
-    /// When TLS can't be set up.
+    /// Returns an error if TLS cannot be set up.
     pub async fn serve_with_incoming<I, IO, IE, ResBody>(self, incoming: I) -> Result<(), Error>
     where
         I: Stream<Item = Result<IO, IE>>,
@@ -133,11 +133,11 @@ impl<L> Router<L> {
         self.server.serve_with_incoming(self.routes.prepare(), incoming).await
     }
 
-    /// Serves connections from anywhere until there come no more, or until `signal` is ready: `incoming` is dropped
-    /// then, and the connections are ended gracefully.
+    /// Serves the connections from `incoming` until it ends or `signal` completes. Then drops `incoming` and shuts the
+    /// connections down gracefully.
     ///
     /// # Errors
-    /// When TLS can't be set up.
+    /// Returns an error if TLS cannot be set up.
     pub async fn serve_with_incoming_shutdown<I, IO, IE, F, ResBody>(
         self,
         incoming: I,

@@ -1,4 +1,4 @@
-//! What serves: from a server that is set up, and a service, to calls.
+//! Serving: from a configured server and a service to calls.
 
 use std::fmt;
 use std::future::{Future, Pending};
@@ -23,10 +23,10 @@ use super::incoming::Incoming;
 use crate::transport::error::{BoxError, Error};
 
 impl<L> Server<L> {
-    /// Serves `svc`, whatever is called, at `addr` until the process ends.
+    /// Serves `svc`, for calls of any name, at `addr` until the process ends.
     ///
     /// # Errors
-    /// When the address can't be had, or TLS can't be set up.
+    /// Returns an error if the address cannot be bound or TLS cannot be set up.
     pub async fn serve<S, ResBody>(self, addr: SocketAddr, svc: S) -> Result<(), Error>
     where
         L: Layer<S>,
@@ -39,10 +39,10 @@ impl<L> Server<L> {
         self.serve_at(addr, svc, None::<Pending<()>>).await
     }
 
-    /// Serves `svc`, whatever is called, at `addr` until `signal` is ready, and ends the connections gracefully then.
+    /// Serves `svc`, for calls of any name, at `addr` until `signal` completes, then shuts down gracefully.
     ///
     /// # Errors
-    /// When the address can't be had, or TLS can't be set up.
+    /// Returns an error if the address cannot be bound or TLS cannot be set up.
     pub async fn serve_with_shutdown<S, F, ResBody>(
         self,
         addr: SocketAddr,
@@ -61,11 +61,11 @@ impl<L> Server<L> {
         self.serve_at(addr, svc, Some(signal)).await
     }
 
-    /// Serves `svc`, whatever is called, on connections from anywhere until there come no more; those that there are go
-    /// on then.
+    /// Serves `svc`, for calls of any name, on the connections from `incoming` until it ends. Open connections continue
+    /// after that.
     ///
     /// # Errors
-    /// When TLS can't be set up.
+    /// Returns an error if TLS cannot be set up.
     pub async fn serve_with_incoming<S, I, IO, IE, ResBody>(self, svc: S, incoming: I) -> Result<(), Error>
     where
         L: Layer<S>,
@@ -81,11 +81,11 @@ impl<L> Server<L> {
         self.run(svc, incoming, None::<Pending<()>>).await
     }
 
-    /// Serves `svc`, whatever is called, on connections from anywhere until there come no more and all are over, or
-    /// until `signal` is ready: `incoming` is dropped then, and the connections are ended gracefully.
+    /// Serves `svc`, for calls of any name, on the connections from `incoming`. Returns when `incoming` and all
+    /// connections have ended. When `signal` completes, it drops `incoming` and shuts the connections down gracefully.
     ///
     /// # Errors
-    /// When TLS can't be set up.
+    /// Returns an error if TLS cannot be set up.
     pub async fn serve_with_incoming_shutdown<S, I, F, IO, IE, ResBody>(
         self,
         svc: S,
@@ -167,7 +167,7 @@ impl<L> Server<L> {
     }
 }
 
-/// Makes what the calls of each connection go to.
+/// Creates the router of each connection.
 struct OfEach {
     calls: Box<dyn Fn(&ConnectionInfo) -> Calls + Send + Sync>,
     accepts_http1: bool,
@@ -200,7 +200,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether the engine itself listens at the address that `server` serves at.
+    /// Checks whether the engine's own listener accepts at the address of `server`.
     async fn check(server: Server, expected: bool) {
         let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = free.local_addr().unwrap();
@@ -219,7 +219,7 @@ mod tests {
             .iter()
             .any(|server| server.listening.iter().any(|(_, listening)| *listening == address));
         assert_eq!(listens, expected, "{server:?}");
-        // Nobody else gets it.
+        // The address is in use.
         assert!(server.serve(addr, answer).await.is_err());
         serving.abort();
     }

@@ -1,4 +1,4 @@
-//! A server's TLS, in tonic's words.
+//! TLS of servers, with tonic's API.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use thalweg_engine::tls as engine;
 use crate::transport::error::Error;
 use crate::transport::tls::{Certificate, Identity};
 
-/// How a server uses TLS: what it shows of itself, and which clients it takes.
+/// TLS settings of a server: its identity, and the clients it accepts.
 #[derive(Clone, Default)]
 pub struct ServerTlsConfig {
     identity: Option<Identity>,
@@ -21,43 +21,43 @@ pub struct ServerTlsConfig {
 }
 
 impl ServerTlsConfig {
-    /// Asks clients for no certificate. It needs an [`identity`](Self::identity).
+    /// Creates a configuration that requests no client certificates. It needs an [`identity`](Self::identity).
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What the server shows of itself.
+    /// Sets the server's certificate and key.
     pub fn identity(self, identity: Identity) -> Self {
         Self { identity: Some(identity), ..self }
     }
 
-    /// Takes clients alone that show a certificate which one of these authorities issued (mTLS).
+    /// Accepts only clients with a certificate issued by one of these authorities (mTLS).
     pub fn client_ca_root(self, cert: Certificate) -> Self {
         Self { client_authority: Some(cert), ..self }
     }
 
-    /// Takes clients without a certificate, too; one that is shown is verified all the same. For servers with a
-    /// [`client_ca_root`](Self::client_ca_root).
+    /// Also accepts clients without a certificate; presented certificates are still verified. Off by default; for
+    /// servers with a [`client_ca_root`](Self::client_ca_root).
     pub fn client_auth_optional(self, optional: bool) -> Self {
         Self { is_client_auth_optional: optional, ..self }
     }
 
-    /// Chooses the cipher suite by the server's order and not by the client's, which is the default.
+    /// Chooses the cipher suite by the server's order instead of the client's; off by default.
     pub fn ignore_client_order(self, ignore_client_order: bool) -> Self {
         Self { ignores_client_order: ignore_client_order, ..self }
     }
 
-    /// Writes each connection's secrets to the file that the environment variable `SSLKEYLOGFILE` names.
+    /// Writes each connection's secrets to the file named by the environment variable `SSLKEYLOGFILE`; off by default.
     pub fn use_key_log(self) -> Self {
         Self { logs_keys: true, ..self }
     }
 
-    /// Time for a handshake; 10 s by default. A client that takes longer is cut off.
+    /// Sets the time limit of a handshake; 10 s by default. On expiry the connection is closed.
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// As the engine wants it; certificates and keys are looked at.
+    /// Converts to the engine's configuration; validates certificates and keys.
     pub(super) fn into_engine(self) -> Result<engine::ServerTlsConfig, Error> {
         let mut config = engine::ServerTlsConfig::new()
             .client_auth_optional(self.is_client_auth_optional)

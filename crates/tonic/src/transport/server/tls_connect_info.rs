@@ -1,7 +1,7 @@
-//! tonic's [`TlsConnectInfo`], of what the engine's TLS has come to.
+//! Creates tonic's [`TlsConnectInfo`] from the result of the engine's TLS handshake.
 //!
-//! tonic makes one of a `TlsStream` of tokio-rustls alone, and there is no other way to one. So there is a handshake in
-//! memory, in which a client shows the certificates and both sides believe everything. No byte ever goes through it.
+//! tonic creates one only from tokio-rustls's `TlsStream`. Therefore this module performs an in-memory handshake in
+//! which the client presents the certificates and both sides accept everything. It never carries any data.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,12 +29,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsAcceptor;
 use tonic::transport::server::{Connected, TlsConnectInfo};
 
-/// The information of a server's TLS connections, by the certificates that clients showed.
+/// Connection information by the certificates that clients presented.
 pub(super) struct TlsConnectInfos<C> {
     made: Mutex<HashMap<Vec<CertificateDer<'static>>, TlsConnectInfo<C>>>,
 }
 
-/// How many of them are kept: a handshake in memory takes some 100 µs.
+/// Maximum number of cached entries; an in-memory handshake takes about 100 µs.
 const MADE_MAX: usize = 256;
 
 impl<C> Default for TlsConnectInfos<C> {
@@ -44,7 +44,7 @@ impl<C> Default for TlsConnectInfos<C> {
 }
 
 impl<C: Clone + Send + Sync + 'static> TlsConnectInfos<C> {
-    /// That of a connection whose client showed these certificates, or none.
+    /// Returns the information for a connection whose client presented these certificates, or none.
     pub(super) fn get(&self, info: &C, chain: &[CertificateDer<'static>]) -> Option<TlsConnectInfo<C>> {
         let known = self.made.lock().unwrap_or_else(PoisonError::into_inner).get(chain).cloned();
         if let Some(mut known) = known {
@@ -68,17 +68,17 @@ where
 {
     let (client, server) = sides(chain).map_err(io::Error::other)?;
     let mut accepting = TlsAcceptor::from(server).accept(InMemory { client, info });
-    // The client answers at once, and so nothing waits.
+    // The client responds at once, so the handshake never waits.
     match Pin::new(&mut accepting).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(stream) => Ok(stream?.connect_info()),
         Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
     }
 }
 
-/// A client that shows `chain`, and what it connects to.
+/// Creates a client that presents `chain`, and the server's configuration.
 fn sides(chain: &[CertificateDer<'static>]) -> Result<(ClientConnection, Arc<ServerConfig>), Error> {
     let mut provider = thalweg_engine::tls::provider().map_err(|error| Error::General(error.to_string()))?;
-    // The cheapest one, if there is a choice.
+    // X25519 is the cheapest group.
     if let Some(group) = provider.kx_groups.iter().find(|group| group.name() == NamedGroup::X25519) {
         provider = Arc::new(CryptoProvider { kx_groups: vec![*group], ..CryptoProvider::clone(&provider) });
     }
@@ -93,7 +93,7 @@ fn sides(chain: &[CertificateDer<'static>]) -> Result<(ClientConnection, Arc<Ser
     let mut server = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])?
         .with_client_cert_verifier(Arc::new(Believing))
-        // Any byte: nobody looks at it.
+        // Any byte will do, since the certificate is never parsed.
         .with_cert_resolver(Arc::new(Shown::new(vec![CertificateDer::from_slice(&[0])])));
     server.send_tls13_tickets = 0;
     let client =
@@ -101,7 +101,7 @@ fn sides(chain: &[CertificateDer<'static>]) -> Result<(ClientConnection, Arc<Ser
     Ok((client, Arc::new(server)))
 }
 
-/// A byte stream with a client at its other end.
+/// A byte stream with a client at the other end.
 struct InMemory<C> {
     client: ClientConnection,
     info: C,
@@ -155,7 +155,7 @@ impl<C> AsyncWrite for InMemory<C> {
 
 const SCHEME: SignatureScheme = SignatureScheme::ED25519;
 
-/// Certificates whose key is not there: what is signed is not.
+/// Certificates without their key; signatures are dummies.
 #[derive(Debug)]
 struct Shown(Arc<CertifiedKey>);
 
@@ -204,7 +204,7 @@ impl Signer for NoKey {
     }
 }
 
-/// Takes everything for true.
+/// Accepts any certificate and signature.
 #[derive(Debug)]
 struct Believing;
 
