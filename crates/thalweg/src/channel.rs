@@ -146,7 +146,11 @@ impl Channel {
 
     /// Calls a client-streaming method: sends the requests as flow control permits, then returns the response.
     ///
-    /// Errors and cancel safety are those of [`unary`](Self::unary).
+    /// # Errors
+    /// Same as [`unary`](Self::unary).
+    ///
+    /// # Cancel safety
+    /// Same as [`unary`](Self::unary).
     pub async fn client_streaming<S, Res>(
         &self,
         method: &Method,
@@ -167,8 +171,11 @@ impl Channel {
 
     /// Calls a server-streaming method; returns when the response headers have arrived.
     ///
-    /// Errors and cancel safety are those of [`unary`](Self::unary). Later errors come from the returned [`Streaming`];
-    /// dropping that cancels the call, too.
+    /// # Errors
+    /// Same as [`unary`](Self::unary). Later errors come from the returned [`Streaming`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future, or the returned [`Streaming`] before its end, cancels the call, also at the server.
     pub async fn server_streaming<Req: Message, Res: Message>(
         &self,
         method: &Method,
@@ -183,7 +190,11 @@ impl Channel {
     /// Calls a bidirectional method; returns when the response headers have arrived. Requests are sent before and after
     /// that, as flow control permits.
     ///
-    /// Errors and cancel safety are those of [`server_streaming`](Self::server_streaming).
+    /// # Errors
+    /// Same as [`server_streaming`](Self::server_streaming).
+    ///
+    /// # Cancel safety
+    /// Same as [`server_streaming`](Self::server_streaming).
     pub async fn bidi_streaming<S, Res>(
         &self,
         method: &Method,
@@ -338,7 +349,8 @@ impl ChannelBuilder {
         self
     }
 
-    /// Sets a service config in JSON, [`ChannelConfig::service_config`](engine::ChannelConfig::service_config).
+    /// Sets a service config in JSON, [`ChannelConfig::service_config`](engine::ChannelConfig::service_config); none by
+    /// default.
     ///
     /// ```
     /// # fn main() -> Result<(), thalweg::channel::ConnectError> {
@@ -601,9 +613,9 @@ impl ChannelBuilder {
     /// Builds the channel; it connects on the first call.
     ///
     /// # Errors
-    /// Returns an error if the target, the authority, the user agent or the service config is invalid, if TLS cannot be
-    /// set up, or if the channel's own [`threads`](Self::threads) cannot start. It does not check whether there is a
-    /// server.
+    /// Returns an error if the target, the authority, the user agent or the service config is invalid. Also fails if
+    /// TLS cannot be set up or the channel's own [`threads`](Self::threads) cannot start. It does not check whether
+    /// there is a server.
     pub fn connect_lazy(self) -> Result<Channel, ConnectError> {
         #[cfg(feature = "web")]
         let http1 = self.web.http1(&self.target, &self.config)?;

@@ -4,6 +4,7 @@
 //! cost of sending them. The two types of this module are streams as well, so generated clients and services accept
 //! them. The transport recognises them, though, and lets them *lend* their messages: each is encoded in place, behind
 //! those before it.
+//!
 //! | to send | |
 //! | --- | --- |
 //! | one message many times | [`Responses::repeat`] |

@@ -19,7 +19,7 @@ use crate::streaming::{Elsewhere, Streaming};
 /// Passes the deadline of the call that a handler serves, and optionally its cancellation, to the calls that the
 /// handler makes.
 ///
-/// A call that the handler awaits, or whose stream it forwards, needs only the deadline: when the client cancels, the
+/// A call that the handler awaits, or whose stream it forwards, needs only the deadline. When the client cancels, the
 /// handler is dropped, and the call with it. For calls in other tasks, use a [`guard`](Self::guard).
 ///
 /// ```
@@ -29,7 +29,7 @@ use crate::streaming::{Elsewhere, Streaming};
 /// # impl Front {
 /// async fn get(&self, request: Request<String>) -> Result<Response<String>, Status> {
 ///     let parent = Parent::of(&request);
-///     // As a generated client takes it: BackendClient::new(parent.caller(&self.backend))
+///     // With a generated client: BackendClient::new(parent.caller(&self.backend))
 ///     let backend = parent.caller(&self.backend);
 ///     # use thalweg::Caller;
 ///     backend.unary(&GET, Request::new(request.into_inner()), &backend.call_options()).await

@@ -260,9 +260,9 @@ impl ServerBuilder {
 
     /// Sets how many bytes a client may make its connection buffer, [`held_max`](field@crate::http2::Config::held_max)
     /// of its [HTTP/2 settings](Self::http2); 16 MiB by default. At the limit, handlers wait before they make a
-    /// response. While the client reads nothing, one more handler runs after 1 s, 2 s, 4 s, up to 16 s, because the
-    /// client may read that response first. The server closes a connection that buffers more than that and whose client
-    /// is 20 s behind the rate of [`reply_timeout`](Self::reply_timeout).
+    /// response. While the client reads nothing, one more handler runs after 1 s, 2 s, 4 s, up to 16 s; the client may
+    /// read that one's response first. The server closes a connection that buffers more than that and whose client is
+    /// 20 s behind the rate of [`reply_timeout`](Self::reply_timeout).
     pub fn max_connection_memory(mut self, bytes: usize) -> Self {
         self.config.http2.held_max = bytes;
         self
@@ -312,8 +312,8 @@ impl ServerBuilder {
     /// [`ServerTlsConfig`](crate::tls::ServerTlsConfig). Applies to listening sockets and to byte streams from
     /// elsewhere.
     ///
-    /// [`bind`](Self::bind), and the other methods that serve, return an error for an invalid configuration: a missing
-    /// identity, or certificates or keys that cannot be read or used.
+    /// [`bind`](Self::bind), and the other methods that serve, return an error for an invalid configuration. Examples
+    /// are a missing identity, and certificates or keys that cannot be read or used.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: impl Into<crate::tls::ServerTlsConfig>) -> Self {
         self.tls = Some(tls.into());
@@ -395,8 +395,8 @@ impl ServerBuilder {
         Ok(())
     }
 
-    /// Serves byte streams from any source, as [`BoundServer::serve_until`] serves sockets: until `shutdown` completes
-    /// and the connections are drained, or until `incoming` and its connections have ended.
+    /// Serves byte streams from any source, as [`BoundServer::serve_until`] serves sockets. Returns when `shutdown`
+    /// completes and the connections are drained, or when `incoming` and its connections have ended.
     ///
     /// # Errors
     /// Same as [`serve_connection`](Self::serve_connection), before the first stream is taken.

@@ -31,7 +31,7 @@ pub(crate) struct TlsCreds {
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub(crate) struct Empty {}
 
-/// When a call is cancelled.
+/// Time of a call's cancellation.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Cancel {
     #[prost(oneof = "CancelTiming", tags = "1, 2, 3")]

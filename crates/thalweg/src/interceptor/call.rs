@@ -33,7 +33,7 @@ pub enum Side {
     Server,
 }
 
-/// gRPC's four kinds of calls.
+/// gRPC's four call types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallType {
     /// One request, one response.

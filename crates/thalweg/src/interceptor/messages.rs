@@ -26,7 +26,7 @@ enum Source {
     One(Option<AnyMessage>),
     /// The mutex is never locked; it keeps a call `Sync`.
     Many(Mutex<Box<dyn Flow>>),
-    /// An interceptor has refused the one message.
+    /// An interceptor rejected the single message.
     Refused(Option<Status>),
 }
 
@@ -50,8 +50,8 @@ impl Messages {
         Self(Source::One(None))
     }
 
-    /// Creates a stream of messages. An error ends the stream: on a server, the call ends with that status; on a
-    /// client, the call fails with it and the server sees a cancellation.
+    /// Creates a stream of messages. An error ends the stream and the call. On a server, the call ends with that
+    /// status; on a client, it fails with it, and the server sees a cancellation.
     pub fn stream<M: Message>(stream: impl Stream<Item = Result<M, Status>> + Send + 'static) -> Self {
         Self::of(Sent(Box::pin(stream)))
     }

@@ -20,8 +20,8 @@ use super::next::Next;
 /// - on a server, `client.address` and `client.port`: the remote address. A server records addresses only if
 ///   [`connection_info`](crate::server::ServerBuilder::connection_info) is on;
 /// - once the call has ended, `rpc.response.status_code` (`OK`, `NOT_FOUND`);
-/// - for errors, `error.type`, the same value. On a client these are all codes but OK; on a server UNKNOWN,
-///   DEADLINE_EXCEEDED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE and DATA_LOSS, since the others are the client's errors;
+/// - for errors, `error.type`, the same value. On a client all codes but OK are errors. On a server they are UNKNOWN,
+///   DEADLINE_EXCEEDED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE and DATA_LOSS; the others are the client's;
 /// - for `tracing-opentelemetry`: `otel.name` (same as `rpc.method`), `otel.kind` (`client` or `server`), and for
 ///   errors `otel.status_code` (`ERROR`) and `otel.status_description`.
 ///
