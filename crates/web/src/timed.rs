@@ -50,7 +50,7 @@ impl Waiting {
 
 #[cold]
 pub(crate) fn too_slow() -> Status {
-    Status::new(Code::Cancelled, "the request's body took too long to come")
+    Status::new(Code::Cancelled, "receiving the body took too long")
 }
 
 /// A body with a time limit.

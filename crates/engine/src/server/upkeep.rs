@@ -331,7 +331,7 @@ fn lose_call(state: &mut State, key: SlotKey) {
 }
 
 fn too_slow() -> Status {
-    Status::new(Code::Cancelled, "timed out receiving the request message")
+    Status::new(Code::Cancelled, "receiving the request message took too long")
 }
 
 /// The missing part of a call.

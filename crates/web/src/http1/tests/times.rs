@@ -89,7 +89,7 @@ fn post(path: &str, field: &str) -> String {
     format!("POST {path} HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n")
 }
 
-const TOO_SLOW: &str = "the request's body took too long to come";
+const TOO_SLOW: &str = "receiving the body took too long";
 
 #[tokio::test(start_paused = true)]
 async fn a_body_has_its_time() {
