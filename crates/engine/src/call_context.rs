@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[repr(u8)]
 pub(crate) enum Phase {
     /// Sent, as far as the caller knows. The fast path records no other phase.
-    Answer,
+    MessageResponse,
     /// Not sent, because the message cannot be sent.
     Unsent,
     Connection,
@@ -21,14 +21,20 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    const ALL: [Self; 6] =
-        [Self::Answer, Self::Unsent, Self::Connection, Self::FreeStream, Self::Requests, Self::Response];
+    const ALL: [Self; 6] = [
+        Self::MessageResponse,
+        Self::Unsent,
+        Self::Connection,
+        Self::FreeStream,
+        Self::Requests,
+        Self::Response,
+    ];
 }
 
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Answer => "waiting for the response",
+            Self::MessageResponse => "waiting for the response",
             Self::Unsent => "not sent",
             Self::Connection => "connecting",
             Self::FreeStream => "waiting for a free stream",
@@ -48,7 +54,7 @@ const ATTEMPT: u32 = 1 << 8;
 impl CallProgress {
     #[inline]
     pub(crate) fn new() -> Self {
-        Self(AtomicU32::new(Phase::Answer as u32))
+        Self(AtomicU32::new(Phase::MessageResponse as u32))
     }
 
     pub(crate) fn note(&self, phase: Phase) {
@@ -63,7 +69,7 @@ impl CallProgress {
 
     pub(crate) fn phase(&self) -> Phase {
         let number = self.0.load(Ordering::Relaxed) % ATTEMPT;
-        Phase::ALL.into_iter().find(|phase| *phase as u32 == number).unwrap_or(Phase::Answer)
+        Phase::ALL.into_iter().find(|phase| *phase as u32 == number).unwrap_or(Phase::MessageResponse)
     }
 
     /// Returns the attempt number, counted from 1.
@@ -126,7 +132,7 @@ mod tests {
         check(
             Some("[::1]:1"),
             2,
-            Some(Phase::Answer),
+            Some(Phase::MessageResponse),
             "/a.B/C to localhost:1 ([::1]:1), attempt 2, waiting for the response",
         );
     }

@@ -9,4 +9,4 @@ mod streaming;
 mod unary;
 
 pub use streaming::Exchange;
-pub use unary::UnaryReply;
+pub use unary::UnaryResponse;

@@ -14,8 +14,8 @@ use crate::executor::ExecutorOptions;
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::request;
 use crate::lanes::{
-    Backoff, ConnectStep, ConnectionOptions, Connector, Lane, LaneSet, Lanes, ServiceConfig, StepWatcher,
-    Tended, Transport, Upkeep,
+    Backoff, ConnectStep, ConnectionOptions, Connector, Lane, LaneSet, Lanes, Maintenance, ServiceConfig,
+    StepWatcher, Tended, Transport,
 };
 use crate::measure::{self, CallMeasure, ChannelMeasure};
 use crate::method::Method;
@@ -245,7 +245,7 @@ impl Channel {
                 busy_poll: config.busy_poll,
                 executor: executor.start("thalweg-channel")?.map(Arc::new),
                 queue: Arc::default(),
-                upkeep: Arc::new(Upkeep::new(config.keepalive, config.idle_timeout)),
+                maintenance: Arc::new(Maintenance::new(config.keepalive, config.idle_timeout)),
                 watcher: config.watcher,
                 #[cfg(feature = "tls")]
                 tls,

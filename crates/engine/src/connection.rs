@@ -11,7 +11,7 @@
 
 mod decompression;
 mod driver;
-mod foreign;
+mod http1_state;
 mod inbox;
 mod incoming;
 mod keepalive;
@@ -35,21 +35,21 @@ mod unlocked;
 
 pub(crate) use decompression::Reader;
 pub(crate) use driver::{Driver, Endpoint};
-pub(crate) use foreign::{Asked as AskedOf, ForeignRequest};
+pub(crate) use http1_state::{Http1Command, Http1InFlight};
 pub(crate) use inbox::Inbox;
 pub(crate) use incoming::LocalRequests;
 pub use incoming::{Incoming, Lent};
-pub(crate) use keepalive::{Asked, Asking, end_silent};
 pub use keepalive::{Keepalive, KeepalivePolicy};
+pub(crate) use keepalive::{KeepaliveCheck, KeepaliveState, end_silent};
 pub(crate) use outgoing::{Outgoing, Single, keep_scratch, take_scratch};
 pub use pack::{Pack, Source};
 pub use raw_body::RawBody;
 pub(crate) use raw_body::RawReader;
 pub use request_share::RequestShare;
 pub(crate) use send_loop::{SendLoop, SendOutcome, fit};
-pub(crate) use shared::{Connection, HowFar};
+pub(crate) use shared::{CallPosition, Connection};
 pub(crate) use slot::{End, OnEnd, ServerCall, Slot, SlotKey, WakesOn};
 pub(crate) use spare::{keep as keep_spare, take as take_spare};
 pub(crate) use state::{OPENED_UNSENT_MAX, State, TIMED_EACH_MAX};
 pub(crate) use stream_wait_queue::{Gate, StreamWaitQueue};
-pub(crate) use unlocked::{NeedsClone, Sleeper, look};
+pub(crate) use unlocked::{NeedsClone, PolledTask, look};

@@ -99,7 +99,7 @@ pub use thalweg_http2 as http2;
 
 pub use buffers::compact;
 pub use byte_streams::ByteStreams;
-pub use calls::{Exchange, UnaryReply};
+pub use calls::{Exchange, UnaryResponse};
 pub use chain::Chain;
 pub use channel::{Channel, ChannelConfig, LaneSnapshot};
 pub use connection::{Incoming, Keepalive, KeepalivePolicy, Lent, Pack, RawBody, RequestShare, Source};

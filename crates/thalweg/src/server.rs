@@ -143,7 +143,7 @@ impl ServerBuilder {
         let router: Arc<dyn engine::server::Router> = Arc::new(router);
         #[cfg(feature = "web")]
         if let Some(web) = self.web {
-            config.beside = Some(beside_grpc(&config, &router, descriptors, web)?);
+            config.fallback = Some(web_fallback(&config, &router, descriptors, web)?);
         }
         Ok((config, router))
     }
@@ -416,15 +416,15 @@ impl ServerBuilder {
 
 /// Connect, gRPC-Web and JSON on the same port.
 #[cfg(feature = "web")]
-fn beside_grpc(
+fn web_fallback(
     config: &ServerConfig,
     router: &Arc<dyn engine::server::Router>,
     descriptors: Vec<&'static [u8]>,
     web: thalweg_web::Web,
-) -> Result<engine::server::Beside, BindError> {
+) -> Result<engine::server::Fallback, BindError> {
     let web = descriptors.into_iter().fold(web, thalweg_web::Web::descriptors);
     let calls = engine::server::LocalCalls::new(config, Arc::clone(router));
-    let service = web.into_service(calls).map_err(|error| BindError::Beside(Box::new(error)))?;
+    let service = web.into_service(calls).map_err(|error| BindError::Fallback(Box::new(error)))?;
     Ok(service.beside())
 }
 

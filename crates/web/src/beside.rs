@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use http::Request;
-use thalweg_engine::server::{Beside, Http1, Http1Connection};
+use thalweg_engine::server::{Fallback, Http1, Http1Connection};
 
 use crate::body::Body;
 use crate::http1::serve::serve_counted;
@@ -13,8 +13,8 @@ use crate::service::{LastCall, WebService};
 impl WebService {
     /// Returns this service as the fallback of a server's port. It handles non-gRPC requests over HTTP/2, gRPC requests
     /// with a codec other than Protobuf, and HTTP/1.1 connections.
-    pub fn beside(&self) -> Beside {
-        let beside = Beside::new(self.clone(), Arc::new(self.clone()));
+    pub fn beside(&self) -> Fallback {
+        let beside = Fallback::new(self.clone(), Arc::new(self.clone()));
         if self.has_grpc_codecs() { beside.with_content_subtypes() } else { beside }
     }
 }

@@ -95,7 +95,7 @@ impl<'a> Attempts<'a> {
     /// A failed wait keeps its phase for the error.
     fn waited(&self, connection: Result<Arc<Connection>, Status>) -> Result<Arc<Connection>, Status> {
         if connection.is_ok() {
-            self.note(Phase::Answer);
+            self.note(Phase::MessageResponse);
             self.call.measure.waited();
         }
         connection
@@ -107,7 +107,7 @@ impl<'a> Attempts<'a> {
 
     pub(super) fn refused(&mut self, refused: &Refused, connection: &Arc<Connection>) -> Result<(), Status> {
         match refused {
-            Refused::LaneFull => {
+            Refused::AtCapacity => {
                 self.is_full = true;
                 return Ok(());
             }
@@ -118,7 +118,7 @@ impl<'a> Attempts<'a> {
                     "the call's metadata is too large: header list of {size} bytes, {peer} accepts {size_max}"
                 )));
             }
-            Refused::LaneGone => {}
+            Refused::Closed => {}
         }
         self.lanes.lost(connection);
         self.lanes_gone += 1;

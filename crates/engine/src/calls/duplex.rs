@@ -106,7 +106,7 @@ impl<S: Source + Send + 'static, R: ResponseReader> Duplex<S, R> {
     ) -> Poll<Result<Result<Arc<ResponseHead>, End>, Status>> {
         self.poll_send(cx)?;
         let is_sent = self.sending != Sending::UnderWay;
-        call.progress.note(if is_sent { Phase::Answer } else { Phase::Requests });
+        call.progress.note(if is_sent { Phase::MessageResponse } else { Phase::Requests });
         self.response.poll_head(cx).map(Ok)
     }
 

@@ -8,9 +8,9 @@ use crate::lanes::WaitTicket;
 /// Reason why a connection opened no stream for a call.
 pub(super) enum Refused {
     /// It accepts no new streams.
-    LaneGone,
+    Closed,
     /// All its streams are in use.
-    LaneFull,
+    AtCapacity,
     /// The server does not accept header lists of this size; other connections would not either.
     HeadTooLarge { size: usize, size_max: usize },
 }
@@ -24,16 +24,16 @@ pub(super) fn open_stream(
     open: impl FnOnce(&mut http2::Connection, SlotKey) -> Result<StreamId, OpenError>,
 ) -> Result<SlotKey, Refused> {
     if state.ended().is_some() {
-        return Err(Refused::LaneGone);
+        return Err(Refused::Closed);
     }
     let others_wait = !state.is_queue_empty();
     if others_wait && !ticket.has_waited() {
-        return Err(Refused::LaneFull);
+        return Err(Refused::AtCapacity);
     }
     if state.opened_unsent >= OPENED_UNSENT_MAX {
         // The driver reopens admission when it has taken them.
         state.close_gate();
-        return Err(Refused::LaneFull);
+        return Err(Refused::AtCapacity);
     }
     let key = state.next_key();
     match open(&mut state.http2, key) {
@@ -48,9 +48,9 @@ pub(super) fn open_stream(
         }
         Err(OpenError::NoFreeStream) => {
             state.close_gate();
-            Err(Refused::LaneFull)
+            Err(Refused::AtCapacity)
         }
         Err(OpenError::HeadTooLarge { size, size_max }) => Err(Refused::HeadTooLarge { size, size_max }),
-        Err(OpenError::GoingAway | OpenError::IdsExhausted | OpenError::Closed) => Err(Refused::LaneGone),
+        Err(OpenError::GoingAway | OpenError::IdsExhausted | OpenError::Closed) => Err(Refused::Closed),
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::call_context::{CallContext, CallProgress, Phase};
 use crate::channel::Channel;
-use crate::connection::{Connection, HowFar, Outgoing, SlotKey};
+use crate::connection::{CallPosition, Connection, Outgoing, SlotKey};
 use crate::grpc::{metadata, request, timeout};
 use crate::measure::CallMeasure;
 use crate::method::Method;
@@ -38,7 +38,7 @@ struct Failure {
 
 struct Reached {
     connection: Arc<Connection>,
-    how_far: Option<HowFar>,
+    position: Option<CallPosition>,
 }
 
 /// Request headers: the fields shared by all calls of the method, and the call's own.
@@ -142,8 +142,8 @@ impl Prepared {
     /// Records that the call failed, or was given up, on this connection.
     #[cold]
     pub(super) fn note_reached(&self, connection: &Arc<Connection>, key: Option<SlotKey>) {
-        let how_far = key.and_then(|key| connection.how_far(key));
-        let reached = Reached { connection: Arc::clone(connection), how_far };
+        let position = key.and_then(|key| connection.position(key));
+        let reached = Reached { connection: Arc::clone(connection), position };
         *self.failure().reached.lock().unwrap_or_else(PoisonError::into_inner) = Some(reached);
     }
 
@@ -157,8 +157,8 @@ impl Prepared {
         let mut phase = Some(self.progress.phase());
         let status = if status.is_local() && status.code() == Code::DeadlineExceeded {
             phase = None;
-            let how_far = reached.as_ref().and_then(|reached| reached.how_far);
-            Status::too_late(self.what_was_missing(how_far, channel))
+            let position = reached.as_ref().and_then(|reached| reached.position);
+            Status::too_late(self.what_was_missing(position, channel))
         } else {
             status
         };
@@ -172,10 +172,10 @@ impl Prepared {
     }
 
     /// Describes the step that was incomplete when the deadline passed.
-    fn what_was_missing(&self, how_far: Option<HowFar>, channel: &Channel) -> String {
-        match (self.progress.phase(), how_far) {
+    fn what_was_missing(&self, position: Option<CallPosition>, channel: &Channel) -> String {
+        match (self.progress.phase(), position) {
             (Phase::Unsent, _) => "it was not sent yet".to_owned(),
-            (Phase::Connection, _) => match channel.lane_set().trouble() {
+            (Phase::Connection, _) => match channel.lane_set().last_connect_error() {
                 Some(why) => format!("no connection was ready: {why}"),
                 None => "no connection was ready (is the server running?)".to_owned(),
             },
@@ -183,15 +183,15 @@ impl Prepared {
                 "no stream was free: other calls use all that the server allows".to_owned()
             }
             (Phase::Requests, _) => "the requests were not all sent, and no response arrived".to_owned(),
-            (_, Some(HowFar { unsent, .. })) if unsent > 0 => {
+            (_, Some(CallPosition { unsent, .. })) if unsent > 0 => {
                 format!(
                     "{unsent} bytes of its message were not sent: the server takes no more (flow control)"
                 )
             }
-            (_, Some(HowFar { has_head: true, received, .. })) => {
+            (_, Some(CallPosition { has_head: true, received, .. })) => {
                 format!("its answer had begun, with {received} bytes of its message, and was not whole")
             }
-            (Phase::Answer | Phase::Response, _) => "no response arrived in time".to_owned(),
+            (Phase::MessageResponse | Phase::Response, _) => "no response arrived in time".to_owned(),
         }
     }
 }

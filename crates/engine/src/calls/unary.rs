@@ -18,7 +18,7 @@ use crate::call_context::{CallContext, Phase};
 use crate::chain::Chain;
 use crate::channel::Channel;
 use crate::connection::{
-    Connection, End, Inbox, NeedsClone, Single, Sleeper, Slot, SlotKey, WakesOn, keep_scratch, look,
+    Connection, End, Inbox, NeedsClone, PolledTask, Single, Slot, SlotKey, WakesOn, keep_scratch, look,
     take_scratch,
 };
 use crate::encode::Encode;
@@ -43,7 +43,7 @@ impl Channel {
         metadata: &HeaderMap,
         message: &M,
         options: &CallOptions,
-    ) -> Result<UnaryReply, Status> {
+    ) -> Result<UnaryResponse, Status> {
         let call = Prepared::new(self, method, metadata, options)?;
         let outcome = {
             // Pinned here so that this large future is not moved again. Most calls have no deadline.
@@ -55,7 +55,7 @@ impl Channel {
             }
         };
         match outcome {
-            Ok(Outcome::Done(arrived)) => Ok(UnaryReply {
+            Ok(Outcome::Done(arrived)) => Ok(UnaryResponse {
                 arrived,
                 message_size_max: options.max_decoding_message_size,
                 measure: call.measure,
@@ -158,7 +158,7 @@ pub(super) struct Arrived {
 
 /// Response of a unary call that ended with OK. Read its message, then call [`finish`](Self::finish), or
 /// [`fail`](Self::fail) if the message cannot be read.
-pub struct UnaryReply {
+pub struct UnaryResponse {
     arrived: Arrived,
     message_size_max: usize,
     measure: CallMeasure,
@@ -267,7 +267,7 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
     #[inline]
     fn take_response(
         &mut self,
-        sleeper: &mut Sleeper<'_>,
+        sleeper: &mut PolledTask<'_>,
         key: SlotKey,
     ) -> Result<Poll<Attempt<R::Started>>, NeedsClone> {
         let mut state = self.connection.lock();
@@ -383,7 +383,7 @@ fn send_request(
     Ok(stream)
 }
 
-impl UnaryReply {
+impl UnaryResponse {
     /// Returns the message. Call it once: a message in a buffer of its own is moved out.
     #[inline]
     pub fn message(&mut self) -> Envelope<'_> {

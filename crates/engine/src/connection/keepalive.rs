@@ -96,7 +96,7 @@ impl From<KeepalivePolicy> for PingPolicy {
 
 /// Keepalive state of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asking {
+pub(crate) struct KeepaliveState {
     /// The connection's read counter when data last arrived.
     activity: u64,
     heard_at: Instant,
@@ -105,7 +105,7 @@ pub(crate) struct Asking {
 
 /// Result of a keepalive check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum KeepaliveCheck {
     /// Check again at this time.
     Again(Instant),
     /// There was no response in time.
@@ -115,19 +115,19 @@ pub(crate) enum Asked {
 /// Payload of keepalive PINGs.
 const PING: [u8; 8] = *b"tw-alive";
 
-impl Asking {
+impl KeepaliveState {
     pub(crate) fn new(now: Instant) -> Self {
         Self { activity: 0, heard_at: now, pinged_at: None }
     }
 
     /// Checks a connection and sends a PING if one is due.
-    pub(crate) fn look(&mut self, options: &Keepalive, state: &mut State, now: Instant) -> Asked {
+    pub(crate) fn look(&mut self, options: &Keepalive, state: &mut State, now: Instant) -> KeepaliveCheck {
         if state.activity != self.activity {
             *self = Self { activity: state.activity, heard_at: state.polled_at, pinged_at: None };
         }
         if let Some(pinged_at) = self.pinged_at {
             let due = pinged_at + options.timeout;
-            return if due <= now { Asked::Silent } else { Asked::Again(due) };
+            return if due <= now { KeepaliveCheck::Silent } else { KeepaliveCheck::Again(due) };
         }
         if !options.without_calls && state.http2.active_streams() == 0 {
             // The interval starts with the next call.
@@ -135,14 +135,14 @@ impl Asking {
         }
         let due = self.heard_at + options.interval;
         if due > now {
-            return Asked::Again(due);
+            return KeepaliveCheck::Again(due);
         }
         state.http2.ping(PING);
         state.keepalives_sent += 1;
         state.notify_driver();
         self.pinged_at = Some(now);
         // An earlier response counts from its arrival, so the next PING is not delayed by the timeout.
-        Asked::Again(now + options.timeout.min(options.interval))
+        KeepaliveCheck::Again(now + options.timeout.min(options.interval))
     }
 }
 
@@ -169,9 +169,9 @@ mod tests {
         let http2 = thalweg_http2::Connection::client(thalweg_http2::Config::default(), start.into_std());
         let connection = Connection::new(http2, "a peer".to_owned(), None);
         let options = Keepalive::every(Duration::from_secs(10)).without_calls(true);
-        let mut asking = Asking::new(start);
+        let mut asking = KeepaliveState::new(start);
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut check = |heard: bool, seconds: u64, expected: Asked| {
+        let mut check = |heard: bool, seconds: u64, expected: KeepaliveCheck| {
             let mut state = connection.lock();
             if heard {
                 state.activity += 1;
@@ -179,15 +179,15 @@ mod tests {
             }
             assert_eq!(asking.look(&options, &mut state, at(seconds)), expected, "at {seconds} s");
         };
-        check(true, 1, Asked::Again(at(11)));
-        check(false, 11, Asked::Again(at(21)));
-        check(false, 21, Asked::Again(at(31)));
-        check(true, 30, Asked::Again(at(40)));
-        check(false, 35, Asked::Again(at(40)));
-        check(false, 40, Asked::Again(at(50)));
-        check(false, 50, Asked::Again(at(60)));
-        check(false, 59, Asked::Again(at(60)));
-        check(false, 60, Asked::Silent);
+        check(true, 1, KeepaliveCheck::Again(at(11)));
+        check(false, 11, KeepaliveCheck::Again(at(21)));
+        check(false, 21, KeepaliveCheck::Again(at(31)));
+        check(true, 30, KeepaliveCheck::Again(at(40)));
+        check(false, 35, KeepaliveCheck::Again(at(40)));
+        check(false, 40, KeepaliveCheck::Again(at(50)));
+        check(false, 50, KeepaliveCheck::Again(at(60)));
+        check(false, 59, KeepaliveCheck::Again(at(60)));
+        check(false, 60, KeepaliveCheck::Silent);
     }
 
     #[test]
@@ -195,11 +195,11 @@ mod tests {
         let start = Instant::now();
         let http2 = thalweg_http2::Connection::client(thalweg_http2::Config::default(), start.into_std());
         let connection = Connection::new(http2, "a peer".to_owned(), None);
-        let mut asking = Asking::new(start);
+        let mut asking = KeepaliveState::new(start);
         let later = start + Duration::from_secs(1000);
         let options = Keepalive::every(Duration::from_secs(10));
         let asked = asking.look(&options, &mut connection.lock(), later);
-        assert_eq!(asked, Asked::Again(later + Duration::from_secs(10)));
+        assert_eq!(asked, KeepaliveCheck::Again(later + Duration::from_secs(10)));
         assert_eq!(connection.lock().keepalives_sent, 0);
     }
 

@@ -40,8 +40,8 @@ impl State {
     /// an HTTP/1.1 connection.
     pub(crate) fn hold(&mut self, key: Option<SlotKey>, before: usize, now: usize) {
         let Some(key) = key else {
-            if let Some(foreign) = &mut self.foreign {
-                foreign.held = foreign.held.saturating_sub(before) + now;
+            if let Some(http1_state) = &mut self.http1_state {
+                http1_state.held = http1_state.held.saturating_sub(before) + now;
             }
             self.note_growth(before.abs_diff(now));
             return;
@@ -117,7 +117,7 @@ impl State {
 
     /// Returns the bytes buffered for the peer.
     pub(crate) fn held(&self) -> Held {
-        let gathered = self.foreign.as_ref().map_or(0, |foreign| foreign.held);
+        let gathered = self.http1_state.as_ref().map_or(0, |http1_state| http1_state.held);
         Held {
             requests: self.http2.held() + self.held_by_calls() + gathered,
             responses: self.held_responses(),
@@ -131,7 +131,7 @@ impl State {
     }
 
     fn held_responses(&self) -> usize {
-        let unsent = self.foreign.as_ref().map_or(0, |foreign| foreign.unsent);
+        let unsent = self.http1_state.as_ref().map_or(0, |http1_state| http1_state.unsent);
         self.http2.unsent_memory() + self.memory.writing + unsent
     }
 
@@ -154,13 +154,13 @@ impl State {
     }
 
     /// Reports that an HTTP/1.1 connection buffers `unsent` bytes of responses, and has sent `sent` more.
-    pub(crate) fn note_foreign(&mut self, unsent: usize, sent: usize) {
+    pub(crate) fn note_http1_responses(&mut self, unsent: usize, sent: usize) {
         self.memory.largest_response = self.memory.largest_response.max(unsent);
         self.memory.written += sent as u64;
-        let Some(foreign) = &mut self.foreign else { return };
-        foreign.unsent = unsent;
+        let Some(http1_state) = &mut self.http1_state else { return };
+        http1_state.unsent = unsent;
         if unsent <= SMALL_RESPONSE_MAX {
-            self.deferred.wake(foreign.admission.take());
+            self.deferred.wake(http1_state.admission.take());
         }
         self.count_responses();
     }
@@ -179,7 +179,8 @@ impl State {
 
     #[cold]
     fn lacks_reserve(&self, budget: &MemoryBudget) -> bool {
-        let under_way = self.foreign.as_ref().map_or(self.slots.len(), |foreign| foreign.requests) as u64;
+        let under_way =
+            self.http1_state.as_ref().map_or(self.slots.len(), |http1_state| http1_state.requests) as u64;
         let is_small = self.memory.largest_response <= SMALL_RESPONSE_MAX
             && self.memory.charged.responses == 0
             && self.generation > under_way;
@@ -300,17 +301,18 @@ impl Connection {
     /// Waits, on an HTTP/1.1 connection, until at most `unsent_max` bytes are unsent and the server has room.
     pub(crate) fn poll_admission(&self, turn: &mut Turn, unsent_max: usize, cx: &Context<'_>) -> Poll<()> {
         let state = self.lock();
-        let is_held_up = state.foreign.as_ref().is_some_and(|foreign| foreign.unsent > unsent_max);
+        let is_held_up =
+            state.http1_state.as_ref().is_some_and(|http1_state| http1_state.unsent > unsent_max);
         if !is_held_up && !state.lacks_room() {
             return Poll::Ready(());
         }
         drop(state);
         let waker = cx.waker().clone();
         let mut state = self.lock();
-        if let Some(foreign) = &mut state.foreign
-            && foreign.unsent > unsent_max
+        if let Some(http1_state) = &mut state.http1_state
+            && http1_state.unsent > unsent_max
         {
-            let before = foreign.admission.replace(waker);
+            let before = http1_state.admission.replace(waker);
             drop(state);
             drop(before);
             return Poll::Pending;

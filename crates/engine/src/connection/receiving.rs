@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use super::inbox::Cut;
 use super::shared::Connection;
 use super::slot::{End, SlotKey, WakesOn};
-use super::unlocked::{NeedsClone, Sleeper, look};
+use super::unlocked::{NeedsClone, PolledTask, look};
 use crate::grpc::envelope::EnvelopeError;
 use crate::grpc::response::ResponseHead;
 use crate::status::{Code, Status};
@@ -73,7 +73,7 @@ impl Receiving {
         tail: &mut Vec<u8>,
         buffer: &mut Vec<u8>,
         spare: impl Fn() -> Option<Vec<u8>>,
-        sleeper: &mut Sleeper<'_>,
+        sleeper: &mut PolledTask<'_>,
     ) -> Result<Poll<Result<Arrived, EnvelopeError>>, NeedsClone> {
         let mut state = self.connection.lock();
         let Some((slot, http2, _)) = state.parts(self.key) else {

@@ -38,7 +38,7 @@ impl RequestShare {
     }
 
     /// Creates the accounting of an HTTP/1.1 request.
-    pub(crate) fn of_foreign(connection: &Arc<Connection>) -> Self {
+    pub(crate) fn of_http1(connection: &Arc<Connection>) -> Self {
         Self::new(connection, None, 0)
     }
 

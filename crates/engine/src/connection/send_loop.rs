@@ -11,7 +11,7 @@ use super::outgoing::{Outgoing, hand_over};
 use super::pack::{Pack, Source};
 use super::shared::Connection;
 use super::slot::SlotKey;
-use super::unlocked::{NeedsClone, Sleeper, look};
+use super::unlocked::{NeedsClone, PolledTask, look};
 use crate::measure::CallMeasure;
 use crate::scheduler::{Pause, Yields, yield_now};
 use crate::status::Status;
@@ -180,7 +180,7 @@ impl<S: Source> SendLoop<S> {
     }
 
     #[inline]
-    fn flush(&mut self, sleeper: &mut Sleeper<'_>) -> Result<Poll<Result<(), Gone>>, NeedsClone> {
+    fn flush(&mut self, sleeper: &mut PolledTask<'_>) -> Result<Poll<Result<(), Gone>>, NeedsClone> {
         let last = self.end_stream && matches!(self.ended, Some(Ok(())));
         let mut state = self.connection.lock();
         let Some((slot, http2, _)) = state.parts(self.key) else { return Ok(Poll::Ready(Err(Gone))) };

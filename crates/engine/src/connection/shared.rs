@@ -149,12 +149,12 @@ impl Connection {
 
     /// Returns the progress of a client's call: unsent bytes of its message, and received bytes of its response.
     #[cold]
-    pub(crate) fn how_far(&self, key: SlotKey) -> Option<HowFar> {
+    pub(crate) fn position(&self, key: SlotKey) -> Option<CallPosition> {
         let mut state = self.lock();
         let slot = state.slot(key)?;
         let (stream, received) = (slot.stream, slot.inbox.len());
         let has_head = slot.client().is_some_and(|call| call.head.is_some());
-        Some(HowFar { unsent: state.http2.queued(stream), has_head, received })
+        Some(CallPosition { unsent: state.http2.queued(stream), has_head, received })
     }
 
     /// Server: adds `len` bytes to the memory that a call's handler uses.
@@ -190,7 +190,7 @@ impl Connection {
 
 /// Progress of a client's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HowFar {
+pub(crate) struct CallPosition {
     /// Unsent bytes of the call's message.
     pub(crate) unsent: usize,
     pub(crate) has_head: bool,

@@ -32,13 +32,13 @@ pub(crate) struct State {
     /// Wakes the sleeping driver. A wake-up by a caller takes it; a wake-up by the socket leaves it.
     driver_waker: Option<Waker>,
     /// Set on an HTTP/1.1 connection.
-    pub(super) foreign: Option<Foreign>,
+    pub(super) http1_state: Option<Http1State>,
     /// Why the connection is over; `None` before.
     ended: Option<Status>,
     /// Client: admission of new calls.
     pub(crate) gate: Option<Arc<Gate>>,
     /// Client: the reason in the server's GOAWAY, if it gave one.
-    pub(crate) farewell: Option<Box<str>>,
+    pub(crate) goaway_debug: Option<Box<str>>,
     /// Client: waits for the server's SETTINGS.
     pub(crate) opener: Option<Waker>,
     /// Notified of activity from this time on.
@@ -80,7 +80,7 @@ pub(super) struct Sweep {
 
 /// State of an HTTP/1.1 connection, in place of slots and protocol.
 #[derive(Debug, Default)]
-pub(crate) struct Foreign {
+pub(crate) struct Http1State {
     /// Requests whose responses have not been sent.
     pub(super) requests: usize,
     pub(super) drains: bool,
@@ -148,10 +148,10 @@ impl State {
             keepalives_sent: 0,
             driver: DriverState::Running,
             driver_waker: None,
-            foreign: None,
+            http1_state: None,
             ended: None,
             gate,
-            farewell: None,
+            goaway_debug: None,
             opener: None,
             watcher: None,
             opened_unsent: 0,
@@ -171,8 +171,8 @@ impl State {
 
     /// Closes the connection gracefully, after its last call.
     pub(crate) fn drain(&mut self) {
-        match &mut self.foreign {
-            Some(foreign) => foreign.drains = true,
+        match &mut self.http1_state {
+            Some(http1_state) => http1_state.drains = true,
             None => self.http2.drain(Instant::now().into_std()),
         }
         self.notify_driver();

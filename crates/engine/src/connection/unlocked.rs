@@ -97,7 +97,7 @@ impl Task {
 }
 
 /// The task that is being polled. Its waker is cloned, and the waker that it replaces is dropped, outside the lock.
-pub(crate) struct Sleeper<'a> {
+pub(crate) struct PolledTask<'a> {
     waker: &'a Waker,
     /// A clone to store; afterwards the waker that it replaced.
     spare: Option<Waker>,
@@ -107,7 +107,7 @@ pub(crate) struct Sleeper<'a> {
 #[derive(Debug)]
 pub(crate) struct NeedsClone;
 
-impl Sleeper<'_> {
+impl PolledTask<'_> {
     /// Stores the task's waker in `kept`.
     ///
     /// # Errors
@@ -129,9 +129,9 @@ impl Sleeper<'_> {
 #[inline]
 pub(crate) fn look<T>(
     cx: &Context<'_>,
-    mut look: impl FnMut(&mut Sleeper<'_>) -> Result<T, NeedsClone>,
+    mut look: impl FnMut(&mut PolledTask<'_>) -> Result<T, NeedsClone>,
 ) -> T {
-    let mut sleeper = Sleeper { waker: cx.waker(), spare: None };
+    let mut sleeper = PolledTask { waker: cx.waker(), spare: None };
     loop {
         match look(&mut sleeper) {
             Ok(seen) => return seen,

@@ -14,9 +14,9 @@ use super::addresses::{Addresses, Step};
 use super::backoff::Backoff;
 use super::connect_step::{ConnectStep, StepWatcher};
 use super::endpoint::ClientEndpoint;
+use super::maintenance::Maintenance;
 use super::owner::ConnectionOwner;
 use super::target::Target;
-use super::upkeep::Upkeep;
 use crate::connection::{Connection, Driver, Gate, StreamWaitQueue, look};
 use crate::executor::Executor;
 use crate::grpc::compression::EncodingSet;
@@ -54,7 +54,7 @@ pub(crate) struct ConnectionOptions {
     pub(crate) executor: Option<Arc<Executor>>,
     /// Calls that wait for a stream on any of the connections.
     pub(crate) queue: Arc<StreamWaitQueue>,
-    pub(crate) upkeep: Arc<Upkeep>,
+    pub(crate) maintenance: Arc<Maintenance>,
     pub(crate) watcher: StepWatcher,
     /// TLS below HTTP/2, for any transport.
     #[cfg(feature = "tls")]
@@ -166,7 +166,7 @@ impl Connector {
         let connected = async {
             let socket = Accepted::connect(endpoint, tcp).await?;
             let round_trip = socket.round_trip();
-            if let Some(timeout) = self.connection.upkeep.user_timeout() {
+            if let Some(timeout) = self.connection.maintenance.user_timeout() {
                 socket.set_user_timeout(timeout)?;
             }
             Ok::<_, io::Error>((socket.watch()?, round_trip))
@@ -218,14 +218,14 @@ async fn speak<IO>(
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let ConnectionOptions { target, http2, busy_poll, executor, queue, upkeep, watcher, .. } = options;
+    let ConnectionOptions { target, http2, busy_poll, executor, queue, maintenance, watcher, .. } = options;
     let http2 = thalweg_http2::Connection::client(http2, Instant::now().into_std());
     let connection = Connection::new(http2, peer, Some(Arc::new(Gate::new(queue))));
     connection.set_target(target);
     if let Some(owner) = owner.upgrade() {
         owner.opened(&connection);
     }
-    let endpoint = ClientEndpoint::new(EncodingSet::ALL, owner.clone(), Arc::clone(&upkeep));
+    let endpoint = ClientEndpoint::new(EncodingSet::ALL, owner.clone(), Arc::clone(&maintenance));
     let driver = Driver::new(io, endpoint, Arc::clone(&connection), busy_poll);
     let ended = LostAtEnd { owner: owner.clone(), connection: Arc::clone(&connection) };
     tokio::spawn(async move {
@@ -251,7 +251,7 @@ where
     .await?;
     abandoned.opened();
     watcher.tell(|| ConnectStep::Ready);
-    upkeep.begin(&connection, &owner);
+    maintenance.begin(&connection, &owner);
     Ok(connection)
 }
 

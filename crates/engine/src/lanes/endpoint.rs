@@ -6,8 +6,8 @@ use http::HeaderMap;
 use thalweg_http2::{ErrorCode, Event, ResetCause, ResetReason, StreamId};
 use tokio::time::Instant;
 
+use super::maintenance::{self, Maintenance};
 use super::owner::ConnectionOwner;
-use super::upkeep::{self, Upkeep};
 use crate::connection::{Connection, End, Endpoint, SlotKey, State, WakesOn};
 use crate::grpc::code;
 use crate::grpc::compression::EncodingSet;
@@ -25,7 +25,7 @@ pub(crate) struct ClientEndpoint {
     /// Trailers that consist of `grpc-status: 0`.
     ok_trailers: HeaderCache<(), HEADS_KEPT>,
     owner: Weak<dyn ConnectionOwner>,
-    upkeep: Arc<Upkeep>,
+    maintenance: Arc<Maintenance>,
     /// The server's GOAWAY, until the owner is notified.
     going_away: Option<GoingAway>,
     /// Number of the thread on which responses last arrived.
@@ -42,14 +42,18 @@ struct GoingAway {
 }
 
 impl ClientEndpoint {
-    pub(crate) fn new(accepts: EncodingSet, owner: Weak<dyn ConnectionOwner>, upkeep: Arc<Upkeep>) -> Self {
+    pub(crate) fn new(
+        accepts: EncodingSet,
+        owner: Weak<dyn ConnectionOwner>,
+        maintenance: Arc<Maintenance>,
+    ) -> Self {
         Self {
             accepts,
             heads: HeaderCache::default(),
             raw_heads: HeaderCache::default(),
             ok_trailers: HeaderCache::default(),
             owner,
-            upkeep,
+            maintenance,
             going_away: None,
             thread: 0,
         }
@@ -228,8 +232,8 @@ impl Endpoint for ClientEndpoint {
                 state.deferred().wake(opener);
             }
             Event::GoAway { code, debug, .. } => {
-                let permits_fewer_pings = upkeep::permits_fewer_pings(code, debug);
-                state.farewell = farewell(code, debug);
+                let permits_fewer_pings = maintenance::permits_fewer_pings(code, debug);
+                state.goaway_debug = goaway_debug(code, debug);
                 self.going_away = Some(GoingAway { code, permits_fewer_pings });
             }
             _ => {}
@@ -246,7 +250,7 @@ impl Endpoint for ClientEndpoint {
         }
         let Some(GoingAway { code, permits_fewer_pings }) = self.going_away.take() else { return };
         if permits_fewer_pings {
-            self.upkeep.ping_less();
+            self.maintenance.ping_less();
         }
         connection.measure.note_going_away(code);
         connection.measure.disconnected();
@@ -317,12 +321,12 @@ fn fail(state: &mut State, key: SlotKey, status: Status) {
 }
 
 /// Maximum bytes of GOAWAY debug data that are kept.
-const FAREWELL_LEN_MAX: usize = 200;
+const GOAWAY_DEBUG_LEN_MAX: usize = 200;
 
 /// Returns code and debug data of a GOAWAY, if it has a reason. Control characters are escaped.
 #[cold]
-fn farewell(code: ErrorCode, debug: &[u8]) -> Option<Box<str>> {
-    let text = String::from_utf8_lossy(&debug[..debug.len().min(FAREWELL_LEN_MAX)]);
+fn goaway_debug(code: ErrorCode, debug: &[u8]) -> Option<Box<str>> {
+    let text = String::from_utf8_lossy(&debug[..debug.len().min(GOAWAY_DEBUG_LEN_MAX)]);
     let escaped = text.chars().fold(String::new(), |mut escaped, c| {
         if c.is_control() {
             escaped.extend(c.escape_default());

@@ -201,7 +201,7 @@ impl LaneSet {
 
     /// Returns why there is no connection, if an attempt to connect has failed.
     #[cold]
-    pub(crate) fn trouble(&self) -> Option<String> {
+    pub(crate) fn last_connect_error(&self) -> Option<String> {
         let lead = Arc::clone(&self.all().lanes[0]);
         Some(lead.last_failure()?.and(lead.failures()).message().to_owned())
     }

@@ -12,10 +12,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use super::beside::Beside;
 use super::connections::Connections;
 use super::dispatch::Router;
 use super::endpoint::ServerEndpoint;
+use super::fallback::Fallback;
 use super::first_bytes::{self, Protocol};
 #[cfg(feature = "tls")]
 use super::handshakes::Handshakes;
@@ -46,7 +46,7 @@ pub(super) struct Acceptor {
     pub(super) tells_connection: bool,
     /// Time limit of a client's first bytes, where they determine its protocol.
     pub(super) header_timeout: Duration,
-    pub(super) beside: Option<Beside>,
+    pub(super) fallback: Option<Fallback>,
     #[cfg(feature = "tls")]
     pub(super) tls: Option<Secure>,
 }
@@ -158,7 +158,7 @@ impl Acceptor {
         let Peer { name, address, info } = peer;
         let connection = self.connection(name);
         let registered = self.connections.register(&connection, address, self.local.clone());
-        let opened = if self.beside.is_some() || self.router.accepts_http1() {
+        let opened = if self.fallback.is_some() || self.router.accepts_http1() {
             Opened::Unknown(Box::pin(self.clone().open(io, info, connection, None)))
         } else {
             Opened::Http2(Driver::new(io, self.endpoint(info), connection, self.busy_poll))
@@ -183,7 +183,7 @@ impl Acceptor {
         let (first, protocol) = match agreed {
             Some(protocol) => (Vec::new(), protocol),
             None => match self.first_bytes(&mut io, &connection).await {
-                Ok(told) => told,
+                Ok(traced_message) => traced_message,
                 Err(why) => {
                     tracing::debug!(
                         peer = connection.peer,
@@ -216,14 +216,14 @@ impl Acceptor {
     where
         IO: AsyncRead + Unpin,
     {
-        let told = tokio::time::timeout(self.header_timeout, first_bytes::tell(io));
+        let traced_message = tokio::time::timeout(self.header_timeout, first_bytes::tell(io));
         let closed = poll_fn(|cx| connection.poll_asked(true, cx));
         tokio::select! {
             biased;
             () = self.connections.draining().begun() => Err("the server stops".into()),
             _ = closed => Err("it had to make room".into()),
-            told = told => match told {
-                Ok(told) => told.map_err(|error| error.to_string().into()),
+            traced_message = traced_message => match traced_message {
+                Ok(traced_message) => traced_message.map_err(|error| error.to_string().into()),
                 Err(_) => Err("timed out waiting for the first bytes".into()),
             }
         }
@@ -289,8 +289,8 @@ impl Acceptor {
     }
 
     fn http1(&self, info: &ConnectionInfo) -> Option<Arc<dyn Http1>> {
-        match &self.beside {
-            Some(beside) => Some(Arc::clone(&beside.http1)),
+        match &self.fallback {
+            Some(fallback) => Some(Arc::clone(&fallback.http1)),
             None => self.router(info).http1(),
         }
     }
@@ -299,7 +299,7 @@ impl Acceptor {
         let router = self.router(&info);
         let mut endpoint = ServerEndpoint::new(
             router,
-            self.beside.clone(),
+            self.fallback.clone(),
             self.measure.clone(),
             self.http2.max_concurrent_streams,
         );

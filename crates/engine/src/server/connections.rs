@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::draining::Draining;
-use super::upkeep::{Seen, Times, Upkeep};
+use super::maintenance::{Maintenance, Seen, Times};
 use crate::connection::Connection;
 use crate::memory_budget::{Held, MemoryBudget};
 use crate::net::ListenAddress;
@@ -66,7 +66,7 @@ struct List {
 struct Open {
     connection: Arc<Connection>,
     address: Option<IpAddr>,
-    upkeep: Mutex<Upkeep>,
+    maintenance: Mutex<Maintenance>,
     /// The listening address.
     local: Option<Arc<ListenAddress>>,
     /// Memory used by TLS.
@@ -198,12 +198,12 @@ impl Connections {
         address: Option<IpAddr>,
         local: Option<Arc<ListenAddress>>,
     ) -> Registered {
-        let upkeep = Upkeep::new(&self.limits.times, random_unit(), Instant::now());
+        let maintenance = Maintenance::new(&self.limits.times, random_unit(), Instant::now());
         let connection = Arc::clone(connection);
         let open = Arc::new(Open {
             connection,
             address,
-            upkeep: Mutex::new(upkeep),
+            maintenance: Mutex::new(maintenance),
             local,
             #[cfg(feature = "tls")]
             tls: tls::Held::charging(&self.memory),
@@ -271,9 +271,9 @@ impl Connections {
         let mut total = Held::default();
         let mut holding = Vec::new();
         for open in self.all() {
-            let mut upkeep = open.upkeep.lock().unwrap_or_else(PoisonError::into_inner);
-            let seen = upkeep.look(&open.connection, &self.limits.times, now);
-            drop(upkeep);
+            let mut maintenance = open.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
+            let seen = maintenance.look(&open.connection, &self.limits.times, now);
+            drop(maintenance);
             #[cfg(feature = "tls")]
             let seen = Seen { held: seen.held + Held { requests: open.tls.bytes(), responses: 0 }, ..seen };
             total = total + seen.held;

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::exchange::{LocalFuture, StreamingCall};
 use super::handler_cost::{HandlerCost, Stopwatch};
 use super::http1::Http1;
-use super::respond::{self, Answer, FixedHead, RawAnswer, Reply, Response};
+use super::respond::{self, FixedHead, MessageResponse, Response, ResponseTarget, WholeResponse};
 use crate::connection::{Connection, Outgoing, Single, State, keep_scratch, take_scratch};
 use crate::connection_info::ConnectionInfo;
 use crate::encode::Encode;
@@ -51,7 +51,7 @@ pub trait Router: Send + Sync + fmt::Debug + 'static {
         false
     }
 
-    /// Returns the handler of HTTP/1.1 connections for servers without a [`Beside`](super::Beside) fallback. `None`
+    /// Returns the handler of HTTP/1.1 connections for servers without a [`Fallback`](super::Fallback) fallback. `None`
     /// rejects them.
     fn http1(&self) -> Option<Arc<dyn Http1>> {
         None
@@ -126,7 +126,7 @@ pub(super) trait RunCalls: Send + Sync {
 pub(super) struct StartedCall {
     pub(super) connection: Arc<Connection>,
     pub(super) route: Arc<Route>,
-    pub(super) reply: Reply,
+    pub(super) reply: ResponseTarget,
     pub(super) measure: CallMeasure,
 }
 
@@ -280,7 +280,7 @@ impl Called for Route {
 /// A unary call whose request is complete.
 pub(super) struct ReadyCall {
     pub(super) route: Arc<Route>,
-    pub(super) reply: Reply,
+    pub(super) reply: ResponseTarget,
     pub(super) body: Body,
 }
 
@@ -358,7 +358,7 @@ pub(super) struct Batch<'a> {
     pub(super) watch: Stopwatch,
     pub(super) calls: vec::Drain<'a, ReadyCall>,
     /// Encoded responses that are sent to the connection together.
-    answers: &'a mut Vec<(Reply, Single)>,
+    answers: &'a mut Vec<(ResponseTarget, Single)>,
     /// Buffer of encoded messages.
     scratch: Vec<u8>,
     /// The connection has reached its buffer budget for responses.
@@ -373,7 +373,7 @@ impl<'a> Batch<'a> {
         connection: &'a Arc<Connection>,
         buffer: &'a [u8],
         calls: vec::Drain<'a, ReadyCall>,
-        answers: &'a mut Vec<(Reply, Single)>,
+        answers: &'a mut Vec<(ResponseTarget, Single)>,
         polled_at: Instant,
     ) -> Self {
         let watch = Stopwatch::rough(polled_at);
@@ -384,7 +384,11 @@ impl<'a> Batch<'a> {
     /// Responds to a call with the handler's result. Responses without metadata are sent together with others of the
     /// batch.
     #[inline]
-    pub(super) fn answer<M: Encode>(&mut self, reply: &Reply, result: &Result<Answer<'_, M>, Status>) {
+    pub(super) fn answer<M: Encode>(
+        &mut self,
+        reply: &ResponseTarget,
+        result: &Result<MessageResponse<'_, M>, Status>,
+    ) {
         let start = self.scratch.len();
         match Response::new(&reply.outgoing, result, &mut self.scratch) {
             Response::Plain(message) if self.calls.as_slice().is_empty() && self.answers.is_empty() => {
@@ -409,7 +413,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Like [`answer`](Self::answer), for raw responses.
-    pub(super) fn answer_raw(&mut self, reply: &Reply, answer: &RawAnswer) {
+    pub(super) fn respond_raw(&mut self, reply: &ResponseTarget, answer: &WholeResponse) {
         let mut state = self.connection.lock();
         respond::send_raw(&mut state, reply, answer);
         self.is_full |= state.is_full();

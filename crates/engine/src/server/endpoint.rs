@@ -6,10 +6,10 @@ use std::sync::Arc;
 use thalweg_http2::{ErrorCode, Event, StreamId};
 use tokio::time::Instant;
 
-use super::beside::Beside;
 use super::dispatch::{Batch, Body, ReadyCall, Route, Router, StartedCall};
-use super::respond::{self, Reply};
-use super::routing::{self, Asked, HEAD_KEPT_MAX};
+use super::fallback::Fallback;
+use super::respond::{self, ResponseTarget};
+use super::routing::{self, HEAD_KEPT_MAX, ParsedRequest};
 use super::task::CallTask;
 use crate::connection::{
     Connection, End, Endpoint, Inbox, OnEnd, ServerCall, Single, Slot, SlotKey, State, keep_spare, take_spare,
@@ -24,10 +24,10 @@ use crate::status::Status;
 
 pub(crate) struct ServerEndpoint {
     router: Arc<dyn Router>,
-    beside: Option<Beside>,
+    fallback: Option<Fallback>,
     /// Maximum number of calls, including those whose stream was reset while the handler still runs.
     calls_max: usize,
-    heads: HeaderCache<Asked, HEADS_KEPT>,
+    heads: HeaderCache<ParsedRequest, HEADS_KEPT>,
     /// Routes of headers that differ from others only in the timeout.
     timed: HeaderCache<Arc<Route>, 1>,
     /// Buffer borrowed from the thread: see [`READY`].
@@ -36,10 +36,10 @@ pub(crate) struct ServerEndpoint {
     postponed: Vec<ReadyCall>,
     is_full: bool,
     /// Empty between batches.
-    answers: Vec<(Reply, Single)>,
-    streams_ready: Vec<(Arc<Route>, Reply, CallMeasure)>,
+    answers: Vec<(ResponseTarget, Single)>,
+    streams_ready: Vec<(Arc<Route>, ResponseTarget, CallMeasure)>,
     /// Raw requests that have started. By the end of the read, complete ones are in `ready` instead.
-    raw_begun: Vec<(Arc<Route>, Reply)>,
+    raw_begun: Vec<(Arc<Route>, ResponseTarget)>,
     measure: ServerMeasure,
     /// Connection info passed to calls.
     info: Option<Arc<ConnectionInfo>>,
@@ -60,13 +60,13 @@ const HEADS_KEPT: usize = 8;
 impl ServerEndpoint {
     pub(super) fn new(
         router: Arc<dyn Router>,
-        beside: Option<Beside>,
+        fallback: Option<Fallback>,
         measure: ServerMeasure,
         streams_max: u32,
     ) -> Self {
         Self {
             router,
-            beside,
+            fallback,
             calls_max: 2 * streams_max as usize,
             heads: HeaderCache::default(),
             timed: HeaderCache::default(),
@@ -90,7 +90,7 @@ impl ServerEndpoint {
     #[inline]
     fn on_whole(&mut self, state: &mut State, stream: StreamId, bytes: &[u8], start: usize) {
         let route = match self.asked(state) {
-            Asked::Call(route) if route.is_unary() && bytes.len() >= PREFIX_LEN => route,
+            ParsedRequest::Call(route) if route.is_unary() && bytes.len() >= PREFIX_LEN => route,
             _ => {
                 let key = state.next_key();
                 self.on_request(state, stream, false);
@@ -108,7 +108,7 @@ impl ServerEndpoint {
         let call = ServerCall { deadline, measure, held, ..ServerCall::default() };
         insert(state, Slot::of_whole_request(stream, call));
         state.http2.set_tag(stream, key.into());
-        let reply = Reply { key, stream, outgoing: route.outgoing, head: route.answer_head };
+        let reply = ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
         self.push_ready(ReadyCall { route, reply, body: Body::InPlace { start, len: bytes.len() } });
     }
 
@@ -140,32 +140,32 @@ impl ServerEndpoint {
         }
         let asked = self.asked(state);
         let measure = match &asked {
-            Asked::Call(route) => self.measure_of(route),
-            Asked::Refused(refused, _) => {
+            ParsedRequest::Call(route) => self.measure_of(route),
+            ParsedRequest::Refused(refused, _) => {
                 self.measure.call(None, || Some(Arc::clone(refused) as Arc<dyn Called>))
             }
-            Asked::Http(_) => CallMeasure::default(),
+            ParsedRequest::Http(_) => CallMeasure::default(),
         };
         let inbox = match &asked {
-            Asked::Call(route) => match &route.raw {
+            ParsedRequest::Call(route) => match &route.raw {
                 None => Inbox::new(route.method.options.max_decoding_message_size),
                 Some(head) => Inbox::raw(Vec::new(), head.gathers),
             },
-            Asked::Refused(..) | Asked::Http(_) => Inbox::discarded(),
+            ParsedRequest::Refused(..) | ParsedRequest::Http(_) => Inbox::discarded(),
         };
         let on_end: Option<OnEnd> = match &asked {
-            Asked::Call(route) if !route.method.is_streaming() => Some(Arc::clone(route) as OnEnd),
-            Asked::Call(_) | Asked::Refused(..) | Asked::Http(_) => None,
+            ParsedRequest::Call(route) if !route.method.is_streaming() => Some(Arc::clone(route) as OnEnd),
+            ParsedRequest::Call(_) | ParsedRequest::Refused(..) | ParsedRequest::Http(_) => None,
         };
         let key = state.next_key();
         state.http2.set_tag(stream, key.into());
         let deadline = match &asked {
-            Asked::Call(route) => route.deadline(state),
-            Asked::Refused(..) | Asked::Http(_) => None,
+            ParsedRequest::Call(route) => route.deadline(state),
+            ParsedRequest::Refused(..) | ParsedRequest::Http(_) => None,
         };
         let held = match &asked {
-            Asked::Call(route) => route.metadata_len,
-            Asked::Refused(..) | Asked::Http(_) => 0,
+            ParsedRequest::Call(route) => route.metadata_len,
+            ParsedRequest::Refused(..) | ParsedRequest::Http(_) => 0,
         };
         let measure_of_call = measure.clone();
         let call = ServerCall { on_end, deadline, measure: measure_of_call, held, ..ServerCall::default() };
@@ -173,29 +173,30 @@ impl ServerEndpoint {
         state.note_growth(held as usize);
         insert(state, Slot::of_server(stream, inbox, call));
         match asked {
-            Asked::Refused(refused, head) => {
-                let reply = Reply::of_none(key, stream, head);
+            ParsedRequest::Refused(refused, head) => {
+                let reply = ResponseTarget::of_none(key, stream, head);
                 respond::refuse(state, &reply, &refused.status);
                 return;
             }
-            Asked::Call(route) if route.raw.is_some() => {
+            ParsedRequest::Call(route) if route.raw.is_some() => {
                 if !end_stream {
-                    let reply = Reply { key, stream, outgoing: route.outgoing, head: route.answer_head };
+                    let reply =
+                        ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
                     self.raw_begun.push((route, reply));
                 }
             }
-            Asked::Call(route) if route.method.is_streaming() => {
-                let reply = Reply { key, stream, outgoing: route.outgoing, head: route.answer_head };
+            ParsedRequest::Call(route) if route.method.is_streaming() => {
+                let reply = ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
                 self.streams_ready.push((route, reply, measure));
             }
-            Asked::Http(answer) => {
+            ParsedRequest::Http(answer) => {
                 // The stream stays until its body ends, so that further protocol errors are detected.
                 answer.send(&mut state.http2, stream);
                 state.failed.call();
                 state.discard(key);
                 return;
             }
-            Asked::Call(_) => {}
+            ParsedRequest::Call(_) => {}
         }
         if end_stream {
             self.on_end(state, key);
@@ -203,7 +204,7 @@ impl ServerEndpoint {
     }
 
     /// Returns the parsed request headers. Identical header blocks are parsed once.
-    fn asked(&mut self, state: &State) -> Asked {
+    fn asked(&mut self, state: &State) -> ParsedRequest {
         let head = state.http2.fields();
         let id = head.id();
         match self.heads.get(id) {
@@ -214,31 +215,31 @@ impl ServerEndpoint {
 
     /// Like [`asked`](Self::asked), for uncached headers. If they differ from cached ones only in the timeout, only the
     /// timeout is parsed.
-    fn parse_uncached(&mut self, state: &State) -> Asked {
+    fn parse_uncached(&mut self, state: &State) -> ParsedRequest {
         let head = state.http2.fields();
         let id = head.id();
         let timed = head.begin().and_then(|(begin, own)| Some((begin, request::only_timeout(own)?)));
         if let Some((begin, timeout)) = timed {
             if let Some(route) = self.timed.get(id) {
-                return Asked::Call(Arc::clone(route));
+                return ParsedRequest::Call(Arc::clone(route));
             }
-            if let Some(Asked::Call(route)) = self.heads.get(begin) {
+            if let Some(ParsedRequest::Call(route)) = self.heads.get(begin) {
                 let route = Arc::new(route.with_timeout(Some(timeout)));
                 self.timed.insert(id, Arc::clone(&route));
-                return Asked::Call(route);
+                return ParsedRequest::Call(route);
             }
         }
         let asked = routing::parse(
             &*self.router,
-            self.beside.as_ref(),
+            self.fallback.as_ref(),
             head,
             self.info.as_ref(),
             self.measure.is_traced(),
         );
         if head.size() <= HEAD_KEPT_MAX {
             let (id, asked) = match (timed, &asked) {
-                (Some((begin, _)), Asked::Call(route)) if route.raw.is_none() => {
-                    (begin, Asked::Call(Arc::new(route.with_timeout(None))))
+                (Some((begin, _)), ParsedRequest::Call(route)) if route.raw.is_none() => {
+                    (begin, ParsedRequest::Call(Arc::new(route.with_timeout(None))))
                 }
                 _ => (id, asked.clone()),
             };
@@ -270,7 +271,7 @@ impl ServerEndpoint {
             if let Some(measure) = slot.measure() {
                 measure.begun(bytes.len() - PREFIX_LEN);
             }
-            let reply = Reply { key, stream, outgoing: route.outgoing, head: route.answer_head };
+            let reply = ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
             self.push_ready(ReadyCall { route, reply, body: Body::InPlace { start, len: bytes.len() } });
             return;
         }
@@ -300,7 +301,7 @@ impl ServerEndpoint {
             slot.inbox.release(stream, http2);
             let body = Body::Gathered(slot.inbox.take_rest());
             let deadline = slot.server_ref().and_then(|call| call.deadline);
-            let reply = Reply { key, stream, outgoing: route.outgoing, head: route.answer_head };
+            let reply = ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
             if deadline.is_some_and(|deadline| deadline <= state.polled_at) {
                 return respond::refuse(state, &reply, &Status::too_late("the request was not complete"));
             }
@@ -335,7 +336,7 @@ impl ServerEndpoint {
     fn refuse(state: &mut State, key: SlotKey, stream: StreamId, status: &Status) {
         let Some((slot, http2, deferred)) = state.parts(key) else { return };
         if let Some(route) = take_route(slot) {
-            let reply = Reply::of_none(key, stream, route.answer_head);
+            let reply = ResponseTarget::of_none(key, stream, route.answer_head);
             respond::refuse(state, &reply, status);
             return;
         }
@@ -359,7 +360,7 @@ fn insert(state: &mut State, slot: Slot) {
 }
 
 /// Starts a task for a call whose request is still arriving.
-fn start(connection: &Arc<Connection>, route: Arc<Route>, reply: Reply, measure: CallMeasure) {
+fn start(connection: &Arc<Connection>, route: Arc<Route>, reply: ResponseTarget, measure: CallMeasure) {
     let method = Arc::clone(&route.method);
     let call = StartedCall { connection: Arc::clone(connection), route, reply, measure };
     let task = CallTask::started(Arc::clone(connection), reply, || method.handler.calls.start(call));

@@ -2,8 +2,8 @@
 //! process.
 
 mod local;
-mod local_answer;
-mod local_reply;
+mod local_responder;
+mod local_response;
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use std::sync::Arc;
 use http::HeaderMap;
 
 pub(super) use local::{LocalExchange, Next, RequestStream};
-pub use local_answer::LocalAnswer;
-pub(super) use local_answer::{Ending, LocalFuture, ending, failure};
-pub(super) use local_reply::{LocalReply, outgoing};
+pub(super) use local_responder::{LocalResponder, outgoing};
+pub use local_response::LocalResponse;
+pub(super) use local_response::{LocalFuture, LocalOutcome, ending, failure};
 
-use super::respond::{self, Answer, Reply};
-use super::told::Told;
+use super::respond::{self, MessageResponse, ResponseTarget};
+use super::traced_message::TracedMessage;
 use crate::connection::{Connection, Incoming, SendLoop, SendOutcome, Slot, Source};
 use crate::encode::Encode;
 use crate::grpc::compression::Encoding;
@@ -33,12 +33,12 @@ pub struct StreamingCall {
 /// Transport of a call.
 enum Way {
     Connection(Carried),
-    Local(LocalReply),
+    Local(LocalResponder),
 }
 
 struct Carried {
     connection: Arc<Connection>,
-    reply: Reply,
+    reply: ResponseTarget,
     message_size_max: usize,
     encoding: Encoding,
 }
@@ -46,7 +46,7 @@ struct Carried {
 impl StreamingCall {
     pub(super) fn new(
         connection: Arc<Connection>,
-        reply: Reply,
+        reply: ResponseTarget,
         message_size_max: usize,
         encoding: Encoding,
         measure: CallMeasure,
@@ -55,7 +55,7 @@ impl StreamingCall {
     }
 
     /// Creates an in-process call.
-    pub(super) fn local(reply: LocalReply, measure: CallMeasure) -> Self {
+    pub(super) fn local(reply: LocalResponder, measure: CallMeasure) -> Self {
         Self { way: Way::Local(reply), measure }
     }
 
@@ -81,10 +81,10 @@ impl StreamingCall {
     }
 
     /// Responds with one message or a status.
-    pub fn answer<M: Encode>(self, result: Result<Answer<'_, M>, Status>) {
+    pub fn answer<M: Encode>(self, result: Result<MessageResponse<'_, M>, Status>) {
         self.measure.answered(result.as_ref().map(|_| ()));
         let Some(trace) = self.measure.server_trace() else { return self.way.answer(result) };
-        self.way.answer(result.map(|answer| answer.map(|message| Told::new(message, trace))));
+        self.way.answer(result.map(|answer| answer.map(|message| TracedMessage::new(message, trace))));
     }
 
     /// Responds with a status only.
@@ -112,13 +112,13 @@ impl StreamingCall {
             Way::Connection(carried) => carried,
             Way::Local(reply) => return reply.send(messages, trailers, &measure).await,
         };
-        let told = measure.clone();
+        let traced_message = measure.clone();
         let mut sender =
             SendLoop::new(Arc::clone(&connection), reply.key, messages, reply.outgoing, false, measure);
         let outcome = poll_fn(|cx| sender.poll_send(cx)).await;
         match &outcome {
-            SendOutcome::Done => told.answered(Ok(())),
-            SendOutcome::Failed(status) => told.answered(Err(status)),
+            SendOutcome::Done => traced_message.answered(Ok(())),
+            SendOutcome::Failed(status) => traced_message.answered(Err(status)),
             SendOutcome::Gone => {}
         }
         let mut state = connection.lock();
@@ -132,7 +132,7 @@ impl StreamingCall {
 }
 
 impl Way {
-    fn answer<M: Encode>(&self, result: Result<Answer<'_, M>, Status>) {
+    fn answer<M: Encode>(&self, result: Result<MessageResponse<'_, M>, Status>) {
         match self {
             Self::Connection(Carried { connection, reply, .. }) => {
                 respond::answer(connection, reply, &result);

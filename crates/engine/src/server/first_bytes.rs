@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     /// Detects the protocol of a client that sends these pieces.
-    async fn told(pieces: &[&[u8]]) -> io::Result<(Vec<u8>, Protocol)> {
+    async fn traced_message(pieces: &[&[u8]]) -> io::Result<(Vec<u8>, Protocol)> {
         let (mut client, mut server) = tokio::io::duplex(1024);
         let telling = tokio::spawn(async move { tell(&mut server).await });
         for piece in pieces {
@@ -57,16 +57,17 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_bytes_tell() {
-        let (first, protocol) = told(&[PREFACE, b"more"]).await.unwrap();
+        let (first, protocol) = traced_message(&[PREFACE, b"more"]).await.unwrap();
         assert_eq!((&first[..], protocol), (&PREFACE[..], Protocol::Http2));
-        let (first, protocol) = told(&[b"PRI", b" * HTTP/2.0\r\n\r\nS", b"M\r\n\r\n"]).await.unwrap();
+        let (first, protocol) =
+            traced_message(&[b"PRI", b" * HTTP/2.0\r\n\r\nS", b"M\r\n\r\n"]).await.unwrap();
         assert_eq!((&first[..], protocol), (&PREFACE[..], Protocol::Http2));
-        let (first, protocol) = told(&[b"G", b"ET / HTTP/1.1\r\n\r\n"]).await.unwrap();
+        let (first, protocol) = traced_message(&[b"G", b"ET / HTTP/1.1\r\n\r\n"]).await.unwrap();
         assert_eq!((&first[..], protocol), (&b"G"[..], Protocol::Http1));
         // PROPFIND, PUT and POST share their first bytes with the preface.
-        let (first, protocol) = told(&[b"P", b"R", b"OPFIND / HTTP/1.1\r\n\r\n"]).await.unwrap();
+        let (first, protocol) = traced_message(&[b"P", b"R", b"OPFIND / HTTP/1.1\r\n\r\n"]).await.unwrap();
         assert_eq!(protocol, Protocol::Http1);
         assert!(first.starts_with(b"PRO"), "{first:?}");
-        assert!(told(&[b"PRI * HT"]).await.is_err());
+        assert!(traced_message(&[b"PRI * HT"]).await.is_err());
     }
 }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 
-use crate::connection::{AskedOf, Connection, ForeignRequest, RequestShare};
+use crate::connection::{Connection, Http1Command, Http1InFlight, RequestShare};
 use crate::connection_info::ConnectionInfo;
 use crate::memory_budget::Turn;
 
@@ -45,7 +45,7 @@ pub struct Http1Requests(Arc<Connection>);
 impl Http1Requests {
     /// Registers a request, which counts until the returned value is dropped.
     pub fn begin(&self) -> Http1Request {
-        Http1Request { _counted: ForeignRequest::begin(&self.0) }
+        Http1Request { _counted: Http1InFlight::begin(&self.0) }
     }
 
     /// Creates the admission control of a response or a part of one.
@@ -55,12 +55,12 @@ impl Http1Requests {
 
     /// Reports `unsent` bytes of buffered responses, and `sent` bytes received by the client since the last report.
     pub fn note_responses(&self, unsent: usize, sent: usize) {
-        self.0.lock().note_foreign(unsent, sent);
+        self.0.lock().note_http1_responses(unsent, sent);
     }
 
     /// Creates the memory accounting of a request body while it is gathered and decoded.
     pub fn share(&self) -> RequestShare {
-        RequestShare::of_foreign(&self.0)
+        RequestShare::of_http1(&self.0)
     }
 }
 
@@ -82,7 +82,7 @@ impl Http1Admission {
 /// A request in progress.
 #[derive(Debug)]
 pub struct Http1Request {
-    _counted: ForeignRequest,
+    _counted: Http1InFlight,
 }
 
 /// Serves the HTTP/1.1 connection registered as `connection`. `drains` means that the server is already shutting down.
@@ -94,11 +94,11 @@ pub(super) async fn serve_http1(
     drains: bool,
 ) {
     connection.lock().give_away(drains);
-    let (tell, told) = oneshot::channel::<()>();
+    let (tell, traced_message) = oneshot::channel::<()>();
     let mut tell = Some(tell);
     let stop = Box::pin(async move {
         // The sender lives as long as this runs.
-        let _ = told.await;
+        let _ = traced_message.await;
     });
     let requests = Http1Requests(Arc::clone(&connection));
     let mut serving = http1.serve(Http1Connection { io, info, stop, requests });
@@ -106,8 +106,8 @@ pub(super) async fn serve_http1(
         loop {
             match connection.poll_asked(tell.is_none(), cx) {
                 Poll::Pending => return serving.as_mut().poll(cx),
-                Poll::Ready(AskedOf::Close) => return Poll::Ready(()),
-                Poll::Ready(AskedOf::Drain) => drop(tell.take().map(|tell| tell.send(()))),
+                Poll::Ready(Http1Command::Close) => return Poll::Ready(()),
+                Poll::Ready(Http1Command::Drain) => drop(tell.take().map(|tell| tell.send(()))),
             }
         }
     })

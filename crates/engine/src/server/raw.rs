@@ -18,7 +18,7 @@ use super::dispatch::{
     Batch, Body, CallFuture, Handler, HeadRead, Route, RunCalls, ServerMethod, StartedCall, StartsOn,
 };
 use super::handler_cost::HandlerCost;
-use super::respond::{self, Answer, NO_METADATA, RawAnswer, Reply};
+use super::respond::{self, MessageResponse, NO_METADATA, ResponseTarget, WholeResponse};
 use super::runner::{self, Codec};
 use crate::connection::{Connection, Outgoing, RawBody, RawReader, SendLoop, SendOutcome};
 use crate::measure::CallMeasure;
@@ -62,7 +62,7 @@ struct Raw<H>(H);
 
 /// The response available when the handler completes.
 enum Answered<B> {
-    Whole(RawAnswer),
+    Whole(WholeResponse),
     /// The headers, and the first pieces of the body.
     Started(Box<(Parts, Pieces<B>)>),
 }
@@ -86,7 +86,7 @@ impl<F: Future<Output = Response<B>>, B: OutgoingBody> Future for Answering<F> {
         this.handler.set(None);
         Poll::Ready(Front::of(&mut body, cx).map(|front| match front {
             Front::Whole(body, trailers) => {
-                Answered::Whole(RawAnswer { status: head.status, headers: head.headers, body, trailers })
+                Answered::Whole(WholeResponse { status: head.status, headers: head.headers, body, trailers })
             }
             Front::Begun(first) => {
                 let pieces = Pieces { first, body: Some(body), trailers: Trailers::None };
@@ -106,7 +106,7 @@ impl<H: RawHandler> Raw<H> {
     }
 
     /// Runs a call in its task.
-    async fn run(&self, connection: &Arc<Connection>, reply: &Reply, route: &Route, body: RawBody) {
+    async fn run(&self, connection: &Arc<Connection>, reply: &ResponseTarget, route: &Route, body: RawBody) {
         match self.call(route, body) {
             Err(status) => respond::fail(connection, reply, &status),
             Ok(call) => {
@@ -143,7 +143,7 @@ impl<H: RawHandler> Codec for Raw<H> {
     fn deferred(
         self: &Arc<Self>,
         connection: &Arc<Connection>,
-        reply: Reply,
+        reply: ResponseTarget,
         route: &Arc<Route>,
         request: Vec<u8>,
     ) -> CallFuture {
@@ -154,22 +154,30 @@ impl<H: RawHandler> Codec for Raw<H> {
         })
     }
 
-    fn answer(batch: &mut Batch<'_>, reply: &Reply, output: &mut Self::Output) -> Option<CallFuture> {
+    fn answer(
+        batch: &mut Batch<'_>,
+        reply: &ResponseTarget,
+        output: &mut Self::Output,
+    ) -> Option<CallFuture> {
         match output {
             Ok(Answered::Whole(answer)) if answer.is_plain() => {
                 let message = Piece(std::mem::take(&mut answer.body));
-                batch.answer(reply, &Ok(Answer { metadata: &NO_METADATA, message, trailers: None }));
+                batch.answer(reply, &Ok(MessageResponse { metadata: &NO_METADATA, message, trailers: None }));
                 None
             }
             Ok(Answered::Whole(answer)) => {
-                batch.answer_raw(reply, answer);
+                batch.respond_raw(reply, answer);
                 None
             }
             _ => Self::respond(batch.connection, reply, output),
         }
     }
 
-    fn respond(connection: &Arc<Connection>, reply: &Reply, output: &mut Self::Output) -> Option<CallFuture> {
+    fn respond(
+        connection: &Arc<Connection>,
+        reply: &ResponseTarget,
+        output: &mut Self::Output,
+    ) -> Option<CallFuture> {
         match std::mem::replace(output, Err(Status::internal("the call was answered"))) {
             Ok(Answered::Whole(answer)) => {
                 let mut state = connection.lock();
@@ -195,7 +203,7 @@ impl<H: RawHandler> Codec for Raw<H> {
 /// Sends a response whose body is not complete, until its end.
 async fn send_stream<B: OutgoingBody>(
     connection: &Arc<Connection>,
-    reply: &Reply,
+    reply: &ResponseTarget,
     head: &Parts,
     pieces: Pieces<B>,
 ) {
@@ -223,7 +231,7 @@ async fn send_stream<B: OutgoingBody>(
 }
 
 /// Sends response headers before the body. Returns the call's measure, unless the call has failed.
-fn send_head(connection: &Connection, reply: &Reply, head: &Parts) -> Option<CallMeasure> {
+fn send_head(connection: &Connection, reply: &ResponseTarget, head: &Parts) -> Option<CallMeasure> {
     let mut state = connection.lock();
     let is_sent = respond::send_raw_head(&mut state, reply, head.status, &head.headers, false);
     state.notify_driver();
@@ -232,7 +240,7 @@ fn send_head(connection: &Connection, reply: &Reply, head: &Parts) -> Option<Cal
 
 /// Resets the stream after the response body failed, so the client cannot mistake it for complete.
 #[cold]
-fn reset(connection: &Connection, reply: &Reply, status: &Status) {
+fn reset(connection: &Connection, reply: &ResponseTarget, status: &Status) {
     tracing::debug!(peer = &*connection.peer, %status, "the body of an answer failed");
     let mut state = connection.lock();
     state.http2.reset(reply.stream, ErrorCode::InternalError);

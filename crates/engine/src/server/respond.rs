@@ -18,7 +18,7 @@ use crate::status::{Code, Status};
 
 /// Destination and encoding of a call's response.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reply {
+pub(super) struct ResponseTarget {
     pub(super) key: SlotKey,
     pub(super) stream: StreamId,
     pub(super) outgoing: Outgoing,
@@ -56,7 +56,7 @@ static TRAILERS_OK: LazyLock<Arc<FixedFields>> = LazyLock::new(|| {
 static NO_FIELDS: LazyLock<FieldList> = LazyLock::new(FieldList::new);
 
 /// A response of one message.
-pub struct Answer<'a, M> {
+pub struct MessageResponse<'a, M> {
     /// The initial metadata.
     pub metadata: &'a HeaderMap,
     /// The message.
@@ -65,10 +65,10 @@ pub struct Answer<'a, M> {
     pub trailers: Option<&'a HeaderMap>,
 }
 
-impl<'a, M> Answer<'a, M> {
+impl<'a, M> MessageResponse<'a, M> {
     /// Converts the message.
-    pub(super) fn map<T>(self, map: impl FnOnce(M) -> T) -> Answer<'a, T> {
-        Answer { metadata: self.metadata, message: map(self.message), trailers: self.trailers }
+    pub(super) fn map<T>(self, map: impl FnOnce(M) -> T) -> MessageResponse<'a, T> {
+        MessageResponse { metadata: self.metadata, message: map(self.message), trailers: self.trailers }
     }
 }
 
@@ -84,7 +84,7 @@ pub(super) enum Response<'a> {
     Failed(Cow<'a, Status>),
 }
 
-impl Reply {
+impl ResponseTarget {
     /// Creates the reply of a call that ends with a status before a handler runs.
     pub(super) fn of_none(key: SlotKey, stream: StreamId, head: &'static FixedHead) -> Self {
         Self { key, stream, outgoing: Outgoing::default(), head }
@@ -97,7 +97,7 @@ impl<'a> Response<'a> {
     #[inline(always)]
     pub(super) fn new<M: Encode>(
         outgoing: &Outgoing,
-        result: &'a Result<Answer<'a, M>, Status>,
+        result: &'a Result<MessageResponse<'a, M>, Status>,
         scratch: &mut Vec<u8>,
     ) -> Self {
         let answer = match result {
@@ -112,7 +112,7 @@ impl<'a> Response<'a> {
     }
 
     /// Responds to the call. `scratch` holds the encoded message.
-    pub(super) fn send(self, state: &mut State, reply: &Reply, scratch: &[u8]) {
+    pub(super) fn send(self, state: &mut State, reply: &ResponseTarget, scratch: &[u8]) {
         match self {
             Self::Plain(message) => send_plain(state, reply, message, scratch),
             Self::Full { metadata, message, trailers } => {
@@ -126,8 +126,8 @@ impl<'a> Response<'a> {
 /// Responds to a call from outside its connection's driver.
 pub(super) fn answer<M: Encode>(
     connection: &Connection,
-    reply: &Reply,
-    result: &Result<Answer<'_, M>, Status>,
+    reply: &ResponseTarget,
+    result: &Result<MessageResponse<'_, M>, Status>,
 ) {
     let mut scratch = take_scratch();
     let response = Response::new(&reply.outgoing, result, &mut scratch);
@@ -139,7 +139,7 @@ pub(super) fn answer<M: Encode>(
 }
 
 /// Responds with a status only, from outside the connection's driver.
-pub(super) fn fail(connection: &Connection, reply: &Reply, status: &Status) {
+pub(super) fn fail(connection: &Connection, reply: &ResponseTarget, status: &Status) {
     let mut state = connection.lock();
     send_status(&mut state, reply, status);
     state.notify_driver();
@@ -150,7 +150,7 @@ pub(super) static NO_METADATA: LazyLock<HeaderMap> = LazyLock::new(HeaderMap::ne
 /// Sends a whole unary response: headers, message and trailers.
 fn send_message(
     state: &mut State,
-    reply: &Reply,
+    reply: &ResponseTarget,
     metadata: &HeaderMap,
     message: Single,
     trailers: Option<&HeaderMap>,
@@ -180,13 +180,13 @@ fn note_sent(slot: &Slot, bytes: usize) {
 
 /// Returns whether a response has no fields of its own.
 #[inline]
-fn is_plain<M>(answer: &Answer<'_, M>, outgoing: &Outgoing) -> bool {
+fn is_plain<M>(answer: &MessageResponse<'_, M>, outgoing: &Outgoing) -> bool {
     outgoing.encoding == Encoding::Identity && answer.metadata.is_empty() && answer.trailers.is_none()
 }
 
 /// Sends a response that is only a message. If it is small and nothing has to wait, it is sent in one operation.
 #[inline]
-pub(super) fn send_plain(state: &mut State, reply: &Reply, message: Single, scratch: &[u8]) {
+pub(super) fn send_plain(state: &mut State, reply: &ResponseTarget, message: Single, scratch: &[u8]) {
     if let Single::Small(range) = &message {
         let Some((slot, http2, _)) = state.parts(reply.key) else { return };
         if slot.send_closed {
@@ -255,14 +255,14 @@ fn common_head(status: StatusCode, headers: &HeaderMap) -> Option<&'static Fixed
 }
 
 /// A complete raw response.
-pub(super) struct RawAnswer {
+pub(super) struct WholeResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
     pub(super) trailers: Trailers,
 }
 
-impl RawAnswer {
+impl WholeResponse {
     /// Returns whether it is a gRPC response with only a message.
     pub(super) fn is_plain(&self) -> bool {
         matches!(self.trailers, Trailers::GrpcOk)
@@ -274,8 +274,8 @@ impl RawAnswer {
 }
 
 /// Sends a raw response.
-pub(super) fn send_raw(state: &mut State, reply: &Reply, answer: &RawAnswer) {
-    let RawAnswer { status, headers, body, trailers } = answer;
+pub(super) fn send_raw(state: &mut State, reply: &ResponseTarget, answer: &WholeResponse) {
+    let WholeResponse { status, headers, body, trailers } = answer;
     let has_trailers = !matches!(trailers, Trailers::None);
     if !send_raw_head(state, reply, *status, headers, body.is_empty() && !has_trailers) {
         return;
@@ -297,7 +297,7 @@ pub(super) fn send_raw(state: &mut State, reply: &Reply, answer: &RawAnswer) {
 /// Sends raw response headers. Returns false if they cannot be sent; the call has then failed.
 pub(super) fn send_raw_head(
     state: &mut State,
-    reply: &Reply,
+    reply: &ResponseTarget,
     status: StatusCode,
     headers: &HeaderMap,
     end_stream: bool,
@@ -323,7 +323,7 @@ pub(super) fn send_raw_head(
 }
 
 /// Ends a raw response after its body. Without trailers, the last piece has already ended it.
-pub(super) fn end_raw(state: &mut State, reply: &Reply, trailers: &Trailers, code: Code) {
+pub(super) fn end_raw(state: &mut State, reply: &ResponseTarget, trailers: &Trailers, code: Code) {
     if code != Code::Ok {
         state.note_failed(reply.key);
     }
@@ -348,7 +348,7 @@ pub(super) fn end_raw(state: &mut State, reply: &Reply, trailers: &Trailers, cod
 
 /// Returns the maximum header list size in bytes, without the fixed response fields: the client's limit or our own,
 /// whichever is smaller.
-fn sent_size_max(state: &State, reply: &Reply) -> usize {
+fn sent_size_max(state: &State, reply: &ResponseTarget) -> usize {
     metadata::SENT_SIZE_MAX.min(state.http2.header_list_max().saturating_sub(reply.head.fields().size()))
 }
 
@@ -356,7 +356,11 @@ fn sent_size_max(state: &State, reply: &Reply) -> usize {
 ///
 /// # Errors
 /// Returns an error if the metadata cannot be sent. Nothing has been sent then.
-pub(super) fn send_head(state: &mut State, reply: &Reply, metadata: &HeaderMap) -> Result<(), Status> {
+pub(super) fn send_head(
+    state: &mut State,
+    reply: &ResponseTarget,
+    metadata: &HeaderMap,
+) -> Result<(), Status> {
     let encoding = reply.outgoing.encoding;
     if metadata.is_empty() && encoding == Encoding::Identity {
         send_block(state, reply, Block { fixed: Some(reply.head), extra: &NO_FIELDS }, false);
@@ -369,7 +373,11 @@ pub(super) fn send_head(state: &mut State, reply: &Reply, metadata: &HeaderMap) 
 }
 
 /// Ends a response whose headers have been sent.
-pub(super) fn send_trailers(state: &mut State, reply: &Reply, outcome: Result<Option<&HeaderMap>, &Status>) {
+pub(super) fn send_trailers(
+    state: &mut State,
+    reply: &ResponseTarget,
+    outcome: Result<Option<&HeaderMap>, &Status>,
+) {
     let code = outcome.as_ref().map_or_else(|status| status.code(), |_| Code::Ok);
     let outcome = match outcome {
         Ok(None) => None,
@@ -391,7 +399,7 @@ pub(super) fn send_trailers(state: &mut State, reply: &Reply, outcome: Result<Op
 }
 
 /// Responds with a status only (Trailers-Only).
-pub(super) fn send_status(state: &mut State, reply: &Reply, status: &Status) {
+pub(super) fn send_status(state: &mut State, reply: &ResponseTarget, status: &Status) {
     state.note_failed(reply.key);
     let mut fields = FieldList::new();
     status::emit(Err(status), sent_size_max(state, reply), &mut fields);
@@ -400,7 +408,7 @@ pub(super) fn send_status(state: &mut State, reply: &Reply, status: &Status) {
 }
 
 /// Like [`send_status`], for a call whose handler has not started.
-pub(super) fn refuse(state: &mut State, reply: &Reply, status: &Status) {
+pub(super) fn refuse(state: &mut State, reply: &ResponseTarget, status: &Status) {
     if let Some(measure) = state.slot(reply.key).and_then(|slot| slot.measure()) {
         measure.refused(status);
     }
@@ -408,7 +416,7 @@ pub(super) fn refuse(state: &mut State, reply: &Reply, status: &Status) {
 }
 
 /// Ends a call with an error: with trailers if the headers have been sent, else as Trailers-Only.
-pub(super) fn end_with(state: &mut State, reply: &Reply, status: &Status) {
+pub(super) fn end_with(state: &mut State, reply: &ResponseTarget, status: &Status) {
     match state.slot(reply.key).and_then(Slot::server) {
         Some(call) if call.head_sent => send_trailers(state, reply, Err(status)),
         Some(_) => send_status(state, reply, status),
@@ -417,7 +425,7 @@ pub(super) fn end_with(state: &mut State, reply: &Reply, status: &Status) {
 }
 
 /// Sends nothing if the call has ended meanwhile.
-fn send_block(state: &mut State, reply: &Reply, block: Block<'_>, end_stream: bool) {
+fn send_block(state: &mut State, reply: &ResponseTarget, block: Block<'_>, end_stream: bool) {
     let Some((slot, http2, _)) = state.parts(reply.key) else { return };
     if !slot.send_closed {
         // Fails only if the stream has ended, which its slot learns separately.
@@ -426,7 +434,7 @@ fn send_block(state: &mut State, reply: &Reply, block: Block<'_>, end_stream: bo
 }
 
 /// Discards the slot after a complete response.
-pub(super) fn finish(state: &mut State, reply: &Reply, code: Code) {
+pub(super) fn finish(state: &mut State, reply: &ResponseTarget, code: Code) {
     let Some(is_ended) = state.discard_ended(reply.key, code) else { return };
     // RFC 9113 §8.1: after a complete response the server asks the client with NO_ERROR to stop sending the request. It
     // must not do so while the response waits for flow control or for a client that does not read. The reset would

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
-use super::beside::Beside;
 use super::dispatch::{self, RawRequest, Route, Router, ServerMethod, StartsOn};
-use super::http_answer::HttpAnswer;
+use super::fallback::Fallback;
+use super::http_error_response::HttpErrorResponse;
 use super::respond::{self, FixedHead};
 use crate::connection::Outgoing;
 use crate::connection_info::ConnectionInfo;
@@ -22,12 +22,12 @@ pub(super) const HEAD_KEPT_MAX: usize = 2 << 10;
 
 /// Parsed request headers.
 #[derive(Clone)]
-pub(super) enum Asked {
+pub(super) enum ParsedRequest {
     Call(Arc<Route>),
     /// A gRPC request rejected before dispatch, with its fixed response headers.
     Refused(Arc<Refused>, &'static FixedHead),
     /// Not gRPC.
-    Http(Arc<HttpAnswer>),
+    Http(Arc<HttpErrorResponse>),
 }
 
 /// A call rejected because of its headers.
@@ -51,11 +51,11 @@ impl Called for Refused {
 /// Parses request headers and finds the method they are for.
 pub(super) fn parse(
     router: &dyn Router,
-    beside: Option<&Beside>,
+    fallback: Option<&Fallback>,
     head: &thalweg_http2::Head,
     info: Option<&Arc<ConnectionInfo>>,
     is_traced: bool,
-) -> Asked {
+) -> ParsedRequest {
     let path = head.path().unwrap_or_default();
     let found = router.find(path);
     let accepts = found.as_ref().map_or(EncodingSet::ALL, |method| method.options.accept_compressed);
@@ -70,29 +70,29 @@ pub(super) fn parse(
     let refused = |status| {
         let path = String::from_utf8_lossy(path).into_owned();
         let metadata = if is_traced { request::readable_metadata(head.iter()) } else { HeaderMap::new() };
-        Asked::Refused(Arc::new(Refused { status, path, metadata }), answer_head)
+        ParsedRequest::Refused(Arc::new(Refused { status, path, metadata }), answer_head)
     };
     let raw = |method| match raw_route(method, head, info) {
-        Ok(route) => Asked::Call(Arc::new(route)),
+        Ok(route) => ParsedRequest::Call(Arc::new(route)),
         Err(status) if is_grpc(head) => refused(status),
-        Err(_) => Asked::Http(Arc::new(HttpAnswer::malformed(head.method()))),
+        Err(_) => ParsedRequest::Http(Arc::new(HttpErrorResponse::malformed(head.method()))),
     };
     if let Ok(method) = &found
         && method.handler.starts_on == StartsOn::RawRequest
     {
         return raw(method);
     }
-    if let (Some(beside), Ok(method)) = (beside, &found)
-        && head.iter().any(|field| field.name == b"content-type" && beside.takes(method, field.value))
+    if let (Some(fallback), Ok(method)) = (fallback, &found)
+        && head.iter().any(|field| field.name == b"content-type" && fallback.takes(method, field.value))
     {
-        return raw(&beside.requests);
+        return raw(&fallback.requests);
     }
-    let mut received = match (request::receive(head.method(), accepts, head.iter()), beside) {
+    let mut received = match (request::receive(head.method(), accepts, head.iter()), fallback) {
         (Ok(received), _) => received,
         (Err(Refusal::Status(status)), _) => return refused(status),
-        (Err(_), Some(beside)) => return raw(&beside.requests),
+        (Err(_), Some(fallback)) => return raw(&fallback.requests),
         (Err(refusal), None) => {
-            return Asked::Http(Arc::new(HttpAnswer::to(&refusal, head.method(), path)));
+            return ParsedRequest::Http(Arc::new(HttpErrorResponse::to(&refusal, head.method(), path)));
         }
     };
     received.connection = info.cloned();
@@ -107,7 +107,7 @@ pub(super) fn parse(
             let metadata_len = u32::try_from(metadata_len).unwrap_or(u32::MAX);
             let raw = None;
             let route = Route { method, head: received, outgoing, answer_head, metadata_len, raw };
-            Asked::Call(Arc::new(route))
+            ParsedRequest::Call(Arc::new(route))
         }
     }
 }

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::dispatch::{Batch, Body, CallFuture, ReadyCall, Route, ServerMethod};
 use super::handler_cost::{HandlerCost, Stopwatch};
-use super::respond::{self, Reply};
+use super::respond::{self, ResponseTarget};
 use super::task::CallTask;
 use crate::connection::Connection;
 use crate::status::Status;
@@ -41,16 +41,21 @@ pub(super) trait Codec: Send + Sync + 'static {
     fn deferred(
         self: &Arc<Self>,
         connection: &Arc<Connection>,
-        reply: Reply,
+        reply: ResponseTarget,
         route: &Arc<Route>,
         request: Vec<u8>,
     ) -> CallFuture;
 
     /// Responds to a call of `batch`. Returns a future for the rest of an incomplete response.
-    fn answer(batch: &mut Batch<'_>, reply: &Reply, output: &mut Self::Output) -> Option<CallFuture>;
+    fn answer(batch: &mut Batch<'_>, reply: &ResponseTarget, output: &mut Self::Output)
+    -> Option<CallFuture>;
 
     /// Like [`answer`](Self::answer), for a call that runs in a task.
-    fn respond(connection: &Arc<Connection>, reply: &Reply, output: &mut Self::Output) -> Option<CallFuture>;
+    fn respond(
+        connection: &Arc<Connection>,
+        reply: &ResponseTarget,
+        output: &mut Self::Output,
+    ) -> Option<CallFuture>;
 }
 
 /// Memory for a handler's future, shared by all calls of a batch whose handlers complete at once.
@@ -136,7 +141,12 @@ fn attempt<C: Codec>(
 }
 
 /// Runs a handler that is pending or not yet polled, responds, and records the time of its polls.
-async fn wait<C: Codec>(connection: Arc<Connection>, reply: Reply, route: Arc<Route>, mut running: Place<C>) {
+async fn wait<C: Codec>(
+    connection: Arc<Connection>,
+    reply: ResponseTarget,
+    route: Arc<Route>,
+    mut running: Place<C>,
+) {
     let mut output = poll_fn(|cx| {
         let Some(future) = running.as_mut().as_pin_mut() else { return Poll::Pending };
         let mut watch = Stopwatch::start();

@@ -13,12 +13,12 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::acceptor::Acceptor;
 #[cfg(feature = "tls")]
 use super::acceptor::Secure;
-use super::beside::Beside;
 use super::connections::{ConnectionLimits, Connections};
 use super::dispatch::{Router, ServerMethod};
 use super::draining::Draining;
+use super::fallback::Fallback;
+use super::maintenance::Times;
 use super::memory;
-use super::upkeep::Times;
 use crate::connection::{self, Keepalive, KeepalivePolicy};
 use crate::executor::{Executor, ExecutorError, ExecutorOptions};
 use crate::measure::{self, ServerMeasure};
@@ -107,7 +107,7 @@ pub struct ServerConfig {
     /// allocations per call. `None`, the default, does so over TLS only.
     pub connection_info: Option<bool>,
     /// Handler of non-gRPC traffic on the same port; none by default.
-    pub beside: Option<Beside>,
+    pub fallback: Option<Fallback>,
     #[cfg(feature = "tls")]
     tls: Option<ServerTls>,
     pub(super) measure: measure::Setup,
@@ -135,7 +135,7 @@ impl Default for ServerConfig {
             cpus: Vec::new(),
             draining: Draining::default(),
             connection_info: None,
-            beside: None,
+            fallback: None,
             #[cfg(feature = "tls")]
             tls: None,
             measure: measure::Setup::default(),
@@ -212,9 +212,9 @@ impl ServerConfig {
             #[cfg(not(feature = "tls"))]
             tells_connection: self.connection_info.unwrap_or(false),
             #[cfg(feature = "tls")]
-            tls: self.tls.map(|tls| Secure::new(tls, self.beside.is_some())),
+            tls: self.tls.map(|tls| Secure::new(tls, self.fallback.is_some())),
             header_timeout: self.header_timeout,
-            beside: self.beside,
+            fallback: self.fallback,
         }
     }
 }
@@ -369,7 +369,7 @@ pub enum BindError {
     Tls(#[from] TlsError),
     /// The protocols other than gRPC cannot be set up.
     #[error("protocols other than gRPC: {0}")]
-    Beside(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Fallback(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 fn hint(error: &io::Error) -> &'static str {

@@ -9,7 +9,7 @@ use thalweg_http2::ErrorCode;
 
 use super::deadline::{self, Deadline};
 use super::dispatch::CallFuture;
-use super::respond::{self, Reply};
+use super::respond::{self, ResponseTarget};
 use crate::connection::{Connection, End, Slot, look};
 use crate::measure;
 use crate::status::Status;
@@ -19,7 +19,7 @@ use crate::status::Status;
 /// When the client cancels, the handler's future is dropped.
 pub(super) struct CallTask {
     connection: Arc<Connection>,
-    reply: Reply,
+    reply: ResponseTarget,
     /// `None` once it has ended.
     future: Option<CallFuture>,
     deadline: Deadline,
@@ -40,7 +40,7 @@ impl CallTask {
     /// Runs `future` for a call whose request has `request_len` bytes.
     pub(super) fn new(
         connection: &Arc<Connection>,
-        reply: Reply,
+        reply: ResponseTarget,
         request_len: usize,
         future: CallFuture,
     ) -> Self {
@@ -50,7 +50,7 @@ impl CallTask {
     /// Runs a call whose handler is called by `start`, which may panic.
     pub(super) fn started(
         connection: Arc<Connection>,
-        reply: Reply,
+        reply: ResponseTarget,
         start: impl FnOnce() -> CallFuture,
     ) -> Self {
         let future = catch_unwind(AssertUnwindSafe(start)).ok();
@@ -59,7 +59,7 @@ impl CallTask {
 
     fn hold(
         connection: Arc<Connection>,
-        reply: Reply,
+        reply: ResponseTarget,
         request_len: usize,
         future: Option<CallFuture>,
     ) -> Self {

@@ -10,8 +10,8 @@ use std::task::{Context, Poll};
 
 use super::dispatch::StreamingHandler;
 use super::exchange::StreamingCall;
-use super::respond::Answer;
-use super::told::Told;
+use super::respond::MessageResponse;
+use super::traced_message::TracedMessage;
 use super::unary::UnaryHandler;
 use crate::encode::Encode;
 use crate::grpc::codec::Envelope;
@@ -46,24 +46,24 @@ where
     type Output = TracedOutput<H::Output>;
 
     fn start(&self, head: &RequestHead, request: Envelope<'_>) -> Result<Self::Future, Status> {
-        let trace = Ending(self.begin(head));
+        let trace = EndSpanOnDrop(self.begin(head));
         let request = request.decompressed(|wire, plain| trace.0.received(plain, wire));
         let started = trace.run(|| self.handler.start(head, request));
         let future = started.inspect_err(|status| trace.0.answered(Err(status)))?;
         Ok(TracedFuture { future: Some(future), trace: Some(trace) })
     }
 
-    fn answer(output: &Self::Output) -> Result<Answer<'_, impl Encode>, Status> {
+    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
         let trace = &output.trace.0;
         let answer = H::answer(&output.output);
         trace.answered(answer.as_ref().map(|_| ()));
-        Ok(answer?.map(|message| Told::new(message, trace)))
+        Ok(answer?.map(|message| TracedMessage::new(message, trace)))
     }
 }
 
 impl<H: StreamingHandler> StreamingHandler for Traced<H> {
     fn start(&self, head: &RequestHead, mut call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let trace = Ending(self.begin(head));
+        let trace = EndSpanOnDrop(self.begin(head));
         call.measure = call.measure.traced(&trace.0);
         let future = trace.run(|| self.handler.start(head, call));
         let traced = TracedFuture { future: Some(future), trace: Some(trace) };
@@ -72,9 +72,9 @@ impl<H: StreamingHandler> StreamingHandler for Traced<H> {
 }
 
 /// Ends the span when the call is dropped.
-struct Ending(Arc<ServerTrace>);
+struct EndSpanOnDrop(Arc<ServerTrace>);
 
-impl Ending {
+impl EndSpanOnDrop {
     /// Runs handler code in the call's context.
     fn run<R>(&self, run: impl FnOnce() -> R) -> R {
         let current = self.0.attach();
@@ -87,7 +87,7 @@ impl Ending {
     }
 }
 
-impl Drop for Ending {
+impl Drop for EndSpanOnDrop {
     fn drop(&mut self) {
         self.0.end();
     }
@@ -97,13 +97,13 @@ impl Drop for Ending {
 pub struct TracedFuture<F> {
     /// `None` once completed.
     future: Option<F>,
-    trace: Option<Ending>,
+    trace: Option<EndSpanOnDrop>,
 }
 
 /// Output of a traced handler. The span ends when this is dropped, after the response.
 pub struct TracedOutput<T> {
     output: T,
-    trace: Ending,
+    trace: EndSpanOnDrop,
 }
 
 impl<F: Future + Unpin> Future for TracedFuture<F> {

@@ -11,8 +11,8 @@ use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
 use super::dispatch::{Batch, Body, CallFuture, Handler, Route, RunCalls, ServerMethod, StartsOn};
-use super::exchange::{self, LocalAnswer, LocalFuture};
-use super::respond::{self, Answer, Reply};
+use super::exchange::{self, LocalFuture, LocalResponse};
+use super::respond::{self, MessageResponse, ResponseTarget};
 use super::runner::{self, Codec};
 use crate::connection::{Connection, Outgoing, Reader};
 use crate::encode::Encode;
@@ -39,7 +39,7 @@ pub trait UnaryHandler: Send + Sync + 'static {
     ///
     /// # Errors
     /// Returns the status that ends the call.
-    fn answer(output: &Self::Output) -> Result<Answer<'_, impl Encode>, Status>;
+    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status>;
 }
 
 impl Handler {
@@ -71,7 +71,7 @@ impl<H: UnaryHandler> Codec for Unary<H> {
     fn deferred(
         self: &Arc<Self>,
         connection: &Arc<Connection>,
-        reply: Reply,
+        reply: ResponseTarget,
         route: &Arc<Route>,
         request: Vec<u8>,
     ) -> CallFuture {
@@ -86,12 +86,16 @@ impl<H: UnaryHandler> Codec for Unary<H> {
     }
 
     #[inline]
-    fn answer(batch: &mut Batch<'_>, reply: &Reply, output: &mut H::Output) -> Option<CallFuture> {
+    fn answer(batch: &mut Batch<'_>, reply: &ResponseTarget, output: &mut H::Output) -> Option<CallFuture> {
         batch.answer(reply, &H::answer(output));
         None
     }
 
-    fn respond(connection: &Arc<Connection>, reply: &Reply, output: &mut H::Output) -> Option<CallFuture> {
+    fn respond(
+        connection: &Arc<Connection>,
+        reply: &ResponseTarget,
+        output: &mut H::Output,
+    ) -> Option<CallFuture> {
         respond::answer(connection, reply, &H::answer(output));
         None
     }
@@ -105,7 +109,7 @@ impl<H: UnaryHandler> Unary<H> {
     async fn read_and_run(
         &self,
         connection: &Connection,
-        reply: &Reply,
+        reply: &ResponseTarget,
         route: &Route,
         wire: Vec<u8>,
         deferred_at: Instant,
@@ -155,12 +159,12 @@ pin_project! {
 }
 
 impl<H: UnaryHandler> Future for Local<H> {
-    type Output = Result<LocalAnswer, exchange::Ending>;
+    type Output = Result<LocalResponse, exchange::LocalOutcome>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let output = ready!(this.future.poll(cx));
-        Poll::Ready(LocalAnswer::of(H::answer(&output), this.outgoing))
+        Poll::Ready(LocalResponse::of(H::answer(&output), this.outgoing))
     }
 }
 

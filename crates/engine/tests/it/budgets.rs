@@ -13,7 +13,8 @@ use http::HeaderMap;
 use thalweg_engine::http2::ErrorCode;
 use thalweg_engine::http2::frame::{Flags, Kind, Setting};
 use thalweg_engine::server::{
-    Answer, Handler, Router, ServerConfig, ServerMethod, StreamingCall, StreamingHandler, UnaryHandler,
+    Handler, MessageResponse, Router, ServerConfig, ServerMethod, StreamingCall, StreamingHandler,
+    UnaryHandler,
 };
 use thalweg_engine::{Encode, Envelope, RequestHead, ServiceOptions, Source, Status};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -105,7 +106,7 @@ impl UnaryHandler for Sized {
         }))
     }
 
-    fn answer(output: &Self::Output) -> Result<Answer<'_, impl Encode>, Status> {
+    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
         answer_of(output)
     }
 }

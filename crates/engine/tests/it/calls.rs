@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use thalweg_engine::http2::frame::Kind;
-use thalweg_engine::server::{Answer, Handler, ServerMethod, UnaryHandler};
+use thalweg_engine::server::{Handler, MessageResponse, ServerMethod, UnaryHandler};
 use thalweg_engine::{
     CallOptions, Channel, Code, Encode, Envelope, Method, RequestHead, ServiceOptions, Status,
 };
@@ -291,7 +291,7 @@ impl UnaryHandler for Named {
         Ok(std::future::ready(Ok(answered)))
     }
 
-    fn answer(output: &Self::Output) -> Result<Answer<'_, impl Encode>, Status> {
+    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
         answer_of(output)
     }
 }

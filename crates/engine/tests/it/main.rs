@@ -1,6 +1,5 @@
 //! The engine without an API layer: its client against its server, and each against a scripted peer.
 
-mod beside;
 mod budgets;
 mod calls;
 mod cancel;
@@ -10,6 +9,7 @@ mod deadlines;
 mod dispatch;
 mod drain;
 mod early;
+mod fallback;
 mod hostile_servers;
 mod keepalive;
 mod local;

@@ -16,7 +16,8 @@ use futures_core::Stream;
 use http::{HeaderMap, HeaderValue};
 use thalweg_engine::http2::frame::{Flags, Kind, Setting};
 use thalweg_engine::server::{
-    self, Answer, Handler, Router, ServerConfig, ServerMethod, StreamingCall, StreamingHandler, UnaryHandler,
+    self, Handler, MessageResponse, Router, ServerConfig, ServerMethod, StreamingCall, StreamingHandler,
+    UnaryHandler,
 };
 use thalweg_engine::{
     CallOptions, Chain, Channel, ChannelConfig, Code, Encode, Envelope, Incoming, KeepalivePolicy, Lanes,
@@ -151,11 +152,11 @@ pub(crate) struct Answered {
     pub(crate) trailers: Option<HeaderMap>,
 }
 
-pub(crate) fn answer_of(answered: &Result<Answered, Status>) -> Result<Answer<'_, Message>, Status> {
+pub(crate) fn answer_of(answered: &Result<Answered, Status>) -> Result<MessageResponse<'_, Message>, Status> {
     match answered {
         Err(status) => Err(status.clone()),
         Ok(Answered { metadata, message, trailers }) => {
-            Ok(Answer { metadata, message: message.clone(), trailers: trailers.as_ref() })
+            Ok(MessageResponse { metadata, message: message.clone(), trailers: trailers.as_ref() })
         }
     }
 }
@@ -212,7 +213,7 @@ impl UnaryHandler for EchoUnary {
         }))
     }
 
-    fn answer(output: &Self::Output) -> Result<Answer<'_, impl Encode>, Status> {
+    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
         answer_of(output)
     }
 }
@@ -293,7 +294,7 @@ impl StreamingHandler for Count {
                 }
             };
             running.end();
-            call.answer(outcome.map(|message| Answer {
+            call.answer(outcome.map(|message| MessageResponse {
                 metadata: &metadata,
                 message,
                 trailers: Some(&trailers),
@@ -356,7 +357,7 @@ impl StreamingHandler for Early {
                 "stop" => drop(call),
                 size => {
                     let message = raw(vec![7; size.parse().expect("a size")]);
-                    call.answer(Ok(Answer { metadata: &NO_METADATA, message, trailers: None }));
+                    call.answer(Ok(MessageResponse { metadata: &NO_METADATA, message, trailers: None }));
                 }
             }
         })

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_core::Stream;
-use thalweg_engine::server::{Answer, StreamingCall, StreamingHandler, UnaryHandler};
+use thalweg_engine::server::{MessageResponse, StreamingCall, StreamingHandler, UnaryHandler};
 use thalweg_engine::{self as engine, ConnectionInfo, Encode, Envelope, Pack, RequestHead, Source};
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Response, Status};
@@ -59,7 +59,7 @@ where
     }
 
     #[inline]
-    fn answer(output: &Self::Output) -> Result<Answer<'_, impl Encode>, engine::Status> {
+    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, engine::Status> {
         answer(output)
     }
 }
@@ -93,7 +93,7 @@ where
         Ok((self.method.call)(Arc::clone(&self.method.service), head.map(|()| message)))
     }
 
-    fn answer(output: &Self::Output) -> Result<Answer<'_, impl Encode>, engine::Status> {
+    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, engine::Status> {
         answer_of_any(output)
     }
 }
@@ -101,9 +101,9 @@ where
 #[inline]
 pub(super) fn answer<Res: Message>(
     result: &Result<Response<Res>, Status>,
-) -> Result<Answer<'_, Answered<'_, Res>>, engine::Status> {
+) -> Result<MessageResponse<'_, Answered<'_, Res>>, engine::Status> {
     let response = result.as_ref().map_err(to_engine)?;
-    Ok(Answer {
+    Ok(MessageResponse {
         metadata: response.metadata().as_ref(),
         message: Answered(response),
         trailers: response.extensions().get().map(|Trailers(trailers)| trailers.as_ref()),
@@ -113,9 +113,9 @@ pub(super) fn answer<Res: Message>(
 /// Like [`answer`], for callers that must not affect the inlining of plain responses.
 pub(super) fn answer_of_any<Res: Message>(
     result: &Result<Response<Res>, Status>,
-) -> Result<Answer<'_, AnyAnswered<'_>>, engine::Status> {
-    let Answer { metadata, message: Answered(response), trailers } = answer(result)?;
-    Ok(Answer { metadata, message: AnyAnswered::new(response), trailers })
+) -> Result<MessageResponse<'_, AnyAnswered<'_>>, engine::Status> {
+    let MessageResponse { metadata, message: Answered(response), trailers } = answer(result)?;
+    Ok(MessageResponse { metadata, message: AnyAnswered::new(response), trailers })
 }
 
 /// Sends the messages of a streaming response, once there is one.

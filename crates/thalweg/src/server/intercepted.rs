@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_core::Stream;
-use thalweg_engine::server::{Answer, StreamingCall, StreamingHandler, UnaryHandler};
+use thalweg_engine::server::{MessageResponse, StreamingCall, StreamingHandler, UnaryHandler};
 use thalweg_engine::{self as engine, Encode, Envelope, Method, RequestHead};
 use tonic::{Request, Response, Status};
 
@@ -50,7 +50,7 @@ impl<Req: Message> UnaryHandler for Intercepted<Req> {
         Ok(Box::pin(async move { only(replying.await?).await }))
     }
 
-    fn answer(output: &Self::Output) -> Result<Answer<'_, impl Encode>, engine::Status> {
+    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, engine::Status> {
         answer(output)
     }
 }

@@ -14,7 +14,7 @@ use thalweg::{
     CallOptions, Channel, Code, Method, Raw, Request, Response, Server, ServiceOptions, Status, Stream,
     Streaming,
 };
-use thalweg_engine::server::{LocalAnswer, LocalCalls, LocalStream};
+use thalweg_engine::server::{LocalCalls, LocalResponse, LocalStream};
 use thalweg_engine::{self as engine, RequestHead};
 
 #[cfg(feature = "opentelemetry")]
@@ -250,9 +250,9 @@ impl Outcome {
         outcome
     }
 
-    fn of_answer(answer: Result<LocalAnswer, engine::Status>) -> Self {
+    fn of_answer(answer: Result<LocalResponse, engine::Status>) -> Self {
         match answer {
-            Ok(LocalAnswer { metadata, message, trailers }) => Self {
+            Ok(LocalResponse { metadata, message, trailers }) => Self {
                 head: fields(&metadata),
                 messages: vec![message],
                 trailers: fields(&trailers),

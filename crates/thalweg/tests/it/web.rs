@@ -114,6 +114,9 @@ async fn what_is_wrong_with_descriptors_is_told_at_the_start() {
     let server = Server::builder().web(Web::new().descriptors(&b"\xff"[..]));
     let address = "127.0.0.1:0".parse().expect("an address");
     let error = server.bind(&[address]).await.expect_err("no descriptors");
-    assert!(matches!(error, BindError::Beside(_)), "{error}");
-    assert!(error.to_string().starts_with("what is beside gRPC: the descriptors can't be used: "), "{error}");
+    assert!(matches!(error, BindError::Fallback(_)), "{error}");
+    assert!(
+        error.to_string().starts_with("protocols other than gRPC: the descriptors can't be used: "),
+        "{error}"
+    );
 }

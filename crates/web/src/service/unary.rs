@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::Response;
-use thalweg_engine::server::{HandlerCost, LocalAnswer, LocalUnary};
+use thalweg_engine::server::{HandlerCost, LocalResponse, LocalUnary};
 use thalweg_engine::{RequestHead, RequestShare, Status};
 
 use crate::body::Body;
@@ -34,7 +34,7 @@ pub(super) trait Form: Send + Sync + 'static {
     fn call(&self, asked: &RequestHead, message: Bytes) -> LocalUnary;
 
     /// Returns the response for the outcome of the call.
-    fn answer(&self, outcome: Result<LocalAnswer, Status>) -> Response<Body>;
+    fn answer(&self, outcome: Result<LocalResponse, Status>) -> Response<Body>;
 
     /// Returns the response if the body cannot be received.
     fn failure(&self, status: Status) -> Response<Body>;

@@ -30,8 +30,8 @@ pub(super) fn message(
     } else {
         " (before it sent HTTP/2 SETTINGS: is it a gRPC server, and without TLS?)"
     };
-    match &state.farewell {
-        Some(farewell) => format!("{how} after GOAWAY, {farewell}"),
+    match &state.goaway_debug {
+        Some(goaway_debug) => format!("{how} after GOAWAY, {goaway_debug}"),
         None => how + hint,
     }
 }

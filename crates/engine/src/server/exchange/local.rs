@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::HeaderMap;
 
-use super::local_answer::{Ending, LocalAnswer};
+use super::local_response::{LocalOutcome, LocalResponse};
 use crate::connection::{LocalRequests, look};
 use crate::measure::CallMeasure;
 use crate::status::{Code, Status};
@@ -37,7 +37,7 @@ struct State {
     /// Bytes in `outbox` with the overhead.
     outbox_len: usize,
     head: Option<HeaderMap>,
-    end: Option<Ending>,
+    end: Option<LocalOutcome>,
     /// The caller has received everything or dropped the call.
     is_over: bool,
     /// The caller found nothing and waits.
@@ -50,7 +50,7 @@ struct State {
 /// The caller's next item.
 pub(in crate::server) enum Next {
     Message(Bytes),
-    Ended(Ending),
+    Ended(LocalOutcome),
 }
 
 impl LocalExchange {
@@ -101,7 +101,7 @@ impl LocalExchange {
     }
 
     /// Responds with a single message.
-    pub(in crate::server) fn answer(&self, answer: LocalAnswer) {
+    pub(in crate::server) fn answer(&self, answer: LocalResponse) {
         self.measure.sent(answer.message.len());
         self.put_head(answer.metadata);
         self.put_message(answer.message);
@@ -109,7 +109,7 @@ impl LocalExchange {
     }
 
     /// Ends the call. Only the first end counts.
-    pub(in crate::server) fn end(&self, end: Ending) {
+    pub(in crate::server) fn end(&self, end: LocalOutcome) {
         let code = end.as_ref().map_or_else(Status::code, |_| Code::Ok);
         let mut state = self.lock();
         if state.is_over || state.end.is_some() {

@@ -8,7 +8,7 @@ use crate::grpc::envelope;
 use crate::grpc::request::RequestHead;
 use crate::measure::CallMeasure;
 use crate::server::dispatch::ServerMethod;
-use crate::server::exchange::{self, Ending, LocalFuture};
+use crate::server::exchange::{self, LocalFuture, LocalOutcome};
 use crate::status::Status;
 
 /// Calls the handler of a unary method.
@@ -20,7 +20,7 @@ pub(super) fn start_unary(
     head: &RequestHead,
     message: Bytes,
     measure: &CallMeasure,
-) -> Result<LocalFuture, Ending> {
+) -> Result<LocalFuture, LocalOutcome> {
     if let Err(error) = envelope::permit(message.len(), method.options.max_decoding_message_size) {
         let status = Status::from(error);
         measure.refused(&status);

@@ -18,7 +18,7 @@ use crate::measure::{self, CallMeasure};
 use crate::server::deadline::{self, Deadline};
 use crate::server::dispatch::{CallFuture, ServerMethod};
 use crate::server::exchange::{
-    Ending, LocalExchange, LocalFuture, LocalReply, Next, RequestStream, StreamingCall,
+    LocalExchange, LocalFuture, LocalOutcome, LocalResponder, Next, RequestStream, StreamingCall,
 };
 use crate::status::{Code, Status};
 
@@ -72,7 +72,7 @@ impl LocalStream {
             }
             Ok(method) if method.is_streaming() => {
                 exchange.set_requests(requests);
-                let reply = LocalReply::new(Arc::clone(&exchange), &method.options);
+                let reply = LocalResponder::new(Arc::clone(&exchange), &method.options);
                 let call = StreamingCall::local(reply, exchange.measure.clone());
                 let start = || method.handler.calls.start_local_stream(&head, call);
                 if let Ok(future) = catch_unwind(AssertUnwindSafe(start)) {
@@ -209,7 +209,7 @@ impl Gathering {
         measure: &CallMeasure,
         deadline: &mut Deadline,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<LocalFuture, Ending>> {
+    ) -> Poll<Result<LocalFuture, LocalOutcome>> {
         let refused = loop {
             match self.requests.as_mut().poll_next(cx) {
                 Poll::Ready(None) => {

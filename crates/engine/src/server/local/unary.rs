@@ -15,7 +15,7 @@ use crate::grpc::request::RequestHead;
 use crate::measure::{self, CallMeasure};
 use crate::server::deadline::{self, Deadline};
 use crate::server::dispatch::ServerMethod;
-use crate::server::exchange::{self, LocalAnswer, LocalFuture};
+use crate::server::exchange::{self, LocalFuture, LocalResponse};
 use crate::status::{Code, Status};
 
 /// An in-process call, as a future of its response. The handler runs where this is polled. With a deadline it must be
@@ -62,7 +62,7 @@ impl LocalUnary {
 }
 
 impl Future for LocalUnary {
-    type Output = Result<LocalAnswer, Status>;
+    type Output = Result<LocalResponse, Status>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
@@ -110,17 +110,17 @@ impl fmt::Debug for LocalUnary {
 /// Reads the only message of a stream of responses.
 struct Only {
     stream: LocalStream,
-    answer: LocalAnswer,
+    answer: LocalResponse,
     has_head: bool,
     message: Option<Bytes>,
 }
 
 impl Only {
     fn of(stream: LocalStream) -> Self {
-        Self { stream, answer: LocalAnswer::default(), has_head: false, message: None }
+        Self { stream, answer: LocalResponse::default(), has_head: false, message: None }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<LocalAnswer, Status>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<LocalResponse, Status>> {
         if !self.has_head {
             self.answer.metadata = ready!(self.stream.poll_head(cx))?;
             self.has_head = true;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::Response;
-use thalweg_engine::server::{HandlerCost, LocalAnswer, LocalUnary};
+use thalweg_engine::server::{HandlerCost, LocalResponse, LocalUnary};
 use thalweg_engine::{Encoding, RequestHead, Status};
 
 use super::answer::Answer;
@@ -59,9 +59,9 @@ impl Form for ConnectForm {
         self.answer.call.unary(asked, message)
     }
 
-    fn answer(&self, outcome: Result<LocalAnswer, Status>) -> Response<Body> {
+    fn answer(&self, outcome: Result<LocalResponse, Status>) -> Response<Body> {
         let written = outcome.and_then(|answer| {
-            let LocalAnswer { metadata, message, trailers } = answer;
+            let LocalResponse { metadata, message, trailers } = answer;
             Ok((metadata, self.answer.call.write(message)?, trailers))
         });
         match written {

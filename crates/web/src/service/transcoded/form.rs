@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::Response;
-use thalweg_engine::server::{HandlerCost, LocalAnswer, LocalUnary};
+use thalweg_engine::server::{HandlerCost, LocalResponse, LocalUnary};
 use thalweg_engine::{RequestHead, Status};
 
 use super::call::Call;
@@ -43,7 +43,7 @@ impl Form for TranscodedForm {
         self.call.unary(asked, message)
     }
 
-    fn answer(&self, outcome: Result<LocalAnswer, Status>) -> Response<Body> {
+    fn answer(&self, outcome: Result<LocalResponse, Status>) -> Response<Body> {
         match outcome.map_err(Failure::from).and_then(|answer| self.call.whole(&answer)) {
             Ok(answer) => answer,
             Err(failure) => self.refused(&failure),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use thalweg_engine::server::{LocalAnswer, LocalStream};
+use thalweg_engine::server::{LocalResponse, LocalStream};
 use thalweg_engine::{RequestHead, Status, compact, wire};
 
 use super::answers::{JsonMessages, RawAnswers};
@@ -73,7 +73,7 @@ impl Call {
     }
 
     /// Returns the response of a unary method.
-    pub(super) fn whole(&self, answer: &LocalAnswer) -> Result<Response<Body>, Failure> {
+    pub(super) fn whole(&self, answer: &LocalResponse) -> Result<Response<Body>, Failure> {
         let mut headers = HeaderMap::new();
         fields::append(&answer.metadata, "", &mut headers)?;
         fields::append(&answer.trailers, TRAILER_PREFIX, &mut headers)?;
@@ -174,11 +174,11 @@ fn with_headers(headers: HeaderMap, body: Body) -> Response<Body> {
 }
 
 /// Returns the only response of a stream.
-async fn only(mut stream: LocalStream) -> Result<LocalAnswer, Status> {
+async fn only(mut stream: LocalStream) -> Result<LocalResponse, Status> {
     let metadata = stream.head().await?;
     let message = stream.message().await?.ok_or_else(wire::no_message)?;
     if stream.message().await?.is_some() {
         return Err(wire::more_than_one_message());
     }
-    Ok(LocalAnswer { metadata, message, trailers: stream.take_trailers().unwrap_or_default() })
+    Ok(LocalResponse { metadata, message, trailers: stream.take_trailers().unwrap_or_default() })
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::shared::Connection;
-use super::state::{Foreign, State};
+use super::state::{Http1State, State};
 
 /// Requests to the task of an HTTP/1.1 connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum Http1Command {
     /// End after the requests in progress.
     Drain,
     /// End now.
@@ -18,26 +18,26 @@ pub(crate) enum Asked {
 impl State {
     /// Hands the connection to HTTP/1.1. `drains`: it ends after the requests in progress.
     pub(crate) fn give_away(&mut self, drains: bool) {
-        self.foreign = Some(Foreign { drains, ..Foreign::default() });
+        self.http1_state = Some(Http1State { drains, ..Http1State::default() });
     }
 
     /// Returns whether this is an HTTP/1.1 connection.
-    pub(crate) fn is_foreign(&self) -> bool {
-        self.foreign.is_some()
+    pub(crate) fn is_http1(&self) -> bool {
+        self.http1_state.is_some()
     }
 }
 
 impl Connection {
     /// Waits, in the task of an HTTP/1.1 connection, until the connection has to drain or close. `drains`: it already
     /// drains. A request wakes `cx`.
-    pub(crate) fn poll_asked(&self, drains: bool, cx: &Context<'_>) -> Poll<Asked> {
+    pub(crate) fn poll_asked(&self, drains: bool, cx: &Context<'_>) -> Poll<Http1Command> {
         let waker = cx.waker().clone();
         let mut state = self.lock();
         if state.http2.is_closed() {
-            return Poll::Ready(Asked::Close);
+            return Poll::Ready(Http1Command::Close);
         }
-        if !drains && state.foreign.as_ref().is_some_and(|foreign| foreign.drains) {
-            return Poll::Ready(Asked::Drain);
+        if !drains && state.http1_state.as_ref().is_some_and(|http1_state| http1_state.drains) {
+            return Poll::Ready(Http1Command::Drain);
         }
         let before = state.fall_asleep(Some(waker));
         drop(state);
@@ -48,28 +48,28 @@ impl Connection {
 
 /// An open request on an HTTP/1.1 connection, which is not idle meanwhile.
 #[derive(Debug)]
-pub(crate) struct ForeignRequest(Arc<Connection>);
+pub(crate) struct Http1InFlight(Arc<Connection>);
 
-impl ForeignRequest {
+impl Http1InFlight {
     pub(crate) fn begin(connection: &Arc<Connection>) -> Self {
         let mut state = connection.lock();
         state.generation = state.generation.wrapping_add(1);
         state.activity = state.activity.wrapping_add(1);
-        if let Some(foreign) = &mut state.foreign {
-            foreign.requests += 1;
+        if let Some(http1_state) = &mut state.http1_state {
+            http1_state.requests += 1;
         }
         drop(state);
         Self(Arc::clone(connection))
     }
 }
 
-impl Drop for ForeignRequest {
+impl Drop for Http1InFlight {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         // The idle time starts now.
         state.activity = state.activity.wrapping_add(1);
-        if let Some(foreign) = &mut state.foreign {
-            foreign.requests -= 1;
+        if let Some(http1_state) = &mut state.http1_state {
+            http1_state.requests -= 1;
         }
     }
 }

@@ -12,8 +12,8 @@ use http::{HeaderValue, Request, Response};
 use http_body::Frame;
 use thalweg_engine::raw::{OutgoingBody, RawHead, Trailers};
 use thalweg_engine::server::{
-    self, Answer, Beside, BoundServer, Handler, Http1, Http1Connection, RawHandler, Router, ServerConfig,
-    ServerMethod, UnaryHandler,
+    self, BoundServer, Fallback, Handler, Http1, Http1Connection, MessageResponse, RawHandler, Router,
+    ServerConfig, ServerMethod, UnaryHandler,
 };
 use thalweg_engine::{
     CallOptions, Channel, ChannelConfig, Code, Encode, Envelope, ListenAddress, RawBody, RequestHead,
@@ -56,7 +56,7 @@ impl RawHandler for Says {
     fn read_head(&self, _: &RawHead<'_>) {}
 
     fn start(&self, head: &RawHead<'_>, (): &(), _: RawBody) -> Self::Future {
-        let said = format!("{} {} beside", head.method, head.uri.path());
+        let said = format!("{} {} fallback", head.method, head.uri.path());
         std::future::ready(Response::new(Whole(Some(said.into()))))
     }
 }
@@ -128,8 +128,8 @@ impl UnaryHandler for Says1 {
         Ok(std::future::ready(()))
     }
 
-    fn answer((): &()) -> Result<Answer<'_, impl Encode>, Status> {
-        Ok(Answer { metadata: &NONE, message: Text("grpc"), trailers: None })
+    fn answer((): &()) -> Result<MessageResponse<'_, impl Encode>, Status> {
+        Ok(MessageResponse { metadata: &NONE, message: Text("grpc"), trailers: None })
     }
 }
 
@@ -158,8 +158,8 @@ impl Router for Methods {
 
 fn config(echo: &Echo) -> ServerConfig {
     let mut config = ServerConfig::default();
-    let beside = Beside::new(Says, Arc::new(echo.clone())).with_content_subtypes();
-    config.beside = Some(beside);
+    let fallback = Fallback::new(Says, Arc::new(echo.clone())).with_content_subtypes();
+    config.fallback = Some(fallback);
     config
 }
 
@@ -217,15 +217,15 @@ async fn requests_that_are_not_grpc_go_beside() {
     };
     check("POST", "/a.B/Open", "application/grpc", GRPC).await;
     check("POST", "/a.B/Open", "application/grpc+proto", GRPC).await;
-    check("POST", "/a.B/Open", "application/json", "POST /a.B/Open beside").await;
-    check("POST", "/a.B/Open", "application/grpc-web", "POST /a.B/Open beside").await;
-    check("PUT", "/a.B/Open", "application/grpc", "PUT /a.B/Open beside").await;
-    check("GET", "/elsewhere?x=1", "text/plain", "GET /elsewhere beside").await;
+    check("POST", "/a.B/Open", "application/json", "POST /a.B/Open fallback").await;
+    check("POST", "/a.B/Open", "application/grpc-web", "POST /a.B/Open fallback").await;
+    check("PUT", "/a.B/Open", "application/grpc", "PUT /a.B/Open fallback").await;
+    check("GET", "/elsewhere?x=1", "text/plain", "GET /elsewhere fallback").await;
     // The fallback gets subtypes other than Protobuf's and the method's own.
-    check("POST", "/a.B/Open", "application/grpc+json", "POST /a.B/Open beside").await;
-    check("POST", "/a.B/Open", "application/grpc+JSON;v=1", "POST /a.B/Open beside").await;
+    check("POST", "/a.B/Open", "application/grpc+json", "POST /a.B/Open fallback").await;
+    check("POST", "/a.B/Open", "application/grpc+JSON;v=1", "POST /a.B/Open fallback").await;
     check("POST", "/a.B/Json", "application/grpc+json", GRPC).await;
-    check("POST", "/a.B/Open", "application/grpc+other", "POST /a.B/Open beside").await;
+    check("POST", "/a.B/Open", "application/grpc+other", "POST /a.B/Open fallback").await;
     // Unknown gRPC methods get a gRPC status.
     check("POST", "/a.B/None", "application/grpc", "").await;
 }

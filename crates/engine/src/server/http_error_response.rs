@@ -7,7 +7,7 @@ use crate::grpc::request::Refusal;
 
 /// A complete HTTP response.
 #[derive(Clone, Debug)]
-pub(super) struct HttpAnswer {
+pub(super) struct HttpErrorResponse {
     status: &'static str,
     body: &'static str,
     /// The `allow` field of 405.
@@ -21,7 +21,7 @@ const FRONT_PAGE: &str = concat!(
     "). Call its methods with a gRPC client over HTTP/2.\n"
 );
 
-impl HttpAnswer {
+impl HttpErrorResponse {
     /// Creates a line of text for browsers at `/`, and an error status for everything else.
     pub(super) fn to(refusal: &Refusal, method: Option<&[u8]>, path: &[u8]) -> Self {
         let head_only = method == Some(b"HEAD");

@@ -1,4 +1,4 @@
-//! Reports to a trace how a message was encoded: [`Told`].
+//! Reports to a trace how a message was encoded: [`TracedMessage`].
 
 use crate::chain::Chain;
 use crate::encode::Encode;
@@ -6,18 +6,18 @@ use crate::measure::ServerTrace;
 use crate::status::Status;
 
 /// The message of a unary response.
-pub(super) struct Told<'a, M> {
+pub(super) struct TracedMessage<'a, M> {
     message: M,
     trace: &'a ServerTrace,
 }
 
-impl<'a, M> Told<'a, M> {
+impl<'a, M> TracedMessage<'a, M> {
     pub(super) fn new(message: M, trace: &'a ServerTrace) -> Self {
         Self { message, trace }
     }
 }
 
-impl<M: Encode> Encode for Told<'_, M> {
+impl<M: Encode> Encode for TracedMessage<'_, M> {
     fn encoded_len(&self) -> usize {
         self.message.encoded_len()
     }

@@ -1,4 +1,4 @@
-//! Fallback for non-gRPC traffic on a server's port: [`Beside`].
+//! Fallback for non-gRPC traffic on a server's port: [`Fallback`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::options::ServiceOptions;
 /// It does not change how gRPC is served. The HTTP version follows from ALPN or the client's first bytes; the server
 /// sends nothing before those.
 #[derive(Clone)]
-pub struct Beside {
+pub struct Fallback {
     pub(super) requests: Arc<ServerMethod>,
     /// gRPC requests with a content subtype use the fallback, too.
     takes_subtypes: bool,
     pub(super) http1: Arc<dyn Http1>,
 }
 
-impl Beside {
+impl Fallback {
     /// Creates a fallback: `handler` for HTTP/2 requests that are not gRPC, and `http1` for HTTP/1.1 connections.
     pub fn new(handler: impl RawHandler, http1: Arc<dyn Http1>) -> Self {
         // The fallback names its calls itself. Calls without a name are not measured.
@@ -48,8 +48,8 @@ impl Beside {
     }
 }
 
-impl fmt::Debug for Beside {
+impl fmt::Debug for Fallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Beside").field("takes_subtypes", &self.takes_subtypes).finish_non_exhaustive()
+        f.debug_struct("Fallback").field("takes_subtypes", &self.takes_subtypes).finish_non_exhaustive()
     }
 }

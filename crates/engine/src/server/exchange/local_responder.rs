@@ -1,4 +1,4 @@
-//! Handler's side of an in-process streaming call: [`LocalReply`].
+//! Handler's side of an in-process streaming call: [`LocalResponder`].
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -9,22 +9,22 @@ use futures_core::Stream;
 use http::HeaderMap;
 
 use super::local::LocalExchange;
-use super::local_answer::{self as answer, LocalAnswer};
+use super::local_response::{self as answer, LocalResponse};
 use crate::connection::{Incoming, Outgoing};
 use crate::encode::Encode;
 use crate::grpc::compression::Encoding;
 use crate::measure::CallMeasure;
 use crate::options::ServiceOptions;
-use crate::server::respond::Answer;
+use crate::server::respond::MessageResponse;
 use crate::status::Status;
 
-pub(in crate::server) struct LocalReply {
+pub(in crate::server) struct LocalResponder {
     exchange: Arc<LocalExchange>,
     outgoing: Outgoing,
     message_size_max: usize,
 }
 
-impl LocalReply {
+impl LocalResponder {
     pub(in crate::server) fn new(exchange: Arc<LocalExchange>, options: &ServiceOptions) -> Self {
         Self { exchange, outgoing: outgoing(options), message_size_max: options.max_decoding_message_size }
     }
@@ -33,8 +33,8 @@ impl LocalReply {
         Incoming::of_local_requests(Arc::clone(&self.exchange) as _, self.message_size_max, measure)
     }
 
-    pub(in crate::server) fn answer<M: Encode>(&self, result: Result<Answer<'_, M>, Status>) {
-        match LocalAnswer::of(result, &self.outgoing) {
+    pub(in crate::server) fn answer<M: Encode>(&self, result: Result<MessageResponse<'_, M>, Status>) {
+        match LocalResponse::of(result, &self.outgoing) {
             Ok(answer) => self.exchange.answer(answer),
             Err(ending) => self.exchange.end(ending),
         }

@@ -8,11 +8,11 @@ use thalweg_http2::ErrorCode;
 use tokio::time::{Instant, sleep_until};
 
 use super::owner::ConnectionOwner;
-use crate::connection::{Asked, Asking, Connection, Keepalive, end_silent};
+use crate::connection::{Connection, Keepalive, KeepaliveCheck, KeepaliveState, end_silent};
 
 /// Maintenance settings of a channel's connections. Off by default, without any timer.
 #[derive(Debug, Default)]
-pub(crate) struct Upkeep {
+pub(crate) struct Maintenance {
     keepalive: Option<Keepalive>,
     /// Number of GOAWAYs for too many PINGs, each of which doubles the interval.
     doubled: AtomicU32,
@@ -31,7 +31,7 @@ pub(super) fn permits_fewer_pings(code: ErrorCode, debug: &[u8]) -> bool {
     code == ErrorCode::EnhanceYourCalm && debug == TOO_MANY_PINGS
 }
 
-impl Upkeep {
+impl Maintenance {
     pub(crate) fn new(keepalive: Option<Keepalive>, idle_max: Option<Duration>) -> Self {
         let keepalive = keepalive.map(|keepalive| keepalive.at_least(Keepalive::CLIENT_INTERVAL_MIN));
         Self { keepalive, doubled: AtomicU32::new(0), idle_max }
@@ -70,7 +70,7 @@ impl Upkeep {
 
     async fn run(self: Arc<Self>, connection: Weak<Connection>, owner: Weak<dyn ConnectionOwner>) {
         let keepalive = self.keepalive_now();
-        let mut asking = Asking::new(Instant::now());
+        let mut asking = KeepaliveState::new(Instant::now());
         while let Some(connection) = connection.upgrade() {
             let is_over = {
                 let state = connection.lock();
@@ -94,7 +94,12 @@ impl Upkeep {
         }
     }
 
-    fn look(&self, connection: &Connection, keepalive: Option<Keepalive>, asking: &mut Asking) -> Found {
+    fn look(
+        &self,
+        connection: &Connection,
+        keepalive: Option<Keepalive>,
+        asking: &mut KeepaliveState,
+    ) -> Found {
         let now = Instant::now();
         let mut state = connection.lock();
         let mut look_again = None;
@@ -107,8 +112,10 @@ impl Upkeep {
         }
         if let Some(keepalive) = &keepalive {
             match asking.look(keepalive, &mut state, now) {
-                Asked::Silent => return Found::Silent,
-                Asked::Again(at) => look_again = Some(look_again.map_or(at, |earlier| earlier.min(at))),
+                KeepaliveCheck::Silent => return Found::Silent,
+                KeepaliveCheck::Again(at) => {
+                    look_again = Some(look_again.map_or(at, |earlier| earlier.min(at)))
+                }
             }
         }
         look_again.map_or(Found::Over, |look_again| Found::Well { look_again })
@@ -128,12 +135,12 @@ mod tests {
 
     #[test]
     fn the_interval_doubles_when_a_server_says_so() {
-        let upkeep = Upkeep::new(Some(Keepalive::every(Duration::from_secs(1))), None);
+        let maintenance = Maintenance::new(Some(Keepalive::every(Duration::from_secs(1))), None);
         let check = |code, debug: &[u8], seconds| {
             if permits_fewer_pings(code, debug) {
-                upkeep.ping_less();
+                maintenance.ping_less();
             }
-            let interval = upkeep.keepalive_now().map(|keepalive| keepalive.interval);
+            let interval = maintenance.keepalive_now().map(|keepalive| keepalive.interval);
             assert_eq!(interval, Some(Duration::from_secs(seconds)), "{code:?} {debug:?}");
         };
         check(ErrorCode::NoError, TOO_MANY_PINGS, 10);
@@ -141,7 +148,7 @@ mod tests {
         check(ErrorCode::EnhanceYourCalm, TOO_MANY_PINGS, 20);
         check(ErrorCode::EnhanceYourCalm, TOO_MANY_PINGS, 40);
         for _ in 0..40 {
-            upkeep.ping_less();
+            maintenance.ping_less();
         }
         check(ErrorCode::NoError, b"", 10 << DOUBLED_MAX);
     }

@@ -9,8 +9,10 @@ use std::time::Duration;
 use thalweg_http2::{ErrorCode, StreamId};
 use tokio::time::Instant;
 
-use super::respond::{self, Reply};
-use crate::connection::{Asked, Asking, Connection, End, Keepalive, Slot, SlotKey, State, end_silent};
+use super::respond::{self, ResponseTarget};
+use crate::connection::{
+    Connection, End, Keepalive, KeepaliveState, KeepaliveCheck, Slot, SlotKey, State, end_silent,
+};
 use crate::grpc::compression::EncodingSet;
 use crate::memory_budget::Held;
 use crate::pace::{BYTES_PER_S, Pace};
@@ -46,10 +48,10 @@ const STUCK_INTERVAL_MAX: Duration = Duration::from_secs(16);
 
 /// Maintenance state of a connection.
 #[derive(Debug)]
-pub(super) struct Upkeep {
+pub(super) struct Maintenance {
     /// When maximum connection age reached.
     age_ends: Option<Instant>,
-    asking: Asking,
+    asking: KeepaliveState,
     /// Time at which the current header block started.
     gathering_since: Option<Instant>,
     /// How the peer reads queued responses, and how the socket accepts written ones.
@@ -166,14 +168,14 @@ impl Full {
     }
 }
 
-impl Upkeep {
+impl Maintenance {
     /// Creates the state of a new connection. `random` in 0..=1 places its maximum age within ±10 %, so that
     /// connections opened together do not close together (gRFC A9).
     pub(super) fn new(times: &Times, random: f64, now: Instant) -> Self {
         let age = times.age_max.map(|age| age.mul_f64(0.9 + 0.2 * random.clamp(0.0, 1.0)));
         Self {
             age_ends: age.and_then(|age| now.checked_add(age)),
-            asking: Asking::new(now),
+            asking: KeepaliveState::new(now),
             gathering_since: None,
             queued: Progress::default(),
             over_budget: Progress::default(),
@@ -217,7 +219,7 @@ impl Upkeep {
         self.stalling.look(state.memory.written(), held.responses, now);
         let seen = Seen { held, is_stalled: self.stalling.is_stalled };
         // HTTP/1.1 has no PINGs.
-        if !state.is_foreign() && self.asking.look(&times.keepalive, &mut state, now) == Asked::Silent {
+        if !state.is_http1() && self.asking.look(&times.keepalive, &mut state, now) == KeepaliveCheck::Silent {
             drop(state);
             tracing::debug!(peer = connection.peer, "a connection is ended: no answer to a PING");
             end_silent(connection, &times.keepalive);
@@ -357,7 +359,7 @@ fn end_call(state: &mut State, key: SlotKey, status: &Status) {
     if slot.server().is_some_and(|call| call.on_end.take().is_some()) {
         respond::refuse(
             state,
-            &Reply::of_none(key, stream, respond::fixed_head(EncodingSet::ALL, "")),
+            &ResponseTarget::of_none(key, stream, respond::fixed_head(EncodingSet::ALL, "")),
             status,
         );
     } else {

@@ -10,12 +10,12 @@ use crate::connection::{Outgoing, Single, keep_scratch, take_scratch};
 use crate::encode::Encode;
 use crate::grpc::envelope::PREFIX_LEN;
 use crate::grpc::{codec, metadata, response, status};
-use crate::server::respond::Answer;
+use crate::server::respond::MessageResponse;
 use crate::status::Status;
 
 /// A response with one message, as its caller receives it.
 #[derive(Clone, Debug, Default)]
-pub struct LocalAnswer {
+pub struct LocalResponse {
     /// The initial metadata.
     pub metadata: HeaderMap,
     /// The message, without prefix and uncompressed.
@@ -25,17 +25,18 @@ pub struct LocalAnswer {
 }
 
 /// Outcome of a call: trailing metadata or a status.
-pub(in crate::server) type Ending = Result<HeaderMap, Status>;
+pub(in crate::server) type LocalOutcome = Result<HeaderMap, Status>;
 
 /// A running unary handler. It may end without a response.
-pub(in crate::server) type LocalFuture = Pin<Box<dyn Future<Output = Result<LocalAnswer, Ending>> + Send>>;
+pub(in crate::server) type LocalFuture =
+    Pin<Box<dyn Future<Output = Result<LocalResponse, LocalOutcome>> + Send>>;
 
-impl LocalAnswer {
+impl LocalResponse {
     /// Encodes the result of a handler.
     pub(in crate::server) fn of<M: Encode>(
-        result: Result<Answer<'_, M>, Status>,
+        result: Result<MessageResponse<'_, M>, Status>,
         outgoing: &Outgoing,
-    ) -> Result<Self, Ending> {
+    ) -> Result<Self, LocalOutcome> {
         let answer = result.map_err(|status| ending(Err(&status)))?;
         let message = encode(&answer.message, outgoing).map_err(Err)?;
         let metadata = head(answer.metadata).map_err(Err)?;
@@ -45,7 +46,7 @@ impl LocalAnswer {
 }
 
 /// Converts an outcome without the expected message to a status. A handler may fail with `Code::Ok`.
-pub(in crate::server) fn failure(ending: Ending) -> Status {
+pub(in crate::server) fn failure(ending: LocalOutcome) -> Status {
     ending.err().unwrap_or_else(codec::no_message)
 }
 
@@ -84,7 +85,7 @@ pub(super) fn head(sent: &HeaderMap) -> Result<HeaderMap, Status> {
 }
 
 /// Converts an outcome to its received form.
-pub(in crate::server) fn ending(sent: Result<Option<&HeaderMap>, &Status>) -> Ending {
+pub(in crate::server) fn ending(sent: Result<Option<&HeaderMap>, &Status>) -> LocalOutcome {
     let sent = match sent {
         Ok(None) => return Ok(HeaderMap::new()),
         Ok(Some(trailers)) => Ok(trailers),
