@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::respond::{self, ResponseTarget};
 use crate::connection::{
-    Connection, End, Keepalive, KeepaliveState, KeepaliveCheck, Slot, SlotKey, State, end_silent,
+    Connection, End, Keepalive, KeepaliveCheck, KeepaliveState, Slot, SlotKey, State, end_silent,
 };
 use crate::grpc::compression::EncodingSet;
 use crate::memory_budget::Held;
@@ -219,7 +219,8 @@ impl Maintenance {
         self.stalling.look(state.memory.written(), held.responses, now);
         let seen = Seen { held, is_stalled: self.stalling.is_stalled };
         // HTTP/1.1 has no PINGs.
-        if !state.is_http1() && self.asking.look(&times.keepalive, &mut state, now) == KeepaliveCheck::Silent {
+        if !state.is_http1() && self.asking.look(&times.keepalive, &mut state, now) == KeepaliveCheck::Silent
+        {
             drop(state);
             tracing::debug!(peer = connection.peer, "a connection is ended: no answer to a PING");
             end_silent(connection, &times.keepalive);

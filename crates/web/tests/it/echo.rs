@@ -14,8 +14,8 @@ use futures_core::Stream;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Version};
 use http_body::{Body as _, Frame};
 use thalweg_engine::server::{
-    Answer, Handler, LocalCalls, Router, ServerConfig, ServerMethod, StreamingCall, StreamingHandler,
-    UnaryHandler,
+    Handler, LocalCalls, MessageResponse, Router, ServerConfig, ServerMethod, StreamingCall,
+    StreamingHandler, UnaryHandler,
 };
 use thalweg_engine::{
     Code, Encode, Envelope, Incoming, RequestHead, ServiceOptions, Source, Status, StatusParts,
@@ -161,10 +161,10 @@ impl UnaryHandler for One {
         Ok(Box::pin(obey(self.0.clone(), self.1.clone(), head.clone(), wire)))
     }
 
-    fn answer(output: &Self::Output) -> Result<Answer<'_, impl Encode>, Status> {
+    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
         let output = output.as_ref().map_err(Status::clone)?;
         let message = Wire(output.message.0.clone());
-        Ok(Answer { metadata: &output.metadata, message, trailers: Some(&output.trailers) })
+        Ok(MessageResponse { metadata: &output.metadata, message, trailers: Some(&output.trailers) })
     }
 }
 
@@ -220,7 +220,7 @@ impl StreamingHandler for Streaming {
                 Ok(output) if kind == Kind::Fold => {
                     let Output { metadata, message, trailers } = &output;
                     let message = Wire(message.0.clone());
-                    call.answer(Ok(Answer { metadata, message, trailers: Some(trailers) }));
+                    call.answer(Ok(MessageResponse { metadata, message, trailers: Some(trailers) }));
                 }
                 Ok(output) => {
                     let left = gathered.1;

@@ -15,8 +15,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use http_body::Body as _;
 use serde_json::{Value, json};
 use thalweg_engine::server::{
-    Answer, Handler, LocalCalls, Router, ServerConfig, ServerMethod, StreamingCall, StreamingHandler,
-    UnaryHandler,
+    Handler, LocalCalls, MessageResponse, Router, ServerConfig, ServerMethod, StreamingCall,
+    StreamingHandler, UnaryHandler,
 };
 use thalweg_engine::{
     Code, Encode, Envelope, Incoming, RequestHead, ServiceOptions, Source, Status, StatusParts,
@@ -205,11 +205,11 @@ impl UnaryHandler for One {
         }))
     }
 
-    fn answer(output: &Self::Output) -> Result<Answer<'_, impl Encode>, Status> {
+    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
         let (name, output) = output.as_ref().map_err(Status::clone)?;
         let broken = output.message["text"] == "broken";
         let message = Wire(if broken { b"\xff".to_vec() } else { wire(name, &output.message) });
-        Ok(Answer { metadata: &output.metadata, message, trailers: Some(&output.trailers) })
+        Ok(MessageResponse { metadata: &output.metadata, message, trailers: Some(&output.trailers) })
     }
 }
 
@@ -304,7 +304,7 @@ impl StreamingHandler for Streaming {
             match name {
                 "Fold" | "Upload" => match folded(orders, head, dropped).await {
                     Err(status) => call.fail(&status),
-                    Ok(output) => call.answer(Ok(Answer {
+                    Ok(output) => call.answer(Ok(MessageResponse {
                         metadata: &metadata,
                         message: Wire(wire("Order", &output)),
                         trailers: Some(&trailers),
@@ -442,8 +442,8 @@ impl UnaryHandler for Echo {
         Ok(std::future::ready(request.open()?.as_bytes().to_vec()))
     }
 
-    fn answer(output: &Vec<u8>) -> Result<Answer<'_, impl Encode>, Status> {
-        Ok(Answer { metadata: &NOTHING, message: Wire(output.clone()), trailers: None })
+    fn answer(output: &Vec<u8>) -> Result<MessageResponse<'_, impl Encode>, Status> {
+        Ok(MessageResponse { metadata: &NOTHING, message: Wire(output.clone()), trailers: None })
     }
 }
 

@@ -13,7 +13,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use http_body::Frame;
 use serde_json::{Value, json};
 use thalweg_engine::server::{
-    Answer, Handler, LocalCalls, ServerConfig, ServerMethod, StreamingCall, StreamingHandler, UnaryHandler,
+    Handler, LocalCalls, MessageResponse, ServerConfig, ServerMethod, StreamingCall, StreamingHandler,
+    UnaryHandler,
 };
 use thalweg_engine::{Code, Encode, Envelope, RequestHead, ServiceOptions, Status, StatusParts};
 use thalweg_protobuf::{Schema, json as protojson};
@@ -183,9 +184,9 @@ impl UnaryHandler for GetBook {
         Ok(ready((self.0.wire("Book", &book), cost("12"))))
     }
 
-    fn answer((book, trailers): &Self::Output) -> Result<Answer<'_, impl Encode>, Status> {
+    fn answer((book, trailers): &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
         static NONE: std::sync::LazyLock<HeaderMap> = std::sync::LazyLock::new(HeaderMap::new);
-        Ok(Answer { metadata: &NONE, message: Wire(book.0.clone()), trailers: Some(trailers) })
+        Ok(MessageResponse { metadata: &NONE, message: Wire(book.0.clone()), trailers: Some(trailers) })
     }
 }
 
@@ -199,8 +200,8 @@ impl UnaryHandler for UpdateBook {
         Err(Status::new(Code::NotFound, "no book is called so"))
     }
 
-    fn answer((): &Self::Output) -> Result<Answer<'_, impl Encode>, Status> {
-        Err::<Answer<'_, Wire>, _>(Status::new(Code::Internal, "it never begins"))
+    fn answer((): &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
+        Err::<MessageResponse<'_, Wire>, _>(Status::new(Code::Internal, "it never begins"))
     }
 }
 
@@ -223,7 +224,7 @@ impl StreamingHandler for Streaming {
             let none = HeaderMap::new();
             if name == "ImportBooks" {
                 let message = state.wire("ImportSummary", &json!({ "count": messages.len() }));
-                return call.answer(Ok(Answer { metadata: &none, message, trailers: None }));
+                return call.answer(Ok(MessageResponse { metadata: &none, message, trailers: None }));
             }
             let (to, answers) = mpsc::channel(1);
             if name == "Ask" {
@@ -241,7 +242,7 @@ impl StreamingHandler for Streaming {
 /// Echoes each question, then fails.
 async fn ask(state: Arc<State>, questions: Vec<Value>, to: mpsc::Sender<Sent>) {
     for question in questions {
-        let _ = to.send(Ok(state.wire("Answer", &question))).await;
+        let _ = to.send(Ok(state.wire("MessageResponse", &question))).await;
     }
     let enough = StatusParts {
         code: Code::ResourceExhausted,
