@@ -426,7 +426,7 @@ async fn what_responses_mean() {
     body(&message, None, Err((Code::Internal, "without trailers"))).await;
     body(&message[..4], Some(OK), Err((Code::Internal, "inside a message"))).await;
     body(&message[..4], Some(&[("grpc-status", "9")]), Err((Code::FailedPrecondition, ""))).await;
-    body(&[&message[..], &message].concat(), Some(OK), Err((Code::Unimplemented, "more than one came")))
+    body(&[&message[..], &message].concat(), Some(OK), Err((Code::Unimplemented, "received more than one")))
         .await;
     body(&[7, 0, 0, 0, 0], Some(OK), Err((Code::Internal, "payload format 7"))).await;
     body(&[1, 0, 0, 0, 0], Some(OK), Err((Code::Internal, "compressed flag"))).await;

@@ -48,7 +48,7 @@ async fn requests_that_are_not_grpc() {
     let grpc = "application/grpc";
     check("POST", "/test.Echo/Nothing", grpc, &[":status: 200", "grpc-status: 12"], "").await;
     check("POST", "/", grpc, &["grpc-status: 12", "grpc-message: malformed method name"], "").await;
-    check("POST", "/test.Echo/Echo", grpc, &["grpc-status: 12", "none came"], "").await;
+    check("POST", "/test.Echo/Echo", grpc, &["grpc-status: 12", "received none"], "").await;
     check("POST", "/test.Echo/Echo", "application/grpc+proto", &["grpc-status: 12"], "").await;
 }
 

@@ -220,8 +220,8 @@ async fn what_cannot_run_is_named() {
             }
         }
     };
-    check(Some(0), &[], &["0 threads can't run anything"]).await;
-    check(Some(1025), &[], &["1025 threads are too many: 1024 are the most"]).await;
+    check(Some(0), &[], &["0 threads: use 1 or more"]).await;
+    check(Some(1025), &[], &["1025 threads exceed the maximum of 1024"]).await;
     #[cfg(target_os = "linux")]
     {
         let first: usize =

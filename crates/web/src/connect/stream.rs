@@ -120,7 +120,7 @@ mod tests {
             let (code, why) = failure(read(&mut start().1, &body[..cut], 7));
             assert_eq!(code, Code::Internal);
             let is_between = [0, 8, messages].contains(&cut);
-            assert_eq!(why.starts_with("the stream ended without its end"), is_between, "{cut}: {why}");
+            assert_eq!(why.starts_with("stream truncated"), is_between, "{cut}: {why}");
         }
         body.truncate(messages);
         answering.end(Err(&Status::new(Code::Aborted, "later")), &mut body);

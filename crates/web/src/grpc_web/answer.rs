@@ -100,7 +100,7 @@ pub fn read_answer(
     let head = wire::receive_response(Some(200), accepts, fields::grpc_fields(headers))?;
     let reader = Reader::new(TRAILERS, head.encoding, size_max).with_text(answered.is_text);
     let without_body = wire::receive_trailers_only(Some(200), fields::grpc_fields(headers));
-    let cut_off = "the body ended without trailers: the answer was cut off on its way";
+    let cut_off = "body truncated: no trailers";
     Ok((head.metadata, AnswerReader::new(reader, trailers::read, Some(without_body), cut_off)))
 }
 
@@ -222,7 +222,7 @@ mod tests {
         let both = [WEB, ("grpc-status", "8")];
         check(200, &both, b"\x80\0\0\0\x0egrpc-status: 9", Err((Code::FailedPrecondition, "")));
         check(200, &both, b"", Err((Code::ResourceExhausted, "")));
-        let cut = "the body ended without trailers: the answer was cut off on its way";
+        let cut = "body truncated: no trailers";
         check(200, &both, b"\0\0\0\0\0", Err((Code::Internal, cut)));
         let behind = "bytes follow the end of the stream";
         check(200, &[WEB], b"\x80\0\0\0\x10grpc-status: 0\r\n\0", Err((Code::Internal, behind)));

@@ -282,9 +282,9 @@ async fn streams_of_connect() {
     check("", [both.clone(), end.clone()].concat(), &["a", "b"], Ok("2")).await;
     let failed = envelope(2, br#"{"error":{"code":"aborted","message":"enough"}}"#);
     check("", [both.clone(), failed].concat(), &["a", "b"], Err((Code::Aborted, "enough"))).await;
-    check("", both.clone(), &["a", "b"], Err((Code::Internal, "cut off on its way"))).await;
+    check("", both.clone(), &["a", "b"], Err((Code::Internal, "stream truncated"))).await;
     check("", both[..8].to_vec(), &["a"], Err((Code::Internal, "inside a message"))).await;
-    check("", Vec::new(), &[], Err((Code::Internal, "cut off on its way"))).await;
+    check("", Vec::new(), &[], Err((Code::Internal, "stream truncated"))).await;
     let more = [both.clone(), end.clone(), envelope(0, b"c")].concat();
     check("", more, &["a", "b"], Err((Code::Internal, "bytes follow the end"))).await;
     let packed = envelope(1, b"a");
@@ -346,7 +346,7 @@ async fn answers_of_grpc_web() {
     check(web("grpc-status: 5\r\ngrpc-message: no%20Ada\r\n", &[]), Code::NotFound, "no Ada").await;
     let failed = envelope(0x80, b"grpc-status: 5\r\ngrpc-message: no%20Ada\r\n");
     check(web("", &failed), Code::NotFound, "no Ada").await;
-    check(web("", &trailers), Code::Unimplemented, "none came").await;
+    check(web("", &trailers), Code::Unimplemented, "received none").await;
     // A failure has the metadata of headers and trailers. With headers alone it has them once.
     let alone = web("x-a: 1\r\ngrpc-status: 5\r\n", &[]);
     for (bytes, expected) in
