@@ -38,8 +38,8 @@ impl BlockingGreeter {
     }
 
     fn say_hello(&self, name: &str) -> Result<String, Status> {
-        let reply = self.greeter.say_hello(HelloRequest { name: name.to_owned() });
-        Ok(self.runtime.block_on(reply)?.into_inner().message)
+        let response = self.greeter.say_hello(HelloRequest { name: name.to_owned() });
+        Ok(self.runtime.block_on(response)?.into_inner().message)
     }
 }
 
@@ -51,9 +51,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-struct Polite;
+struct MyGreeter;
 
-impl Greeter for Polite {
+impl Greeter for MyGreeter {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
         let name = request.into_inner().name;
         Ok(Response::new(HelloReply { message: format!("Hello {name}!") }))
@@ -66,7 +66,7 @@ fn server() -> Result<String, Box<dyn Error>> {
     thread::spawn(move || {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
-            let server = Server::builder().add_service(GreeterServer::new(Polite));
+            let server = Server::builder().add_service(GreeterServer::new(MyGreeter));
             let address = "127.0.0.1:0".parse().expect("an address");
             let server = server.bind(&[address]).await.expect("a free port");
             tell.send(server.local_addresses()[0].to_string()).expect("somebody listens");

@@ -3,9 +3,9 @@
 //! Run it with `cargo run -p thalweg-examples --example cancellation`. It prints:
 //!
 //! ```text
-//! the handler has begun
-//! the handler was dropped where it waited
-//! its task went on to the end
+//! the handler has started
+//! the handler was dropped
+//! its task ran to completion
 //! ```
 
 use std::error::Error;
@@ -23,32 +23,32 @@ mod helloworld {
     thalweg::include_proto!("helloworld");
 }
 
-struct Thoughtful {
+struct SlowGreeter {
     /// Represents slow work.
     done: Arc<Notify>,
     /// Represents the server's log.
-    noticed: UnboundedSender<&'static str>,
+    log: UnboundedSender<&'static str>,
 }
 
 /// Detects that the handler was dropped. Put clean-up for unfinished handlers into such a `drop`.
-struct Unfinished(UnboundedSender<&'static str>);
+struct DropNotice(UnboundedSender<&'static str>);
 
-impl Drop for Unfinished {
+impl Drop for DropNotice {
     fn drop(&mut self) {
-        let _ = self.0.send("the handler was dropped where it waited");
+        let _ = self.0.send("the handler was dropped");
     }
 }
 
-impl Greeter for Thoughtful {
+impl Greeter for SlowGreeter {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
-        let (done, noticed) = (Arc::clone(&self.done), self.noticed.clone());
+        let (done, log) = (Arc::clone(&self.done), self.log.clone());
         // A task is not dropped with the handler. Use one for work that must finish once it has started.
         let task = tokio::spawn(async move {
             done.notified().await;
-            let _ = noticed.send("its task went on to the end");
+            let _ = log.send("its task ran to completion");
         });
-        let _unfinished = Unfinished(self.noticed.clone());
-        let _ = self.noticed.send("the handler has begun");
+        let _drop_notice = DropNotice(self.log.clone());
+        let _ = self.log.send("the handler has started");
         // Dropping the handler drops everything it awaits, including calls to other servers.
         task.await.map_err(|error| Status::internal(error.to_string()))?;
         let name = request.into_inner().name;
@@ -58,9 +58,9 @@ impl Greeter for Thoughtful {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let (noticed, mut notices) = mpsc::unbounded_channel();
+    let (log, mut log_lines) = mpsc::unbounded_channel();
     let done = Arc::new(Notify::new());
-    let service = GreeterServer::new(Thoughtful { done: Arc::clone(&done), noticed });
+    let service = GreeterServer::new(SlowGreeter { done: Arc::clone(&done), log });
     let server = Server::builder().add_service(service).bind(&["127.0.0.1:0".parse()?]).await?;
     let channel = Channel::builder(server.local_addresses()[0].to_string()).connect_lazy()?;
     tokio::spawn(server.serve());
@@ -68,11 +68,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // Dropping a call's future cancels the call: here in `select!`, elsewhere in a `timeout` or by aborting the task.
     tokio::select! {
-        reply = greeter.say_hello(HelloRequest { name: "world".to_owned() }) => println!("{reply:?}"),
-        begun = notices.recv() => println!("{}", begun.ok_or("the server has gone")?),
+        response = greeter.say_hello(HelloRequest { name: "world".to_owned() }) => println!("{response:?}"),
+        started = log_lines.recv() => println!("{}", started.ok_or("the server has gone")?),
     }
-    println!("{}", notices.recv().await.ok_or("the server has gone")?);
+    println!("{}", log_lines.recv().await.ok_or("the server has gone")?);
     done.notify_one();
-    println!("{}", notices.recv().await.ok_or("the server has gone")?);
+    println!("{}", log_lines.recv().await.ok_or("the server has gone")?);
     Ok(())
 }

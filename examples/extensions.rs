@@ -24,9 +24,9 @@ mod helloworld {
 #[derive(Clone, Copy)]
 struct Trace(u32);
 
-struct Polite;
+struct MyGreeter;
 
-impl Greeter for Polite {
+impl Greeter for MyGreeter {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
         // Extensions are looked up by type.
         let Trace(trace) =
@@ -44,7 +44,7 @@ impl Greeter for Polite {
 }
 
 /// The server's interceptor. Parses the metadata once, for all handlers.
-fn traced(mut request: Request<()>) -> Result<Request<()>, Status> {
+fn extract_trace(mut request: Request<()>) -> Result<Request<()>, Status> {
     let text = request.metadata().get("x-trace").and_then(|value| value.to_str().ok());
     let trace = text.and_then(|text| text.parse().ok());
     let trace = trace.ok_or_else(|| Status::invalid_argument("x-trace is not a number"))?;
@@ -54,7 +54,7 @@ fn traced(mut request: Request<()>) -> Result<Request<()>, Status> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let service = GreeterServer::with_interceptor(Polite, traced);
+    let service = GreeterServer::with_interceptor(MyGreeter, extract_trace);
     // Without TLS, connection info is passed to handlers only if enabled here.
     let server = Server::builder().connection_info(true).add_service(service);
     let server = server.bind(&["127.0.0.1:0".parse()?]).await?;
@@ -70,9 +70,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     });
     let mut request = Request::new(HelloRequest { name: "world".to_owned() });
     request.extensions_mut().insert(Trace(42));
-    let reply = greeter.say_hello(request).await?;
-    println!("{}", reply.get_ref().message);
-    let trace = reply.metadata().get("x-trace").ok_or("the answer has no trace")?;
+    let response = greeter.say_hello(request).await?;
+    println!("{}", response.get_ref().message);
+    let trace = response.metadata().get("x-trace").ok_or("the answer has no trace")?;
     println!("answered in metadata: trace {}", trace.to_str()?);
     Ok(())
 }

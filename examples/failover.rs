@@ -21,9 +21,9 @@ mod helloworld {
     thalweg::include_proto!("helloworld");
 }
 
-struct Named(&'static str);
+struct NamedGreeter(&'static str);
 
-impl Greeter for Named {
+impl Greeter for NamedGreeter {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
         let message = format!("Hello {}, says {}", request.into_inner().name, self.0);
         Ok(Response::new(HelloReply { message }))
@@ -31,7 +31,7 @@ impl Greeter for Named {
 }
 
 async fn server(name: &'static str) -> Result<BoundServer, Box<dyn Error>> {
-    let service = GreeterServer::new(Named(name));
+    let service = GreeterServer::new(NamedGreeter(name));
     Ok(Server::builder().add_service(service).bind(&["127.0.0.1:0".parse()?]).await?)
 }
 
@@ -42,7 +42,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // resolved again for each connection.
     let target = format!("ipv4:{},{}", first.local_addresses()[0], second.local_addresses()[0]);
     let (stop, stopped) = oneshot::channel::<()>();
-    let serving = tokio::spawn(first.serve_until(async { stopped.await.unwrap_or_default() }));
+    let shutdown = tokio::spawn(first.serve_until(async { stopped.await.unwrap_or_default() }));
     tokio::spawn(second.serve());
 
     let greeter = GreeterClient::connect(target).await?;
@@ -50,7 +50,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("{}", greeter.say_hello(hello()).await?.into_inner().message);
     // A graceful stop moves the clients to the next address; no call fails.
     drop(stop);
-    serving.await??;
+    shutdown.await??;
     println!("{}", greeter.say_hello(hello()).await?.into_inner().message);
     Ok(())
 }

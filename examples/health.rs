@@ -25,9 +25,9 @@ mod helloworld {
     thalweg::include_proto!("helloworld");
 }
 
-struct Polite;
+struct MyGreeter;
 
-impl Greeter for Polite {
+impl Greeter for MyGreeter {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
         let name = request.into_inner().name;
         Ok(Response::new(HelloReply { message: format!("Hello {name}!") }))
@@ -39,8 +39,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // The server as a whole is serving from the start; the program reports the state of each service. The reporter can
     // be cloned.
     let reporter = HealthReporter::new();
-    reporter.set_serving::<GreeterServer<Polite>>();
-    let server = Server::builder().add_service(GreeterServer::new(Polite)).add_service(reporter.service());
+    reporter.set_serving::<GreeterServer<MyGreeter>>();
+    let server = Server::builder().add_service(GreeterServer::new(MyGreeter)).add_service(reporter.service());
     let server = server.bind(&["127.0.0.1:0".parse()?]).await?;
     let channel = Channel::builder(server.local_addresses()[0].to_string()).connect_lazy()?;
     tokio::spawn(server.serve());
@@ -51,17 +51,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("the server: {:?}", health::check(&channel, "").await?);
 
     // A stream, as a load balancer uses it. The first response comes at once, further ones on each change.
-    let asked = HealthCheckRequest { service: name.to_owned() };
-    let mut answers = HealthClient::new(channel.clone()).watch(asked).await?.into_inner();
-    answers.message().await?;
-    reporter.set_not_serving::<GreeterServer<Polite>>();
-    println!("{name}: {:?}", answers.message().await?.ok_or("the watch ended")?.status());
-    reporter.set_serving::<GreeterServer<Polite>>();
-    println!("{name}: {:?}", answers.message().await?.ok_or("the watch ended")?.status());
+    let request = HealthCheckRequest { service: name.to_owned() };
+    let mut responses = HealthClient::new(channel.clone()).watch(request).await?.into_inner();
+    responses.message().await?;
+    reporter.set_not_serving::<GreeterServer<MyGreeter>>();
+    println!("{name}: {:?}", responses.message().await?.ok_or("the watch ended")?.status());
+    reporter.set_serving::<GreeterServer<MyGreeter>>();
+    println!("{name}: {:?}", responses.message().await?.ok_or("the watch ended")?.status());
 
     // All clients of a channel share its connections.
     let greeter = GreeterClient::new(channel);
-    let reply = greeter.say_hello(HelloRequest { name: "world".to_owned() }).await?;
-    println!("{}", reply.into_inner().message);
+    let response = greeter.say_hello(HelloRequest { name: "world".to_owned() }).await?;
+    println!("{}", response.into_inner().message);
     Ok(())
 }

@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let name = arguments.next().unwrap_or_else(|| "world".to_owned());
 
     let greeter = GreeterClient::connect(target).await?;
-    let reply = greeter.say_hello(HelloRequest { name }).await?;
-    println!("{}", reply.into_inner().message);
+    let response = greeter.say_hello(HelloRequest { name }).await?;
+    println!("{}", response.into_inner().message);
     Ok(())
 }

@@ -12,9 +12,9 @@ mod helloworld {
     thalweg::include_proto!("helloworld");
 }
 
-struct Polite;
+struct MyGreeter;
 
-impl Greeter for Polite {
+impl Greeter for MyGreeter {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
         let name = request.into_inner().name;
         if name.is_empty() {
@@ -27,7 +27,8 @@ impl Greeter for Polite {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let address = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:50051".to_owned());
-    let server = Server::builder().add_service(GreeterServer::new(Polite)).bind(&[address.parse()?]).await?;
+    let server =
+        Server::builder().add_service(GreeterServer::new(MyGreeter)).bind(&[address.parse()?]).await?;
     println!("listening on {}", server.local_addresses()[0]);
     server.serve_until(async { tokio::signal::ctrl_c().await.unwrap_or_default() }).await?;
     Ok(())

@@ -31,13 +31,13 @@ mod helloworld {
     thalweg::include_proto!("helloworld");
 }
 
-struct Polite;
+struct MyGreeter;
 
-impl Greeter for Polite {
+impl Greeter for MyGreeter {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
         // Inserted by the interceptor that checks the token.
         let User(user) =
-            request.extensions().get().ok_or_else(|| Status::internal("nobody asked who calls"))?;
+            request.extensions().get().ok_or_else(|| Status::internal("the caller is not authenticated"))?;
         let message = format!("Hello {}, says {user}!", request.get_ref().name);
         Ok(Response::new(HelloReply { message }))
     }
@@ -55,13 +55,13 @@ fn with_token(mut request: Request<()>) -> Result<Request<()>, Status> {
 }
 
 /// The server's interceptor. Rejects requests without a valid token and passes the user to the handler.
-fn whose_token(mut request: Request<()>) -> Result<Request<()>, Status> {
+fn check_token(mut request: Request<()>) -> Result<Request<()>, Status> {
     match request.metadata().get("authorization") {
         Some(token) if token == "Bearer ada's" => {
             request.extensions_mut().insert(User("Ada"));
             Ok(request)
         }
-        Some(_) => Err(Status::permission_denied("this token is nobody's")),
+        Some(_) => Err(Status::permission_denied("unknown token")),
         None => Err(Status::unauthenticated("put a token into `authorization`")),
     }
 }
@@ -76,9 +76,9 @@ async fn request_id(mut call: Call, next: Next) -> Result<Reply, Status> {
     };
     call.metadata_mut().insert("x-request-id", id.clone());
     match next.run(call).await {
-        Ok(mut reply) => {
-            reply.metadata_mut().insert("x-request-id", id);
-            Ok(reply)
+        Ok(mut response) => {
+            response.metadata_mut().insert("x-request-id", id);
+            Ok(response)
         }
         Err(mut status) => {
             status.metadata_mut().insert("x-request-id", id);
@@ -87,17 +87,17 @@ async fn request_id(mut call: Call, next: Next) -> Result<Reply, Status> {
     }
 }
 
-/// Calls `ended` with the call's final status. For a streaming response, this is when the stream ends.
-fn when_ended(
+/// Calls `on_end` with the call's final status. For a streaming response, this is when the stream ends.
+fn on_call_end(
     outcome: Result<Reply, Status>,
-    ended: impl FnOnce(Code) + Send + 'static,
+    on_end: impl FnOnce(Code) + Send + 'static,
 ) -> Result<Reply, Status> {
     match outcome {
-        Ok(reply) => Ok(reply.map(|messages: Messages| {
-            messages.on_end(|end| ended(end.map_or_else(Status::code, |_| Code::Ok)))
+        Ok(response) => Ok(response.map(|messages: Messages| {
+            messages.on_end(|end| on_end(end.map_or_else(Status::code, |_| Code::Ok)))
         })),
         Err(status) => {
-            ended(status.code());
+            on_end(status.code());
             Err(status)
         }
     }
@@ -106,7 +106,7 @@ fn when_ended(
 async fn log(call: Call, next: Next) -> Result<Reply, Status> {
     let method = call.method().name().to_owned();
     let id = call.metadata().get("x-request-id").and_then(|id| id.to_str().ok()).unwrap_or("?").to_owned();
-    when_ended(next.run(call).await, move |code| println!("call {id}: {method}: {code:?}"))
+    on_call_end(next.run(call).await, move |code| println!("call {id}: {method}: {code:?}"))
 }
 
 /// Counts calls and sums up their durations, by method and status code.
@@ -119,12 +119,12 @@ type Counts = BTreeMap<(String, i32), (u64, Duration)>;
 impl Interceptor for Metrics {
     async fn intercept(&self, call: Call, next: Next) -> Result<Reply, Status> {
         let (counts, method) = (Arc::clone(&self.0), call.method().path().to_owned());
-        let begun = Instant::now();
-        when_ended(next.run(call).await, move |code| {
+        let started = Instant::now();
+        on_call_end(next.run(call).await, move |code| {
             let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
             let (calls, time) = counts.entry((method, code as i32)).or_default();
             *calls += 1;
-            *time += begun.elapsed();
+            *time += started.elapsed();
         })
     }
 }
@@ -143,14 +143,14 @@ impl RateLimit {
 
     fn take(&self) -> Result<(), Status> {
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
-        let (left, since) = &mut *bucket;
+        let (tokens, updated) = &mut *bucket;
         let now = Instant::now();
-        *left = self.burst.min(*left + (now - *since).as_secs_f64() * self.per_second);
-        *since = now;
-        if *left < 1.0 {
+        *tokens = self.burst.min(*tokens + (now - *updated).as_secs_f64() * self.per_second);
+        *updated = now;
+        if *tokens < 1.0 {
             return Err(Status::resource_exhausted("too many calls: try again later"));
         }
-        *left -= 1.0;
+        *tokens -= 1.0;
         Ok(())
     }
 }
@@ -164,25 +164,25 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .interceptor(request_id)
         .interceptor(log)
         .interceptor(metrics.clone())
-        .add_service(GreeterServer::with_interceptor(Polite, whose_token))
+        .add_service(GreeterServer::with_interceptor(MyGreeter, check_token))
         .interceptor(head(move |request| limit.take().map(|()| request)))
         .bind(&["127.0.0.1:0".parse()?])
         .await?;
     let channel = Channel::builder(server.local_addresses()[0].to_string()).connect_lazy()?;
     tokio::spawn(server.serve());
 
-    let stranger = GreeterClient::new(channel.clone());
-    let ada = GreeterClient::with_interceptor(channel, with_token);
+    let without_token = GreeterClient::new(channel.clone());
+    let with_ada_token = GreeterClient::with_interceptor(channel, with_token);
     let hello = || HelloRequest { name: "world".into() };
-    let status = stranger.say_hello(hello()).await.expect_err("it has no token");
+    let status = without_token.say_hello(hello()).await.expect_err("it has no token");
     println!("{:?}: {}", status.code(), status.message());
-    let reply = ada.say_hello(hello()).await?;
+    let response = with_ada_token.say_hello(hello()).await?;
     println!(
         "{} (call {})",
-        reply.get_ref().message,
-        reply.metadata().get("x-request-id").map_or("?", |id| { id.to_str().unwrap_or("?") })
+        response.get_ref().message,
+        response.metadata().get("x-request-id").map_or("?", |id| { id.to_str().unwrap_or("?") })
     );
-    let status = ada.say_hello(hello()).await.expect_err("the third call is one too many");
+    let status = with_ada_token.say_hello(hello()).await.expect_err("the third call is one too many");
     println!("{:?}: {}", status.code(), status.message());
 
     for ((method, code), (calls, _)) in &*metrics.0.lock().unwrap_or_else(PoisonError::into_inner) {

@@ -6,7 +6,7 @@
 //! tea: 4.5
 //! tea: 4.5
 //! coffee: 6.25
-//! nobody sells milk
+//! no quote for milk
 //! ```
 //!
 //! The build script sets `.codec_path("crate::Json")`, so each message is wrapped in the type [`Json`] below. The calls
@@ -36,9 +36,9 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Message for Json<T
     const CONTENT_SUBTYPE: &'static str = "json";
 
     fn encoded_len(&self) -> usize {
-        let mut counted = Counted(0);
-        serde_json::to_writer(&mut counted, &self.0).expect("what serde derives can be written");
-        counted.0
+        let mut counter = ByteCounter(0);
+        serde_json::to_writer(&mut counter, &self.0).expect("what serde derives can be written");
+        counter.0
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -51,9 +51,9 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Message for Json<T
 }
 
 /// Counts the bytes written.
-struct Counted(usize);
+struct ByteCounter(usize);
 
-impl io::Write for Counted {
+impl io::Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len();
         Ok(bytes.len())
@@ -71,7 +71,7 @@ impl Market {
         match query.name.as_str() {
             "tea" => Ok(Json(Quote { name: query.name, price: 4.5 })),
             "coffee" => Ok(Json(Quote { name: query.name, price: 6.25 })),
-            name => Err(Status::not_found(format!("nobody sells {name}"))),
+            name => Err(Status::not_found(format!("no quote for {name}"))),
         }
     }
 }

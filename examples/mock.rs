@@ -19,9 +19,9 @@ mod helloworld {
     thalweg::include_proto!("helloworld");
 }
 
-struct Polite;
+struct MyGreeter;
 
-impl Greeter for Polite {
+impl Greeter for MyGreeter {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
         let name = request.into_inner().name;
         Ok(Response::new(HelloReply { message: format!("Hello {name}!") }))
@@ -43,12 +43,12 @@ fn in_memory(service: GreeterServer<impl Greeter>) -> Result<Channel, Box<dyn Er
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let greeter = GreeterClient::new(in_memory(GreeterServer::new(Polite))?);
-    let reply = greeter.say_hello(HelloRequest { name: "Ada".to_owned() }).await?;
-    println!("through a pipe in memory: {}", reply.into_inner().message);
+    let greeter = GreeterClient::new(in_memory(GreeterServer::new(MyGreeter))?);
+    let response = greeter.say_hello(HelloRequest { name: "Ada".to_owned() }).await?;
+    println!("through a pipe in memory: {}", response.into_inner().message);
 
     // A handler is a plain method. For streaming requests, create the stream with `Streaming::from_stream`.
-    let reply = Polite.say_hello(Request::new(HelloRequest { name: "Grace".to_owned() })).await?;
-    println!("as a function: {}", reply.into_inner().message);
+    let response = MyGreeter.say_hello(Request::new(HelloRequest { name: "Grace".to_owned() })).await?;
+    println!("as a function: {}", response.into_inner().message);
     Ok(())
 }

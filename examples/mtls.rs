@@ -24,12 +24,12 @@ mod helloworld {
     thalweg::include_proto!("helloworld");
 }
 
-struct Acquainted {
+struct CertificateGreeter {
     /// Keyed by certificate. To use the names in certificates, add an X.509 parser.
     clients: HashMap<CertificateDer<'static>, &'static str>,
 }
 
-impl Greeter for Acquainted {
+impl Greeter for CertificateGreeter {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
         // The handshake has verified that `client_ca_root` issued it and that the client owns its key.
         let connection = request.extensions().get::<Arc<ConnectionInfo>>();
@@ -74,22 +74,23 @@ impl Authority {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let authority = Authority::new()?;
-    let (_, of_server) = authority.issue("localhost", ExtendedKeyUsagePurpose::ServerAuth)?;
-    let (ada, of_ada) = authority.issue("ada.example", ExtendedKeyUsagePurpose::ClientAuth)?;
-    let (grace, of_grace) = authority.issue("grace.example", ExtendedKeyUsagePurpose::ClientAuth)?;
+    let (_, server_identity) = authority.issue("localhost", ExtendedKeyUsagePurpose::ServerAuth)?;
+    let (ada, ada_identity) = authority.issue("ada.example", ExtendedKeyUsagePurpose::ClientAuth)?;
+    let (grace, grace_identity) = authority.issue("grace.example", ExtendedKeyUsagePurpose::ClientAuth)?;
 
-    let service = GreeterServer::new(Acquainted { clients: HashMap::from([(ada, "Ada"), (grace, "Grace")]) });
+    let service =
+        GreeterServer::new(CertificateGreeter { clients: HashMap::from([(ada, "Ada"), (grace, "Grace")]) });
     // Clients and servers may use different authorities; this example uses one for both.
-    let tls = ServerTlsConfig::new().identity(of_server).client_ca_root(authority.certificate());
+    let tls = ServerTlsConfig::new().identity(server_identity).client_ca_root(authority.certificate());
     let server = Server::builder().tls(tls).add_service(service).bind(&["127.0.0.1:0".parse()?]).await?;
     let target = server.local_addresses()[0].to_string();
     tokio::spawn(server.serve());
 
     let tls = || ClientTlsConfig::new().ca_certificate(authority.certificate()).domain_name("localhost");
-    for tls in [tls().identity(of_ada), tls().identity(of_grace), tls()] {
+    for tls in [tls().identity(ada_identity), tls().identity(grace_identity), tls()] {
         let greeter = GreeterClient::new(Channel::builder(&*target).tls(tls).connect_lazy()?);
         match greeter.say_hello(HelloRequest::default()).await {
-            Ok(reply) => println!("{}", reply.into_inner().message),
+            Ok(response) => println!("{}", response.into_inner().message),
             Err(status) => println!("without a certificate: {:?}", status.code()),
         }
     }

@@ -24,9 +24,9 @@ mod notes {
     thalweg::include_proto!("notes");
 }
 
-struct Counting;
+struct WordCounter;
 
-impl Notes for Counting {
+impl Notes for WordCounter {
     async fn count_words(
         &self,
         request: Request<View<NoteView<'static>>>,
@@ -40,20 +40,20 @@ impl Notes for Counting {
         Ok(Response::new(WordCounts { title: note.title.to_owned(), counts, ..WordCounts::default() }))
     }
 
-    type EchoStream = Echoed;
+    type EchoStream = EchoStream;
 
     async fn echo(
         &self,
         request: Request<Streaming<View<NoteView<'static>>>>,
-    ) -> Result<Response<Echoed>, Status> {
-        Ok(Response::new(Echoed(request.into_inner())))
+    ) -> Result<Response<EchoStream>, Status> {
+        Ok(Response::new(EchoStream(request.into_inner())))
     }
 }
 
 /// The received notes, converted to owned messages.
-struct Echoed(Streaming<View<NoteView<'static>>>);
+struct EchoStream(Streaming<View<NoteView<'static>>>);
 
-impl Stream for Echoed {
+impl Stream for EchoStream {
     type Item = Result<Note, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -65,21 +65,21 @@ impl Stream for Echoed {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let server =
-        Server::builder().add_service(NotesServer::new(Counting)).bind(&["127.0.0.1:0".parse()?]).await?;
+        Server::builder().add_service(NotesServer::new(WordCounter)).bind(&["127.0.0.1:0".parse()?]).await?;
     let address = server.local_addresses()[0].to_string();
     tokio::spawn(server.serve());
 
     let client = NotesClient::new(Channel::builder(address).connect().await?);
     let note = Note { title: "a rose".into(), text: "a rose is a rose is a rose".into(), ..Note::default() };
-    let answer = client.count_words(note.clone()).await?.into_inner();
-    let answer = answer.view();
-    let mut counts: Vec<(&str, u32)> = answer.counts.iter().map(|(word, count)| (*word, *count)).collect();
+    let response = client.count_words(note.clone()).await?.into_inner();
+    let response = response.view();
+    let mut counts: Vec<(&str, u32)> = response.counts.iter().map(|(word, count)| (*word, *count)).collect();
     counts.sort_unstable();
-    println!("{}: {counts:?}", answer.title);
+    println!("{}: {counts:?}", response.title);
 
-    let mut echoed = client.echo(tokio_stream::once(note)).await?.into_inner();
+    let mut echo_stream = client.echo(tokio_stream::once(note)).await?.into_inner();
     // Borrows the received bytes; a stream of `View`s would copy them once per message.
-    while let Some(note) = echoed.next_view().await? {
+    while let Some(note) = echo_stream.next_view().await? {
         println!("{}", note.text);
     }
     Ok(())

@@ -28,9 +28,9 @@ pub(crate) mod helloworld {
     thalweg::include_proto!("helloworld");
 }
 
-struct Polite;
+struct MyGreeter;
 
-impl Greeter for Polite {
+impl Greeter for MyGreeter {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
         let name = request.into_inner().name;
         if name.is_empty() {
@@ -41,7 +41,7 @@ impl Greeter for Polite {
 }
 
 /// A client of a running server, and the address of the metrics of both.
-pub(crate) struct Measured {
+pub(crate) struct RunningExample {
     pub(crate) greeter: GreeterClient<Channel>,
     pub(crate) metrics: SocketAddr,
     /// Collects the metrics until it is dropped.
@@ -49,13 +49,13 @@ pub(crate) struct Measured {
 }
 
 /// Starts the gRPC server, a client of it, and the HTTP server for the metrics.
-pub(crate) async fn start(grpc: ListenAddress, http: &str) -> Result<Measured, Box<dyn Error>> {
+pub(crate) async fn start(grpc: ListenAddress, http: &str) -> Result<RunningExample, Box<dyn Error>> {
     let registry = Registry::new();
     let exporter = opentelemetry_prometheus::exporter().with_registry(registry.clone()).build()?;
     let provider = SdkMeterProvider::builder().with_reader(exporter).build();
     let metrics = Metrics::new(&provider);
 
-    let server = Server::builder().add_service(GreeterServer::new(Polite)).metrics(metrics.clone());
+    let server = Server::builder().add_service(GreeterServer::new(MyGreeter)).metrics(metrics.clone());
     let server = server.bind(&[grpc]).await?;
     let target = server.local_addresses()[0].to_string();
     tokio::spawn(server.serve());
@@ -64,7 +64,7 @@ pub(crate) async fn start(grpc: ListenAddress, http: &str) -> Result<Measured, B
     let listener = TcpListener::bind(http).await?;
     let address = listener.local_addr()?;
     tokio::spawn(serve_metrics(listener, registry));
-    Ok(Measured { greeter: GreeterClient::new(channel), metrics: address, _provider: provider })
+    Ok(RunningExample { greeter: GreeterClient::new(channel), metrics: address, _provider: provider })
 }
 
 /// Serves `GET /metrics` until the program ends.
@@ -76,15 +76,15 @@ async fn serve_metrics(listener: TcpListener, registry: Registry) {
             continue;
         };
         let registry = registry.clone();
-        let answer = service_fn(move |request| {
-            let answer = answer(&request, &registry);
-            async { Ok::<_, Infallible>(answer) }
+        let service = service_fn(move |request| {
+            let response = serve_request(&request, &registry);
+            async { Ok::<_, Infallible>(response) }
         });
-        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     }
 }
 
-fn answer(request: &hyper::Request<Incoming>, registry: &Registry) -> hyper::Response<Full<Bytes>> {
+fn serve_request(request: &hyper::Request<Incoming>, registry: &Registry) -> hyper::Response<Full<Bytes>> {
     let (encoder, mut text) = (TextEncoder::new(), Vec::new());
     let status = if request.uri().path() != "/metrics" {
         StatusCode::NOT_FOUND
@@ -97,18 +97,18 @@ fn answer(request: &hyper::Request<Incoming>, registry: &Registry) -> hyper::Res
     };
     let mut response = hyper::Response::new(Full::from(text));
     *response.status_mut() = status;
-    let text_of_prometheus = HeaderValue::from_static("text/plain; version=0.0.4");
-    response.headers_mut().insert(CONTENT_TYPE, text_of_prometheus);
+    let prometheus_content_type = HeaderValue::from_static("text/plain; version=0.0.4");
+    response.headers_mut().insert(CONTENT_TYPE, prometheus_content_type);
     response
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let measured = start("127.0.0.1:50051".parse()?, "127.0.0.1:9464").await?;
-    println!("http://{}/metrics has the metrics; a call comes each second", measured.metrics);
+    let running = start("127.0.0.1:50051".parse()?, "127.0.0.1:9464").await?;
+    println!("http://{}/metrics has the metrics; a call comes each second", running.metrics);
     for name in ["Ada", "Grace", ""].into_iter().cycle() {
         // The server rejects the empty name, and the metrics show it.
-        let _ = measured.greeter.say_hello(HelloRequest { name: name.to_owned() }).await;
+        let _ = running.greeter.say_hello(HelloRequest { name: name.to_owned() }).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     Ok(())

@@ -25,9 +25,9 @@ mod helloworld {
     thalweg::include_proto!("helloworld");
 }
 
-struct Polite;
+struct MyGreeter;
 
-impl Greeter for Polite {
+impl Greeter for MyGreeter {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
         let name = request.into_inner().name;
         let mut details = ErrorDetails::new();
@@ -49,37 +49,37 @@ impl Greeter for Polite {
 }
 
 /// Formats the response, or the error with its details.
-fn told(answer: Result<Response<HelloReply>, Status>) -> String {
-    let status = match answer {
-        Ok(reply) => return reply.into_inner().message,
+fn describe(response: Result<Response<HelloReply>, Status>) -> String {
+    let status = match response {
+        Ok(response) => return response.into_inner().message,
         Err(status) => status,
     };
     let details = status.get_error_details();
-    let mut told = vec![format!("{:?}: {}", status.code(), status.message())];
-    for violation in details.bad_request().iter().flat_map(|bad| &bad.field_violations) {
-        told.push(format!("{}: {}", violation.field, violation.description));
+    let mut lines = vec![format!("{:?}: {}", status.code(), status.message())];
+    for violation in details.bad_request().iter().flat_map(|bad_request| &bad_request.field_violations) {
+        lines.push(format!("{}: {}", violation.field, violation.description));
     }
     for link in details.help().iter().flat_map(|help| &help.links) {
-        told.push(format!("see {}", link.url));
+        lines.push(format!("see {}", link.url));
     }
     if let Some(info) = details.error_info() {
-        told.push(format!("{} of {}", info.reason, info.domain));
+        lines.push(format!("{} of {}", info.reason, info.domain));
     }
     if let Some(delay) = details.retry_info().and_then(|info| info.retry_delay) {
-        told.push(format!("try again in {delay:?}"));
+        lines.push(format!("try again in {delay:?}"));
     }
-    told.join("; ")
+    lines.join("; ")
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let server = Server::builder().add_service(GreeterServer::new(Polite));
+    let server = Server::builder().add_service(GreeterServer::new(MyGreeter));
     let server = server.bind(&["127.0.0.1:0".parse()?]).await?;
     let channel = Channel::builder(server.local_addresses()[0].to_string()).connect_lazy()?;
     tokio::spawn(server.serve());
     let greeter = GreeterClient::new(channel);
     for name in ["Ada", "", "busy"] {
-        println!("{}", told(greeter.say_hello(HelloRequest { name: name.to_owned() }).await));
+        println!("{}", describe(greeter.say_hello(HelloRequest { name: name.to_owned() }).await));
     }
     Ok(())
 }

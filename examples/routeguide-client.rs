@@ -8,8 +8,8 @@
 //! past Ferry, at 4800 m
 //! past Old Bridge, at 7500 m
 //! 3 places, 7300 m
-//! a heron: nobody was here before
-//! a low branch: nobody was here before
+//! a heron: no earlier sightings
+//! a low branch: no earlier sightings
 //! a second heron: others saw a heron
 //! ```
 
@@ -65,14 +65,14 @@ async fn travel(guide: &Guide) -> Result<(), Box<dyn Error>> {
 
 /// Bidirectional streaming: requests are sent while responses are read.
 async fn report(guide: &Guide) -> Result<(), Box<dyn Error>> {
-    let seen = [(3_000, "a heron"), (9_000, "a low branch"), (3_400, "a second heron")];
+    let sightings = [(3_000, "a heron"), (9_000, "a low branch"), (3_400, "a second heron")];
     let reports =
-        seen.map(|(metres, text)| Sighting { place: Some(Place { metres }), text: text.to_owned() });
-    let mut answers = guide.report(tokio_stream::iter(reports)).await?.into_inner();
-    for (_, text) in seen {
-        let Some(answer) = answers.message().await? else { break };
-        match &*answer.sightings {
-            [] => println!("{text}: nobody was here before"),
+        sightings.map(|(metres, text)| Sighting { place: Some(Place { metres }), text: text.to_owned() });
+    let mut responses = guide.report(tokio_stream::iter(reports)).await?.into_inner();
+    for (_, text) in sightings {
+        let Some(response) = responses.message().await? else { break };
+        match &*response.sightings {
+            [] => println!("{text}: no earlier sightings"),
             others => {
                 let others: Vec<&str> = others.iter().map(|other| &*other.text).collect();
                 println!("{text}: others saw {}", others.join(" and "));

@@ -18,7 +18,7 @@ mod routeguide {
 }
 
 /// A stream of responses. Any `Stream` type works; a boxed one needs no named type.
-type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// Maximum distance of reported sightings.
 const NEAR_METRES: u32 = 500;
@@ -45,7 +45,7 @@ impl RouteGuide for Guide {
         nearest.cloned().map(Response::new).ok_or_else(|| Status::not_found("the river has no landing"))
     }
 
-    type AlongStream = Answers<Landing>;
+    type AlongStream = ResponseStream<Landing>;
 
     async fn along(&self, request: Request<Reach>) -> Result<Response<Self::AlongStream>, Status> {
         let Reach { from_metres, to_metres } = request.into_inner();
@@ -71,7 +71,7 @@ impl RouteGuide for Guide {
         Ok(Response::new(trip))
     }
 
-    type ReportStream = Answers<Sightings>;
+    type ReportStream = ResponseStream<Sightings>;
 
     async fn report(
         &self,
@@ -79,7 +79,7 @@ impl RouteGuide for Guide {
     ) -> Result<Response<Self::ReportStream>, Status> {
         let all = Arc::clone(&self.sightings);
         // No task is needed: the response stream maps the request stream, and is polled when a response can be sent.
-        let answers = request.into_inner().map(move |sighting| {
+        let responses = request.into_inner().map(move |sighting| {
             let sighting = sighting?;
             let here = metres(sighting.place);
             let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,7 +88,7 @@ impl RouteGuide for Guide {
             all.push(sighting);
             Ok(Sightings { sightings })
         });
-        Ok(Response::new(Box::pin(answers)))
+        Ok(Response::new(Box::pin(responses)))
     }
 }
 

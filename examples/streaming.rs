@@ -8,7 +8,7 @@
 //! the client has sent its last line
 //! again and again
 //! again and again
-//! nobody listens any more
+//! the client dropped the responses
 //! the client went away: Cancelled
 //! ```
 
@@ -28,12 +28,12 @@ mod echo {
     thalweg::include_proto!("echo");
 }
 
-struct Echoing {
+struct EchoService {
     /// Represents the server's log.
-    noticed: UnboundedSender<String>,
+    log: UnboundedSender<String>,
 }
 
-impl Echo for Echoing {
+impl Echo for EchoService {
     type ExchangeStream = ReceiverStream<Result<Line, Status>>;
 
     /// Responds from a separate task, which could also await other sources. If each response follows from one request,
@@ -42,41 +42,41 @@ impl Echo for Echoing {
         &self,
         request: Request<Streaming<Line>>,
     ) -> Result<Response<Self::ExchangeStream>, Status> {
-        let (mut lines, noticed) = (request.into_inner(), self.noticed.clone());
+        let (mut lines, log) = (request.into_inner(), self.log.clone());
         // A small capacity, so that the task and thus the client wait while responses are not read.
-        let (answers, receiver) = mpsc::channel(4);
+        let (responses, receiver) = mpsc::channel(4);
         tokio::spawn(async move {
             let end = loop {
                 match lines.message().await {
                     Ok(Some(line)) => {
                         let text = format!("{}, back again", line.text);
                         // Fails if the client no longer reads responses; the next `message` returns the reason.
-                        let _ = answers.send(Ok(Line { text })).await;
+                        let _ = responses.send(Ok(Line { text })).await;
                     }
                     Ok(None) => break "the client has sent its last line".to_owned(),
                     Err(status) => break format!("the client went away: {:?}", status.code()),
                 }
             };
-            let _ = noticed.send(end);
+            let _ = log.send(end);
         });
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
-    type RepeatStream = Repeated;
+    type RepeatStream = RepeatedLine;
 
-    async fn repeat(&self, request: Request<Line>) -> Result<Response<Repeated>, Status> {
-        let repeated = Repeated { line: request.into_inner(), noticed: self.noticed.clone() };
-        Ok(Response::new(repeated))
+    async fn repeat(&self, request: Request<Line>) -> Result<Response<RepeatedLine>, Status> {
+        let repeat_stream = RepeatedLine { line: request.into_inner(), log: self.log.clone() };
+        Ok(Response::new(repeat_stream))
     }
 }
 
 /// An endless stream. It is polled when there is room to send, and dropped when the call ends.
-struct Repeated {
+struct RepeatedLine {
     line: Line,
-    noticed: UnboundedSender<String>,
+    log: UnboundedSender<String>,
 }
 
-impl Stream for Repeated {
+impl Stream for RepeatedLine {
     type Item = Result<Line, Status>;
 
     fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -84,16 +84,16 @@ impl Stream for Repeated {
     }
 }
 
-impl Drop for Repeated {
+impl Drop for RepeatedLine {
     fn drop(&mut self) {
-        let _ = self.noticed.send("nobody listens any more".to_owned());
+        let _ = self.log.send("the client dropped the responses".to_owned());
     }
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let (noticed, mut notices) = mpsc::unbounded_channel();
-    let server = Server::builder().add_service(EchoServer::new(Echoing { noticed }));
+    let (log, mut log_lines) = mpsc::unbounded_channel();
+    let server = Server::builder().add_service(EchoServer::new(EchoService { log }));
     let server = server.bind(&["127.0.0.1:0".parse()?]).await?;
     let channel = Channel::builder(server.local_addresses()[0].to_string()).connect_lazy()?;
     tokio::spawn(server.serve());
@@ -102,30 +102,30 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // Requests that depend on responses are sent through a channel.
     let (lines, receiver) = mpsc::channel(4);
-    let mut answers = echo.exchange(ReceiverStream::new(receiver)).await?.into_inner();
+    let mut responses = echo.exchange(ReceiverStream::new(receiver)).await?.into_inner();
     for text in ["one", "two"] {
         lines.send(line(text)).await?;
-        println!("{}", answers.message().await?.ok_or("an answer is missing")?.text);
+        println!("{}", responses.message().await?.ok_or("an answer is missing")?.text);
     }
     // Ends the requests; in response the server ends its own stream.
     drop(lines);
-    assert!(answers.message().await?.is_none());
-    println!("{}", notices.recv().await.ok_or("the server has gone")?);
+    assert!(responses.message().await?.is_none());
+    println!("{}", log_lines.recv().await.ok_or("the server has gone")?);
 
-    let mut repeated = echo.repeat(line("again and again")).await?.into_inner();
+    let mut repeat_stream = echo.repeat(line("again and again")).await?.into_inner();
     for _ in 0..2 {
-        println!("{}", repeated.message().await?.ok_or("it ended")?.text);
+        println!("{}", repeat_stream.message().await?.ok_or("it ended")?.text);
     }
     // Dropping a stream before its end cancels the call; the server then drops its own stream.
-    drop(repeated);
-    println!("{}", notices.recv().await.ok_or("the server has gone")?);
+    drop(repeat_stream);
+    println!("{}", log_lines.recv().await.ok_or("the server has gone")?);
 
     let (lines, receiver) = mpsc::channel(4);
-    let mut answers = echo.exchange(ReceiverStream::new(receiver)).await?.into_inner();
+    let mut responses = echo.exchange(ReceiverStream::new(receiver)).await?.into_inner();
     lines.send(line("three")).await?;
-    answers.message().await?;
+    responses.message().await?;
     // Ending the client's process or connection has the same effect: the task's next `message` returns an error.
-    drop(answers);
-    println!("{}", notices.recv().await.ok_or("the server has gone")?);
+    drop(responses);
+    println!("{}", log_lines.recv().await.ok_or("the server has gone")?);
     Ok(())
 }

@@ -32,47 +32,49 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Maximum duration of a call of this server.
 const LIMIT: Duration = Duration::from_secs(1);
 
-struct Patient {
+struct SlowGreeter {
     dropped: UnboundedSender<String>,
 }
 
 /// Reports that a handler was dropped.
-struct Slow(String, UnboundedSender<String>);
+struct DropNotice(String, UnboundedSender<String>);
 
-impl Drop for Slow {
+impl Drop for DropNotice {
     fn drop(&mut self) {
         let _ = self.1.send(format!("the handler of {} was dropped", self.0));
     }
 }
 
-impl Greeter for Patient {
+impl Greeter for SlowGreeter {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
         // The client's remaining time lets a handler do less, or not start at all. To pass it on to calls to other
         // servers, use `thalweg::Parent`.
-        let left = match Deadline::of(&request).map(Deadline::remaining) {
+        let remaining = match Deadline::of(&request).map(Deadline::remaining) {
             None => "take your time",
-            Some(left) if left <= MINUTE => "you have less than a minute",
+            Some(remaining) if remaining <= MINUTE => "you have less than a minute",
             Some(_) => "you have less than an hour",
         };
         let name = request.into_inner().name;
         if name == "slow" {
-            let _slow = Slow(name, self.dropped.clone());
+            let _drop_notice = DropNotice(name, self.dropped.clone());
             return std::future::pending().await;
         }
-        Ok(Response::new(HelloReply { message: format!("Hello {name}, {left}") }))
+        Ok(Response::new(HelloReply { message: format!("Hello {name}, {remaining}") }))
     }
 }
 
 /// The server's own limit, as an interceptor. Dropping the future of `next` drops the handler.
-async fn limited(call: Call, next: Next) -> Result<Reply, Status> {
-    let late = |_| Err(Status::deadline_exceeded("no call takes longer here"));
-    timeout(LIMIT, next.run(call)).await.unwrap_or_else(late)
+async fn limit_duration(call: Call, next: Next) -> Result<Reply, Status> {
+    let too_late = |_| Err(Status::deadline_exceeded("no call takes longer here"));
+    timeout(LIMIT, next.run(call)).await.unwrap_or_else(too_late)
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let (dropped, mut drops) = mpsc::unbounded_channel();
-    let server = Server::builder().interceptor(limited).add_service(GreeterServer::new(Patient { dropped }));
+    let server = Server::builder()
+        .interceptor(limit_duration)
+        .add_service(GreeterServer::new(SlowGreeter { dropped }));
     let server = server.bind(&["127.0.0.1:0".parse()?]).await?;
     let channel = Channel::builder(server.local_addresses()[0].to_string()).connect_lazy()?;
     tokio::spawn(server.serve());

@@ -4,8 +4,8 @@
 //!
 //! ```text
 //! Hello world, by TLSv1.3!
-//! who trusts others: Unavailable
-//! who speaks no TLS: Unavailable
+//! with another authority: Unavailable
+//! without TLS: Unavailable
 //! ```
 
 use std::error::Error;
@@ -23,9 +23,9 @@ mod helloworld {
     thalweg::include_proto!("helloworld");
 }
 
-struct Polite;
+struct MyGreeter;
 
-impl Greeter for Polite {
+impl Greeter for MyGreeter {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
         // With TLS, connection info is always available.
         let connection = request.extensions().get::<Arc<ConnectionInfo>>();
@@ -65,7 +65,7 @@ impl Authority {
 async fn main() -> Result<(), Box<dyn Error>> {
     let authority = Authority::new()?;
     let server = Server::builder().tls(authority.identity("localhost")?);
-    let server = server.add_service(GreeterServer::new(Polite)).bind(&["127.0.0.1:0".parse()?]).await?;
+    let server = server.add_service(GreeterServer::new(MyGreeter)).bind(&["127.0.0.1:0".parse()?]).await?;
     let target = server.local_addresses()[0].to_string();
     tokio::spawn(server.serve());
 
@@ -73,18 +73,19 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // certificate, the target `https://host:port` suffices: without `ca_certificate` the platform's authorities are
     // trusted.
     let tls = || ClientTlsConfig::new().domain_name("localhost");
-    let trusting = Channel::builder(&*target).tls(tls().ca_certificate(authority.certificate()));
-    let greeter = GreeterClient::new(trusting.connect().await?);
+    let trusted = Channel::builder(&*target).tls(tls().ca_certificate(authority.certificate()));
+    let greeter = GreeterClient::new(trusted.connect().await?);
     let hello = || HelloRequest { name: "world".to_owned() };
     println!("{}", greeter.say_hello(hello()).await?.into_inner().message);
 
-    let others = Channel::builder(&*target).tls(tls().ca_certificate(Authority::new()?.certificate()));
+    let wrong_authority =
+        Channel::builder(&*target).tls(tls().ca_certificate(Authority::new()?.certificate()));
     let plain = Channel::builder(&*target);
-    for (who, channel) in [("who trusts others", others), ("who speaks no TLS", plain)] {
+    for (name, channel) in [("with another authority", wrong_authority), ("without TLS", plain)] {
         let greeter = GreeterClient::new(channel.connect_lazy()?);
         let status = greeter.say_hello(hello()).await.expect_err("there is no connection");
         // The message says what failed and how to fix it.
-        println!("{who}: {:?}", status.code());
+        println!("{name}: {:?}", status.code());
     }
     Ok(())
 }

@@ -33,9 +33,9 @@ mod helloworld {
     thalweg::include_proto!("helloworld");
 }
 
-struct Polite;
+struct MyGreeter;
 
-impl Greeter for Polite {
+impl Greeter for MyGreeter {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
         let name = request.into_inner().name;
         Ok(Response::new(HelloReply { message: format!("Hello {name}!") }))
@@ -43,55 +43,56 @@ impl Greeter for Polite {
 }
 
 /// The layer. It creates one service, which is cloned for each call.
-struct Counting {
+struct CountingLayer {
     side: &'static str,
 }
 
-impl<S> Layer<S> for Counting {
-    type Service = Counted<S>;
+impl<S> Layer<S> for CountingLayer {
+    type Service = CountingService<S>;
 
-    fn layer(&self, within: S) -> Counted<S> {
-        Counted { within, side: self.side, calls: Arc::default() }
+    fn layer(&self, inner: S) -> CountingService<S> {
+        CountingService { inner, side: self.side, calls: Arc::default() }
     }
 }
 
 /// The service. It maps a `Call` to a `Reply` on the client and on the server, for all call types.
 #[derive(Clone)]
-struct Counted<S> {
-    within: S,
+struct CountingService<S> {
+    inner: S,
     side: &'static str,
     /// Shared by all clones, and so by all calls.
     calls: Arc<AtomicUsize>,
 }
 
-impl<S: Service<Call, Response = Reply>> Service<Call> for Counted<S> {
+impl<S: Service<Call, Response = Reply>> Service<Call> for CountingService<S> {
     type Response = Reply;
     type Error = S::Error;
     type Future = S::Future;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.within.poll_ready(context)
+        self.inner.poll_ready(context)
     }
 
     fn call(&mut self, call: Call) -> S::Future {
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         println!("{}: {}, call {number}", self.side, call.method().name());
-        self.within.call(call)
+        self.inner.call(call)
     }
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     // Wraps one service. `Server::builder().interceptor(..)` wraps all.
-    let service = InterceptedService::new(GreeterServer::new(Polite), layer(Counting { side: "server" }));
+    let service =
+        InterceptedService::new(GreeterServer::new(MyGreeter), layer(CountingLayer { side: "server" }));
     let server = Server::builder().add_service(service).bind(&["127.0.0.1:0".parse()?]).await?;
     let channel = Channel::builder(server.local_addresses()[0].to_string()).connect_lazy()?;
     tokio::spawn(server.serve());
 
-    let greeter = GreeterClient::new(channel.with_interceptor(layer(Counting { side: "client" })));
+    let greeter = GreeterClient::new(channel.with_interceptor(layer(CountingLayer { side: "client" })));
     for _ in 0..2 {
-        let reply = greeter.say_hello(HelloRequest { name: "world".to_owned() }).await?;
-        println!("{}", reply.into_inner().message);
+        let response = greeter.say_hello(HelloRequest { name: "world".to_owned() }).await?;
+        println!("{}", response.into_inner().message);
     }
     Ok(())
 }

@@ -21,9 +21,9 @@ mod helloworld {
     thalweg::include_proto!("helloworld");
 }
 
-struct Polite;
+struct MyGreeter;
 
-impl Greeter for Polite {
+impl Greeter for MyGreeter {
     async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
         let name = request.into_inner().name;
         Ok(Response::new(HelloReply { message: format!("Hello {name}!") }))
@@ -35,7 +35,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::temp_dir().join(format!("greeter-{}.sock", std::process::id()));
     // The same text is an address to listen on and a target to call. A server can also listen on TCP at the same time.
     let target = format!("unix:{}", path.display());
-    let server = Server::builder().add_service(GreeterServer::new(Polite));
+    let server = Server::builder().add_service(GreeterServer::new(MyGreeter));
     let server = server.bind(&[target.parse()?, "127.0.0.1:0".parse()?]).await?;
     let by_tcp = server.local_addresses()[1].to_string();
     let (stop, stopped) = oneshot::channel::<()>();
@@ -43,8 +43,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     for (target, name) in [(target, "Ada"), (by_tcp, "Grace")] {
         let greeter = GreeterClient::connect(target).await?;
-        let reply = greeter.say_hello(HelloRequest { name: name.to_owned() }).await?;
-        println!("{}", reply.into_inner().message);
+        let response = greeter.say_hello(HelloRequest { name: name.to_owned() }).await?;
+        println!("{}", response.into_inner().message);
     }
     // A server that stops removes its socket. A killed server leaves it, and the next server replaces it.
     drop(stop);

@@ -59,7 +59,7 @@ fn shapes() -> Result<(), Error> {
                    #[serde(rename_all = \"camelCase\", default)]";
     let builder = configure().message_attribute(".shapes", derived);
     let builder = WIDE.iter().fold(builder, |builder, field| with(builder, field, "wide"));
-    let builder = with(builder, "Samples.counts", "wide_row");
+    let builder = with(builder, "Samples.counts", "wide_array");
     let builder = with(builder, "LogRecord.level", "level");
     builder.compile_protos(&[format!("{MESSAGES}/shapes.proto")], &[MESSAGES])
 }

@@ -3,11 +3,11 @@
 use crate::proto::Book;
 
 /// Returns the books whose title or author contains a word of the question.
-pub(crate) fn about(question: &str, books: Vec<Book>) -> Vec<Book> {
+pub(crate) fn find_books(question: &str, books: Vec<Book>) -> Vec<Book> {
     let words: Vec<String> = question.split_whitespace().map(str::to_lowercase).collect();
-    let answers = |book: &Book| {
+    let matches = |book: &Book| {
         let text = format!("{} {}", book.title, book.author).to_lowercase();
         words.iter().any(|word| text.contains(word))
     };
-    books.into_iter().filter(answers).collect()
+    books.into_iter().filter(matches).collect()
 }

@@ -40,7 +40,7 @@ async fn run(address: Option<String>) -> Result<(), Box<dyn Error>> {
         }
         None => ([127, 0, 0, 1], 8080).into(),
     };
-    let store = Arc::new(Store::with_some_books());
+    let store = Arc::new(Store::with_sample_books());
     let web = Web::new()
         // The shop's own pages serve all paths that are not the service's.
         .fallback(pages::router(Arc::clone(&store)))

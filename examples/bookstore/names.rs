@@ -12,6 +12,6 @@ pub(crate) fn shelf(name: &str) -> Result<u32, Status> {
 pub(crate) fn book(name: &str) -> Result<(u32, u32), Status> {
     let parts = name.strip_prefix("shelves/").and_then(|rest| rest.split_once("/books/"));
     let numbers = parts.and_then(|(shelf, book)| Some((shelf.parse().ok()?, book.parse().ok()?)));
-    let why = || format!("{name:?} is no book: those are like shelves/2/books/5");
-    numbers.ok_or_else(|| Status::invalid_argument(why()))
+    let message = || format!("{name:?} is no book: those are like shelves/2/books/5");
+    numbers.ok_or_else(|| Status::invalid_argument(message()))
 }

@@ -18,7 +18,7 @@ pub(crate) fn router(store: Arc<Store>) -> Router {
 async fn shelves(State(store): State<Arc<Store>>) -> Html<String> {
     let mut list = String::new();
     for shelf in store.shelves() {
-        let _ = write!(list, "<li><a href=\"/{}\">{}</a></li>", shelf.name, escaped(&shelf.theme));
+        let _ = write!(list, "<li><a href=\"/{}\">{}</a></li>", shelf.name, escape_html(&shelf.theme));
     }
     page("The bookstore", &format!("<ul>{list}</ul><p>For programs: <a href=\"/docs\">the service</a>.</p>"))
 }
@@ -31,7 +31,7 @@ async fn shelf(
     let books = books.map_err(|status| (StatusCode::NOT_FOUND, status.message().to_owned()))?;
     let mut rows = String::new();
     for book in books {
-        let (author, title) = (escaped(&book.author), escaped(&book.title));
+        let (author, title) = (escape_html(&book.author), escape_html(&book.title));
         let _ = write!(rows, "<tr><td>{title}</td><td>{author}</td><td>{}</td></tr>", book.pages);
     }
     let head = "<tr><th>Title</th><th>Author</th><th>Pages</th></tr>";
@@ -47,6 +47,6 @@ fn page(title: &str, body: &str) -> Html<String> {
     ))
 }
 
-fn escaped(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -27,7 +27,7 @@ impl Service {
     }
 }
 
-type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 impl Bookstore for Service {
     async fn list_shelves(
@@ -77,13 +77,13 @@ impl Bookstore for Service {
     async fn update_book(&self, request: Request<UpdateBookRequest>) -> Result<Response<Book>, Status> {
         let UpdateBookRequest { book, update_mask } = request.into_inner();
         let book = book.ok_or_else(|| Status::invalid_argument("what should the book be?"))?;
-        let paths = update_mask.map_or_else(|| all_set(&book), |mask| mask.paths);
-        let changed = self.store.update(&book.name, |kept| {
+        let paths = update_mask.map_or_else(|| set_fields(&book), |mask| mask.paths);
+        let changed = self.store.update(&book.name, |stored| {
             for path in &paths {
                 match path.as_str() {
-                    "author" => kept.author.clone_from(&book.author),
-                    "title" => kept.title.clone_from(&book.title),
-                    "pages" => kept.pages = book.pages,
+                    "author" => stored.author.clone_from(&book.author),
+                    "title" => stored.title.clone_from(&book.title),
+                    "pages" => stored.pages = book.pages,
                     // Identifies the book, so it cannot change.
                     "name" => {}
                     other => return Err(Status::invalid_argument(format!("a book has no field {other:?}"))),
@@ -95,16 +95,16 @@ impl Bookstore for Service {
     }
 
     async fn delete_book(&self, request: Request<DeleteBookRequest>) -> Result<Response<()>, Status> {
-        self.store.take_book(&request.get_ref().name)?;
+        self.store.remove_book(&request.get_ref().name)?;
         Ok(Response::new(()))
     }
 
-    type WatchShelfStream = Answers<ShelfEvent>;
+    type WatchShelfStream = ResponseStream<ShelfEvent>;
 
     async fn watch_shelf(
         &self,
         request: Request<WatchShelfRequest>,
-    ) -> Result<Response<Answers<ShelfEvent>>, Status> {
+    ) -> Result<Response<ResponseStream<ShelfEvent>>, Status> {
         let events = BroadcastStream::new(self.store.events(&request.get_ref().name)?);
         let events = events.map(|event| match event {
             Ok(event) => Ok(ShelfEvent { event: Some(event) }),
@@ -117,25 +117,25 @@ impl Bookstore for Service {
         &self,
         request: Request<Streaming<CreateBookRequest>>,
     ) -> Result<Response<ImportBooksResponse>, Status> {
-        let mut delivery = request.into_inner();
+        let mut requests = request.into_inner();
         let mut count = 0;
-        while let Some(next) = delivery.message().await? {
+        while let Some(next) = requests.message().await? {
             self.add(next)?;
             count += 1;
         }
         Ok(Response::new(ImportBooksResponse { count }))
     }
 
-    type AdviseStream = Answers<AdviseResponse>;
+    type AdviseStream = ResponseStream<AdviseResponse>;
 
     async fn advise(
         &self,
         request: Request<Streaming<AdviseRequest>>,
-    ) -> Result<Response<Answers<AdviseResponse>>, Status> {
+    ) -> Result<Response<ResponseStream<AdviseResponse>>, Status> {
         let store = Arc::clone(&self.store);
-        let advice = request.into_inner().map(move |asked| {
-            let question = asked?.question;
-            let books = advice::about(&question, store.all_books());
+        let advice = request.into_inner().map(move |request| {
+            let question = request?.question;
+            let books = advice::find_books(&question, store.all_books());
             Ok(AdviseResponse { question, books })
         });
         Ok(Response::new(Box::pin(advice)))
@@ -152,7 +152,7 @@ impl Service {
 }
 
 /// Returns the names of the fields that are set.
-fn all_set(book: &Book) -> Vec<String> {
+fn set_fields(book: &Book) -> Vec<String> {
     let fields =
         [("author", !book.author.is_empty()), ("title", !book.title.is_empty()), ("pages", book.pages != 0)];
     fields.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name.to_owned()).collect()

@@ -15,11 +15,11 @@ pub(crate) struct Store(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    shelves: BTreeMap<u32, Shelved>,
+    shelves: BTreeMap<u32, ShelfState>,
     last_shelf: u32,
 }
 
-struct Shelved {
+struct ShelfState {
     theme: String,
     books: BTreeMap<u32, Book>,
     last_book: u32,
@@ -31,10 +31,10 @@ const EVENTS_MAX: usize = 64;
 
 impl Store {
     /// Creates a store with two shelves of sample books.
-    pub(crate) fn with_some_books() -> Self {
+    pub(crate) fn with_sample_books() -> Self {
         /// Author, title and pages.
-        type Some = (&'static str, &'static str, i32);
-        const BOOKS: [(&str, &[Some]); 2] = [
+        type SampleBook = (&'static str, &'static str, i32);
+        const BOOKS: [(&str, &[SampleBook]); 2] = [
             ("rivers", &[("Mark Twain", "Life on the Mississippi", 624), ("Claudio Magris", "Danube", 416)]),
             ("machines", &[("Ada Lovelace", "Notes on the Analytical Engine", 66)]),
         ];
@@ -55,7 +55,7 @@ impl Store {
     }
 
     pub(crate) fn shelves(&self) -> Vec<Shelf> {
-        self.lock().shelves.iter().map(|(number, shelved)| shelved.shelf(*number)).collect()
+        self.lock().shelves.iter().map(|(number, shelf_state)| shelf_state.shelf(*number)).collect()
     }
 
     pub(crate) fn add_shelf(&self, theme: String) -> Shelf {
@@ -63,9 +63,9 @@ impl Store {
         inner.last_shelf += 1;
         let number = inner.last_shelf;
         let events = broadcast::Sender::new(EVENTS_MAX);
-        let shelved = Shelved { theme, books: BTreeMap::new(), last_book: 0, events };
-        let shelf = shelved.shelf(number);
-        inner.shelves.insert(number, shelved);
+        let shelf_state = ShelfState { theme, books: BTreeMap::new(), last_book: 0, events };
+        let shelf = shelf_state.shelf(number);
+        inner.shelves.insert(number, shelf_state);
         shelf
     }
 
@@ -74,7 +74,7 @@ impl Store {
     }
 
     pub(crate) fn all_books(&self) -> Vec<Book> {
-        self.lock().shelves.values().flat_map(|shelved| shelved.books.values().cloned()).collect()
+        self.lock().shelves.values().flat_map(|shelf_state| shelf_state.books.values().cloned()).collect()
     }
 
     pub(crate) fn book(&self, name: &str) -> Result<Book, Status> {
@@ -83,11 +83,11 @@ impl Store {
 
     pub(crate) fn add_book(&self, shelf: &str, book: Book) -> Result<Book, Status> {
         let mut inner = self.lock();
-        let (number, shelved) = inner.shelf(shelf)?;
-        shelved.last_book += 1;
-        let book = Book { name: format!("shelves/{number}/books/{}", shelved.last_book), ..book };
-        shelved.books.insert(shelved.last_book, book.clone());
-        shelved.tell(Event::Put(book.clone()));
+        let (number, shelf_state) = inner.shelf(shelf)?;
+        shelf_state.last_book += 1;
+        let book = Book { name: format!("shelves/{number}/books/{}", shelf_state.last_book), ..book };
+        shelf_state.books.insert(shelf_state.last_book, book.clone());
+        shelf_state.notify(Event::Put(book.clone()));
         Ok(book)
     }
 
@@ -98,22 +98,22 @@ impl Store {
         change: impl FnOnce(&mut Book) -> Result<(), Status>,
     ) -> Result<Book, Status> {
         let mut inner = self.lock();
-        let (shelved, book) = inner.book(name)?;
+        let (shelf_state, book) = inner.book(name)?;
         let mut changed = book.clone();
         change(&mut changed)?;
         *book = changed.clone();
         // Fails if nobody watches the shelf.
-        let _ = shelved.send(Event::Put(changed.clone()));
+        let _ = shelf_state.send(Event::Put(changed.clone()));
         Ok(changed)
     }
 
-    pub(crate) fn take_book(&self, name: &str) -> Result<(), Status> {
+    pub(crate) fn remove_book(&self, name: &str) -> Result<(), Status> {
         let mut inner = self.lock();
         inner.book(name)?;
         let (shelf, book) = names::book(name)?;
-        if let Some(shelved) = inner.shelves.get_mut(&shelf) {
-            shelved.books.remove(&book);
-            shelved.tell(Event::Taken(name.to_owned()));
+        if let Some(shelf_state) = inner.shelves.get_mut(&shelf) {
+            shelf_state.books.remove(&book);
+            shelf_state.notify(Event::Taken(name.to_owned()));
         }
         Ok(())
     }
@@ -128,29 +128,29 @@ impl Store {
 }
 
 impl Inner {
-    fn shelf(&mut self, name: &str) -> Result<(u32, &mut Shelved), Status> {
+    fn shelf(&mut self, name: &str) -> Result<(u32, &mut ShelfState), Status> {
         let number = names::shelf(name)?;
-        let shelved = self.shelves.get_mut(&number);
-        Ok((number, shelved.ok_or_else(|| Status::not_found(format!("there is no {name}")))?))
+        let shelf_state = self.shelves.get_mut(&number);
+        Ok((number, shelf_state.ok_or_else(|| Status::not_found(format!("there is no {name}")))?))
     }
 
     /// Returns a book and the event channel of its shelf.
     fn book(&mut self, name: &str) -> Result<(&broadcast::Sender<Event>, &mut Book), Status> {
         let (shelf, book) = names::book(name)?;
-        let found = self.shelves.get_mut(&shelf).and_then(|shelved| {
-            let book = shelved.books.get_mut(&book)?;
-            Some((&shelved.events, book))
+        let found = self.shelves.get_mut(&shelf).and_then(|shelf_state| {
+            let book = shelf_state.books.get_mut(&book)?;
+            Some((&shelf_state.events, book))
         });
         found.ok_or_else(|| Status::not_found(format!("there is no {name}")))
     }
 }
 
-impl Shelved {
+impl ShelfState {
     fn shelf(&self, number: u32) -> Shelf {
         Shelf { name: format!("shelves/{number}"), theme: self.theme.clone() }
     }
 
-    fn tell(&self, event: Event) {
+    fn notify(&self, event: Event) {
         // Fails if nobody watches the shelf.
         let _ = self.events.send(event);
     }

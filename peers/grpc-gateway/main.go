@@ -45,7 +45,7 @@ func run(words []string) error {
 		case "variants":
 			fmt.Println(strings.TrimSpace("server " + strings.Join(variants, " ")))
 			fmt.Println("client")
-			fmt.Println("json", strings.Join(speaks, " "))
+			fmt.Println("json", strings.Join(protocols, " "))
 		default:
 			for _, line := range settings() {
 				fmt.Println("server\t" + strings.Join(line[:], "\t"))
@@ -57,6 +57,6 @@ func run(words []string) error {
 	case "help", "--help", "-h":
 		return flag.ErrHelp
 	default:
-		return own(command, words)
+		return runStackCommand(command, words)
 	}
 }

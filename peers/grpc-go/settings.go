@@ -50,9 +50,9 @@ type settings struct {
 	json     bool
 }
 
-// endsWithAnswers reports whether the measured time ends with the last response after the duration: see "client-stream"
+// endsWithResponses reports whether the measured time ends with the last response after the duration: see "client-stream"
 // in peers/README.md.
-func (s settings) endsWithAnswers() bool {
+func (s settings) endsWithResponses() bool {
 	return s.call == clientStream && s.total == 0
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
 
 /// Checks that the lists match the code.
 pub(crate) fn check() -> Result<String> {
-    let found = files::emptied(workspace::output().join("api"))?;
+    let found = files::create_empty(workspace::output().join("api"))?;
     let items: usize = write(&found)?.iter().map(|(_, items)| items).sum();
     let diff = Job::new("diff").words("--unified=0 --new-file --recursive api").arg(found);
     ensure!(

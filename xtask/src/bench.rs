@@ -2,7 +2,6 @@
 
 mod alignment;
 mod attacks;
-mod beside;
 mod drop_in;
 mod flight;
 mod generators;
@@ -13,6 +12,7 @@ mod pair;
 mod polling;
 mod same;
 mod saved;
+mod shared_connection;
 mod slowed;
 pub(crate) mod spin;
 pub(crate) mod table;
@@ -37,9 +37,9 @@ const BENCHES: &[(&str, Run, &[&str])] = &[
     ("allocations", valgrind::allocations, &["thalweg", "tonic"]),
     ("memory", memory::run, &["thalweg", "tonic"]),
     ("idle", idle::run, &["thalweg"]),
-    ("beside", beside::run, &["thalweg"]),
+    ("beside", shared_connection::run, &["thalweg"]),
     ("attacks", attacks::run, &["thalweg", "tonic", "grpc-go", "grpc-cpp"]),
-    ("hoards", attacks::run_hoards, &["thalweg"]),
+    ("hoards", attacks::run_memory_attacks, &["thalweg"]),
     ("alignment", alignment::run, &[]),
     ("same", same::run, &["thalweg"]),
     ("slowed", slowed::run, &["thalweg"]),
@@ -61,7 +61,7 @@ pub(crate) fn attacks(mut arguments: Arguments) -> Result<ExitCode> {
         return run_named("hoards", None);
     };
     log::start("bench-attacks")?;
-    let peers = built(&peers.as_deref().unwrap_or("thalweg").split(',').collect::<Vec<_>>())?;
+    let peers = build_peers(&peers.as_deref().unwrap_or("thalweg").split(',').collect::<Vec<_>>())?;
     print(&attacks::run_classes(&peers, &classes.split(',').collect::<Vec<_>>())?);
     Ok(ExitCode::SUCCESS)
 }
@@ -84,13 +84,13 @@ pub(crate) fn tables(name: &str, peers: Option<&str>) -> Result<Vec<Table>> {
     are_known("benchmark", &[name], &BENCHES.iter().map(|(name, ..)| *name).collect::<Vec<_>>())?;
     let (_, run, own) = BENCHES.iter().find(|(known, ..)| *known == name).expect("it is known");
     let names: Vec<&str> = peers.map_or_else(|| own.to_vec(), |list| list.split(',').collect());
-    let tables = run(&built(&names)?)?;
+    let tables = run(&build_peers(&names)?)?;
     print(&tables);
     Ok(tables)
 }
 
 /// Builds the stacks with these names.
-fn built(names: &[&str]) -> Result<Vec<BuiltPeer>> {
+fn build_peers(names: &[&str]) -> Result<Vec<BuiltPeer>> {
     if names.is_empty() {
         return Ok(Vec::new());
     }

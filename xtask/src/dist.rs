@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
 
 /// Writes the bill of materials and the package licences to `folder`, which needs no build. Returns the names of the
 /// third-party packages.
-pub(crate) fn papers(folder: &Path) -> Result<Vec<String>> {
+pub(crate) fn write_sbom_and_licences(folder: &Path) -> Result<Vec<String>> {
     let parts = Parts::of("thalweg-cli")?;
     fs::create_dir_all(folder)?;
     fs::write(folder.join(SBOM), sbom::document(&parts))?;
@@ -73,7 +73,7 @@ fn names(parts: &Parts) -> Vec<String> {
 pub(crate) fn make() -> Result<Dist> {
     let parts = Parts::of("thalweg-cli")?;
     let version = &parts.root().package.version;
-    let folder = files::emptied(workspace::target().join("dist"))?;
+    let folder = files::create_empty(workspace::target().join("dist"))?;
     let name = format!("thalweg-{version}-{TARGET}");
     let sbom = folder.join(format!("{name}.cdx.json"));
     fs::write(&sbom, sbom::document(&parts))?;
@@ -86,7 +86,7 @@ pub(crate) fn make() -> Result<Dist> {
     let package = debian_package(&folder)?;
     fs::remove_dir_all(&staged)?;
     let dist = Dist { folder, tarball, name, package, sbom, parts: names(&parts) };
-    dist.sum_up()?;
+    dist.write_checksums()?;
     Ok(dist)
 }
 
@@ -127,29 +127,29 @@ fn pack(staged: &Path, name: &str, tarball: &Path) -> Result<()> {
 
 fn debian_package(folder: &Path) -> Result<PathBuf> {
     let path = tools::cargo_deb()?;
-    let made = Job::new(path)
+    let cargo_deb = Job::new(path)
         .words("deb --no-build --no-strip --package thalweg-cli --profile small --target")
         .arg(TARGET)
         .arg("--output")
         .arg(folder)
         .minutes(5);
-    made.run()?;
+    cargo_deb.run()?;
     let found = files::below(folder)?.into_iter().find(|path| files::has_extension(path, "deb"));
-    found.ok_or_else(|| failed!("`{made}` has made no package"))
+    found.ok_or_else(|| failed!("`{cargo_deb}` has made no package"))
 }
 
 impl Dist {
-    const SUMS: &'static str = "SHA256SUMS";
+    const CHECKSUMS: &'static str = "SHA256SUMS";
 
     pub(crate) fn files(&self) -> [PathBuf; 4] {
-        [self.tarball.clone(), self.package.clone(), self.sbom.clone(), self.folder.join(Self::SUMS)]
+        [self.tarball.clone(), self.package.clone(), self.sbom.clone(), self.folder.join(Self::CHECKSUMS)]
     }
 
-    fn sum_up(&self) -> Result<()> {
+    fn write_checksums(&self) -> Result<()> {
         let names =
             [&self.tarball, &self.package, &self.sbom].map(|path| path.file_name().unwrap_or_default());
         let sum = Job::new("sha256sum").directory(&self.folder);
         let sum = names.into_iter().fold(sum, Job::arg);
-        sum.run_into(&self.folder.join(Self::SUMS))
+        sum.run_into(&self.folder.join(Self::CHECKSUMS))
     }
 }

@@ -40,7 +40,7 @@ const PAGES: &[&str] = &[
 ];
 
 /// Required text of a table whose results files are missing.
-const AWAITS: &str = "Awaits measuring";
+const AWAITING_RESULTS: &str = "Awaits measuring";
 
 /// `cargo xtask figures [--check | --list | --measure [NAME]... | --take NAME RESULTS.json]`.
 pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
@@ -49,7 +49,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     let names = arguments.rest();
     match names.as_slice() {
         _ if measures => measure::run(&names)?,
-        [name, study] if takes => measure::take(name, study.as_ref())?,
+        [name, study] if takes => measure::import(name, study.as_ref())?,
         _ if takes => {
             return Err(misuse!("--take takes a measurement's name and the `results.json` of a study"));
         }
@@ -93,13 +93,13 @@ fn changed() -> Result<Vec<(&'static str, String)>> {
     let costs = files::json(&workspace::root().join("xtask/costs.json"))?;
     let tables = Tables::of(&Results::read()?, &costs)?;
     let figure = |name: &str, body: &str| match tables.render(name) {
-        Err(_) if body.contains(AWAITS) => Ok(body.to_owned()),
+        Err(_) if body.contains(AWAITING_RESULTS) => Ok(body.to_owned()),
         made => made,
     };
     let mut changed = Vec::new();
     for page in PAGES {
         let text = fs::read_to_string(workspace::root().join(page))?;
-        let fresh = blocks::replaced(&text, figure).map_err(|why| failed!("{page}: {why}"))?;
+        let fresh = blocks::replace_blocks(&text, figure).map_err(|why| failed!("{page}: {why}"))?;
         if fresh != text {
             changed.push((*page, fresh));
         }

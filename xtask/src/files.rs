@@ -56,7 +56,7 @@ pub(crate) fn remove(folder: &Path) -> io::Result<()> {
 }
 
 /// Creates an empty folder in place of any existing one.
-pub(crate) fn emptied(folder: PathBuf) -> io::Result<PathBuf> {
+pub(crate) fn create_empty(folder: PathBuf) -> io::Result<PathBuf> {
     remove(&folder)?;
     fs::create_dir_all(&folder)?;
     Ok(folder)

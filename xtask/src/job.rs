@@ -110,13 +110,13 @@ impl Job {
     }
 
     /// Runs to completion and returns the output, which is also logged.
-    pub(crate) fn output(&self) -> Result<Said> {
-        Said::of(&self.end(Stdio::piped(), Stdio::piped())?)
+    pub(crate) fn output(&self) -> Result<CapturedOutput> {
+        CapturedOutput::capture(&self.end(Stdio::piped(), Stdio::piped())?)
     }
 
     /// Like [`output`](Self::output), but keeps standard input open and writes `reply` to it as soon as `cue` was
     /// printed.
-    pub(crate) fn output_with_reply(&self, cue: &[u8], reply: &[u8]) -> Result<Said> {
+    pub(crate) fn output_with_reply(&self, cue: &[u8], reply: &[u8]) -> Result<CapturedOutput> {
         let mut command = self.bounded()?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
@@ -136,14 +136,14 @@ impl Job {
                 input.write_all(reply)?;
             }
         }
-        Said::of(&Output { stdout: seen, ..child.wait_with_output()? })
+        CapturedOutput::capture(&Output { stdout: seen, ..child.wait_with_output()? })
     }
 
     /// Runs to completion and returns standard output; a failure is an error that names the program.
     pub(crate) fn text(&self) -> Result<String> {
-        let said = self.output()?;
-        self.check(said.status)?;
-        Ok(said.out)
+        let captured = self.output()?;
+        self.check(captured.status)?;
+        Ok(captured.out)
     }
 
     /// Like [`text`](Self::text), for machine-readable output: it is not logged.
@@ -213,14 +213,14 @@ impl Job {
 }
 
 /// Output and exit status of a program.
-pub(crate) struct Said {
+pub(crate) struct CapturedOutput {
     pub(crate) status: ExitStatus,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl Said {
-    fn of(output: &Output) -> Result<Self> {
+impl CapturedOutput {
+    fn capture(output: &Output) -> Result<Self> {
         let mut file = log::file()?;
         file.write_all(&output.stdout)?;
         file.write_all(&output.stderr)?;
@@ -239,7 +239,7 @@ impl Said {
     }
 
     /// The first of `parts` that is in neither output.
-    pub(crate) fn lacks<'p>(&self, parts: impl IntoIterator<Item = &'p str>) -> Option<&'p str> {
+    pub(crate) fn first_missing<'p>(&self, parts: impl IntoIterator<Item = &'p str>) -> Option<&'p str> {
         parts.into_iter().find(|part| !self.out.contains(part) && !self.err.contains(part))
     }
 }
@@ -276,9 +276,9 @@ mod tests {
     use super::Job;
 
     #[test]
-    fn a_shell_takes_the_words_as_they_are() {
+    fn words_are_quoted_for_a_shell() {
         let job = Job::new("printf").args(["%s|", "a b", "it's", "$HOME", "{port}"]);
-        let said = std::process::Command::new("sh").arg("-c").arg(job.shell()).output().expect("sh runs");
-        assert_eq!(String::from_utf8_lossy(&said.stdout), "a b|it's|$HOME|{port}|");
+        let captured = std::process::Command::new("sh").arg("-c").arg(job.shell()).output().expect("sh runs");
+        assert_eq!(String::from_utf8_lossy(&captured.stdout), "a b|it's|$HOME|{port}|");
     }
 }

@@ -12,7 +12,7 @@ use crate::failure::Result;
 use crate::log;
 
 pub(crate) use built::{BuiltPeer, LoadResult, measure};
-pub(crate) use json::try_out as try_out_json;
+pub(crate) use json::smoke_test as check_json_peer;
 use peer::Recipe;
 pub(crate) use peer::{Contract, Peer};
 
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn names_select_peers_in_their_order() {
+    fn names_select_peers_in_order() {
         let all = PEERS.iter().map(|peer| peer.name).collect::<Vec<_>>();
         check(&[], Ok(&all));
         check(&["grpc-go", "tonic"], Ok(&["grpc-go", "tonic"]));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn benchmarks_may_name_ours_too() {
+    fn benchmarks_accept_our_stack() {
         let names = |names: &[&str]| {
             let Ok(peers) = named(names) else { panic!("{names:?} are not known") };
             peers.iter().map(|peer| peer.name).collect::<Vec<_>>()
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_say_what_was_built_and_why_not() {
+    fn rows_show_versions_and_failures() {
         let built = BuiltPeer { name: "tonic", version: "tonic 0.14.9".to_owned(), program: "peer".into() };
         assert_eq!(row("tonic", &Ok(built)), "tonic         built: tonic 0.14.9");
         let failure = missing!("there is no `go`:\ninstall it");

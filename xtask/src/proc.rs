@@ -51,7 +51,7 @@ mod tests {
     use super::{CpuTime, kibibytes, times};
 
     #[test]
-    fn lines_of_proc_are_read() {
+    fn proc_lines_are_parsed() {
         let text = "00400000-7ffc0000 ---p 00000000 00:00 0 [rollup]\nRss:     2048 kB\nPss:     1024 kB\n\
                     Pss_Anon:  1 kB\n";
         assert_eq!(kibibytes(text, "Pss"), Some(1024.0 * 1024.0));
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_children_follow_those_of_the_process() {
+    fn child_times_follow_process_times() {
         let stat = "123 (a) b) S 1 123 123 0 -1 4194304 1 2 3 4 10 20 300 400 20 0 1 0";
         let [user, system, children_user, children_system] =
             [100, 200, 3000, 4000].map(Duration::from_millis);

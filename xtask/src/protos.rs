@@ -48,12 +48,13 @@ pub(crate) fn measure() -> Result<Value> {
     compare_trees(&[])
 }
 
-/// Compares the trees whose names begin with one of `wanted`, or all if it is empty.
-fn compare_trees(wanted: &[String]) -> Result<Value> {
+/// Compares the trees whose names begin with one of `selected`, or all if it is empty.
+fn compare_trees(selected: &[String]) -> Result<Value> {
     let trees = files::json(&workspace::suites().join("protos/trees.json"))?;
-    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|start| name.starts_with(start));
+    let is_selected =
+        |name: &str| selected.is_empty() || selected.iter().any(|start| name.starts_with(start));
     let mut results = Vec::new();
-    for tree in list(&trees).iter().filter(|tree| is_wanted(text(&tree["name"]))) {
+    for tree in list(&trees).iter().filter(|tree| is_selected(text(&tree["name"]))) {
         let of = |key: &str| -> Result<Vec<PathBuf>> {
             let roots: Result<Vec<_>> = list(&tree[key]).iter().map(packages::roots).collect();
             Ok(roots?.concat())
@@ -117,8 +118,8 @@ fn recordings() -> Result<[(PathBuf, Vec<u8>); 2]> {
     let mut errors = String::new();
     for name in names_below(slice::from_ref(&refused))? {
         let output = protoc(&[&refused, &accepted]).words("-o /dev/null").arg(&name).output()?;
-        let said = output.err.replace(&format!("{}/", refused.display()), "");
-        let error = said.lines().find(|line| !line.contains(": warning: "));
+        let printed = output.err.replace(&format!("{}/", refused.display()), "");
+        let error = printed.lines().find(|line| !line.contains(": warning: "));
         let error = error.ok_or_else(|| failed!("protoc accepts {}", name.display()))?;
         let _ = writeln!(errors, "{}\t{error}", name.display());
     }

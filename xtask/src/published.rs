@@ -16,7 +16,7 @@ pub(crate) fn folder() -> PathBuf {
 
 /// Copies the registry's sources of the crates `names`, in the versions locked by the package in `suite`, and changes
 /// their manifests. Returns names and versions.
-pub(crate) fn take(names: &[&str], suite: &Path) -> Result<Vec<String>> {
+pub(crate) fn download(names: &[&str], suite: &Path) -> Result<Vec<String>> {
     let metadata = metadata(suite)?;
     names.iter().map(|name| take_source(metadata.package(name)?)).collect()
 }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_entry_of_tonic_is_changed_and_nothing_else() {
+    fn only_the_tonic_entry_is_changed() {
         let check = |manifest: &str, expected: Result<&str, &str>| {
             let expected = expected.map(str::to_owned).map_err(str::to_owned);
             assert_eq!(changed(manifest, Path::new("/t")), expected);

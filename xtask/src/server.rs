@@ -58,7 +58,7 @@ impl Server {
     }
 
     /// Like [`stop`](Self::stop), but fails unless the server exits successfully.
-    pub(crate) fn stop_well(mut self) -> Result<()> {
+    pub(crate) fn stop_gracefully(mut self) -> Result<()> {
         let status = self.end()?;
         ensure!(status.success(), "`{}` ended with {status} when it was told to stop", self.name);
         Ok(())

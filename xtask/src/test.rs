@@ -3,7 +3,6 @@
 mod book;
 mod call;
 mod cases;
-mod circles;
 mod conformance;
 mod connect;
 mod costs;
@@ -16,6 +15,7 @@ mod etcd;
 mod examples;
 mod grpcio;
 mod h2spec;
+mod import_cycles;
 mod interop;
 mod layering;
 mod metrics;
@@ -51,18 +51,18 @@ use crate::arguments::{Arguments, are_known};
 use crate::failure::{Failure, Result};
 use crate::log;
 
-use outcome::Took;
+use outcome::StepTime;
 use steps::{STEPS, Step, TIERS, Tier};
 
 pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
     let list = arguments.flag("--list");
     let allow_missing = arguments.flag("--allow-missing");
     let all = arguments.flag("--all");
-    let one = arguments.value("--step")?;
+    let step_alone = arguments.value("--step")?;
     let only = arguments.value("--only")?;
     let tier = arguments.value("--tier")?;
     arguments.finish()?;
-    if let Some(name) = one {
+    if let Some(name) = step_alone {
         return run_alone(&name);
     }
     if list {
@@ -70,9 +70,9 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let steps = match only {
-        Some(names) => named(&names)?,
+        Some(names) => steps_named(&names)?,
         None if all => STEPS.iter().collect(),
-        None => of_tiers(tier.as_deref().unwrap_or(Tier::Push.name()))?,
+        None => steps_of_tiers(tier.as_deref().unwrap_or(Tier::Push.name()))?,
     };
 
     let environment = environment::variables();
@@ -84,14 +84,14 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
         println!("{} of disk are free", disk::gigabytes(free));
     }
     let start = Instant::now();
-    let report = |ended: &schedule::Ended| {
-        print!("{}", ended.said);
-        println!("{}", row(ended, allow_missing));
-        if is_failure(ended, allow_missing) {
-            print_log(ended.step);
+    let report = |finished: &schedule::FinishedStep| {
+        print!("{}", finished.printed);
+        println!("{}", row(finished, allow_missing));
+        if is_failure(finished, allow_missing) {
+            print_log(finished.step);
         }
     };
-    let ended = schedule::run(&steps, &environment, report);
+    let finished = schedule::run(&steps, &environment, report);
     if let Some((before, now)) = free.zip(disk::free()) {
         println!(
             "\nDisk: {} more in use, {} free",
@@ -99,12 +99,12 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode> {
             disk::gigabytes(now)
         );
     }
-    Ok(summarise(&ended, start.elapsed(), allow_missing))
+    Ok(summarise(&finished, start.elapsed(), allow_missing))
 }
 
 /// Runs a step in this process, which [`schedule::run`] started for it.
 fn run_alone(name: &str) -> Result<ExitCode> {
-    for step in named(name)? {
+    for step in steps_named(name)? {
         log::start(step.name)?;
         println!("{}", outcome::line(&(step.run)()));
     }
@@ -112,38 +112,38 @@ fn run_alone(name: &str) -> Result<ExitCode> {
 }
 
 /// The steps named in `--only`, in our order.
-fn named(only: &str) -> Result<Vec<&'static Step>> {
+fn steps_named(only: &str) -> Result<Vec<&'static Step>> {
     let names: Vec<&str> = only.split(',').map(str::trim).collect();
     are_known("step", &names, &STEPS.iter().map(|step| step.name).collect::<Vec<_>>())?;
     Ok(STEPS.iter().filter(|step| names.contains(&step.name)).collect())
 }
 
 /// The steps of the tiers named in `--tier`, with the steps of other tiers that they need.
-fn of_tiers(names: &str) -> Result<Vec<&'static Step>> {
+fn steps_of_tiers(names: &str) -> Result<Vec<&'static Step>> {
     let names: Vec<&str> = names.split(',').map(str::trim).collect();
     are_known("tier", &names, &TIERS.iter().map(|tier| tier.name()).collect::<Vec<_>>())?;
-    let is_of_tiers = |step: &Step| names.contains(&step.tier.name());
+    let is_selected = |step: &Step| names.contains(&step.tier.name());
     let is_needed =
-        |step: &Step| STEPS.iter().any(|other| is_of_tiers(other) && other.after.contains(&step.name));
-    Ok(STEPS.iter().filter(|step| is_of_tiers(step) || is_needed(step)).collect())
+        |step: &Step| STEPS.iter().any(|other| is_selected(other) && other.after.contains(&step.name));
+    Ok(STEPS.iter().filter(|step| is_selected(step) || is_needed(step)).collect())
 }
 
-fn is_failure(ended: &schedule::Ended, allow_missing: bool) -> bool {
-    match &ended.result {
+fn is_failure(finished: &schedule::FinishedStep, allow_missing: bool) -> bool {
+    match &finished.result {
         Ok(_) => false,
-        Err(Failure::Missing(_)) => !allow_missing && !ended.step.tier.allows_missing(),
+        Err(Failure::Missing(_)) => !allow_missing && !finished.step.tier.allows_missing(),
         Err(_) => true,
     }
 }
 
-fn row(ended: &schedule::Ended, allow_missing: bool) -> String {
-    let (word, account) = match &ended.result {
-        Ok(account) => ("ok", account.clone()),
-        Err(why) if is_failure(ended, allow_missing) => ("FAIL", why.to_string()),
+fn row(finished: &schedule::FinishedStep, allow_missing: bool) -> String {
+    let (label, summary) = match &finished.result {
+        Ok(summary) => ("ok", summary.clone()),
+        Err(why) if is_failure(finished, allow_missing) => ("FAIL", why.to_string()),
         Err(why) => ("skip", why.to_string()),
     };
-    let account = account.replace('\n', " ");
-    format!("{word:<5} {:<14} {:>7.1} s  {account}", ended.step.name, ended.took.elapsed.as_secs_f64())
+    let summary = summary.replace('\n', " ");
+    format!("{label:<5} {:<14} {:>7.1} s  {summary}", finished.step.name, finished.took.elapsed.as_secs_f64())
 }
 
 /// Shown lines at the end of a failed step's log, which may be long.
@@ -154,46 +154,46 @@ fn print_log(step: &Step) {
     let text = fs::read(&path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
-    let left_out = lines.len().saturating_sub(LOG_LINES_SHOWN);
-    println!("---- {} ({left_out} lines left out) ----", path.display());
-    for line in &lines[left_out..] {
+    let omitted = lines.len().saturating_sub(LOG_LINES_SHOWN);
+    println!("---- {} ({omitted} lines omitted) ----", path.display());
+    for line in &lines[omitted..] {
         println!("{line}");
     }
     println!("----");
 }
 
-fn summarise(ended: &[schedule::Ended], elapsed: Duration, allow_missing: bool) -> ExitCode {
+fn summarise(finished: &[schedule::FinishedStep], elapsed: Duration, allow_missing: bool) -> ExitCode {
     println!("\nMinutes of each step; two sequences ran beside each other:\n");
     println!("{:<6}{:<16}{:>8}{:>8}{:>8}{:>12}", "", "step", "minutes", "builds", "runs", "processor");
-    let mut sum = Took::default();
-    for one in ended {
-        let word = if is_failure(one, allow_missing) { "FAIL" } else { "" };
-        println!("{}", minutes(word, one.step.name, one.took));
-        sum.elapsed += one.took.elapsed;
-        sum.builds += one.took.builds;
-        sum.cpu += one.took.cpu;
+    let mut sum = StepTime::default();
+    for step_result in finished {
+        let label = if is_failure(step_result, allow_missing) { "FAIL" } else { "" };
+        println!("{}", minutes(label, step_result.step.name, step_result.took));
+        sum.elapsed += step_result.took.elapsed;
+        sum.builds += step_result.took.builds;
+        sum.cpu += step_result.took.cpu;
     }
     println!("{}", minutes("", "all", sum));
 
     println!();
-    for one in ended {
-        println!("{}", row(one, allow_missing));
+    for step_result in finished {
+        println!("{}", row(step_result, allow_missing));
     }
-    let failed = ended.iter().filter(|one| is_failure(one, allow_missing)).count();
-    let passed = ended.iter().filter(|one| one.result.is_ok()).count();
-    let left_out = ended.len() - passed - failed;
+    let failed = finished.iter().filter(|step_result| is_failure(step_result, allow_missing)).count();
+    let passed = finished.iter().filter(|step_result| step_result.result.is_ok()).count();
+    let omitted = finished.len() - passed - failed;
     println!("\nIn {:.1} minutes:", elapsed.as_secs_f64() / 60.0);
-    match left_out {
+    match omitted {
         0 => println!("{passed} passed, {failed} failed"),
-        _ => println!("{passed} passed, {failed} failed, {left_out} skipped"),
+        _ => println!("{passed} passed, {failed} failed, {omitted} skipped"),
     }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Formats a line like `      tests            4.21    2.80    1.41        6.90`.
-fn minutes(word: &str, name: &str, took: Took) -> String {
+fn minutes(label: &str, name: &str, took: StepTime) -> String {
     let [elapsed, builds, runs, cpu] =
         [took.elapsed, took.builds, took.elapsed.saturating_sub(took.builds), took.cpu]
             .map(|time| format!("{:.2}", time.as_secs_f64() / 60.0));
-    format!("{word:<6}{name:<16}{elapsed:>8}{builds:>8}{runs:>8}{cpu:>12}")
+    format!("{label:<6}{name:<16}{elapsed:>8}{builds:>8}{runs:>8}{cpu:>12}")
 }

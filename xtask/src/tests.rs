@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::{files, workspace};
 
 /// Folders without documents of ours.
-const PASSED_OVER: &[&str] = &["target", ".git", "node_modules"];
+const EXCLUDED_FOLDERS: &[&str] = &["target", ".git", "node_modules"];
 
 /// All files of the tree, relative to its root.
 fn tree() -> Vec<String> {
     let root = workspace::root();
-    let enters = |folder: &Path| !PASSED_OVER.iter().any(|name| folder.ends_with(name));
+    let enters = |folder: &Path| !EXCLUDED_FOLDERS.iter().any(|name| folder.ends_with(name));
     let found = files::below_if(root, enters).expect("the tree can be read");
     let relative = |path: &PathBuf| path.strip_prefix(root).map(|path| path.display().to_string());
     found.iter().filter_map(|path| relative(path).ok()).collect()
@@ -35,16 +35,16 @@ fn source_files(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn source_files_that_documents_name_are_there() {
+fn source_files_named_in_documents_exist() {
     let tree = tree();
-    let is_there = |name: &str| tree.iter().any(|path| path == name || path.ends_with(&format!("/{name}")));
+    let exists = |name: &str| tree.iter().any(|path| path == name || path.ends_with(&format!("/{name}")));
     let mut missing = Vec::new();
     for document in documents().iter().filter(|document| !EXAMPLES_OF_OTHERS.contains(&document.as_str())) {
         let text = read(document);
         missing.extend(
             source_files(&text)
                 .into_iter()
-                .filter(|name| !is_there(name))
+                .filter(|name| !exists(name))
                 .map(|name| format!("{document}: {name}")),
         );
     }
@@ -55,7 +55,7 @@ fn source_files_that_documents_name_are_there() {
 const EXAMPLES_OF_OTHERS: &[&str] = &["docs/codegen.md", "CONTRIBUTING.md"];
 
 #[test]
-fn the_map_shows_what_is_there() {
+fn architecture_map_matches_the_tree() {
     let text = read("ARCHITECTURE.md");
     let map = text.split("## Map").nth(1).and_then(|after| after.split("```").nth(1)).unwrap_or_default();
     let mut missing = Vec::new();

@@ -78,9 +78,9 @@ pub(crate) fn connect_conformance() -> Result<ConnectConformance> {
 pub(crate) fn go_module(module: &str) -> Result<PathBuf> {
     needs_go(module)?;
     let download = Job::new("go").words("mod download -json").arg(module);
-    let said = download.directory(workspace::suites().join("go")).builds(5).json()?;
-    ensure!(said["Dir"].is_string(), "`go mod download` names no folder of {module}");
-    Ok(PathBuf::from(files::text(&said["Dir"])))
+    let module_info = download.directory(workspace::suites().join("go")).builds(5).json()?;
+    ensure!(module_info["Dir"].is_string(), "`go mod download` names no folder of {module}");
+    Ok(PathBuf::from(files::text(&module_info["Dir"])))
 }
 
 pub(crate) const GHZ_VERSION: &str = "v0.121.0";

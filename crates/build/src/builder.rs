@@ -431,7 +431,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cargo_watches_the_files_and_their_imports() {
+    fn cargo_reruns_on_changes_of_files_and_imports() {
         let check = |protos: &[&str], expected: &[&str]| {
             let compiled = parse(protos, &["tests/proto"]).expect("the files are right");
             let mut printed = Vec::new();

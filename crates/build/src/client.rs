@@ -105,7 +105,7 @@ fn method_descriptor(method: &Method, service: &str, options: &ServiceOptions) -
     let path = format!("/{service}/{}", method.proto_name);
     let documentation = format!(" `{path}`");
     let content_subtype = options.codec.is_some().then(|| {
-        let message = options.sent(&method.input_type);
+        let message = options.sent_type(&method.input_type);
         quote!(.with_content_subtype(<#message as thalweg::Message>::CONTENT_SUBTYPE))
     });
     let side_effects = match method.options.idempotency_level() {
@@ -125,8 +125,8 @@ fn method_descriptor(method: &Method, service: &str, options: &ServiceOptions) -
 /// editions get the captures of edition 2024.
 fn call(method: &Method, service: &str, options: &ServiceOptions) -> TokenStream {
     let call_type = CallType::of(method);
-    let input = options.sent(&method.input_type);
-    let output = options.received(&method.output_type);
+    let input = options.sent_type(&method.input_type);
+    let output = options.received_type(&method.output_type);
     let (bound, conversion) = match call_type {
         CallType::Unary | CallType::ServerStreaming => {
             (quote!(thalweg::IntoRequest<#input>), quote!(into_request))

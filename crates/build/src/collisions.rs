@@ -17,7 +17,7 @@ use prost_types::{
 
 use crate::descriptors::DESCRIPTORS;
 use crate::error::{Error, SourceError};
-use crate::name::{answer_stream, client_name};
+use crate::name::{client_name, response_stream};
 use crate::service::ServiceOptions;
 
 /// Types of this package always come from prost-types.
@@ -33,24 +33,28 @@ pub(crate) fn check(
     messages: Option<&Config>,
     includes: &[PathBuf],
 ) -> Result<(), Error> {
-    let mut names =
-        Names { messages: messages.map(Messages::of), services, taken: BTreeMap::new(), wrong: Vec::new() };
+    let mut names = NameChecker {
+        messages: messages.map(MessageSettings::of),
+        services,
+        used: BTreeMap::new(),
+        collisions: Vec::new(),
+    };
     for file in &set.file {
         names.add_file(file);
     }
-    let mut errors = names.wrong.into_iter().map(|wrong| wrong.into_error(&set.file, includes));
+    let mut errors = names.collisions.into_iter().map(|collision| collision.into_error(&set.file, includes));
     let Some(mut first) = errors.next() else { return Ok(()) };
     first.add(errors);
     Err(Error::Source(Box::new(first)))
 }
 
 /// The settings of prost-build that names depend on.
-struct Messages {
+struct MessageSettings {
     strips_enum_prefix: bool,
     config: String,
 }
 
-impl Messages {
+impl MessageSettings {
     /// prost-build exposes its settings only in `Debug`.
     fn of(config: &Config) -> Self {
         let config = format!("{config:?}");
@@ -64,13 +68,13 @@ impl Messages {
     }
 }
 
-struct Names<'a> {
+struct NameChecker<'a> {
     /// `None` if another generator makes the messages.
-    messages: Option<Messages>,
+    messages: Option<MessageSettings>,
     services: &'a ServiceOptions,
     /// Used names by Rust path: module, or type and kind of name in it.
-    taken: BTreeMap<(String, String), Taken>,
-    wrong: Vec<Collision>,
+    used: BTreeMap<(String, String), UsedName>,
+    collisions: Vec<Collision>,
 }
 
 /// An element of a `.proto` file.
@@ -84,10 +88,10 @@ struct Element {
     path: Vec<i32>,
 }
 
-struct Taken {
+struct UsedName {
     element: Element,
     /// Whether other elements of this kind may share the name, as files share their package.
-    shares: bool,
+    is_shared: bool,
 }
 
 struct Collision {
@@ -101,7 +105,7 @@ struct Collision {
 
 /// Location of an element: its file, and the path of its parent.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct Scope<'a> {
     file: &'a FileDescriptorProto,
     /// The full name of the parent in Protobuf, with a leading dot.
     proto: &'a str,
@@ -110,7 +114,7 @@ struct Place<'a> {
     path: &'a [i32],
 }
 
-impl Place<'_> {
+impl Scope<'_> {
     fn element(&self, kind: &'static str, name: &str, field: i32, index: usize) -> Element {
         let index = i32::try_from(index).unwrap_or(i32::MAX);
         let path = [self.path, &[field, index]].concat();
@@ -132,7 +136,7 @@ const SERVICE_METHOD: i32 = 2;
 
 const RENAME: &str = "rename one of them";
 
-impl Names<'_> {
+impl NameChecker<'_> {
     fn add_file(&mut self, file: &FileDescriptorProto) {
         let package = file.package();
         if package == WELL_KNOWN {
@@ -140,20 +144,20 @@ impl Names<'_> {
         }
         let proto = if package.is_empty() { String::new() } else { format!(".{package}") };
         let module = self.add_package(file, &proto);
-        let place = Place { file, proto: &proto, module: &module, path: &[] };
+        let scope = Scope { file, proto: &proto, module: &module, path: &[] };
         if self.messages.is_some() {
-            self.add_types(place, FILE_MESSAGE, &file.message_type, FILE_ENUM, &file.enum_type);
+            self.add_types(scope, FILE_MESSAGE, &file.message_type, FILE_ENUM, &file.enum_type);
         }
         for (index, service) in file.service.iter().enumerate() {
-            self.add_service(place, index, service);
+            self.add_service(scope, index, service);
         }
         if self.services.server && self.services.embeds_descriptors && !file.service.is_empty() {
-            let mut element = place.element("package", package, FILE_PACKAGE, 0);
+            let mut element = scope.element("package", package, FILE_PACKAGE, 0);
             element.path.truncate(1);
             // Each package has one, in its own file.
             let key = (module.clone(), DESCRIPTORS.to_owned());
-            let is_other = self.taken.get(&key).is_some_and(|taken| taken.element.name != package);
-            if is_other || !self.taken.contains_key(&key) {
+            let is_other = self.used.get(&key).is_some_and(|taken| taken.element.name != package);
+            if is_other || !self.used.contains_key(&key) {
                 self.take(element, &module, DESCRIPTORS, "the static", RENAME, false);
             }
         }
@@ -186,41 +190,41 @@ impl Names<'_> {
 
     fn add_types(
         &mut self,
-        place: Place<'_>,
+        scope: Scope<'_>,
         message_field: i32,
         messages: &[DescriptorProto],
         enum_field: i32,
         enums: &[EnumDescriptorProto],
     ) {
         for (index, message) in messages.iter().enumerate().filter(|(_, message)| !is_map_entry(message)) {
-            let element = place.element("message", message.name(), message_field, index);
-            self.add_message(place, element, message);
+            let element = scope.element("message", message.name(), message_field, index);
+            self.add_message(scope, element, message);
         }
         for (index, r#enum) in enums.iter().enumerate() {
-            let element = place.element("enum", r#enum.name(), enum_field, index);
-            self.add_enum(place, element, r#enum);
+            let element = scope.element("enum", r#enum.name(), enum_field, index);
+            self.add_enum(scope, element, r#enum);
         }
     }
 
-    fn add_message(&mut self, place: Place<'_>, element: Element, message: &DescriptorProto) {
-        let proto = format!("{}.{}", place.proto, message.name());
+    fn add_message(&mut self, scope: Scope<'_>, element: Element, message: &DescriptorProto) {
+        let proto = format!("{}.{}", scope.proto, message.name());
         if self.is_extern(&proto) {
             return;
         }
         let path = element.path.clone();
         let camel = message.name().to_upper_camel_case();
-        self.take(element.clone(), place.module, &camel, "the type", &type_help(&proto), false);
-        let module = join(place.module, &message.name().to_snake_case());
-        let inside = Place { proto: &proto, module: &module, path: &path, ..place };
+        self.take(element.clone(), scope.module, &camel, "the type", &type_help(&proto), false);
+        let module = join(scope.module, &message.name().to_snake_case());
+        let inside = Scope { proto: &proto, module: &module, path: &path, ..scope };
         let oneofs: Vec<_> =
-            message.oneof_decl.iter().enumerate().filter(|(at, _)| is_real(message, *at)).collect();
+            message.oneof_decl.iter().enumerate().filter(|(at, _)| is_declared(message, *at)).collect();
         let nested = message.nested_type.iter().filter(|nested| !is_map_entry(nested)).count();
         if nested + message.enum_type.len() + oneofs.len() > 0 {
             let help = type_help(&proto);
             let name = message.name().to_snake_case();
-            self.take(element, place.module, &name, "the module", &help, false);
+            self.take(element, scope.module, &name, "the module", &help, false);
         }
-        let fields = join(place.module, &format!("{camel}'s fields"));
+        let fields = join(scope.module, &format!("{camel}'s fields"));
         for (index, field) in message.field.iter().enumerate() {
             let element = inside.element("field", field.name(), MESSAGE_FIELD, index);
             if let Some(oneof) = field.oneof_index.filter(|_| !field.proto3_optional()) {
@@ -241,23 +245,23 @@ impl Names<'_> {
         self.add_types(inside, MESSAGE_NESTED, &message.nested_type, MESSAGE_ENUM, &message.enum_type);
     }
 
-    fn add_enum(&mut self, place: Place<'_>, element: Element, r#enum: &EnumDescriptorProto) {
-        let proto = format!("{}.{}", place.proto, r#enum.name());
+    fn add_enum(&mut self, scope: Scope<'_>, element: Element, r#enum: &EnumDescriptorProto) {
+        let proto = format!("{}.{}", scope.proto, r#enum.name());
         if self.is_extern(&proto) {
             return;
         }
         let camel = r#enum.name().to_upper_camel_case();
         let path = element.path.clone();
-        self.take(element, place.module, &camel, "the type", &type_help(&proto), false);
-        let inside = Place { path: &path, ..place };
-        let variants = join(place.module, &format!("{camel}'s variants"));
+        self.take(element, scope.module, &camel, "the type", &type_help(&proto), false);
+        let inside = Scope { path: &path, ..scope };
+        let variants = join(scope.module, &format!("{camel}'s variants"));
         let strips = self.messages.as_ref().is_some_and(|messages| messages.strips_enum_prefix);
         let mut numbers = HashSet::new();
         // prost uses the first value of each number.
         let values = r#enum.value.iter().enumerate().filter(|(_, value)| numbers.insert(value.number()));
         for (index, value) in values {
-            let whole = value.name().to_upper_camel_case();
-            let name = if strips { strip_prefix(&camel, &whole) } else { &whole };
+            let full_name = value.name().to_upper_camel_case();
+            let name = if strips { strip_prefix(&camel, &full_name) } else { &full_name };
             let help = if strips {
                 "rename one of them, or keep the prefixes: \
                  `.prost_config(|config| { config.retain_enum_prefix(); })`"
@@ -269,26 +273,26 @@ impl Names<'_> {
         }
     }
 
-    fn add_service(&mut self, place: Place<'_>, index: usize, service: &ServiceDescriptorProto) {
-        let element = place.element("service", service.name(), FILE_SERVICE, index);
+    fn add_service(&mut self, scope: Scope<'_>, index: usize, service: &ServiceDescriptorProto) {
+        let element = scope.element("service", service.name(), FILE_SERVICE, index);
         let path = element.path.clone();
-        let inside = Place { path: &path, ..place };
+        let inside = Scope { path: &path, ..scope };
         let snake = service.name().to_upper_camel_case().to_snake_case();
-        let halves = [(self.services.client, "client"), (self.services.server, "server")];
-        for half in halves.into_iter().filter_map(|(is_made, half)| is_made.then_some(half)) {
-            let module = format!("{snake}_{half}");
-            let is_taken = self.take(element.clone(), place.module, &module, "the module", RENAME, false);
+        let sides = [(self.services.client, "client"), (self.services.server, "server")];
+        for side in sides.into_iter().filter_map(|(is_made, side)| is_made.then_some(side)) {
+            let module = format!("{snake}_{side}");
+            let is_taken = self.take(element.clone(), scope.module, &module, "the module", RENAME, false);
             if is_taken {
                 return;
             }
-            let module = join(place.module, &module);
+            let module = join(scope.module, &module);
             for (index, method) in service.method.iter().enumerate() {
                 let element = inside.element("rpc", method.name(), SERVICE_METHOD, index);
                 let snake = method.name().to_snake_case();
-                let name = if half == "client" { client_name(&snake) } else { snake };
+                let name = if side == "client" { client_name(&snake) } else { snake };
                 let is_taken = self.take(element.clone(), &module, &name, "the function", RENAME, false);
-                if !is_taken && half == "server" && method.server_streaming() {
-                    let stream = answer_stream(method.name());
+                if !is_taken && side == "server" && method.server_streaming() {
+                    let stream = response_stream(method.name());
                     self.take(element, &module, &stream, "the type", RENAME, false);
                 }
             }
@@ -308,28 +312,28 @@ impl Names<'_> {
         name: &str,
         what: &str,
         help: &str,
-        shares: bool,
+        is_shared: bool,
     ) -> bool {
         let rust = format!("{what} `{}`", join(scope.split('\'').next().unwrap_or(scope), name));
-        let wrong = |element, other: Option<&Taken>| {
+        let collision = |element, other: Option<&UsedName>| {
             // The fix for a package is to omit it, whichever element comes first.
-            let is_package = |other: &&Taken| other.element.kind == "package" && !shares;
+            let is_package = |other: &&UsedName| other.element.kind == "package" && !is_shared;
             let help =
                 other.filter(is_package).map_or(help.to_owned(), |other| package_help(&other.element.name));
             Collision { element, other: other.map(|other| other.element.clone()), rust, help }
         };
         if name.is_empty() {
-            self.wrong.push(wrong(element, None));
+            self.collisions.push(collision(element, None));
             return true;
         }
-        match self.taken.entry((scope.to_owned(), name.to_owned())) {
+        match self.used.entry((scope.to_owned(), name.to_owned())) {
             Entry::Vacant(entry) => {
-                entry.insert(Taken { element, shares });
+                entry.insert(UsedName { element, is_shared });
                 false
             }
-            Entry::Occupied(taken) if taken.get().shares && shares => false,
+            Entry::Occupied(taken) if taken.get().is_shared && is_shared => false,
             Entry::Occupied(taken) => {
-                self.wrong.push(wrong(element, Some(taken.get())));
+                self.collisions.push(collision(element, Some(taken.get())));
                 true
             }
         }
@@ -356,7 +360,7 @@ fn is_map_entry(message: &DescriptorProto) -> bool {
 }
 
 /// Returns whether a oneof is in the source, and not that of a proto3 `optional`.
-fn is_real(message: &DescriptorProto, oneof: usize) -> bool {
+fn is_declared(message: &DescriptorProto, oneof: usize) -> bool {
     message.field.iter().any(|field| {
         let is_member = field.oneof_index.is_some_and(|index| usize::try_from(index) == Ok(oneof));
         is_member && !field.proto3_optional()
@@ -393,14 +397,14 @@ impl Collision {
             Some(other) => {
                 let (path, span) = locate(other, files, includes);
                 let line = span.map_or(String::new(), |(line, _)| format!(":{}", line + 1));
-                let place = format!("{}{line}", path.display());
-                let place = if other.file == *file {
-                    span.map_or(place, |(line, _)| format!("line {}", line + 1))
+                let location = format!("{}{line}", path.display());
+                let location = if other.file == *file {
+                    span.map_or(location, |(line, _)| format!("line {}", line + 1))
                 } else {
-                    place
+                    location
                 };
                 format!(
-                    "{kind} `{name}` becomes {rust} in Rust, as does {} `{}` ({place})",
+                    "{kind} `{name}` becomes {rust} in Rust, as does {} `{}` ({location})",
                     other.kind, other.name
                 )
             }

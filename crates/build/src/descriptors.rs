@@ -27,22 +27,26 @@ pub(crate) fn item(package: &str) -> TokenStream {
 
 /// Writes a file for each package with services. `encoded` is `set` with custom options, which the types of `set` drop.
 pub(crate) fn write(set: &FileDescriptorSet, encoded: &[u8], folder: &Path) -> Result<(), Error> {
-    let files = Encoded::decode(encoded).map_err(|error| Error::Other(error.to_string()))?.file;
+    let files = EncodedSet::decode(encoded).map_err(|error| Error::Other(error.to_string()))?.file;
     let with_services = set.file.iter().filter(|file| !file.service.is_empty());
     let packages: BTreeSet<&str> = with_services.map(prost_types::FileDescriptorProto::package).collect();
     for package in packages {
-        let wanted = wanted(set, package);
-        let kept = set.file.iter().zip(&files).filter(|(file, _)| wanted.contains(file.name()));
-        let kept = Encoded { file: kept.map(|(_, encoded)| encoded.clone()).collect() };
+        let required_files = required_files(set, package);
+        let selected = set.file.iter().zip(&files).filter(|(file, _)| required_files.contains(file.name()));
+        let selected = EncodedSet { file: selected.map(|(_, encoded)| encoded.clone()).collect() };
         let path = folder.join(file_name(package));
-        fs::write(&path, kept.encode_to_vec()).map_err(|cause| Error::Io { action: "write", path, cause })?;
+        fs::write(&path, selected.encode_to_vec()).map_err(|cause| Error::Io {
+            action: "write",
+            path,
+            cause,
+        })?;
     }
     Ok(())
 }
 
 /// A set whose files stay encoded.
 #[derive(Clone, PartialEq, Message)]
-struct Encoded {
+struct EncodedSet {
     #[prost(bytes = "vec", repeated, tag = "1")]
     file: Vec<Vec<u8>>,
 }
@@ -54,16 +58,16 @@ fn file_name(package: &str) -> String {
 }
 
 /// Returns the names of the files with a package's services, and of all their imports.
-fn wanted<'s>(set: &'s FileDescriptorSet, package: &str) -> HashSet<&'s str> {
-    let is_own =
+fn required_files<'s>(set: &'s FileDescriptorSet, package: &str) -> HashSet<&'s str> {
+    let has_services =
         |file: &&prost_types::FileDescriptorProto| file.package() == package && !file.service.is_empty();
-    let mut wanted: HashSet<&str> =
-        set.file.iter().filter(is_own).map(prost_types::FileDescriptorProto::name).collect();
+    let mut required_files: HashSet<&str> =
+        set.file.iter().filter(has_services).map(prost_types::FileDescriptorProto::name).collect();
     // Files come after their imports.
     for file in set.file.iter().rev() {
-        if wanted.contains(file.name()) {
-            wanted.extend(file.dependency.iter().map(String::as_str));
+        if required_files.contains(file.name()) {
+            required_files.extend(file.dependency.iter().map(String::as_str));
         }
     }
-    wanted
+    required_files
 }

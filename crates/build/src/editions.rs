@@ -35,7 +35,8 @@ fn lower_file(file: &mut FileDescriptorProto, declared: &EncodedFile) -> Result<
         return Err(Error::Edition { file: file.name().to_owned() });
     }
     file.syntax = Some("proto3".to_owned());
-    let features = Features::default().with(declared.options.as_ref().and_then(|it| it.features.as_ref()));
+    let features =
+        Features::default().with(declared.options.as_ref().and_then(|options| options.features.as_ref()));
     for (message, declared) in file.message_type.iter_mut().zip(&declared.message_type) {
         lower_message(message, declared, features);
     }
@@ -43,7 +44,7 @@ fn lower_file(file: &mut FileDescriptorProto, declared: &EncodedFile) -> Result<
 }
 
 fn lower_message(message: &mut DescriptorProto, declared: &EncodedMessage, outer: Features) {
-    let features = outer.with(declared.options.as_ref().and_then(|it| it.features.as_ref()));
+    let features = outer.with(declared.options.as_ref().and_then(|options| options.features.as_ref()));
     for (nested, declared) in message.nested_type.iter_mut().zip(&declared.nested_type) {
         lower_message(nested, declared, features);
     }
@@ -60,9 +61,9 @@ fn lower_message(message: &mut DescriptorProto, declared: &EncodedMessage, outer
         .collect();
     for (field, declared_field) in message.field.iter_mut().zip(&declared.field) {
         let oneof = field.oneof_index.and_then(|index| declared.oneof_decl.get(index as usize));
-        let of_oneof = oneof.and_then(|oneof| oneof.options.as_ref()?.features.as_ref());
-        let of_field = declared_field.options.as_ref().and_then(|options| options.features.as_ref());
-        let features = features.with(of_oneof).with(of_field);
+        let oneof_features = oneof.and_then(|oneof| oneof.options.as_ref()?.features.as_ref());
+        let field_features = declared_field.options.as_ref().and_then(|options| options.features.as_ref());
+        let features = features.with(oneof_features).with(field_features);
         let is_map = map_entries.iter().any(|entry| field.type_name().ends_with(entry));
         if field.r#type() == Type::Message && features.is_delimited && !is_map {
             field.set_type(Type::Group);
@@ -79,8 +80,8 @@ fn lower_message(message: &mut DescriptorProto, declared: &EncodedMessage, outer
     }
 }
 
-fn is_packable(of: Type) -> bool {
-    !matches!(of, Type::String | Type::Bytes | Type::Message | Type::Group)
+fn is_packable(field_type: Type) -> bool {
+    !matches!(field_type, Type::String | Type::Bytes | Type::Message | Type::Group)
 }
 
 /// Features that affect generated code.

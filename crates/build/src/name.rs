@@ -78,7 +78,7 @@ pub(crate) fn method_static(method: &prost_build::Method) -> String {
 
 /// Returns the associated type for a method's response stream: `LotsOfRepliesStream`. Names that are not in camel case
 /// are converted.
-pub(crate) fn answer_stream(proto_name: &str) -> String {
+pub(crate) fn response_stream(proto_name: &str) -> String {
     let mut name = String::new();
     for word in proto_name.split('_') {
         let mut letters = word.chars();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_path_is_seen_from_the_module_below() {
+    fn message_path_is_relative_to_submodule() {
         let check = |path, expected| assert_eq!(message_path(path), expected);
         check("HelloRequest", "super::HelloRequest");
         check("super::common::Page", "super::super::common::Page");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_a_service() {
+    fn service_names_are_derived() {
         let check = |package, name, full, trait_name, client_module| {
             let names = service(package, name);
             assert_eq!(
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_matches_from_the_root_or_at_the_end() {
+    fn path_matches_at_root_or_end() {
         let check = |pattern, expected| {
             assert_eq!(path_matches(pattern, "shop.v1.Orders"), expected, "{pattern}");
         };

@@ -5,7 +5,7 @@ use prost_build::{Method, Service};
 use quote::{format_ident, quote};
 
 use crate::descriptors::DESCRIPTORS;
-use crate::name::{ServiceNames, answer_stream};
+use crate::name::{ServiceNames, response_stream};
 use crate::service::{CallType, ServiceOptions, message_setters, module_lints};
 
 /// `pub mod greeter_server { .. }`
@@ -124,17 +124,17 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
 /// has one.
 fn trait_method(method: &Method, service: &str, options: &ServiceOptions) -> TokenStream {
     let call_type = CallType::of(method);
-    let input = options.received(&method.input_type);
-    let output = options.sent(&method.output_type);
+    let input = options.received_type(&method.input_type);
+    let output = options.sent_type(&method.output_type);
     let question = match call_type {
         CallType::Unary | CallType::ServerStreaming => input,
         CallType::ClientStreaming | CallType::BidiStreaming => quote!(thalweg::Streaming<#input>),
     };
-    let (stream, answer) = match call_type {
+    let (stream, response) = match call_type {
         CallType::Unary | CallType::ClientStreaming => (None, output),
         CallType::ServerStreaming | CallType::BidiStreaming => {
             let documentation = format!(" The answers of `{}`.", method.proto_name);
-            let name = format_ident!("{}", answer_stream(&method.proto_name));
+            let name = format_ident!("{}", response_stream(&method.proto_name));
             let stream = quote! {
                 #[doc = #documentation]
                 type #name: thalweg::Stream<Item = Result<#output, thalweg::Status>> + Send + 'static;
@@ -150,6 +150,6 @@ fn trait_method(method: &Method, service: &str, options: &ServiceOptions) -> Tok
         fn #name(
             &self,
             request: thalweg::Request<#question>,
-        ) -> impl std::future::Future<Output = Result<thalweg::Response<#answer>, thalweg::Status>> + Send;
+        ) -> impl std::future::Future<Output = Result<thalweg::Response<#response>, thalweg::Status>> + Send;
     }
 }

@@ -47,7 +47,7 @@ impl Default for ServiceOptions {
 
 impl ServiceOptions {
     /// Returns the type of a sent message, from prost's path.
-    pub(crate) fn sent(&self, path: &str) -> TokenStream {
+    pub(crate) fn sent_type(&self, path: &str) -> TokenStream {
         let message = tokens(&message_path(path));
         match self.codec.as_deref().map(tokens) {
             Some(codec) => quote!(#codec<#message>),
@@ -56,12 +56,12 @@ impl ServiceOptions {
     }
 
     /// Returns the type of a received message.
-    pub(crate) fn received(&self, path: &str) -> TokenStream {
+    pub(crate) fn received_type(&self, path: &str) -> TokenStream {
         if self.receive_views && self.codec.is_none() {
             let view = tokens(&format!("{}View", message_path(path)));
             return quote!(thalweg::View<#view<'static>>);
         }
-        self.sent(path)
+        self.sent_type(path)
     }
 
     /// Returns the leading and trailing comments of a service or method as documentation.
@@ -89,8 +89,8 @@ impl Attributes {
     /// Returns the attributes of one service.
     pub(crate) fn of(&self, service: &ServiceNames) -> TokenStream {
         let package = service.full.rsplit_once('.').map_or("", |(package, _)| package);
-        let means_it = |path: &str| path_matches(path, &service.full) || path_matches(path, package);
-        let selected = self.0.iter().filter(|(path, _)| means_it(path));
+        let matches = |path: &str| path_matches(path, &service.full) || path_matches(path, package);
+        let selected = self.0.iter().filter(|(path, _)| matches(path));
         selected.map(|(_, attribute)| tokens(attribute)).collect()
     }
 }

@@ -21,10 +21,10 @@ impl AlternateScreen {
     pub(crate) fn take() -> io::Result<Self> {
         static ON_PANIC: Once = Once::new();
         ON_PANIC.call_once(|| {
-            let told = std::panic::take_hook();
+            let previous_hook = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
                 leave();
-                told(panic);
+                previous_hook(panic);
             }));
         });
         enable_raw_mode()?;

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod catalogue;
+mod command;
 mod complete;
 mod connecting;
 mod environment;
@@ -9,7 +10,6 @@ mod exchange;
 mod printer;
 mod saved;
 mod timeline;
-mod wanted;
 
 use std::process::ExitCode;
 
@@ -21,13 +21,13 @@ use crate::failure::{Failure, INTERRUPTED};
 use crate::{runtime, signals, terminal};
 
 pub(crate) use arguments::CallArgs;
+use command::CallCommand;
 pub(crate) use complete::complete;
-use wanted::Wanted;
 
 pub(crate) fn run(args: &CallArgs) -> Result<ExitCode, Failure> {
     let args = &environment::expanded(args)?;
-    let (target, wanted) = wanted::parse(&args.words)?;
-    if matches!(wanted, Wanted::Method(_)) && args.output == MessageFormat::Binary {
+    let (target, command) = command::parse(&args.words)?;
+    if matches!(command, CallCommand::Method(_)) && args.output == MessageFormat::Binary {
         terminal::check_takes_bytes("use a pipe (… | xxd), or leave out -O binary")?;
     }
     let files = args.files.read()?;
@@ -40,23 +40,23 @@ pub(crate) fn run(args: &CallArgs) -> Result<ExitCode, Failure> {
         let interrupt = signals::interrupt()?;
         let done = async {
             let connecting = target.as_deref().map(|target| connecting::Connecting::new(target, args));
-            match wanted {
-                Wanted::List { service } => {
+            match command {
+                CallCommand::List { service } => {
                     let mut catalogue = catalogue::of(files, connecting, args).await?;
-                    if args.files.are_kept() && service.is_none() {
+                    if args.files.saves_descriptors() && service.is_none() {
                         catalogue::fetch_all(&mut catalogue).await?;
                     }
                     let names = list(&mut catalogue, service.as_deref()).await?;
                     printer::lines(names.iter().map(|name| printable::line(name).into_owned()))?;
                     args.files.write(&catalogue).map(|()| ExitCode::SUCCESS)
                 }
-                Wanted::Describe { symbol } => {
+                CallCommand::Describe { symbol } => {
                     let mut catalogue = catalogue::of(files, connecting, args).await?;
                     let text = describe(&mut catalogue, symbol.as_deref(), args.template).await?;
                     printer::lines([text.trim_end().to_owned()])?;
                     args.files.write(&catalogue).map(|()| ExitCode::SUCCESS)
                 }
-                Wanted::Method(method) => match connecting {
+                CallCommand::Method(method) => match connecting {
                     Some(connecting) => exchange::run(files, connecting, &method, args).await,
                     None => Err(Failure::bad_arguments(format!(
                         "no target for {method}; add one before it, such as localhost:50051"

@@ -84,12 +84,12 @@ pub(crate) fn run(args: &CertsArgs) -> Result<ExitCode, Failure> {
     {
         return Err(failed(path, &io::ErrorKind::AlreadyExists.into()));
     }
-    let mut said = Vec::new();
+    let mut paths = Vec::new();
     for (path, text, mode) in &files {
         write(path, text, *mode).map_err(|error| failed(path, &error))?;
-        said.push(path.display().to_string());
+        paths.push(path.display().to_string());
     }
-    terminal::print(Syntax::Text, &(said.join("\n") + "\n"))?;
+    terminal::print(Syntax::Text, &(paths.join("\n") + "\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
-use thalweg_compare::{Figure, Options, Report, Side, Stacks, compare, csv, json, markdown, page, text};
+use thalweg_compare::{Figure, Options, Report, Side, StackPair, compare, csv, json, markdown, page, text};
 use thalweg_lab::load::LabResults;
 use thalweg_measure::page::parts::command_line;
 
@@ -159,7 +159,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     match (args.running.is_asked_for(), is_of_files) {
         (true, true) => Err(Failure::bad_arguments("give files or servers, not both")),
         (true, false) => running::run(&args.running, &args.names, &options, args.inconclusive, write),
-        (false, _) => match args.running.foreign() {
+        (false, _) => match args.running.flag_requiring_servers() {
             Some(flag) => Err(Failure::bad_arguments(format!(
                 "{flag} needs servers; use --a and --b, or --a-git and --b-git"
             ))),
@@ -173,8 +173,9 @@ fn files(
     options: &Options,
     write: impl FnOnce(&[Report]) -> Result<(), Failure>,
 ) -> Result<ExitCode, Failure> {
-    let stacks = args.of.as_deref().zip(args.to.as_deref()).map(|(of, to)| Stacks { to, of });
-    let read = Side::of_files(&args.sides, stacks, LabResults::measured_in);
+    let stacks =
+        args.of.as_deref().zip(args.to.as_deref()).map(|(of, to)| StackPair { base: to, compared: of });
+    let read = Side::of_files(&args.sides, stacks, LabResults::parse_measured);
     let (mut sides, together) =
         read.map_err(
             |error| {

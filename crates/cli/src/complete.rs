@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_bash_divides_is_joined() {
+    fn words_split_by_bash_are_joined() {
         let check = |pieces: &[&str], expected: &[&str]| {
             let pieces: Vec<String> = pieces.iter().map(|&piece| piece.to_owned()).collect();
             assert_eq!(joined(&pieces), expected, "{pieces:?}");

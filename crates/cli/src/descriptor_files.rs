@@ -70,13 +70,13 @@ impl DescriptorFiles {
     }
 
     /// Returns whether the descriptors used are to be written.
-    pub(crate) fn are_kept(&self) -> bool {
+    pub(crate) fn saves_descriptors(&self) -> bool {
         self.protoset_out.is_some()
     }
 
     /// Writes the descriptors used, if requested.
     pub(crate) fn write(&self, catalogue: &Catalogue) -> Result<(), Failure> {
         let Some(path) = &self.protoset_out else { return Ok(()) };
-        OutputFile::beside(path)?.write_bytes(&catalogue.descriptor_set())
+        OutputFile::additional(path)?.write_bytes(&catalogue.descriptor_set())
     }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_link::{Address, Control, Cut, Jitter, Link, LinkError, LinkOptions, Loss, Rate, StallPlan};
+use thalweg_link::{Address, Command, Cut, Jitter, Link, LinkError, LinkOptions, Loss, Rate, StallPlan};
 use thalweg_measure::cpus::CpuList;
 use thalweg_measure::size::ByteSize;
 use tokio::signal::unix::{SignalKind, signal};
@@ -112,8 +112,8 @@ pub(crate) fn run(args: LinkArgs) -> Result<ExitCode, Failure> {
                 // Never `None`: the signal tasks keep their senders.
                 Some(event) = events.recv() => event,
             };
-            match happens(&event, &link, format) {
-                Some(answer) => say(&answer)?,
+            match apply(&event, &link, format) {
+                Some(response) => say(&response)?,
                 None => break,
             }
         }
@@ -156,7 +156,7 @@ fn events() -> Result<UnboundedReceiver<Event>, Failure> {
         (SignalKind::user_defined1(), (|| Event::ToggleStall) as fn() -> Event),
         (SignalKind::user_defined2(), || Event::Cut),
     ] {
-        let mut signals = signal(kind).map_err(|error| signals::unheard(&error))?;
+        let mut signals = signal(kind).map_err(|error| signals::handler_failure(&error))?;
         let sender = sender.clone();
         tokio::spawn(async move { while signals.recv().await.is_some() && sender.send(event()).is_ok() {} });
     }
@@ -173,7 +173,7 @@ fn events() -> Result<UnboundedReceiver<Event>, Failure> {
 }
 
 /// Handles an event. Returns the response, or `None` to quit.
-fn happens(event: &Event, link: &Link, format: Format) -> Option<String> {
+fn apply(event: &Event, link: &Link, format: Format) -> Option<String> {
     let line = match event {
         Event::Line(line) => line.trim(),
         Event::ToggleStall if link.stats().stalled => "resume",
@@ -186,21 +186,21 @@ fn happens(event: &Event, link: &Link, format: Format) -> Option<String> {
         _ => {}
     }
     let done =
-        line.parse::<Control>().map_err(|error| format!("{error}, or stats or quit")).and_then(|control| {
-            let concerned = link.control(control).map_err(|error| error.to_string())?;
-            Ok(match control {
-                Control::Stall(None) => "stalled".to_owned(),
-                Control::Stall(Some(time)) => format!("stalled for {}", humantime::format_duration(time)),
-                Control::Resume => "resumed".to_owned(),
-                Control::Cut(Cut::Reset) => format!("cut {concerned}"),
-                Control::Cut(Cut::Silent) => format!("cut {concerned}, silently"),
-                Control::Refuse => "refusing".to_owned(),
-                Control::Accept => "accepting".to_owned(),
-                Control::Delay(time) => format!("delay {}", humantime::format_duration(time)),
-                Control::Jitter(jitter) => format!("jitter {jitter}"),
-                Control::Rate(Some(rate)) => format!("rate {rate}"),
-                Control::Rate(None) => "rate unlimited".to_owned(),
-                Control::Reset => "reset".to_owned(),
+        line.parse::<Command>().map_err(|error| format!("{error}, or stats or quit")).and_then(|command| {
+            let concerned = link.execute(command).map_err(|error| error.to_string())?;
+            Ok(match command {
+                Command::Stall(None) => "stalled".to_owned(),
+                Command::Stall(Some(time)) => format!("stalled for {}", humantime::format_duration(time)),
+                Command::Resume => "resumed".to_owned(),
+                Command::Cut(Cut::Reset) => format!("cut {concerned}"),
+                Command::Cut(Cut::Silent) => format!("cut {concerned}, silently"),
+                Command::Refuse => "refusing".to_owned(),
+                Command::Accept => "accepting".to_owned(),
+                Command::Delay(time) => format!("delay {}", humantime::format_duration(time)),
+                Command::Jitter(jitter) => format!("jitter {jitter}"),
+                Command::Rate(Some(rate)) => format!("rate {rate}"),
+                Command::Rate(None) => "rate unlimited".to_owned(),
+                Command::Reset => "reset".to_owned(),
             })
         });
     Some(done.unwrap_or_else(|error| format!("error: {error}")))

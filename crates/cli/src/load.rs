@@ -22,7 +22,7 @@ use std::process::ExitCode;
 pub(crate) use self::arguments::LoadArgs;
 pub(crate) use self::defaults::{DURATION_DEFAULT, IN_FLIGHT_DEFAULT, WARM_UP_DEFAULT};
 
-use self::arguments::What;
+use self::arguments::CallTarget;
 use crate::failure::Failure;
 
 pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
 /// Returns the methods that start with `typed`, if `--call` is `here`.
 pub(crate) async fn complete(args: &LoadArgs, here: &str, typed: &str) -> Option<Vec<String>> {
     match &args.call {
-        What::Method(name) if name.to_string() == here => complete::methods(args, typed).await,
+        CallTarget::Method(name) if name.to_string() == here => complete::methods(args, typed).await,
         _ => None,
     }
 }

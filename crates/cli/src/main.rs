@@ -27,7 +27,6 @@ mod load_arguments;
 mod man;
 mod merge;
 mod output;
-mod own;
 mod peer;
 mod percent;
 mod report_text;
@@ -45,6 +44,7 @@ mod status;
 mod terminal;
 mod text;
 mod tls;
+mod user_messages;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -93,11 +93,11 @@ fn main() -> ExitCode {
 
 fn run() -> Result<ExitCode, Failure> {
     let mut words: Vec<OsString> = std::env::args_os().collect();
-    if let Some((moved, option)) = peer::from_load(&words) {
+    if let Some((redirected, option)) = peer::redirected_from_load(&words) {
         terminal::say(&format!("note: {option} is an option of `thalweg peer load`, which runs now"));
-        words = moved;
+        words = redirected;
     }
-    let words = spellings::normalized(&Cli::command(), words);
+    let words = spellings::normalize(&Cli::command(), words);
     match Cli::try_parse_from(words.map_err(Failure::bad_arguments)?) {
         Ok(cli) => command(cli.command),
         Err(error) => no_command(&error),
@@ -136,7 +136,7 @@ fn command(command: Command) -> Result<ExitCode, Failure> {
 
 /// Returns completions for the word `here`, of which `typed` is the typed part.
 async fn candidates(words: &[String], here: &str, typed: &str) -> Option<Vec<String>> {
-    let words = spellings::normalized(&Cli::command(), words.iter().map(OsString::from).collect()).ok()?;
+    let words = spellings::normalize(&Cli::command(), words.iter().map(OsString::from).collect()).ok()?;
     match Cli::try_parse_from(words).ok()?.command {
         Command::Call(args) => call::complete(&args, here, typed).await,
         Command::Load(args) => load::complete(&args, here, typed).await,
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn options_stand_below_headings_of_their_kind() {
+    fn options_are_grouped_by_heading() {
         let command = Cli::command();
         let call = command.find_subcommand("call").unwrap();
         let below = |heading: &str| {

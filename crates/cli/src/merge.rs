@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_load::{Awaited, LoadRun, gather};
+use thalweg_load::{LoadRun, ResultsToAwait, gather};
 
 use crate::failure::Failure;
 use crate::format::RunFormat;
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &MergeArgs) -> Result<ExitCode, Failure> {
 }
 
 fn merged(args: &MergeArgs) -> Result<LoadRun, Failure> {
-    let awaited = args.wait_for.map(|count| Awaited { count: count as usize, patience: args.timeout });
+    let awaited = args.wait_for.map(|count| ResultsToAwait { count: count as usize, patience: args.timeout });
     // The output file is excluded from the inputs.
     let results = gather(&args.files, args.output.as_deref(), awaited).map_err(Failure::failed)?;
     let (files, runs): (Vec<PathBuf>, Vec<LoadRun>) = results.into_iter().unzip();

@@ -33,7 +33,7 @@ impl<'a> OutputFile<'a> {
     }
 
     /// Opens an additional output file. Errors are failures, not invalid arguments.
-    pub(crate) fn beside(path: &'a Path) -> Result<Self, Failure> {
+    pub(crate) fn additional(path: &'a Path) -> Result<Self, Failure> {
         Self::open(Some(path)).map_err(|failure| Failure::failed(failure.message))
     }
 

@@ -2,7 +2,7 @@
 
 mod load;
 mod load_arguments;
-mod moved;
+mod moved_options;
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ use crate::serve::{self, ServeArgs};
 use crate::settings::{self, SettingsArgs};
 use crate::terminal::{self, Syntax};
 
-pub(crate) use self::moved::from_load;
+pub(crate) use self::moved_options::redirected_from_load;
 
 /// Serve and load for the lab, with the interface of peers/README.md
 #[derive(Debug, Args)]

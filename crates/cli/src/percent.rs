@@ -18,7 +18,7 @@ mod tests {
     use super::parse;
 
     #[test]
-    fn percents_and_parts_of_one() {
+    fn percentages_and_fractions_are_parsed() {
         assert_eq!((parse("5%"), parse("0.05"), parse("100 %")), (Ok(0.05), Ok(0.05), Ok(1.0)));
         for text in ["", "5", "-1%", "101%", "NaN"] {
             assert!(parse(text).unwrap_err().contains("is not a percentage"), "{text}");

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_are_coloured_with_the_lines_that_continue_them() {
+    fn continued_warnings_are_coloured() {
         let yellow = |text: &str| Style::Yellow.marked(text) + "\n";
         let red = |text: &str| Style::BoldRed.marked(text) + "\n";
         let text =

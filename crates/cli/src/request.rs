@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_read_from_hex_and_from_files() {
+    fn request_bytes_are_parsed_from_hex_and_files() {
         let check = |text: &str, expected: Option<&[u8]>| {
             assert_eq!(parse(text).ok().map(|request| request.0).as_deref(), expected, "{text}");
         };
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_has_one_slash_before_it() {
+    fn method_path_has_one_leading_slash() {
         for method in ["a.B/C", "/a.B/C"] {
             assert_eq!(call(method, None), MethodCall { path: "/a.B/C".to_owned(), request: Vec::new() });
         }

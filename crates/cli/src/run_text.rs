@@ -77,8 +77,11 @@ pub(crate) fn text(run: &LoadRun) -> String {
     rows.connections(run.connections, run.connections_established);
     run.not_valid.reasons.iter().for_each(|reason| rows.row("NOT VALID", reason.text.clone()));
     run.notes.iter().for_each(|note| rows.row("note", note.text.clone()));
-    for gate in &run.gates {
-        rows.row(if gate.is_kept { "passed" } else { "FAILED" }, format!("{}: {}", gate.gate, gate.figure));
+    for condition in &run.conditions {
+        rows.row(
+            if condition.is_met { "passed" } else { "FAILED" },
+            format!("{}: {}", condition.condition, condition.figure),
+        );
     }
     if let Some(search) = &run.search {
         let found = |rate| format!("{} {}s/s", grouped(rate), run.unit());
@@ -89,8 +92,11 @@ pub(crate) fn text(run: &LoadRun) -> String {
             format!("{found} that meets {conditions}; the figures above are of the last rate"),
         );
         for tried in &search.tries {
-            let kept = if tried.is_kept { "met" } else { "too high" };
-            rows.row("", format!("{:>9}/s  {kept}: {}", grouped(tried.rate_per_s), tried.figures.join(", ")));
+            let result = if tried.is_met { "met" } else { "too high" };
+            rows.row(
+                "",
+                format!("{:>9}/s  {result}: {}", grouped(tried.rate_per_s), tried.figures.join(", ")),
+            );
         }
     }
     let mut text = rows.text;

@@ -89,11 +89,11 @@ fn has_room(threads: usize) -> Result<(), Failure> {
     // Threads wait for the lock, so that all exist at the same time, as in the runtime.
     let together = Mutex::new(());
     thread::scope(|scope| {
-        let held = together.lock();
+        let guard = together.lock();
         let mut started =
             (0..threads).map(|_| thread::Builder::new().spawn_scoped(scope, || drop(together.lock())));
         let started = started.try_for_each(|thread| thread.map(drop));
-        drop(held);
+        drop(guard);
         started.map_err(|error| no_thread(&error))
     })
 }

@@ -15,7 +15,7 @@ use thalweg_load::services::echo_proto::echo_server::EchoServer;
 use thalweg_load::services::echo_proto::echo_shapes_server::EchoShapesServer;
 use thalweg_load::services::proto::benchmark_service_server::BenchmarkServiceServer;
 use thalweg_load::services::proto::test_service_server::TestServiceServer;
-use thalweg_load::services::{BenchmarkWorker, EchoOwnServer, EchoWorker, InteropServer, Offered, proto};
+use thalweg_load::services::{BenchmarkWorker, EchoOwnServer, EchoWorker, InteropServer, ServiceSet, proto};
 use thalweg_measure::descriptors;
 use thalweg_measure::interrupt::Interrupt;
 use thalweg_measure::size::ByteSize;
@@ -211,7 +211,7 @@ impl ConnectionArgs {
 /// Serves bytes on the first address only.
 fn bare_echo(args: &ServeArgs) -> Result<ExitCode, Failure> {
     args.runtime.threads(|_| 1)?;
-    let interrupt = Interrupt::on_signals().map_err(|error| signals::unheard(&error))?;
+    let interrupt = Interrupt::on_signals().map_err(|error| signals::handler_failure(&error))?;
     let address = &args.listen[0];
     let server = BareEchoServer::bind(address)
         .map_err(|error| Failure::failed(format!("cannot listen on {address}: {error}")))?;
@@ -276,14 +276,14 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
         web = web.descriptors(set.clone());
         reflection = reflection.descriptors(set);
     }
-    let offered = Offered {
-        handing: args.variant.handing(),
+    let services = ServiceSet {
+        message_ownership: args.variant.message_ownership(),
         work: args.work,
         views: args.views,
         own,
         message_bytes_max: usize::try_from(args.max_message_size.0).unwrap_or(usize::MAX),
     };
-    let server = offered.add_to(Server::builder());
+    let server = services.add_to(Server::builder());
     let mut server = server.add_service(health.service()).shutdown_grace(args.grace);
     if let Some(duration) = args.runtime.busy_poll.or(args.variant.busy_poll()) {
         server = server.busy_poll(duration);

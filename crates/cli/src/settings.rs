@@ -19,8 +19,10 @@ pub(crate) struct SettingsArgs {}
 
 pub(crate) fn run(_: &SettingsArgs) -> Result<ExitCode, Failure> {
     let line = |Setting { side, name, value, why }: &Setting| format!("{side}\t{name}\t{value}\t{why}");
-    let mut text: String = told().iter().map(|setting| line(setting) + "\n").collect();
-    text.extend(of_variants().iter().map(|(variant, setting)| format!("{}\t{variant}\n", line(setting))));
+    let mut text: String = common_settings().iter().map(|setting| line(setting) + "\n").collect();
+    text.extend(
+        variant_settings().iter().map(|(variant, setting)| format!("{}\t{variant}\n", line(setting))),
+    );
     terminal::print(Syntax::Text, &text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -33,14 +35,14 @@ fn setting(side: &str, name: &str, value: String, why: &str) -> Setting {
 }
 
 /// Returns the settings in which variants differ.
-fn of_variants() -> [(&'static str, Setting); 2] {
+fn variant_settings() -> [(&'static str, Setting); 2] {
     let reused = setting("both", STREAM_MESSAGES, "in place".to_owned(), "buffers are reused");
     let asleep = setting("both", BUSY_POLLING, "off".to_owned(), "a connection sleeps as soon as it waits");
     [("in-place", reused), ("no-busy-poll", asleep)]
 }
 
 /// Returns the common settings. `serve` and `load` use the library's defaults except for the message size.
-fn told() -> Vec<Setting> {
+fn common_settings() -> Vec<Setting> {
     let default = |name: &str, bytes: u64| setting("both", name, size(bytes), "the default");
     let http2 = Config::default();
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);

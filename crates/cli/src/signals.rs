@@ -11,7 +11,7 @@ use crate::failure::{Failure, INTERRUPTED};
 ///
 /// Signals are caught from this call on, even before the future is polled. Must be called within a runtime.
 pub(crate) fn interrupt() -> Result<impl Future<Output = ()> + Send, Failure> {
-    let catch = |kind| signal(kind).map_err(|error| unheard(&error));
+    let catch = |kind| signal(kind).map_err(|error| handler_failure(&error));
     let (mut interrupt, mut terminate) = (catch(SignalKind::interrupt())?, catch(SignalKind::terminate())?);
     let (asked, asks) = tokio::sync::oneshot::channel();
     tokio::spawn(async move {
@@ -37,6 +37,6 @@ pub(crate) fn interrupt() -> Result<impl Future<Output = ()> + Send, Failure> {
 }
 
 /// Returns the failure to listen for signals.
-pub(crate) fn unheard(error: &io::Error) -> Failure {
+pub(crate) fn handler_failure(error: &io::Error) -> Failure {
     Failure::failed(format!("cannot listen for signals: {error}"))
 }

@@ -3,7 +3,7 @@
 //! Runs before clap, which reads `-insecure` as a cluster of short flags. Long flags with one dash get a second one.
 //! Flags of other tools without an equivalent get a hint.
 
-mod elsewhere;
+mod foreign_flags;
 
 use std::ffi::{OsStr, OsString};
 
@@ -17,7 +17,7 @@ const SIMILARITY_MIN: f64 = 0.85;
 /// # Errors
 ///
 /// Returns an error with a hint for unknown flags.
-pub(crate) fn normalized(command: &Command, words: Vec<OsString>) -> Result<Vec<OsString>, String> {
+pub(crate) fn normalize(command: &Command, words: Vec<OsString>) -> Result<Vec<OsString>, String> {
     let mut root = command.clone();
     // Adds --help and subcommand names.
     root.build();
@@ -77,9 +77,9 @@ fn read<'c>(command: &'c Command, path: &[&str], word: &str) -> Result<Read<'c>,
         let rest = value.map(|value| format!("={value}")).unwrap_or_default();
         return Ok(read(format!("--{name}{rest}"), arg));
     }
-    let answer = |name: &str| elsewhere::answer(path, name);
-    if let Some(answer) = answer(name) {
-        return Err(format!("`{flag}` is not a flag of {}: {answer}", named(path)));
+    let hint = |name: &str| foreign_flags::hint(path, name);
+    if let Some(hint) = hint(name) {
+        return Err(format!("`{flag}` is not a flag of {}: {hint}", named(path)));
     }
     if is_long {
         // clap reports the flag with similar ones.
@@ -88,8 +88,8 @@ fn read<'c>(command: &'c Command, path: &[&str], word: &str) -> Result<Read<'c>,
     match cluster(command, word) {
         Ok(needs_value) => Ok(Read { word: word.to_owned(), needs_value }),
         Err(letter) => {
-            let what = match answer(&letter.to_string()) {
-                Some(answer) => answer.to_owned(),
+            let what = match hint(&letter.to_string()) {
+                Some(hint) => hint.to_owned(),
                 None => suggestion(command, path, name),
             };
             Err(format!("`{flag}` is not a flag of {}: {what}", named(path)))
@@ -165,7 +165,7 @@ mod tests {
 
     fn check(line: &str, expected: Result<&str, &str>) {
         let words = line.split(' ').map(OsString::from).collect();
-        let found = normalized(&command(), words).map(|words| {
+        let found = normalize(&command(), words).map(|words| {
             words.iter().map(|word| word.to_str().expect("as it was")).collect::<Vec<_>>().join(" ")
         });
         match expected {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn one_dash_before_a_long_flag_is_enough() {
+    fn single_dash_long_flag_is_accepted() {
         for (line, expected) in [
             ("thalweg call -plaintext h:1 list", "thalweg call --plaintext h:1 list"),
             ("thalweg call -insecure h:1 list", "thalweg call --insecure h:1 list"),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn short_flags_and_values_stay() {
+    fn short_flags_and_values_are_unchanged() {
         for line in [
             "thalweg load h:1 -z10s -c64 -n 5 -x 2s",
             "thalweg call h:1 a.B/C -vd @file -iprotos",
@@ -223,11 +223,11 @@ mod tests {
             Ok("thalweg call h:1 a.B/C --data list --insecure"),
         );
         let bytes = vec!["thalweg".into(), "call".into(), OsString::from("ü")];
-        assert_eq!(normalized(&command(), bytes.clone()), Ok(bytes));
+        assert_eq!(normalize(&command(), bytes.clone()), Ok(bytes));
     }
 
     #[test]
-    fn unknown_flags_get_an_answer() {
+    fn unknown_flag_gets_hint() {
         for (line, part) in [
             (
                 "thalweg call -plaintxt h:1 list",
@@ -248,7 +248,7 @@ mod tests {
 
     /// Otherwise a long flag with one dash would hide that cluster.
     #[test]
-    fn no_long_flag_is_a_cluster_of_switches() {
+    fn no_long_flag_parses_as_switch_cluster() {
         fn each(command: &Command) {
             for arg in command.get_arguments() {
                 let Some(long) = arg.get_long() else { continue };
@@ -268,10 +268,10 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_this_command_are_not_those_of_others() {
+    fn foreign_flags_do_not_collide_with_own_flags() {
         let mut command = command();
         command.build();
-        for row in elsewhere::ELSEWHERE {
+        for row in foreign_flags::FOREIGN_FLAGS {
             let command = command.find_subcommand(row.command).expect("it is a subcommand");
             for flag in row.flags {
                 let is_short = |arg: &Arg| {

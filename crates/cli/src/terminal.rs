@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_escaped_wherever_it_is_divided() {
+    fn output_is_escaped_across_chunk_boundaries() {
         let text = "a\x1b[2Jé\u{9b}\u{202e}\n";
         for at in 0..=text.len() {
             let (one, other) = text.as_bytes().split_at(at);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn styles_pass_where_colours_are_wanted_and_nothing_else_does() {
+    fn only_styles_pass_if_colours_are_on() {
         let text = format!("a {} b", Style::BoldRed.marked("\x1b[0m\u{fdd1}!"));
         let bytes = text.as_bytes();
         assert_eq!(written(&[bytes], Syntax::Text, true), "a \x1b[1;31m\\u{1b}[0m\u{fffd}!\x1b[0m b");

@@ -74,7 +74,7 @@ mod tests {
     use super::of_this_thread;
 
     #[test]
-    fn a_block_is_counted_with_its_bytes() {
+    fn allocation_counts_block_and_bytes() {
         let before = of_this_thread();
         drop(Vec::<u8>::with_capacity(100));
         let since = of_this_thread() - before;

@@ -10,13 +10,13 @@ use thalweg_messages::{Kind as MessageKind, OwnMessages};
 
 use crate::allocations;
 use crate::contract::{Allocations, CodecInfo, DataInfo, Format, From, Line, Operation, Selection, Size};
-use crate::converter::{Entry, NotConverted};
+use crate::converter::{ConversionError, Entry};
 use crate::own;
 use crate::shapes::{Shape, shapes};
 use crate::sizes::size;
 
 /// Conversions whose allocations are counted: at least one per message of a kind.
-const COUNTED: u64 = 64;
+const COUNTED_CONVERSIONS: u64 = 64;
 
 /// Error of a selection.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +36,7 @@ pub(crate) enum SelectError {
     },
     /// A codec cannot convert the messages.
     #[error(transparent)]
-    NotConverted(#[from] NotConverted),
+    ConversionError(#[from] ConversionError),
 }
 
 struct Kind {
@@ -51,7 +51,7 @@ pub(crate) struct Codecs {
 
 /// Known codecs, in table order: name, crate, format, whether types are only known at run time, and usage. The first
 /// one of a format is its reference.
-const KNOWN: &[(&str, &str, Format, bool, &str)] = &[
+const KNOWN_CODECS: &[(&str, &str, Format, bool, &str)] = &[
     ("prost", "prost", Format::Protobuf, false, "generated structs"),
     ("buffa", "buffa", Format::Protobuf, false, "generated structs"),
     ("buffa-view", "buffa", Format::Protobuf, false, "generated structs out, generated views in"),
@@ -101,11 +101,11 @@ impl Codecs {
         let data: Vec<String> = codecs.data().into_iter().map(|data| data.name).collect();
         let names: Vec<String> = codecs.codecs().into_iter().map(|codec| codec.name).collect();
         if let Some(wanted) = &selection.messages {
-            all_known("message", wanted, &data)?;
+            check_names("message", wanted, &data)?;
             codecs.kinds.retain(|kind| wanted.contains(&kind.info.name));
         }
         if let Some(wanted) = &selection.codecs {
-            all_known("codec", wanted, &names)?;
+            check_names("codec", wanted, &names)?;
             for kind in &mut codecs.kinds {
                 kind.entries.retain(|entry| wanted.iter().any(|name| name == entry.codec));
             }
@@ -114,7 +114,7 @@ impl Codecs {
     }
 
     /// Generates the messages of `shapes.proto` from a seed.
-    fn generated(seed: u64) -> Result<Self, NotConverted> {
+    fn generated(seed: u64) -> Result<Self, ConversionError> {
         let kind = |shape: Shape| Kind {
             info: DataInfo {
                 name: shape.name.to_owned(),
@@ -127,7 +127,7 @@ impl Codecs {
     }
 
     /// Uses the user's own messages, without codecs that need generated code.
-    fn own(data: &OwnMessages) -> Result<Self, NotConverted> {
+    fn own(data: &OwnMessages) -> Result<Self, ConversionError> {
         let messages = data.wires.len();
         let info = DataInfo {
             name: data.type_name.clone(),
@@ -156,7 +156,7 @@ impl Codecs {
                 about: about.to_owned(),
             })
         };
-        KNOWN.iter().filter_map(info).collect()
+        KNOWN_CODECS.iter().filter_map(info).collect()
     }
 
     /// Returns the message sizes of each codec.
@@ -231,11 +231,11 @@ impl Codecs {
 
     /// Returns the mean allocations per conversion.
     pub(crate) fn allocations(&mut self, line: &Line) -> Result<Allocations, String> {
-        self.run(line, COUNTED)?;
+        self.run(line, COUNTED_CONVERSIONS)?;
         let before = allocations::of_this_thread();
-        self.run(line, COUNTED)?;
+        self.run(line, COUNTED_CONVERSIONS)?;
         let since = allocations::of_this_thread() - before;
-        let mean = |count: u64| count as f64 / COUNTED as f64;
+        let mean = |count: u64| count as f64 / COUNTED_CONVERSIONS as f64;
         Ok(Allocations { blocks: mean(since.blocks), bytes: mean(since.bytes) })
     }
 }
@@ -249,7 +249,7 @@ impl Kind {
     }
 }
 
-fn all_known(what: &'static str, wanted: &[String], known: &[String]) -> Result<(), SelectError> {
+fn check_names(what: &'static str, wanted: &[String], known: &[String]) -> Result<(), SelectError> {
     match wanted.iter().find(|name| !known.contains(name)) {
         None => Ok(()),
         Some(unknown) => {
@@ -274,7 +274,7 @@ mod tests {
     use crate::contract::Decodes;
 
     #[test]
-    fn every_line_converts_and_every_codec_has_a_version() {
+    fn all_lines_convert_and_all_codecs_have_versions() {
         let mut codecs = Codecs::generated(1).unwrap();
         let lines = codecs.lines();
         assert_eq!(lines.len(), 7 * 11 * 3);
@@ -282,15 +282,15 @@ mod tests {
             codecs.convert(line, 50, 3).unwrap();
         }
         assert!(codecs.codecs().iter().all(|codec| codec.version.starts_with(|c: char| c.is_ascii_digit())));
-        let nobody = Line { codec: "nobody".to_owned(), ..lines[0].clone() };
+        let unknown = Line { codec: "nobody".to_owned(), ..lines[0].clone() };
         assert_eq!(
-            codecs.convert(&nobody, 50, 1),
+            codecs.convert(&unknown, 50, 1),
             Err("there is no nobody, encode of person-full".to_owned())
         );
     }
 
     #[test]
-    fn what_decoders_borrow_is_said() {
+    fn borrowing_decoders_are_marked() {
         let codecs = Codecs::generated(1).unwrap().codecs();
         let borrowed = codecs.iter().filter(|codec| codec.decodes == Decodes::Borrowed);
         let names: Vec<&str> = borrowed.map(|codec| codec.name.as_str()).collect();
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn codecs_that_take_turns_are_beside_each_other() {
+    fn codecs_of_one_kind_and_operation_are_adjacent() {
         let lines = Codecs::generated(1).unwrap().lines();
         for turns in lines.chunks(11) {
             let of = |line: &Line| (line.data.clone(), line.operation);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn allocations_are_those_of_a_conversion() {
+    fn allocations_are_counted_per_conversion() {
         let mut codecs = Codecs::generated(1).unwrap();
         let mut blocks = |codec: &str, operation| {
             let line = Line { data: "person-sparse".to_owned(), codec: codec.to_owned(), operation };
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_wanted_is_not_there() {
+    fn selection_limits_messages_and_codecs() {
         let names = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect());
         let select = |messages, codecs| Codecs::select(&Selection { from: From::Seed(1), messages, codecs });
         let Ok(codecs) = select(names(&["order"]), names(&["prost", "serde_json"])) else {
@@ -333,14 +333,15 @@ mod tests {
         assert_eq!(codecs.lines().len(), 2 * 3);
         let found: Vec<String> = codecs.codecs().into_iter().map(|codec| codec.name).collect();
         assert_eq!(found, ["prost", "serde_json"]);
-        let refused = |selected: Result<Codecs, SelectError>| selected.err().map(|error| error.to_string());
+        let error_text =
+            |selected: Result<Codecs, SelectError>| selected.err().map(|error| error.to_string());
         assert_eq!(
-            refused(select(names(&["order", "letter"]), None)).unwrap(),
+            error_text(select(names(&["order", "letter"]), None)).unwrap(),
             "unknown message `letter`; use one of person-full, person-sparse, several-data, order, \
              log-record, visit, samples"
         );
         assert!(
-            refused(select(None, names(&["xml"])))
+            error_text(select(None, names(&["xml"])))
                 .unwrap()
                 .starts_with("unknown codec `xml`; use one of prost, buffa, ")
         );

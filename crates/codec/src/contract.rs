@@ -42,7 +42,7 @@ pub(crate) enum From {
 
 /// First line of `bench`: everything available.
 #[derive(Debug, Serialize)]
-pub(crate) struct Begun {
+pub(crate) struct Hello {
     pub(crate) schema: &'static str,
     pub(crate) codecs: Vec<CodecInfo>,
     pub(crate) data: Vec<DataInfo>,
@@ -67,7 +67,7 @@ pub(crate) enum Request {
 /// A response: a line of `bench`'s stdout.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Answer {
+pub(crate) enum Response {
     ElapsedNs(u64),
     Allocations(Allocations),
     Instructions(Vec<InstructionsOf>),

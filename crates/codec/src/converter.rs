@@ -16,10 +16,10 @@ pub(crate) trait Codec: Send + 'static {
     const DECODES: Decodes;
 
     /// Appends the object's bytes.
-    fn encode(&mut self, object: &Self::Object, out: &mut Vec<u8>) -> Result<(), NotConverted>;
+    fn encode(&mut self, object: &Self::Object, out: &mut Vec<u8>) -> Result<(), ConversionError>;
 
     /// Decodes all of `wire`.
-    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<Self::Decoded<'w>, NotConverted>;
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<Self::Decoded<'w>, ConversionError>;
 
     /// Reads every field of a borrowed message, see [`Read`](crate::read::Read). An owned message has already been
     /// read.
@@ -28,16 +28,16 @@ pub(crate) trait Codec: Send + 'static {
     }
 
     /// Returns whether the decoded message equals the object.
-    fn same(object: &Self::Object, decoded: &Self::Decoded<'_>) -> bool;
+    fn equals(object: &Self::Object, decoded: &Self::Decoded<'_>) -> bool;
 }
 
 /// A codec rejected an object or bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct NotConverted(String);
+pub(crate) struct ConversionError(String);
 
 #[expect(clippy::needless_pass_by_value, reason = "errors come as `map_err` passes them on")]
-impl NotConverted {
+impl ConversionError {
     pub(crate) fn new(reason: impl ToString) -> Self {
         Self(reason.to_string())
     }
@@ -46,7 +46,7 @@ impl NotConverted {
 /// A codec and its messages, with a common interface for all codecs.
 pub(crate) trait Convert: Send {
     /// Converts this many times, cycling through the messages.
-    fn convert(&mut self, operation: Operation, conversions: u64) -> Result<(), NotConverted>;
+    fn convert(&mut self, operation: Operation, conversions: u64) -> Result<(), ConversionError>;
 
     /// Returns the encoded messages.
     fn wires(&self) -> &[Vec<u8>];
@@ -68,9 +68,9 @@ impl Entry {
         name: &'static str,
         codec: C,
         objects: Vec<C::Object>,
-    ) -> Result<Self, NotConverted> {
-        let converter =
-            Converter::new(codec, objects).map_err(|error| NotConverted::new(format!("{name}: {error}")))?;
+    ) -> Result<Self, ConversionError> {
+        let converter = Converter::new(codec, objects)
+            .map_err(|error| ConversionError::new(format!("{name}: {error}")))?;
         Ok(Self { codec: name, converter: Box::new(converter) })
     }
 }
@@ -86,14 +86,14 @@ struct Converter<C: Codec> {
 
 impl<C: Codec> Converter<C> {
     /// Encodes every object once, and checks that it can be decoded to an equal one.
-    fn new(mut codec: C, objects: Vec<C::Object>) -> Result<Self, NotConverted> {
+    fn new(mut codec: C, objects: Vec<C::Object>) -> Result<Self, ConversionError> {
         let mut wires = Vec::with_capacity(objects.len());
         for object in &objects {
             let mut wire = Vec::new();
             codec.encode(object, &mut wire)?;
             let decoded = codec.decode(&wire)?;
-            if !C::same(object, &decoded) {
-                return Err(NotConverted::new("what it reads is not what it wrote"));
+            if !C::equals(object, &decoded) {
+                return Err(ConversionError::new("what it reads is not what it wrote"));
             }
             drop(decoded);
             wires.push(wire);
@@ -101,9 +101,9 @@ impl<C: Codec> Converter<C> {
         Ok(Self { codec, objects, wires, out: Vec::new() })
     }
 
-    fn encode(&mut self, conversions: u64) -> Result<(), NotConverted> {
+    fn encode(&mut self, conversions: u64) -> Result<(), ConversionError> {
         let Self { codec, objects, out, .. } = self;
-        for object in in_turn(objects, conversions) {
+        for object in cycle(objects, conversions) {
             out.clear();
             codec.encode(black_box(object), out)?;
             black_box(&mut *out);
@@ -111,20 +111,20 @@ impl<C: Codec> Converter<C> {
         Ok(())
     }
 
-    fn decode(&mut self, conversions: u64) -> Result<(), NotConverted> {
+    fn decode(&mut self, conversions: u64) -> Result<(), ConversionError> {
         let Self { codec, wires, .. } = self;
-        for wire in in_turn(wires, conversions) {
-            use_up::<C>(&codec.decode(black_box(wire))?);
+        for wire in cycle(wires, conversions) {
+            consume::<C>(&codec.decode(black_box(wire))?);
         }
         Ok(())
     }
 
-    fn round_trip(&mut self, conversions: u64) -> Result<(), NotConverted> {
+    fn round_trip(&mut self, conversions: u64) -> Result<(), ConversionError> {
         let Self { codec, objects, out, .. } = self;
-        for object in in_turn(objects, conversions) {
+        for object in cycle(objects, conversions) {
             out.clear();
             codec.encode(black_box(object), out)?;
-            use_up::<C>(&codec.decode(black_box(out))?);
+            consume::<C>(&codec.decode(black_box(out))?);
         }
         Ok(())
     }
@@ -132,17 +132,17 @@ impl<C: Codec> Converter<C> {
 
 /// Prevents the compiler from optimising decoding away.
 #[inline]
-fn use_up<C: Codec>(decoded: &C::Decoded<'_>) {
+fn consume<C: Codec>(decoded: &C::Decoded<'_>) {
     black_box(C::read(black_box(decoded)));
 }
 
 /// Cycles through the items, `count` in total.
-fn in_turn<T>(items: &[T], count: u64) -> impl Iterator<Item = &T> {
+fn cycle<T>(items: &[T], count: u64) -> impl Iterator<Item = &T> {
     items.iter().cycle().take(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
 impl<C: Codec> Convert for Converter<C> {
-    fn convert(&mut self, operation: Operation, conversions: u64) -> Result<(), NotConverted> {
+    fn convert(&mut self, operation: Operation, conversions: u64) -> Result<(), ConversionError> {
         match operation {
             Operation::Encode => self.encode(conversions),
             Operation::Decode => self.decode(conversions),

@@ -29,14 +29,14 @@ const FILES: &str = "callgrind";
 pub(crate) enum CountError {
     /// valgrind cannot be started.
     #[error("valgrind cannot be started: {0}")]
-    NoValgrind(io::Error),
+    ValgrindNotStarted(io::Error),
     /// callgrind failed.
-    #[error("valgrind ended with {status}: {last_words}")]
+    #[error("valgrind ended with {status}: {last_line}")]
     Failed {
         /// Exit status.
         status: String,
         /// Last line of its output.
-        last_words: String,
+        last_line: String,
     },
     /// The number of files does not match the lines.
     #[error("callgrind counted {found} of {expected} lines: is the function’s name in the program?")]
@@ -67,11 +67,11 @@ pub(crate) fn count_under_callgrind(
         .args(arguments)
         .stdin(Stdio::null())
         .output()
-        .map_err(CountError::NoValgrind)?;
+        .map_err(CountError::ValgrindNotStarted)?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);
-        let last_words = words.lines().last().unwrap_or_default().to_owned();
-        return Err(CountError::Failed { status: output.status.to_string(), last_words });
+        let last_line = words.lines().last().unwrap_or_default().to_owned();
+        return Err(CountError::Failed { status: output.status.to_string(), last_line });
     }
     // The first file is `callgrind.1`.
     let count =
@@ -129,7 +129,7 @@ mod tests {
     use super::total;
 
     #[test]
-    fn a_count_is_read() {
+    fn count_is_parsed() {
         assert_eq!(total("events: Ir\n\nfn=(1) a\n1 5\n\ntotals: 1234\n"), Some(1234));
         assert_eq!(total("events: Ir\n"), None);
     }

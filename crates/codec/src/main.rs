@@ -5,7 +5,6 @@
 //! the library or the command do not build them.
 
 mod allocations;
-mod answer;
 mod bench;
 mod codecs;
 mod contract;
@@ -13,6 +12,7 @@ mod converter;
 mod instructions;
 mod own;
 mod read;
+mod respond;
 mod shapes;
 mod sizes;
 mod viewed;
@@ -64,21 +64,21 @@ fn main() -> ExitCode {
 
 /// Responds to requests until the end of input.
 fn bench(selection: &str) -> Result<(), Failure> {
-    let codecs = selected(selection)?;
-    answer::all(codecs, selection, io::stdin().lock(), io::stdout().lock())
+    let codecs = parse_selection(selection)?;
+    respond::serve(codecs, selection, io::stdin().lock(), io::stdout().lock())
         .map_err(|error| Failure(FAILED, error.to_string()))
 }
 
 /// Converts under callgrind, started by `bench`.
 fn count(selection: &str) -> Result<(), Failure> {
-    count_here(&mut selected(selection)?).map_err(|reason| Failure(FAILED, reason))
+    count_here(&mut parse_selection(selection)?).map_err(|reason| Failure(FAILED, reason))
 }
 
-fn selected(selection: &str) -> Result<Codecs, Failure> {
+fn parse_selection(selection: &str) -> Result<Codecs, Failure> {
     let selection: Selection = serde_json::from_str(selection)
         .map_err(|error| Failure(BAD_ARGUMENTS, format!("this is no selection of codecs: {error}")))?;
     Codecs::select(&selection).map_err(|error| {
-        let code = if matches!(error, SelectError::NotConverted(_)) { FAILED } else { BAD_ARGUMENTS };
+        let code = if matches!(error, SelectError::ConversionError(_)) { FAILED } else { BAD_ARGUMENTS };
         Failure(code, error.to_string())
     })
 }

@@ -15,7 +15,7 @@ pub(crate) trait Read {
 
 /// Sums up everything read.
 #[inline]
-fn all(parts: impl Iterator<Item = u64>) -> u64 {
+fn sum(parts: impl Iterator<Item = u64>) -> u64 {
     parts.fold(0, u64::wrapping_add)
 }
 
@@ -58,7 +58,7 @@ impl Read for &str {
 impl Read for MessageRef<'_> {
     #[inline]
     fn read(&self) -> u64 {
-        all(self.fields().map(|(_, value)| value.read()))
+        sum(self.fields().map(|(_, value)| value.read()))
     }
 }
 
@@ -76,8 +76,8 @@ impl Read for Value<'_> {
             Value::String(text) => text.read(),
             Value::Bytes(bytes) => bytes.len() as u64,
             Value::Message(message) => message.read(),
-            Value::List(list) => all(list.iter().map(|value| value.read())),
-            Value::Map(map) => all(map.iter().map(|(key, value)| key.read().wrapping_add(value.read()))),
+            Value::List(list) => sum(list.iter().map(|value| value.read())),
+            Value::Map(map) => sum(map.iter().map(|(key, value)| key.read().wrapping_add(value.read()))),
         }
     }
 }
@@ -85,14 +85,14 @@ impl Read for Value<'_> {
 impl<T: Read> Read for RepeatedView<'_, T> {
     #[inline]
     fn read(&self) -> u64 {
-        all(self.iter().map(Read::read))
+        sum(self.iter().map(Read::read))
     }
 }
 
 impl<K: Read, V: Read> Read for MapView<'_, K, V> {
     #[inline]
     fn read(&self) -> u64 {
-        all(self.iter().map(|(key, value)| key.read().wrapping_add(value.read())))
+        sum(self.iter().map(|(key, value)| key.read().wrapping_add(value.read())))
     }
 }
 

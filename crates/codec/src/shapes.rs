@@ -11,7 +11,7 @@ use thalweg_messages::{Kind, generate};
 
 use crate::codecs::engine::{Engine, Json, MessagePack, Transcoded};
 use crate::codecs::{buffa as buffa_codec, engine, prost as prost_codec, reflect, serde as serde_codec};
-use crate::converter::{Entry, NotConverted};
+use crate::converter::{ConversionError, Entry};
 use crate::read::Read;
 use crate::viewed;
 
@@ -34,8 +34,8 @@ pub(crate) struct Shape {
 }
 
 /// Creates all kinds of message.
-pub(crate) fn shapes(seed: u64) -> Result<Vec<Shape>, NotConverted> {
-    let pool = DescriptorPool::decode(DESCRIPTORS).map_err(NotConverted::new)?;
+pub(crate) fn shapes(seed: u64) -> Result<Vec<Shape>, ConversionError> {
+    let pool = DescriptorPool::decode(DESCRIPTORS).map_err(ConversionError::new)?;
     Ok(vec![
         shape::<_, generated::Person, viewed::Person>(Kind::PersonFull, &pool, generate::person_full())?,
         shape::<_, generated::Person, viewed::Person>(Kind::PersonSparse, &pool, generate::person_sparse())?,
@@ -56,7 +56,7 @@ pub(crate) fn shapes(seed: u64) -> Result<Vec<Shape>, NotConverted> {
 }
 
 /// Creates a shape. P is the plain struct, M prost's message with pbjson's mapping, B buffa's message.
-fn shape<P, M, B>(kind: Kind, pool: &DescriptorPool, plain: Vec<P>) -> Result<Shape, NotConverted>
+fn shape<P, M, B>(kind: Kind, pool: &DescriptorPool, plain: Vec<P>) -> Result<Shape, ConversionError>
 where
     P: Serialize + DeserializeOwned + PartialEq + Send + 'static,
     M: Message + Default + PartialEq + Serialize + DeserializeOwned + Clone + 'static,
@@ -65,41 +65,48 @@ where
 {
     let descriptor = pool
         .get_message_by_name(kind.type_name())
-        .ok_or_else(|| NotConverted::new(format!("{} is not in shapes.proto", kind.type_name())))?;
-    let dynamic = each(&plain, |plain| dynamic(&descriptor, plain))?;
+        .ok_or_else(|| ConversionError::new(format!("{} is not in shapes.proto", kind.type_name())))?;
+    let dynamic = convert_each(&plain, |plain| dynamic(&descriptor, plain))?;
     let wires: Vec<Vec<u8>> = dynamic.iter().map(Message::encode_to_vec).collect();
-    let typed = each(&wires, |wire| M::decode(wire.as_slice()))?;
-    let buffa = || each(&wires, |wire| B::decode_from_slice(wire));
-    let copies = || each(&plain, |plain| serde_json::from_value::<P>(serde_json::to_value(plain)?));
+    let typed = convert_each(&wires, |wire| M::decode(wire.as_slice()))?;
+    let buffa = || convert_each(&wires, |wire| B::decode_from_slice(wire));
+    let copies = || convert_each(&plain, |plain| serde_json::from_value::<P>(serde_json::to_value(plain)?));
     let messages = plain.len();
-    let of = engine::message_type(DESCRIPTORS, kind.type_name())?;
-    let of_engine = || engine::messages(of, &wires);
+    let message_type = engine::message_type(DESCRIPTORS, kind.type_name())?;
+    let engine_messages = || engine::messages(message_type, &wires);
     let entries = vec![
         Entry::new("prost", prost_codec::Prost(PhantomData), typed.clone())?,
         Entry::new("buffa", buffa_codec::Owned::<B>::default(), buffa()?)?,
         Entry::new("buffa-view", buffa_codec::View::<B>::default(), buffa()?)?,
-        Entry::new("thalweg", Engine::new(of), of_engine()?)?,
+        Entry::new("thalweg", Engine::new(message_type), engine_messages()?)?,
         Entry::new("prost-reflect", reflect::Reflect(descriptor.clone()), dynamic)?,
         Entry::new("serde_json", serde_codec::SerdeJson(PhantomData), copies()?)?,
         Entry::new("sonic-rs", serde_codec::SonicRs(PhantomData), copies()?)?,
         Entry::new("pbjson", serde_codec::SerdeJson(PhantomData), typed)?,
-        Entry::new("thalweg-json", Transcoded::<Json>::new(of), of_engine()?)?,
+        Entry::new("thalweg-json", Transcoded::<Json>::new(message_type), engine_messages()?)?,
         Entry::new("rmp-serde", serde_codec::RmpSerde(PhantomData), plain)?,
-        Entry::new("thalweg-msgpack", Transcoded::<MessagePack>::new(of), of_engine()?)?,
+        Entry::new("thalweg-msgpack", Transcoded::<MessagePack>::new(message_type), engine_messages()?)?,
     ];
     Ok(Shape { name: kind.name(), about: kind.about(), messages, entries })
 }
 
 /// Converts a plain struct to a message of the descriptor, by its JSON.
-fn dynamic(descriptor: &MessageDescriptor, plain: &impl Serialize) -> Result<DynamicMessage, NotConverted> {
-    let text = serde_json::to_vec(plain).map_err(NotConverted::new)?;
+fn dynamic(
+    descriptor: &MessageDescriptor,
+    plain: &impl Serialize,
+) -> Result<DynamicMessage, ConversionError> {
+    let text = serde_json::to_vec(plain).map_err(ConversionError::new)?;
     let message = reflect::from_json(descriptor, &text)?;
     // An empty list in JSON counts as set, but no longer does after encoding and decoding.
-    DynamicMessage::decode(descriptor.clone(), message.encode_to_vec().as_slice()).map_err(NotConverted::new)
+    DynamicMessage::decode(descriptor.clone(), message.encode_to_vec().as_slice())
+        .map_err(ConversionError::new)
 }
 
-fn each<T, U, E: ToString>(from: &[T], make: impl Fn(&T) -> Result<U, E>) -> Result<Vec<U>, NotConverted> {
-    from.iter().map(make).collect::<Result<_, _>>().map_err(NotConverted::new)
+fn convert_each<T, U, E: ToString>(
+    from: &[T],
+    make: impl Fn(&T) -> Result<U, E>,
+) -> Result<Vec<U>, ConversionError> {
+    from.iter().map(make).collect::<Result<_, _>>().map_err(ConversionError::new)
 }
 
 #[cfg(test)]
@@ -112,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sparse_person_has_the_published_bytes() {
+    fn sparse_person_has_published_bytes() {
         let shapes = shapes(1).unwrap();
         let check =
             |codec: &str, expected: &[u8]| assert_eq!(wires(&shapes, "person-sparse", codec), [expected]);
@@ -130,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_have_the_sizes_that_they_stand_for() {
+    fn shapes_have_documented_sizes() {
         let shapes = shapes(1).unwrap();
         let check = |name: &str, expected: f64| {
             let wires = wires(&shapes, name, "prost");
@@ -145,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_makes_the_same_messages_and_another_makes_others() {
+    fn seed_determines_the_messages() {
         let log = |seed| wires(&shapes(seed).unwrap(), "log-record", "prost");
         assert_eq!(log(7), log(7));
         assert_ne!(log(7), log(8));
     }
 
     #[test]
-    fn codecs_of_one_format_write_the_same_message() {
+    fn protobuf_codecs_write_messages_of_equal_length() {
         for shape in shapes(3).unwrap() {
             let lengths = |codec: &str| {
                 let entry = shape.entries.iter().find(|entry| entry.codec == codec).unwrap();

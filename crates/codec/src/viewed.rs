@@ -36,7 +36,7 @@ mod tests {
     use crate::viewed;
 
     #[test]
-    fn all_of_a_small_message_is_read() {
+    fn every_field_of_a_small_message_is_read() {
         let wire = b"\x0a\x05Ahmed\x10\x14\x1a\x04skis\x1a\x02go\x22\x06\x0a\x04Cork";
         let of = engine::message_type(DESCRIPTORS, "shapes.Person").unwrap();
         let expected = 5 + 20 + 4 + 2 + 4;
@@ -49,7 +49,7 @@ mod tests {
 
     /// Both borrowing decoders yield equal values for each field.
     #[test]
-    fn views_and_our_messages_are_read_alike() {
+    fn views_and_dynamic_messages_read_equally() {
         fn check<B>(name: &str, type_name: &str)
         where
             B: HasMessageView + 'static,
@@ -59,9 +59,9 @@ mod tests {
             let shape = shapes(1).unwrap().into_iter().find(|shape| shape.name == name).unwrap();
             let mut decoder = Decoder::default();
             for wire in shape.entries[0].converter.wires() {
-                let ours = decoder.decode(of, wire).unwrap().read();
-                assert_eq!(ours, B::decode_view(wire).unwrap().read(), "{name}");
-                assert!(ours > 0, "{name}");
+                let dynamic = decoder.decode(of, wire).unwrap().read();
+                assert_eq!(dynamic, B::decode_view(wire).unwrap().read(), "{name}");
+                assert!(dynamic > 0, "{name}");
             }
         }
         check::<viewed::Person>("person-full", "shapes.Person");

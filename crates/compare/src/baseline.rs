@@ -1,13 +1,13 @@
 //! Compares a run of `thalweg load` with an earlier one (`--baseline`).
 
-use thalweg_load::{Judged, LoadRun};
+use thalweg_load::{ConditionResult, LoadRun};
 use thalweg_measure::figures::percent;
 
-use crate::compare::{Options, Refused, Together, compare};
+use crate::compare::{NotComparable, Options, Pairing, compare};
+use crate::difference::Difference;
 use crate::figure::Figure;
-use crate::obstacle::Obstacle;
 use crate::read::Input;
-use crate::report::{Compared, Report};
+use crate::report::{FigureComparison, Report};
 use crate::side::{Side, SideError};
 
 const BASELINE: &str = "the baseline";
@@ -21,52 +21,59 @@ const RUN: &str = "this run";
 /// # Errors
 ///
 /// Returns an error if the runs differ in method or loop kind.
-pub fn against(baseline: &LoadRun, run: &LoadRun, max_regression: f64) -> Result<Report, Refused> {
+pub fn compare_with_baseline(
+    baseline: &LoadRun,
+    run: &LoadRun,
+    max_regression: f64,
+) -> Result<Report, NotComparable> {
     for (what, one, other) in
         [("method", &baseline.method, &run.method), ("loop", &baseline.loop_kind, &run.loop_kind)]
     {
         if one != other {
-            let obstacle = Obstacle { what: what.to_owned(), a: one.clone(), b: other.clone() };
-            return Err(Refused::new(BASELINE, RUN, format!("they differ in {obstacle}")));
+            let obstacle = Difference { property: what.to_owned(), a: one.clone(), b: other.clone() };
+            return Err(NotComparable::new(BASELINE, RUN, format!("they differ in {obstacle}")));
         }
     }
     let side = |name: &str, run: &LoadRun| {
         let input = Input::Run(Box::new(run.clone()));
-        Side::of(name, vec![(name.to_owned(), input)])
-            .map_err(|error: SideError| Refused::new(BASELINE, RUN, error.to_string()))
+        Side::of_inputs(name, vec![(name.to_owned(), input)])
+            .map_err(|error: SideError| NotComparable::new(BASELINE, RUN, error.to_string()))
     };
     let mut judged = vec![Figure::Mean, Figure::P50, Figure::P99];
     judged.extend(run.schedule.is_none().then_some(Figure::Rate));
     let options = Options { margin: max_regression, fail_on: Some(judged), force: true };
-    compare(&side(BASELINE, baseline)?, &side(RUN, run)?, Together::Apart, &options)
+    compare(&side(BASELINE, baseline)?, &side(RUN, run)?, Pairing::Unpaired, &options)
 }
 
-/// Returns the gates that [`against`] judges. A figure without a confidence interval is judged by its ratio alone.
-pub fn gates(report: &Report) -> Vec<Judged> {
+/// Returns the gates that [`compare_with_baseline`] judges. A figure without a confidence interval is judged by its
+/// ratio alone.
+pub fn gates(report: &Report) -> Vec<ConditionResult> {
     let margin = percent(report.margin);
-    let of_figure = |compared: &Compared| {
-        let shown = |value: Option<f64>| value.map_or_else(String::new, |value| compared.figure.shown(value));
+    let of_figure = |compared: &FigureComparison| {
+        let shown =
+            |value: Option<f64>| value.map_or_else(String::new, |value| compared.figure.format(value));
         let most = 1.0 + report.margin;
-        let worse_by = if compared.figure.is_good() { compared.ratio.recip() } else { compared.ratio };
+        let worse_by =
+            if compared.figure.higher_is_better() { compared.ratio.recip() } else { compared.ratio };
         let (name, a) = (compared.figure.label(), &report.a);
-        Judged {
-            gate: format!("{name} at most {margin} worse than {a} ({})", shown(compared.a)),
+        ConditionResult {
+            condition: format!("{name} at most {margin} worse than {a} ({})", shown(compared.a)),
             figure: format!("{}, {}", shown(compared.b), compared.factor()),
-            is_kept: if compared.interval.is_some() { !compared.fails() } else { worse_by <= most },
+            is_met: if compared.interval.is_some() { !compared.fails() } else { worse_by <= most },
         }
     };
     let mut gates = Vec::new();
     for cell in &report.cells {
         gates.extend(cell.figures.iter().filter(|compared| compared.is_gated).map(of_figure));
-        gates.push(Judged {
-            gate: format!(
+        gates.push(ConditionResult {
+            condition: format!(
                 "failed {}s at most 1 percentage point above {} ({})",
                 cell.conditions.unit(),
                 report.a,
                 percent(cell.failed.a)
             ),
             figure: percent(cell.failed.b),
-            is_kept: !cell.failed.fails(),
+            is_met: !cell.failed.fails(),
         });
     }
     gates

@@ -116,7 +116,7 @@ impl Cell {
     }
 
     /// Returns the mean request sizes of both loads in bytes, if they differ.
-    pub(crate) fn other_requests(&self, other: &Self) -> Option<(f64, f64)> {
+    pub(crate) fn differing_request_sizes(&self, other: &Self) -> Option<(f64, f64)> {
         let (one, other) = (self.request_bytes?, other.request_bytes?);
         ((one - other).abs() > one.max(other) * REQUEST_SHARE_MAX).then_some((one, other))
     }
@@ -156,7 +156,7 @@ impl Conditions {
     }
 
     /// Returns the conditions that all loads share, and the remaining ones of each load.
-    pub(crate) fn divided(all: &[&Self]) -> (Self, Vec<Self>) {
+    pub(crate) fn split_common(all: &[&Self]) -> (Self, Vec<Self>) {
         let is_common = |pair: &&(String, String)| all.iter().all(|one| one.0.contains(pair));
         let common: Vec<_> =
             all.first().map(|one| one.0.iter().filter(is_common).cloned().collect()).unwrap_or_default();
@@ -208,18 +208,18 @@ mod tests {
     }
 
     #[test]
-    fn what_all_have_is_told_apart() {
+    fn shared_conditions_are_split_from_differing_ones() {
         let load =
             |method: &str| Conditions::new([("method", method.to_owned()), ("in flight", "8".to_owned())]);
         let (one, other) = (load("a.B/C"), load("a.B/D"));
-        let (common, own) = Conditions::divided(&[&one, &other]);
+        let (common, own) = Conditions::split_common(&[&one, &other]);
         assert_eq!(common.line(), "8 in flight");
         assert_eq!(own.iter().map(Conditions::line).collect::<Vec<_>>(), ["a.B/C", "a.B/D"]);
-        assert_eq!(Conditions::divided(&[]), (Conditions::default(), Vec::new()));
+        assert_eq!(Conditions::split_common(&[]), (Conditions::default(), Vec::new()));
     }
 
     #[test]
-    fn what_has_no_ratio_is_no_value() {
+    fn values_without_a_ratio_count_as_not_measured() {
         let figures = Figures::default().with(Figure::Rate, Some(0.0)).with(Figure::P50, Some(7.0));
         assert_eq!((figures.get(Figure::Rate), figures.get(Figure::P50)), (None, Some(7.0)));
     }

@@ -2,15 +2,15 @@
 
 use thalweg_measure::figures::percent;
 use thalweg_measure::machine::Machine;
-use thalweg_measure::statistics::{Estimate, Interval, Ratio, apart};
+use thalweg_measure::statistics::{Estimate, Interval, Ratio, unpaired_ratio};
 use thalweg_measure::validity::{Disturbance, Validity};
 use thalweg_measure::wording::counted;
 
 use crate::cell::{Cell, Figures, Round};
+use crate::difference::Difference;
 use crate::failed_shares::FailedShares;
 use crate::figure::Figure;
-use crate::obstacle::Obstacle;
-use crate::report::{CellReport, Compared, Intervals, Report};
+use crate::report::{CellReport, FigureComparison, Intervals, Report};
 use crate::side::Side;
 use crate::verdict::Verdict;
 
@@ -28,23 +28,23 @@ pub struct Options {
 
 /// Relation between the rounds of both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Together {
+pub enum Pairing {
     /// Alternately: rounds of the same number are pairs.
-    Pairs,
+    Paired,
     /// Separately.
-    Apart,
+    Unpaired,
 }
 
 /// Two sides that are not comparable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{a} and {b} are not comparable: {why}")]
-pub struct Refused {
+pub struct NotComparable {
     a: String,
     b: String,
     why: String,
 }
 
-impl Refused {
+impl NotComparable {
     pub(crate) fn new(a: &str, b: &str, why: String) -> Self {
         Self { a: a.to_owned(), b: b.to_owned(), why }
     }
@@ -91,37 +91,37 @@ struct FigureRatio {
 ///
 /// Returns an error if the sides have no load in common, or were measured on different machines or under different
 /// conditions. With [`force`](Options::force), differences only cause a warning.
-pub fn compare(a: &Side, b: &Side, together: Together, options: &Options) -> Result<Report, Refused> {
+pub fn compare(a: &Side, b: &Side, pairing: Pairing, options: &Options) -> Result<Report, NotComparable> {
     let disturbance = disturbance(a, b);
     let (a, b) = if options.force { (a.clone(), b.clone()) } else { (a.undisturbed(), b.undisturbed()) };
     let (a, b) = (&a, &b);
     let mut warnings = Vec::new();
-    let mut obstacles = machines(a, b, &mut warnings);
-    let (pairs, unmatched) = matched(a, b, &mut obstacles);
-    let mut differences: Vec<String> = obstacles.iter().map(ToString::to_string).collect();
-    differences.dedup();
+    let mut differences = machines(a, b, &mut warnings);
+    let (pairs, unmatched) = match_cells(a, b, &mut differences);
+    let mut texts: Vec<String> = differences.iter().map(ToString::to_string).collect();
+    texts.dedup();
     let differ = |differences: Vec<String>| format!("they differ in {}", differences.join("; "));
-    let refused = |why: String| Refused::new(&a.name, &b.name, why);
+    let not_comparable = |why: String| NotComparable::new(&a.name, &b.name, why);
     if pairs.is_empty() {
-        return Err(refused("they have no load with the same conditions".to_owned()));
+        return Err(not_comparable("they have no load with the same conditions".to_owned()));
     }
-    if !differences.is_empty() {
+    if !texts.is_empty() {
         if !options.force {
-            return Err(refused(differ(differences) + "; use --force to compare them anyway"));
+            return Err(not_comparable(differ(texts) + "; use --force to compare them anyway"));
         }
-        warnings.push(format!("compared although {}", differ(differences)));
+        warnings.push(format!("compared although {}", differ(texts)));
     }
     let are_used = if options.force { "used all the same" } else { "not used" };
     warnings.extend(disturbance.as_ref().map(|it| format!("{it} They are {are_used}")));
     warnings.extend(client_limit(a, b));
     warnings.extend(unmatched);
     for (name, side) in [(&a.name, a), (&b.name, b)] {
-        warnings.extend(grouped(&side.notes).into_iter().map(|note| format!("{name}: {note}")));
+        warnings.extend(merge_notes(&side.notes).into_iter().map(|note| format!("{name}: {note}")));
     }
     warnings.extend(debug_builds(a, b));
     warnings.extend(pairs.iter().filter_map(|(cell_a, cell_b)| requests(a, b, cell_a, cell_b)));
-    let bases: Vec<Basis> = pairs.iter().map(|(a, b)| basis(a, b, together)).collect();
-    warnings.extend(apart_warnings(a, b, &pairs, &bases));
+    let bases: Vec<Basis> = pairs.iter().map(|(a, b)| basis(a, b, pairing)).collect();
+    warnings.extend(unpaired_warnings(a, b, &pairs, &bases));
     let ratios: Vec<Vec<FigureRatio>> =
         pairs.iter().zip(&bases).map(|((a, b), basis)| ratios(a, b, *basis, options)).collect();
     let intervals = intervals(&ratios);
@@ -131,7 +131,7 @@ pub fn compare(a: &Side, b: &Side, together: Together, options: &Options) -> Res
             conditions: cell_a.conditions.clone(),
             is_open: cell_a.is_open,
             figures: ratios.iter().map(|ratio| ratio.compared(intervals, options.margin)).collect(),
-            failed: FailedShares::compared(cell_a, cell_b, together == Together::Pairs, intervals.judged),
+            failed: FailedShares::compared(cell_a, cell_b, pairing == Pairing::Paired, intervals.judged),
             dropped: (cell_a.calls().dropped, cell_b.calls().dropped),
         };
         warnings.extend(failed_calls(a, b, &cell));
@@ -148,9 +148,9 @@ pub fn compare(a: &Side, b: &Side, together: Together, options: &Options) -> Res
         origins: [a.origin.clone(), b.origin.clone()],
         margin: options.margin,
         intervals,
-        is_paired: together == Together::Pairs,
+        is_paired: pairing == Pairing::Paired,
         failures: Vec::new(),
-        no_answer: disturbance.filter(|_| is_unanswered).map(|disturbance| disturbance.to_string()),
+        inconclusive_reason: disturbance.filter(|_| is_unanswered).map(|disturbance| disturbance.to_string()),
         not_measured,
         cells,
         overall,
@@ -202,13 +202,13 @@ fn intervals(ratios: &[Vec<FigureRatio>]) -> Intervals {
 fn in_all(ratios: &[Vec<FigureRatio>]) -> impl Iterator<Item = (Figure, Vec<&FigureRatio>)> {
     let of = |ratios: &'_ [FigureRatio], figure| ratios.iter().position(|ratio| ratio.figure == figure);
     Figure::ALL.into_iter().filter_map(move |figure| {
-        let all = ratios.iter().map(|ratios| of(ratios, figure).map(|place| &ratios[place]));
+        let all = ratios.iter().map(|ratios| of(ratios, figure).map(|index| &ratios[index]));
         Some((figure, all.collect::<Option<Vec<_>>>()?))
     })
 }
 
 /// Returns the differences between machines, and warns if a side does not record its machine.
-fn machines(a: &Side, b: &Side, warnings: &mut Vec<String>) -> Vec<Obstacle> {
+fn machines(a: &Side, b: &Side, warnings: &mut Vec<String>) -> Vec<Difference> {
     let unknown: Vec<&str> =
         [a, b].into_iter().filter(|side| side.has_unknown_machine).map(|side| side.name.as_str()).collect();
     if !unknown.is_empty() {
@@ -217,19 +217,23 @@ fn machines(a: &Side, b: &Side, warnings: &mut Vec<String>) -> Vec<Obstacle> {
     let all: Vec<&Machine> = a.machines.iter().chain(&b.machines).collect();
     let Some((first, others)) = all.split_first() else { return Vec::new() };
     let differences = others.iter().flat_map(|other| first.differences(other));
-    differences.map(|(what, a, b)| Obstacle { what: format!("the machine's {what}"), a, b }).collect()
+    differences.map(|(what, a, b)| Difference { property: format!("the machine's {what}"), a, b }).collect()
 }
 
 /// Pairs cells that have equal conditions, and returns warnings about the others. If each side has a single cell, they
-/// are a pair and their differing conditions are obstacles.
-fn matched<'s>(
+/// are a pair and their differing conditions are differences.
+fn match_cells<'s>(
     a: &'s Side,
     b: &'s Side,
-    obstacles: &mut Vec<Obstacle>,
+    all_differences: &mut Vec<Difference>,
 ) -> (Vec<(&'s Cell, &'s Cell)>, Vec<String>) {
     if let ([one], [other]) = (a.cells.as_slice(), b.cells.as_slice()) {
         let differences = one.conditions.differences(&other.conditions);
-        obstacles.extend(differences.into_iter().map(|(what, a, b)| Obstacle { what, a, b }));
+        all_differences.extend(differences.into_iter().map(|(what, a, b)| Difference {
+            property: what,
+            a,
+            b,
+        }));
         return (vec![(one, other)], Vec::new());
     }
     let find =
@@ -251,15 +255,15 @@ fn matched<'s>(
     (pairs, unmatched)
 }
 
-fn basis(a: &Cell, b: &Cell, together: Together) -> Basis {
+fn basis(a: &Cell, b: &Cell, pairing: Pairing) -> Basis {
     let is_lone = |cell: &Cell| cell.rounds.len() < 2;
-    match together {
-        Together::Pairs => Basis::Pairs,
-        Together::Apart if is_lone(a) || is_lone(b) => {
+    match pairing {
+        Pairing::Paired => Basis::Pairs,
+        Pairing::Unpaired if is_lone(a) || is_lone(b) => {
             let has_intervals = a.intervals().count() > 1 && b.intervals().count() > 1;
             if has_intervals { Basis::Intervals } else { Basis::Rounds }
         }
-        Together::Apart => Basis::Rounds,
+        Pairing::Unpaired => Basis::Rounds,
     }
 }
 
@@ -275,7 +279,7 @@ fn debug_builds(a: &Side, b: &Side) -> Option<String> {
 
 /// Returns a warning if request sizes differ.
 fn requests(a: &Side, b: &Side, cell_a: &Cell, cell_b: &Cell) -> Option<String> {
-    let (of_a, of_b) = cell_a.other_requests(cell_b)?;
+    let (of_a, of_b) = cell_a.differing_request_sizes(cell_b)?;
     Some(format!(
         "requests differ in size: {} sends {of_a:.0} bytes on average, {} {of_b:.0}",
         a.name, b.name
@@ -283,7 +287,7 @@ fn requests(a: &Side, b: &Side, cell_a: &Cell, cell_b: &Cell) -> Option<String> 
 }
 
 /// Returns warnings about sides that were not measured alternately.
-fn apart_warnings(a: &Side, b: &Side, pairs: &[(&Cell, &Cell)], bases: &[Basis]) -> Vec<String> {
+fn unpaired_warnings(a: &Side, b: &Side, pairs: &[(&Cell, &Cell)], bases: &[Basis]) -> Vec<String> {
     let mut warnings = Vec::new();
     if bases.contains(&Basis::Rounds) {
         warnings.push(format!(
@@ -291,8 +295,8 @@ fn apart_warnings(a: &Side, b: &Side, pairs: &[(&Cell, &Cell)], bases: &[Basis])
             a.name, b.name
         ));
     }
-    if let Some(place) = bases.iter().position(|basis| *basis == Basis::Intervals) {
-        let (cell_a, cell_b) = pairs[place];
+    if let Some(index) = bases.iter().position(|basis| *basis == Basis::Intervals) {
+        let (cell_a, cell_b) = pairs[index];
         warnings.push(format!(
             "there is only one run of {} or {}: confidence intervals are computed from time intervals within the \
              runs ({} and {}). These are not independent and do not show differences between runs, so the true \
@@ -369,7 +373,7 @@ fn ratios(a: &Cell, b: &Cell, basis: Basis, options: &Options) -> Vec<FigureRati
             let pairs = || values.b.iter().copied().zip(values.a.iter().copied());
             (Ratio::of_pairs(pairs())?, Estimate::of_pairs(pairs()))
         } else {
-            (apart(&values.b, &values.a)?, Estimate::apart(&values.b, &values.a))
+            (unpaired_ratio(&values.b, &values.a)?, Estimate::of_unpaired(&values.b, &values.a))
         };
         Some(FigureRatio { figure, is_gated: options.gates(figure, a.is_open), values, ratio, estimate })
     };
@@ -378,15 +382,15 @@ fn ratios(a: &Cell, b: &Cell, basis: Basis, options: &Options) -> Vec<FigureRati
 
 impl FigureRatio {
     /// Judges the ratio by its interval, widened for the size of its family.
-    fn compared(&self, intervals: Intervals, margin: f64) -> Compared {
+    fn compared(&self, intervals: Intervals, margin: f64) -> FigureComparison {
         let comparisons = intervals.family(self.is_gated);
         let interval = if self.values.is_paired {
-            self.ratio.among(comparisons).interval
+            self.ratio.corrected_for(comparisons).interval
         } else {
-            let widened = self.estimate.map(|estimate| estimate.interval_among(comparisons));
+            let widened = self.estimate.map(|estimate| estimate.interval_corrected_for(comparisons));
             self.ratio.interval.and(widened)
         };
-        Compared {
+        FigureComparison {
             a: Some(geometric_mean(&self.values.a)),
             b: Some(geometric_mean(&self.values.b)),
             rounds: (self.values.a.len(), self.values.b.len()),
@@ -395,8 +399,14 @@ impl FigureRatio {
     }
 }
 
-fn judged(figure: Figure, ratio: f64, interval: Option<Interval>, is_gated: bool, margin: f64) -> Compared {
-    Compared {
+fn judged(
+    figure: Figure,
+    ratio: f64,
+    interval: Option<Interval>,
+    is_gated: bool,
+    margin: f64,
+) -> FigureComparison {
+    FigureComparison {
         figure,
         a: None,
         b: None,
@@ -437,13 +447,13 @@ fn geometric_mean(values: &[f64]) -> f64 {
 }
 
 /// Returns the mean ratios over all cells, for figures that every cell has.
-fn means(ratios: &[Vec<FigureRatio>], intervals: Intervals, margin: f64) -> Vec<Compared> {
+fn means(ratios: &[Vec<FigureRatio>], intervals: Intervals, margin: f64) -> Vec<FigureComparison> {
     let mean = |(figure, all): (Figure, Vec<&FigureRatio>)| {
         let ratio = geometric_mean(&all.iter().map(|it| it.ratio.ratio).collect::<Vec<_>>());
         let is_gated = all.iter().all(|it| it.is_gated);
         let sure = all.iter().map(|it| it.ratio.interval.and(it.estimate));
         let estimate = sure.collect::<Option<Vec<_>>>().and_then(|all| Estimate::mean(&all));
-        let interval = estimate.map(|estimate| estimate.interval_among(intervals.family(is_gated)));
+        let interval = estimate.map(|estimate| estimate.interval_corrected_for(intervals.family(is_gated)));
         judged(figure, ratio, interval, is_gated, margin)
     };
     in_all(ratios).map(mean).collect()
@@ -471,7 +481,7 @@ fn failed_calls(a: &Side, b: &Side, cell: &CellReport) -> Option<String> {
 }
 
 /// Merges notes that differ only in their numbers, and counts them.
-fn grouped(notes: &[String]) -> Vec<String> {
+fn merge_notes(notes: &[String]) -> Vec<String> {
     let without_figures = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
     let mut groups: Vec<(&String, u64)> = Vec::new();
     for note in notes {

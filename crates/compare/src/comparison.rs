@@ -76,7 +76,7 @@ pub struct Revision {
 /// One of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Which {
+pub enum SideId {
     /// The base.
     A,
     /// The side compared with the base.
@@ -87,7 +87,7 @@ pub enum Which {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WindowResult {
     /// Side of the measured server.
-    pub side: Which,
+    pub side: SideId,
     /// Round, from 0. Windows of the same round are a pair.
     pub round: u32,
     /// CPU time of the server's processes in the measured time, in ns. `null` if the kernel did not report it.

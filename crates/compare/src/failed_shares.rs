@@ -31,14 +31,18 @@ impl FailedShares {
     pub(crate) fn compared(a: &Cell, b: &Cell, are_pairs: bool, comparisons: usize) -> Self {
         let (of_a, of_b) = (a.calls(), b.calls());
         let by_calls = standard_error(of_a, of_b);
-        let by_rounds = if are_pairs { paired(a, b) } else { apart(a, b) };
+        let by_rounds = if are_pairs { paired(a, b) } else { unpaired(a, b) };
         let estimate = by_rounds.unwrap_or_else(|| Estimate {
             mean: of_b.failed_share() - of_a.failed_share(),
             error: by_calls,
             df: f64::INFINITY,
         });
         let estimate = Estimate { error: estimate.error.max(by_calls), ..estimate };
-        Self { a: of_a.failed_share(), b: of_b.failed_share(), difference: estimate.mean_among(comparisons) }
+        Self {
+            a: of_a.failed_share(),
+            b: of_b.failed_share(),
+            difference: estimate.mean_corrected_for(comparisons),
+        }
     }
 
     /// Returns the verdict on the difference, with a margin of one percentage point.
@@ -74,12 +78,12 @@ fn paired(a: &Cell, b: &Cell) -> Option<Estimate> {
     by_rounds(&a.rounds.iter().filter_map(pair).collect::<Vec<_>>())
 }
 
-fn apart(a: &Cell, b: &Cell) -> Option<Estimate> {
+fn unpaired(a: &Cell, b: &Cell) -> Option<Estimate> {
     let shares = |cell: &Cell| -> Vec<f64> {
         let counted = cell.rounds.iter().filter(|round| round.calls.total() > 0);
         counted.map(|round| round.calls.failed_share()).collect()
     };
-    Some(by_rounds(&shares(b))?.less(by_rounds(&shares(a))?))
+    Some(by_rounds(&shares(b))?.minus(by_rounds(&shares(a))?))
 }
 
 fn by_rounds(values: &[f64]) -> Option<Estimate> {

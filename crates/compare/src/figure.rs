@@ -71,13 +71,13 @@ impl Figure {
     }
 
     /// Returns whether a higher value is better.
-    pub fn is_good(self) -> bool {
+    pub fn higher_is_better(self) -> bool {
         self == Self::Rate
     }
 
     /// Formats a value with its unit.
-    pub fn shown(self, value: f64) -> String {
-        if self.is_good() { format!("{}/s", grouped(value)) } else { time(value) }
+    pub fn format(self, value: f64) -> String {
+        if self.higher_is_better() { format!("{}/s", grouped(value)) } else { time(value) }
     }
 
     pub(crate) fn index(self) -> usize {

@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 
 use thalweg_measure::folder::json_files;
 
-use crate::compare::Together;
+use crate::compare::Pairing;
 use crate::read::{Input, ReadStudy, read};
 use crate::side::{Side, SideError};
 
 /// Two stacks of one study.
 #[derive(Clone, Copy, Debug)]
-pub struct Stacks<'a> {
+pub struct StackPair<'a> {
     /// The base, A.
-    pub to: &'a str,
+    pub base: &'a str,
     /// The stack compared with it, B.
-    pub of: &'a str,
+    pub compared: &'a str,
 }
 
 impl Side {
@@ -28,9 +28,9 @@ impl Side {
     /// Returns an error if a file cannot be read, or if the files do not make two sides.
     pub fn of_files(
         files: &[String],
-        stacks: Option<Stacks<'_>>,
+        stacks: Option<StackPair<'_>>,
         study: ReadStudy,
-    ) -> Result<(Vec<Self>, Together), SideError> {
+    ) -> Result<(Vec<Self>, Pairing), SideError> {
         let misuse = |why: String| Err(SideError::Misuse(why));
         match (files, stacks) {
             ([], _) => misuse(
@@ -40,10 +40,10 @@ impl Side {
             ),
             ([one], _) => {
                 let sides = match (read(Path::new(one), study)?, stacks) {
-                    (Input::Study(results), Some(Stacks { to, of })) => {
+                    (Input::Study(results), Some(StackPair { base: to, compared: of })) => {
                         vec![Self::of_study(&results, to)?, Self::of_study(&results, of)?]
                     }
-                    (Input::Comparison(comparison), None) => Self::both(&comparison).into(),
+                    (Input::Comparison(comparison), None) => Self::both_of_comparison(&comparison).into(),
                     (Input::Study(_), None) => {
                         return misuse(format!(
                             "{one} is one study; add another one, or choose two stacks with --of and --to"
@@ -51,7 +51,7 @@ impl Side {
                     }
                     _ => return misuse(format!("{one} is one result; add another one")),
                 };
-                Ok((sides, Together::Pairs))
+                Ok((sides, Pairing::Paired))
             }
             (_, Some(_)) => misuse("--of and --to need exactly one study".to_owned()),
             (several, None) => {
@@ -60,10 +60,10 @@ impl Side {
                         let input = read(&path, study)?;
                         Ok((path.display().to_string(), input))
                     });
-                    Self::of(label, inputs.collect::<Result<Vec<_>, SideError>>()?)
+                    Self::of_inputs(label, inputs.collect::<Result<Vec<_>, SideError>>()?)
                 };
                 let sides = labels(several).iter().zip(several).map(side).collect::<Result<_, _>>()?;
-                Ok((sides, Together::Apart))
+                Ok((sides, Pairing::Unpaired))
             }
         }
     }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sides_are_called_as_their_files_where_these_differ() {
+    fn sides_are_named_after_differing_files() {
         let check = |sides: &[&str], expected: &[&str]| {
             let sides: Vec<String> = sides.iter().map(ToString::to_string).collect();
             assert_eq!(labels(&sides), expected);

@@ -18,7 +18,7 @@
 //! ```no_run
 //! use std::error::Error;
 //! use std::path::Path;
-//! use thalweg_compare::{Options, Side, Together, compare, read, text};
+//! use thalweg_compare::{Options, Pairing, Side, compare, read, text};
 //!
 //! fn side(name: &str, file: &str) -> Result<Side, Box<dyn Error>> {
 //!     Ok(Side::of(name, vec![(file.to_owned(), read(Path::new(file), |_| Err("no load".to_owned()))?)])?)
@@ -27,7 +27,7 @@
 //! let (before, after) = (side("before", "before.json")?, side("after", "after.json")?);
 //! // Differences up to 5 % are ignored.
 //! let options = Options { margin: 0.05, fail_on: None, force: false };
-//! let report = compare(&before, &after, Together::Apart, &options)?;
+//! let report = compare(&before, &after, Pairing::Unpaired, &options)?;
 //! print!("{}", text(&report));
 //! # Ok::<(), Box<dyn Error>>(())
 //! ```
@@ -39,30 +39,30 @@ mod baseline;
 mod cell;
 mod compare;
 mod comparison;
+mod difference;
 mod failed_shares;
 mod figure;
 mod files;
 mod measure;
-mod obstacle;
 mod read;
 mod report;
 mod side;
 mod verdict;
 
-pub use baseline::{against, gates};
+pub use baseline::{compare_with_baseline, gates};
 pub use cell::{Calls, Cell, Conditions, Figures, Round};
-pub use compare::{Options, Refused, Together, compare};
-pub use comparison::{Comparison, MeasuredSide, Revision, SCHEMA, Settings, Which, WindowResult, WindowRun};
+pub use compare::{NotComparable, Options, Pairing, compare};
+pub use comparison::{Comparison, MeasuredSide, Revision, SCHEMA, Settings, SideId, WindowResult, WindowRun};
+pub use difference::Difference;
 pub use failed_shares::FailedShares;
 pub use figure::{Figure, UnknownFigure};
-pub use files::Stacks;
+pub use files::StackPair;
 pub use measure::{
-    CheckoutError, Event, MeasureError, Measured, Plan, Servers, SidePlan, Target, TargetError, measure,
+    CheckoutError, Event, MeasureError, MeasureOutcome, Plan, Servers, SidePlan, Target, TargetError, measure,
 };
-pub use obstacle::Obstacle;
 pub use read::{Input, ReadError, ReadStudy, read};
 pub use report::{
-    CellReport, Compared, Intervals, REPORT_SCHEMA, Report, csv::csv, html::page, json::json,
+    CellReport, FigureComparison, Intervals, REPORT_SCHEMA, Report, csv::csv, html::page, json::json,
     markdown::markdown, text::text,
 };
 pub use side::{Side, SideError};

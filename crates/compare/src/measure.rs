@@ -15,12 +15,12 @@ use std::time::{Instant, SystemTime};
 use thalweg_measure::interrupt::Interrupt;
 use thalweg_measure::machine::{Machine, Versions};
 
-use crate::compare::{Options, Together, compare};
-use crate::comparison::{Comparison, MeasuredSide, SCHEMA, Settings, Which, WindowResult};
+use crate::compare::{Options, Pairing, compare};
+use crate::comparison::{Comparison, MeasuredSide, SCHEMA, Settings, SideId, WindowResult};
 use crate::report::Report;
 use crate::side::Side;
 use client::Client;
-use plan::Sides;
+use plan::SidePlans;
 use prepare::prepare;
 use server::Server;
 
@@ -32,14 +32,14 @@ pub use target::{Target, TargetError};
 
 /// Outcome of a measurement.
 #[derive(Debug)]
-pub struct Measured {
+pub struct MeasureOutcome {
     /// The measured windows, even if the measurement was cut short.
     pub comparison: Comparison,
     /// Why some windows were not measured.
     pub cut_short: Option<MeasureError>,
 }
 
-impl Measured {
+impl MeasureOutcome {
     /// Compares both servers.
     ///
     /// # Errors
@@ -47,12 +47,13 @@ impl Measured {
     /// Returns an error if no round was measured on both sides. Returns the error that cut the measurement short,
     /// unless it was an interrupt.
     pub fn report(&self, options: &Options) -> Result<Report, MeasureError> {
-        let [a, b] = Side::both(&self.comparison);
+        let [a, b] = Side::both_of_comparison(&self.comparison);
         if a.cells.is_empty() || b.cells.is_empty() {
             return Err(MeasureError::NoRound);
         }
-        let report = compare(&a, &b, Together::Pairs, options)?;
-        let is_empty = report.no_answer.is_none() && report.cells.iter().all(|cell| cell.figures.is_empty());
+        let report = compare(&a, &b, Pairing::Paired, options)?;
+        let is_empty =
+            report.inconclusive_reason.is_none() && report.cells.iter().all(|cell| cell.figures.is_empty());
         match (is_empty, self.cut_short.is_some()) {
             (true, true) => Err(MeasureError::NoRound),
             (true, false) => Err(MeasureError::NoCalls),
@@ -65,13 +66,13 @@ impl Measured {
 ///
 /// # Errors
 ///
-/// Returns an error if a server does not start. Later errors are in [`Measured::cut_short`], next to the windows
+/// Returns an error if a server does not start. Later errors are in [`MeasureOutcome::cut_short`], next to the windows
 /// measured before.
 pub fn measure(
     plan: &Plan,
     interrupt: &Interrupt,
     mut observe: impl FnMut(Event<'_>),
-) -> Result<Measured, MeasureError> {
+) -> Result<MeasureOutcome, MeasureError> {
     // Work trees are removed after the servers have ended.
     let (sides, _checkouts) = prepare(plan, interrupt, &mut observe)?;
     let mut start = |side: &SidePlan| {
@@ -79,11 +80,11 @@ pub fn measure(
         Server::start(side, plan, interrupt)
     };
     let mut servers = [start(&sides.a)?, start(&sides.b)?];
-    let mut comparison = begun(plan, &sides);
+    let mut comparison = empty_comparison(plan, &sides);
     let mut cut_short = None;
     let started = Instant::now();
     'rounds: for round in 0..plan.rounds {
-        let order = if round % 2 == 0 { [Which::A, Which::B] } else { [Which::B, Which::A] };
+        let order = if round % 2 == 0 { [SideId::A, SideId::B] } else { [SideId::B, SideId::A] };
         for which in order {
             match window(plan, &sides, which, round, &mut servers, interrupt) {
                 Ok(window) => {
@@ -101,24 +102,24 @@ pub fn measure(
         }
     }
     // Lets both servers shut down in parallel.
-    servers.iter().for_each(Server::ask_to_end);
-    Ok(Measured { comparison, cut_short })
+    servers.iter().for_each(Server::terminate);
+    Ok(MeasureOutcome { comparison, cut_short })
 }
 
 fn window(
     plan: &Plan,
-    sides: &Sides,
-    which: Which,
+    sides: &SidePlans,
+    which: SideId,
     round: u32,
     servers: &mut [Server; 2],
     interrupt: &Interrupt,
 ) -> Result<WindowResult, MeasureError> {
     let side = sides.side(which);
-    let server = &servers[usize::from(which == Which::B)];
+    let server = &servers[usize::from(which == SideId::B)];
     let driven = Client { plan, side, server: server.id(), interrupt }.run();
     // A server that has exited is a better explanation than its client's error.
     for (server, side) in servers.iter_mut().zip([&sides.a, &sides.b]) {
-        if let Some(why) = server.ended() {
+        if let Some(why) = server.exit_reason() {
             return Err(MeasureError::Ended { name: side.name.clone(), why });
         }
     }
@@ -126,7 +127,7 @@ fn window(
     Ok(WindowResult { side: which, round, server_cpu_ns, run: run.without_histograms() })
 }
 
-fn begun(plan: &Plan, sides: &Sides) -> Comparison {
+fn empty_comparison(plan: &Plan, sides: &SidePlans) -> Comparison {
     let now = timestamp();
     let side = |side: &SidePlan| MeasuredSide {
         name: side.name.clone(),
@@ -139,7 +140,7 @@ fn begun(plan: &Plan, sides: &Sides) -> Comparison {
         started: now.clone(),
         ended: now,
         machine: Machine::this(),
-        versions: Versions::this(),
+        versions: Versions::current(),
         settings: Settings {
             rounds: plan.rounds,
             window_ns: plan.window.as_nanos() as u64,

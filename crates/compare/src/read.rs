@@ -2,7 +2,7 @@
 
 mod load_result;
 mod load_run;
-mod part;
+mod side_input;
 mod study;
 mod windows;
 
@@ -17,7 +17,7 @@ use thalweg_measure::measured::MeasuredStudy;
 
 use crate::comparison::{self, Comparison};
 
-pub(crate) use part::Part;
+pub(crate) use side_input::SideInput;
 
 /// Content of a result file.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,21 +57,21 @@ pub fn read(path: &Path, study: ReadStudy) -> Result<Input, ReadError> {
 
 fn parse(text: &str, read_study: ReadStudy) -> Result<Input, String> {
     #[derive(Deserialize)]
-    struct Head {
+    struct SchemaHeader {
         schema: Option<String>,
         #[serde(default)]
         study: serde_json::Value,
     }
-    let head: Head =
+    let header: SchemaHeader =
         serde_json::from_str(text).map_err(|error| format!("is not a result of a load: {error}"))?;
-    match head.schema.as_deref() {
-        Some(thalweg_load::SCHEMA | thalweg_load::EARLIER_SCHEMA) => whole(text).map(Input::Run),
-        Some("thalweg.load/3") => whole(text).map(Input::Benchmark),
-        Some(comparison::SCHEMA) => whole(text).map(Input::Comparison),
+    match header.schema.as_deref() {
+        Some(thalweg_load::SCHEMA | thalweg_load::EARLIER_SCHEMA) => parse_result(text).map(Input::Run),
+        Some("thalweg.load/3") => parse_result(text).map(Input::Benchmark),
+        Some(comparison::SCHEMA) => parse_result(text).map(Input::Comparison),
         Some(schema @ ("thalweg.codec/1" | "thalweg.json/1")) => {
             Err(format!("has results of {schema}, which cannot be compared; see its own report"))
         }
-        Some("thalweg.lab/5" | "thalweg.lab/4") => match head.study.as_str() {
+        Some("thalweg.lab/5" | "thalweg.lab/4") => match header.study.as_str() {
             Some(study @ ("codec" | "json")) => {
                 Err(format!("has results of lab {study}, which cannot be compared; see its own report"))
             }
@@ -87,17 +87,17 @@ fn parse(text: &str, read_study: ReadStudy) -> Result<Input, String> {
     }
 }
 
-fn whole<T: DeserializeOwned>(text: &str) -> Result<Box<T>, String> {
+fn parse_result<T: DeserializeOwned>(text: &str) -> Result<Box<T>, String> {
     serde_json::from_str(text).map(Box::new).map_err(|error| format!("is damaged: {error}"))
 }
 
 impl Input {
     /// Returns its part for one side, or `None` for a comparison, which has two.
-    pub(crate) fn part(self) -> Option<Part> {
+    pub(crate) fn into_side_input(self) -> Option<SideInput> {
         match self {
-            Self::Run(run) => Some(Part::of_run(&run)),
-            Self::Benchmark(result) => Some(Part::of_benchmark(&result)),
-            Self::Study(results) => Some(Part::of_study(&results, None)),
+            Self::Run(run) => Some(SideInput::of_run(&run)),
+            Self::Benchmark(result) => Some(SideInput::of_benchmark(&result)),
+            Self::Study(results) => Some(SideInput::of_study(&results, None)),
             Self::Comparison(_) => None,
         }
     }
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_load_wrote_is_explained() {
+    fn unsupported_result_files_are_rejected_with_reason() {
         let check = |text: &str, expected: &str| {
             let error = parse(text, |_| unreachable!()).unwrap_err();
             assert!(error.contains(expected), "{error}");

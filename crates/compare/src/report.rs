@@ -9,4 +9,4 @@ pub(crate) mod text;
 mod words;
 
 pub use json::REPORT_SCHEMA;
-pub use model::{CellReport, Compared, Intervals, Report};
+pub use model::{CellReport, FigureComparison, Intervals, Report};

@@ -4,8 +4,8 @@ use thalweg_measure::machine::{Machine, Versions};
 use thalweg_measure::measured::MeasuredStudy;
 
 use crate::cell::Cell;
-use crate::comparison::{Comparison, MeasuredSide, Which};
-use crate::read::{Input, Part, ReadError};
+use crate::comparison::{Comparison, MeasuredSide, SideId};
+use crate::read::{Input, ReadError, SideInput};
 
 /// Number of shown digits of a commit's hash.
 const COMMIT_DIGITS: usize = 12;
@@ -70,10 +70,10 @@ impl Side {
     /// # Errors
     ///
     /// Returns an error for a comparison, which has two sides, and for an input without measurements.
-    pub fn of(name: &str, inputs: Vec<(String, Input)>) -> Result<Self, SideError> {
-        let mut side = Self::new(name, of_files(&inputs));
+    pub fn of_inputs(name: &str, inputs: Vec<(String, Input)>) -> Result<Self, SideError> {
+        let mut side = Self::new(name, origin_of_files(&inputs));
         for (source, input) in inputs {
-            let part = input.part().ok_or_else(|| SideError::Both(source.clone()))?;
+            let part = input.into_side_input().ok_or_else(|| SideError::Both(source.clone()))?;
             if part.cells.is_empty() {
                 return Err(SideError::Empty(source));
             }
@@ -83,10 +83,10 @@ impl Side {
     }
 
     /// Returns both sides of a comparison.
-    pub fn both(comparison: &Comparison) -> [Self; 2] {
-        [(Which::A, &comparison.a), (Which::B, &comparison.b)].map(|(which, measured)| {
-            let mut side = Self::new(&measured.name, of_server(measured));
-            side.add(Part::of_comparison(comparison, which));
+    pub fn both_of_comparison(comparison: &Comparison) -> [Self; 2] {
+        [(SideId::A, &comparison.a), (SideId::B, &comparison.b)].map(|(which, measured)| {
+            let mut side = Self::new(&measured.name, origin_of_server(measured));
+            side.add(SideInput::of_comparison(comparison, which));
             side
         })
     }
@@ -98,7 +98,7 @@ impl Side {
     /// Returns an error if the study lacks this stack or `CLIENT → SERVER` pair.
     pub fn of_study(results: &MeasuredStudy, stack: &str) -> Result<Self, SideError> {
         let mut side = Self::new(stack, format!("the windows of {stack} in a study"));
-        let part = Part::of_study(results, Some(stack));
+        let part = SideInput::of_study(results, Some(stack));
         if part.cells.is_empty() {
             let mut known: Vec<String> = results.cells.iter().filter_map(|cell| cell.pair.clone()).collect();
             known.sort_unstable();
@@ -128,11 +128,11 @@ impl Side {
         }
     }
 
-    fn add(&mut self, part: Part) {
+    fn add(&mut self, part: SideInput) {
         for cell in part.cells {
             match self.cells.iter_mut().find(|known| known.conditions == cell.conditions) {
                 Some(known) => {
-                    if let Some((first, other)) = known.other_requests(&cell) {
+                    if let Some((first, other)) = known.differing_request_sizes(&cell) {
                         self.notes.push(format!(
                             "requests differ in size between runs ({first:.0} and {other:.0} bytes on average), but \
                              the runs count as rounds of one load"
@@ -156,7 +156,7 @@ impl Side {
     }
 }
 
-fn of_files(inputs: &[(String, Input)]) -> String {
+fn origin_of_files(inputs: &[(String, Input)]) -> String {
     match inputs {
         [] => String::new(),
         [(one, _)] => one.clone(),
@@ -164,7 +164,7 @@ fn of_files(inputs: &[(String, Input)]) -> String {
     }
 }
 
-fn of_server(measured: &MeasuredSide) -> String {
+fn origin_of_server(measured: &MeasuredSide) -> String {
     let revision = measured.revision.as_ref().map(|revision| {
         let build = revision.build.as_ref().map(|build| format!(", built by {build}")).unwrap_or_default();
         let commit: String = revision.commit.chars().take(COMMIT_DIGITS).collect();

@@ -28,7 +28,7 @@ impl Verdict {
             None => Self::CannotTell,
             Some(interval) if interval.is_within_factor(1.0 + margin) => Self::Same,
             Some(interval) if interval.contains(1.0) => Self::CannotTell,
-            Some(interval) if (interval.low > 1.0) == figure.is_good() => Self::Better,
+            Some(interval) if (interval.low > 1.0) == figure.higher_is_better() => Self::Better,
             Some(_) => Self::Worse,
         }
     }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verdict_is_where_the_interval_lies() {
+    fn verdict_follows_position_of_interval() {
         let check = |figure: Figure, (low, high): (f64, f64), expected: Verdict, beyond: bool| {
             let interval = Some(Interval { low, high });
             let found = (Verdict::of(figure, interval, 0.05), Verdict::is_beyond(interval, 0.05));

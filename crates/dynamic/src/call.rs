@@ -6,14 +6,14 @@ use thalweg::bytes::Bytes;
 use thalweg::metadata::MetadataMap;
 use thalweg::{CallOptions, Channel, Method, Raw, Request, Status};
 
-use crate::called::Called;
 use crate::requests::{RequestError, RequestSource};
+use crate::resolved_method::ResolvedMethod;
 
 /// Outcome of a call.
 #[derive(Debug)]
 pub struct Outcome {
     /// Metadata of the response.
-    pub head: MetadataMap,
+    pub headers: MetadataMap,
     /// Trailers.
     pub trailers: MetadataMap,
     /// Status.
@@ -24,14 +24,14 @@ pub struct Outcome {
 #[derive(Debug)]
 pub enum Received {
     /// Its headers.
-    Head,
+    Headers,
     /// A message.
     Message(Bytes),
     /// The end of its messages.
     End,
 }
 
-impl Called {
+impl ResolvedMethod {
     /// Makes a call of any type. Calls `sent` for each request sent, and with `None` after the last. Calls `received`
     /// for each received part.
     ///
@@ -47,21 +47,21 @@ impl Called {
         sent: impl FnMut(Option<&Bytes>) + Send + Unpin + 'static,
         received: impl AsyncFnMut(Received) -> Result<(), E>,
     ) -> Result<Outcome, E> {
-        let (mut requests, fault) = source.start(self, sent)?;
-        let mut fault = pin!(fault);
+        let (mut requests, failure) = source.start(self, sent)?;
+        let mut failure = pin!(failure);
         if !self.is_client_streaming {
             // A server may respond to the headers alone, before an invalid request is found.
             tokio::select! {
                 biased;
-                fault = &mut fault => return Err(fault.why.into()),
-                () = requests.first_is_read() => {}
+                failure = &mut failure => return Err(failure.why.into()),
+                () = requests.wait_for_first() => {}
             }
         }
         let mut request = Request::new(requests);
         *request.metadata_mut() = metadata;
         tokio::select! {
             biased;
-            fault = &mut fault => Err(fault.why.into()),
+            failure = &mut failure => Err(failure.why.into()),
             outcome = self.exchange(channel, request, options, received) => outcome,
         }
     }
@@ -76,14 +76,15 @@ impl Called {
     ) -> Result<Outcome, E> {
         let method =
             Method::from_path(&self.path).map_err(|error| RequestError::Invalid(error.to_string()))?;
-        let (head, mut messages) = match channel.bidi_streaming::<_, Raw>(&method, request, options).await {
+        let (headers, mut messages) = match channel.bidi_streaming::<_, Raw>(&method, request, options).await
+        {
             Ok(response) => {
-                let (head, messages, _) = response.into_parts();
-                (head, messages)
+                let (headers, messages, _) = response.into_parts();
+                (headers, messages)
             }
             Err(status) => return Ok(failed(MetadataMap::new(), status)),
         };
-        received(Received::Head).await?;
+        received(Received::Headers).await?;
         let mut count = 0_u64;
         loop {
             match messages.message().await {
@@ -92,13 +93,13 @@ impl Called {
                     received(Received::Message(wire)).await?;
                 }
                 Ok(None) => break,
-                Err(status) => return Ok(failed(head, status)),
+                Err(status) => return Ok(failed(headers, status)),
             }
         }
         received(Received::End).await?;
         let trailers = match messages.trailers().await {
             Ok(trailers) => trailers.unwrap_or_default(),
-            Err(status) => return Ok(failed(head, status)),
+            Err(status) => return Ok(failed(headers, status)),
         };
         let status = match count {
             1 => Status::ok(""),
@@ -106,11 +107,11 @@ impl Called {
             // grpc-go reports the same for a call that ends with OK and has not exactly one response.
             count => Status::internal(format!("the method has one response, and the server sent {count}")),
         };
-        Ok(Outcome { head, trailers, status })
+        Ok(Outcome { headers, trailers, status })
     }
 }
 
 /// Returns the outcome of a failed call, whose trailers are in the status.
-fn failed(head: MetadataMap, status: Status) -> Outcome {
-    Outcome { head, trailers: status.metadata().clone(), status }
+fn failed(headers: MetadataMap, status: Status) -> Outcome {
+    Outcome { headers, trailers: status.metadata().clone(), status }
 }

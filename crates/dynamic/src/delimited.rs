@@ -4,38 +4,38 @@ use std::io::{self, Read};
 
 /// Error of reading a message.
 #[derive(Debug)]
-pub enum Fault {
+pub enum DelimitedError {
     /// The message is invalid.
-    Wrong(&'static str),
+    Malformed(&'static str),
     /// The input cannot be read.
     Unreadable(io::Error),
 }
 
-const CUT_OFF: Fault = Fault::Wrong("is cut off");
+const TRUNCATED: DelimitedError = DelimitedError::Malformed("is cut off");
 
 /// Reads the next message. Returns `None` at the end.
 ///
 /// # Errors
 ///
 /// Returns an error for a truncated message, or if the input cannot be read.
-pub fn next(input: &mut dyn Read) -> Result<Option<Vec<u8>>, Fault> {
+pub fn next(input: &mut dyn Read) -> Result<Option<Vec<u8>>, DelimitedError> {
     let mut length = 0_u64;
     for shift in (0..).step_by(7) {
         let mut byte = [0];
         match input.read(&mut byte) {
             Ok(0) if shift == 0 => return Ok(None),
-            Ok(0) => return Err(CUT_OFF),
-            Ok(_) if shift > 28 => return Err(Fault::Wrong("has no length before it")),
+            Ok(0) => return Err(TRUNCATED),
+            Ok(_) if shift > 28 => return Err(DelimitedError::Malformed("has no length before it")),
             Ok(_) => length |= u64::from(byte[0] & 0x7f) << shift,
-            Err(error) => return Err(Fault::Unreadable(error)),
+            Err(error) => return Err(DelimitedError::Unreadable(error)),
         }
         if byte[0] < 0x80 {
             break;
         }
     }
     let mut wire = Vec::new();
-    input.take(length).read_to_end(&mut wire).map_err(Fault::Unreadable)?;
-    if wire.len() as u64 == length { Ok(Some(wire)) } else { Err(CUT_OFF) }
+    input.take(length).read_to_end(&mut wire).map_err(DelimitedError::Unreadable)?;
+    if wire.len() as u64 == length { Ok(Some(wire)) } else { Err(TRUNCATED) }
 }
 
 #[cfg(test)]
@@ -43,12 +43,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_taken_apart() {
+    fn delimited_messages_are_split() {
         let all = |mut bytes: &[u8]| {
             let next = || match next(&mut bytes) {
                 Ok(next) => next.map(Ok),
-                Err(Fault::Wrong(what)) => Some(Err(what)),
-                Err(Fault::Unreadable(error)) => panic!("{error}"),
+                Err(DelimitedError::Malformed(what)) => Some(Err(what)),
+                Err(DelimitedError::Unreadable(error)) => panic!("{error}"),
             };
             std::iter::from_fn(next).collect::<Result<Vec<Vec<u8>>, _>>()
         };

@@ -3,9 +3,9 @@
 use thalweg_protobuf::{Field, Kind, MessageType, Oneof, Schema};
 use thalweg_protobuf_text::declarations::Declarations;
 
-use crate::called::{LookUpError, no_service, of_files};
 use crate::catalogue::Catalogue;
-use crate::near::listed;
+use crate::resolved_method::{LookUpError, files_hint, unknown_service};
+use crate::suggestions::listed;
 
 /// Maximum nesting of messages in a template. Deeper messages are empty, which also ends recursive types.
 const TEMPLATE_DEPTH: usize = 3;
@@ -19,7 +19,7 @@ pub async fn list(catalogue: &mut Catalogue, service: Option<&str>) -> Result<Ve
     let Some(name) = service else { return Ok(catalogue.services().await?) };
     let schema = catalogue.schema_of(name).await?;
     let Some(service) = schema.as_ref().and_then(|schema| schema.service(name)) else {
-        return Err(no_service(catalogue, name).await);
+        return Err(unknown_service(catalogue, name).await);
     };
     Ok(service.methods().map(|method| method.path().trim_start_matches('/').to_owned()).collect())
 }
@@ -41,7 +41,8 @@ pub async fn describe(
             catalogue.schema_of(name).await?;
         }
         let declarations = Declarations::of(&catalogue.descriptor_set())?;
-        let texts: Vec<String> = services.iter().filter_map(|name| headed(&declarations, name)).collect();
+        let texts: Vec<String> =
+            services.iter().filter_map(|name| declaration_with_heading(&declarations, name)).collect();
         return Ok(texts.join("\n"));
     };
     // Reflection names methods `package.Service.Method`.
@@ -51,7 +52,7 @@ pub async fn describe(
         let services = listed(known.iter().map(String::as_str));
         return Err(LookUpError::Unknown(format!(
             "unknown symbol `{symbol}`; use the full name with the package; services are {services}{}",
-            of_files(catalogue)
+            files_hint(catalogue)
         )));
     };
     let text = if is_template {
@@ -64,36 +65,36 @@ pub async fn describe(
 
 /// Returns the declaration of a symbol. For a method it includes the declarations of its types.
 fn declaration(declarations: &Declarations, schema: &Schema, symbol: &str) -> Option<String> {
-    let mut text = headed(declarations, symbol)?;
+    let mut text = declaration_with_heading(declarations, symbol)?;
     let method = symbol.rsplit_once('.').and_then(|(service, name)| schema.service(service)?.method(name));
     if let Some(method) = method {
         let (input, output) = (method.input(), method.output());
         for message in [Some(input), (input != output).then_some(output)].into_iter().flatten() {
             text.push('\n');
-            text.push_str(&headed(declarations, message.full_name())?);
+            text.push_str(&declaration_with_heading(declarations, message.full_name())?);
         }
     }
     Some(text)
 }
 
 /// Returns a declaration below a comment with its full name and file.
-fn headed(declarations: &Declarations, symbol: &str) -> Option<String> {
+fn declaration_with_heading(declarations: &Declarations, symbol: &str) -> Option<String> {
     let (file, text) = (declarations.file_of(symbol)?, declarations.get(symbol)?);
     Some(format!("// {symbol}, declared in {file}\n{text}"))
 }
 
 /// Returns a request with all fields of a message or of a method's request.
 fn template(schema: &Schema, symbol: &str) -> Option<String> {
-    let of_method = || {
+    let request_type = || {
         let (service, method) = symbol.rsplit_once('.')?;
         Some(schema.service(service)?.method(method)?.input())
     };
-    let message = schema.message(symbol).or_else(of_method)?;
-    Some(template_of(message, TEMPLATE_DEPTH, 0))
+    let message = schema.message(symbol).or_else(request_type)?;
+    Some(message_template(message, TEMPLATE_DEPTH, 0))
 }
 
 /// Returns JSON with all fields in order of declaration. Lists and maps have one element, oneofs their first member.
-fn template_of(message: MessageType<'_>, depth: usize, indent: usize) -> String {
+fn message_template(message: MessageType<'_>, depth: usize, indent: usize) -> String {
     if let Some(text) = well_known(message.full_name()) {
         return text.to_owned();
     }
@@ -117,10 +118,10 @@ fn template_of(message: MessageType<'_>, depth: usize, indent: usize) -> String 
                     Kind::String => "",
                     _ => "0",
                 };
-                format!("{{\"{key}\": {}}}", value_of(value, depth - 1, indent + 2))
+                format!("{{\"{key}\": {}}}", value_template(value, depth - 1, indent + 2))
             }
-            None if field.is_list() => format!("[{}]", value_of(field, depth - 1, indent + 2)),
-            None => value_of(field, depth - 1, indent + 2),
+            None if field.is_list() => format!("[{}]", value_template(field, depth - 1, indent + 2)),
+            None => value_template(field, depth - 1, indent + 2),
         };
         members.push(format!("\n{:1$}  \"{2}\": {value}", "", indent, field.json_name()));
     }
@@ -130,9 +131,9 @@ fn template_of(message: MessageType<'_>, depth: usize, indent: usize) -> String 
     format!("{{{}\n{:2$}}}", members.join(","), "", indent)
 }
 
-fn value_of(field: Field<'_>, depth: usize, indent: usize) -> String {
+fn value_template(field: Field<'_>, depth: usize, indent: usize) -> String {
     if let Some(message) = field.message_type() {
-        return template_of(message, depth, indent);
+        return message_template(message, depth, indent);
     }
     if let Some(value) = field.enum_type().and_then(|enumeration| enumeration.values().next()) {
         return format!("\"{}\"", value.name());
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_are_declared_with_their_types() {
+    fn method_declaration_includes_its_types() {
         let declarations = Declarations::of(&set()).unwrap();
         let text = declaration(&declarations, &schema(), "shop.Orders.Place").unwrap();
         let item = "// shop.Item, declared in shop.proto\nmessage Item {\n  string name = 1;\n  \
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_has_all_fields_and_is_a_request() {
+    fn template_has_all_fields_and_parses_as_a_request() {
         let schema = schema();
         let text = template(&schema, "shop.Orders.Place").unwrap();
         json::to_wire(schema.message("shop.Order").unwrap(), text.as_bytes()).unwrap();

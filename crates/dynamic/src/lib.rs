@@ -2,7 +2,7 @@
 //!
 //! Descriptors come from `.proto` files and descriptor sets ([`files`]), or from server reflection ([`Reflection`]). A
 //! [`Catalogue`] lists services and returns a [`Schema`](thalweg_protobuf::Schema) with the requested ones.
-//! [`MethodName`] parses `package.Service/Method`, and [`look_up`] finds the method for a [call](Called::call).
+//! [`MethodName`] parses `package.Service/Method`, and [`look_up`] finds the method for a [call](ResolvedMethod::call).
 //! [`list`] and [`describe`] show services and types, and [`completions`] completes names.
 //!
 //! [`texts`], [`delimited`] and [`metadata`] parse messages and metadata from text and pipes.
@@ -28,7 +28,6 @@
 //! ```
 
 mod call;
-mod called;
 mod catalogue;
 pub mod delimited;
 mod describe;
@@ -37,22 +36,23 @@ mod message;
 pub mod metadata;
 mod method_name;
 mod names;
-mod near;
 mod reflection;
 mod requests;
+mod resolved_method;
 mod responses;
 mod status;
+mod suggestions;
 pub mod texts;
 
 pub use call::{Outcome, Received};
-pub use called::{Called, LookUpError, look_up};
 pub use catalogue::Catalogue;
 pub use describe::{describe, list};
 pub use message::message;
 pub use method_name::{MethodName, MethodNameError};
 pub use names::{NameKind, completions};
-pub use near::near;
 pub use reflection::{Reflection, ReflectionError, ReflectionLimits};
 pub use requests::{RequestError, RequestSource};
+pub use resolved_method::{LookUpError, ResolvedMethod, look_up};
 pub use responses::ResponsePrinter;
 pub use status::{Detail, details, details_by, status_json};
+pub use suggestions::suggest;

@@ -2,8 +2,8 @@
 
 use thalweg_protobuf::{MessageType, Schema};
 
-use crate::called::LookUpError;
-use crate::near::{listed, near};
+use crate::resolved_method::LookUpError;
+use crate::suggestions::{listed, suggest};
 
 /// Looks up a message type by full name or unique suffix. Without a name, returns the only declared type.
 ///
@@ -28,8 +28,8 @@ fn named<'s>(schema: &'s Schema, name: &str) -> Result<MessageType<'s>, String> 
     match candidates[..] {
         [message] => Ok(message),
         [] => {
-            let near = near(declared(schema).map(MessageType::full_name), name);
-            Err(format!("unknown message `{name}`{near}"))
+            let suggestion = suggest(declared(schema).map(MessageType::full_name), name);
+            Err(format!("unknown message `{name}`{suggestion}"))
         }
         _ => {
             let names = listed(candidates.iter().map(|message| message.full_name()));

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_is_read_and_shown() {
+    fn metadata_is_parsed_and_formatted() {
         let entries = ["A: b", "a:c", "x-bin: aGVsbG8=", "y-bin: aGVsbG8"].map(|text| parse(text).unwrap());
         let map = map(&entries);
         assert_eq!(map.get_bin("x-bin").unwrap().to_bytes().unwrap(), "hello");

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn methods_are_understood_in_both_forms() {
+    fn method_names_accept_slash_and_dot() {
         let check = |text: &str, expected: Option<(&str, &str)>| {
             let name = text.parse::<MethodName>().ok();
             assert_eq!(name.as_ref().map(|name| (name.service(), name.method())), expected, "{text}");

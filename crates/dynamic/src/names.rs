@@ -7,7 +7,7 @@ use crate::message;
 
 /// Maximum number of services whose methods are completed, because each needs a request to the server. Beyond it only
 /// service names are returned.
-const SERVICES_OPENED_MAX: usize = 12;
+const SERVICES_EXPANDED_MAX: usize = 12;
 
 /// Kind of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,21 +26,21 @@ pub async fn completions(catalogue: &mut Catalogue, kind: NameKind, typed: &str)
         Some((service, _)) => (service, true),
         None => (typed, false),
     };
-    let is_meant = |name: &String| match kind {
+    let matches = |name: &String| match kind {
         // A type may be declared in the files of any service.
         NameKind::Symbol => true,
         _ if is_method => name == service,
         _ => name.starts_with(service),
     };
     let services: Vec<String> =
-        catalogue.services().await.unwrap_or_default().into_iter().filter(is_meant).collect();
+        catalogue.services().await.unwrap_or_default().into_iter().filter(matches).collect();
     if kind == NameKind::Service {
         return services;
     }
     let mut names = Vec::new();
-    let is_opened = services.len() <= SERVICES_OPENED_MAX;
+    let is_expanded = services.len() <= SERVICES_EXPANDED_MAX;
     for name in &services {
-        if !is_opened {
+        if !is_expanded {
             names.push(format!("{name}/"));
         } else if let Ok(Some(schema)) = catalogue.schema_of(name).await
             && let Some(service) = schema.service(name)

@@ -38,13 +38,13 @@ pub enum ReflectionError {
         "the server does not support reflection (grpc.reflection.v1 or v1alpha); use --proto or --protoset, or enable \
          reflection on the server"
     )]
-    None,
+    Unsupported,
     /// The call failed.
     #[error("reflection failed: {}: {}", .0.code(), .0.message())]
     Call(Box<Status>),
     /// The server violated the protocol.
     #[error("the server's reflection {0}")]
-    Answer(String),
+    InvalidResponse(String),
     /// The exchange reached one of the [`ReflectionLimits`].
     #[error("reflection aborted: {0}; use --proto or --protoset")]
     Limit(String),
@@ -69,18 +69,18 @@ pub struct Reflection {
     limits: ReflectionLimits,
     /// Index into [`VERSIONS`].
     version: usize,
-    stream: Option<Conversation>,
+    stream: Option<ReflectionCall>,
     files: BTreeMap<String, File>,
     /// Schema of all files. `None` after new files.
     schema: Option<Schema>,
     /// Names of imports not received yet, each with the importing file.
     missing: VecDeque<(String, String)>,
-    used: Used,
+    usage: LimitUsage,
 }
 
 /// Usage of the limits.
 #[derive(Debug, Default)]
-struct Used {
+struct LimitUsage {
     /// Time spent waiting for responses.
     time: Duration,
     /// Size of all responses.
@@ -92,8 +92,8 @@ struct Used {
 
 /// An open call of the service.
 #[derive(Debug)]
-struct Conversation {
-    questions: mpsc::Sender<ServerReflectionRequest>,
+struct ReflectionCall {
+    requests: mpsc::Sender<ServerReflectionRequest>,
     responses: Streaming<EncodedResponse>,
 }
 
@@ -123,7 +123,7 @@ impl Reflection {
             files: BTreeMap::new(),
             schema: None,
             missing: VecDeque::new(),
-            used: Used::default(),
+            usage: LimitUsage::default(),
         }
     }
 
@@ -133,7 +133,7 @@ impl Reflection {
     ///
     /// See [`ReflectionError`].
     pub async fn services(&mut self) -> Result<Vec<String>, ReflectionError> {
-        let response = self.ask(MessageRequest::ListServices("*".to_owned())).await?;
+        let response = self.request(MessageRequest::ListServices("*".to_owned())).await?;
         let Some(list) = &response.services else {
             return Err(unexpected("a list of services", &response));
         };
@@ -179,11 +179,11 @@ impl Reflection {
             .encode_to_vec()
     }
 
-    async fn fetch_files(&mut self, question: MessageRequest) -> Result<bool, ReflectionError> {
-        let response = self.ask(question).await?;
+    async fn fetch_files(&mut self, request: MessageRequest) -> Result<bool, ReflectionError> {
+        let response = self.request(request).await?;
         match &response.error {
             Some(error) if error.error_code == Code::NotFound as i32 => return Ok(false),
-            _ => self.take_files(&response)?,
+            _ => self.add_response_files(&response)?,
         }
         while let Some((name, by)) = self.missing.pop_front() {
             if !self.files.contains_key(&name) {
@@ -194,50 +194,52 @@ impl Reflection {
     }
 
     async fn fetch_import(&mut self, name: &str, by: &str) -> Result<(), ReflectionError> {
-        let response = self.ask(MessageRequest::FileByFilename(name.to_owned())).await?;
+        let response = self.request(MessageRequest::FileByFilename(name.to_owned())).await?;
         match &response.error {
             None => {
-                self.take_files(&response)?;
+                self.add_response_files(&response)?;
                 if self.files.contains_key(name) {
                     return Ok(());
                 }
-                Err(ReflectionError::Answer(format!("returned other files when asked for {name}")))
+                Err(ReflectionError::InvalidResponse(format!("returned other files when asked for {name}")))
             }
             // Some servers lack well-known files, which every compiler includes.
             Some(_) if name.starts_with("google/protobuf/") => {
                 let set = sources::compile(&[name], |_| None);
                 let set = set.map_err(|error| {
-                    ReflectionError::Answer(format!("does not have {name}, which {by} imports: {error}"))
+                    ReflectionError::InvalidResponse(format!(
+                        "does not have {name}, which {by} imports: {error}"
+                    ))
                 })?;
-                self.take_each(&set.into(), response::SET_FILE)
+                self.add_files(&set.into(), response::SET_FILE)
             }
-            Some(error) => Err(ReflectionError::Answer(format!(
+            Some(error) => Err(ReflectionError::InvalidResponse(format!(
                 "does not have {name}, which {by} imports: {}",
                 error.error_message
             ))),
         }
     }
 
-    fn take_files(&mut self, response: &EncodedResponse) -> Result<(), ReflectionError> {
+    fn add_response_files(&mut self, response: &EncodedResponse) -> Result<(), ReflectionError> {
         match &response.files {
-            Some(files) => self.take_each(files, response::FILE),
+            Some(files) => self.add_files(files, response::FILE),
             None => Err(unexpected("a file", response)),
         }
     }
 
-    fn take_each(&mut self, files: &Bytes, number: u32) -> Result<(), ReflectionError> {
-        items(files, number).try_for_each(|file| self.take(file.map_err(malformed)?))
+    fn add_files(&mut self, files: &Bytes, number: u32) -> Result<(), ReflectionError> {
+        items(files, number).try_for_each(|file| self.add_file(file.map_err(malformed)?))
     }
 
-    fn take(&mut self, encoded: Bytes) -> Result<(), ReflectionError> {
+    fn add_file(&mut self, encoded: Bytes) -> Result<(), ReflectionError> {
         let name = items(&encoded, response::FILE_NAME).last().transpose().map_err(malformed)?;
         let name = text(&name.unwrap_or_default()).map_err(malformed)?;
         if self.files.contains_key(&name) {
             return Ok(());
         }
         let limits = &self.limits;
-        self.used.bytes += encoded.len();
-        if self.files.len() >= limits.files_max || self.used.bytes > limits.bytes_max {
+        self.usage.bytes += encoded.len();
+        if self.files.len() >= limits.files_max || self.usage.bytes > limits.bytes_max {
             let ReflectionLimits { files_max, bytes_max, .. } = limits;
             return Err(ReflectionError::Limit(format!(
                 "the server has more than {files_max} files or {bytes_max} bytes of descriptors"
@@ -250,8 +252,8 @@ impl Reflection {
             if !seen.insert(import.clone()) {
                 continue;
             }
-            self.used.imports += 1;
-            if self.used.imports > limits.imports_max {
+            self.usage.imports += 1;
+            if self.usage.imports > limits.imports_max {
                 let max = limits.imports_max;
                 return Err(ReflectionError::Limit(format!(
                     "the server's files have more than {max} imports"
@@ -290,32 +292,35 @@ impl Reflection {
     }
 
     /// Sends a request to the newest version that the server supports, and returns the response.
-    async fn ask(&mut self, question: MessageRequest) -> Result<EncodedResponse, ReflectionError> {
+    async fn request(&mut self, request: MessageRequest) -> Result<EncodedResponse, ReflectionError> {
         let response = loop {
-            match self.ask_within(question.clone()).await {
+            match self.request_with_timeout(request.clone()).await {
                 Err(ReflectionError::Call(status)) if status.code() == Code::Unimplemented => {
                     self.stream = None;
                     self.version += 1;
                     if self.version >= VERSIONS.len() {
                         self.version = 0;
-                        return Err(ReflectionError::None);
+                        return Err(ReflectionError::Unsupported);
                     }
                 }
                 response => break response?,
             }
         };
-        self.used.received_bytes += response.len();
+        self.usage.received_bytes += response.len();
         let max = self.limits.received_bytes_max;
-        if self.used.received_bytes > max {
+        if self.usage.received_bytes > max {
             return Err(ReflectionError::Limit(format!("the server sent more than {max} bytes")));
         }
         Ok(response)
     }
 
     /// Sends a request within the response timeout and the rest of the total timeout.
-    async fn ask_within(&mut self, question: MessageRequest) -> Result<EncodedResponse, ReflectionError> {
+    async fn request_with_timeout(
+        &mut self,
+        request: MessageRequest,
+    ) -> Result<EncodedResponse, ReflectionError> {
         let ReflectionLimits { response_timeout, total_timeout, .. } = self.limits;
-        let left = total_timeout.saturating_sub(self.used.time);
+        let left = total_timeout.saturating_sub(self.usage.time);
         let took_too_long = |files: usize| {
             let seconds = total_timeout.as_secs_f64();
             ReflectionError::Limit(format!("it took longer than {seconds} s, for {files} files so far"))
@@ -324,9 +329,9 @@ impl Reflection {
         if left.is_zero() {
             return Err(took_too_long(self.files.len()));
         }
-        let asked_at = Instant::now();
-        let response = tokio::time::timeout(response_timeout.min(left), self.ask_version(question)).await;
-        self.used.time += asked_at.elapsed();
+        let sent_at = Instant::now();
+        let response = tokio::time::timeout(response_timeout.min(left), self.request_version(request)).await;
+        self.usage.time += sent_at.elapsed();
         match response {
             Ok(response) => Ok(response?),
             Err(_) if left < response_timeout => Err(took_too_long(self.files.len())),
@@ -336,23 +341,23 @@ impl Reflection {
         }
     }
 
-    async fn ask_version(&mut self, question: MessageRequest) -> Result<EncodedResponse, Status> {
-        let request = ServerReflectionRequest { message_request: Some(question), ..Default::default() };
+    async fn request_version(&mut self, request: MessageRequest) -> Result<EncodedResponse, Status> {
+        let request = ServerReflectionRequest { message_request: Some(request), ..Default::default() };
         let stream = if let Some(stream) = &mut self.stream {
             // If sending fails, the end of the stream has the reason.
-            let _ = stream.questions.send(request).await;
+            let _ = stream.requests.send(request).await;
             stream
         } else {
-            let (questions, asked) = mpsc::channel(1);
-            let _ = questions.send(request).await;
-            let mut call = Request::new(Questions(asked));
+            let (requests, receiver) = mpsc::channel(1);
+            let _ = requests.send(request).await;
+            let mut call = Request::new(ReflectionRequests(receiver));
             *call.metadata_mut() = self.metadata.clone();
             let method = Method::from_path(VERSIONS[self.version])
                 .map_err(|error| Status::internal(error.to_string()))?;
             let mut options = CallOptions::default();
             options.max_decoding_message_size = self.limits.bytes_max;
             let response = self.channel.bidi_streaming(&method, call, &options).await?;
-            self.stream.insert(Conversation { questions, responses: response.into_inner() })
+            self.stream.insert(ReflectionCall { requests, responses: response.into_inner() })
         };
         let response = stream.responses.message().await?;
         let response = response.filter(|response| !response.is_empty());
@@ -361,7 +366,7 @@ impl Reflection {
 }
 
 fn unexpected(what: &str, response: &EncodedResponse) -> ReflectionError {
-    ReflectionError::Answer(match &response.error {
+    ReflectionError::InvalidResponse(match &response.error {
         Some(error) => {
             let code = Code::from_i32(error.error_code);
             format!("answered {code:?} when asked for {what}: {}", error.error_message)
@@ -371,13 +376,13 @@ fn unexpected(what: &str, response: &EncodedResponse) -> ReflectionError {
 }
 
 fn malformed(error: impl fmt::Display) -> ReflectionError {
-    ReflectionError::Answer(format!("sent an invalid file descriptor: {error}"))
+    ReflectionError::InvalidResponse(format!("sent an invalid file descriptor: {error}"))
 }
 
 /// Requests of a call.
-struct Questions(mpsc::Receiver<ServerReflectionRequest>);
+struct ReflectionRequests(mpsc::Receiver<ServerReflectionRequest>);
 
-impl Stream for Questions {
+impl Stream for ReflectionRequests {
     type Item = ServerReflectionRequest;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ServerReflectionRequest>> {

@@ -10,14 +10,14 @@ use thalweg::bytes::Bytes;
 use thalweg::{Raw, Stream};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::called::Called;
 use crate::delimited;
+use crate::resolved_method::ResolvedMethod;
 use crate::texts::{MessageFormat, Texts};
 
 /// Messages read ahead of flow control.
-const AHEAD: usize = 16;
+const MESSAGES_AHEAD_MAX: usize = 16;
 /// Size of reads in bytes.
-const CHUNK: usize = 64 * 1024;
+const CHUNK_LEN: usize = 64 * 1024;
 
 /// Error of reading requests.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +55,7 @@ pub(crate) struct Requests<S> {
 }
 
 /// An invalid request. Keeps the stream of requests open until dropped, so that it does not seem complete.
-pub(crate) struct Fault {
+pub(crate) struct FailedRead {
     pub(crate) why: RequestError,
     _messages: mpsc::Sender<Bytes>,
 }
@@ -65,49 +65,53 @@ impl RequestSource {
     /// request is invalid.
     pub(crate) fn start<S>(
         self,
-        called: &Called,
+        method: &ResolvedMethod,
         sent: S,
-    ) -> Result<(Requests<S>, impl Future<Output = Fault> + use<S>), RequestError> {
-        let (messages, taken) = mpsc::channel(AHEAD);
+    ) -> Result<(Requests<S>, impl Future<Output = FailedRead> + use<S>), RequestError> {
+        let (messages, receiver) = mpsc::channel(MESSAGES_AHEAD_MAX);
         let (failed, failure) = oneshot::channel();
-        let called = called.clone();
+        let method = method.clone();
         // Uses a detached thread, because reads of stdin block and may never end.
         let thread = thread::Builder::new().spawn(move || {
             let mut send = |wire: Vec<u8>| messages.blocking_send(wire.into()).is_ok();
-            if let Err(why) = self.read(&called, &mut send) {
+            if let Err(why) = self.read(&method, &mut send) {
                 // Fails only if the call is over.
-                let _ = failed.send(Fault { why, _messages: messages });
+                let _ = failed.send(FailedRead { why, _messages: messages });
             }
         });
         thread.map_err(RequestError::Thread)?;
-        let fault = async move {
+        let failure = async move {
             match failure.await {
-                Ok(fault) => fault,
+                Ok(failure) => failure,
                 Err(_) => pending().await,
             }
         };
-        Ok((Requests { messages: taken, first: None, sent, has_ended: false }, fault))
+        Ok((Requests { messages: receiver, first: None, sent, has_ended: false }, failure))
     }
 
-    fn read(self, called: &Called, send: &mut dyn FnMut(Vec<u8>) -> bool) -> Result<(), RequestError> {
+    fn read(
+        self,
+        method: &ResolvedMethod,
+        send: &mut dyn FnMut(Vec<u8>) -> bool,
+    ) -> Result<(), RequestError> {
         let texts = Texts::of(self.format);
         match (self.input, texts) {
-            (None, _) if called.is_client_streaming => Ok(()),
+            (None, _) if method.is_client_streaming => Ok(()),
             (None, _) => {
-                send(called.empty().map_err(|why| invalid(called, 1, &why))?);
+                send(method.empty().map_err(|why| invalid(method, 1, &why))?);
                 Ok(())
             }
-            (Some(mut input), None) => read_binary(called, &mut *input, send),
+            (Some(mut input), None) => read_binary(method, &mut *input, send),
             (Some(mut input), Some(texts)) => {
-                let encoded = |text: &[u8]| called.encoded(self.format, text, self.ignore_unknown);
-                read_texts(called, texts, &mut *input, encoded, send)
+                let encoded = |text: &[u8]| method.encoded(self.format, text, self.ignore_unknown);
+                read_texts(method, texts, &mut *input, encoded, send)
             }
         }
     }
 }
 
 fn read_texts(
-    called: &Called,
+    method: &ResolvedMethod,
     mut texts: Texts,
     input: &mut dyn Read,
     encoded: impl Fn(&[u8]) -> Result<Vec<u8>, String>,
@@ -118,8 +122,8 @@ fn read_texts(
     let mut only = None;
     let mut each = |text: Vec<u8>| {
         count += 1;
-        let wire = encoded(&text).map_err(|why| invalid(called, count, &why))?;
-        if called.is_client_streaming {
+        let wire = encoded(&text).map_err(|why| invalid(method, count, &why))?;
+        if method.is_client_streaming {
             return Ok(send(wire));
         }
         if only.replace(wire).is_some() {
@@ -128,7 +132,7 @@ fn read_texts(
         }
         Ok(true)
     };
-    let mut chunk = vec![0; CHUNK];
+    let mut chunk = vec![0; CHUNK_LEN];
     loop {
         match input.read(&mut chunk) {
             Ok(0) => break,
@@ -145,28 +149,30 @@ fn read_texts(
     if let Some(text) = texts.rest() {
         each(text)?;
     }
-    if !called.is_client_streaming {
-        send(only.map_or_else(|| called.empty().map_err(|why| invalid(called, 1, &why)), Ok)?);
+    if !method.is_client_streaming {
+        send(only.map_or_else(|| method.empty().map_err(|why| invalid(method, 1, &why)), Ok)?);
     }
     Ok(())
 }
 
 /// Reads one message, or delimited messages for a stream.
 fn read_binary(
-    called: &Called,
+    method: &ResolvedMethod,
     input: &mut dyn Read,
     send: &mut dyn FnMut(Vec<u8>) -> bool,
 ) -> Result<(), RequestError> {
-    if !called.is_client_streaming {
+    if !method.is_client_streaming {
         let mut wire = Vec::new();
         input.read_to_end(&mut wire).map_err(RequestError::Unreadable)?;
         send(wire);
         return Ok(());
     }
     for number in 1_u64.. {
-        let next = delimited::next(input).map_err(|fault| match fault {
-            delimited::Fault::Wrong(what) => RequestError::Invalid(format!("request {number} {what}")),
-            delimited::Fault::Unreadable(error) => RequestError::Unreadable(error),
+        let next = delimited::next(input).map_err(|error| match error {
+            delimited::DelimitedError::Malformed(what) => {
+                RequestError::Invalid(format!("request {number} {what}"))
+            }
+            delimited::DelimitedError::Unreadable(error) => RequestError::Unreadable(error),
         });
         let Some(wire) = next? else { break };
         if !send(wire) {
@@ -176,14 +182,14 @@ fn read_binary(
     Ok(())
 }
 
-fn invalid(called: &Called, number: u64, why: &str) -> RequestError {
+fn invalid(method: &ResolvedMethod, number: u64, why: &str) -> RequestError {
     let which = if number > 1 { format!("request {number}") } else { "the request".to_owned() };
-    RequestError::Invalid(format!("{which} is not a valid {}: {why}", called.request_type))
+    RequestError::Invalid(format!("{which} is not a valid {}: {why}", method.request_type))
 }
 
 impl<S> Requests<S> {
     /// Waits until the first message is read and validated.
-    pub(crate) async fn first_is_read(&mut self) {
+    pub(crate) async fn wait_for_first(&mut self) {
         self.first = self.messages.recv().await;
     }
 }

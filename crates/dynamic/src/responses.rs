@@ -4,8 +4,8 @@ use thalweg_protobuf::Schema;
 use thalweg_protobuf::json::{self, PrintError, PrintOptions};
 use thalweg_protobuf_text::text_format;
 
-use crate::called::Called;
 use crate::catalogue::Catalogue;
+use crate::resolved_method::ResolvedMethod;
 use crate::texts::MessageFormat;
 
 /// Maximum number of types fetched to print one message.
@@ -23,8 +23,8 @@ pub struct ResponsePrinter {
 
 impl ResponsePrinter {
     /// Creates a printer of this format.
-    pub fn new(called: &Called, format: MessageFormat, options: PrintOptions) -> Self {
-        Self { schema: called.schema.clone(), message: called.response_type.clone(), format, options }
+    pub fn new(method: &ResolvedMethod, format: MessageFormat, options: PrintOptions) -> Self {
+        Self { schema: method.schema.clone(), message: method.response_type.clone(), format, options }
     }
 
     /// Formats a response as text, or returns its bytes if the format is binary. Types of `Any` come from the

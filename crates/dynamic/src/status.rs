@@ -30,7 +30,7 @@ pub async fn details(status: &Status, catalogue: &mut Catalogue) -> Result<Vec<D
     let mut details = Vec::new();
     for any in RpcStatus::decode(status.details())?.details {
         let name = type_name(&any.type_url);
-        let schema = match usual(name) {
+        let schema = match standard_schema(name) {
             Some(schema) => Some(schema),
             None => catalogue.schema_of(name).await.ok().flatten(),
         };
@@ -47,8 +47,8 @@ pub async fn details(status: &Status, catalogue: &mut Catalogue) -> Result<Vec<D
 pub fn details_by(status: &Status, schema: &Schema) -> Result<Vec<Detail>, DecodeError> {
     let details = RpcStatus::decode(status.details())?.details.into_iter();
     let detail = |any: Any| {
-        let usual = usual(type_name(&any.type_url));
-        Detail::new(any, Some(usual.as_ref().unwrap_or(schema)))
+        let standard = standard_schema(type_name(&any.type_url));
+        Detail::new(any, Some(standard.as_ref().unwrap_or(schema)))
     };
     Ok(details.map(detail).collect())
 }
@@ -98,7 +98,7 @@ impl fmt::Display for Detail {
 
 impl Detail {
     fn new(Any { type_url, value }: Any, schema: Option<&Schema>) -> Self {
-        let json = schema.and_then(|schema| json_of(schema, type_name(&type_url), &value));
+        let json = schema.and_then(|schema| message_json(schema, type_name(&type_url), &value));
         Self { type_url, value, json }
     }
 
@@ -107,9 +107,9 @@ impl Detail {
         let type_url = Value::from(self.type_url.as_str());
         // Some types of `google.protobuf` have special JSON.
         let is_plain = !type_name(&self.type_url).starts_with("google.protobuf.");
-        let inside =
+        let inner =
             self.json.as_deref().filter(|_| is_plain).and_then(|it| it.strip_prefix('{')?.strip_suffix('}'));
-        let members = match (inside, &self.json) {
+        let members = match (inner, &self.json) {
             (Some(members), _) => members.to_owned(),
             (None, Some(json)) => format!("\"value\":{json}"),
             (None, None) => format!("\"value\":\"{}\"", BASE64_STANDARD.encode(&self.value)),
@@ -124,12 +124,12 @@ fn type_name(type_url: &str) -> &str {
 }
 
 /// Returns the schema of gRPC's standard details, if it has this type.
-fn usual(name: &str) -> Option<Schema> {
-    let usual = Schema::from_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET).ok();
-    usual.filter(|schema| schema.message(name).is_some())
+fn standard_schema(name: &str) -> Option<Schema> {
+    let schema = Schema::from_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET).ok();
+    schema.filter(|schema| schema.message(name).is_some())
 }
 
-fn json_of(schema: &Schema, name: &str, wire: &[u8]) -> Option<String> {
+fn message_json(schema: &Schema, name: &str, wire: &[u8]) -> Option<String> {
     let options = PrintOptions { allow_partial: true, ..PrintOptions::default() };
     let mut text = Vec::new();
     json::print(schema.message(name)?, wire, &options, &mut text).ok()?;
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn details_are_as_protojson_has_an_any() {
+    async fn details_are_encoded_as_protojson_of_any() {
         let any = |name: &str, value: &[u8]| Any {
             type_url: format!("type.googleapis.com/{name}"),
             value: value.to_vec(),

@@ -44,7 +44,7 @@ pub const BYTE_ORDER_MARK: &str = "\u{feff}";
 pub struct Texts {
     splitter: Splitter,
     /// First bytes, while they may be a byte order mark.
-    begin: Option<Vec<u8>>,
+    start: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -61,22 +61,22 @@ impl Texts {
             MessageFormat::Text => Splitter::Text(Records::default()),
             MessageFormat::Binary => return None,
         };
-        Some(Self { splitter, begin: Some(Vec::new()) })
+        Some(Self { splitter, start: Some(Vec::new()) })
     }
 
     /// Adds input.
     pub fn push(&mut self, bytes: &[u8]) {
-        let Some(begin) = &mut self.begin else { return self.split(bytes) };
-        begin.extend_from_slice(bytes);
+        let Some(start) = &mut self.start else { return self.split(bytes) };
+        start.extend_from_slice(bytes);
         let mark = BYTE_ORDER_MARK.as_bytes();
-        if begin.len() >= mark.len() || !mark.starts_with(begin) {
-            self.end_begin();
+        if start.len() >= mark.len() || !mark.starts_with(start) {
+            self.end_start();
         }
     }
 
-    fn end_begin(&mut self) {
-        if let Some(begin) = self.begin.take() {
-            self.split(begin.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(&begin));
+    fn end_start(&mut self) {
+        if let Some(start) = self.start.take() {
+            self.split(start.strip_prefix(BYTE_ORDER_MARK.as_bytes()).unwrap_or(&start));
         }
     }
 
@@ -89,7 +89,7 @@ impl Texts {
 
     /// Returns the remaining text at the end of the input.
     pub fn rest(&mut self) -> Option<Vec<u8>> {
-        self.end_begin();
+        self.end_start();
         match &mut self.splitter {
             Splitter::Json(documents) => documents.rest(),
             Splitter::Text(records) => records.rest(),
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_byte_order_mark_is_skipped_wherever_it_is_divided() {
+    fn byte_order_mark_is_skipped_across_chunks() {
         for (format, text) in [(MessageFormat::Json, "{\"a\": 1}"), (MessageFormat::Text, "a: 1")] {
             for mark in ["", BYTE_ORDER_MARK] {
                 let bytes = format!("{mark}{text}");

@@ -30,17 +30,17 @@ const SHOP: &str = "
 const ITEM: &str = "syntax = 'proto3'; package shop; message Item { string name = 1; }";
 
 /// Reaction of a server to a request.
-enum Answer {
-    Say(MessageResponse),
-    End(Status),
-    Nothing,
+enum Reaction {
+    Respond(MessageResponse),
+    Fail(Status),
+    Ignore,
 }
 
-type Answers = Box<dyn Fn(&MessageRequest) -> Answer + Send + Sync>;
+type Handler = Box<dyn Fn(&MessageRequest) -> Reaction + Send + Sync>;
 
 /// The service, under either name.
-struct V1(Arc<Answers>);
-struct Alpha(Arc<Answers>);
+struct V1(Arc<Handler>);
+struct V1Alpha(Arc<Handler>);
 
 impl Service for V1 {
     const NAME: &'static str = "grpc.reflection.v1.ServerReflection";
@@ -50,7 +50,7 @@ impl Service for V1 {
     }
 }
 
-impl Service for Alpha {
+impl Service for V1Alpha {
     const NAME: &'static str = "grpc.reflection.v1alpha.ServerReflection";
 
     fn register(self, methods: &mut Methods<'_>) {
@@ -58,31 +58,31 @@ impl Service for Alpha {
     }
 }
 
-fn register(answers: &Arc<Answers>, methods: &mut Methods<'_>) {
+fn register(handler: &Arc<Handler>, methods: &mut Methods<'_>) {
     methods.bidi_streaming(
         "ServerReflectionInfo",
-        answers,
+        handler,
         &ServiceOptions::default(),
-        |answers: Arc<Answers>, request: Request<Streaming<ServerReflectionRequest>>| async move {
-            let (told, said) = mpsc::channel(1);
+        |handler: Arc<Handler>, request: Request<Streaming<ServerReflectionRequest>>| async move {
+            let (sender, receiver) = mpsc::channel(1);
             tokio::spawn(async move {
-                let mut questions = request.into_inner();
-                while let Ok(Some(question)) = questions.message().await {
-                    let Some(question) = question.message_request else { continue };
-                    let answer = match answers(&question) {
-                        Answer::Say(message) => Ok(ServerReflectionResponse {
+                let mut requests = request.into_inner();
+                while let Ok(Some(message)) = requests.message().await {
+                    let Some(message) = message.message_request else { continue };
+                    let response = match handler(&message) {
+                        Reaction::Respond(message) => Ok(ServerReflectionResponse {
                             message_response: Some(message),
                             ..Default::default()
                         }),
-                        Answer::End(status) => Err(status),
-                        Answer::Nothing => continue,
+                        Reaction::Fail(status) => Err(status),
+                        Reaction::Ignore => continue,
                     };
-                    if told.send(answer).await.is_err() {
+                    if sender.send(response).await.is_err() {
                         break;
                     }
                 }
             });
-            Ok(Response::new(ReceiverStream::new(said)))
+            Ok(Response::new(ReceiverStream::new(receiver)))
         },
     );
 }
@@ -108,7 +108,7 @@ fn client_within(service: impl Service, limits: ReflectionLimits) -> Reflection 
     Reflection::new(channel, MetadataMap::new(), limits)
 }
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the files of the shop by name.
 fn shop_files() -> BTreeMap<String, Bytes> {
@@ -118,7 +118,7 @@ fn shop_files() -> BTreeMap<String, Bytes> {
         file: Vec<Bytes>,
     }
     #[derive(Clone, PartialEq, prost::Message)]
-    struct Head {
+    struct FileName {
         #[prost(string, tag = "1")]
         name: String,
     }
@@ -129,29 +129,31 @@ fn shop_files() -> BTreeMap<String, Bytes> {
     };
     let set = sources::compile(&["shop.proto"], read).unwrap();
     let set: Set = prost::Message::decode(&*set).unwrap();
-    let name = |file: &Bytes| <Head as prost::Message>::decode(file.clone()).unwrap().name;
+    let name = |file: &Bytes| <FileName as prost::Message>::decode(file.clone()).unwrap().name;
     set.file.into_iter().map(|file| (name(&file), file)).collect()
 }
 
-fn files(files: impl IntoIterator<Item = Bytes>) -> Answer {
+fn files(files: impl IntoIterator<Item = Bytes>) -> Reaction {
     let file_descriptor_proto = files.into_iter().collect();
-    Answer::Say(MessageResponse::FileDescriptorResponse(FileDescriptorResponse { file_descriptor_proto }))
+    Reaction::Respond(MessageResponse::FileDescriptorResponse(FileDescriptorResponse {
+        file_descriptor_proto,
+    }))
 }
 
-fn error(code: Code) -> Answer {
-    Answer::Say(MessageResponse::ErrorResponse(ErrorResponse {
+fn error(code: Code) -> Reaction {
+    Reaction::Respond(MessageResponse::ErrorResponse(ErrorResponse {
         error_code: code as i32,
         error_message: "not here".to_owned(),
     }))
 }
 
 /// Returns a server that sends each file alone and lacks those of Google.
-fn one_by_one() -> Arc<Answers> {
+fn serves_files_one_by_one() -> Arc<Handler> {
     let shop = shop_files();
-    Arc::new(Box::new(move |question| match question {
+    Arc::new(Box::new(move |message| match message {
         MessageRequest::ListServices(_) => {
             let service = |name: &str| ServiceResponse { name: name.to_owned() };
-            Answer::Say(MessageResponse::ListServicesResponse(ListServiceResponse {
+            Reaction::Respond(MessageResponse::ListServicesResponse(ListServiceResponse {
                 service: vec![service("shop.Orders"), service("a.First")],
             }))
         }
@@ -165,8 +167,8 @@ fn one_by_one() -> Arc<Answers> {
 }
 
 #[tokio::test]
-async fn what_is_imported_is_fetched_too() {
-    let mut catalogue = Catalogue::Server(Box::new(client(V1(one_by_one()), PATIENCE)));
+async fn missing_imports_are_fetched() {
+    let mut catalogue = Catalogue::Server(Box::new(client(V1(serves_files_one_by_one()), TIMEOUT)));
     assert_eq!(catalogue.services().await.unwrap(), ["a.First", "shop.Orders"]);
     let schema = catalogue.schema_of("shop.Orders").await.unwrap().unwrap();
     let place = schema.service("shop.Orders").unwrap().method("Place").unwrap();
@@ -185,31 +187,31 @@ async fn what_is_imported_is_fetched_too() {
 }
 
 #[tokio::test]
-async fn the_older_version_is_asked_where_the_newer_is_not_there() {
-    let mut reflection = client(Alpha(one_by_one()), PATIENCE);
+async fn v1alpha_is_used_without_v1() {
+    let mut reflection = client(V1Alpha(serves_files_one_by_one()), TIMEOUT);
     assert_eq!(reflection.services().await.unwrap(), ["shop.Orders", "a.First"]);
     assert!(reflection.fetch("shop.Order").await.unwrap());
 }
 
 #[tokio::test]
-async fn a_server_without_reflection_is_told_from_one_that_fails() {
+async fn missing_reflection_and_failure_are_distinct_errors() {
     struct Other;
     impl Service for Other {
         const NAME: &'static str = "a.Other";
         fn register(self, _: &mut Methods<'_>) {}
     }
-    let error = client(Other, PATIENCE).services().await.unwrap_err();
-    assert!(matches!(error, ReflectionError::None), "{error}");
-    let denied = || Answer::End(Status::permission_denied("no"));
-    let error = client(V1(Arc::new(Box::new(move |_| denied()))), PATIENCE).services().await.unwrap_err();
+    let error = client(Other, TIMEOUT).services().await.unwrap_err();
+    assert!(matches!(error, ReflectionError::Unsupported), "{error}");
+    let denied = || Reaction::Fail(Status::permission_denied("no"));
+    let error = client(V1(Arc::new(Box::new(move |_| denied()))), TIMEOUT).services().await.unwrap_err();
     assert!(error.to_string().contains("no"), "{error}");
     assert!(matches!(&error, ReflectionError::Call(status) if status.code() == Code::PermissionDenied));
 }
 
 #[tokio::test]
-async fn wrong_answers_are_said() {
-    let check = async |answers: Arc<Answers>, expected: &str| {
-        let error = client(V1(answers), PATIENCE).fetch("shop.Orders").await.unwrap_err();
+async fn invalid_responses_are_reported() {
+    let check = async |handler: Arc<Handler>, expected: &str| {
+        let error = client(V1(handler), TIMEOUT).fetch("shop.Orders").await.unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
     };
     check(
@@ -219,7 +221,7 @@ async fn wrong_answers_are_said() {
     .await;
     check(
         Arc::new(Box::new(|_| {
-            Answer::Say(MessageResponse::ListServicesResponse(ListServiceResponse::default()))
+            Reaction::Respond(MessageResponse::ListServicesResponse(ListServiceResponse::default()))
         })),
         "sent an unexpected response when asked for a file",
     )
@@ -230,17 +232,17 @@ async fn wrong_answers_are_said() {
     let shop = shop_files();
     let missing = shop["shop.proto"].clone();
     check(
-        Arc::new(Box::new(move |question| match question {
+        Arc::new(Box::new(move |message| match message {
             MessageRequest::FileByFilename(name) if name.starts_with("google") => error(Code::NotFound),
             _ => files([missing.clone()]),
         })),
         "returned other files when asked for item.proto",
     )
     .await;
-    let alone = shop["shop.proto"].clone();
+    let only_shop = shop["shop.proto"].clone();
     check(
-        Arc::new(Box::new(move |question| match question {
-            MessageRequest::FileContainingSymbol(_) => files([alone.clone()]),
+        Arc::new(Box::new(move |message| match message {
+            MessageRequest::FileContainingSymbol(_) => files([only_shop.clone()]),
             _ => error(Code::NotFound),
         })),
         "does not have item.proto, which shop.proto imports: not here",
@@ -249,8 +251,8 @@ async fn wrong_answers_are_said() {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_given_up() {
-    let mut reflection = client(V1(Arc::new(Box::new(|_| Answer::Nothing))), Duration::from_millis(50));
+async fn silent_server_times_out() {
+    let mut reflection = client(V1(Arc::new(Box::new(|_| Reaction::Ignore))), Duration::from_millis(50));
     let error = reflection.services().await.unwrap_err();
     assert!(error.to_string().contains("no response within 50ms"), "{error}");
 }
@@ -270,8 +272,8 @@ fn file(name: &str, imports: impl IntoIterator<Item = String>) -> Bytes {
 
 /// Returns a server with a chain of files that import the next. The first also imports `extra`.
 fn chain(len: usize, extra: Vec<String>) -> V1 {
-    V1(Arc::new(Box::new(move |question| {
-        let index = match question {
+    V1(Arc::new(Box::new(move |message| {
+        let index = match message {
             MessageRequest::FileByFilename(name) => name.parse().unwrap_or(len),
             _ => 0,
         };
@@ -283,15 +285,15 @@ fn chain(len: usize, extra: Vec<String>) -> V1 {
 
 /// Searching all files for missing imports after each file would take hours.
 #[tokio::test]
-async fn time_is_in_proportion_to_the_files_and_their_imports() {
+async fn many_files_and_imports_take_linear_time() {
     let repeated = vec!["0".to_owned(); 1_000_000];
-    let mut reflection = client(chain(9_000, repeated), PATIENCE);
-    assert!(tokio::time::timeout(PATIENCE * 30, reflection.fetch("a.B")).await.unwrap().unwrap());
+    let mut reflection = client(chain(9_000, repeated), TIMEOUT);
+    assert!(tokio::time::timeout(TIMEOUT * 30, reflection.fetch("a.B")).await.unwrap().unwrap());
     assert_eq!(reflection.schema().unwrap().files().count(), 9_001);
 }
 
 #[tokio::test]
-async fn an_exchange_has_limits() {
+async fn limits_abort_reflection() {
     let check = async |service, change: &dyn Fn(&mut ReflectionLimits), expected: &str| {
         let mut limits = ReflectionLimits::default();
         change(&mut limits);
@@ -311,10 +313,10 @@ async fn an_exchange_has_limits() {
 }
 
 #[tokio::test]
-async fn an_exchange_without_end_is_given_up() {
-    let service = V1(Arc::new(Box::new(|question| {
+async fn endless_imports_hit_the_total_timeout() {
+    let service = V1(Arc::new(Box::new(|message| {
         std::thread::sleep(Duration::from_millis(20));
-        let next = match question {
+        let next = match message {
             MessageRequest::FileByFilename(name) => name.parse::<u64>().unwrap() + 1,
             _ => 1,
         };
@@ -327,10 +329,12 @@ async fn an_exchange_without_end_is_given_up() {
 }
 
 #[tokio::test]
-async fn lists_of_services_are_bounded() {
+async fn service_list_length_is_limited() {
     let service = V1(Arc::new(Box::new(|_| {
         let service = ServiceResponse { name: "a.B".to_owned() };
-        Answer::Say(MessageResponse::ListServicesResponse(ListServiceResponse { service: vec![service; 5] }))
+        Reaction::Respond(MessageResponse::ListServicesResponse(ListServiceResponse {
+            service: vec![service; 5],
+        }))
     })));
     let mut limits = ReflectionLimits::default();
     limits.files_max = 4;

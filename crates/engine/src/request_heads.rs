@@ -138,7 +138,7 @@ fn put<T>(heads: &mut Vec<Option<T>>, index: usize, head: T) -> Option<T> {
 
 impl Copied for CachedHead {
     fn copied(&self) -> Self {
-        Self { fields: self.fields.copied(), ..*self }
+        Self { fields: self.fields.duplicate(), ..*self }
     }
 }
 
@@ -148,7 +148,7 @@ impl Copied for Arc<RawRequestHead> {
             verb: self.verb.clone(),
             kind: self.kind,
             method: self.method.clone(),
-            fields: self.fields.copied(),
+            fields: self.fields.duplicate(),
         })
     }
 }

@@ -19,7 +19,7 @@ use thalweg_http2::{
 /// Ends the connection after this much silence from the server.
 const SILENCE_MAX: Duration = Duration::from_millis(1200);
 /// Time for the server to receive the last frames and close.
-const FAREWELL_MAX: Duration = Duration::from_millis(100);
+const LINGER_MAX: Duration = Duration::from_millis(100);
 
 fn main() -> io::Result<()> {
     let url = std::env::args().nth(1).unwrap_or_default();
@@ -37,12 +37,12 @@ fn main() -> io::Result<()> {
     // GOAWAY has been sent by now. Later input is read and discarded, because closing a socket with unread input resets
     // it, and the reset could overtake the GOAWAY.
     socket.shutdown(Shutdown::Write)?;
-    socket.set_read_timeout(Some(FAREWELL_MAX))?;
+    socket.set_read_timeout(Some(LINGER_MAX))?;
     io::copy(&mut socket, &mut io::sink()).ok();
     ended
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is the owner, who reads the clock for the connection")]
+#[expect(clippy::disallowed_methods, reason = "this is the driver, who reads the clock for the connection")]
 fn now() -> Instant {
     Instant::now()
 }
@@ -54,16 +54,16 @@ fn converse(
     path: &str,
 ) -> io::Result<()> {
     let mut input = Vec::new();
-    let mut is_asked = false;
+    let mut is_request_sent = false;
     loop {
         let mut rest = &input[..];
         let outcome = take_events(connection, &mut rest);
         let used = input.len() - rest.len();
         input.drain(..used);
         // The limits of the server are unknown before its SETTINGS.
-        if outcome.is_ok() && connection.settings_received() && !is_asked {
-            ask(connection, authority, path);
-            is_asked = true;
+        if outcome.is_ok() && connection.settings_received() && !is_request_sent {
+            send_request(connection, authority, path);
+            is_request_sent = true;
         }
         flush(connection, socket)?;
         outcome.map_err(io::Error::other)?;
@@ -86,7 +86,7 @@ fn take_events(connection: &mut Connection, input: &mut &[u8]) -> Result<(), Con
     while let Some(event) = connection.poll_event(input, now())? {
         match event {
             Event::Headers { .. } => println!("status {}", connection.fields().status().unwrap_or_default()),
-            Event::Whole { bytes, .. } => {
+            Event::CompleteMessage { bytes, .. } => {
                 println!("status {}", connection.fields().status().unwrap_or_default());
                 println!("{} bytes", bytes.len());
             }
@@ -101,13 +101,13 @@ fn take_events(connection: &mut Connection, input: &mut &[u8]) -> Result<(), Con
     Ok(())
 }
 
-fn ask(connection: &mut Connection, authority: &str, path: &str) {
-    let mut head = FieldList::new();
+fn send_request(connection: &mut Connection, authority: &str, path: &str) {
+    let mut headers = FieldList::new();
     for (name, value) in [(":method", "GET"), (":scheme", "http"), (":authority", authority), (":path", path)]
     {
-        head.push(name.as_bytes(), value.as_bytes(), Indexing::Literal);
+        headers.push(name.as_bytes(), value.as_bytes(), Indexing::Literal);
     }
-    if let Err(error) = connection.open(Tag::default(), Block { fixed: None, extra: &head }, true) {
+    if let Err(error) = connection.open(Tag::default(), Block { fixed: None, extra: &headers }, true) {
         println!("no request: {error}");
     }
 }

@@ -29,7 +29,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is the owner, who reads the clock for the connection")]
+#[expect(clippy::disallowed_methods, reason = "this is the driver, who reads the clock for the connection")]
 fn now() -> Instant {
     Instant::now()
 }
@@ -51,7 +51,7 @@ fn serve(mut socket: TcpStream) -> io::Result<()> {
             match connection.poll_event(&mut rest, now()) {
                 Ok(Some(
                     Event::Headers { stream, end_stream: true, .. }
-                    | Event::Whole { stream, .. }
+                    | Event::CompleteMessage { stream, .. }
                     | Event::Trailers { stream, .. },
                 )) => {
                     ended.push(stream);
@@ -70,7 +70,7 @@ fn serve(mut socket: TcpStream) -> io::Result<()> {
         let used = input.len() - rest.len();
         input.drain(..used);
         for stream in ended {
-            answer(&mut connection, stream, &ok);
+            respond(&mut connection, stream, &ok);
         }
         while connection.take_output(&mut output) {
             let mut bytes = Vec::new();
@@ -92,9 +92,9 @@ fn serve(mut socket: TcpStream) -> io::Result<()> {
 }
 
 /// Responds to a request. It is no error if the stream is gone by now.
-fn answer(connection: &mut Connection, stream: StreamId, ok: &std::sync::Arc<FixedFields>) {
-    let head = Block { fixed: Some(ok), extra: &FieldList::new() };
-    if connection.send_headers(stream, head, false).is_ok() {
+fn respond(connection: &mut Connection, stream: StreamId, ok: &std::sync::Arc<FixedFields>) {
+    let headers = Block { fixed: Some(ok), extra: &FieldList::new() };
+    if connection.send_headers(stream, headers, false).is_ok() {
         let body = Bytes::from_static(b"this is an HTTP/2 server\n");
         if connection.send_data(stream, [body], true).is_err() {
             connection.reset(stream, ErrorCode::InternalError);

@@ -25,7 +25,7 @@ fn fixed(pairs: &[(&str, &str)]) -> Arc<FixedFields> {
 fn main() {
     let mut arguments = std::env::args().skip(1).map(|argument| argument.parse().expect("a number"));
     let (calls, in_flight) = (arguments.next().unwrap_or(10_000), arguments.next().unwrap_or(64));
-    #[expect(clippy::disallowed_methods, reason = "the owner reads the clock")]
+    #[expect(clippy::disallowed_methods, reason = "the driver reads the clock")]
     let now = Instant::now();
     let mut client = Connection::client(Config::default(), now);
     let mut server = Connection::server(Config::default(), now);
@@ -38,7 +38,7 @@ fn main() {
         ("content-type", "application/grpc"),
         ("user-agent", "thalweg/0.1"),
     ]);
-    let head = fixed(&[(":status", "200"), ("content-type", "application/grpc")]);
+    let headers = fixed(&[(":status", "200"), ("content-type", "application/grpc")]);
     let trailers = fixed(&[("grpc-status", "0")]);
     let (mut output, mut wire) = (Output::default(), Vec::new());
     let mut finished = 0;
@@ -47,7 +47,7 @@ fn main() {
             call(&mut client, &request);
         }
         transfer(&mut client, &mut output, &mut wire);
-        serve(&mut server, &wire, now, &head, &trailers);
+        serve(&mut server, &wire, now, &headers, &trailers);
         transfer(&mut server, &mut output, &mut wire);
         finished += finish(&mut client, &wire, now);
     }
@@ -65,8 +65,8 @@ fn transfer(from: &mut Connection, output: &mut Output, wire: &mut Vec<u8>) {
 /// Opens a stream and sends an empty message: its five-byte prefix.
 #[inline(never)]
 fn call(client: &mut Connection, request: &Arc<FixedFields>) {
-    let head = Block { fixed: Some(request), extra: &FieldList::new() };
-    let opened = client.open_with_message(Tag(7), head, &[0; 5]);
+    let headers = Block { fixed: Some(request), extra: &FieldList::new() };
+    let opened = client.open_with_message(Tag(7), headers, &[0; 5]);
     assert!(matches!(opened, Ok((_, true))), "fewer calls in flight than streams");
 }
 
@@ -76,15 +76,15 @@ fn serve(
     server: &mut Connection,
     mut input: &[u8],
     now: Instant,
-    head: &Arc<FixedFields>,
+    headers: &Arc<FixedFields>,
     trailers: &Arc<FixedFields>,
 ) {
     let none = FieldList::new();
     while let Some(event) = server.poll_event(&mut input, now).expect("an honest client") {
-        if let Event::Whole { stream, .. } | Event::Data { stream, end_stream: true, .. } = event {
-            let head = Block { fixed: Some(head), extra: &none };
+        if let Event::CompleteMessage { stream, .. } | Event::Data { stream, end_stream: true, .. } = event {
+            let headers = Block { fixed: Some(headers), extra: &none };
             let trailers = Block { fixed: Some(trailers), extra: &none };
-            assert_eq!(server.send_answer(stream, head, &[0; 5], trailers), Ok(true));
+            assert_eq!(server.send_response(stream, headers, &[0; 5], trailers), Ok(true));
         }
     }
 }
@@ -94,7 +94,7 @@ fn serve(
 fn finish(client: &mut Connection, mut input: &[u8], now: Instant) -> usize {
     let mut ended = 0;
     while let Some(event) = client.poll_event(&mut input, now).expect("an honest server") {
-        ended += usize::from(matches!(event, Event::Whole { .. } | Event::Trailers { .. }));
+        ended += usize::from(matches!(event, Event::CompleteMessage { .. } | Event::Trailers { .. }));
     }
     ended
 }

@@ -22,12 +22,12 @@ pub struct Config {
     /// Receive window of the connection; 4 MiB by default, from 65,535 (RFC 9113 §6.9.2: no connection starts lower) to
     /// 2^31 - 1.
     pub connection_window: u32,
-    /// How much of what it sent the peer may have this end buffer beyond what the owner
-    /// [needs](crate::Connection::need) of one stream; 16 MiB by default. Above half of it, new streams start with
-    /// windows that all of them together can have (64 KiB at most). Above it, only one stream at a time gets what its
-    /// owner needs. At twice this plus twice the connection's window, that window stays closed until something is used
-    /// up.
-    pub held_max: usize,
+    /// Budget in bytes for received data that the driver has not released, beyond what it
+    /// [requires](crate::Connection::require_bytes) of one stream; 16 MiB by default. Above half of it, new streams
+    /// start with narrow windows that together fit the budget (64 KiB at most). Above it, only one stream at a time
+    /// gets the window that the driver requires. At twice the sum of the budget and the connection's window, that window
+    /// stays closed until data is released.
+    pub buffer_budget: usize,
     /// Largest frame payload that the peer may send; 128 KiB by default, 16,384 to 16,777,215. Frames other than DATA
     /// may have to be buffered until they are complete.
     pub max_frame_size: u32,
@@ -58,7 +58,7 @@ pub struct Config {
 setters!(Config {
     stream_window: u32,
     connection_window: u32,
-    held_max: usize,
+    buffer_budget: usize,
     max_frame_size: u32,
     header_table_size: u32,
     max_header_list_size: u32,
@@ -73,14 +73,14 @@ setters!(Config {
 
 impl Config {
     /// Returns a copy clamped to the bounds of RFC 9113 §6.5.2 and §6.9, or `None` if it is within them.
-    pub(crate) fn fitted(&self) -> Option<Config> {
+    pub(crate) fn clamped(&self) -> Option<Config> {
         let stream_window = self.stream_window.min(WINDOW_MAX);
         let connection_window = self.connection_window.clamp(WINDOW_DEFAULT, WINDOW_MAX);
         let max_frame_size = self.max_frame_size.clamp(frame::MAX_FRAME_SIZE_MIN, frame::MAX_FRAME_SIZE_MAX);
-        let is_fitting = stream_window == self.stream_window
+        let is_valid = stream_window == self.stream_window
             && connection_window == self.connection_window
             && max_frame_size == self.max_frame_size;
-        (!is_fitting).then(|| Config { stream_window, connection_window, max_frame_size, ..self.clone() })
+        (!is_valid).then(|| Config { stream_window, connection_window, max_frame_size, ..self.clone() })
     }
 }
 
@@ -89,7 +89,7 @@ impl Default for Config {
         Config {
             stream_window: 1 << 20,
             connection_window: 4 << 20,
-            held_max: 16 << 20,
+            buffer_budget: 16 << 20,
             max_frame_size: 128 << 10,
             header_table_size: 4096,
             max_header_list_size: 16 << 10,

@@ -1,7 +1,7 @@
 //! One HTTP/2 connection.
 
+mod buffer_budget;
 mod end;
-mod held;
 mod open;
 mod receive;
 mod receive_control;
@@ -21,14 +21,14 @@ use crate::event::{Event, ResetCause, ResetReason};
 use crate::flow::{ReceiveWindow, WINDOW_DEFAULT};
 use crate::frame::{self, Setting};
 use crate::handshake::Handshake;
-use crate::headers::Head;
+use crate::headers::Headers;
 use crate::hpack::{DEFAULT_TABLE_SIZE, Decoder};
 use crate::ping_policy::Pings;
 use crate::receiving::{Expect, Receiving};
 use crate::sending::Sending;
 use crate::shutdown::Shutdown;
-use crate::stream::{Local, Remote, StreamId, Tag};
-use crate::stream_table::{Absent, Key, StreamTable};
+use crate::stream::{LocalState, RemoteState, StreamId, Tag};
+use crate::stream_table::{Absent, StreamKey, StreamTable};
 
 /// An HTTP/2 connection, client or server: takes bytes and the time, returns events and bytes.
 ///
@@ -44,8 +44,8 @@ pub struct Connection {
     role: Role,
     /// The given settings, clamped to valid ranges. Shared by all connections created from the same value.
     config: Arc<Config>,
-    /// The current value of [`Config::held_max`].
-    held_max: usize,
+    /// The current value of [`Config::buffer_budget`].
+    buffer_budget: usize,
     handshake: Handshake,
     receiving: Receiving,
     sending: Sending,
@@ -84,8 +84,8 @@ impl Connection {
     }
 
     fn new(role: Role, mut config: Arc<Config>, now: Instant) -> Connection {
-        if let Some(fitted) = config.fitted() {
-            config = Arc::new(fitted);
+        if let Some(clamped) = config.clamped() {
+            config = Arc::new(clamped);
         }
         Connection {
             role,
@@ -106,7 +106,7 @@ impl Connection {
             budget: AbuseBudget::new(&config, now),
             pings: Pings::new(config.ping_policy.filter(|_| role == Role::Server)),
             shutdown: Shutdown::NONE,
-            held_max: config.held_max,
+            buffer_budget: config.buffer_budget,
             config,
         }
     }
@@ -138,16 +138,16 @@ impl Connection {
         }
     }
 
-    /// Returns the headers of the last [`Event::Headers`], [`Event::Whole`], [`Event::Informational`] or
+    /// Returns the headers of the last [`Event::Headers`], [`Event::CompleteMessage`], [`Event::Informational`] or
     /// [`Event::Trailers`]. Valid until the next [`poll_event`](Connection::poll_event).
-    pub fn fields(&self) -> &Head {
-        self.receiving.heads.current()
+    pub fn fields(&self) -> &Headers {
+        self.receiving.headers_cache.current()
     }
 
-    /// Returns the trailers of the last [`Event::Trailers`], or of the last [`Event::Whole`] that is a response. Valid
-    /// until the next [`poll_event`](Connection::poll_event).
-    pub fn trailers(&self) -> &Head {
-        self.receiving.heads.last()
+    /// Returns the trailers of the last [`Event::Trailers`], or of the last [`Event::CompleteMessage`] that is a
+    /// response. Valid until the next [`poll_event`](Connection::poll_event).
+    pub fn trailers(&self) -> &Headers {
+        self.receiving.headers_cache.trailers()
     }
 
     /// Associates a tag with a stream; its later events carry it. Does nothing if the stream is gone.
@@ -161,15 +161,15 @@ impl Connection {
     /// Releases receive window: the driver has consumed `bytes` of [`Event::Data`]. Does nothing if the stream is gone.
     pub fn release(&mut self, stream: StreamId, bytes: usize) {
         let Some((_, stream)) = self.streams.find_mut(stream) else { return };
-        stream.needed = 0;
+        stream.required = 0;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let increment = stream.receive_window.release(bytes);
         // A peer that sends nothing more needs no window.
         if let Some(increment) = increment.filter(|_| stream.state.can_receive()) {
             frame::window_update(stream.id, increment, self.sending.output.buffer());
         }
-        if self.receiving.is_short {
-            self.widen_for_owners();
+        if self.receiving.is_window_withheld {
+            self.widen_required_windows();
         }
     }
 
@@ -222,43 +222,43 @@ impl Connection {
     }
 
     /// Removes a stream with everything it has queued.
-    fn remove(&mut self, key: Key, how: Absent) -> Tag {
+    fn remove(&mut self, key: StreamKey, how: Absent) -> Tag {
         let Some(stream) = self.streams.get_mut(key) else { return Tag::default() };
         let tag = stream.tag;
-        self.sending.forget(key, stream);
-        self.take_out(key, how);
+        self.sending.discard_queued(key, stream);
+        self.remove_from_table(key, how);
         tag
     }
 
     /// Removes a stream that has nothing queued.
     #[inline]
-    fn take_out(&mut self, key: Key, how: Absent) {
+    fn remove_from_table(&mut self, key: StreamKey, how: Absent) {
         self.streams.remove(key, how);
         if self.stream_end_awaited {
             self.stream_ended();
         }
-        if self.receiving.is_short {
-            self.widen_for_owners();
+        if self.receiving.is_window_withheld {
+            self.widen_required_windows();
         }
     }
 
     /// Handles END_STREAM from the peer.
-    fn end_received(&mut self, key: Key) {
+    fn end_received(&mut self, key: StreamKey) {
         let Some(stream) = self.streams.get_mut(key) else { return };
-        stream.state.remote = Remote::Ended;
+        stream.state.remote = RemoteState::Ended;
         if stream.state.is_closed() {
-            self.sending.forget(key, stream);
-            self.take_out(key, Absent::Ended);
+            self.sending.discard_queued(key, stream);
+            self.remove_from_table(key, Absent::Ended);
         }
     }
 
     /// Handles a framed END_STREAM of this endpoint.
-    fn end_sent(&mut self, key: Key) {
+    fn end_sent(&mut self, key: StreamKey) {
         let Some(stream) = self.streams.get_mut(key) else { return };
-        stream.state.local = Local::Ended;
+        stream.state.local = LocalState::Ended;
         if stream.state.is_closed() {
-            self.sending.forget(key, stream);
-            self.take_out(key, Absent::Ended);
+            self.sending.discard_queued(key, stream);
+            self.remove_from_table(key, Absent::Ended);
         }
     }
 

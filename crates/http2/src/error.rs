@@ -209,9 +209,9 @@ pub enum OpenError {
     /// The connection is over.
     #[error("the connection is closed")]
     Closed,
-    /// The head is larger than the peer's SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113 §6.5.2), sizes in bytes.
+    /// The headers are larger than the peer's SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113 §6.5.2), sizes in bytes.
     #[error("header list of {size} bytes exceeds the peer's limit of {size_max}")]
-    HeadTooLarge {
+    HeadersTooLarge {
         /// Size of the headers as RFC 9113 counts it.
         size: usize,
         /// Maximum size that the peer accepts.
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_survive_the_way_to_the_wire_and_back() {
+    fn error_codes_round_trip() {
         for code in 0..64u32 {
             assert_eq!(u32::from(ErrorCode::from(code)), code);
         }

@@ -26,7 +26,7 @@ pub enum Event<'a> {
     /// [`Connection::fields`](crate::Connection::fields) returns the headers and
     /// [`Connection::trailers`](crate::Connection::trailers) a response's trailers. The peer sends nothing more on this
     /// stream.
-    Whole {
+    CompleteMessage {
         /// The stream.
         stream: StreamId,
         /// The stream's tag; `Tag(0)` if the peer has just opened the stream.
@@ -98,7 +98,7 @@ pub enum Event<'a> {
     },
     /// Header lists of 64 KiB in total, as HPACK counts them, were decoded since the last such event. The driver may
     /// serve other connections before it continues.
-    MuchDecoded,
+    DecodeBudgetSpent,
     /// The acknowledgement of [`Connection::ping`](crate::Connection::ping).
     Pong {
         /// The payload of the PING.

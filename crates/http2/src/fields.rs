@@ -88,7 +88,7 @@ impl FieldList {
     }
 
     /// Reserves memory for headers of usual length if there is none yet, to avoid growing field by field.
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn reserve_initial(&mut self) {
         if self.bytes.capacity() == 0 {
             self.bytes.reserve(256);
             self.entries.reserve(8);
@@ -119,11 +119,11 @@ impl FieldList {
 
     /// Iterates over the fields in order.
     pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
-        self.iter_behind(0)
+        self.iter_from(0)
     }
 
     /// Like [`iter`](Self::iter), without the first `count` fields.
-    pub(crate) fn iter_behind(&self, count: usize) -> impl Iterator<Item = Field<'_>> {
+    pub(crate) fn iter_from(&self, count: usize) -> impl Iterator<Item = Field<'_>> {
         let (before, entries) = self.entries.split_at(count.min(self.entries.len()));
         let mut start = before.last().map_or(0, |entry| entry.value_end);
         entries.iter().map(move |entry| {
@@ -155,13 +155,13 @@ impl FieldList {
     }
 
     /// Returns the arena, for a decoder that writes name and value in place and then calls
-    /// [`close_field`](Self::close_field).
+    /// [`finish_field`](Self::finish_field).
     pub(crate) fn arena(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
     /// Adds a field of the bytes appended to the arena from `start`: a name up to `name_end`, then a value.
-    pub(crate) fn close_field(&mut self, start: usize, name_end: usize, indexing: Indexing) -> Field<'_> {
+    pub(crate) fn finish_field(&mut self, start: usize, name_end: usize, indexing: Indexing) -> Field<'_> {
         self.entries.push(Entry { name_end, value_end: self.bytes.len(), indexing });
         Field { name: &self.bytes[start..name_end], value: &self.bytes[name_end..], indexing }
     }
@@ -198,7 +198,7 @@ impl FixedFields {
 
     /// Copies the list with the same identity for encoders, so that threads with a copy each do not contend for the
     /// reference count.
-    pub fn copied(&self) -> Arc<Self> {
+    pub fn duplicate(&self) -> Arc<Self> {
         Arc::new(Self { id: self.id, fields: self.fields.clone() })
     }
 
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn equality_is_of_names_values_and_indexing() {
+    fn lists_are_equal_if_names_values_and_indexing_are() {
         let one = list(&[("a", "bc", Indexing::Insert)]);
         assert_eq!(one, list(&[("a", "bc", Indexing::Insert)]));
         assert_ne!(one, list(&[("ab", "c", Indexing::Insert)]));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn pop_leaves_the_list_as_before_the_push() {
+    fn pop_undoes_push() {
         let mut popped = list(&[("a", "1", Indexing::Insert), ("b", "2", Indexing::Literal)]);
         popped.push(b"c", b"3", Indexing::Insert);
         popped.pop();

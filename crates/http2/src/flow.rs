@@ -70,16 +70,16 @@ pub(crate) struct ReceiveWindow {
     unannounced: u32,
     /// Size of the window when everything is released.
     size: u32,
-    /// Extra window lent for bytes that must arrive before any can be released. Released bytes reduce it first, before
+    /// Extra window for bytes that must arrive before any can be released. Released bytes reduce it first, before
     /// anything is announced.
-    lent: u32,
+    extra: u32,
 }
 
 impl ReceiveWindow {
     #[inline]
     pub(crate) fn new(size: u32) -> ReceiveWindow {
         let size = size.min(WINDOW_MAX);
-        ReceiveWindow { open: size.cast_signed(), unannounced: 0, size, lent: 0 }
+        ReceiveWindow { open: size.cast_signed(), unannounced: 0, size, extra: 0 }
     }
 
     /// Records received bytes. An empty frame needs no window (RFC 9113 §6.9), and may arrive while it is negative.
@@ -111,22 +111,22 @@ impl ReceiveWindow {
     }
 
     /// Widens the window by a [`missing`](Self::missing) amount, which the caller announces.
-    pub(crate) fn lend(&mut self, missing: u32) {
+    pub(crate) fn widen_temporarily(&mut self, missing: u32) {
         self.open += missing.cast_signed();
         // Includes released bytes that were not announced.
         let announced = missing.min(self.unannounced);
         self.unannounced -= announced;
-        self.lent += missing - announced;
+        self.extra += missing - announced;
     }
 
     /// Returns whether the window is wider than its own size.
-    pub(crate) fn is_lent(&self) -> bool {
-        self.lent > 0
+    pub(crate) fn is_widened(&self) -> bool {
+        self.extra > 0
     }
 
     /// Returns the buffered bytes, and those that may arrive because the window was widened.
     pub(crate) fn committed(&self) -> u32 {
-        self.outstanding() + if self.lent > 0 { self.open.max(0).cast_unsigned() } else { 0 }
+        self.outstanding() + if self.extra > 0 { self.open.max(0).cast_unsigned() } else { 0 }
     }
 
     /// Releases received bytes. Returns the increment to announce, if it is worth a frame.
@@ -134,8 +134,8 @@ impl ReceiveWindow {
     pub(crate) fn release(&mut self, bytes: u32) -> Option<u32> {
         // Releasing more than was received must not widen the window.
         let bytes = bytes.min(self.outstanding());
-        let narrowed = bytes.min(self.lent);
-        self.lent -= narrowed;
+        let narrowed = bytes.min(self.extra);
+        self.extra -= narrowed;
         self.unannounced += bytes - narrowed;
         self.announce()
     }
@@ -173,13 +173,13 @@ impl ReceiveWindow {
 
     /// Returns the bytes received and not released.
     pub(crate) fn outstanding(&self) -> u32 {
-        let whole = i64::from(self.size) + i64::from(self.lent);
-        (whole - i64::from(self.open) - i64::from(self.unannounced)).max(0) as u32
+        let total = i64::from(self.size) + i64::from(self.extra);
+        (total - i64::from(self.open) - i64::from(self.unannounced)).max(0) as u32
     }
 
     /// Returns the same without the bytes that the window was widened for.
-    pub(crate) fn outstanding_of_own(&self) -> u32 {
-        self.outstanding().saturating_sub(self.lent)
+    pub(crate) fn outstanding_without_extra(&self) -> u32 {
+        self.outstanding().saturating_sub(self.extra)
     }
 
     /// Returns the bytes released and not yet worth a frame.
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_go_out_when_half_is_used() {
+    fn window_update_is_due_when_half_is_released() {
         let mut window = ReceiveWindow::new(1 << 20);
         window.receive(1 << 20).unwrap();
         assert_eq!(window.receive(1), Err(Exceeded));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn releasing_too_much_does_not_widen() {
+    fn releasing_more_than_received_does_not_widen() {
         let mut window = ReceiveWindow::new(100);
         window.receive(60).unwrap();
         assert_eq!(window.release(1000), Some(60));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_nothing_announces_nothing() {
+    fn zero_window_announces_nothing() {
         let mut window = ReceiveWindow::new(0);
         assert_eq!(window.release(1), None);
         assert_eq!(window.receive(1), Err(Exceeded));
@@ -265,12 +265,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lent_is_narrowed_again() {
+    fn temporary_extra_is_removed_by_releases() {
         let mut window = ReceiveWindow::new(100);
         window.receive(80).unwrap();
         assert!(!window.is_open_for(200));
         assert_eq!(window.missing(200), 180);
-        window.lend(180);
+        window.widen_temporarily(180);
         assert!(window.is_open_for(200));
         assert_eq!((window.outstanding(), window.committed()), (80, 280));
         window.receive(200).unwrap();
@@ -282,18 +282,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lent_announces_what_was_released() {
+    fn temporary_widening_announces_released_bytes_first() {
         let mut window = ReceiveWindow::new(100);
         window.receive(100).unwrap();
         assert_eq!(window.release(40), None);
-        window.lend(window.missing(30));
-        assert_eq!((window.outstanding(), window.lent, window.unannounced), (60, 0, 10));
+        window.widen_temporarily(window.missing(30));
+        assert_eq!((window.outstanding(), window.extra, window.unannounced), (60, 0, 10));
         assert_eq!(window.release(60), Some(70));
         assert_eq!(window, ReceiveWindow::new(100));
     }
 
     #[test]
-    fn what_is_withheld_is_announced_later() {
+    fn withheld_increment_is_announced_later() {
         let mut window = ReceiveWindow::new(100);
         assert_eq!(window.receive_and_release(60), Ok(Some(60)));
         window.withhold(60);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_wide_window_kept_back_a_narrow_one_announces() {
+    fn shrinking_a_window_announces_released_bytes() {
         let mut window = ReceiveWindow::new(65_535);
         window.receive(60).unwrap();
         assert_eq!(window.release(60), None);

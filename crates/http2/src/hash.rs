@@ -2,7 +2,7 @@
 
 /// Up to this length, different strings of equal length have different hashes: they fit into one word, and [`mix`] is
 /// reversible for it.
-pub(crate) const TOLD_APART_LEN: usize = 7;
+pub(crate) const COLLISION_FREE_LEN: usize = 7;
 
 /// Hashes `bytes`; different inputs almost always differ.
 #[inline]
@@ -39,8 +39,8 @@ mod tests {
 
     /// Varies every octet at every position.
     #[test]
-    fn short_strings_are_told_apart() {
-        for len in 0..=TOLD_APART_LEN {
+    fn short_strings_do_not_collide() {
+        for len in 0..=COLLISION_FREE_LEN {
             let mut seen = HashMap::new();
             for (one, other) in (0..len).map(|one| (one, len - 1)) {
                 for octets in 0..=u16::MAX {

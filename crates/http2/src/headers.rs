@@ -5,22 +5,22 @@ use crate::violation::Violation;
 
 /// Received, validated headers of a request or a response, or trailers.
 #[derive(Clone, Debug, Default)]
-pub struct Head {
+pub struct Headers {
     pub(crate) id: u64,
     pub(crate) fields: FieldList,
     pub(crate) summary: Summary,
     /// The prefix that a request shares with others.
-    pub(crate) begin: Option<Begin>,
+    pub(crate) shared_prefix: Option<SharedPrefix>,
 }
 
 /// A shared prefix of fields.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Begin {
+pub(crate) struct SharedPrefix {
     pub(crate) id: u64,
     pub(crate) field_count: usize,
 }
 
-impl Head {
+impl Headers {
     /// Returns the id of these headers. Equal ids within a connection mean identical headers, so derived data can be
     /// cached by id.
     pub fn id(&self) -> u64 {
@@ -30,8 +30,8 @@ impl Head {
     /// Returns the id of the prefix that this request shares with others, if known, and the regular fields after it.
     /// Equal ids within a connection mean equal prefixes. It equals the [`id`](Self::id) of other headers only if they
     /// consist of just the prefix.
-    pub fn begin(&self) -> Option<(u64, impl Iterator<Item = Field<'_>>)> {
-        self.begin.map(|begin| (begin.id, self.fields.iter_behind(begin.field_count)))
+    pub fn shared_prefix(&self) -> Option<(u64, impl Iterator<Item = Field<'_>>)> {
+        self.shared_prefix.map(|prefix| (prefix.id, self.fields.iter_from(prefix.field_count)))
     }
 
     /// Returns the size of the list in bytes as RFC 9113 §10.5.1 counts it: name, value and 32 per field.
@@ -82,7 +82,7 @@ impl Head {
 
 /// The role of a header block in its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HeadKind {
+pub(crate) enum HeadersKind {
     Request,
     Response,
     Trailers,
@@ -101,7 +101,7 @@ pub(crate) struct Summary {
 ///
 /// Accepts white space at the ends of a value, though §8.2.1 forbids it: gRPC's percent-encoding leaves spaces
 /// unchanged, so a `grpc-message` can legitimately start with one.
-pub(crate) fn validate(kind: HeadKind, fields: &FieldList) -> Result<Summary, Violation> {
+pub(crate) fn validate(kind: HeadersKind, fields: &FieldList) -> Result<Summary, Violation> {
     let mut pseudo = PseudoHeaders::default();
     let mut content_length = None;
     let mut regular = false;
@@ -125,12 +125,12 @@ pub(crate) fn validate(kind: HeadKind, fields: &FieldList) -> Result<Summary, Vi
 
 /// Like [`validate`], for a list whose first fields are known to be a valid request with this summary. The last of them
 /// is a regular field.
-pub(crate) fn validate_behind(
+pub(crate) fn validate_after_prefix(
     mut summary: Summary,
     field_count: usize,
     fields: &FieldList,
 ) -> Result<Summary, Violation> {
-    for field in fields.iter_behind(field_count) {
+    for field in fields.iter_from(field_count) {
         if !field.value.iter().all(|&byte| is_value_byte(byte)) {
             return Err(Violation::FieldValueInvalid);
         }
@@ -152,14 +152,14 @@ struct PseudoHeaders<'a> {
 }
 
 impl<'a> PseudoHeaders<'a> {
-    fn add(&mut self, kind: HeadKind, name: &[u8], value: &'a [u8]) -> Result<(), Violation> {
+    fn add(&mut self, kind: HeadersKind, name: &[u8], value: &'a [u8]) -> Result<(), Violation> {
         let slot = match (kind, name) {
-            (HeadKind::Request, b"method") => &mut self.method,
-            (HeadKind::Request, b"scheme") => &mut self.scheme,
-            (HeadKind::Request, b"authority") => &mut self.authority,
-            (HeadKind::Request, b"path") => &mut self.path,
-            (HeadKind::Response, b"status") => &mut self.status,
-            (HeadKind::Trailers, _) => return Err(Violation::PseudoHeaderInTrailers),
+            (HeadersKind::Request, b"method") => &mut self.method,
+            (HeadersKind::Request, b"scheme") => &mut self.scheme,
+            (HeadersKind::Request, b"authority") => &mut self.authority,
+            (HeadersKind::Request, b"path") => &mut self.path,
+            (HeadersKind::Response, b"status") => &mut self.status,
+            (HeadersKind::Trailers, _) => return Err(Violation::PseudoHeaderInTrailers),
             _ => return Err(Violation::PseudoHeaderUnknown),
         };
         if slot.replace(value).is_some() {
@@ -170,10 +170,10 @@ impl<'a> PseudoHeaders<'a> {
 
     /// Checks that all required pseudo-headers are present (RFC 9113 §8.3.1, §8.3.2). Returns the status and whether it
     /// is a CONNECT.
-    fn finish(self, kind: HeadKind) -> Result<(Option<u16>, bool), Violation> {
+    fn finish(self, kind: HeadersKind) -> Result<(Option<u16>, bool), Violation> {
         match kind {
-            HeadKind::Trailers => Ok((None, false)),
-            HeadKind::Response => match self.status {
+            HeadersKind::Trailers => Ok((None, false)),
+            HeadersKind::Response => match self.status {
                 Some(&[a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9']) => {
                     let digit = |byte: u8| u16::from(byte - b'0');
                     Ok((Some(digit(a) * 100 + digit(b) * 10 + digit(c)), false))
@@ -181,7 +181,7 @@ impl<'a> PseudoHeaders<'a> {
                 Some(_) => Err(Violation::StatusInvalid),
                 None => Err(Violation::StatusMissing),
             },
-            HeadKind::Request => self.finish_request().map(|connect| (None, connect)),
+            HeadersKind::Request => self.finish_request().map(|connect| (None, connect)),
         }
     }
 
@@ -250,13 +250,13 @@ fn is_value_byte(byte: u8) -> bool {
 mod tests {
     use super::*;
     use crate::fields::Indexing;
-    use HeadKind::{Request, Response, Trailers};
+    use HeadersKind::{Request, Response, Trailers};
 
     const GET: &[(&str, &str)] =
         &[(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")];
 
     #[track_caller]
-    fn check(kind: HeadKind, fields: &[&[(&str, &str)]], expected: Result<Summary, Violation>) {
+    fn check(kind: HeadersKind, fields: &[&[(&str, &str)]], expected: Result<Summary, Violation>) {
         let mut list = FieldList::new();
         for (name, value) in fields.concat() {
             list.push(name.as_bytes(), value.as_bytes(), Indexing::Literal);

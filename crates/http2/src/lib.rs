@@ -17,11 +17,11 @@
 //! let mut client = Connection::client(Config::default(), now);
 //! let mut server = Connection::server(Config::default(), now);
 //!
-//! let mut head = FieldList::new();
+//! let mut headers = FieldList::new();
 //! for (name, value) in [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a.example")] {
-//!     head.push(name.as_bytes(), value.as_bytes(), Indexing::Insert);
+//!     headers.push(name.as_bytes(), value.as_bytes(), Indexing::Insert);
 //! }
-//! let sent = client.open(Tag(7), Block { fixed: None, extra: &head }, true)?;
+//! let sent = client.open(Tag(7), Block { fixed: None, extra: &headers }, true)?;
 //!
 //! // A socket would carry these bytes.
 //! let (mut output, mut wire) = (Output::default(), Vec::new());
@@ -55,8 +55,8 @@ pub mod frame;
 mod frame;
 mod handshake;
 mod hash;
-mod head_cache;
 mod headers;
+mod headers_cache;
 #[cfg(feature = "testing")]
 pub mod hpack;
 #[cfg(not(feature = "testing"))]
@@ -81,7 +81,7 @@ pub use error::{ConnectionError, ErrorCode, Initiator, OpenError, SendError};
 pub use event::{Event, ResetCause, ResetReason};
 pub use fields::{Block, Field, FieldList, FixedFields, Indexing};
 pub use frame::PREFACE;
-pub use headers::Head;
+pub use headers::Headers;
 pub use limits::Limits;
 pub use output::Output;
 pub use ping_policy::PingPolicy;

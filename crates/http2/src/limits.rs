@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn bucket_gives_what_it_holds_and_what_time_brings_back() {
+    fn bucket_gives_its_capacity_and_refills_with_time() {
         let t0 = start();
         let mut bucket = TokenBucket::new(1000, 33, t0);
         assert!((0..1000).all(|_| bucket.take(1, t0)));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn bucket_loses_no_time_to_many_short_intervals() {
+    fn refill_loses_nothing_to_rounding() {
         let mut now = start();
         let mut bucket = TokenBucket::new(10, 1000, now);
         assert!(bucket.take(10, now));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn bucket_never_holds_more_than_its_capacity_and_time_never_runs_back() {
+    fn refill_stops_at_capacity_and_ignores_earlier_times() {
         let t0 = start();
         let mut bucket = TokenBucket::new(2, 1000, t0 + Duration::from_secs(5));
         assert!(bucket.take(1, t0));

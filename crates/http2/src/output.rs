@@ -17,15 +17,15 @@ pub struct Output {
     /// Number of bytes of `buffer` already written.
     written: usize,
     /// Allocated on first use and then kept: it is rarely needed, and a connection has two outputs.
-    apart: Option<Box<Apart>>,
+    chained_parts: Option<Box<ChainedParts>>,
 }
 
 /// Data outside of the buffer.
 #[derive(Debug, Default)]
-struct Apart {
+struct ChainedParts {
     /// Large payloads, each with the number of bytes of the buffer that precede it.
-    chained: VecDeque<Chained>,
-    /// Bytes in `chained`.
+    parts: VecDeque<ChainedPart>,
+    /// Bytes in `parts`.
     len: usize,
     /// Parts no longer needed: copied, or of streams that are gone. Dropping them may run arbitrary code, so the writer
     /// of the output does it, not the connection.
@@ -33,7 +33,7 @@ struct Apart {
 }
 
 #[derive(Debug)]
-struct Chained {
+struct ChainedPart {
     at: usize,
     bytes: Bytes,
 }
@@ -48,23 +48,23 @@ impl Output {
     /// Returns the number of bytes to write.
     #[inline]
     pub fn len(&self) -> usize {
-        self.buffer.len() - self.written + self.apart.as_ref().map_or(0, |apart| apart.len)
+        self.buffer.len() - self.written + self.chained_parts.as_ref().map_or(0, |chained| chained.len)
     }
 
     /// Returns all bytes to write, if they are contiguous.
     #[inline]
     pub fn as_contiguous(&self) -> Option<&[u8]> {
-        let is_whole = self.apart.as_ref().is_none_or(|apart| apart.chained.is_empty());
-        is_whole.then(|| &self.buffer[self.written..])
+        let is_contiguous = self.chained_parts.as_ref().is_none_or(|chained| chained.parts.is_empty());
+        is_contiguous.then(|| &self.buffer[self.written..])
     }
 
     /// Fills `slices` with the next bytes to write, in order, for a vectored write. Returns the number of slices set.
     pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut set = 0;
         let mut at = self.written;
-        let mut chained = self.apart.iter().flat_map(|apart| &apart.chained);
+        let mut parts = self.chained_parts.iter().flat_map(|chained| &chained.parts);
         while set < slices.len() {
-            let next = chained.next();
+            let next = parts.next();
             let end = next.map_or(self.buffer.len(), |next| next.at);
             if at < end {
                 slices[set] = IoSlice::new(&self.buffer[at..end]);
@@ -84,8 +84,8 @@ impl Output {
     /// Removes the first `n` bytes, at most [`Output::len`], after they were written.
     #[inline]
     pub fn advance(&mut self, n: usize) {
-        debug_assert!(n <= self.len(), "more was written than there was");
-        let n = self.advance_apart(n);
+        debug_assert!(n <= self.len(), "more bytes written than available");
+        let n = self.advance_chained(n);
         self.written += n.min(self.buffer.len() - self.written);
         if self.is_empty() {
             self.buffer.clear();
@@ -96,9 +96,9 @@ impl Output {
 
     /// Removes the first `n` bytes up to the end of the last chained payload. Returns the remainder of `n`.
     #[inline]
-    fn advance_apart(&mut self, mut n: usize) -> usize {
-        let Some(apart) = &mut self.apart else { return n };
-        while let Some(first) = apart.chained.front_mut() {
+    fn advance_chained(&mut self, mut n: usize) -> usize {
+        let Some(chained) = &mut self.chained_parts else { return n };
+        while let Some(first) = chained.parts.front_mut() {
             let before = (first.at - self.written).min(n);
             self.written += before;
             n -= before;
@@ -106,13 +106,13 @@ impl Output {
                 break;
             }
             let part = first.bytes.len().min(n);
-            apart.len -= part;
+            chained.len -= part;
             n -= part;
             if part < first.bytes.len() {
                 bytes::Buf::advance(&mut first.bytes, part);
                 break;
             }
-            apart.chained.pop_front();
+            chained.parts.pop_front();
         }
         n
     }
@@ -120,20 +120,20 @@ impl Output {
     /// Drops discarded parts. Call it if there was nothing to write; otherwise [`advance`](Output::advance) does it.
     #[inline]
     pub fn drop_discarded(&mut self) {
-        if let Some(apart) = &mut self.apart
-            && !apart.discarded.is_empty()
+        if let Some(chained) = &mut self.chained_parts
+            && !chained.discarded.is_empty()
         {
-            apart.discarded.clear();
+            chained.discarded.clear();
         }
     }
 
     /// Copies the unwritten bytes, so that they keep no other memory alive, and drops discarded parts. For output that
     /// may never be read.
     pub fn detach(&mut self) {
-        if self.apart.is_some() {
+        if self.chained_parts.is_some() {
             let mut buffer = Vec::new();
             self.copy_to(&mut buffer);
-            *self = Self { buffer, written: 0, apart: None };
+            *self = Self { buffer, written: 0, chained_parts: None };
         }
     }
 
@@ -141,18 +141,18 @@ impl Output {
     pub fn copy_to(&self, target: &mut Vec<u8>) {
         target.reserve(self.len());
         let mut at = self.written;
-        for chained in self.apart.iter().flat_map(|apart| &apart.chained) {
-            target.extend_from_slice(&self.buffer[at..chained.at]);
-            target.extend_from_slice(&chained.bytes);
-            at = chained.at;
+        for part in self.chained_parts.iter().flat_map(|chained| &chained.parts) {
+            target.extend_from_slice(&self.buffer[at..part.at]);
+            target.extend_from_slice(&part.bytes);
+            at = part.at;
         }
         target.extend_from_slice(&self.buffer[at..]);
     }
 
     /// Takes over the memory of `buffer`, which must be empty, if it has none itself.
     #[inline]
-    pub fn lend(&mut self, buffer: &mut Vec<u8>) {
-        debug_assert!(buffer.is_empty(), "only memory is lent");
+    pub fn adopt_buffer(&mut self, buffer: &mut Vec<u8>) {
+        debug_assert!(buffer.is_empty(), "only an empty buffer can be adopted");
         if self.buffer.capacity() == 0 {
             std::mem::swap(&mut self.buffer, buffer);
         }
@@ -160,13 +160,13 @@ impl Output {
 
     /// Returns its memory, if there is nothing to write.
     #[inline]
-    pub fn give_back(&mut self) -> Vec<u8> {
+    pub fn release_buffer(&mut self) -> Vec<u8> {
         if self.is_empty() { std::mem::take(&mut self.buffer) } else { Vec::new() }
     }
 
     /// Frees memory, if there is nothing to write.
     pub fn shrink(&mut self) {
-        if self.is_empty() && self.apart.as_ref().is_none_or(|apart| apart.discarded.is_empty()) {
+        if self.is_empty() && self.chained_parts.as_ref().is_none_or(|chained| chained.discarded.is_empty()) {
             *self = Output::default();
         }
     }
@@ -178,25 +178,25 @@ impl Output {
 
     /// Keeps a part that is not to be written, for the writer to drop.
     pub(crate) fn discard(&mut self, bytes: Bytes) {
-        self.apart.get_or_insert_default().discarded.push(bytes);
+        self.chained_parts.get_or_insert_default().discarded.push(bytes);
     }
 
     /// Moves the discarded parts to `other`.
     #[inline]
-    pub(crate) fn give_discarded(&mut self, other: &mut Output) {
-        if let Some(apart) = &mut self.apart
-            && !apart.discarded.is_empty()
+    pub(crate) fn move_discarded_to(&mut self, other: &mut Output) {
+        if let Some(chained) = &mut self.chained_parts
+            && !chained.discarded.is_empty()
         {
-            other.apart.get_or_insert_default().discarded.append(&mut apart.discarded);
+            other.chained_parts.get_or_insert_default().discarded.append(&mut chained.discarded);
         }
     }
 
     /// Inserts `first` before everything else; nothing may have been written yet.
     pub(crate) fn prepend(&mut self, first: &[u8]) {
-        debug_assert_eq!(self.written, 0, "what has been written was first");
+        debug_assert_eq!(self.written, 0, "some output was already written");
         self.buffer.splice(0..0, first.iter().copied());
-        for chained in self.apart.iter_mut().flat_map(|apart| &mut apart.chained) {
-            chained.at += first.len();
+        for part in self.chained_parts.iter_mut().flat_map(|chained| &mut chained.parts) {
+            part.at += first.len();
         }
     }
 
@@ -206,9 +206,9 @@ impl Output {
             self.buffer.extend_from_slice(&bytes);
             self.discard(bytes);
         } else {
-            let apart = self.apart.get_or_insert_default();
-            apart.len += bytes.len();
-            apart.chained.push_back(Chained { at: self.buffer.len(), bytes });
+            let chained = self.chained_parts.get_or_insert_default();
+            chained.len += bytes.len();
+            chained.parts.push_back(ChainedPart { at: self.buffer.len(), bytes });
         }
     }
 }

@@ -45,25 +45,25 @@ pub(crate) struct Pings {
     last: Option<Instant>,
     strikes: u8,
     /// HEADERS or DATA were sent since the last PING.
-    has_answered: bool,
+    sent_since_ping: bool,
 }
 
 impl Pings {
     pub(crate) fn new(policy: Option<PingPolicy>) -> Self {
-        Self { policy, last: None, strikes: 0, has_answered: false }
+        Self { policy, last: None, strikes: 0, sent_since_ping: false }
     }
 
     /// Records that HEADERS or DATA are sent.
     #[inline]
-    pub(crate) fn note_answered(&mut self) {
-        self.has_answered = true;
+    pub(crate) fn note_sent(&mut self) {
+        self.sent_since_ping = true;
     }
 
     /// Handles a PING that arrived while there were streams or not.
     pub(crate) fn receive(&mut self, has_streams: bool, now: Instant) -> Result<(), ConnectionError> {
         let Some(policy) = self.policy else { return Ok(()) };
         let last = self.last.replace(now);
-        if std::mem::take(&mut self.has_answered) {
+        if std::mem::take(&mut self.sent_since_ping) {
             self.strikes = 0;
             return Ok(());
         }
@@ -88,9 +88,9 @@ mod tests {
     enum Step {
         Ping(Duration),
         IdlePing(Duration),
-        Answer,
+        Response,
     }
-    use Step::{Answer, IdlePing, Ping};
+    use Step::{IdlePing, Ping, Response};
 
     /// Checks which step, if any, violates the policy.
     #[track_caller]
@@ -98,10 +98,10 @@ mod tests {
         let mut pings = Pings::new(Some(PingPolicy { interval_min: 10 * SECOND, without_streams }));
         #[expect(clippy::disallowed_methods, reason = "an Instant can be had from nowhere else")]
         let mut now = Instant::now();
-        let broken = steps.iter().position(|step| {
+        let violating_step = steps.iter().position(|step| {
             let (has_streams, after) = match *step {
-                Answer => {
-                    pings.note_answered();
+                Response => {
+                    pings.note_sent();
                     return false;
                 }
                 Ping(after) => (true, after),
@@ -110,22 +110,22 @@ mod tests {
             now += after;
             pings.receive(has_streams, now).is_err()
         });
-        assert_eq!(broken, expected);
+        assert_eq!(violating_step, expected);
     }
 
     #[test]
-    fn two_strikes_are_forgiven() {
+    fn third_strike_is_a_violation() {
         let soon = || Ping(9 * SECOND);
         check(false, &[soon(), soon(), soon(), soon()], Some(3));
         let enough = || Ping(10 * SECOND);
         check(false, &[enough(), enough(), enough(), enough(), enough(), enough()], None);
         // Waiting does not clear strikes; a response does.
         check(false, &[soon(), soon(), soon(), enough(), enough(), soon()], Some(5));
-        check(false, &[soon(), soon(), soon(), Answer, soon(), soon(), soon(), soon()], Some(7));
+        check(false, &[soon(), soon(), soon(), Response, soon(), soon(), soon(), soon()], Some(7));
     }
 
     #[test]
-    fn an_idle_connection_has_two_hours() {
+    fn idle_connection_allows_a_ping_every_two_hours() {
         let idle = |after| IdlePing(after);
         check(false, &[idle(HOUR), idle(HOUR), idle(HOUR), idle(HOUR)], Some(3));
         check(false, &[idle(2 * HOUR), idle(2 * HOUR), idle(2 * HOUR), idle(2 * HOUR)], None);

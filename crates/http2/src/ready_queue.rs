@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::send_queue::{Queued, QueuedItems};
 use crate::stream::{Scheduled, Stream};
-use crate::stream_table::{Key, StreamTable};
+use crate::stream_table::{StreamKey, StreamTable};
 
 /// The streams that may send, in round-robin order.
 ///
@@ -13,14 +13,14 @@ use crate::stream_table::{Key, StreamTable};
 #[derive(Debug, Default)]
 pub(crate) struct ReadyQueue {
     /// Streams that can send a frame.
-    ready: VecDeque<Key>,
+    ready: VecDeque<StreamKey>,
     /// Streams that wait for the connection's flow-control window.
-    blocked: VecDeque<Key>,
+    blocked: VecDeque<StreamKey>,
 }
 
 impl ReadyQueue {
     /// Adds a stream at the end, if it has something to send and is not queued yet.
-    pub(crate) fn schedule(&mut self, key: Key, stream: &mut Stream, items: &QueuedItems) {
+    pub(crate) fn schedule(&mut self, key: StreamKey, stream: &mut Stream, items: &QueuedItems) {
         if stream.scheduled != Scheduled::No {
             return;
         }
@@ -36,7 +36,7 @@ impl ReadyQueue {
 
     /// Removes and returns the stream that sends next. If the connection's window is open, streams that waited for it
     /// go first.
-    pub(crate) fn next(&mut self, streams: &mut StreamTable, window_open: bool) -> Option<Key> {
+    pub(crate) fn next(&mut self, streams: &mut StreamTable, window_open: bool) -> Option<StreamKey> {
         let unblocked = if window_open { self.blocked.pop_front() } else { None };
         let key = unblocked.or_else(|| self.ready.pop_front())?;
         streams.get_mut(key)?.scheduled = Scheduled::No;
@@ -44,14 +44,14 @@ impl ReadyQueue {
     }
 
     /// Marks a stream as waiting for the connection's window.
-    pub(crate) fn block(&mut self, key: Key, stream: &mut Stream) {
+    pub(crate) fn block(&mut self, key: StreamKey, stream: &mut Stream) {
         stream.scheduled = Scheduled::Blocked;
         self.blocked.push_back(key);
     }
 
     /// Removes a stream that is gone.
     #[cold]
-    pub(crate) fn forget(&mut self, key: Key, stream: &mut Stream) {
+    pub(crate) fn remove(&mut self, key: StreamKey, stream: &mut Stream) {
         match stream.scheduled {
             Scheduled::No => {}
             Scheduled::Ready => self.ready.retain(|&other| other != key),

@@ -2,9 +2,9 @@
 
 use crate::error::ConnectionError;
 use crate::flow::ReceiveWindow;
-use crate::frame::{Flags, FrameHead, PREFACE};
-use crate::head_cache::{Decoded, HeadCache};
-use crate::headers::HeadKind;
+use crate::frame::{Flags, FrameHeader, PREFACE};
+use crate::headers::HeadersKind;
+use crate::headers_cache::{Decoded, HeadersCache};
 use crate::hpack::Decoder;
 use crate::stream::{StreamId, Tag};
 use crate::violation::Violation;
@@ -17,7 +17,7 @@ pub(crate) struct Receiving {
     pub(crate) gathering: Option<Gathering>,
     pub(crate) gathered: Vec<u8>,
     pub(crate) decoder: Decoder,
-    pub(crate) heads: HeadCache,
+    pub(crate) headers_cache: HeadersCache,
     /// The connection's window.
     pub(crate) window: ReceiveWindow,
     /// The stream window that the peer may assume: that of SETTINGS once they are acknowledged.
@@ -28,7 +28,7 @@ pub(crate) struct Receiving {
     pub(crate) first_served: Option<StreamId>,
     /// A stream lacks window that the driver needs, or the connection's window is withheld. Releases must then be
     /// checked.
-    pub(crate) is_short: bool,
+    pub(crate) is_window_withheld: bool,
     /// Number of the current batch of input; a batch ends when `poll_event` finds nothing more.
     pub(crate) batch: u64,
 }
@@ -41,12 +41,12 @@ pub(crate) enum Expect {
     /// A frame header.
     Frame,
     /// The rest of a DATA frame.
-    Data(Incoming),
+    Data(IncomingData),
 }
 
 /// A DATA frame whose header was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Incoming {
+pub(crate) struct IncomingData {
     /// `None` if the data is discarded.
     pub(crate) stream: Option<StreamId>,
     pub(crate) data_left: u32,
@@ -67,7 +67,7 @@ pub struct ExpectedData {
 
 /// The content of a HEADERS frame besides its header block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BlockHead {
+pub(crate) struct BlockInfo {
     pub(crate) stream: StreamId,
     pub(crate) end_stream: bool,
     /// The stream depends on itself, which is an error (RFC 7540 §5.3.1).
@@ -77,7 +77,7 @@ pub(crate) struct BlockHead {
 /// A header block that awaits CONTINUATION frames.
 #[derive(Debug)]
 pub(crate) struct Gathering {
-    pub(crate) head: BlockHead,
+    pub(crate) info: BlockInfo,
     pub(crate) continuations: u32,
 }
 
@@ -106,12 +106,12 @@ impl Receiving {
             gathering: None,
             gathered: Vec::new(),
             decoder,
-            heads: HeadCache::default(),
+            headers_cache: HeadersCache::default(),
             window,
             stream_window,
             stream_window_announced,
             first_served: None,
-            is_short: false,
+            is_window_withheld: false,
             batch: 0,
         }
     }
@@ -124,11 +124,11 @@ impl Receiving {
     ) -> Result<(), ConnectionError> {
         let rest = &PREFACE[matched..];
         let len = rest.len().min(input.len());
-        let (part, behind) = input.split_at(len);
+        let (part, remaining) = input.split_at(len);
         if *part != rest[..len] {
             return Err(ConnectionError::protocol(Violation::PrefaceMissing));
         }
-        *input = behind;
+        *input = remaining;
         let matched = matched + len;
         self.expect = if matched == PREFACE.len() { Expect::Frame } else { Expect::Preface { matched } };
         Ok(())
@@ -137,16 +137,16 @@ impl Receiving {
     /// Takes the available part of an incomplete or padded DATA frame.
     pub(crate) fn take_data_part<'a>(
         &mut self,
-        mut incoming: Incoming,
+        mut incoming: IncomingData,
         input: &mut &'a [u8],
     ) -> DataPart<'a> {
         let len = input.len().min(incoming.data_left as usize);
-        let (bytes, behind) = input.split_at(len);
+        let (bytes, remaining) = input.split_at(len);
         incoming.data_left -= len as u32;
         let all_data = incoming.data_left == 0;
-        let padding = if all_data { behind.len().min(incoming.padding_left as usize) } else { 0 };
+        let padding = if all_data { remaining.len().min(incoming.padding_left as usize) } else { 0 };
         incoming.padding_left -= padding as u32;
-        *input = &behind[padding..];
+        *input = &remaining[padding..];
         let end_stream = incoming.end_stream && all_data;
         if end_stream {
             incoming.end_stream = false;
@@ -158,7 +158,7 @@ impl Receiving {
 
     /// Returns the rest of the current DATA frame, if any.
     #[inline]
-    pub(crate) fn incoming(&self) -> Option<Incoming> {
+    pub(crate) fn incoming_data(&self) -> Option<IncomingData> {
         match self.expect {
             Expect::Data(incoming) => Some(incoming),
             Expect::Preface { .. } | Expect::Frame => None,
@@ -166,25 +166,25 @@ impl Receiving {
     }
 
     /// Starts a header block that continues in CONTINUATION frames.
-    pub(crate) fn begin_gathering(&mut self, head: BlockHead, fragment: &[u8]) {
+    pub(crate) fn begin_gathering(&mut self, info: BlockInfo, fragment: &[u8]) {
         self.gathered.clear();
         self.gathered.extend_from_slice(fragment);
-        self.gathering = Some(Gathering { head, continuations: 0 });
+        self.gathering = Some(Gathering { info, continuations: 0 });
     }
 
     /// Adds a CONTINUATION frame (RFC 9113 §6.10) to the current block, which must be on the same stream. Returns the
     /// block's description when it is complete.
     pub(crate) fn gather(
         &mut self,
-        frame: FrameHead,
+        frame: FrameHeader,
         payload: &[u8],
         continuations_max: u32,
         block_len_max: usize,
-    ) -> Result<Option<BlockHead>, ConnectionError> {
+    ) -> Result<Option<BlockInfo>, ConnectionError> {
         let Some(gathering) = &mut self.gathering else {
             return Ok(None);
         };
-        if gathering.head.stream != frame.stream {
+        if gathering.info.stream != frame.stream {
             return Err(ConnectionError::protocol(Violation::ContinuationOnOtherStream));
         }
         gathering.continuations += 1;
@@ -195,8 +195,8 @@ impl Receiving {
             return Err(ConnectionError::calm(Violation::HeaderBlockTooLong));
         }
         self.gathered.extend_from_slice(payload);
-        let is_whole = frame.flags.contains(Flags::END_HEADERS);
-        Ok(if is_whole { self.gathering.take().map(|gathering| gathering.head) } else { None })
+        let is_complete = frame.flags.contains(Flags::END_HEADERS);
+        Ok(if is_complete { self.gathering.take().map(|gathering| gathering.info) } else { None })
     }
 
     /// Returns the buffer of a finished block for reuse.
@@ -206,26 +206,26 @@ impl Receiving {
         self.gathered = block;
     }
 
-    /// Decodes and validates a header block; `heads.current()` then returns the headers.
+    /// Decodes and validates a header block; `headers_cache.current()` then returns the headers.
     #[inline]
     pub(crate) fn decode(
         &mut self,
-        kind: HeadKind,
+        kind: HeadersKind,
         block: &[u8],
         list_size_max: u32,
     ) -> Result<Decoded, ConnectionError> {
-        self.heads.decode(&mut self.decoder, kind, block, list_size_max as usize)
+        self.headers_cache.decode(&mut self.decoder, kind, block, list_size_max as usize)
     }
 
     /// Decodes a header block only to keep the HPACK table in sync.
     #[cold]
-    pub(crate) fn decode_unread(&mut self, block: &[u8]) -> Result<(), ConnectionError> {
-        self.heads.decode_unread(&mut self.decoder, block)
+    pub(crate) fn decode_and_discard(&mut self, block: &[u8]) -> Result<(), ConnectionError> {
+        self.headers_cache.decode_and_discard(&mut self.decoder, block)
     }
 
     pub(crate) fn shrink(&mut self) {
         self.decoder.shrink();
-        self.heads.shrink();
+        self.headers_cache.shrink();
         if self.gathering.is_none() {
             self.gathered = Vec::new();
         }

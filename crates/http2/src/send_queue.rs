@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_is_cut_and_headers_stay_in_their_place() {
+    fn data_is_split_and_stays_in_order_with_headers() {
         let mut queues = QueuedItems::default();
         let mut queue = SendQueue::EMPTY;
         let trailers = FieldList::new();
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(queue.bytes(), 5);
         assert_eq!(queues.pop_data(&mut queue, 3).as_deref(), Some(&b"abc"[..]));
         assert_eq!((queue.bytes(), queue.taken(), queues.taken()), (2, 3, 3));
-        assert_eq!((queues.bytes(), queues.memory()), (2, 5), "what is left keeps all of it");
+        assert_eq!((queues.bytes(), queues.memory()), (2, 5), "the rest keeps the whole allocation");
         assert!(queues.pop_headers(&mut queue).is_none());
         assert_eq!(queues.pop_data(&mut queue, 3).as_deref(), Some(&b"de"[..]));
         assert_eq!(queues.pop_data(&mut queue, 3), None);

@@ -2,13 +2,13 @@
 
 use crate::fields::Block;
 use crate::flow::{SendWindow, WINDOW_DEFAULT};
-use crate::frame::{Flags, FrameHead, HEAD_LEN, Kind, MAX_FRAME_SIZE_MIN};
+use crate::frame::{FRAME_HEADER_LEN, Flags, FrameHeader, Kind, MAX_FRAME_SIZE_MIN};
 use crate::hpack::Encoder;
 use crate::output::Output;
 use crate::ready_queue::ReadyQueue;
 use crate::send_queue::{Queued, QueuedItems};
 use crate::stream::{Scheduled, Stream, StreamId};
-use crate::stream_table::Key;
+use crate::stream_table::StreamKey;
 
 /// Maximum DATA frame in bytes while several streams have something to send, even if the peer accepts more. Bounds how
 /// long a small message waits for a large one.
@@ -67,13 +67,13 @@ impl PeerSettings {
 struct LastData {
     stream: StreamId,
     /// Offsets of its frame header and its end in the output's buffer.
-    head_at: usize,
+    header_at: usize,
     end: usize,
     len: usize,
 }
 
 impl LastData {
-    const NONE: LastData = LastData { stream: StreamId::CONNECTION, head_at: 0, end: usize::MAX, len: 0 };
+    const NONE: LastData = LastData { stream: StreamId::CONNECTION, header_at: 0, end: usize::MAX, len: 0 };
 }
 
 impl Sending {
@@ -93,7 +93,7 @@ impl Sending {
     /// Returns whether a DATA frame of `len` bytes may bypass the queues, if its stream allows it, without taking
     /// window from waiting streams.
     #[inline]
-    pub(crate) fn takes_now(&self, len: usize, output_target: usize) -> bool {
+    pub(crate) fn can_bypass_queues(&self, len: usize, output_target: usize) -> bool {
         len <= self.window.available()
             && len <= self.peer.data_len_max(false)
             && self.output.len() < output_target
@@ -122,7 +122,7 @@ impl Sending {
     #[inline]
     pub(crate) fn take_output(&mut self, out: &mut Output) -> bool {
         if self.output.is_empty() {
-            self.output.give_discarded(out);
+            self.output.move_discarded_to(out);
             return false;
         }
         std::mem::swap(&mut self.output, out);
@@ -132,22 +132,22 @@ impl Sending {
     }
 
     /// Queues an item of a stream.
-    pub(crate) fn queue(&mut self, key: Key, stream: &mut Stream, item: Queued) {
+    pub(crate) fn queue(&mut self, key: StreamKey, stream: &mut Stream, item: Queued) {
         self.items.push(&mut stream.queue, item);
         self.schedule(key, stream);
     }
 
     /// Adds a stream to the ready queue, if it has something to send.
-    pub(crate) fn schedule(&mut self, key: Key, stream: &mut Stream) {
+    pub(crate) fn schedule(&mut self, key: StreamKey, stream: &mut Stream) {
         self.ready.schedule(key, stream, &self.items);
     }
 
     /// Discards everything that a removed stream has queued.
     #[inline]
-    pub(crate) fn forget(&mut self, key: Key, stream: &mut Stream) {
+    pub(crate) fn discard_queued(&mut self, key: StreamKey, stream: &mut Stream) {
         if !stream.queue.is_empty() || stream.scheduled != Scheduled::No {
             self.items.drop_all(&mut stream.queue, &mut self.output);
-            self.ready.forget(key, stream);
+            self.ready.remove(key, stream);
         }
     }
 
@@ -170,7 +170,7 @@ impl Sending {
         self.window.consume(payload.len());
         let buffer = self.output.buffer();
         let flags = Flags::NONE.with_if(end_stream, Flags::END_STREAM);
-        FrameHead { len: payload.len() as u32, kind: Kind::Data, flags, stream }.emit(buffer);
+        FrameHeader { len: payload.len() as u32, kind: Kind::Data, flags, stream }.emit(buffer);
         buffer.extend_from_slice(payload);
     }
 
@@ -184,8 +184,8 @@ impl Sending {
         if last.end == buffer.len() && last.stream == id && last.len + len <= len_max {
             last.len += len;
         } else {
-            *last = LastData { stream: id, head_at: buffer.len(), end: 0, len };
-            buffer.extend_from_slice(&[0; HEAD_LEN]);
+            *last = LastData { stream: id, header_at: buffer.len(), end: 0, len };
+            buffer.extend_from_slice(&[0; FRAME_HEADER_LEN]);
         }
     }
 
@@ -196,21 +196,21 @@ impl Sending {
         let last = &mut self.last_data;
         last.end = buffer.len();
         let flags = Flags::NONE.with_if(end_stream, Flags::END_STREAM);
-        let head = FrameHead { len: last.len as u32, kind: Kind::Data, flags, stream: last.stream };
-        buffer[last.head_at..last.head_at + HEAD_LEN].copy_from_slice(&head.to_bytes());
+        let header = FrameHeader { len: last.len as u32, kind: Kind::Data, flags, stream: last.stream };
+        buffer[last.header_at..last.header_at + FRAME_HEADER_LEN].copy_from_slice(&header.to_bytes());
     }
 
     /// Appends a header block with its frame header. Returns the length of the block.
     #[inline]
     pub(crate) fn emit_headers(&mut self, stream: StreamId, block: Block<'_>, end_stream: bool) -> usize {
-        let Some(bytes) = self.encoder.ready(block) else {
+        let Some(bytes) = self.encoder.cached(block) else {
             return self.emit_encoded(stream, block, end_stream);
         };
         // Cached blocks are shorter than the smallest permitted maximum frame size.
         let flags = Flags::END_HEADERS.with_if(end_stream, Flags::END_STREAM);
-        let head = FrameHead { len: bytes.len() as u32, kind: Kind::Headers, flags, stream };
+        let header = FrameHeader { len: bytes.len() as u32, kind: Kind::Headers, flags, stream };
         let buffer = self.output.buffer();
-        head.emit(buffer);
+        header.emit(buffer);
         buffer.extend_from_slice(bytes);
         bytes.len()
     }
@@ -219,23 +219,23 @@ impl Sending {
     fn emit_encoded(&mut self, stream: StreamId, block: Block<'_>, end_stream: bool) -> usize {
         let len_max = self.peer.max_frame_size as usize;
         let buffer = self.output.buffer();
-        let head_at = buffer.len();
-        buffer.extend_from_slice(&[0; HEAD_LEN]);
+        let header_at = buffer.len();
+        buffer.extend_from_slice(&[0; FRAME_HEADER_LEN]);
         self.encoder.encode(block, buffer);
-        let len = buffer.len() - head_at - HEAD_LEN;
+        let len = buffer.len() - header_at - FRAME_HEADER_LEN;
         let flags = Flags::END_HEADERS.with_if(end_stream, Flags::END_STREAM);
-        let head = FrameHead { len: len as u32, kind: Kind::Headers, flags, stream };
+        let header = FrameHeader { len: len as u32, kind: Kind::Headers, flags, stream };
         if len > len_max {
-            cut_headers(head, head_at, len_max, buffer);
+            split_headers(header, header_at, len_max, buffer);
         } else {
-            buffer[head_at..head_at + HEAD_LEN].copy_from_slice(&head.to_bytes());
+            buffer[header_at..header_at + FRAME_HEADER_LEN].copy_from_slice(&header.to_bytes());
         }
         len
     }
 
     /// Sends one frame of a stream, as far as the windows allow. Returns the length of its payload, or `None` if the
     /// stream waits for the connection's window.
-    pub(crate) fn frame_next(&mut self, key: Key, stream: &mut Stream) -> Option<usize> {
+    pub(crate) fn frame_next(&mut self, key: StreamKey, stream: &mut Stream) -> Option<usize> {
         if let Some(block) = self.items.pop_headers(&mut stream.queue) {
             return Some(self.emit_headers(stream.id, block.as_block(), stream.ends_now()));
         }
@@ -251,8 +251,8 @@ impl Sending {
 
     /// Frames at most `len_max` bytes from the front of a queue. Returns how many.
     fn frame_data(&mut self, stream: &mut Stream, len_max: usize) -> usize {
-        let head_at = self.output.buffer().len();
-        self.output.buffer().extend_from_slice(&[0; HEAD_LEN]);
+        let header_at = self.output.buffer().len();
+        self.output.buffer().extend_from_slice(&[0; FRAME_HEADER_LEN]);
         let mut len = 0;
         while let Some(part) = self.items.pop_data(&mut stream.queue, len_max - len) {
             len += part.len();
@@ -264,9 +264,9 @@ impl Sending {
         stream.send_window.consume(len);
         self.window.consume(len);
         let flags = Flags::NONE.with_if(stream.ends_now(), Flags::END_STREAM);
-        let head = FrameHead { len: len as u32, kind: Kind::Data, flags, stream: stream.id };
+        let header = FrameHeader { len: len as u32, kind: Kind::Data, flags, stream: stream.id };
         let buffer = self.output.buffer();
-        buffer[head_at..head_at + HEAD_LEN].copy_from_slice(&head.to_bytes());
+        buffer[header_at..header_at + FRAME_HEADER_LEN].copy_from_slice(&header.to_bytes());
         len
     }
 }
@@ -274,19 +274,19 @@ impl Sending {
 /// Splits a header block that is too long for one frame into HEADERS and CONTINUATIONs with nothing in between (RFC
 /// 9113 §6.10). The block is at the end of `out`, after space for the frame header.
 #[cold]
-fn cut_headers(head: FrameHead, head_at: usize, len_max: usize, out: &mut Vec<u8>) {
-    let block = out.split_off(head_at + HEAD_LEN);
-    out.truncate(head_at);
+fn split_headers(header: FrameHeader, header_at: usize, len_max: usize, out: &mut Vec<u8>) {
+    let block = out.split_off(header_at + FRAME_HEADER_LEN);
+    out.truncate(header_at);
     let mut rest = &block[..];
     let mut kind = Kind::Headers;
     while !rest.is_empty() {
-        let (fragment, behind) = rest.split_at(rest.len().min(len_max));
-        rest = behind;
+        let (fragment, remainder) = rest.split_at(rest.len().min(len_max));
+        rest = remainder;
         let end_headers = Flags::NONE.with_if(rest.is_empty(), Flags::END_HEADERS);
         // END_STREAM is set on HEADERS.
-        let end_stream = head.flags.contains(Flags::END_STREAM) && kind == Kind::Headers;
+        let end_stream = header.flags.contains(Flags::END_STREAM) && kind == Kind::Headers;
         let flags = end_headers.with_if(end_stream, Flags::END_STREAM);
-        crate::frame::emit(kind, flags, head.stream, fragment, out);
+        crate::frame::emit(kind, flags, header.stream, fragment, out);
         kind = Kind::Continuation;
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Shutdown {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closed {
     No,
-    ByOwner,
+    ByDriver,
     ByFault(ConnectionError),
 }
 

@@ -89,23 +89,23 @@ pub struct QueuedStream {
 /// Idle and closed streams take no memory; the table of streams distinguishes them by their identifiers. The reserved
 /// states of the RFC's figure need PUSH_PROMISE, which is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct State {
-    pub(crate) local: Local,
-    pub(crate) remote: Remote,
+pub(crate) struct StreamState {
+    pub(crate) local: LocalState,
+    pub(crate) remote: RemoteState,
 }
 
 /// State of the sending direction: sent by this endpoint, or accepted from the driver.
 ///
 /// ```text
-///  AwaitingHead --- HEADERS ---> Open --- the driver ends ---> Ending --- END_STREAM ---> Ended
-///                                         the stream                      is framed
+///  AwaitingHeaders --- HEADERS ---> Open --- the driver ends ---> Ending --- END_STREAM ---> Ended
+///                                            the stream                      is framed
 /// ```
 ///
 /// A client's stream is in the table from its HEADERS on, so it starts as `Open` or `Ended`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Local {
+pub(crate) enum LocalState {
     /// A server that has not started to respond.
-    AwaitingHead,
+    AwaitingHeaders,
     /// HEADERS were sent or queued; the driver may send more.
     Open,
     /// The driver sends nothing more; END_STREAM may still be queued with the last item.
@@ -117,67 +117,67 @@ pub(crate) enum Local {
 /// State of the receiving direction.
 ///
 /// ```text
-///  AwaitingHead --- final HEADERS ---> Open --- END_STREAM ---> Ended
-///    |      ^
-///    +------+ informational HEADERS
+///  AwaitingHeaders --- final HEADERS ---> Open --- END_STREAM ---> Ended
+///    |         ^
+///    +---------+ informational HEADERS
 /// ```
 ///
 /// A server's stream is in the table from the request's HEADERS on, so it starts as `Open` or `Ended`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Remote {
+pub(crate) enum RemoteState {
     /// The response's final headers have not arrived.
-    AwaitingHead,
+    AwaitingHeaders,
     /// The headers have arrived; DATA and trailers follow.
     Open,
     /// END_STREAM has arrived.
     Ended,
 }
 
-impl State {
+impl StreamState {
     /// A client's new stream with its HEADERS, which carry END_STREAM if `end_stream`.
     #[inline]
-    pub(crate) fn opened_here(end_stream: bool) -> State {
-        let local = if end_stream { Local::Ended } else { Local::Open };
-        State { local, remote: Remote::AwaitingHead }
+    pub(crate) fn opened_here(end_stream: bool) -> StreamState {
+        let local = if end_stream { LocalState::Ended } else { LocalState::Open };
+        StreamState { local, remote: RemoteState::AwaitingHeaders }
     }
 
     /// A server's new stream with the client's HEADERS, which carry END_STREAM if `end_stream`.
     #[inline]
-    pub(crate) fn opened_by_peer(end_stream: bool) -> State {
-        let remote = if end_stream { Remote::Ended } else { Remote::Open };
-        State { local: Local::AwaitingHead, remote }
+    pub(crate) fn opened_by_peer(end_stream: bool) -> StreamState {
+        let remote = if end_stream { RemoteState::Ended } else { RemoteState::Open };
+        StreamState { local: LocalState::AwaitingHeaders, remote }
     }
 
     /// Returns whether the peer may still send HEADERS and DATA.
     #[inline]
     pub(crate) fn can_receive(self) -> bool {
-        self.remote != Remote::Ended
+        self.remote != RemoteState::Ended
     }
 
     /// Returns whether the driver may still send.
     #[inline]
     pub(crate) fn can_send(self) -> bool {
-        self.local < Local::Ending
+        self.local < LocalState::Ending
     }
 
     /// Records that the driver sends headers or trailers, with END_STREAM if `end_stream`.
     #[inline]
-    pub(crate) fn send_head(&mut self, end_stream: bool) {
-        self.local = if end_stream { Local::Ending } else { Local::Open };
+    pub(crate) fn send_headers(&mut self, end_stream: bool) {
+        self.local = if end_stream { LocalState::Ending } else { LocalState::Open };
     }
 
     /// Records that the driver sends DATA, with END_STREAM if `end_stream`.
     #[inline]
     pub(crate) fn send_data(&mut self, end_stream: bool) {
         if end_stream {
-            self.local = Local::Ending;
+            self.local = LocalState::Ending;
         }
     }
 
     /// Returns whether both sides have sent END_STREAM.
     #[inline]
     pub(crate) fn is_closed(self) -> bool {
-        self.local == Local::Ended && self.remote == Remote::Ended
+        self.local == LocalState::Ended && self.remote == RemoteState::Ended
     }
 }
 
@@ -197,12 +197,12 @@ pub(crate) enum Scheduled {
 pub(crate) struct Stream {
     pub(crate) id: StreamId,
     pub(crate) tag: Tag,
-    pub(crate) state: State,
+    pub(crate) state: StreamState,
     pub(crate) scheduled: Scheduled,
     pub(crate) send_window: SendWindow,
     pub(crate) receive_window: ReceiveWindow,
-    /// The driver's last stated need in bytes before it can release what it has; 0 if none.
-    pub(crate) needed: u32,
+    /// Bytes that the driver still requires before it can release the buffered ones; 0 if none.
+    pub(crate) required: u32,
     pub(crate) queue: SendQueue,
     /// Bytes that `content-length` leaves to arrive; `None` if the peer did not send it.
     pub(crate) body_left: Option<u64>,
@@ -213,19 +213,19 @@ pub(crate) struct Stream {
 impl Stream {
     /// Returns whether the driver needs more of the stream before it can release what it has.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.needed > 0 && self.state.can_receive()
+        self.required > 0 && self.state.can_receive()
     }
 
     /// Returns whether this stream's queue and window allow `len` bytes of DATA now.
     #[inline]
-    pub(crate) fn fits_now(&self, len: usize) -> bool {
+    pub(crate) fn can_send_now(&self, len: usize) -> bool {
         self.queue.is_empty() && len <= self.send_window.available()
     }
 
     /// Returns whether END_STREAM is sent with the item last taken from the queue.
     #[inline]
     pub(crate) fn ends_now(&self) -> bool {
-        self.state.local == Local::Ending && self.queue.is_empty()
+        self.state.local == LocalState::Ending && self.queue.is_empty()
     }
 }
 
@@ -235,24 +235,24 @@ mod tests {
 
     #[test]
     fn a_stream_is_closed_when_both_directions_have_ended() {
-        let mut request = State::opened_by_peer(false);
+        let mut request = StreamState::opened_by_peer(false);
         assert!(request.can_receive() && request.can_send());
-        request.remote = Remote::Ended;
+        request.remote = RemoteState::Ended;
         assert!(!request.can_receive() && request.can_send() && !request.is_closed());
-        request.send_head(false);
+        request.send_headers(false);
         request.send_data(true);
-        assert_eq!(request.local, Local::Ending);
+        assert_eq!(request.local, LocalState::Ending);
         assert!(!request.can_send() && !request.is_closed(), "END_STREAM waits in the queue");
-        request.local = Local::Ended;
+        request.local = LocalState::Ended;
         assert!(request.is_closed());
     }
 
     #[test]
-    fn a_head_may_end_its_direction() {
-        let mut request = State::opened_here(true);
+    fn headers_with_end_stream_end_their_direction() {
+        let mut request = StreamState::opened_here(true);
         assert!(!request.can_send() && request.can_receive() && !request.is_closed());
-        request.remote = Remote::Ended;
+        request.remote = RemoteState::Ended;
         assert!(request.is_closed());
-        assert!(!State::opened_by_peer(true).can_receive());
+        assert!(!StreamState::opened_by_peer(true).can_receive());
     }
 }

@@ -6,12 +6,12 @@ use crate::stream::{Stream, StreamId};
 
 /// Location of an open stream in the table. Its slot may be reused later; the identifier detects a stale key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct StreamKey {
     index: u32,
     stream: StreamId,
 }
 
-impl Key {
+impl StreamKey {
     /// Returns the stream's identifier.
     pub(crate) fn stream(self) -> StreamId {
         self.stream
@@ -69,8 +69,8 @@ impl StreamTable {
     }
 
     #[inline]
-    pub(crate) fn find(&self, id: StreamId) -> Option<Key> {
-        self.index.find(id.get()).map(|index| Key { index, stream: id })
+    pub(crate) fn find(&self, id: StreamId) -> Option<StreamKey> {
+        self.index.find(id.get()).map(|index| StreamKey { index, stream: id })
     }
 
     /// Returns the stream with this identifier.
@@ -81,7 +81,7 @@ impl StreamTable {
 
     /// Returns the stream with this identifier, and its key.
     #[inline]
-    pub(crate) fn find_mut(&mut self, id: StreamId) -> Option<(Key, &mut Stream)> {
+    pub(crate) fn find_mut(&mut self, id: StreamId) -> Option<(StreamKey, &mut Stream)> {
         let key = self.find(id)?;
         // The index contains only streams in the table.
         Some((key, &mut self.streams[key.index as usize]))
@@ -89,13 +89,13 @@ impl StreamTable {
 
     /// Returns a stream on which the driver may still send.
     #[inline]
-    pub(crate) fn find_sendable(&mut self, id: StreamId) -> Option<(Key, &mut Stream)> {
+    pub(crate) fn find_sendable(&mut self, id: StreamId) -> Option<(StreamKey, &mut Stream)> {
         self.find_mut(id).filter(|(_, stream)| stream.state.can_send())
     }
 
     /// Returns the stream at `key`, or `None` if it is gone, which is a bug of the caller.
     #[inline]
-    pub(crate) fn get(&self, key: Key) -> Option<&Stream> {
+    pub(crate) fn get(&self, key: StreamKey) -> Option<&Stream> {
         let stream = self.streams.get(key.index as usize).filter(|stream| stream.id == key.stream);
         debug_assert!(stream.is_some(), "{key:?} is stale");
         stream
@@ -103,7 +103,7 @@ impl StreamTable {
 
     /// Returns the stream at `key`, or `None` if it is gone, which is a bug of the caller.
     #[inline]
-    pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut Stream> {
+    pub(crate) fn get_mut(&mut self, key: StreamKey) -> Option<&mut Stream> {
         let stream = self.streams.get_mut(key.index as usize).filter(|stream| stream.id == key.stream);
         debug_assert!(stream.is_some(), "{key:?} is stale");
         stream
@@ -124,17 +124,17 @@ impl StreamTable {
 
     /// Adds a stream whose identifier was marked by [`use_id`](Self::use_id).
     #[inline]
-    pub(crate) fn insert(&mut self, stream: Stream) -> Key {
+    pub(crate) fn insert(&mut self, stream: Stream) -> StreamKey {
         let id = stream.id;
         let index = self.streams.insert(stream) as u32;
         self.index.insert(id.get(), index);
-        Key { index, stream: id }
+        StreamKey { index, stream: id }
     }
 
     /// Removes the stream at `key`, which must exist. `ended` is how to remember it: `Ended`, `ResetByPeer` or
     /// `Forgotten`.
     #[inline]
-    pub(crate) fn remove(&mut self, key: Key, ended: Absent) {
+    pub(crate) fn remove(&mut self, key: StreamKey, ended: Absent) {
         debug_assert!(self.get(key).is_some());
         self.streams.remove(key.index as usize);
         let id = key.stream.get();
@@ -167,14 +167,16 @@ impl StreamTable {
         Absent::Forgotten
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Key, &mut Stream)> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (StreamKey, &mut Stream)> {
         self.streams
             .iter_mut()
-            .map(|(index, stream)| (Key { index: index as u32, stream: stream.id }, stream))
+            .map(|(index, stream)| (StreamKey { index: index as u32, stream: stream.id }, stream))
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &Stream)> {
-        self.streams.iter().map(|(index, stream)| (Key { index: index as u32, stream: stream.id }, stream))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (StreamKey, &Stream)> {
+        self.streams
+            .iter()
+            .map(|(index, stream)| (StreamKey { index: index as u32, stream: stream.id }, stream))
     }
 
     /// Removes all streams, because the connection is over.
@@ -200,23 +202,23 @@ impl StreamTable {
 struct IdIndex {
     /// Used while there are few entries: one cache line, compared with two more for a table. Connections with a call or
     /// two are common, by the thousands.
-    few: [(u32, u32); FEW_MAX],
+    inline: [(u32, u32); INLINE_MAX],
     /// A power of two of entries, at most half of them in use. Empty until there are more than a few. Identifier 0
     /// marks an unused entry.
     entries: Vec<(u32, u32)>,
     len: usize,
     /// There were more than a few entries since the index was last empty.
-    is_spread: bool,
+    is_hashed: bool,
 }
 
-const FEW_MAX: usize = 8;
+const INLINE_MAX: usize = 8;
 const INDEX_MIN: usize = 32;
 
 impl IdIndex {
     #[inline]
     fn find(&self, id: u32) -> Option<u32> {
-        if !self.is_spread {
-            return self.few[..self.len].iter().find(|entry| entry.0 == id).map(|entry| entry.1);
+        if !self.is_hashed {
+            return self.inline[..self.len].iter().find(|entry| entry.0 == id).map(|entry| entry.1);
         }
         // 0 would match unused entries.
         if id == 0 {
@@ -237,49 +239,49 @@ impl IdIndex {
 
     #[inline]
     fn insert(&mut self, id: u32, index: u32) {
-        if !self.is_spread {
-            if let Some(entry) = self.few.get_mut(self.len) {
+        if !self.is_hashed {
+            if let Some(entry) = self.inline.get_mut(self.len) {
                 *entry = (id, index);
                 self.len += 1;
                 return;
             }
-            self.spread();
+            self.move_to_table();
         }
         if (self.len + 1) * 2 > self.entries.len() {
             self.grow();
         }
         self.len += 1;
-        let at = self.vacancy(id);
+        let at = self.vacant_slot(id);
         self.entries[at] = (id, index);
     }
 
     /// Removes `id`.
     #[inline]
     fn remove(&mut self, id: u32) {
-        if self.is_spread {
-            return self.remove_spread(id);
+        if self.is_hashed {
+            return self.remove_from_table(id);
         }
-        if let Some(at) = self.few[..self.len].iter().position(|entry| entry.0 == id) {
+        if let Some(at) = self.inline[..self.len].iter().position(|entry| entry.0 == id) {
             self.len -= 1;
-            self.few[at] = self.few[self.len];
+            self.inline[at] = self.inline[self.len];
         }
     }
 
-    /// Moves the few entries into the table.
+    /// Moves the inline entries into the table.
     #[cold]
-    fn spread(&mut self) {
+    fn move_to_table(&mut self) {
         if self.entries.is_empty() {
             self.entries = vec![(0, 0); INDEX_MIN];
         }
-        self.is_spread = true;
-        for (id, index) in self.few {
-            let at = self.vacancy(id);
+        self.is_hashed = true;
+        for (id, index) in self.inline {
+            let at = self.vacant_slot(id);
             self.entries[at] = (id, index);
         }
     }
 
     /// Removes `id` from the table, and moves displaced entries, so that no tombstones accumulate.
-    fn remove_spread(&mut self, id: u32) {
+    fn remove_from_table(&mut self, id: u32) {
         let mut hole = self.home(id);
         while self.entries[hole].0 != id {
             if self.entries[hole].0 == 0 {
@@ -288,7 +290,7 @@ impl IdIndex {
             hole = self.next(hole);
         }
         self.len -= 1;
-        self.is_spread = self.len > 0;
+        self.is_hashed = self.len > 0;
         let mask = self.entries.len() - 1;
         let mut at = self.next(hole);
         while self.entries[at].0 != 0 {
@@ -308,13 +310,13 @@ impl IdIndex {
         let size = self.entries.len() * 2;
         let entries = std::mem::replace(&mut self.entries, vec![(0, 0); size]);
         for (id, index) in entries.into_iter().filter(|entry| entry.0 != 0) {
-            let at = self.vacancy(id);
+            let at = self.vacant_slot(id);
             self.entries[at] = (id, index);
         }
     }
 
     #[inline]
-    fn vacancy(&self, id: u32) -> usize {
+    fn vacant_slot(&self, id: u32) -> usize {
         let mut at = self.home(id);
         while self.entries[at].0 != 0 {
             at = self.next(at);
@@ -380,12 +382,12 @@ mod tests {
 
     /// Grows from a few entries to many and back to none, as on real connections.
     #[test]
-    fn a_few_become_many_and_none() {
+    fn index_grows_from_inline_to_hashed_and_back() {
         let mut index = IdIndex::default();
-        for count in [1, FEW_MAX as u32, FEW_MAX as u32 + 1, 3, 100, 2] {
+        for count in [1, INLINE_MAX as u32, INLINE_MAX as u32 + 1, 3, 100, 2] {
             let ids = || (0..count).map(|number| 2 * number + 1);
             ids().for_each(|id| index.insert(id, id + count));
-            assert_eq!(index.is_spread, count as usize > FEW_MAX);
+            assert_eq!(index.is_hashed, count as usize > INLINE_MAX);
             for left in 0..count {
                 let found: Vec<_> = ids().filter_map(|id| index.find(id)).collect();
                 assert_eq!(found, ids().skip(left as usize).map(|id| id + count).collect::<Vec<_>>());
@@ -397,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn passed_over_identifiers_are_told_from_forgotten_ones() {
+    fn skipped_identifiers_are_distinguished_from_forgotten_ones() {
         let mut table = StreamTable::default();
         for id in [1, 7, 9] {
             table.use_id(StreamId::new(id));
@@ -411,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_stream_need_not_be_1() {
+    fn first_stream_may_be_above_1() {
         let mut table = StreamTable::default();
         table.use_id(StreamId::new(5));
         assert_eq!(table.absent(StreamId::new(1)), Absent::Skipped);

@@ -54,10 +54,10 @@ pub enum Violation {
     DataOnResetStream,
     /// DATA after END_STREAM, on a stream that this endpoint has not ended (§5.1).
     #[error("DATA after END_STREAM")]
-    DataBehindEnd,
+    DataAfterEnd,
     /// DATA before the response's HEADERS (§8.1).
     #[error("DATA before the response's HEADERS")]
-    DataBeforeHead,
+    DataBeforeHeaders,
     /// The body is shorter or longer than `content-length` says (§8.1.1).
     #[error("body length differs from `content-length`")]
     BodyLengthMismatch,
@@ -74,7 +74,7 @@ pub enum Violation {
     HeadersOnConnection,
     /// HEADERS on a stream that is not open and that the peer may not open (§5.1.1).
     #[error("HEADERS on a stream that the peer may not open")]
-    HeadersOnForeignStream,
+    HeadersOnUnopenableStream,
     /// HEADERS on a stream that was closed unused, since a higher one was opened before it (§5.1.1).
     #[error("HEADERS on a skipped stream identifier")]
     HeadersOnSkippedStream,
@@ -86,7 +86,7 @@ pub enum Violation {
     HeadersOnResetStream,
     /// HEADERS after END_STREAM, on a stream that this endpoint has not ended (§5.1).
     #[error("HEADERS after END_STREAM")]
-    HeadersBehindEnd,
+    HeadersAfterEnd,
     /// HEADERS too short for the priority that their flag announces (§6.2).
     #[error("HEADERS too short for its priority")]
     HeadersPriorityMissing,
@@ -276,7 +276,7 @@ pub enum Violation {
     UnknownFramesExceeded,
     /// Too many streams that were opened after this endpoint's last GOAWAY (§6.8, §10.5).
     #[error("too many streams opened after GOAWAY")]
-    StreamsBehindGoAway,
+    StreamsAfterGoAway,
     /// Too many CONNECT requests, which are not supported (§10.5).
     #[error("too many CONNECT requests")]
     ConnectsExceeded,

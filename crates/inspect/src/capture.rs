@@ -28,8 +28,8 @@
 mod call;
 mod connections;
 mod container;
-mod exchange;
 mod frames;
+mod http2;
 mod limits;
 mod messages;
 mod protocol;
@@ -41,7 +41,7 @@ mod transcript;
 
 use std::io::Read;
 
-pub use call::{Call, End, Fields, Message, Peer, Side};
+pub use call::{Call, CallDirection, CallEnd, Endpoint, Fields, Message};
 pub use container::{CaptureError, is_capture};
 pub use limits::Limits;
 pub use summary::Summary;
@@ -79,12 +79,12 @@ pub fn read_with_keys(
     let mut connections = Connections::new(*limits, keys.clone());
     let mut summary = Summary::default();
     let mut calls = Vec::new();
-    let mut goes_on = true;
+    let mut continues = true;
     let problem = container::packets(input, |packet| {
         summary.packets += 1;
         summary.cut_packets += u64::from(packet.cut > 0);
         match segment::parse(&packet) {
-            Parsed::Segment(segment) => connections.take(&segment, &mut summary, &mut calls),
+            Parsed::Segment(segment) => connections.push(&segment, &mut summary, &mut calls),
             Parsed::Fragment => summary.fragments += 1,
             Parsed::UnknownLink(link) => {
                 summary.unknown_links += 1;
@@ -92,11 +92,11 @@ pub fn read_with_keys(
             }
             Parsed::Other => {}
         }
-        goes_on = calls.drain(..).all(&mut each);
-        goes_on
+        continues = calls.drain(..).all(&mut each);
+        continues
     })?;
     summary.problem = problem;
-    if goes_on {
+    if continues {
         connections.end(&mut summary, &mut calls);
         calls.drain(..).all(&mut each);
     }

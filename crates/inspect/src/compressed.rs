@@ -12,7 +12,7 @@ const DECOMPRESSED_LEN_MAX: usize = 64 << 20;
 
 /// A frame with its content.
 #[derive(Debug)]
-pub(crate) struct Opened<'s> {
+pub(crate) struct DecodedFrame<'s> {
     pub(crate) frame: Frame,
     pub(crate) content: Content<'s>,
 }
@@ -22,14 +22,14 @@ pub(crate) enum Content<'s> {
     /// A message in the input.
     Message(Message<'s>),
     /// A compressed message. Offsets refer to `bytes`.
-    Compressed { by: &'static str, bytes: Vec<u8>, message: Message<'s> },
+    Compressed { encoding: &'static str, bytes: Vec<u8>, message: Message<'s> },
     /// The end of a gRPC-Web or Connect stream.
     Text { what: &'static str, text: String },
     /// Content that could not be decompressed, and why.
-    Closed(String),
+    NotDecompressed(String),
 }
 
-impl<'s> Opened<'s> {
+impl<'s> DecodedFrame<'s> {
     pub(crate) fn new(
         input: &[u8],
         frame: Frame,
@@ -41,13 +41,13 @@ impl<'s> Opened<'s> {
             Prefix::Grpc { flags, .. } => flags,
             _ => 0,
         };
-        let decompressed = (flags & COMPRESSED != 0).then(|| decompressed(payload));
+        let decompressed = (flags & COMPRESSED != 0).then(|| decompress(payload));
         let content = match decompressed {
-            Some(Err(why)) => Content::Closed(why),
+            Some(Err(why)) => Content::NotDecompressed(why),
             Some(Ok((_, bytes))) if flags & (CONNECT_END | WEB_TRAILERS) != 0 => text(flags, &bytes),
-            Some(Ok((by, bytes))) => {
+            Some(Ok((encoding, bytes))) => {
                 let message = dissect(&bytes, Span::all(&bytes), message_type, limits);
-                Content::Compressed { by, bytes, message }
+                Content::Compressed { encoding, bytes, message }
             }
             None if flags & (CONNECT_END | WEB_TRAILERS) != 0 => text(flags, payload),
             None => Content::Message(dissect(input, frame.payload, message_type, limits)),
@@ -56,7 +56,7 @@ impl<'s> Opened<'s> {
     }
 
     /// Returns an uncompressed message.
-    pub(crate) fn plain(&self) -> Option<&Message<'s>> {
+    pub(crate) fn uncompressed(&self) -> Option<&Message<'s>> {
         match &self.content {
             Content::Message(message) => Some(message),
             _ => None,
@@ -75,7 +75,7 @@ impl<'s> Opened<'s> {
     /// Returns problems with their offsets.
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        if let Some(problem) = self.cut_off() {
+        if let Some(problem) = self.truncation() {
             problems.push(format!("at offset {}: {problem}", self.frame.prefix_span.start));
         }
         match &self.content {
@@ -88,19 +88,21 @@ impl<'s> Opened<'s> {
                     format!("at offset {} of the message decompressed from offset {start}: {p}", p.offset)
                 }));
             }
-            Content::Closed(why) => problems.push(format!("at offset {}: {why}", self.frame.payload.start)),
+            Content::NotDecompressed(why) => {
+                problems.push(format!("at offset {}: {why}", self.frame.payload.start))
+            }
             Content::Text { .. } => {}
         }
         problems
     }
 
     /// Returns a problem if the input ends before the message.
-    pub(crate) fn cut_off(&self) -> Option<String> {
-        let all = self.frame.missing_of?;
-        let there = self.frame.payload.len();
-        Some(match there {
-            0 => format!("truncated: the prefix announces {all} bytes, none follow"),
-            _ => format!("truncated: the prefix announces {all} bytes, {there} follow"),
+    pub(crate) fn truncation(&self) -> Option<String> {
+        let announced = self.frame.truncated_from?;
+        let present = self.frame.payload.len();
+        Some(match present {
+            0 => format!("truncated: the prefix announces {announced} bytes, none follow"),
+            _ => format!("truncated: the prefix announces {announced} bytes, {present} follow"),
         })
     }
 }
@@ -111,23 +113,25 @@ fn text(flags: u8, bytes: &[u8]) -> Content<'static> {
 }
 
 /// Detects gzip or zlib. Returns its name and the decompressed bytes.
-fn decompressed(payload: &[u8]) -> Result<(&'static str, Vec<u8>), String> {
+fn decompress(payload: &[u8]) -> Result<(&'static str, Vec<u8>), String> {
     match payload {
-        [0x1f, 0x8b, ..] => all("gzip", GzDecoder::new(payload)),
+        [0x1f, 0x8b, ..] => decode_all("gzip", GzDecoder::new(payload)),
         // zlib header: DEFLATE with a 32 KiB window; both bytes as a number are a multiple of 31.
         [0x78, second, ..] if (0x7800 + u16::from(*second)) % 31 == 0 => {
-            all("deflate", ZlibDecoder::new(payload))
+            decode_all("deflate", ZlibDecoder::new(payload))
         }
         [] => Err("flagged as compressed, but empty".to_owned()),
         _ => Err("unknown compression; expected gzip or deflate".to_owned()),
     }
 }
 
-fn all(by: &'static str, decoder: impl Read) -> Result<(&'static str, Vec<u8>), String> {
+fn decode_all(encoding: &'static str, decoder: impl Read) -> Result<(&'static str, Vec<u8>), String> {
     let mut bytes = Vec::new();
     match decoder.take(DECOMPRESSED_LEN_MAX as u64 + 1).read_to_end(&mut bytes) {
-        Ok(len) if len > DECOMPRESSED_LEN_MAX => Err(format!("more than 64 MiB after {by} decompression")),
-        Ok(_) => Ok((by, bytes)),
-        Err(error) => Err(format!("invalid {by}: {error}")),
+        Ok(len) if len > DECOMPRESSED_LEN_MAX => {
+            Err(format!("more than 64 MiB after {encoding} decompression"))
+        }
+        Ok(_) => Ok((encoding, bytes)),
+        Err(error) => Err(format!("invalid {encoding}: {error}")),
     }
 }

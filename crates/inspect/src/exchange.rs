@@ -61,13 +61,13 @@ impl Exchange {
     pub fn read(bytes: &[u8]) -> Option<Result<Self, String>> {
         /// The part that identifies an exchange.
         #[derive(Deserialize)]
-        struct Head {
+        struct SchemaOnly {
             schema: String,
         }
         let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
-        let head: Head = serde_json::from_slice(bytes).ok()?;
-        let version = head.schema.strip_prefix("thalweg.exchange/")?;
-        if head.schema != SCHEMA {
+        let header: SchemaOnly = serde_json::from_slice(bytes).ok()?;
+        let version = header.schema.strip_prefix("thalweg.exchange/")?;
+        if header.schema != SCHEMA {
             return Some(Err(format!("unsupported schema version {version}; expected {SCHEMA}")));
         }
         Some(serde_json::from_slice(bytes).map_err(|error| error.to_string()))

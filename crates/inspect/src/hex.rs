@@ -27,7 +27,7 @@ pub(crate) fn dump(text: &str) -> Option<Vec<u8>> {
         if offset != bytes.len() {
             return None;
         }
-        let line = Line::of(rest);
+        let line = DumpLine::of(rest);
         match lines.get(index + 1) {
             Some((next, _)) => {
                 let count = next.checked_sub(offset)?;
@@ -50,17 +50,17 @@ fn offset(line: &str) -> Option<(usize, &str)> {
     let digits = line.strip_prefix("0x").unwrap_or(line);
     let end = digits.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(digits.len());
     let (digits, rest) = digits.split_at(end);
-    let is_apart = rest.is_empty() || rest.starts_with([' ', '\t', ':']);
-    if digits.len() < DIGITS_MIN || !is_apart {
+    let is_separated = rest.is_empty() || rest.starts_with([' ', '\t', ':']);
+    if digits.len() < DIGITS_MIN || !is_separated {
         return None;
     }
     Some((usize::from_str_radix(digits, 16).ok()?, rest))
 }
 
 /// A line of a dump without its offset.
-struct Line<'a>(&'a str);
+struct DumpLine<'a>(&'a str);
 
-impl<'a> Line<'a> {
+impl<'a> DumpLine<'a> {
     fn of(rest: &'a str) -> Self {
         let rest = rest.strip_prefix(':').unwrap_or(rest).trim();
         // hexdump encloses its text column in bars.
@@ -82,9 +82,9 @@ impl<'a> Line<'a> {
             let digit = |at: usize| Some(char::from(*trimmed.as_bytes().get(at)?).to_digit(16)? as u8);
             let (Some(high), Some(low)) = (digit(0), digit(1)) else { break };
             // A digit pair is followed by a space or the next pair of its group.
-            let is_whole =
+            let is_complete =
                 trimmed.as_bytes().get(2).is_none_or(|byte| byte.is_ascii_hexdigit() || *byte == b' ');
-            if gap > gap_max || !is_whole {
+            if gap > gap_max || !is_complete {
                 break;
             }
             widest = widest.max(gap);
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hex_is_read_as_people_write_it() {
+    fn hex_accepts_common_separators() {
         for text in ["0a0dff", "0A 0D FF", "0x0a, 0x0d, 0xff", "0a:0d:ff", " 0a0d\n ff ", "\\x0a\\x0d\\xff"] {
             assert_eq!(read(text), Ok(vec![10, 13, 255]), "{text:?}");
         }
@@ -142,7 +142,7 @@ mod tests {
 
     /// Dumps of `\n\rpolar penguin ab\x10\x14`, twenty bytes, by each tool.
     #[test]
-    fn dumps_are_read_without_their_offsets_and_text() {
+    fn dumps_are_parsed_without_offsets_and_text() {
         let bytes = b"\n\rpolar penguin ab\x10\x14";
         for (tool, dump) in [
             (
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_do_not_go_on_are_no_dump() {
+    fn lines_with_inconsistent_offsets_are_not_a_dump() {
         for text in [
             "",
             "0a05 6865",

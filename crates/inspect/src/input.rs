@@ -111,7 +111,7 @@ impl Input {
 /// Returns whether all bytes are messages with gRPC prefixes.
 fn is_framed(bytes: &[u8]) -> bool {
     let frames = split(bytes, Framing::Grpc, &Limits::default());
-    frames.problem.is_none() && frames.frames.iter().all(|frame| frame.missing_of.is_none())
+    frames.problem.is_none() && frames.frames.iter().all(|frame| frame.truncated_from.is_none())
 }
 
 /// Parses Base64 in any common variant. grpc-web-text may have padding after each part.
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_is_read_in_both_alphabets_and_without_padding() {
+    fn base64_accepts_both_alphabets_with_or_without_padding() {
         for text in ["+/8=", "+/8", "-_8=", "-_8", " +/ 8=\n"] {
             assert_eq!(base64(text), Ok(vec![0xfb, 0xff]), "{text:?}");
         }

@@ -4,7 +4,7 @@ use thalweg_protobuf::MessageType;
 use thalweg_protobuf_text::dissect::framing::{Detection, Frames, Framing, detect, split};
 use thalweg_protobuf_text::dissect::{Limits, Message, Span, dissect};
 
-use crate::compressed::Opened;
+use crate::compressed::DecodedFrame;
 use crate::input::Input;
 
 /// A decoded input.
@@ -15,7 +15,7 @@ pub struct Inspection<'a> {
     pub(crate) framing: Framing,
     /// `None` if the framing was given.
     pub(crate) detection: Option<Detection>,
-    pub(crate) frames: Vec<Opened<'a>>,
+    pub(crate) frames: Vec<DecodedFrame<'a>>,
     /// Bytes at the end that are not a frame, and why.
     pub(crate) rest: Span,
     pub(crate) rest_problem: Option<String>,
@@ -26,21 +26,21 @@ impl<'a> Inspection<'a> {
     pub fn of(input: &'a Input, message_type: Option<MessageType<'a>>, framing: Option<Framing>) -> Self {
         let limits = Limits::default();
         let detection = framing.is_none().then(|| detected(&input.bytes, message_type, &limits));
-        let said = framing.unwrap_or(Framing::Protobuf);
-        let framing = detection.as_ref().map_or(said, |detection| detection.framing);
+        let given = framing.unwrap_or(Framing::Protobuf);
+        let framing = detection.as_ref().map_or(given, |detection| detection.framing);
         let Frames { frames, rest, problem, .. } = split(&input.bytes, framing, &limits);
-        let open = |frame| Opened::new(&input.bytes, frame, message_type, &limits);
+        let open = |frame| DecodedFrame::new(&input.bytes, frame, message_type, &limits);
         let frames = frames.into_iter().map(open).collect();
         Self { input, message_type, framing, detection, frames, rest, rest_problem: problem }
     }
     /// Returns all messages, each with the bytes that it refers to.
     pub(crate) fn messages(&self) -> impl Iterator<Item = (&Message<'_>, &[u8])> {
-        self.frames.iter().filter_map(|opened| opened.message(&self.input.bytes))
+        self.frames.iter().filter_map(|decoded| decoded.message(&self.input.bytes))
     }
 
     /// Returns all problems with their offsets.
     pub(crate) fn problems(&self) -> Vec<String> {
-        let mut problems: Vec<String> = self.frames.iter().flat_map(Opened::problems).collect();
+        let mut problems: Vec<String> = self.frames.iter().flat_map(DecodedFrame::problems).collect();
         let rest = self.rest_problem.as_ref();
         problems.extend(rest.map(|problem| format!("at offset {}: {problem}", self.rest.start)));
         problems

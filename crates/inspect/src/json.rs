@@ -10,7 +10,7 @@ use thalweg_protobuf_text::dissect::known::{self, Meaning, Scalar};
 use thalweg_protobuf_text::dissect::readings::Reading;
 use thalweg_protobuf_text::dissect::{Message, Problem, Record, Span, Tag, Value, Varint, wire_type_name};
 
-use crate::compressed::{Content, Opened};
+use crate::compressed::{Content, DecodedFrame};
 use crate::inspection::Inspection;
 use crate::sizes::Sizes;
 
@@ -57,14 +57,14 @@ pub(crate) fn document<'a>(inspection: &'a Inspection<'_>) -> Document<'a> {
             or: detection.map(|d| d.others.iter().map(|other| other.name()).collect()).unwrap_or_default(),
         },
         message_type: inspection.message_type.map(MessageType::full_name),
-        messages: inspection.frames.iter().map(|opened| frame(input, opened)).collect(),
+        messages: inspection.frames.iter().map(|decoded| frame(input, decoded)).collect(),
         problems: inspection.problems(),
         sizes: sizes(inspection),
     }
 }
 
-fn frame(input: &[u8], opened: &Opened) -> Json {
-    let frame = &opened.frame;
+fn frame(input: &[u8], decoded: &DecodedFrame) -> Json {
+    let frame = &decoded.frame;
     let mut json = position_of(frame.payload);
     match frame.prefix {
         Prefix::None => {}
@@ -75,10 +75,10 @@ fn frame(input: &[u8], opened: &Opened) -> Json {
         }
         Prefix::Delimited(length) => drop(json.insert("prefix".to_owned(), varint(&length).into())),
     }
-    match &opened.content {
+    match &decoded.content {
         Content::Message(message) => json.extend(fields(input, message)),
-        Content::Compressed { by, bytes, message } => {
-            json.insert("compressed_by".to_owned(), (*by).into());
+        Content::Compressed { encoding, bytes, message } => {
+            json.insert("compressed_by".to_owned(), (*encoding).into());
             json.insert("decompressed_bytes".to_owned(), bytes.len().into());
             json.extend(fields(bytes, message));
         }
@@ -86,7 +86,7 @@ fn frame(input: &[u8], opened: &Opened) -> Json {
             json.insert("what".to_owned(), (*what).into());
             json.insert("text".to_owned(), text.as_str().into());
         }
-        Content::Closed(why) => drop(json.insert("closed".to_owned(), why.as_str().into())),
+        Content::NotDecompressed(why) => drop(json.insert("closed".to_owned(), why.as_str().into())),
     }
     json.into()
 }
@@ -253,22 +253,22 @@ fn sizes(inspection: &Inspection) -> Json {
     let [tags, lengths, payload] = sizes.account.parts();
     let fields: Vec<Json> = sizes
         .account
-        .shares()
+        .fields()
         .into_iter()
-        .map(|share| {
+        .map(|field| {
             json!({
-                "path": share.path, "name": share.name, "times": share.count, "tags": share.tag,
-                "lengths": share.length, "payload": share.payload, "total": share.total,
+                "path": field.path, "name": field.name, "times": field.count, "tags": field.tag,
+                "lengths": field.length, "payload": field.payload, "total": field.total,
             })
         })
         .collect();
-    let forms: Vec<Json> = sizes
-        .forms
+    let formats: Vec<Json> = sizes
+        .formats
         .iter()
         .map(|form| json!({ "form": form.name, "bytes": form.bytes, "gzip": form.gzip, "zstd": form.zstd }))
         .collect();
     json!({
         "framing": sizes.framing, "tags": tags, "lengths": lengths, "payload": payload,
-        "no_fields": sizes.account.rest(), "fields": fields, "forms": forms,
+        "no_fields": sizes.account.rest(), "fields": fields, "forms": formats,
     })
 }

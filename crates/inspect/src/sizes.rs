@@ -6,27 +6,27 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use thalweg_protobuf::json::{self, PrintOptions};
 use thalweg_protobuf::{MessageType, msgpack};
-use thalweg_protobuf_text::dissect::account::{Account, Share};
+use thalweg_protobuf_text::dissect::account::{ByteAccount, FieldBytes};
 
 use crate::inspection::Inspection;
 use crate::paint::{Paint, Role};
 
 /// Maximum number of rows shown. The largest are kept.
-const SHARES_SHOWN: usize = 24;
+const FIELDS_SHOWN: usize = 24;
 
 /// Sizes of all messages of an input together.
 pub(crate) struct Sizes {
-    pub(crate) account: Account,
+    pub(crate) account: ByteAccount,
     /// Bytes of prefixes.
     pub(crate) framing: usize,
     /// Sizes in several formats.
-    pub(crate) forms: Vec<Form>,
+    pub(crate) formats: Vec<FormatSize>,
     /// Why there are no other formats despite a schema.
-    pub(crate) unlike: Option<String>,
+    pub(crate) conversion_error: Option<String>,
 }
 
 /// Size in one format.
-pub(crate) struct Form {
+pub(crate) struct FormatSize {
     pub(crate) name: &'static str,
     pub(crate) bytes: usize,
     pub(crate) gzip: usize,
@@ -35,19 +35,23 @@ pub(crate) struct Form {
 
 impl Sizes {
     pub(crate) fn of(inspection: &Inspection) -> Self {
-        let mut account = Account::default();
+        let mut account = ByteAccount::default();
         let mut protobuf = Vec::new();
         for (message, bytes) in inspection.messages() {
             account.add(bytes, message);
             protobuf.extend_from_slice(message.span.of(bytes));
         }
-        let framing = inspection.frames.iter().map(|opened| opened.frame.prefix_span.len()).sum();
-        let mut sizes =
-            Self { account, framing, forms: vec![Form::new("Protobuf", &protobuf)], unlike: None };
+        let framing = inspection.frames.iter().map(|decoded| decoded.frame.prefix_span.len()).sum();
+        let mut sizes = Self {
+            account,
+            framing,
+            formats: vec![FormatSize::new("Protobuf", &protobuf)],
+            conversion_error: None,
+        };
         if let Some(message_type) = inspection.message_type
             && let Err(why) = sizes.convert(inspection, message_type)
         {
-            sizes.unlike = Some(why);
+            sizes.conversion_error = Some(why);
         }
         sizes
     }
@@ -62,12 +66,12 @@ impl Sizes {
             json::print(message_type, wire, &options, &mut json).map_err(|error| error.to_string())?;
             msgpack::print(message_type, wire, &options, &mut msgpack).map_err(|error| error.to_string())?;
         }
-        self.forms.extend([Form::new("JSON", &json), Form::new("MessagePack", &msgpack)]);
+        self.formats.extend([FormatSize::new("JSON", &json), FormatSize::new("MessagePack", &msgpack)]);
         Ok(())
     }
 }
 
-impl Form {
+impl FormatSize {
     fn new(name: &'static str, bytes: &[u8]) -> Self {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         let gzip = encoder.write_all(bytes).and_then(|()| encoder.finish()).map_or(0, |gzip| gzip.len());
@@ -84,18 +88,18 @@ pub(crate) fn write(
     is_full: bool,
 ) -> io::Result<()> {
     let sizes = Sizes::of(inspection);
-    let shares = sizes.account.shares();
+    let fields = sizes.account.fields();
     let total = sizes.account.rest() + sizes.account.parts().iter().sum::<usize>();
-    if !shares.is_empty() {
+    if !fields.is_empty() {
         writeln!(output)?;
-        shares_table(output, &shares, total, paint, is_full)?;
+        fields_table(output, &fields, total, paint, is_full)?;
     }
-    let mut row = |name: &str, bytes: usize| match bytes {
+    let mut line = |name: &str, bytes: usize| match bytes {
         0 => Ok(()),
         _ => writeln!(output, "{name:<WIDTH_OF_NAMES$}{bytes:>44}"),
     };
-    row("no fields", sizes.account.rest())?;
-    row("framing", sizes.framing)?;
+    line("no fields", sizes.account.rest())?;
+    line("framing", sizes.framing)?;
     if inspection.frames.is_empty() {
         return Ok(());
     }
@@ -111,11 +115,11 @@ pub(crate) fn write(
             )
         )
     )?;
-    for form in &sizes.forms {
-        let Form { name, bytes, gzip, zstd } = form;
+    for format in &sizes.formats {
+        let FormatSize { name, bytes, gzip, zstd } = format;
         writeln!(output, "{name:<WIDTH_OF_NAMES$}{bytes:>9}{gzip:>9}{zstd:>9}")?;
     }
-    match (&sizes.unlike, inspection.message_type) {
+    match (&sizes.conversion_error, inspection.message_type) {
         (Some(why), _) => writeln!(output, "no JSON and no MessagePack: {why}"),
         (None, None) => writeln!(output, "JSON and MessagePack need a schema: --proto or --protoset"),
         _ => Ok(()),
@@ -124,9 +128,9 @@ pub(crate) fn write(
 
 const WIDTH_OF_NAMES: usize = 28;
 
-fn shares_table(
+fn fields_table(
     output: &mut dyn Write,
-    shares: &[&Share],
+    fields: &[&FieldBytes],
     total: usize,
     paint: Paint,
     is_full: bool,
@@ -136,33 +140,33 @@ fn shares_table(
         "bytes by field", "times", "tags", "lengths", "payload", "in all"
     );
     writeln!(output, "{}", paint.paint(Role::Name, &heading))?;
-    let mut by_size: Vec<usize> = shares.iter().map(|share| share.total).collect();
+    let mut by_size: Vec<usize> = fields.iter().map(|field| field.total).collect();
     by_size.sort_unstable_by(|a, b| b.cmp(a));
-    let least = if is_full { 0 } else { by_size.get(SHARES_SHOWN).map_or(0, |bytes| bytes + 1) };
-    let mut left_out = 0;
+    let least = if is_full { 0 } else { by_size.get(FIELDS_SHOWN).map_or(0, |bytes| bytes + 1) };
+    let mut omitted = 0;
     let mut names: Vec<String> = Vec::new();
-    for share in shares {
-        names.truncate(share.path.len() - 1);
+    for field in fields {
+        names.truncate(field.path.len() - 1);
         names.push(
-            share
+            field
                 .name
                 .clone()
-                .unwrap_or_else(|| share.path.last().map(ToString::to_string).unwrap_or_default()),
+                .unwrap_or_else(|| field.path.last().map(ToString::to_string).unwrap_or_default()),
         );
-        if share.total < least {
-            left_out += 1;
+        if field.total < least {
+            omitted += 1;
             continue;
         }
-        let name = format!("{}{}", "  ".repeat(share.path.len() - 1), names.join("."));
-        let percent = 100.0 * share.total as f64 / total.max(1) as f64;
+        let name = format!("{}{}", "  ".repeat(field.path.len() - 1), names.join("."));
+        let percent = 100.0 * field.total as f64 / total.max(1) as f64;
         writeln!(
             output,
             "{name:<WIDTH_OF_NAMES$}{:>8}{:>8}{:>8}{:>10}{:>10}{percent:>6.1} %",
-            share.count, share.tag, share.length, share.payload, share.total
+            field.count, field.tag, field.length, field.payload, field.total
         )?;
     }
-    if left_out > 0 {
-        writeln!(output, "{left_out} smaller ones: --full")?;
+    if omitted > 0 {
+        writeln!(output, "{omitted} smaller ones: --full")?;
     }
     Ok(())
 }

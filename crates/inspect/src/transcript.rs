@@ -34,7 +34,7 @@ pub struct Transcript<'s> {
     pub phases: Vec<Phase>,
     /// Further information from a capture.
     #[serde(flatten)]
-    pub captured: Option<Captured>,
+    pub captured: Option<CapturedInfo>,
     #[serde(skip)]
     pub(crate) requests: Messages<'s>,
     #[serde(skip)]
@@ -67,7 +67,7 @@ pub struct Phase {
 
 /// Information that only captures have.
 #[derive(Clone, Debug, Serialize)]
-pub struct Captured {
+pub struct CapturedInfo {
     /// Number of the call in the capture.
     pub call: u64,
     /// Address of the client.
@@ -77,16 +77,16 @@ pub struct Captured {
     /// Name of the status, or the reason why there is none.
     pub ended: String,
     /// Messages of the client.
-    pub sent: Counted,
+    pub sent: MessageCounts,
     /// Messages of the server.
-    pub received: Counted,
+    pub received: MessageCounts,
     /// Missing data and other remarks.
     pub notes: Vec<String>,
 }
 
 /// Messages of one direction.
 #[derive(Clone, Debug, Serialize)]
-pub struct Counted {
+pub struct MessageCounts {
     /// Number of messages.
     pub messages: u64,
     /// Bytes of messages.

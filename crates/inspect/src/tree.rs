@@ -8,7 +8,7 @@ use thalweg_protobuf_text::dissect::known::{self, Meaning, Remark, Scalar};
 use thalweg_protobuf_text::dissect::readings::Reading;
 use thalweg_protobuf_text::dissect::{Message, Problem, Record, Span, Tag, Value, Varint, wire_type_name};
 
-use crate::compressed::{Content, Opened};
+use crate::compressed::{Content, DecodedFrame};
 use crate::inspection::Inspection;
 use crate::paint::{Paint, Role};
 use layout::{Layout, Piece};
@@ -39,8 +39,8 @@ pub(crate) fn write(
     let input = &inspection.input.bytes;
     let mut tree = Tree { layout: Layout::new(output, paint, width, input.len(), is_full), input, is_full };
     tree.heading(inspection)?;
-    for (index, opened) in inspection.frames.iter().enumerate() {
-        tree.frame(index, inspection.frames.len(), opened)?;
+    for (index, decoded) in inspection.frames.iter().enumerate() {
+        tree.frame(index, inspection.frames.len(), decoded)?;
     }
     if let Some(problem) = &inspection.rest_problem {
         let text = format!("at offset {}: {problem}", inspection.rest.start);
@@ -88,8 +88,8 @@ impl Tree<'_, '_> {
         self.layout.line(&[])
     }
 
-    fn frame(&mut self, index: usize, of: usize, opened: &Opened) -> io::Result<()> {
-        let frame = &opened.frame;
+    fn frame(&mut self, index: usize, of: usize, decoded: &DecodedFrame) -> io::Result<()> {
+        let frame = &decoded.frame;
         if frame.prefix != Prefix::None {
             self.layout.line(&[(Role::Name, format!("message {} of {of}", index + 1))])?;
         }
@@ -111,20 +111,20 @@ impl Tree<'_, '_> {
                 self.bytes(length.span, Role::Length, 0, &length_pieces(&length, self.input))?;
             }
         }
-        if let Some(problem) = opened.cut_off() {
+        if let Some(problem) = decoded.truncation() {
             self.layout.note(0, &[(Role::Problem, problem)])?;
         }
-        match &opened.content {
+        match &decoded.content {
             Content::Message(message) => self.message(message, 0)?,
-            Content::Compressed { by, bytes, message } => {
+            Content::Compressed { encoding, bytes, message } => {
                 let text = format!(
-                    "{by}: {} that were {}; offsets are now those in them",
+                    "{encoding}: {} that were {}; offsets are now those in them",
                     counted(bytes.len(), "byte"),
                     frame.payload.len()
                 );
                 self.bytes(frame.payload, Role::Payload, 0, &[plain(text)])?;
                 let mut inner =
-                    Tree { layout: self.layout.again(bytes.len()), input: bytes, is_full: self.is_full };
+                    Tree { layout: self.layout.for_input(bytes.len()), input: bytes, is_full: self.is_full };
                 inner.message(message, 1)?;
             }
             Content::Text { what, text } => {
@@ -135,7 +135,7 @@ impl Tree<'_, '_> {
                     &[plain(format!("{what}: {}", self.quoted(text, CHARS_SHOWN)))],
                 )?;
             }
-            Content::Closed(why) => {
+            Content::NotDecompressed(why) => {
                 self.bytes(frame.payload, Role::Payload, 0, &[(Role::Problem, why.clone())])?;
             }
         }

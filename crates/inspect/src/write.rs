@@ -31,7 +31,7 @@ pub fn text(inspection: &Inspection<'_>, output: &mut dyn Write) -> io::Result<(
     let input = &inspection.input.bytes;
     let frames = split(input, inspection.framing, &Limits::default());
     let messages: Vec<Option<Message>> =
-        inspection.frames.iter().map(|opened| opened.plain().cloned()).collect();
+        inspection.frames.iter().map(|decoded| decoded.uncompressed().cloned()).collect();
     let text = thalweg_protobuf_text::dissect::text::write_frames(input, &frames, &messages);
     output.write_all(text.as_bytes())
 }

@@ -16,7 +16,9 @@ pub(crate) struct Finding {
 }
 
 /// Returns a finding for each topic that has a text.
-pub(crate) fn found(texts: impl IntoIterator<Item = (&'static str, Option<String>)>) -> Vec<Finding> {
+pub(crate) fn collect_findings(
+    texts: impl IntoIterator<Item = (&'static str, Option<String>)>,
+) -> Vec<Finding> {
     texts.into_iter().filter_map(|(topic, text)| Some(Finding { topic, text: text? })).collect()
 }
 
@@ -59,11 +61,13 @@ impl Doubt {
                 percent(floor - 1.0)
             )
         };
-        let (said, place) = match scope {
+        let (difference, here) = match scope {
             None => (differed("M"), ""),
             Some(scope) => (format!("{scope}: {}", differed("m")), " here"),
         };
-        Self(format!("{said}: this is the noise floor{place}, and smaller differences are not significant."))
+        Self(format!(
+            "{difference}: this is the noise floor{here}, and smaller differences are not significant."
+        ))
     }
 
     /// Notes that something could not be measured.

@@ -4,10 +4,10 @@ pub(crate) mod condensed;
 pub(crate) mod doubts;
 mod draft;
 pub(crate) mod facts;
-mod found;
 pub(crate) mod gathered;
 mod kind;
 mod measured_cell;
+mod measurement;
 pub(crate) mod multiples;
 pub(crate) mod noise;
 pub(crate) mod paired;
@@ -25,18 +25,18 @@ mod window;
 mod window_result;
 
 pub(crate) use draft::{Draft, planned};
-pub use found::Found;
-pub(crate) use found::{Idle, Measured, SystemCalls, Wire};
 pub(crate) use kind::Kind;
+pub use measurement::WindowMeasurement;
+pub(crate) use measurement::{IdleGaps, MeasuredLoad, SystemCalls, WireTraffic};
 pub use point::Transport;
 pub(crate) use point::{Pattern, Point, Work};
 pub(crate) use results::PointResult;
 pub use results::{CallsSettings, CallsTables, LabResults, StackInfo};
 pub use strategy::Strategy;
-#[cfg(test)]
-pub(crate) use window::Asked;
 pub use window::Window;
-pub(crate) use window::{Label, Purpose};
+#[cfg(test)]
+pub(crate) use window::WindowRequest;
+pub(crate) use window::{AaSide, Purpose};
 #[cfg(test)]
 pub(crate) use window_result::Outcome;
 pub(crate) use window_result::WindowResult;

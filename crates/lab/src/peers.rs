@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::process::{Program, ask, unlike_contract};
+use crate::process::{Program, contract_violation, query_program};
 use crate::stack::Stack;
 
 /// Folder of the codec study's codecs.
@@ -44,8 +44,8 @@ impl PeersDirectory {
 
     /// Finds `target/peers` of the checkout that contains this program or the current directory.
     pub fn find() -> Option<Self> {
-        let places = [std::env::current_exe(), std::env::current_dir()];
-        let checkout = places.iter().flatten().find_map(|place| checkout_of(place))?;
+        let paths = [std::env::current_exe(), std::env::current_dir()];
+        let checkout = paths.iter().flatten().find_map(|path| checkout_of(path))?;
         Some(Self { path: checkout.join("target/peers"), checkout: Some(checkout) })
     }
 
@@ -105,13 +105,13 @@ impl PeersDirectory {
     /// Returns the peer's program, or why it is not available.
     pub fn program(&self, name: &str) -> Result<Program, String> {
         let path = self.executable_of(name)?;
-        let version = ask(Command::new(&path).arg("version"), None)?;
-        let variants = ask(Command::new(&path).arg("variants"), None)?;
-        let version = version.into_iter().next().ok_or_else(|| unlike_contract(&path, "version"))?;
+        let version = query_program(Command::new(&path).arg("version"), None)?;
+        let variants = query_program(Command::new(&path).arg("variants"), None)?;
+        let version = version.into_iter().next().ok_or_else(|| contract_violation(&path, "version"))?;
         let [server_variants, client_variants] =
             ["server", "client"].map(|side| variants_of(side, &variants));
         let json = variants_of("json", &variants).unwrap_or_default();
-        let client_variants = client_variants.ok_or_else(|| unlike_contract(&path, "variants"))?;
+        let client_variants = client_variants.ok_or_else(|| contract_violation(&path, "variants"))?;
         let serves = server_variants.is_some();
         let server_variants = server_variants.unwrap_or_default();
         let words = &[];
@@ -141,8 +141,8 @@ fn makes_calls(folder: &str) -> bool {
 }
 
 /// Returns the closest ancestor that contains the peers' contract.
-fn checkout_of(place: &Path) -> Option<PathBuf> {
-    place.ancestors().find(|folder| folder.join("peers/README.md").is_file()).map(Path::to_owned)
+fn checkout_of(path: &Path) -> Option<PathBuf> {
+    path.ancestors().find(|folder| folder.join("peers/README.md").is_file()).map(Path::to_owned)
 }
 
 /// Returns the words after `server` or `client`, from the line that starts with it.
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variants_are_read_by_their_side() {
+    fn variants_are_parsed_by_side() {
         let lines = ["server callback cq", "client"].map(str::to_owned);
         assert_eq!(variants_of("server", &lines), Some(vec!["callback".to_owned(), "cq".to_owned()]));
         assert_eq!(variants_of("client", &lines), Some(vec![]));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_are_found_from_below() {
+    fn sources_are_found_from_subfolders() {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = manifest.ancestors().nth(2).unwrap();
         assert_eq!(checkout_of(&manifest.join("src")).as_deref(), Some(root));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_has_a_reason() {
+    fn missing_peer_has_a_reason() {
         let folder = std::env::temp_dir().join(format!("thalweg-lab-peers-{}", std::process::id()));
         fs::create_dir_all(folder.join("broken")).unwrap();
         let peers = PeersDirectory::at(&folder);

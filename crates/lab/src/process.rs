@@ -2,12 +2,12 @@
 //!
 //! All stacks are started, pinned and observed in the same way.
 
-mod asking;
 mod driver;
 mod echo;
 mod fresh;
 mod hop;
 mod program;
+mod query;
 mod server;
 mod servers;
 mod system_calls;
@@ -18,7 +18,9 @@ use std::collections::BTreeMap;
 use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::interrupt::Interrupt;
 
-use crate::load::{Found, Label, Measured, Purpose, Strategy, SystemCalls, Window, Wire, Work};
+use crate::load::{
+    AaSide, MeasuredLoad, Purpose, Strategy, SystemCalls, Window, WindowMeasurement, WireTraffic, Work,
+};
 use crate::record::LaneRule;
 use crate::socket;
 use crate::stack::{Pair, Stack};
@@ -28,13 +30,13 @@ use hop::Hops;
 use server::{Addresses, Server, threads};
 use servers::{ServerKey, Servers};
 
-pub(crate) use asking::{ask, unlike_contract};
 pub use driver::OwnFiles;
 pub use echo::EchoExecutor;
 pub(crate) use echo::EchoRun;
 pub use fresh::FreshExecutor;
 pub(crate) use hop::Network;
 pub use program::Program;
+pub(crate) use query::{contract_violation, query_program};
 pub use target::TargetExecutor;
 
 /// Runs one server of each stack and drives one at a time, on separate processors if there are two or more.
@@ -68,11 +70,11 @@ impl ProcessExecutor {
 
     /// Returns a driver for the pair's client and server.
     fn driver(&mut self, window: &Window, pair: &Pair) -> Result<Driver, ExecuteError> {
-        if self.interrupt.is_asked() {
+        if self.interrupt.is_requested() {
             return Err(ExecuteError::Interrupted);
         }
         let key = server_key(window, pair);
-        let server = self.servers.serving(&key, || start(&self.programs, &self.cpus, &key.stack))?;
+        let server = self.servers.get_or_start(&key, || start(&self.programs, &self.cpus, &key.stack))?;
         let (server_pid, target) = (server.pid(), server.target(window.point.transport).to_owned());
         let network = Network { round_trip: window.point.round_trip, rate: None };
         let has_hop = network != Network::default() || window.purpose == Purpose::Wire;
@@ -107,27 +109,27 @@ fn start(
 }
 
 fn server_key(window: &Window, pair: &Pair) -> ServerKey {
-    ServerKey { stack: pair.server.clone(), is_twin: window.purpose == Purpose::NoiseFloor(Label::B) }
+    ServerKey { stack: pair.server.clone(), is_twin: window.purpose == Purpose::NoiseFloor(AaSide::B) }
 }
 
 impl Execute for ProcessExecutor {
     type Window = Window;
-    type Found = Found;
+    type Measurement = WindowMeasurement;
 
-    fn measure(&mut self, window: &Window) -> Result<Found, ExecuteError> {
+    fn measure(&mut self, window: &Window) -> Result<WindowMeasurement, ExecuteError> {
         match window.purpose {
             Purpose::Figures | Purpose::NoiseFloor(_) => {
-                self.run(window).map(|measured| Found::Figures(Box::new(measured)))
+                self.run(window).map(|measured| WindowMeasurement::Figures(Box::new(measured)))
             }
-            Purpose::SystemCalls => self.count_system_calls(window).map(Found::SystemCalls),
-            Purpose::Wire => self.watch_wire(window).map(|wire| Found::Wire(Box::new(wire))),
+            Purpose::SystemCalls => self.count_system_calls(window).map(WindowMeasurement::SystemCalls),
+            Purpose::Wire => self.watch_wire(window).map(|wire| WindowMeasurement::Wire(Box::new(wire))),
         }
     }
 }
 
 impl ProcessExecutor {
-    fn run(&mut self, window: &Window) -> Result<Measured, ExecuteError> {
-        if self.interrupt.is_asked() {
+    fn run(&mut self, window: &Window) -> Result<MeasuredLoad, ExecuteError> {
+        if self.interrupt.is_requested() {
             return Err(ExecuteError::Interrupted);
         }
         match window.point.work {
@@ -135,7 +137,7 @@ impl ProcessExecutor {
             Work::Socket(pattern) => {
                 let CpuAssignment { client_cpus, server_cpus, .. } = &self.cpus;
                 socket::measure(&window.point, pattern, client_cpus.as_ref(), server_cpus.as_ref())
-                    .map(|load| Measured { load, usage: None })
+                    .map(|load| MeasuredLoad { load, usage: None })
                     .map_err(|error| ExecuteError::Window(format!("the bare socket: {error}")))
             }
         }
@@ -151,16 +153,16 @@ impl ProcessExecutor {
         if matches!(window.point.work, Work::Socket(_)) {
             return Err(ExecuteError::Window(why_not.to_owned()));
         }
-        let pair = window.callers()?;
+        let pair = window.calling_pair()?;
         let found = of(&self.driver(window, &pair)?);
-        self.servers.judged(&server_key(window, &pair), found)
+        self.servers.check_result(&server_key(window, &pair), found)
     }
 
     fn count_system_calls(&mut self, window: &Window) -> Result<SystemCalls, ExecuteError> {
         self.driven(window, "system calls of a bare socket are not counted", system_calls::count)
     }
 
-    fn watch_wire(&mut self, window: &Window) -> Result<Wire, ExecuteError> {
+    fn watch_wire(&mut self, window: &Window) -> Result<WireTraffic, ExecuteError> {
         self.driven(window, "the wire of a bare socket is not watched", Driver::watch_wire)
     }
 }

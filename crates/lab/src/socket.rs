@@ -18,7 +18,9 @@ use thalweg_measure::cpus::CpuList;
 use thalweg_measure::usage::{ProcessUsage, waited_by_this_thread};
 
 use crate::load::{Pattern, Point, Transport};
-use crate::record::{Around, Connections, Handing, LaneRule, LoadResult, LoadSettings, Note, Recorder};
+use crate::record::{
+    Connections, LaneRule, LoadResult, LoadSettings, MessageOwnership, Note, Recorder, RunContext,
+};
 
 /// gRPC's message prefix: one byte of flags, four of length.
 const PREFIX_BYTES: u64 = 5;
@@ -36,7 +38,7 @@ const STALL_MAX: Duration = Duration::from_millis(STALL_MS_MAX as u64);
 
 /// Mode in which a thread waits for its socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waiting {
+enum WaitMode {
     /// Sleeps until the kernel wakes it.
     Asleep,
     /// Retries at once.
@@ -48,11 +50,11 @@ enum Waiting {
 /// Two threads on a socket fall in or out of step by chance, and stay so, which halves or doubles the rate. A thread
 /// that spins gets a response sooner, and Thalweg spins for a short time. The reference is what sockets allow, so the
 /// fastest connection counts.
-fn tries(pattern: Pattern) -> &'static [Waiting] {
+fn tries(pattern: Pattern) -> &'static [WaitMode] {
     match pattern {
-        Pattern::OneWay => &[Waiting::Asleep; 3],
+        Pattern::OneWay => &[WaitMode::Asleep; 3],
         Pattern::Echo | Pattern::Pipelined => {
-            &[Waiting::Asleep, Waiting::Spinning, Waiting::Asleep, Waiting::Spinning]
+            &[WaitMode::Asleep, WaitMode::Spinning, WaitMode::Asleep, WaitMode::Spinning]
         }
     }
 }
@@ -80,7 +82,7 @@ pub(crate) fn measure(
 fn measure_once(
     point: &Point,
     pattern: Pattern,
-    waiting: Waiting,
+    waiting: WaitMode,
     client_cpus: Option<&CpuList>,
     server_cpus: Option<&CpuList>,
 ) -> io::Result<LoadResult> {
@@ -94,14 +96,14 @@ fn measure_once(
         client.shutdown(Shutdown::Both)?;
         Ok(measured.finish(&point, pattern, waiting, client_cpus))
     })?;
-    let result = joined(driver);
-    let served = joined(peer);
+    let result = join_thread(driver);
+    let served = join_thread(peer);
     let mut result = result?;
     result.notes.extend(served?);
     Ok(result)
 }
 
-fn joined<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {
+fn join_thread<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {
     thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the socket measurement panicked")))
 }
 
@@ -133,17 +135,17 @@ fn connected_pair(transport: Transport) -> io::Result<(Socket, Socket)> {
 fn serve(
     mut socket: Socket,
     pattern: Pattern,
-    waiting: Waiting,
+    waiting: WaitMode,
     cpus: Option<CpuList>,
 ) -> io::Result<JoinHandle<io::Result<Option<Note>>>> {
     thread::Builder::new().name("socket-server".to_owned()).spawn(move || {
         pin(cpus.as_ref())?;
-        socket.set_nonblocking(waiting == Waiting::Spinning)?;
-        let watched = Watched::begin(cpus.as_ref())?;
+        socket.set_nonblocking(waiting == WaitMode::Spinning)?;
+        let watched = ThreadUsage::begin(cpus.as_ref())?;
         let served = || Ok(watched.end("server")?.1);
         let mut buffer = Chunk::new();
         loop {
-            let answered = match spun(|| socket.read(&mut buffer)) {
+            let answered = match retry_while_blocked(|| socket.read(&mut buffer)) {
                 Ok(0) => return served(),
                 Ok(_) if pattern == Pattern::OneWay => Ok(()),
                 Ok(read) => write_all(&mut socket, &buffer[..read]),
@@ -164,7 +166,7 @@ fn serve(
 }
 
 /// Retries while a non-blocking socket would block.
-fn spun(mut moved: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+fn retry_while_blocked(mut moved: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     loop {
         match moved() {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::hint::spin_loop(),
@@ -175,14 +177,14 @@ fn spun(mut moved: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
 
 fn write_all(socket: &mut Socket, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
-        let written = spun(|| socket.write(bytes))?;
+        let written = retry_while_blocked(|| socket.write(bytes))?;
         bytes = &bytes[written..];
     }
     Ok(())
 }
 
 /// CPU usage of this thread.
-struct Watched {
+struct ThreadUsage {
     began: Instant,
     cpu: CpuTime,
     waited: Duration,
@@ -190,7 +192,7 @@ struct Watched {
     is_pinned: bool,
 }
 
-impl Watched {
+impl ThreadUsage {
     fn begin(cpus: Option<&CpuList>) -> io::Result<Self> {
         Ok(Self {
             began: Instant::now(),
@@ -233,16 +235,16 @@ struct Measured {
 }
 
 impl Measured {
-    fn finish(self, point: &Point, pattern: Pattern, waiting: Waiting, cpus: Option<CpuList>) -> LoadResult {
+    fn finish(self, point: &Point, pattern: Pattern, waiting: WaitMode, cpus: Option<CpuList>) -> LoadResult {
         let busy_poll = match waiting {
-            Waiting::Asleep => Duration::ZERO,
-            Waiting::Spinning => STALL_MAX,
+            WaitMode::Asleep => Duration::ZERO,
+            WaitMode::Spinning => STALL_MAX,
         };
 
         let call = pattern.call();
         let (out, back) = call.payloads();
         let payload_bytes = self.recorder.operations() * point.size_bytes.0;
-        let mut result = self.recorder.finish(Around {
+        let mut result = self.recorder.finish(RunContext {
             settings: LoadSettings {
                 target: format!("a bare {} socket", point.transport),
                 call,
@@ -252,7 +254,7 @@ impl Measured {
                 lanes: LaneRule::Fixed,
                 method: None,
                 echo: None,
-                handing: Handing::default(),
+                message_ownership: MessageOwnership::default(),
                 warmup_ns: u64::try_from(point.warmup.as_nanos()).unwrap_or(u64::MAX),
                 duration_ns: u64::try_from(point.duration.as_nanos()).ok(),
                 total: None,
@@ -278,15 +280,17 @@ fn drive(
     socket: &Socket,
     point: &Point,
     pattern: Pattern,
-    waiting: Waiting,
+    waiting: WaitMode,
     cpus: Option<&CpuList>,
 ) -> io::Result<Measured> {
     let message_bytes = point.size_bytes.0 + PREFIX_BYTES;
     let mut mover: Box<dyn Mover> = match pattern {
         Pattern::OneWay => Box::new(Sender::new(socket, message_bytes)),
-        Pattern::Echo => Box::new(Echoed::new(socket, message_bytes, u64::from(point.in_flight), waiting)?),
+        Pattern::Echo => {
+            Box::new(EchoMover::new(socket, message_bytes, u64::from(point.in_flight), waiting)?)
+        }
         Pattern::Pipelined => {
-            Box::new(Echoed::new(socket, message_bytes, pipelined(message_bytes), waiting)?)
+            Box::new(EchoMover::new(socket, message_bytes, pipelined(message_bytes), waiting)?)
         }
     };
     let warm_until = Instant::now() + point.warmup;
@@ -295,7 +299,7 @@ fn drive(
         mover.step(&mut unmeasured)?;
     }
 
-    let watched = Watched::begin(cpus)?;
+    let watched = ThreadUsage::begin(cpus)?;
     let (started, began) = (SystemTime::now(), Instant::now());
     let mut recorder = Recorder::new(pattern.call(), began);
     let mut duration = Duration::ZERO;
@@ -383,7 +387,7 @@ impl Mover for Sender<'_> {
 }
 
 /// Keeps a number of messages in flight and awaits their echoes.
-struct Echoed<'s> {
+struct EchoMover<'s> {
     socket: &'s Socket,
     message_bytes: u64,
     chunk: Chunk,
@@ -392,11 +396,11 @@ struct Echoed<'s> {
     returned: u64,
     /// When each message in flight was handed over, oldest first.
     handed_over: VecDeque<Instant>,
-    waiting: Waiting,
+    waiting: WaitMode,
 }
 
-impl<'s> Echoed<'s> {
-    fn new(socket: &'s Socket, message_bytes: u64, in_flight: u64, waiting: Waiting) -> io::Result<Self> {
+impl<'s> EchoMover<'s> {
+    fn new(socket: &'s Socket, message_bytes: u64, in_flight: u64, waiting: WaitMode) -> io::Result<Self> {
         // Reads and writes must not block each other: the peer does not read while it cannot write.
         socket.set_nonblocking(true)?;
         Ok(Self {
@@ -416,7 +420,7 @@ impl<'s> Echoed<'s> {
             return Ok(false);
         }
         let length = self.chunk.len().min(usize::try_from(self.unwritten).unwrap_or(usize::MAX));
-        let Some(written) = unless_it_would_block((&*self.socket).write(&self.chunk[..length]))? else {
+        let Some(written) = unless_would_block((&*self.socket).write(&self.chunk[..length]))? else {
             return Ok(false);
         };
         self.unwritten -= written as u64;
@@ -425,7 +429,7 @@ impl<'s> Echoed<'s> {
 
     /// Reads echoes; each complete message makes room for another.
     fn read(&mut self, recorder: &mut Recorder) -> io::Result<bool> {
-        let Some(read) = unless_it_would_block((&*self.socket).read(&mut self.chunk))? else {
+        let Some(read) = unless_would_block((&*self.socket).read(&mut self.chunk))? else {
             return Ok(false);
         };
         if read == 0 {
@@ -445,7 +449,7 @@ impl<'s> Echoed<'s> {
     }
 }
 
-impl Mover for Echoed<'_> {
+impl Mover for EchoMover<'_> {
     fn step(&mut self, recorder: &mut Recorder) -> io::Result<()> {
         let wrote = self.write()?;
         let read = self.read(recorder)?;
@@ -453,7 +457,7 @@ impl Mover for Echoed<'_> {
             return Ok(());
         }
         // The caller checks the clock.
-        if self.waiting == Waiting::Spinning {
+        if self.waiting == WaitMode::Spinning {
             return match self.handed_over.front() {
                 Some(since) if since.elapsed() > STALL_MAX => Err(stalled()),
                 _ => Ok(()),
@@ -473,7 +477,7 @@ fn stalled() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "the socket stalled")
 }
 
-fn unless_it_would_block(moved: io::Result<usize>) -> io::Result<Option<usize>> {
+fn unless_would_block(moved: io::Result<usize>) -> io::Result<Option<usize>> {
     match moved {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {

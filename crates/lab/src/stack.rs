@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_and_shown() {
+    fn names_are_parsed_and_formatted() {
         let check = |text: &str, name: &str, variant: Option<&str>| {
             let stack: Stack = text.parse().unwrap();
             assert_eq!((stack.name(), stack.variant()), (name, variant), "{text}");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused() {
+    fn invalid_names_are_rejected() {
         // A name is also a folder name, so it must not lead elsewhere.
         for text in ["", ":", "a:", ":b", "a:b:c", "../x", "a/b", "A", "a b", "-a", "a:-b"] {
             assert_eq!(text.parse::<Stack>(), Err(NotAStack(text.to_owned())));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_are_paired_as_asked() {
+    fn stacks_are_paired_by_option() {
         let check = |pairing: Pairing, expected: &[&str]| {
             let stacks = ["thalweg", "tonic"].map(|name| name.parse().unwrap());
             let pairs: Vec<String> = pairing.pairs(&stacks).iter().map(ToString::to_string).collect();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_of_one_stack_has_its_name() {
+    fn pair_of_one_stack_is_named_after_it() {
         let (ours, theirs) = (Stack::ours(), "grpc-cpp:cq".parse::<Stack>().unwrap());
         assert_eq!(Pair::own(theirs.clone()).to_string(), "grpc-cpp:cq");
         assert_eq!(Pair { client: ours, server: theirs }.to_string(), "thalweg → grpc-cpp:cq");

@@ -68,7 +68,7 @@ impl Stacks {
     }
 
     /// Returns the stacks if each client is paired with its own server.
-    pub fn each_with_its_own(&self) -> Option<&[Stack]> {
+    pub fn stacks_with_own_servers(&self) -> Option<&[Stack]> {
         (self.pairing == Pairing::Own).then_some(self.named.as_slice())
     }
 
@@ -91,7 +91,7 @@ impl Stacks {
     }
 
     /// Returns every stack that takes part.
-    fn everybody(&self) -> Vec<Stack> {
+    fn participants(&self) -> Vec<Stack> {
         let partner = self.pairing.partner().filter(|partner| !self.named.contains(partner));
         self.named.iter().chain(partner).cloned().collect()
     }
@@ -99,7 +99,7 @@ impl Stacks {
     /// Returns the names of peers without duplicates.
     fn peer_names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
-        for stack in self.everybody().iter().filter(|stack| !stack.is_ours()) {
+        for stack in self.participants().iter().filter(|stack| !stack.is_ours()) {
             if !names.iter().any(|name| name == stack.name()) {
                 names.push(stack.name().to_owned());
             }
@@ -148,7 +148,7 @@ impl Stacks {
 
     fn check_variants(&self, programs: &BTreeMap<String, Program>) -> Result<(), StacksError> {
         let pairs = self.pairs();
-        for stack in self.everybody() {
+        for stack in self.participants() {
             let serves = pairs.iter().any(|pair| pair.server == stack);
             let drives = pairs.iter().any(|pair| pair.client == stack);
             if let Some(program) = programs.get(stack.name()) {
@@ -187,7 +187,7 @@ impl Stacks {
             Some(partner) if is_left_out(partner) => {
                 Err(StacksError::Failed(format!("{partner} is not available: {}", reasons())))
             }
-            _ if self.everybody().iter().all(Stack::is_ours) && !self.left_out.is_empty() => {
+            _ if self.participants().iter().all(Stack::is_ours) && !self.left_out.is_empty() => {
                 Err(StacksError::Failed(format!("no stack to compare with is available: {}", reasons())))
             }
             _ => Ok(()),
@@ -195,7 +195,7 @@ impl Stacks {
     }
 
     fn leave_out(&mut self, reason: &str, is_left_out: impl Fn(&Stack) -> bool) {
-        for stack in self.everybody().into_iter().filter(&is_left_out) {
+        for stack in self.participants().into_iter().filter(&is_left_out) {
             (self.say)(&format!("{stack} is left out: {reason}"));
             self.left_out.push(LeftOut::new(stack, reason));
         }
@@ -203,7 +203,7 @@ impl Stacks {
     }
 
     /// Returns the stacks and those left out, for the results.
-    pub fn told(
+    pub fn into_info(
         self,
         programs: &BTreeMap<String, Program>,
         cpus: &CpuAssignment,
@@ -212,8 +212,8 @@ impl Stacks {
         let servers = self.missing_servers().into_iter();
         let servers = servers.map(|what| LeftOut::new(what, NO_SERVER));
         let left_out = self.left_out.iter().cloned().chain(servers).collect();
-        let told: Result<_, _> = self.everybody().into_iter().filter_map(info).collect();
-        Ok((told.map_err(StacksError::Failed)?, left_out))
+        let infos: Result<_, _> = self.participants().into_iter().filter_map(info).collect();
+        Ok((infos.map_err(StacksError::Failed)?, left_out))
     }
 }
 
@@ -236,20 +236,23 @@ mod tests {
     use super::*;
 
     /// Checks the pairs of ours, gRPC C++ and Qt, which has no server, and whether the omission is reported.
-    fn check(pairing: Pairing, expected: &[&str], is_told: bool) {
+    fn check(pairing: Pairing, expected: &[&str], is_reported: bool) {
         let named = ["thalweg", "grpc-cpp", "qt"].map(|name| name.parse().unwrap()).to_vec();
         let serverless = vec!["qt".to_owned()];
         let mut stacks = Stacks { named, serverless, ..Stacks::new(&[], pairing, |_| ()) };
         stacks.leave_out_servers();
         let pairs: Vec<String> = stacks.pairs().iter().map(Pair::to_string).collect();
         assert_eq!(pairs, expected);
-        let told = stacks.told(&BTreeMap::new(), &CpuAssignment::default()).unwrap().1;
-        let told: Vec<_> = told.into_iter().map(|it| (it.what, it.reason)).collect();
-        assert_eq!(told, if is_told { vec![("qt".to_owned(), NO_SERVER.to_owned())] } else { vec![] });
+        let left_out = stacks.into_info(&BTreeMap::new(), &CpuAssignment::default()).unwrap().1;
+        let left_out: Vec<_> = left_out.into_iter().map(|it| (it.what, it.reason)).collect();
+        assert_eq!(
+            left_out,
+            if is_reported { vec![("qt".to_owned(), NO_SERVER.to_owned())] } else { vec![] }
+        );
     }
 
     #[test]
-    fn a_client_without_a_server_meets_the_servers_of_others() {
+    fn client_without_server_is_paired_with_other_servers() {
         let cpp: Stack = "grpc-cpp".parse().unwrap();
         check(Pairing::Own, &["thalweg", "grpc-cpp"], true);
         check(Pairing::Server(cpp), &["thalweg → grpc-cpp", "grpc-cpp", "qt → grpc-cpp"], false);
@@ -264,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partner_without_a_server_is_none() {
+    fn partner_without_server_is_an_error() {
         let pairing = Pairing::Server("qt".parse().unwrap());
         let serverless = vec!["qt".to_owned()];
         let mut stacks = Stacks { serverless, ..Stacks::new(&[], pairing, |_| ()) };

@@ -61,12 +61,12 @@ use std::time::Duration;
 
 pub use config::PolicyConfig;
 pub use reason::{Figures, Reason, Signal, Trial};
-pub use sample::{LaneSample, LaneState, Samples, share_waiting};
+pub use sample::{LaneSample, LaneState, Samples, distribute_waiting};
 
-use measure::{Measured, Ticks};
-use search::{Bounds, Goal, Outcome, Search, Step};
-use signals::View;
-use verdict::{Verdict, is_better, other_load, verdict};
+use measure::{Measurement, Ticks};
+use search::{Search, SearchBounds, SearchGoal, SearchStep, TrialOutcome};
+use signals::LaneTotals;
+use verdict::{Verdict, changed_load_goal, is_better, verdict};
 
 /// Decides when to open and when to close lanes.
 #[derive(Debug)]
@@ -77,18 +77,18 @@ pub struct Policy {
     ticks: Ticks,
     search: Option<Search>,
     /// A finished search whose result is to be confirmed.
-    found: Option<Search>,
+    unconfirmed: Option<Search>,
     /// Remaining revisions of that result.
     revisions_left: usize,
     /// The load for which the number of lanes was chosen.
-    load: Option<Measured>,
+    load: Option<Measurement>,
     /// Goal of the search for the next load.
-    next_goal: Goal,
+    next_goal: SearchGoal,
     schedule: Schedule,
     idle_since: Option<Duration>,
     /// Streams per connection that the peer allows, once calls had to wait for one.
     stream_limit: Option<usize>,
-    /// The last trial, until [`ended_trial`](Self::ended_trial) takes it.
+    /// The last trial, until [`take_trial`](Self::take_trial) takes it.
     trial: Option<Trial>,
 }
 
@@ -152,10 +152,10 @@ impl Policy {
             phase: Phase::Steady,
             ticks: Ticks::default(),
             search: None,
-            found: None,
+            unconfirmed: None,
             revisions_left: 0,
             load: None,
-            next_goal: Goal::More,
+            next_goal: SearchGoal::More,
             schedule: Schedule {
                 retry_at: Duration::ZERO,
                 retry: Duration::from_millis(config.retry_ms),
@@ -172,15 +172,15 @@ impl Policy {
 
     /// Decides what to do, from what the lanes did since the last call and the time since the channel was created.
     pub fn decide(&mut self, samples: &Samples, now: Duration) -> Decision {
-        let view = View::of(samples);
+        let view = LaneTotals::of(samples);
         let PolicyConfig { floor, cap, .. } = self.config;
         if view.live() < floor {
-            self.forget_load();
-            return self.go(floor, false, Reason::Floor { floor }, samples, &view, now);
+            self.reset_load();
+            return self.change_lanes(floor, false, Reason::Floor { floor }, samples, &view, now);
         }
         if view.live() > cap {
-            self.forget_load();
-            return self.go(cap, false, Reason::Cap { cap }, samples, &view, now);
+            self.reset_load();
+            return self.change_lanes(cap, false, Reason::Cap { cap }, samples, &view, now);
         }
         if view.in_flight == 0 && view.tick.calls == 0.0 {
             return self.idle(samples, &view, now);
@@ -190,7 +190,7 @@ impl Policy {
             return Decision::Keep;
         }
         if view.waiting > 0
-            && let Some(decision) = self.stream_limit_met(samples, &view, now)
+            && let Some(decision) = self.open_for_stream_limit(samples, &view, now)
         {
             return decision;
         }
@@ -207,40 +207,52 @@ impl Policy {
     }
 
     /// Returns the result of the trial that ended with the last decision, if any.
-    pub fn ended_trial(&mut self) -> Option<Trial> {
+    pub fn take_trial(&mut self) -> Option<Trial> {
         self.trial.take()
     }
 
     /// Returns whether a search is in progress, or the load is not known yet.
     #[cfg(test)]
     fn is_searching(&self) -> bool {
-        self.search.is_some() || self.found.is_some() || self.load.is_none()
+        self.search.is_some() || self.unconfirmed.is_some() || self.load.is_none()
     }
 
-    fn idle(&mut self, samples: &Samples, view: &View, now: Duration) -> Decision {
+    fn idle(&mut self, samples: &Samples, view: &LaneTotals, now: Duration) -> Decision {
         let since = *self.idle_since.get_or_insert(now);
         let floor = self.config.floor;
         if now.saturating_sub(since) < Duration::from_millis(self.config.idle_ms) {
             return Decision::Keep;
         }
-        self.forget_load();
+        self.reset_load();
         self.stream_limit = None;
         if view.live() == floor {
             return Decision::Keep;
         }
-        self.go(floor, false, Reason::Idle, samples, view, now)
+        self.change_lanes(floor, false, Reason::Idle, samples, view, now)
     }
 
     /// Opens enough lanes for calls that wait for a stream, without a trial, because nothing else can serve them.
-    fn stream_limit_met(&mut self, samples: &Samples, view: &View, now: Duration) -> Option<Decision> {
+    fn open_for_stream_limit(
+        &mut self,
+        samples: &Samples,
+        view: &LaneTotals,
+        now: Duration,
+    ) -> Option<Decision> {
         self.stream_limit = view.stream_limit.map(|limit| limit.max(1));
         let needed = self.needed_for_streams(view.in_flight);
         if needed <= view.live() {
             return None;
         }
-        self.forget_load();
-        self.next_goal = Goal::More;
-        Some(self.go(needed, false, Reason::StreamLimit { waiting: view.waiting }, samples, view, now))
+        self.reset_load();
+        self.next_goal = SearchGoal::More;
+        Some(self.change_lanes(
+            needed,
+            false,
+            Reason::StreamLimit { waiting: view.waiting },
+            samples,
+            view,
+            now,
+        ))
     }
 
     fn needed_for_streams(&self, in_flight: usize) -> usize {
@@ -248,21 +260,22 @@ impl Policy {
         needed.clamp(self.config.floor, self.config.cap)
     }
 
-    fn steady(&mut self, samples: &Samples, view: &View, now: Duration) -> Decision {
+    fn steady(&mut self, samples: &Samples, view: &LaneTotals, now: Duration) -> Decision {
         if view.connecting > 0 {
             // A broken lane is being replaced.
             self.ticks.clear();
             return Decision::Keep;
         }
-        let config = self.patient(self.load.or_else(|| self.ticks.measured(self.config.spread_min)));
+        let config =
+            self.config_for_slow_calls(self.load.or_else(|| self.ticks.measure(self.config.spread_min)));
         self.ticks.push(view.tick, config.steady_ticks_max, config.spread_min);
         if self.ticks.len() < config.change_ticks || now < self.schedule.search_at {
             return Decision::Keep;
         }
-        let Some(lately) = self.ticks.measured_last(config.change_ticks, config.spread_min) else {
+        let Some(recent) = self.ticks.measure_last(config.change_ticks, config.spread_min) else {
             return Decision::Keep;
         };
-        let Some(all) = self.ticks.measured(config.spread_min) else { return Decision::Keep };
+        let Some(all) = self.ticks.measure(config.spread_min) else { return Decision::Keep };
         let Some(load) = self.load else {
             // All trials are compared with this.
             let is_precise = all.rate_error <= config.error_max || self.ticks.len() >= config.up_ticks_max;
@@ -272,13 +285,15 @@ impl Policy {
                 Decision::Keep
             };
         };
-        if let Some(goal) = other_load(&config, &lately, &load).or_else(|| other_load(&config, &all, &load)) {
+        if let Some(goal) =
+            changed_load_goal(&config, &recent, &load).or_else(|| changed_load_goal(&config, &all, &load))
+        {
             // These ticks may contain both loads.
-            self.forget_load();
+            self.reset_load();
             self.next_goal = goal;
             return Decision::Keep;
         }
-        if self.found.is_some() {
+        if self.unconfirmed.is_some() {
             let is_precise =
                 all.rate_error <= config.error_max / 2.0 || self.ticks.len() >= config.up_ticks_max;
             let is_due = self.ticks.len() >= config.confirm_ticks && is_precise;
@@ -292,39 +307,45 @@ impl Policy {
 
     /// Checks the result of a search again. Lanes fall into and out of step, and the best of several trials may have
     /// been lucky.
-    fn confirm(&mut self, measured: Measured, samples: &Samples, view: &View, now: Duration) -> Decision {
-        let Some(mut search) = self.found.take() else { return Decision::Keep };
+    fn confirm(
+        &mut self,
+        measured: Measurement,
+        samples: &Samples,
+        view: &LaneTotals,
+        now: Duration,
+    ) -> Decision {
+        let Some(mut search) = self.unconfirmed.take() else { return Decision::Keep };
         self.load = Some(measured);
         let config = self.config;
         let (bounds, _) = self.bounds(&search, view);
-        let is_better = |one: &Measured, other: &Measured| is_better(&config, one, other);
+        let is_better = |one: &Measurement, other: &Measurement| is_better(&config, one, other);
         let is_worse = search.revise(view.ready, measured, is_better, &bounds);
         let Some(revisions_left) = self.revisions_left.checked_sub(1).filter(|_| is_worse) else {
             return Decision::Keep;
         };
         self.search = Some(search);
         self.revisions_left = revisions_left;
-        self.step(samples, view, now)
+        self.advance_search(samples, view, now)
     }
 
     /// Tries more or fewer lanes after a long time of steady load.
-    fn retry(&mut self, samples: &Samples, view: &View, now: Duration) -> Decision {
+    fn retry(&mut self, samples: &Samples, view: &LaneTotals, now: Duration) -> Decision {
         self.schedule.retry_at = now + self.schedule.retry;
-        let Some(measured) = self.ticks.measured(self.config.spread_min) else { return Decision::Keep };
-        let more =
-            self.most(&measured) > view.ready && view.limit(&self.config, view.ready, &measured).is_some();
+        let Some(measured) = self.ticks.measure(self.config.spread_min) else { return Decision::Keep };
+        let more = self.lanes_max(&measured) > view.ready
+            && view.limiting_signal(&self.config, view.ready, &measured).is_some();
         let fewer = self.needed_for_streams(view.in_flight) < view.ready;
         let goal = match (more, fewer) {
-            (true, true) if self.schedule.retry_more => Goal::RetryMore,
-            (_, true) => Goal::RetryLess,
-            (true, false) => Goal::RetryMore,
+            (true, true) if self.schedule.retry_more => SearchGoal::RetryMore,
+            (_, true) => SearchGoal::RetryLess,
+            (true, false) => SearchGoal::RetryMore,
             (false, false) => return Decision::Keep,
         };
-        self.schedule.retry_more = goal == Goal::RetryLess;
+        self.schedule.retry_more = goal == SearchGoal::RetryLess;
         self.begin(goal, measured, samples, view, now)
     }
 
-    fn settling(&mut self, samples: &Samples, view: &View, now: Duration) -> Decision {
+    fn settling(&mut self, samples: &Samples, view: &LaneTotals, now: Duration) -> Decision {
         let ticks_max = self.config.up_ticks_max.max(self.slow_ticks(self.load, SETTLE_LATENCIES));
         let Phase::Settling { lanes, is_trial, connected_by, ticks_left } = &mut self.phase else {
             unreachable!("only called in this phase")
@@ -336,7 +357,7 @@ impl Policy {
             let reason = Reason::NotConnected { lanes: view.connecting };
             let ready = view.ready.max(self.config.floor);
             self.end_search(now);
-            return self.go(ready, false, reason, samples, view, now);
+            return self.change_lanes(ready, false, reason, samples, view, now);
         }
         let left = ticks_left.get_or_insert_with(|| {
             let latency = view.tick.in_flight / view.tick.calls.max(1.0);
@@ -351,7 +372,7 @@ impl Policy {
         Decision::Keep
     }
 
-    fn trying(&mut self, lanes: usize, samples: &Samples, view: &View, now: Duration) -> Decision {
+    fn trying(&mut self, lanes: usize, samples: &Samples, view: &LaneTotals, now: Duration) -> Decision {
         if view.ready != lanes || view.connecting > 0 {
             // A lane broke, so the measurement is not of this number.
             self.ticks.clear();
@@ -363,84 +384,84 @@ impl Policy {
             self.phase = Phase::Steady;
             return Decision::Keep;
         };
-        let config = self.patient(Some(best));
+        let config = self.config_for_slow_calls(Some(best));
         self.ticks.push(view.tick, config.up_ticks_max, config.spread_min);
-        let Some(measured) = self.ticks.measured(config.spread_min) else { return Decision::Keep };
+        let Some(measured) = self.ticks.measure(config.spread_min) else { return Decision::Keep };
         match verdict(&config, (lanes, best_lanes), &self.ticks, &measured, &best, view.busy_share) {
             Verdict::Undecided => Decision::Keep,
             Verdict::OtherLoad(goal) => {
                 self.end_search(now);
-                self.forget_load();
+                self.reset_load();
                 self.next_goal = goal;
                 Decision::Keep
             }
             Verdict::Ended(outcome) => {
                 self.trial = Some(Trial {
-                    is_kept: outcome == Outcome::Better,
+                    is_kept: outcome == TrialOutcome::Better,
                     tried: Figures::of(lanes, &measured),
                     best: Figures::of(best_lanes, &best),
                 });
                 if let Some(search) = &mut self.search {
-                    search.learn(lanes, measured, outcome);
+                    search.record_trial(lanes, measured, outcome);
                 }
-                self.step(samples, view, now)
+                self.advance_search(samples, view, now)
             }
         }
     }
 
     fn begin(
         &mut self,
-        goal: Goal,
-        measured: Measured,
+        goal: SearchGoal,
+        measured: Measurement,
         samples: &Samples,
-        view: &View,
+        view: &LaneTotals,
         now: Duration,
     ) -> Decision {
         self.load = Some(measured);
         self.search = Some(Search::new(goal, view.ready, measured));
         // The lanes of a steady load should not fluctuate.
-        let is_retry = matches!(goal, Goal::RetryMore | Goal::RetryLess);
+        let is_retry = matches!(goal, SearchGoal::RetryMore | SearchGoal::RetryLess);
         self.revisions_left = if is_retry { 0 } else { REVISIONS_MAX };
-        self.step(samples, view, now)
+        self.advance_search(samples, view, now)
     }
 
     /// Takes the next step of the search.
-    fn step(&mut self, samples: &Samples, view: &View, now: Duration) -> Decision {
+    fn advance_search(&mut self, samples: &Samples, view: &LaneTotals, now: Duration) -> Decision {
         let Some(search) = &self.search else { return Decision::Keep };
         let (bounds, signal) = self.bounds(search, view);
         let (lanes, best) = search.best();
         let figures = Figures::of(lanes, &best);
-        match search.next(&bounds) {
-            Step::Try(lanes) => {
+        match search.next_step(&bounds) {
+            SearchStep::Try(lanes) => {
                 let reason = match signal {
-                    Some(signal) if lanes > search.top().0 => Reason::Limited { signal, figures },
+                    Some(signal) if lanes > search.highest().0 => Reason::Limited { signal, figures },
                     _ if lanes < figures.lanes => Reason::Fewer { figures },
                     _ => Reason::Between { figures },
                 };
-                self.go(lanes, true, reason, samples, view, now)
+                self.change_lanes(lanes, true, reason, samples, view, now)
             }
-            Step::Done(lanes) => {
-                let known = search.known(lanes).unwrap_or(best);
+            SearchStep::Done(lanes) => {
+                let measurement = search.measurement_of(lanes).unwrap_or(best);
                 let tried = view.ready;
-                let tried_calls_per_s = self.ticks.measured(0.0).map_or(0.0, |tried| tried.calls_per_s);
-                self.load = Some(known);
-                self.found = self.end_search(now);
+                let tried_calls_per_s = self.ticks.measure(0.0).map_or(0.0, |tried| tried.calls_per_s);
+                self.load = Some(measurement);
+                self.unconfirmed = self.end_search(now);
                 let reason =
-                    Reason::Settled { tried, tried_calls_per_s, figures: Figures::of(lanes, &known) };
-                self.go(lanes, false, reason, samples, view, now)
+                    Reason::Settled { tried, tried_calls_per_s, figures: Figures::of(lanes, &measurement) };
+                self.change_lanes(lanes, false, reason, samples, view, now)
             }
         }
     }
 
     /// Returns the bounds of the search, and the signal for more lanes than were tried.
-    fn bounds(&self, search: &Search, view: &View) -> (Bounds, Option<Signal>) {
-        let (top, measured) = search.top();
-        let signal = view.limit(&self.config, top, &measured);
-        let bounds = Bounds {
-            least: self.needed_for_streams(view.in_flight),
-            most: self.most(&measured),
+    fn bounds(&self, search: &Search, view: &LaneTotals) -> (SearchBounds, Option<Signal>) {
+        let (top, measured) = search.highest();
+        let signal = view.limiting_signal(&self.config, top, &measured);
+        let bounds = SearchBounds {
+            lanes_min: self.needed_for_streams(view.in_flight),
+            lanes_max: self.lanes_max(&measured),
             more_may_help: signal.is_some(),
-            far_more_may_help: view.late_share(&measured) >= self.config.late_share_far_min,
+            far_more_may_help: view.excess_latency_share(&measured) >= self.config.late_share_far_min,
             loss_max: self.config.loss_max,
             latency_weight: self.config.latency_weight,
         };
@@ -451,13 +472,13 @@ impl Policy {
         let search = self.search.take()?;
         let config = &self.config;
         let schedule = &mut self.schedule;
-        if matches!(search.goal, Goal::RetryMore | Goal::RetryLess) {
+        if matches!(search.goal, SearchGoal::RetryMore | SearchGoal::RetryLess) {
             schedule.retry = (schedule.retry * 2).min(Duration::from_millis(config.retry_ms_max));
         } else {
             // A load that keeps changing is not always followed.
-            let is_again = now < schedule.search_at + Duration::from_millis(config.search_again_ms);
+            let is_soon_again = now < schedule.search_at + Duration::from_millis(config.search_again_ms);
             let doubled = (schedule.search * 2).min(Duration::from_millis(config.search_ms_max));
-            schedule.search = if is_again { doubled } else { Duration::from_millis(config.search_ms) };
+            schedule.search = if is_soon_again { doubled } else { Duration::from_millis(config.search_ms) };
             schedule.retry = Duration::from_millis(config.retry_ms);
         }
         schedule.retry_at = now + schedule.retry;
@@ -465,21 +486,21 @@ impl Policy {
         Some(search)
     }
 
-    fn forget_load(&mut self) {
+    fn reset_load(&mut self) {
         self.search = None;
-        self.found = None;
+        self.unconfirmed = None;
         self.load = None;
         self.ticks.clear();
         self.phase = Phase::Steady;
     }
 
     /// Returns the configuration for calls of this duration: each number of lanes is observed for several calls' time.
-    fn patient(&self, measured: Option<Measured>) -> PolicyConfig {
+    fn config_for_slow_calls(&self, measured: Option<Measurement>) -> PolicyConfig {
         let config = self.config;
         let ticks = self.slow_ticks(measured, TRIAL_LATENCIES);
-        let slower = ticks as f64 / config.up_ticks_max as f64;
+        let factor = ticks as f64 / config.up_ticks_max as f64;
         PolicyConfig {
-            error_max: config.error_max * slower.max(1.0).sqrt(),
+            error_max: config.error_max * factor.max(1.0).sqrt(),
             up_ticks_max: config.up_ticks_max.max(ticks),
             down_ticks_max: config.down_ticks_max.max(ticks),
             steady_ticks_max: config.steady_ticks_max.max(ticks),
@@ -488,31 +509,31 @@ impl Policy {
     }
 
     /// Returns the ticks that this many consecutive calls take if they are slow, otherwise 0.
-    fn slow_ticks(&self, measured: Option<Measured>, latencies: f64) -> usize {
+    fn slow_ticks(&self, measured: Option<Measurement>, latencies: f64) -> usize {
         let tick_s = self.config.tick_ms as f64 / 1_000.0;
         let latency_ticks = measured.map_or(0.0, |measured| measured.slow_ticks(tick_s));
         ((latencies * latency_ticks) as usize).min(SLOW_TICKS_MAX)
     }
 
     /// Returns the maximum useful number of lanes: one per call in flight.
-    fn most(&self, measured: &Measured) -> usize {
+    fn lanes_max(&self, measured: &Measurement) -> usize {
         // A caller has no call in flight just after a response: 16 callers have 15 in flight.
         let calls = (measured.in_flight * 1.1 + 0.4) as usize;
         calls.clamp(self.config.floor, self.config.cap)
     }
 
-    fn connect_time(&self, view: &View) -> Duration {
+    fn connect_time(&self, view: &LaneTotals) -> Duration {
         Duration::from_millis(self.config.connect_ms_max) + 10 * view.round_trip()
     }
 
     /// Opens or closes lanes to reach this number.
-    fn go(
+    fn change_lanes(
         &mut self,
         lanes: usize,
         is_trial: bool,
         reason: Reason,
         samples: &Samples,
-        view: &View,
+        view: &LaneTotals,
         now: Duration,
     ) -> Decision {
         self.ticks.clear();

@@ -38,18 +38,18 @@ const SLOW_PERIODS_MIN: f64 = 3.0;
 impl Spread {
     /// Adds the logarithm of a tick's ratio to the previous tick. A change of load is not random, so it is limited to
     /// three standard deviations.
-    fn note(&mut self, step: f64, min: f64) {
-        let square = step * step / 2.0;
+    fn add(&mut self, step: f64, min: f64) {
+        let squared = step * step / 2.0;
         let known = self.variance.max(min * min);
-        let square = if self.count < 4.0 { square.min(0.04) } else { square.min(9.0 * known) };
+        let squared = if self.count < 4.0 { squared.min(0.04) } else { squared.min(9.0 * known) };
         self.count = (self.count + 1.0).min(SPREAD_PAIRS);
-        self.variance += (square - self.variance) / self.count;
+        self.variance += (squared - self.variance) / self.count;
     }
 }
 
 /// Rate and calls in flight over some ticks, with their errors. Latency follows from them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Measured {
+pub(super) struct Measurement {
     pub(super) calls_per_s: f64,
     pub(super) in_flight: f64,
     /// Relative standard errors.
@@ -64,10 +64,10 @@ impl Ticks {
             && last.calls > 0.0
             && tick.calls > 0.0
         {
-            let rates = tick.calls / tick.seconds * last.seconds / last.calls;
-            self.rate_spread.note(rates.ln(), spread_min);
+            let change = tick.calls / tick.seconds * last.seconds / last.calls;
+            self.rate_spread.add(change.ln(), spread_min);
             let in_flight = tick.in_flight.max(0.1) / last.in_flight.max(0.1);
-            self.in_flight_spread.note(in_flight.ln(), spread_min);
+            self.in_flight_spread.add(in_flight.ln(), spread_min);
         }
         if self.last.len() == max {
             self.last.pop_front();
@@ -84,12 +84,12 @@ impl Ticks {
         self.last.clear();
     }
 
-    pub(super) fn measured(&self, spread_min: f64) -> Option<Measured> {
-        self.measured_last(self.last.len(), spread_min)
+    pub(super) fn measure(&self, spread_min: f64) -> Option<Measurement> {
+        self.measure_last(self.last.len(), spread_min)
     }
 
     /// Measures the last `count` ticks, or returns `None` if no calls ended in them.
-    pub(super) fn measured_last(&self, count: usize, spread_min: f64) -> Option<Measured> {
+    pub(super) fn measure_last(&self, count: usize, spread_min: f64) -> Option<Measurement> {
         let ticks = || self.last.iter().skip(self.last.len().saturating_sub(count));
         let seconds: f64 = ticks().map(|tick| tick.seconds).sum();
         let calls: f64 = ticks().map(|tick| tick.calls).sum();
@@ -99,26 +99,26 @@ impl Ticks {
         let count = ticks().count() as f64;
         let in_flight = ticks().map(|tick| tick.in_flight).sum::<f64>() / count;
         let calls_per_s = calls / seconds;
-        let square = |x: f64| x * x;
+        let squared = |x: f64| x * x;
         let variance = |of: &dyn Fn(&Tick) -> f64| {
-            ticks().map(|tick| square(of(tick))).sum::<f64>() / (count - 1.0).max(1.0)
+            ticks().map(|tick| squared(of(tick))).sum::<f64>() / (count - 1.0).max(1.0)
         };
-        let rates = variance(&|tick| tick.calls / tick.seconds / calls_per_s - 1.0);
+        let change = variance(&|tick| tick.calls / tick.seconds / calls_per_s - 1.0);
         let rate_variance = match slow_variance(ticks(), count, slow_ticks(in_flight, calls / count)) {
             Some(slow) => slow,
-            None => rates.max(self.rate_spread.variance),
+            None => change.max(self.rate_spread.variance),
         };
         let in_flight_variance =
             variance(&|tick| tick.in_flight / in_flight.max(0.1) - 1.0).max(self.in_flight_spread.variance);
         // All calls in flight may end together: the ticks contain one such batch more or less.
         let batch = 0.5 * (in_flight / calls).min(1.0);
-        let rate_error = (rate_variance.max(square(spread_min)) / count + square(batch)).sqrt();
+        let rate_error = (rate_variance.max(squared(spread_min)) / count + squared(batch)).sqrt();
         let in_flight_error = (in_flight_variance / count).sqrt();
-        Some(Measured { calls_per_s, in_flight, rate_error, in_flight_error })
+        Some(Measurement { calls_per_s, in_flight, rate_error, in_flight_error })
     }
 }
 
-impl Measured {
+impl Measurement {
     /// Returns the duration of a call, by Little's law.
     pub(super) fn latency_s(&self) -> f64 {
         self.in_flight / self.calls_per_s
@@ -154,18 +154,18 @@ fn slow_ticks(in_flight: f64, calls_a_tick: f64) -> f64 {
 /// about the next calls. Ticks are therefore grouped by a call's duration, and the variance is that of one tick with
 /// the same effect.
 fn slow_variance<'a>(ticks: impl Iterator<Item = &'a Tick>, count: f64, latency_ticks: f64) -> Option<f64> {
-    let each = latency_ticks.ceil();
-    let periods = (count / each).floor();
+    let group_len = latency_ticks.ceil();
+    let periods = (count / group_len).floor();
     if latency_ticks < SLOW_TICKS_MIN || periods < SLOW_PERIODS_MIN {
         return None;
     }
     let mut sums = vec![0.0; periods as usize];
     for (index, tick) in ticks.enumerate() {
-        if let Some(sum) = sums.get_mut(index / each as usize) {
+        if let Some(sum) = sums.get_mut(index / group_len as usize) {
             *sum += tick.calls;
         }
     }
     let mean = sums.iter().sum::<f64>() / periods;
     let squares: f64 = sums.iter().map(|sum| (sum / mean.max(1e-9) - 1.0).powi(2)).sum();
-    Some(squares / (periods - 1.0) * each)
+    Some(squares / (periods - 1.0) * group_len)
 }

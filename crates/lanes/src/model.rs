@@ -40,12 +40,12 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use super::{LaneSample, LaneState, Samples};
-use crate::share_waiting;
+use crate::distribute_waiting;
 use cores::{Cores, Task};
 pub(super) use costs::Costs;
 use costs::UNLIMITED;
 use events::{Due, Event, NUMBER_BITS};
-use flow::{Link, Stretch};
+use flow::{Link, MessageBytes};
 use lock::Lock;
 use random::Random;
 
@@ -89,20 +89,20 @@ pub(super) struct Model {
     callers_running: usize,
     lanes: Vec<Lane>,
     /// Lanes that accept calls.
-    taking: Vec<usize>,
-    /// Index in `taking` of the last call's lane.
+    ready: Vec<usize>,
+    /// Index in `ready` of the last call's lane.
     last: usize,
     /// Streams that the server allows per connection, and the calls that wait for one.
     stream_limit: usize,
-    line: usize,
+    waiting_for_stream: usize,
     /// Existing calls, on a lane or at a caller, and ended calls.
     calls: usize,
     ended: u64,
     /// Answered calls whose callers have not run yet, the sum of their waiting times, and the time up to which it is
     /// counted.
-    unclaimed: usize,
-    unclaimed_ns: u64,
-    unclaimed_counted_ns: u64,
+    untaken: usize,
+    untaken_ns: u64,
+    untaken_counted_ns: u64,
     arriving: bool,
     sampled_ns: u64,
     random: Random,
@@ -113,12 +113,12 @@ struct Lane {
     state: LaneState,
     gone: bool,
     in_flight: usize,
-    client: End,
-    server: End,
+    client: LaneEnd,
+    server: LaneEnd,
     /// Requests waiting to be written, the sum of the times since when, and their bytes.
     output: usize,
     output_since_ns: u128,
-    output_bytes: Stretch,
+    output_bytes: MessageBytes,
     /// Bytes that the server's window still allows, and since when it has been blocking output.
     window_bytes: u64,
     blocked_since_ns: Option<u64>,
@@ -131,10 +131,10 @@ struct Lane {
 
 /// One end of a connection.
 #[derive(Debug, Default)]
-struct End {
+struct LaneEnd {
     /// Arrived responses, or bytes of requests.
     arrived: usize,
-    arrived_bytes: Stretch,
+    arrived_bytes: MessageBytes,
     /// Whether its task runs or waits for a core.
     scheduled: bool,
     /// Calls, and bytes of requests, read by the current poll.
@@ -177,22 +177,22 @@ impl Model {
             link: Link::default(),
             callers_running: 0,
             lanes: Vec::new(),
-            taking: Vec::new(),
+            ready: Vec::new(),
             last: 0,
             stream_limit: usize::MAX,
-            line: 0,
+            waiting_for_stream: 0,
             calls: 0,
             ended: 0,
-            unclaimed: 0,
-            unclaimed_ns: 0,
-            unclaimed_counted_ns: 0,
+            untaken: 0,
+            untaken_ns: 0,
+            untaken_counted_ns: 0,
             arriving: false,
             sampled_ns: 0,
             random: Random::new(seed),
         };
         for lane in 0..lanes {
             model.lanes.push(Lane { state: LaneState::Ready, ..Lane::new(&world.costs) });
-            model.taking.push(lane);
+            model.ready.push(lane);
         }
         model.set_load(world.load);
         model
@@ -244,12 +244,12 @@ impl Model {
         assert!(!lane.gone && lane.state != LaneState::Draining, "lane {id} was closed already");
         lane.state = LaneState::Draining;
         lane.gone = lane.in_flight == 0;
-        self.taking.retain(|&taking| taking != id as usize);
-        assert!(!self.taking.is_empty(), "the last lane was closed");
+        self.ready.retain(|&ready| ready != id as usize);
+        assert!(!self.ready.is_empty(), "the last lane was closed");
     }
 
-    pub(super) fn lanes_taking(&self) -> usize {
-        self.taking.len()
+    pub(super) fn ready_lanes(&self) -> usize {
+        self.ready.len()
     }
 
     /// Runs until this many calls have ended, or for `most`.
@@ -276,13 +276,13 @@ impl Model {
         self.sampled_ns = self.now_ns;
         let round_trip = Some(self.world.round_trip);
         let now = self.now_ns;
-        self.claim(0, 0);
-        let mut unclaimed = std::mem::take(&mut self.unclaimed_ns);
+        self.take_responses(0, 0);
+        let mut untaken = std::mem::take(&mut self.untaken_ns);
         let lanes = self.lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.gone).map(|(id, lane)| {
             lane.count(now);
             lane.count_blocked(now);
             let mut counters = std::mem::take(&mut lane.sample);
-            counters.in_flight_ns += std::mem::take(&mut unclaimed);
+            counters.in_flight_ns += std::mem::take(&mut untaken);
             let write_delay = counters.write_delay_ns.checked_div(u128::from(counters.written)).unwrap_or(0);
             LaneSample {
                 id: id as u64,
@@ -299,7 +299,7 @@ impl Model {
             }
         });
         let mut samples = Samples { interval, lanes: lanes.collect() };
-        share_waiting(self.line, &mut samples.lanes);
+        distribute_waiting(self.waiting_for_stream, &mut samples.lanes);
         samples
     }
 
@@ -320,31 +320,31 @@ impl Model {
             Event::ServerDone(task) => {
                 self.server.release();
                 let Task::Lane(lane) = task else { unreachable!("callers run on the client") };
-                self.answer(lane);
+                self.respond(lane);
             }
             Event::Requests { lane, bytes } => {
-                let simulated = &mut self.lanes[usize::from(lane)];
-                simulated.server.arrived_bytes.push(u64::from(bytes));
-                schedule(&mut simulated.server, &mut self.server, lane);
+                let lane_state = &mut self.lanes[usize::from(lane)];
+                lane_state.server.arrived_bytes.push(u64::from(bytes));
+                schedule(&mut lane_state.server, &mut self.server, lane);
             }
             Event::Window { lane, bytes } => {
-                let simulated = &mut self.lanes[usize::from(lane)];
-                simulated.window_bytes += u64::from(bytes);
-                if simulated.blocked_since_ns.is_some() {
-                    schedule(&mut simulated.client, &mut self.client, lane);
+                let lane_state = &mut self.lanes[usize::from(lane)];
+                lane_state.window_bytes += u64::from(bytes);
+                if lane_state.blocked_since_ns.is_some() {
+                    schedule(&mut lane_state.client, &mut self.client, lane);
                 }
             }
-            Event::Answers { lane, calls } => {
-                let simulated = &mut self.lanes[usize::from(lane)];
-                simulated.client.arrived += usize::from(calls);
-                schedule(&mut simulated.client, &mut self.client, lane);
+            Event::Responses { lane, calls } => {
+                let lane_state = &mut self.lanes[usize::from(lane)];
+                lane_state.client.arrived += usize::from(calls);
+                schedule(&mut lane_state.client, &mut self.client, lane);
             }
             Event::LaneReady { lane } => {
-                let simulated = &mut self.lanes[usize::from(lane)];
-                if simulated.state == LaneState::Connecting {
-                    simulated.state = LaneState::Ready;
-                    self.taking.push(usize::from(lane));
-                    self.admit();
+                let lane_state = &mut self.lanes[usize::from(lane)];
+                if lane_state.state == LaneState::Connecting {
+                    lane_state.state = LaneState::Ready;
+                    self.ready.push(usize::from(lane));
+                    self.start_waiting_calls();
                 }
             }
             Event::Arrivals => self.arrivals(),
@@ -354,11 +354,11 @@ impl Model {
     /// Assigns tasks to awake cores, and wakes others for the rest.
     fn dispatch(&mut self) {
         while let Some(task) = self.client.take() {
-            let duration = self.begin_on_client(task);
+            let duration = self.start_on_client(task);
             self.after(duration, Event::ClientDone(task));
         }
         while let Some(task) = self.server.take() {
-            let duration = self.begin_on_server(task);
+            let duration = self.start_on_server(task);
             self.after(duration, Event::ServerDone(task));
         }
         for _ in 0..self.client.wake() {
@@ -372,39 +372,39 @@ impl Model {
     }
 
     /// Starts a task, and returns its duration.
-    fn begin_on_client(&mut self, task: Task) -> u64 {
+    fn start_on_client(&mut self, task: Task) -> u64 {
         let costs = self.world.costs;
         let jitter = self.jitter();
         let lane = match task {
             Task::Callers(calls) => {
-                self.claim(0, usize::from(calls));
+                self.take_responses(0, usize::from(calls));
                 let duration = jitter(costs.task_ns + u64::from(calls) * costs.caller_ns);
                 return self.lock_as_callers(usize::from(calls), duration);
             }
             Task::Lane(lane) => lane,
         };
-        let simulated = &mut self.lanes[usize::from(lane)];
-        simulated.count(self.now_ns);
-        simulated.count_blocked(self.now_ns);
-        simulated.blocked_since_ns = None;
-        let (written, bytes) = simulated.take_output(&costs);
-        if simulated.is_blocked() {
-            simulated.blocked_since_ns = Some(self.now_ns);
+        let lane_state = &mut self.lanes[usize::from(lane)];
+        lane_state.count(self.now_ns);
+        lane_state.count_blocked(self.now_ns);
+        lane_state.blocked_since_ns = None;
+        let (written, bytes) = lane_state.take_output(&costs);
+        if lane_state.is_blocked() {
+            lane_state.blocked_since_ns = Some(self.now_ns);
         }
-        let since = simulated.take_output_since(written);
-        simulated.client.reading = simulated.client.arrived.min(costs.turn_calls_max);
-        simulated.client.arrived -= simulated.client.reading;
-        let reading = simulated.client.reading;
+        let since = lane_state.take_output_since(written);
+        lane_state.client.reading = lane_state.client.arrived.min(costs.turn_calls_max);
+        lane_state.client.arrived -= lane_state.client.reading;
+        let reading = lane_state.client.reading;
         let writing = jitter(costs.task_ns + costs.writing(written, bytes));
-        let answers = reading as u64 * costs.answer_bytes;
-        let duration = writing + jitter(costs.reading(reading, answers, costs.client_receive_ns));
+        let responses = reading as u64 * costs.response_bytes;
+        let duration = writing + jitter(costs.reading(reading, responses, costs.client_receive_ns));
         let duration = self.lock_as_driver(lane, written + reading, duration);
-        let simulated = &mut self.lanes[usize::from(lane)];
-        simulated.sample.busy_ns += duration;
+        let lane_state = &mut self.lanes[usize::from(lane)];
+        lane_state.sample.busy_ns += duration;
         if bytes > 0 {
             let leaves = self.now_ns + writing;
-            simulated.sample.written += written as u64;
-            simulated.sample.write_delay_ns += u128::from(leaves) * written as u128 - since;
+            lane_state.sample.written += written as u64;
+            lane_state.sample.write_delay_ns += u128::from(leaves) * written as u128 - since;
             let left = self.link.carry(leaves, bytes, costs.link_byte_ps);
             let arrive = left - self.now_ns + self.one_way();
             self.after(arrive, Event::Requests { lane, bytes: bytes as u32 });
@@ -412,7 +412,7 @@ impl Model {
         duration
     }
 
-    fn begin_on_server(&mut self, task: Task) -> u64 {
+    fn start_on_server(&mut self, task: Task) -> u64 {
         let costs = self.world.costs;
         let jitter = self.jitter();
         let Task::Lane(lane) = task else { unreachable!("callers run on the client") };
@@ -426,15 +426,15 @@ impl Model {
 
     /// The driver has read responses: wakes their callers.
     fn driver_done(&mut self, lane: u16) {
-        let simulated = &mut self.lanes[usize::from(lane)];
-        let ended = std::mem::take(&mut simulated.client.reading);
-        simulated.in_flight -= ended;
-        simulated.sample.completed += ended as u64;
-        simulated.count(self.now_ns);
-        simulated.gone = simulated.state == LaneState::Draining && simulated.in_flight == 0;
-        simulated.client.scheduled = false;
-        if simulated.client.arrived > 0 || (simulated.output > 0 && !simulated.is_blocked()) {
-            schedule(&mut simulated.client, &mut self.client, lane);
+        let lane_state = &mut self.lanes[usize::from(lane)];
+        let ended = std::mem::take(&mut lane_state.client.reading);
+        lane_state.in_flight -= ended;
+        lane_state.sample.completed += ended as u64;
+        lane_state.count(self.now_ns);
+        lane_state.gone = lane_state.state == LaneState::Draining && lane_state.in_flight == 0;
+        lane_state.client.scheduled = false;
+        if lane_state.client.arrived > 0 || (lane_state.output > 0 && !lane_state.is_blocked()) {
+            schedule(&mut lane_state.client, &mut self.client, lane);
         }
         let go_on = match self.world.load {
             Load::Closed { in_flight } => ended.min(in_flight.saturating_sub(self.calls - ended)),
@@ -442,9 +442,9 @@ impl Model {
         };
         self.ended += ended as u64;
         self.calls -= ended - go_on;
-        self.claim(go_on, 0);
+        self.take_responses(go_on, 0);
         self.wake_callers(go_on);
-        self.admit();
+        self.start_waiting_calls();
     }
 
     fn wake_callers(&mut self, calls: usize) {
@@ -458,50 +458,50 @@ impl Model {
     /// call.
     fn callers_done(&mut self, calls: usize) {
         for _ in 0..calls {
-            let last = if self.last < self.taking.len() { self.last } else { 0 };
-            let in_flight = |&index: &usize| self.lanes[self.taking[index]].in_flight;
-            let all = (last..self.taking.len()).chain(0..last);
+            let last = if self.last < self.ready.len() { self.last } else { 0 };
+            let in_flight = |&index: &usize| self.lanes[self.ready[index]].in_flight;
+            let all = (last..self.ready.len()).chain(0..last);
             self.last = all.min_by_key(in_flight).expect("a channel has a lane");
-            let less = self.taking[self.last];
+            let less = self.ready[self.last];
             if self.lanes[less].in_flight < self.stream_limit {
                 self.send(less);
             } else {
-                self.line += 1;
+                self.waiting_for_stream += 1;
             }
         }
-        self.admit();
+        self.start_waiting_calls();
     }
 
     /// Sends waiting calls on lanes with a free stream.
-    fn admit(&mut self) {
-        while self.line > 0 {
-            let lanes = self.taking.iter().copied();
+    fn start_waiting_calls(&mut self) {
+        while self.waiting_for_stream > 0 {
+            let lanes = self.ready.iter().copied();
             let Some(least) = lanes.min_by_key(|&lane| self.lanes[lane].in_flight) else { return };
             if self.lanes[least].in_flight >= self.stream_limit {
                 return;
             }
-            self.line -= 1;
+            self.waiting_for_stream -= 1;
             self.send(least);
         }
     }
 
     fn send(&mut self, lane: usize) {
-        let simulated = &mut self.lanes[lane];
-        simulated.in_flight += 1;
-        simulated.output += 1;
-        simulated.output_since_ns += u128::from(self.now_ns);
-        simulated.output_bytes.push(self.world.costs.call_bytes);
-        schedule(&mut simulated.client, &mut self.client, lane as u16);
+        let lane_state = &mut self.lanes[lane];
+        lane_state.in_flight += 1;
+        lane_state.output += 1;
+        lane_state.output_since_ns += u128::from(self.now_ns);
+        lane_state.output_bytes.push(self.world.costs.call_bytes);
+        schedule(&mut lane_state.client, &mut self.client, lane as u16);
     }
 
     /// Counts calls that wait for their callers to run. Calls of an open loop have no waiting caller.
-    fn claim(&mut self, answered: usize, claimed: usize) {
-        self.unclaimed_ns += (self.now_ns - self.unclaimed_counted_ns) * self.unclaimed as u64;
-        self.unclaimed_counted_ns = self.now_ns;
-        self.unclaimed = (self.unclaimed + answered).saturating_sub(claimed);
+    fn take_responses(&mut self, answered: usize, claimed: usize) {
+        self.untaken_ns += (self.now_ns - self.untaken_counted_ns) * self.untaken as u64;
+        self.untaken_counted_ns = self.now_ns;
+        self.untaken = (self.untaken + answered).saturating_sub(claimed);
     }
 
-    fn answer(&mut self, lane: u16) {
+    fn respond(&mut self, lane: u16) {
         let end = &mut self.lanes[usize::from(lane)].server;
         let calls = std::mem::take(&mut end.reading);
         let bytes = std::mem::take(&mut end.reading_bytes);
@@ -513,7 +513,7 @@ impl Model {
             self.after(self.one_way(), Event::Window { lane, bytes: bytes as u32 });
         }
         if calls > 0 {
-            self.after(self.one_way(), Event::Answers { lane, calls: calls as u16 });
+            self.after(self.one_way(), Event::Responses { lane, calls: calls as u16 });
         }
     }
 
@@ -566,7 +566,7 @@ impl Lane {
     }
 }
 
-fn schedule(end: &mut End, cores: &mut Cores, lane: u16) {
+fn schedule(end: &mut LaneEnd, cores: &mut Cores, lane: u16) {
     if !end.scheduled {
         end.scheduled = true;
         cores.ready(Task::Lane(lane));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::measure::Measured;
+use super::measure::Measurement;
 
 /// The signal behind a decision, with its figures. Formats as a sentence for logs.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,7 +129,7 @@ impl fmt::Display for Reason {
 }
 
 impl Figures {
-    pub(super) fn of(lanes: usize, measured: &Measured) -> Self {
+    pub(super) fn of(lanes: usize, measured: &Measurement) -> Self {
         Self { lanes, calls_per_s: measured.calls_per_s, latency_ms: measured.latency_s() * 1_000.0 }
     }
 }

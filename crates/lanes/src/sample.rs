@@ -54,7 +54,7 @@ pub enum LaneState {
 }
 
 /// Distributes the `waiting` calls, which wait for a stream on any lane, over the ready lanes.
-pub fn share_waiting(waiting: usize, lanes: &mut [LaneSample]) {
+pub fn distribute_waiting(waiting: usize, lanes: &mut [LaneSample]) {
     let count = lanes.iter().filter(|lane| lane.state == LaneState::Ready).count();
     let ready = lanes.iter_mut().filter(|lane| lane.state == LaneState::Ready);
     for (index, lane) in ready.enumerate() {
@@ -70,13 +70,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_that_wait_are_shared_by_the_lanes_that_take_calls() {
+    fn waiting_calls_are_distributed_over_ready_lanes() {
         use LaneState::{Connecting, Draining, Ready};
 
         let check = |waiting, states: &[LaneState], expected: &[usize]| {
             let lane = |&state| LaneSample { state, ..LaneSample::default() };
             let mut lanes: Vec<_> = states.iter().map(lane).collect();
-            share_waiting(waiting, &mut lanes);
+            distribute_waiting(waiting, &mut lanes);
             let shares: Vec<_> = lanes.iter().map(|lane| lane.waiting_for_stream).collect();
             assert_eq!(shares, expected, "{waiting} over {states:?}");
         };

@@ -1,14 +1,14 @@
 //! Selects the next number of lanes to try.
 
-use super::measure::Measured;
+use super::measure::Measurement;
 
 /// Measurements of a load with each number of lanes tried.
 #[derive(Clone, Debug)]
 pub(super) struct Search {
     /// Sorted by number of lanes.
-    known: Vec<Known>,
-    best: Known,
-    pub(super) goal: Goal,
+    tried: Vec<TriedLanes>,
+    best: TriedLanes,
+    pub(super) goal: SearchGoal,
     /// Whether a number between the best and the next higher one was tried.
     is_refined: bool,
     /// The initial number, unless it was tried again.
@@ -24,7 +24,7 @@ const DIP_LOSS_MIN: f64 = 0.1;
 
 /// Goal of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Goal {
+pub(super) enum SearchGoal {
     /// A new or increased load.
     More,
     /// A decreased or different load.
@@ -35,16 +35,16 @@ pub(super) enum Goal {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct TriedLanes {
     lanes: usize,
-    measured: Measured,
+    measured: Measurement,
     /// Whether its trial ended undecided: it may be better than the best.
     is_doubtful: bool,
 }
 
 /// Outcome of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum TrialOutcome {
     /// Significantly better than the previous best.
     Better,
     NotBetter,
@@ -53,16 +53,16 @@ pub(super) enum Outcome {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum SearchStep {
     Try(usize),
     Done(usize),
 }
 
 /// Bounds of the next step.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    pub(super) least: usize,
-    pub(super) most: usize,
+pub(super) struct SearchBounds {
+    pub(super) lanes_min: usize,
+    pub(super) lanes_max: usize,
     /// Whether a signal says that more lanes than tried might help.
     pub(super) more_may_help: bool,
     /// Whether so much of a call's time is outside the network that a failed trial proves nothing.
@@ -72,21 +72,21 @@ pub(super) struct Bounds {
 }
 
 impl Search {
-    pub(super) fn new(goal: Goal, lanes: usize, measured: Measured) -> Self {
-        let best = Known { lanes, measured, is_doubtful: false };
-        Self { known: vec![best], best, goal, is_refined: false, start: Some(lanes) }
+    pub(super) fn new(goal: SearchGoal, lanes: usize, measured: Measurement) -> Self {
+        let best = TriedLanes { lanes, measured, is_doubtful: false };
+        Self { tried: vec![best], best, goal, is_refined: false, start: Some(lanes) }
     }
 
     /// Records a trial.
-    pub(super) fn learn(&mut self, lanes: usize, measured: Measured, outcome: Outcome) {
-        let known = Known { lanes, measured, is_doubtful: outcome == Outcome::InDoubt };
+    pub(super) fn record_trial(&mut self, lanes: usize, measured: Measurement, outcome: TrialOutcome) {
+        let tried = TriedLanes { lanes, measured, is_doubtful: outcome == TrialOutcome::InDoubt };
         self.start = self.start.filter(|start| *start != lanes);
-        let index = self.known.partition_point(|known| known.lanes < lanes);
-        self.is_refined |= lanes > self.best.lanes && index < self.known.len();
-        self.known.retain(|known| known.lanes != lanes);
-        self.known.insert(index, known);
-        if outcome == Outcome::Better {
-            self.best = known;
+        let index = self.tried.partition_point(|tried| tried.lanes < lanes);
+        self.is_refined |= lanes > self.best.lanes && index < self.tried.len();
+        self.tried.retain(|tried| tried.lanes != lanes);
+        self.tried.insert(index, tried);
+        if outcome == TrialOutcome::Better {
+            self.best = tried;
         }
     }
 
@@ -95,130 +95,137 @@ impl Search {
     pub(super) fn revise(
         &mut self,
         lanes: usize,
-        measured: Measured,
-        is_better: impl Fn(&Measured, &Measured) -> bool,
-        bounds: &Bounds,
+        measured: Measurement,
+        is_better: impl Fn(&Measurement, &Measurement) -> bool,
+        bounds: &SearchBounds,
     ) -> bool {
-        if let Some(known) = self.known.iter_mut().find(|known| known.lanes == lanes) {
-            known.measured = measured;
+        if let Some(tried) = self.tried.iter_mut().find(|tried| tried.lanes == lanes) {
+            tried.measured = measured;
         }
-        let gain = |known: &Known| known.measured.gain_over(&measured, bounds.latency_weight).0;
-        let better = self.known.iter().filter(|known| is_better(&known.measured, &measured));
+        let gain = |tried: &TriedLanes| tried.measured.gain_over(&measured, bounds.latency_weight).0;
+        let better = self.tried.iter().filter(|tried| is_better(&tried.measured, &measured));
         let Some(best) = better.max_by(|a, b| gain(a).total_cmp(&gain(b))) else { return false };
         self.best = *best;
         true
     }
 
     /// Returns the fewest tried lanes that do as well as the best.
-    fn enough(&self, bounds: &Bounds) -> usize {
+    fn fewest_sufficient(&self, bounds: &SearchBounds) -> usize {
         // Includes uncertain rates, so that the result is not smaller than the best by chance alone.
-        let is_enough =
-            |known: &&Known| known.lanes == self.best.lanes || self.loss(known, bounds) <= bounds.loss_max;
-        self.known.iter().find(is_enough).unwrap_or(&self.best).lanes
+        let is_enough = |tried: &&TriedLanes| {
+            tried.lanes == self.best.lanes || self.loss(tried, bounds) <= bounds.loss_max
+        };
+        self.tried.iter().find(is_enough).unwrap_or(&self.best).lanes
     }
 
     /// Returns the loss relative to the best.
-    fn loss(&self, known: &Known, bounds: &Bounds) -> f64 {
-        -known.measured.gain_over(&self.best.measured, bounds.latency_weight).0
+    fn loss(&self, tried: &TriedLanes, bounds: &SearchBounds) -> f64 {
+        -tried.measured.gain_over(&self.best.measured, bounds.latency_weight).0
     }
 
     /// Returns the best number of lanes, with which trials are compared.
-    pub(super) fn best(&self) -> (usize, Measured) {
+    pub(super) fn best(&self) -> (usize, Measurement) {
         (self.best.lanes, self.best.measured)
     }
 
-    pub(super) fn known(&self, lanes: usize) -> Option<Measured> {
-        self.known.iter().find(|known| known.lanes == lanes).map(|known| known.measured)
+    pub(super) fn measurement_of(&self, lanes: usize) -> Option<Measurement> {
+        self.tried.iter().find(|tried| tried.lanes == lanes).map(|tried| tried.measured)
     }
 
     /// Returns the highest number tried.
-    pub(super) fn top(&self) -> (usize, Measured) {
-        let top = self.known.last().expect("there is always the first");
-        (top.lanes, top.measured)
+    pub(super) fn highest(&self) -> (usize, Measurement) {
+        let highest = self.tried.last().expect("there is always the first");
+        (highest.lanes, highest.measured)
     }
 
-    pub(super) fn next(&self, bounds: &Bounds) -> Step {
-        let more = self.more(bounds);
-        if more > self.top().0 {
-            return Step::Try(more);
+    pub(super) fn next_step(&self, bounds: &SearchBounds) -> SearchStep {
+        let more = self.next_higher(bounds);
+        if more > self.highest().0 {
+            return SearchStep::Try(more);
         }
         if let Some(between) = self.between_best_and_next(bounds) {
-            return Step::Try(between);
+            return SearchStep::Try(between);
         }
-        let good = if self.goal == Goal::RetryMore { self.best.lanes } else { self.enough(bounds) };
-        let too_few = self.known.iter().rev().find(|known| known.lanes < good);
+        let sufficient =
+            if self.goal == SearchGoal::RetryMore { self.best.lanes } else { self.fewest_sufficient(bounds) };
+        let too_few = self.tried.iter().rev().find(|tried| tried.lanes < sufficient);
         let fewest = match (too_few, self.goal) {
             // The lanes of a steady load should not fluctuate: one trial.
-            (_, Goal::RetryMore | Goal::RetryLess) if self.known.len() > 1 => good,
+            (_, SearchGoal::RetryMore | SearchGoal::RetryLess) if self.tried.len() > 1 => sufficient,
             (Some(few), _) => {
                 // More lanes do not make a lane faster, so they must make up for what the fewer ones lack.
-                let lacking = few.lanes as f64 * (self.loss(few, bounds) - bounds.loss_max).exp();
-                (lacking.ceil() as usize).clamp(few.lanes + 1, good)
+                let needed = few.lanes as f64 * (self.loss(few, bounds) - bounds.loss_max).exp();
+                (needed.ceil() as usize).clamp(few.lanes + 1, sufficient)
             }
-            (None, Goal::Less | Goal::RetryLess) => bounds.least,
-            (None, Goal::More | Goal::RetryMore) => good,
+            (None, SearchGoal::Less | SearchGoal::RetryLess) => bounds.lanes_min,
+            (None, SearchGoal::More | SearchGoal::RetryMore) => sufficient,
         };
-        let fewest = fewest.max(bounds.least);
-        if fewest >= good {
-            return self.doubted_start(good, bounds).map_or(Step::Done(good.max(bounds.least)), Step::Try);
+        let fewest = fewest.max(bounds.lanes_min);
+        if fewest >= sufficient {
+            return self
+                .start_to_recheck(sufficient, bounds)
+                .map_or(SearchStep::Done(sufficient.max(bounds.lanes_min)), SearchStep::Try);
         }
         let fewer = match self.goal {
-            Goal::RetryLess => good - (good / 4).max(1),
+            SearchGoal::RetryLess => sufficient - (sufficient / 4).max(1),
             // They lack almost nothing.
             _ if too_few.is_some_and(|few| self.loss(few, bounds) < 2.0 * bounds.loss_max) => fewest,
-            _ => usize::midpoint(fewest, good - 1),
+            _ => usize::midpoint(fewest, sufficient - 1),
         };
-        Step::Try(fewer.max(fewest))
+        SearchStep::Try(fewer.max(fewest))
     }
 
     /// Returns the initial number, if a slightly better result has not been compared with it again.
-    fn doubted_start(&self, good: usize, bounds: &Bounds) -> Option<usize> {
-        let start = self.start.filter(|start| *start < good && *start >= bounds.least)?;
-        let known = self.known.iter().find(|known| known.lanes == start)?;
-        (self.goal == Goal::More && self.loss(known, bounds) < SURE_GAIN).then_some(start)
+    fn start_to_recheck(&self, sufficient: usize, bounds: &SearchBounds) -> Option<usize> {
+        let start = self.start.filter(|start| *start < sufficient && *start >= bounds.lanes_min)?;
+        let tried = self.tried.iter().find(|tried| tried.lanes == start)?;
+        (self.goal == SearchGoal::More && self.loss(tried, bounds) < SURE_GAIN).then_some(start)
     }
 
     /// Returns a higher number than tried so far, or 0 if that is not worth a trial.
-    fn more(&self, bounds: &Bounds) -> usize {
-        let top = self.top().0;
+    fn next_higher(&self, bounds: &SearchBounds) -> usize {
+        let highest = self.highest().0;
         let more = match self.goal {
-            Goal::More => top * 2,
-            Goal::RetryMore if self.known.len() == 1 => top + (top / 2).max(1),
-            Goal::RetryMore | Goal::Less | Goal::RetryLess => 0,
+            SearchGoal::More => highest * 2,
+            SearchGoal::RetryMore if self.tried.len() == 1 => highest + (highest / 2).max(1),
+            SearchGoal::RetryMore | SearchGoal::Less | SearchGoal::RetryLess => 0,
         };
         // Two lanes may interfere with each other when three do not, so one failure is tolerated, as is one undecided
         // trial.
-        let mut failures = self.known.iter().filter(|known| known.lanes > self.best.lanes);
+        let mut failures = self.tried.iter().filter(|tried| tried.lanes > self.best.lanes);
         let is_worth_it = match (failures.next(), failures.next()) {
             (None, _) => bounds.more_may_help,
             (Some(failure), None) => {
                 let may_help = bounds.far_more_may_help || (failure.is_doubtful && bounds.more_may_help);
-                may_help && self.goal == Goal::More && !self.is_refined
+                may_help && self.goal == SearchGoal::More && !self.is_refined
             }
             _ => {
-                bounds.far_more_may_help && self.goal == Goal::More && !self.is_refined && self.is_dip(bounds)
+                bounds.far_more_may_help
+                    && self.goal == SearchGoal::More
+                    && !self.is_refined
+                    && self.is_dip(bounds)
             }
         };
-        if is_worth_it { more.min(bounds.most) } else { 0 }
+        if is_worth_it { more.min(bounds.lanes_max) } else { 0 }
     }
 
     /// Returns whether slightly more lanes than the best do worse, but twice as many do no worse than these.
-    fn is_dip(&self, bounds: &Bounds) -> bool {
-        let above = self.known.iter().rev().take_while(|known| known.lanes > self.best.lanes);
-        let (Some(top), Some(below)) = (above.clone().next(), above.clone().nth(1)) else { return false };
-        let (gain, error) = top.measured.gain_over(&below.measured, bounds.latency_weight);
+    fn is_dip(&self, bounds: &SearchBounds) -> bool {
+        let above = self.tried.iter().rev().take_while(|tried| tried.lanes > self.best.lanes);
+        let (Some(highest), Some(below)) = (above.clone().next(), above.clone().nth(1)) else { return false };
+        let (gain, error) = highest.measured.gain_over(&below.measured, bounds.latency_weight);
         gain + error > -bounds.loss_max
             && above.last().is_some_and(|first| self.loss(first, bounds) > DIP_LOSS_MIN)
     }
 
     /// Returns, once, a number in the gap above the best, which may contain the peak. If there is no gap, but a dip
     /// follows, returns one in the next gap.
-    fn between_best_and_next(&self, bounds: &Bounds) -> Option<usize> {
-        if self.goal != Goal::More || self.is_refined {
+    fn between_best_and_next(&self, bounds: &SearchBounds) -> Option<usize> {
+        if self.goal != SearchGoal::More || self.is_refined {
             return None;
         }
         let best = self.best.lanes;
-        let mut above = self.known.iter().map(|known| known.lanes).filter(|lanes| *lanes > best);
+        let mut above = self.tried.iter().map(|tried| tried.lanes).filter(|lanes| *lanes > best);
         let (next, after) = (above.next()?, above.next());
         if next - best >= 2 {
             return Some(usize::midpoint(best, next));

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::config::PolicyConfig;
-use super::measure::{Measured, Tick};
+use super::measure::{Measurement, Tick};
 use super::reason::Signal;
 use super::sample::{LaneState, Samples};
 
 /// All lanes together.
 #[derive(Debug)]
-pub(super) struct View {
+pub(super) struct LaneTotals {
     pub(super) ready: usize,
     pub(super) connecting: usize,
     pub(super) in_flight: usize,
@@ -24,7 +24,7 @@ pub(super) struct View {
     flow_share: f64,
 }
 
-impl View {
+impl LaneTotals {
     pub(super) fn of(samples: &Samples) -> Self {
         let lanes = &samples.lanes;
         let seconds = samples.interval.as_secs_f64();
@@ -73,27 +73,32 @@ impl View {
     }
 
     /// Returns the signal that `lanes`, measured as `measured`, are the limit.
-    pub(super) fn limit(&self, config: &PolicyConfig, lanes: usize, measured: &Measured) -> Option<Signal> {
+    pub(super) fn limiting_signal(
+        &self,
+        config: &PolicyConfig,
+        lanes: usize,
+        measured: &Measurement,
+    ) -> Option<Signal> {
         let latency = measured.latency_s();
-        let late = self.late_share(measured);
+        let late = self.excess_latency_share(measured);
         let is_few = measured.in_flight <= config.few_calls_max as f64 + 0.5;
         if is_few && late < config.late_share_few_min {
             return None;
         }
         if late >= config.late_share_min {
-            return Some(self.strongest(config, latency).unwrap_or(Signal::Late { share: late }));
+            return Some(self.strongest_signal(config, latency).unwrap_or(Signal::Late { share: late }));
         }
         // For streams whose messages do not wait for each other, the round trip says nothing.
-        if self.ready == lanes { self.strongest(config, latency) } else { None }
+        if self.ready == lanes { self.strongest_signal(config, latency) } else { None }
     }
 
     /// Returns the share of a call's time outside the network. With an unknown round trip, only trials can tell.
-    pub(super) fn late_share(&self, measured: &Measured) -> f64 {
+    pub(super) fn excess_latency_share(&self, measured: &Measurement) -> f64 {
         1.0 - self.round_trip().as_secs_f64() / measured.latency_s().max(1e-9)
     }
 
     /// Returns the lanes' own signal that is furthest above its threshold.
-    fn strongest(&self, config: &PolicyConfig, latency_s: f64) -> Option<Signal> {
+    fn strongest_signal(&self, config: &PolicyConfig, latency_s: f64) -> Option<Signal> {
         let write_share = self.write_delay.as_secs_f64() / latency_s.max(1e-9);
         let signals = [
             (self.busy_share / config.busy_share_min, Signal::Busy { share: self.busy_share }),

@@ -5,14 +5,14 @@ use super::*;
 const TICK: Duration = Duration::from_millis(50);
 
 /// A policy, and a channel that follows its decisions.
-struct Obedient {
+struct SimulatedChannel {
     policy: Policy,
     now: Duration,
     next_id: u64,
     lanes: Vec<LaneSample>,
 }
 
-impl Obedient {
+impl SimulatedChannel {
     fn new(config: PolicyConfig) -> Self {
         let mut lanes =
             Self { policy: Policy::new(config), now: Duration::ZERO, next_id: 0, lanes: Vec::new() };
@@ -68,10 +68,10 @@ fn config(floor: usize, cap: usize) -> PolicyConfig {
 }
 
 #[test]
-fn each_signal_is_a_reason_to_try() {
+fn each_signal_starts_a_trial() {
     let ms = Duration::from_millis;
     // 64 in flight at 12,800 calls/s: 5 ms each, all of it in the network.
-    let far = LaneSample {
+    let network_bound = LaneSample {
         completed: 640,
         in_flight: 64,
         in_flight_mean: 64.0,
@@ -79,55 +79,61 @@ fn each_signal_is_a_reason_to_try() {
         ..LaneSample::default()
     };
     let check = |sample: LaneSample, expected: Option<&str>| {
-        let decision = Obedient::new(config(1, 16)).first_decision(10, |lane| {
+        let decision = SimulatedChannel::new(config(1, 16)).first_decision(10, |lane| {
             *lane = LaneSample { id: lane.id, state: lane.state, ..sample.clone() };
         });
         assert_eq!(decision.as_deref(), expected);
     };
-    check(far.clone(), None);
+    check(network_bound.clone(), None);
     check(
-        LaneSample { round_trip: Some(ms(1)), ..far.clone() },
+        LaneSample { round_trip: Some(ms(1)), ..network_bound.clone() },
         Some("open 1: 80 % of a call's time is not the network's; so far 1 with 12800 calls/s of 5.000 ms"),
     );
     check(
-        LaneSample { busy: ms(45), ..far.clone() },
+        LaneSample { busy: ms(45), ..network_bound.clone() },
         Some("open 1: 90 % of the time the drivers are at work; so far 1 with 12800 calls/s of 5.000 ms"),
     );
     check(
-        LaneSample { write_delay: ms(2), ..far.clone() },
+        LaneSample { write_delay: ms(2), ..network_bound.clone() },
         Some(
             "open 1: 40 % of a call's time is waiting to be written; so far 1 with 12800 calls/s of 5.000 ms",
         ),
     );
     check(
-        LaneSample { contended: 320, ..far.clone() },
+        LaneSample { contended: 320, ..network_bound.clone() },
         Some(
             "open 1: 50 % of the calls find their lane's lock taken; so far 1 with 12800 calls/s of 5.000 ms",
         ),
     );
     check(
-        LaneSample { flow_blocked: ms(10), ..far.clone() },
+        LaneSample { flow_blocked: ms(10), ..network_bound.clone() },
         Some(
             "open 1: 20 % of the time flow control keeps data back; so far 1 with 12800 calls/s of 5.000 ms",
         ),
     );
     // One call uses one lane, however late its response is.
-    check(LaneSample { in_flight: 1, in_flight_mean: 1.0, round_trip: None, ..far.clone() }, None);
+    check(LaneSample { in_flight: 1, in_flight_mean: 1.0, round_trip: None, ..network_bound.clone() }, None);
     check(
-        LaneSample { in_flight: 4, in_flight_mean: 4.0, completed: 50, round_trip: Some(ms(4)), ..far },
+        LaneSample {
+            in_flight: 4,
+            in_flight_mean: 4.0,
+            completed: 50,
+            round_trip: Some(ms(4)),
+            ..network_bound
+        },
         None,
     );
 }
 
 #[test]
-fn calls_that_wait_for_a_stream_get_lanes_at_once() {
+fn waiting_calls_get_lanes_without_a_trial() {
     let eight_slow_calls = |lanes: usize| {
         move |lane: &mut LaneSample| {
             lane.in_flight = 8 / lanes;
             lane.waiting_for_stream = lane.in_flight.saturating_sub(2);
         }
     };
-    let mut lanes = Obedient::new(config(1, 16));
+    let mut lanes = SimulatedChannel::new(config(1, 16));
     assert_eq!(
         lanes.first_decision(1, eight_slow_calls(1)).as_deref(),
         Some("open 3: 6 calls wait for a stream")
@@ -137,7 +143,7 @@ fn calls_that_wait_for_a_stream_get_lanes_at_once() {
         None,
         "they are kept for as long as they are needed"
     );
-    let mut lanes = Obedient::new(config(1, 3));
+    let mut lanes = SimulatedChannel::new(config(1, 3));
     assert_eq!(
         lanes.first_decision(1, eight_slow_calls(1)).as_deref(),
         Some("open 2: 6 calls wait for a stream")
@@ -145,8 +151,8 @@ fn calls_that_wait_for_a_stream_get_lanes_at_once() {
 }
 
 #[test]
-fn an_idle_channel_goes_back_to_its_floor() {
-    let mut lanes = Obedient::new(config(2, 16));
+fn idle_channel_returns_to_its_floor() {
+    let mut lanes = SimulatedChannel::new(config(2, 16));
     assert_eq!(lanes.first_decision(1, |_| {}).as_deref(), Some("open 1: fewer lanes than the floor of 2"));
     lanes.open(5);
     assert_eq!(lanes.first_decision(100, |_| {}).as_deref(), Some("close 5: no calls for a while"));
@@ -155,8 +161,8 @@ fn an_idle_channel_goes_back_to_its_floor() {
 }
 
 #[test]
-fn lanes_that_do_not_connect_are_given_up() {
-    let mut lanes = Obedient::new(config(1, 16));
+fn unconnected_lanes_are_given_up() {
+    let mut lanes = SimulatedChannel::new(config(1, 16));
     let decisions: Vec<_> = (0..100)
         .filter_map(|_| {
             let decision = lanes.tick(|lane| {
@@ -174,7 +180,7 @@ fn lanes_that_do_not_connect_are_given_up() {
 
 /// For any samples, bounds are kept, nothing panics, and the same samples give the same decisions.
 #[test]
-fn no_samples_lead_out_of_bounds() {
+fn lane_count_stays_within_bounds_for_any_samples() {
     let run = |seed: u64| {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut random = move |below: u64| {
@@ -184,13 +190,14 @@ fn no_samples_lead_out_of_bounds() {
             state % below
         };
         let (floor, cap) = (1 + random(3) as usize, 3 + random(14) as usize);
-        let mut lanes = Obedient::new(config(floor, cap));
+        let mut lanes = SimulatedChannel::new(config(floor, cap));
         let mut log = Vec::new();
         for _ in 0..600 {
-            let wild = random(4) == 0;
+            let is_extreme = random(4) == 0;
             let decision = lanes.tick(|lane| {
-                let mut number =
-                    |usual: u64| if wild { random(u64::MAX) >> random(64) } else { random(usual) };
+                let mut number = |typical_max: u64| {
+                    if is_extreme { random(u64::MAX) >> random(64) } else { random(typical_max) }
+                };
                 lane.completed = number(5_000);
                 lane.in_flight = number(100) as usize;
                 lane.in_flight_mean = number(100) as f64 - 1.0;

@@ -55,10 +55,10 @@ fn echo(delay: Option<Duration>, spin: Duration) -> (Option<Link>, String) {
             });
         }
     });
-    linked(server.to_string(), delay, spin)
+    start_link(server.to_string(), delay, spin)
 }
 
-fn linked(server: String, delay: Option<Duration>, spin: Duration) -> (Option<Link>, String) {
+fn start_link(server: String, delay: Option<Duration>, spin: Duration) -> (Option<Link>, String) {
     let Some(delay) = delay else { return (None, server) };
     let options = LinkOptions::new("127.0.0.1:0".parse().unwrap(), server.parse().unwrap());
     let link = Link::start(options.delay(delay).spin(spin)).unwrap();
@@ -80,27 +80,27 @@ fn round_trips(delay: Option<Duration>, spin: Duration) {
     const TIME: Duration = Duration::from_secs(3);
     let (link, address) = echo(delay, spin);
     let mut stream = connect(&address);
-    let mut once = || {
+    let mut measure_round_trip = || {
         let mut message = [7; MESSAGE];
         let sent = Instant::now();
         stream.write_all(&message).unwrap();
         stream.read_exact(&mut message).unwrap();
         sent.elapsed()
     };
-    (0..100).for_each(|_| _ = once());
+    (0..100).for_each(|_| _ = measure_round_trip());
     if let Some(link) = &link {
         link.reset_stats();
     }
-    let began = Instant::now();
+    let started = Instant::now();
     let mut took = Vec::new();
-    while began.elapsed() < TIME {
-        took.push(once());
+    while started.elapsed() < TIME {
+        took.push(measure_round_trip());
     }
     took.sort();
     let at = |share: f64| took[((took.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e6;
-    let asked = 2.0 * delay.unwrap_or_default().as_secs_f64() * 1e6;
+    let requested = 2.0 * delay.unwrap_or_default().as_secs_f64() * 1e6;
     let added =
-        |share: f64| if delay.is_some() { format!("{:.1}", at(share) - asked) } else { "-".to_owned() };
+        |share: f64| if delay.is_some() { format!("{:.1}", at(share) - requested) } else { "-".to_owned() };
     let thread = link.map_or_else(String::new, |link| {
         let Stats { lateness_ns: late, thread, window_ns, .. } = link.stats();
         let micros = |ns: u64| ns as f64 / 1e3;
@@ -127,24 +127,24 @@ fn round_trips(delay: Option<Duration>, spin: Duration) {
 fn bulk(delay: Option<Duration>, spin: Duration) {
     const TIME: Duration = Duration::from_secs(3);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (link, address) = linked(listener.local_addr().unwrap().to_string(), delay, spin);
+    let (link, address) = start_link(listener.local_addr().unwrap().to_string(), delay, spin);
     let reader = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut buffer = vec![0; 256 << 10];
-        let (mut bytes, mut began) = (0_u64, None);
+        let (mut bytes, mut started) = (0_u64, None);
         loop {
             let read = stream.read(&mut buffer).unwrap();
-            let began: &mut Instant = began.get_or_insert_with(Instant::now);
+            let started: &mut Instant = started.get_or_insert_with(Instant::now);
             bytes += read as u64;
             if read == 0 {
-                return bytes as f64 / began.elapsed().as_secs_f64();
+                return bytes as f64 / started.elapsed().as_secs_f64();
             }
         }
     });
     let mut stream = connect(&address);
     let message = vec![7; 256 << 10];
-    let began = Instant::now();
-    while began.elapsed() < TIME {
+    let started = Instant::now();
+    while started.elapsed() < TIME {
         stream.write_all(&message).unwrap();
     }
     drop(stream);
@@ -163,8 +163,8 @@ fn many(delay: Option<Duration>, spin: Duration) {
     let mut streams: Vec<TcpStream> = (0..CONNECTIONS).map(|_| connect(&address)).collect();
     let mut message = [7; MESSAGE];
     let mut rounds = 0;
-    let began = Instant::now();
-    while began.elapsed() < TIME {
+    let started = Instant::now();
+    while started.elapsed() < TIME {
         for stream in &mut streams {
             stream.write_all(&message).unwrap();
         }
@@ -173,7 +173,7 @@ fn many(delay: Option<Duration>, spin: Duration) {
         }
         rounds += 1;
     }
-    let each = began.elapsed().as_secs_f64() / f64::from(rounds);
+    let each = started.elapsed().as_secs_f64() / f64::from(rounds);
     let thread = link.map_or_else(String::new, |link| {
         let Stats { up, down, lateness_ns, thread, window_ns, .. } = link.stats();
         format!(

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_and_shown() {
+    fn addresses_are_parsed_and_formatted() {
         let check = |text: &str, expected: Result<Address, &str>| {
             let parsed = text.parse::<Address>();
             match (&parsed, expected) {
@@ -105,8 +105,11 @@ mod tests {
                 (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{text}: {error}"),
                 (parsed, expected) => panic!("{text}: {parsed:?}, not {expected:?}"),
             }
-            let shown = parsed.map(|address| address.to_string());
-            assert!(shown.is_err() || shown.as_deref() == Ok(&text.replace("///", "/")), "{text}: {shown:?}");
+            let formatted = parsed.map(|address| address.to_string());
+            assert!(
+                formatted.is_err() || formatted.as_deref() == Ok(&text.replace("///", "/")),
+                "{text}: {formatted:?}"
+            );
         };
         check("127.0.0.1:50051", Ok(Address::Tcp("127.0.0.1:50051".into())));
         check("[::1]:0", Ok(Address::Tcp("[::1]:0".into())));

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use socket2::Socket;
 
 use crate::direction::Direction;
-use crate::observe::{Observer, Silence};
+use crate::observe::{IdleTracker, Observer};
 use crate::options::Path;
-use crate::queue::{Blocks, Moved, Queue};
+use crate::queue::{BlockPool, Queue, Transfer};
 use crate::shape::{Admission, Propagation, Transmitter};
 
 /// State shared by all connections of a link.
@@ -20,7 +20,7 @@ pub(crate) struct Wire {
     pub(crate) transmitters: [Transmitter; 2],
     /// Derived from `path`.
     pub(crate) buffer_bytes: usize,
-    pub(crate) blocks: Blocks,
+    pub(crate) blocks: BlockPool,
     pub(crate) observer: Observer,
     pub(crate) stalled: bool,
     /// End of the last stall. Bytes due before it could not leave earlier.
@@ -48,7 +48,7 @@ pub(crate) struct Side {
 
 /// End of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum PipeEnd {
     /// After all preceding bytes, as FIN.
     Finish,
     /// Even if the receiver does not read, by RST.
@@ -59,17 +59,17 @@ enum End {
 #[derive(Debug)]
 struct Pipe {
     queue: Queue,
-    end: Option<(End, Instant)>,
+    end: Option<(PipeEnd, Instant)>,
     /// Whether the end has been forwarded.
     is_finished: bool,
     /// End of the handshake; earlier bytes wait for it.
-    opens: Instant,
+    opens_at: Instant,
     last_release: Instant,
 }
 
 impl Pipe {
-    fn opening(opens: Instant) -> Self {
-        Self { queue: Queue::new(), end: None, is_finished: false, opens, last_release: opens }
+    fn opening_at(opens_at: Instant) -> Self {
+        Self { queue: Queue::new(), end: None, is_finished: false, opens_at, last_release: opens_at }
     }
 }
 
@@ -81,12 +81,12 @@ pub(crate) struct Connection {
     pub(crate) accepted: Instant,
     sides: [Side; 2],
     pipes: [Pipe; 2],
-    pub(crate) silence: Silence,
+    pub(crate) idle: IdleTracker,
     pub(crate) schedules: [Schedule; 2],
     /// Cut silently: nothing is forwarded.
     is_silent: bool,
     /// Whether the server side is or was connected.
-    is_reached: bool,
+    is_server_connected: bool,
     /// Whether the server could not be reached.
     pub(crate) is_refused: bool,
     /// Remaining bytes to forward.
@@ -101,14 +101,14 @@ pub(crate) struct Schedule {
     /// In the ready queue.
     pub(crate) is_ready: bool,
     /// Waits for its transmitter.
-    pub(crate) waits: bool,
+    pub(crate) awaits_transmitter: bool,
     /// Its earliest timer.
     pub(crate) alarm: Option<Instant>,
 }
 
 /// Follow-up of a pumped direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Next {
+pub(crate) struct PumpOutcome {
     /// Pump again, after the other directions.
     pub(crate) again: bool,
     /// Time when something is due.
@@ -118,14 +118,14 @@ pub(crate) struct Next {
     /// The receiving side has no space; watch for writability.
     pub(crate) wants_space: bool,
     /// Pump the other direction, too.
-    pub(crate) other: bool,
+    pub(crate) pump_other: bool,
     /// The connection is over.
-    pub(crate) over: Option<Over>,
+    pub(crate) close_reason: Option<CloseReason>,
 }
 
 /// Why a connection is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(crate) enum CloseReason {
     Ended,
     Reset,
     /// All permitted bytes have been forwarded.
@@ -161,7 +161,7 @@ impl Connection {
         allowance: Option<u64>,
     ) -> Self {
         // After SYN and SYN-ACK the client may send; after the ACK the server knows of the connection, and may send.
-        let pipes = [Pipe::opening(now + 2 * handshake), Pipe::opening(now + 3 * handshake)];
+        let pipes = [Pipe::opening_at(now + 2 * handshake), Pipe::opening_at(now + 3 * handshake)];
         let mut client = Side::absent(are_unix[0], now);
         (client.socket, client.readable, client.writable) = (Some(socket), true, true);
         Self {
@@ -170,9 +170,9 @@ impl Connection {
             sides: [client, Side::absent(are_unix[1], now)],
             pipes,
             schedules: [Schedule::default(); 2],
-            silence: Silence::new(now),
+            idle: IdleTracker::new(now),
             is_silent: false,
-            is_reached: false,
+            is_server_connected: false,
             is_refused: false,
             allowance,
             attempt: 0,
@@ -185,8 +185,8 @@ impl Connection {
     }
 
     /// Marks the server side as connected.
-    pub(crate) fn reached(&mut self, now: Instant) {
-        self.is_reached = true;
+    pub(crate) fn mark_connected(&mut self, now: Instant) {
+        self.is_server_connected = true;
         let server = &mut self.sides[1];
         (server.readable, server.writable, server.space_since) = (true, true, now);
     }
@@ -203,7 +203,7 @@ impl Connection {
 
     /// Returns whether the server side's socket is still connecting.
     pub(crate) fn is_connecting(&self) -> bool {
-        self.sides[1].socket.is_some() && !self.is_reached
+        self.sides[1].socket.is_some() && !self.is_server_connected
     }
 
     pub(crate) fn side(&mut self, index: usize) -> &mut Side {
@@ -211,7 +211,7 @@ impl Connection {
     }
 
     /// Cuts the connection silently. Returns whether both ends are already gone.
-    pub(crate) fn silence(&mut self, wire: &mut Wire, now: Instant) -> bool {
+    pub(crate) fn cut_silently(&mut self, wire: &mut Wire, now: Instant) -> bool {
         self.is_silent = true;
         self.drop_bytes(wire, now);
         self.is_abandoned()
@@ -223,9 +223,9 @@ impl Connection {
     }
 
     /// Closes the connection, and drops bytes in transit.
-    pub(crate) fn close(mut self, wire: &mut Wire, over: Over, now: Instant) {
+    pub(crate) fn close(mut self, wire: &mut Wire, reason: CloseReason, now: Instant) {
         self.drop_bytes(wire, now);
-        if over != Over::Ended {
+        if reason != CloseReason::Ended {
             for side in &self.sides {
                 if let Some(socket) = &side.socket {
                     // Makes closing send RST instead of FIN. Fails for a socket that is already reset.
@@ -233,41 +233,41 @@ impl Connection {
                 }
             }
         }
-        wire.observer.closed(self.accepted, now);
+        wire.observer.record_close(self.accepted, now);
     }
 
     fn drop_bytes(&mut self, wire: &mut Wire, now: Instant) {
         for direction in Direction::BOTH {
             let dropped = self.pipes[direction as usize].queue.clear(&mut wire.blocks);
-            wire.observer.gone(direction, &mut self.silence, dropped, now);
+            wire.observer.record_removal(direction, &mut self.idle, dropped, now);
         }
     }
 
     /// Marks the server as unreachable. The client sees a refused connection, two one-way delays after it connected.
-    pub(crate) fn refused(&mut self, wire: &Wire, now: Instant) {
+    pub(crate) fn mark_refused(&mut self, wire: &Wire, now: Instant) {
         self.is_refused = true;
         self.sides[1].socket = None;
         let pipe = &mut self.pipes[Direction::Down as usize];
-        let answer = pipe.opens.checked_sub(wire.path.delay).unwrap_or(now);
-        pipe.end = Some((End::Reset, answer.max(now)));
+        let refused_at = pipe.opens_at.checked_sub(wire.path.delay).unwrap_or(now);
+        pipe.end = Some((PipeEnd::Reset, refused_at.max(now)));
         self.pipes[Direction::Up as usize].is_finished = true;
     }
 
     /// Pumps a direction: reads once, and writes what is due.
-    pub(crate) fn pump(&mut self, direction: Direction, wire: &mut Wire) -> Next {
-        let mut next = Next::default();
+    pub(crate) fn pump(&mut self, direction: Direction, wire: &mut Wire) -> PumpOutcome {
+        let mut next = PumpOutcome::default();
         if self.is_silent || wire.stalled {
             return next;
         }
         self.fill(direction, wire, &mut next);
         self.drain(direction, wire, &mut next);
-        if next.over.is_none() {
+        if next.close_reason.is_none() {
             self.finish(direction, &mut next);
         }
         next
     }
 
-    fn fill(&mut self, direction: Direction, wire: &mut Wire, next: &mut Next) {
+    fn fill(&mut self, direction: Direction, wire: &mut Wire, next: &mut PumpOutcome) {
         let source = &mut self.sides[direction.from()];
         let pipe = &mut self.pipes[direction as usize];
         let Some(socket) = source.socket.as_ref().filter(|_| source.readable) else { return };
@@ -288,7 +288,7 @@ impl Connection {
         if max == 0 {
             // Full. The next write pumps it again; a reset does not wait for that.
             if source.failed {
-                pipe.end = Some((End::Reset, (Instant::now() + wire.path.delay).max(pipe.last_release)));
+                pipe.end = Some((PipeEnd::Reset, (Instant::now() + wire.path.delay).max(pipe.last_release)));
             }
             return;
         }
@@ -300,12 +300,12 @@ impl Connection {
         let now = Instant::now();
         match read {
             Ok(filled) if filled.bytes > 0 => {
-                let sent = transmitter.send(now.max(pipe.opens), filled.bytes);
+                let sent = transmitter.send(now.max(pipe.opens_at), filled.bytes);
                 let release = (sent + wire.propagation.draw()).max(pipe.last_release);
                 pipe.last_release = release;
                 pipe.queue.push(filled.bytes, release);
                 let buffered = pipe.queue.len();
-                wire.observer.arrived(direction, &mut self.silence, filled.bytes, buffered, now);
+                wire.observer.record_arrival(direction, &mut self.idle, filled.bytes, buffered, now);
                 // A short read has emptied the socket, and later bytes raise a new event. An end has already been
                 // signalled.
                 source.readable = !filled.is_short || source.hung_up;
@@ -313,9 +313,9 @@ impl Connection {
             }
             Ok(_) => {
                 source.readable = false;
-                let release = (now.max(pipe.opens) + wire.path.delay).max(pipe.last_release);
+                let release = (now.max(pipe.opens_at) + wire.path.delay).max(pipe.last_release);
                 // The socket's error may have been read and cleared before.
-                let end = if source.failed { End::Reset } else { End::Finish };
+                let end = if source.failed { PipeEnd::Reset } else { PipeEnd::Finish };
                 pipe.end = Some((end, release));
             }
             Err(error) => match error.kind() {
@@ -324,14 +324,14 @@ impl Connection {
                 _ => {
                     source.readable = false;
                     let release = (now + wire.path.delay).max(pipe.last_release);
-                    pipe.end = Some((End::Reset, release));
+                    pipe.end = Some((PipeEnd::Reset, release));
                 }
             },
         }
     }
 
-    fn drain(&mut self, direction: Direction, wire: &mut Wire, next: &mut Next) {
-        let (source, sink) = ends(&mut self.sides, direction);
+    fn drain(&mut self, direction: Direction, wire: &mut Wire, next: &mut PumpOutcome) {
+        let (source, sink) = source_and_sink(&mut self.sides, direction);
         let pipe = &mut self.pipes[direction as usize];
         let Some(socket) = &sink.socket else { return };
         let earliest = sink.space_since.max(wire.resumed);
@@ -346,18 +346,18 @@ impl Connection {
                 return;
             }
             if allowed == 0 {
-                next.over = Some(Over::AllowanceSpent);
+                next.close_reason = Some(CloseReason::AllowanceSpent);
                 return;
             }
             let written = pipe.queue.write_to(allowed, |slices| send(socket, slices));
             let now = Instant::now();
             match written {
-                Ok(Moved { bytes, is_short }) => {
+                Ok(Transfer { bytes, is_short }) => {
                     let observer = &mut wire.observer;
                     pipe.queue.pop(bytes, &mut wire.blocks, |release| {
-                        observer.was_late(now.saturating_duration_since(release.max(earliest)));
+                        observer.record_lateness(now.saturating_duration_since(release.max(earliest)));
                     });
-                    observer.left(direction, &mut self.silence, bytes, now);
+                    observer.record_write(direction, &mut self.idle, bytes, now);
                     if let Some(allowance) = &mut self.allowance {
                         *allowance -= bytes as u64;
                     }
@@ -374,8 +374,8 @@ impl Connection {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => {
-                    self.lost_receiver(direction, wire, now);
-                    next.other = true;
+                    self.handle_lost_receiver(direction, wire, now);
+                    next.pump_other = true;
                     return;
                 }
             }
@@ -384,33 +384,33 @@ impl Connection {
     }
 
     /// Handles a receiver that is gone: its RST travels back to the sender.
-    fn lost_receiver(&mut self, direction: Direction, wire: &mut Wire, now: Instant) {
+    fn handle_lost_receiver(&mut self, direction: Direction, wire: &mut Wire, now: Instant) {
         let pipe = &mut self.pipes[direction as usize];
         let dropped = pipe.queue.clear(&mut wire.blocks);
         pipe.end = None;
         pipe.is_finished = true;
-        wire.observer.gone(direction, &mut self.silence, dropped, now);
-        let back = &mut self.pipes[direction.other() as usize];
-        if !matches!(back.end, Some((End::Reset, _))) {
-            back.end = Some((End::Reset, (now + wire.path.delay).max(back.last_release)));
+        wire.observer.record_removal(direction, &mut self.idle, dropped, now);
+        let opposite = &mut self.pipes[direction.other() as usize];
+        if !matches!(opposite.end, Some((PipeEnd::Reset, _))) {
+            opposite.end = Some((PipeEnd::Reset, (now + wire.path.delay).max(opposite.last_release)));
             // Even if it has already ended: the sender must learn that its bytes are not read.
-            back.is_finished = false;
+            opposite.is_finished = false;
         }
     }
 
     /// Forwards the end if it is due, and schedules the next deadline.
-    fn finish(&mut self, direction: Direction, next: &mut Next) {
+    fn finish(&mut self, direction: Direction, next: &mut PumpOutcome) {
         let now = Instant::now();
         let pipe = &mut self.pipes[direction as usize];
         let sink = &self.sides[direction.to()];
         if let (Some((end, at)), false) = (pipe.end, pipe.is_finished) {
             match end {
                 // Writes what the socket accepts first; a receiver that does not read is reset anyway.
-                End::Reset if at <= now && (pipe.queue.is_empty() || !sink.writable) => {
-                    next.over = Some(Over::Reset);
+                PipeEnd::Reset if at <= now && (pipe.queue.is_empty() || !sink.writable) => {
+                    next.close_reason = Some(CloseReason::Reset);
                     return;
                 }
-                End::Finish if at <= now && pipe.queue.is_empty() => {
+                PipeEnd::Finish if at <= now && pipe.queue.is_empty() => {
                     if let Some(socket) = &sink.socket {
                         // Fails for a receiver that is gone, which the other direction notices.
                         let _ = socket.shutdown(Shutdown::Write);
@@ -427,13 +427,13 @@ impl Connection {
             None => {}
         }
         if self.pipes.iter().all(|pipe| pipe.is_finished) {
-            next.over = Some(Over::Ended);
+            next.close_reason = Some(CloseReason::Ended);
         }
     }
 }
 
 /// Returns a direction's source and sink.
-fn ends(sides: &mut [Side; 2], direction: Direction) -> (&mut Side, &mut Side) {
+fn source_and_sink(sides: &mut [Side; 2], direction: Direction) -> (&mut Side, &mut Side) {
     let [client, server] = sides;
     match direction {
         Direction::Up => (client, server),

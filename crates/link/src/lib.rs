@@ -37,11 +37,11 @@
 compile_error!("thalweg-link wants Linux: epoll and timerfd");
 
 mod address;
+mod command;
 mod connection;
-mod control;
 mod direction;
-mod door;
 mod link;
+mod listening_socket;
 mod observe;
 mod options;
 mod queue;
@@ -51,8 +51,8 @@ mod stats;
 mod thread;
 
 pub use address::{Address, InvalidAddress};
-pub use control::{Control, NotAControl};
+pub use command::{Command, ParseCommandError};
 pub use link::{Link, LinkError};
-pub use options::{Cut, Jitter, LinkOptions, Loss, Misunderstood, StallPlan};
-pub use rate::{NotARate, Rate};
+pub use options::{Cut, Jitter, LinkOptions, Loss, ParseOptionError, StallPlan};
+pub use rate::{ParseRateError, Rate};
 pub use stats::{ConnectionCounts, DirectionStats, Distribution, Idle, Stats, Thread};

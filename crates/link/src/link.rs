@@ -9,8 +9,8 @@ use std::time::Duration;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::address::Address;
-use crate::control::Control;
-use crate::door::Door;
+use crate::command::Command;
+use crate::listening_socket::ListeningSocket;
 use crate::options::{Cut, Jitter, LinkOptions, TIME_MAX};
 use crate::rate::Rate;
 use crate::stats::Stats;
@@ -67,14 +67,15 @@ impl Link {
             .to
             .resolve()
             .map_err(|source| LinkError::Resolve { address: options.to.clone(), source })?;
-        let door = Door::open(&options.listen)
+        let listening_socket = ListeningSocket::open(&options.listen)
             .map_err(|source| LinkError::Listen { address: options.listen.clone(), source })?;
-        let address = door.address.clone();
+        let address = listening_socket.address.clone();
         let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
         let wake = Arc::new(EventFd::from_flags(flags).map_err(|error| LinkError::Start(error.into()))?);
-        let (requests, asked) = channel();
-        let runs = LinkThread::new(options, door, to, asked, Arc::clone(&wake)).map_err(LinkError::Start)?;
-        let thread = std::thread::Builder::new().name("link".to_owned()).spawn(|| runs.run());
+        let (requests, request_receiver) = channel();
+        let link_thread = LinkThread::new(options, listening_socket, to, request_receiver, Arc::clone(&wake))
+            .map_err(LinkError::Start)?;
+        let thread = std::thread::Builder::new().name("link".to_owned()).spawn(|| link_thread.run());
         let thread = Some(thread.map_err(LinkError::Start)?);
         Ok(Self { address, requests, wake, thread })
     }
@@ -87,74 +88,74 @@ impl Link {
     /// Stops both directions until [`resume`](Self::resume). Connections stay open; new ones are accepted after the
     /// stall.
     pub fn stall(&self) {
-        self.tell(Control::Stall(None));
+        self.command(Command::Stall(None));
     }
 
     /// Stops both directions for this time.
     pub fn stall_for(&self, time: Duration) {
-        self.tell(Control::Stall(Some(time.min(TIME_MAX))));
+        self.command(Command::Stall(Some(time.min(TIME_MAX))));
     }
 
     /// Ends a stall, without loss.
     pub fn resume(&self) {
-        self.tell(Control::Resume);
+        self.command(Command::Resume);
     }
 
     /// Cuts all open connections, and returns their number.
     pub fn cut(&self, how: Cut) -> usize {
-        self.tell(Control::Cut(how))
+        self.command(Command::Cut(how))
     }
 
     /// Refuses new connections, as if nothing listened. Open connections are not affected.
     pub fn refuse(&self) {
-        self.tell(Control::Refuse);
+        self.command(Command::Refuse);
     }
 
     /// Accepts new connections again.
     pub fn accept(&self) -> Result<(), LinkError> {
-        self.control(Control::Accept).map(drop)
+        self.execute(Command::Accept).map(drop)
     }
 
     /// Sets the one-way delay of bytes that arrive from now on.
     pub fn set_delay(&self, one_way: Duration) {
-        self.tell(Control::Delay(one_way.min(TIME_MAX)));
+        self.command(Command::Delay(one_way.min(TIME_MAX)));
     }
 
     /// Sets the jitter of bytes that arrive from now on.
     pub fn set_jitter(&self, jitter: Jitter) {
-        self.tell(Control::Jitter(jitter.limited()));
+        self.command(Command::Jitter(jitter.limited()));
     }
 
     /// Sets the rate of each direction from now on.
     pub fn set_rate(&self, rate: Option<Rate>) {
-        self.tell(Control::Rate(rate));
+        self.command(Command::Rate(rate));
     }
 
     /// Returns the statistics since the start, or since [`reset_stats`](Self::reset_stats).
     pub fn stats(&self) -> Stats {
-        *self.ask(Request::Stats)
+        *self.request(Request::Stats)
     }
 
     /// Restarts all statistics.
     pub fn reset_stats(&self) {
-        self.tell(Control::Reset);
+        self.command(Command::Reset);
     }
 
     /// Executes a command, and returns the number of connections affected.
-    pub fn control(&self, control: Control) -> Result<usize, LinkError> {
-        self.ask(|answer| Request::Control(control, answer)).map_err(LinkError::ListenAgain)
+    pub fn execute(&self, command: Command) -> Result<usize, LinkError> {
+        self.request(|response| Request::Command(command, response)).map_err(LinkError::ListenAgain)
     }
 
-    fn tell(&self, control: Control) -> usize {
-        self.control(control).expect("only listening again can fail")
+    fn command(&self, command: Command) -> usize {
+        self.execute(command).expect("only listening again can fail")
     }
 
-    fn ask<T>(&self, request: impl FnOnce(SyncSender<T>) -> Request) -> T {
-        const RUNS: &str = "the link's thread runs until it is dropped";
-        let (sender, answer) = sync_channel(1);
-        self.requests.send(request(sender)).expect(RUNS);
+    fn request<T>(&self, request: impl FnOnce(SyncSender<T>) -> Request) -> T {
+        const THREAD_RUNS: &str = "the link's thread runs until it is dropped";
+        let (sender, response) = sync_channel(1);
+        self.requests.send(request(sender)).expect(THREAD_RUNS);
         self.wake();
-        answer.recv().expect(RUNS)
+        response.recv().expect(THREAD_RUNS)
     }
 
     fn wake(&self) {

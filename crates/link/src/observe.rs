@@ -16,33 +16,33 @@ const DIGITS: u8 = 2;
 
 /// Tracks when nothing is in transit: on the wire, in a direction or in a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Silence {
-    under_way: usize,
+pub(crate) struct IdleTracker {
+    in_transit: usize,
     since: Instant,
 }
 
-impl Silence {
+impl IdleTracker {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { under_way: 0, since: now }
+        Self { in_transit: 0, since: now }
     }
 
     /// Adds arrived bytes. Returns the start of the gap that they end, if any.
-    fn ends(&mut self, bytes: usize) -> Option<Instant> {
-        self.under_way += bytes;
-        (self.under_way == bytes).then_some(self.since)
+    fn add(&mut self, bytes: usize) -> Option<Instant> {
+        self.in_transit += bytes;
+        (self.in_transit == bytes).then_some(self.since)
     }
 
     /// Removes bytes that were forwarded or dropped.
-    fn leave(&mut self, bytes: usize, now: Instant) {
-        self.under_way -= bytes;
-        if self.under_way == 0 {
+    fn remove(&mut self, bytes: usize, now: Instant) {
+        self.in_transit -= bytes;
+        if self.in_transit == 0 {
             self.since = now;
         }
     }
 
     /// Returns the length of the current gap within the window, or zero if bytes are in transit.
-    fn so_far(&self, window: Instant, now: Instant) -> Duration {
-        if self.under_way > 0 {
+    fn idle_time(&self, window: Instant, now: Instant) -> Duration {
+        if self.in_transit > 0 {
             return Duration::ZERO;
         }
         now.saturating_duration_since(self.since.max(window))
@@ -67,8 +67,8 @@ impl Gaps {
         self.total += length;
     }
 
-    fn idle(&self, so_far: Duration, of: Duration) -> Idle {
-        let idle = self.total + so_far;
+    fn idle(&self, idle_time: Duration, of: Duration) -> Idle {
+        let idle = self.total + idle_time;
         Idle {
             idle_ns: idle.as_nanos() as u64,
             idle_share: if of.is_zero() { 0.0 } else { (idle.as_secs_f64() / of.as_secs_f64()).min(1.0) },
@@ -83,7 +83,7 @@ pub(crate) struct Observer {
     window: Instant,
     pub(crate) counts: ConnectionCounts,
     directions: [DirectionCounts; 2],
-    wire: Silence,
+    wire: IdleTracker,
     wire_gaps: Gaps,
     connection_gaps: Gaps,
     /// Total time that connections closed since were open in the window.
@@ -100,30 +100,35 @@ struct DirectionCounts {
     chunks: u64,
     writes: u64,
     buffered_max: usize,
-    silence: Silence,
+    idle: IdleTracker,
     gaps: Gaps,
 }
 
 impl DirectionCounts {
-    fn new(silence: Silence) -> Self {
-        Self { bytes: 0, chunks: 0, writes: 0, buffered_max: 0, silence, gaps: Gaps::new() }
+    fn new(idle: IdleTracker) -> Self {
+        Self { bytes: 0, chunks: 0, writes: 0, buffered_max: 0, idle, gaps: Gaps::new() }
     }
 }
 
 impl Observer {
     pub(crate) fn new(now: Instant) -> Self {
-        let silence = Silence::new(now);
-        Self::in_window(now, ConnectionCounts::default(), [silence; 2], silence)
+        let idle = IdleTracker::new(now);
+        Self::starting_at(now, ConnectionCounts::default(), [idle; 2], idle)
     }
 
     /// Starts a new window. Bytes in transit and open connections remain known.
     pub(crate) fn reset(&mut self, now: Instant) {
         let counts = ConnectionCounts { open: self.counts.open, ..ConnectionCounts::default() };
-        let silences = [self.directions[0].silence, self.directions[1].silence];
-        *self = Self::in_window(now, counts, silences, self.wire);
+        let trackers = [self.directions[0].idle, self.directions[1].idle];
+        *self = Self::starting_at(now, counts, trackers, self.wire);
     }
 
-    fn in_window(now: Instant, counts: ConnectionCounts, directions: [Silence; 2], wire: Silence) -> Self {
+    fn starting_at(
+        now: Instant,
+        counts: ConnectionCounts,
+        directions: [IdleTracker; 2],
+        wire: IdleTracker,
+    ) -> Self {
         Self {
             window: now,
             counts,
@@ -139,10 +144,10 @@ impl Observer {
     }
 
     /// Records an arrived chunk. `buffered` bytes of its connection are in transit, including it.
-    pub(crate) fn arrived(
+    pub(crate) fn record_arrival(
         &mut self,
         direction: Direction,
-        connection: &mut Silence,
+        connection: &mut IdleTracker,
         bytes: usize,
         buffered: usize,
         now: Instant,
@@ -151,51 +156,51 @@ impl Observer {
         counts.bytes += bytes as u64;
         counts.chunks += 1;
         counts.buffered_max = counts.buffered_max.max(buffered);
-        if let Some(since) = counts.silence.ends(bytes) {
+        if let Some(since) = counts.idle.add(bytes) {
             counts.gaps.record(since, self.window, now);
         }
-        if let Some(since) = connection.ends(bytes) {
+        if let Some(since) = connection.add(bytes) {
             self.connection_gaps.record(since, self.window, now);
         }
-        if let Some(since) = self.wire.ends(bytes) {
+        if let Some(since) = self.wire.add(bytes) {
             self.wire_gaps.record(since, self.window, now);
         }
     }
 
     /// Records bytes forwarded by one write.
-    pub(crate) fn left(
+    pub(crate) fn record_write(
         &mut self,
         direction: Direction,
-        connection: &mut Silence,
+        connection: &mut IdleTracker,
         bytes: usize,
         now: Instant,
     ) {
         self.directions[direction as usize].writes += 1;
-        self.gone(direction, connection, bytes, now);
+        self.record_removal(direction, connection, bytes, now);
     }
 
     /// Records bytes that are no longer in transit.
-    pub(crate) fn gone(
+    pub(crate) fn record_removal(
         &mut self,
         direction: Direction,
-        connection: &mut Silence,
+        connection: &mut IdleTracker,
         bytes: usize,
         now: Instant,
     ) {
         if bytes > 0 {
-            self.directions[direction as usize].silence.leave(bytes, now);
-            connection.leave(bytes, now);
-            self.wire.leave(bytes, now);
+            self.directions[direction as usize].idle.remove(bytes, now);
+            connection.remove(bytes, now);
+            self.wire.remove(bytes, now);
         }
     }
 
     /// Records how much later than due a chunk left.
-    pub(crate) fn was_late(&mut self, by: Duration) {
+    pub(crate) fn record_lateness(&mut self, by: Duration) {
         self.lateness.saturating_record(by.as_nanos() as u64);
     }
 
     /// Records the end of a connection that was accepted at `accepted`.
-    pub(crate) fn closed(&mut self, accepted: Instant, now: Instant) {
+    pub(crate) fn record_close(&mut self, accepted: Instant, now: Instant) {
         self.counts.open -= 1;
         self.connections_open += now.saturating_duration_since(accepted.max(self.window));
     }
@@ -215,26 +220,26 @@ impl Observer {
             chunks: counts.chunks,
             writes: counts.writes,
             buffered_bytes_max: counts.buffered_max as u64,
-            idle: counts.gaps.idle(counts.silence.so_far(self.window, now), self.window(now)),
+            idle: counts.gaps.idle(counts.idle.idle_time(self.window, now), self.window(now)),
         }
     }
 
     pub(crate) fn wire(&self, now: Instant) -> Idle {
-        self.wire_gaps.idle(self.wire.so_far(self.window, now), self.window(now))
+        self.wire_gaps.idle(self.wire.idle_time(self.window, now), self.window(now))
     }
 
     /// Returns the idle time per connection. `open` are the open connections, with the times when they were accepted.
     pub(crate) fn connections<'a>(
         &self,
-        open: impl Iterator<Item = (Instant, &'a Silence)>,
+        open: impl Iterator<Item = (Instant, &'a IdleTracker)>,
         now: Instant,
     ) -> Idle {
-        let (mut so_far, mut of) = (Duration::ZERO, self.connections_open);
-        for (accepted, silence) in open {
-            so_far += silence.so_far(self.window, now);
+        let (mut idle_time, mut of) = (Duration::ZERO, self.connections_open);
+        for (accepted, idle) in open {
+            idle_time += idle.idle_time(self.window, now);
             of += now.saturating_duration_since(accepted.max(self.window));
         }
-        self.connection_gaps.idle(so_far, of)
+        self.connection_gaps.idle(idle_time, of)
     }
 
     pub(crate) fn thread(&self, now: Instant) -> Thread {
@@ -267,20 +272,20 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     /// Returns an observer of one connection with these chunks: (direction, ms of arrival, ms of leaving).
-    fn observed(chunks: &[(Direction, u32, u32)], start: Instant) -> (Observer, Silence) {
+    fn observe(chunks: &[(Direction, u32, u32)], start: Instant) -> (Observer, IdleTracker) {
         let mut observer = Observer::new(start);
         observer.counts.open = 1;
-        let mut connection = Silence::new(start);
+        let mut connection = IdleTracker::new(start);
         let mut events: Vec<(u32, bool, Direction)> = Vec::new();
-        events.extend(chunks.iter().map(|(direction, comes, _)| (*comes, true, *direction)));
+        events.extend(chunks.iter().map(|(direction, arrives, _)| (*arrives, true, *direction)));
         events.extend(chunks.iter().map(|(direction, _, leaves)| (*leaves, false, *direction)));
         events.sort_by_key(|(at, ..)| *at);
-        for (at, comes, direction) in events {
+        for (at, arrives, direction) in events {
             let now = start + at * MS;
-            if comes {
-                observer.arrived(direction, &mut connection, 10, 10, now);
+            if arrives {
+                observer.record_arrival(direction, &mut connection, 10, 10, now);
             } else {
-                observer.left(direction, &mut connection, 10, now);
+                observer.record_write(direction, &mut connection, 10, now);
             }
         }
         (observer, connection)
@@ -289,16 +294,15 @@ mod tests {
     fn check_idle(idle: &Idle, total: Duration, gaps: u64, longest: Duration) {
         assert_eq!(idle.idle_ns, total.as_nanos() as u64, "{idle:?}");
         assert_eq!(idle.gaps_ns.count, gaps, "{idle:?}");
-        let off = Duration::from_nanos(idle.gaps_ns.max).abs_diff(longest);
-        assert!(off <= longest / 100, "{idle:?}: the longest is not {longest:?}");
+        let error = Duration::from_nanos(idle.gaps_ns.max).abs_diff(longest);
+        assert!(error <= longest / 100, "{idle:?}: the longest is not {longest:?}");
     }
 
     #[test]
-    fn a_gap_is_from_the_last_byte_gone_to_the_next_that_comes() {
+    fn gap_lasts_from_last_departure_to_next_arrival() {
         use Direction::{Down, Up};
         let start = Instant::now();
-        let (observer, connection) =
-            observed(&[(Up, 1, 3), (Down, 2, 4), (Up, 9, 10), (Down, 13, 14)], start);
+        let (observer, connection) = observe(&[(Up, 1, 3), (Down, 2, 4), (Up, 9, 10), (Down, 13, 14)], start);
         let now = start + 20 * MS;
         // 0 to 1, 4 to 9, 10 to 13, and from 14 on, until 20.
         check_idle(&observer.wire(now), 15 * MS, 3, 5 * MS);
@@ -311,19 +315,19 @@ mod tests {
     }
 
     #[test]
-    fn a_window_counts_only_what_is_in_it() {
+    fn window_excludes_time_before_its_start() {
         use Direction::{Down, Up};
         let start = Instant::now();
-        let (mut observer, mut connection) = observed(&[(Up, 1, 3)], start);
+        let (mut observer, mut connection) = observe(&[(Up, 1, 3)], start);
         observer.reset(start + 10 * MS);
         assert_eq!(observer.direction(Up, start + 10 * MS).bytes, 0);
-        observer.arrived(Down, &mut connection, 7, 7, start + 12 * MS);
+        observer.record_arrival(Down, &mut connection, 7, 7, start + 12 * MS);
         let now = start + 20 * MS;
         // The gap started at 3, but the window at 10.
         check_idle(&observer.wire(now), 2 * MS, 1, 2 * MS);
         check_idle(&observer.connections([(start, &connection)].into_iter(), now), 2 * MS, 1, 2 * MS);
         assert_eq!((observer.direction(Down, now).bytes, observer.counts.open), (7, 1));
-        observer.closed(start, now);
+        observer.record_close(start, now);
         assert_eq!((observer.connections_open, observer.counts.open), (10 * MS, 0));
     }
 }

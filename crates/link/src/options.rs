@@ -139,13 +139,13 @@ impl Path {
         }
         let time = self.delay + self.jitter.max();
         let Some(rate) = self.rate else {
-            let under_way = u128::from(BANDWIDTH_UNLIMITED) * time.as_nanos() / 1_000_000_000;
-            let under_way = usize::try_from(under_way).unwrap_or(usize::MAX);
-            return under_way.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX_UNLIMITED);
+            let in_transit = u128::from(BANDWIDTH_UNLIMITED) * time.as_nanos() / 1_000_000_000;
+            let in_transit = usize::try_from(in_transit).unwrap_or(usize::MAX);
+            return in_transit.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX_UNLIMITED);
         };
-        let under_way = rate.bytes_in(time).saturating_add(rate.queue_bytes());
+        let in_transit = rate.bytes_in(time).saturating_add(rate.queue_bytes());
         // Doubled because small chunks cost more than their bytes.
-        (2 * under_way.min(BUFFER_BYTES_MAX)).clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX)
+        (2 * in_transit.min(BUFFER_BYTES_MAX)).clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX)
     }
 }
 
@@ -242,7 +242,7 @@ impl LinkOptions {
 /// A text that is not a valid option.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {what}: write {how}")]
-pub struct Misunderstood {
+pub struct ParseOptionError {
     text: String,
     what: &'static str,
     how: &'static str,
@@ -257,9 +257,9 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
 }
 
 impl FromStr for Jitter {
-    type Err = Misunderstood;
+    type Err = ParseOptionError;
 
-    fn from_str(text: &str) -> Result<Self, Misunderstood> {
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
         let parsed = match text.split_once(':') {
             None => duration(text).map(Self::Uniform),
             Some(("uniform", amplitude)) => duration(amplitude).map(Self::Uniform),
@@ -267,7 +267,7 @@ impl FromStr for Jitter {
             Some(_) => None,
         };
         let parsed = parsed.map(|jitter| if jitter.time().is_zero() { Self::None } else { jitter });
-        parsed.ok_or_else(|| Misunderstood {
+        parsed.ok_or_else(|| ParseOptionError {
             text: text.to_owned(),
             what: "a jitter",
             how: "a duration such as 0.5ms, or normal:0.5ms for its standard deviation",
@@ -286,24 +286,26 @@ impl fmt::Display for Jitter {
 }
 
 impl FromStr for Cut {
-    type Err = Misunderstood;
+    type Err = ParseOptionError;
 
-    fn from_str(text: &str) -> Result<Self, Misunderstood> {
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
         match text.trim() {
             "reset" => Ok(Self::Reset),
             "silent" => Ok(Self::Silent),
-            _ => Err(Misunderstood { text: text.to_owned(), what: "a way to cut", how: "reset or silent" }),
+            _ => {
+                Err(ParseOptionError { text: text.to_owned(), what: "a way to cut", how: "reset or silent" })
+            }
         }
     }
 }
 
 impl FromStr for Loss {
-    type Err = Misunderstood;
+    type Err = ParseOptionError;
 
     /// Parses `after=10s`, `bytes=1000000` and `every=30s`, separated by commas. `silent` among them leaves both ends
     /// half-open.
-    fn from_str(text: &str) -> Result<Self, Misunderstood> {
-        let misunderstood = || Misunderstood {
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        let error = || ParseOptionError {
             text: text.to_owned(),
             what: "a loss of connection",
             how: "after=10s, bytes=1000000 or every=30s (at random, on average), with `,silent` for no reset",
@@ -311,7 +313,7 @@ impl FromStr for Loss {
         let positive = |time: Duration| (!time.is_zero()).then_some(time);
         let mut loss = Self::default();
         for part in text.split(',').map(str::trim) {
-            let understood = match part.split_once('=') {
+            let parsed = match part.split_once('=') {
                 Some(("after", time)) => duration(time).map(|time| loss.after = Some(time)),
                 Some(("bytes", bytes)) => bytes.parse().ok().map(|bytes| loss.after_bytes = Some(bytes)),
                 Some(("every", mean)) => {
@@ -320,36 +322,36 @@ impl FromStr for Loss {
                 Some(_) => None,
                 None => part.parse().ok().map(|how| loss.how = how),
             };
-            understood.ok_or_else(misunderstood)?;
+            parsed.ok_or_else(error)?;
         }
-        let says_when = loss.after.is_some() || loss.after_bytes.is_some() || loss.every.is_some();
-        says_when.then_some(loss).ok_or_else(misunderstood)
+        let has_trigger = loss.after.is_some() || loss.after_bytes.is_some() || loss.every.is_some();
+        has_trigger.then_some(loss).ok_or_else(error)
     }
 }
 
 impl FromStr for StallPlan {
-    type Err = Misunderstood;
+    type Err = ParseOptionError;
 
     /// Parses `after=10s`, `for=2s` and `every=30s`, separated by commas. The defaults are: at once, for good, once.
-    fn from_str(text: &str) -> Result<Self, Misunderstood> {
-        let misunderstood = || Misunderstood {
+    fn from_str(text: &str) -> Result<Self, ParseOptionError> {
+        let error = || ParseOptionError {
             text: text.to_owned(),
             what: "a stall",
             how: "for=2s,after=10s,every=30s or a part of it; `every` is longer than `for`",
         };
         let mut plan = Self::default();
         for part in text.split(',').map(str::trim) {
-            let (name, time) = part.split_once('=').ok_or_else(misunderstood)?;
-            let time = duration(time).ok_or_else(misunderstood)?;
+            let (name, time) = part.split_once('=').ok_or_else(error)?;
+            let time = duration(time).ok_or_else(error)?;
             match name {
                 "after" => plan.after = time,
                 "for" => plan.lasts = Some(time),
                 "every" => plan.every = Some(time),
-                _ => return Err(misunderstood()),
+                _ => return Err(error()),
             }
         }
         let repeats = plan.every.is_none_or(|every| plan.lasts.is_some_and(|lasts| lasts < every));
-        repeats.then_some(plan).ok_or_else(misunderstood)
+        repeats.then_some(plan).ok_or_else(error)
     }
 }
 
@@ -361,7 +363,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn jitters() {
+    fn parse_jitter() {
         let check = |text: &str, expected: Option<Jitter>| {
             assert_eq!(text.parse().ok(), expected, "{text}");
             let again = expected.map(|jitter| jitter.to_string().parse().unwrap());
@@ -378,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn losses() {
+    fn parse_loss() {
         let check = |text: &str, expected: Option<Loss>| assert_eq!(text.parse().ok(), expected, "{text}");
         let none = Loss::default();
         check("after=10s", Some(Loss { after: Some(10 * SECOND), ..none }));
@@ -395,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn stalls() {
+    fn parse_stall() {
         let check =
             |text: &str, expected: Option<StallPlan>| assert_eq!(text.parse().ok(), expected, "{text}");
         let (after, lasts) = (10 * SECOND, Some(2 * SECOND));
@@ -408,13 +410,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_misunderstood_says_what_to_write() {
+    fn parse_errors_name_the_valid_forms() {
         let error = "10s".parse::<Loss>().unwrap_err().to_string();
         assert!(error.starts_with("`10s` is not a loss of connection: write after=10s"), "{error}");
     }
 
     #[test]
-    fn buffers_hold_bandwidth_times_delay() {
+    fn buffer_covers_bandwidth_delay_product() {
         let check = |delay: Duration, jitter: Jitter, rate: Option<&str>, expected: usize| {
             let rate = rate.map(|rate| rate.parse().unwrap());
             let path = Path { delay, jitter, rate, buffer: None };
@@ -429,7 +431,7 @@ mod tests {
         check(9 * MS, Jitter::None, Some("1gbit"), 2 * 1_250_000);
         check(MS, Jitter::None, Some("1mbit"), 1 << 20);
         check(100 * MS, Jitter::None, Some("1tbit"), 1 << 30);
-        let asked = Path { delay: MS, jitter: Jitter::None, rate: None, buffer: Some(1000) };
-        assert_eq!(asked.buffer_bytes(), 1000);
+        let requested = Path { delay: MS, jitter: Jitter::None, rate: None, buffer: Some(1000) };
+        assert_eq!(requested.buffer_bytes(), 1000);
     }
 }

@@ -17,9 +17,9 @@ const CHUNK_COST: usize = std::mem::size_of::<Chunk>();
 
 /// Pool of free blocks, for all queues of a link. The last one used is reused first, because it is cached.
 #[derive(Debug, Default)]
-pub(crate) struct Blocks(Vec<Box<[u8]>>);
+pub(crate) struct BlockPool(Vec<Box<[u8]>>);
 
-impl Blocks {
+impl BlockPool {
     fn take(&mut self) -> Block {
         let bytes = self.0.pop().unwrap_or_else(|| vec![0; BLOCK_BYTES].into_boxed_slice());
         Block { bytes, start: 0, end: 0 }
@@ -54,12 +54,12 @@ pub(crate) struct Queue {
     chunks: VecDeque<Chunk>,
     bytes: usize,
     /// Number of blocks offered to the next read. Doubles while reads fill them.
-    appetite: usize,
+    read_blocks: usize,
 }
 
 /// Result of a read or a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Moved {
+pub(crate) struct Transfer {
     pub(crate) bytes: usize,
     /// Less than offered: a read has emptied the socket, a write has filled it.
     pub(crate) is_short: bool,
@@ -67,7 +67,7 @@ pub(crate) struct Moved {
 
 impl Queue {
     pub(crate) fn new() -> Self {
-        Self { blocks: VecDeque::new(), chunks: VecDeque::new(), bytes: 0, appetite: 1 }
+        Self { blocks: VecDeque::new(), chunks: VecDeque::new(), bytes: 0, read_blocks: 1 }
     }
 
     /// Returns the bytes in transit.
@@ -87,15 +87,15 @@ impl Queue {
     /// Lets `read` append up to `max` bytes. [`push`](Self::push) must then set their release time.
     pub(crate) fn fill(
         &mut self,
-        blocks: &mut Blocks,
+        blocks: &mut BlockPool,
         max: usize,
         read: impl FnOnce(&mut [IoSliceMut<'_>]) -> io::Result<usize>,
-    ) -> io::Result<Moved> {
+    ) -> io::Result<Transfer> {
         let spare = self.blocks.back().map_or(0, |block| BLOCK_BYTES - block.end);
-        // The rest of the last block, and as many new ones as `appetite` and `max` permit.
+        // The rest of the last block, and as many new ones as `read_blocks` and `max` permit.
         let first = self.blocks.len() - usize::from(spare > 0);
-        let fresh = max.saturating_sub(spare).div_ceil(BLOCK_BYTES).min(self.appetite);
-        self.blocks.extend((0..fresh).map(|_| blocks.take()));
+        let new_blocks = max.saturating_sub(spare).div_ceil(BLOCK_BYTES).min(self.read_blocks);
+        self.blocks.extend((0..new_blocks).map(|_| blocks.take()));
 
         let mut left = max;
         let mut tails = self.blocks.range_mut(first..).map(|block| {
@@ -115,16 +115,16 @@ impl Queue {
         let is_short = bytes < offered;
         let mut rest = bytes;
         for block in self.blocks.range_mut(first..) {
-            let here = rest.min(BLOCK_BYTES - block.end);
-            block.end += here;
-            rest -= here;
+            let len = rest.min(BLOCK_BYTES - block.end);
+            block.end += len;
+            rest -= len;
         }
         while self.blocks.back().is_some_and(|block| block.end == 0) {
             blocks.give_back(self.blocks.pop_back().expect("it is there"));
         }
-        self.appetite = if is_short { 1 } else { (2 * self.appetite).min(READ_BLOCKS_MAX) };
+        self.read_blocks = if is_short { 1 } else { (2 * self.read_blocks).min(READ_BLOCKS_MAX) };
         outcome?;
-        Ok(Moved { bytes, is_short })
+        Ok(Transfer { bytes, is_short })
     }
 
     /// Sets the release time of the last `bytes` read.
@@ -157,7 +157,7 @@ impl Queue {
         &self,
         max: usize,
         write: impl FnOnce(&[IoSlice<'_>]) -> io::Result<usize>,
-    ) -> io::Result<Moved> {
+    ) -> io::Result<Transfer> {
         let mut left = max;
         let mut blocks = self.blocks.iter().map(|block| {
             let bytes = &block.bytes[block.start..block.end];
@@ -170,11 +170,11 @@ impl Queue {
         let slice_count = slices.iter().take_while(|slice| !slice.is_empty()).count();
         drop(blocks);
         let bytes = write(&slices[..slice_count])?;
-        Ok(Moved { bytes, is_short: bytes < max - left })
+        Ok(Transfer { bytes, is_short: bytes < max - left })
     }
 
     /// Removes bytes from the front. Calls `left` with the release time of each chunk that is completely removed.
-    pub(crate) fn pop(&mut self, bytes: usize, blocks: &mut Blocks, mut left: impl FnMut(Instant)) {
+    pub(crate) fn pop(&mut self, bytes: usize, blocks: &mut BlockPool, mut left: impl FnMut(Instant)) {
         self.bytes -= bytes;
         let mut rest = bytes;
         while let Some(chunk) = self.chunks.front_mut() {
@@ -188,9 +188,9 @@ impl Queue {
         }
         let mut rest = bytes;
         while let Some(block) = self.blocks.front_mut() {
-            let here = rest.min(block.end - block.start);
-            block.start += here;
-            rest -= here;
+            let len = rest.min(block.end - block.start);
+            block.start += len;
+            rest -= len;
             // The last block is kept while it has space, so that small chunks share it.
             let is_spent = block.start == block.end && (self.bytes == 0 || block.end == BLOCK_BYTES);
             if !is_spent {
@@ -201,7 +201,7 @@ impl Queue {
     }
 
     /// Removes everything, and returns the number of bytes.
-    pub(crate) fn clear(&mut self, blocks: &mut Blocks) -> usize {
+    pub(crate) fn clear(&mut self, blocks: &mut BlockPool) -> usize {
         self.blocks.drain(..).for_each(|block| blocks.give_back(block));
         self.chunks = VecDeque::new();
         std::mem::take(&mut self.bytes)
@@ -215,7 +215,13 @@ mod tests {
     use super::*;
 
     /// Fills the queue with `bytes`, and returns the size of each read.
-    fn fill(queue: &mut Queue, blocks: &mut Blocks, mut bytes: &[u8], max: usize, at: Instant) -> Vec<usize> {
+    fn fill(
+        queue: &mut Queue,
+        blocks: &mut BlockPool,
+        mut bytes: &[u8],
+        max: usize,
+        at: Instant,
+    ) -> Vec<usize> {
         let mut reads = Vec::new();
         while !bytes.is_empty() {
             let filled =
@@ -227,7 +233,7 @@ mod tests {
     }
 
     /// Removes everything that is due, `max` bytes at a time.
-    fn drain(queue: &mut Queue, blocks: &mut Blocks, max: usize, now: Instant) -> Vec<u8> {
+    fn drain(queue: &mut Queue, blocks: &mut BlockPool, max: usize, now: Instant) -> Vec<u8> {
         let mut out = Vec::new();
         loop {
             let due = queue.due(now).min(max);
@@ -245,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_out_as_they_went_in() {
+    fn bytes_pass_unchanged() {
         let now = Instant::now();
         for len in [1, 1000, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 3_000_000] {
             for (read_max, write_max) in
@@ -254,7 +260,7 @@ mod tests {
                 if len / read_max.min(write_max) > 100_000 {
                     continue;
                 }
-                let (mut queue, mut blocks) = (Queue::new(), Blocks::default());
+                let (mut queue, mut blocks) = (Queue::new(), BlockPool::default());
                 let bytes = noise(len);
                 fill(&mut queue, &mut blocks, &bytes, read_max, now);
                 assert_eq!(queue.len(), len);
@@ -268,16 +274,16 @@ mod tests {
     }
 
     #[test]
-    fn reads_grow_while_they_are_filled() {
-        let (mut queue, mut blocks) = (Queue::new(), Blocks::default());
+    fn read_size_doubles_while_reads_are_full() {
+        let (mut queue, mut blocks) = (Queue::new(), BlockPool::default());
         let reads = fill(&mut queue, &mut blocks, &noise(12 * BLOCK_BYTES), usize::MAX, Instant::now());
         assert_eq!(reads, [1, 2, 4, 4, 1].map(|count| count * BLOCK_BYTES));
     }
 
     #[test]
-    fn a_write_that_took_all_it_was_offered_is_not_short() {
+    fn write_of_all_offered_bytes_is_not_short() {
         let now = Instant::now();
-        let (mut queue, mut blocks) = (Queue::new(), Blocks::default());
+        let (mut queue, mut blocks) = (Queue::new(), BlockPool::default());
         fill(&mut queue, &mut blocks, &noise(2 * WRITE_BLOCKS_MAX * BLOCK_BYTES), usize::MAX, now);
         queue.pop(1000, &mut blocks, |_| ());
         // The first block is not full, so the blocks of one write hold less than is due.
@@ -288,16 +294,16 @@ mod tests {
                 |slices: &[IoSlice<'_>]| Ok(slices.iter().map(|slice| slice.len()).sum::<usize>() / share);
             queue.write_to(queue.due(now), write).unwrap()
         };
-        assert_eq!(written(1), Moved { bytes: offered, is_short: false });
-        assert_eq!(written(2), Moved { bytes: offered / 2, is_short: true });
+        assert_eq!(written(1), Transfer { bytes: offered, is_short: false });
+        assert_eq!(written(2), Transfer { bytes: offered / 2, is_short: true });
     }
 
     #[test]
-    fn nothing_leaves_before_its_time() {
+    fn bytes_wait_for_their_release_time() {
         let now = Instant::now();
         let before = now + Duration::from_nanos(4_999_999);
         let later = now + Duration::from_millis(5);
-        let (mut queue, mut blocks) = (Queue::new(), Blocks::default());
+        let (mut queue, mut blocks) = (Queue::new(), BlockPool::default());
         fill(&mut queue, &mut blocks, b"first", 100, now);
         fill(&mut queue, &mut blocks, b"second", 100, later);
         assert_eq!(drain(&mut queue, &mut blocks, 100, now), b"first");
@@ -308,30 +314,33 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_told_once_they_are_gone() {
+    fn chunk_is_reported_when_completely_removed() {
         let now = Instant::now();
-        let (mut queue, mut blocks) = (Queue::new(), Blocks::default());
+        let (mut queue, mut blocks) = (Queue::new(), BlockPool::default());
         fill(&mut queue, &mut blocks, b"first", 100, now);
         fill(&mut queue, &mut blocks, b"second", 100, now);
-        let mut told = |bytes| {
+        let mut chunks_completed = |bytes| {
             let mut count = 0;
             queue.pop(bytes, &mut blocks, |_| count += 1);
             count
         };
-        assert_eq!([told(4), told(1), told(5), told(1)], [0, 1, 0, 1]);
+        assert_eq!(
+            [chunks_completed(4), chunks_completed(1), chunks_completed(5), chunks_completed(1)],
+            [0, 1, 0, 1]
+        );
     }
 
     #[test]
-    fn tiny_chunks_count_for_what_they_cost() {
-        let (mut queue, mut blocks) = (Queue::new(), Blocks::default());
+    fn tiny_chunks_use_up_free_space() {
+        let (mut queue, mut blocks) = (Queue::new(), BlockPool::default());
         fill(&mut queue, &mut blocks, &noise(1000), 1, Instant::now());
         assert_eq!(queue.free_space(1_000_000), 1_000_000 - 1000 * (1 + CHUNK_COST));
         assert_eq!(queue.free_space(1000), 0);
     }
 
     #[test]
-    fn a_failed_read_leaves_nothing_behind() {
-        let (mut queue, mut blocks) = (Queue::new(), Blocks::default());
+    fn failed_read_leaves_queue_empty() {
+        let (mut queue, mut blocks) = (Queue::new(), BlockPool::default());
         let failed = queue.fill(&mut blocks, 1000, |_| Err(io::ErrorKind::WouldBlock.into()));
         assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::WouldBlock);
         assert!(queue.blocks.is_empty());

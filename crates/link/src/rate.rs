@@ -21,7 +21,7 @@ pub struct Rate(NonZeroU64);
 /// A text that is not a valid rate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a rate: write bits or bytes per second, such as 100mbit, 1gbit, 12.5MB/s or 1GiB/s")]
-pub struct NotARate(String);
+pub struct ParseRateError(String);
 
 /// Bits per second, with or without `/s`, case-insensitive.
 const BIT_UNITS: &[(&str, f64)] =
@@ -74,18 +74,18 @@ impl Rate {
 }
 
 impl FromStr for Rate {
-    type Err = NotARate;
+    type Err = ParseRateError;
 
-    fn from_str(text: &str) -> Result<Self, NotARate> {
-        let not_a_rate = || NotARate(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, ParseRateError> {
+        let error = || ParseRateError(text.to_owned());
         let trimmed = text.trim();
         let digits = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
         let (number, unit) = trimmed.split_at(digits);
-        let number: f64 = number.parse().map_err(|_| not_a_rate())?;
-        let bytes = bytes_of(unit.trim_start()).ok_or_else(not_a_rate)? * number;
+        let number: f64 = number.parse().map_err(|_| error())?;
+        let bytes = bytes_of(unit.trim_start()).ok_or_else(error)? * number;
         // Whole numbers below 2^53 are exact in an f64; that is 9 PB/s.
         let bytes = if bytes < (1_u64 << 53) as f64 { bytes as u64 } else { 0 };
-        NonZeroU64::new(bytes).map(Self).ok_or_else(not_a_rate)
+        NonZeroU64::new(bytes).map(Self).ok_or_else(error)
     }
 }
 
@@ -118,11 +118,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_read_and_shown() {
-        let check = |text: &str, bytes: u64, shown: &str| {
+    fn rates_are_parsed_and_formatted() {
+        let check = |text: &str, bytes: u64, formatted: &str| {
             let rate: Rate = text.parse().unwrap();
-            assert_eq!((rate.bytes_per_second().get(), rate.to_string().as_str()), (bytes, shown), "{text}");
-            assert_eq!(shown.parse(), Ok(rate), "what is shown can be read");
+            assert_eq!(
+                (rate.bytes_per_second().get(), rate.to_string().as_str()),
+                (bytes, formatted),
+                "{text}"
+            );
+            assert_eq!(formatted.parse(), Ok(rate), "what is shown can be read");
         };
         check("1gbit", 125_000_000, "1gbit");
         check("1Gbit/s", 125_000_000, "1gbit");
@@ -137,11 +141,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rate_is_refused() {
+    fn invalid_rates_are_rejected() {
         for text in
             ["", "1", "gbit", "0gbit", "1bit", "-1gbit", "1gb", "1Mb/s", "1mbps", "1.2.3mbit", "9999999tbit"]
         {
-            assert_eq!(text.parse::<Rate>(), Err(NotARate(text.to_owned())));
+            assert_eq!(text.parse::<Rate>(), Err(ParseRateError(text.to_owned())));
         }
     }
 

@@ -65,8 +65,8 @@ impl Propagation {
             Jitter::Uniform(amplitude) => (self.random.uniform(), amplitude),
             Jitter::Normal(deviation) => (self.random.normal(), deviation),
         };
-        let off = of.mul_f64(deviations.abs());
-        if deviations < 0.0 { self.delay.saturating_sub(off) } else { self.delay + off }
+        let offset = of.mul_f64(deviations.abs());
+        if deviations < 0.0 { self.delay.saturating_sub(offset) } else { self.delay + offset }
     }
 }
 
@@ -114,8 +114,8 @@ impl Transmitter {
     /// Accepts bytes that arrived at `arrival`, and returns when the last of them is sent.
     pub(crate) fn send(&mut self, arrival: Instant, bytes: usize) -> Instant {
         let Some(rate) = self.rate else { return arrival };
-        let begin = self.busy_until.map_or(arrival, |busy_until| busy_until.max(arrival));
-        let end = begin + rate.time_for(bytes);
+        let start_at = self.busy_until.map_or(arrival, |busy_until| busy_until.max(arrival));
+        let end = start_at + rate.time_for(bytes);
         self.busy_until = Some(end);
         end
     }
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::unchecked_time_subtraction, reason = "of constants, the larger one first")]
-    fn jitter_stays_within_its_bounds_and_uses_them() {
+    fn jitter_covers_its_range() {
         let check = |delay: Duration, jitter: Jitter, low: Duration, high: Duration, mean: Duration| {
             let mut propagation = Propagation::new(delay, jitter, 7);
             let drawn: Vec<Duration> = (0..20_000).map(|_| propagation.draw()).collect();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_the_same_delays() {
+    fn same_seed_gives_same_delays() {
         let draws = |seed| {
             let mut propagation = Propagation::new(5 * MS, Jitter::Uniform(MS), seed);
             (0..100).map(|_| propagation.draw()).collect::<Vec<_>>()
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_sent_one_after_the_other() {
+    fn transmitter_serializes_bytes() {
         let start = Instant::now();
         let mut transmitter = Transmitter::new("1MB/s".parse().ok());
         assert_eq!(transmitter.send(start, 1000), start + MS);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_is_bounded() {
+    fn transmitter_queue_is_bounded() {
         let start = Instant::now();
         let mut transmitter = Transmitter::new("1MB/s".parse().ok());
         let mut taken = 0;

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_hold_everything() {
+    fn buckets_cover_all_values() {
         let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 2).unwrap();
         let values: Vec<u64> = (0..1000).map(|index| 100 + index * index * 37).collect();
         for value in &values {

@@ -20,19 +20,19 @@ use slab::Slab;
 use socket2::{SockAddr, Socket};
 
 use crate::address::Address;
-use crate::connection::{Connection, Over, Wire};
-use crate::control::Control;
+use crate::command::Command;
+use crate::connection::{CloseReason, Connection, Wire};
 use crate::direction::Direction;
-use crate::door::Door;
+use crate::listening_socket::ListeningSocket;
 use crate::observe::Observer;
 use crate::options::{LinkOptions, Loss, StallPlan};
-use crate::queue::Blocks;
+use crate::queue::BlockPool;
 use crate::shape::{Propagation, Random, Transmitter};
 use crate::stats::Stats;
 
 /// A request of the handle.
 pub(crate) enum Request {
-    Control(Control, SyncSender<io::Result<usize>>),
+    Command(Command, SyncSender<io::Result<usize>>),
     Stats(SyncSender<Box<Stats>>),
     Quit,
 }
@@ -43,17 +43,17 @@ enum Timer {
     /// A direction has bytes or an end to forward.
     Due(ConnectionKey, Direction),
     /// The transmitter accepts more.
-    TransmitterHasSpace(Direction),
+    TransmitterReady(Direction),
     /// The SYN of a new connection arrives.
     Connect(ConnectionKey),
     /// A connection is to be cut.
     Cut(ConnectionKey),
     /// A planned stall starts.
-    StallBegins,
+    StallStarts,
     /// This stall ends, unless it already has.
     StallEnds(u64),
     /// Retry after accepting failed.
-    AcceptAgain,
+    RetryAccept,
 }
 
 /// A connection's table index, and its id, because indices are reused.
@@ -63,11 +63,11 @@ struct ConnectionKey {
     id: u64,
 }
 
-const TIMER: u64 = 0;
-const WAKE: u64 = 1;
-const DOOR: u64 = 2;
+const TIMER_TOKEN: u64 = 0;
+const WAKE_TOKEN: u64 = 1;
+const LISTENER_TOKEN: u64 = 2;
 /// From here on, a connection's client side has an even token, its server side the next one.
-const SIDES: u64 = 4;
+const FIRST_SIDE_TOKEN: u64 = 4;
 
 /// Events watched on each side's socket, besides writability. Edge-triggered: readers continue until nothing is left.
 const SIDE_EVENTS: EpollFlags = EpollFlags::EPOLLIN.union(EpollFlags::EPOLLRDHUP).union(EpollFlags::EPOLLET);
@@ -85,9 +85,9 @@ pub(crate) struct LinkThread {
     requests: Receiver<Request>,
     wake: Arc<EventFd>,
     has_requests: bool,
-    door: Door,
+    listening_socket: ListeningSocket,
     /// Whether connections may be waiting to be accepted.
-    door_rang: bool,
+    accept_pending: bool,
     to: Address,
     to_resolved: Vec<SockAddr>,
     handshake: bool,
@@ -97,7 +97,7 @@ pub(crate) struct LinkThread {
     /// Id of the last stall.
     stall_id: u64,
     /// Connections to open after the stall.
-    held: Vec<ConnectionKey>,
+    stalled_connects: Vec<ConnectionKey>,
     random: Random,
     connections: Slab<Connection>,
     /// Number of accepted connections: the next id.
@@ -116,7 +116,7 @@ pub(crate) struct LinkThread {
 impl LinkThread {
     pub(crate) fn new(
         options: LinkOptions,
-        door: Door,
+        listening_socket: ListeningSocket,
         to_resolved: Vec<SockAddr>,
         requests: Receiver<Request>,
         wake: Arc<EventFd>,
@@ -127,7 +127,7 @@ impl LinkThread {
             propagation: Propagation::new(path.delay, path.jitter, options.seed),
             transmitters: [Transmitter::new(path.rate), Transmitter::new(path.rate)],
             buffer_bytes: path.buffer_bytes(),
-            blocks: Blocks::default(),
+            blocks: BlockPool::default(),
             observer: Observer::new(now),
             stalled: false,
             resumed: now,
@@ -139,8 +139,8 @@ impl LinkThread {
         let timer =
             TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
         let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
-        epoll.add(&timer, EpollEvent::new(edge, TIMER))?;
-        epoll.add(&*wake, EpollEvent::new(edge, WAKE))?;
+        epoll.add(&timer, EpollEvent::new(edge, TIMER_TOKEN))?;
+        epoll.add(&*wake, EpollEvent::new(edge, WAKE_TOKEN))?;
         let mut thread = Self {
             epoll,
             timer,
@@ -148,8 +148,8 @@ impl LinkThread {
             requests,
             wake,
             has_requests: true,
-            door,
-            door_rang: true,
+            listening_socket,
+            accept_pending: true,
             to: options.to,
             to_resolved,
             handshake: options.handshake,
@@ -157,7 +157,7 @@ impl LinkThread {
             loss: options.loss,
             stall: options.stall,
             stall_id: 0,
-            held: Vec::new(),
+            stalled_connects: Vec::new(),
             // A different sequence from the jitter's.
             random: Random::new(!options.seed),
             connections: Slab::new(),
@@ -169,9 +169,9 @@ impl LinkThread {
             wire,
             last_error: None,
         };
-        thread.watch_door()?;
+        thread.watch_listener()?;
         if let Some(plan) = &thread.stall {
-            thread.timers.push(Reverse((now + plan.after, Timer::StallBegins)));
+            thread.timers.push(Reverse((now + plan.after, Timer::StallStarts)));
         }
         Ok(thread)
     }
@@ -182,10 +182,10 @@ impl LinkThread {
         // CPU time is counted from here, on this thread.
         self.wire.observer.reset(Instant::now());
         loop {
-            if std::mem::take(&mut self.has_requests) && !self.answer() {
+            if std::mem::take(&mut self.has_requests) && !self.handle_requests() {
                 return;
             }
-            self.hand_on_what_is_due();
+            self.forward_due();
             for _ in 0..self.ready.len() {
                 let (key, direction) = self.ready.pop_front().expect("there are so many");
                 if let Some(connection) = find(&mut self.connections, key) {
@@ -193,22 +193,22 @@ impl LinkThread {
                 }
                 self.pump(key, direction);
                 // Each pump takes some microseconds, and there may be many.
-                self.hand_on_what_is_due();
+                self.forward_due();
             }
-            if self.door_rang && !self.wire.stalled {
+            if self.accept_pending && !self.wire.stalled {
                 self.accept();
             }
             let count = self.wait(&mut events);
             for event in &events[..count] {
-                self.take(*event);
+                self.handle_event(*event);
             }
         }
     }
 
     /// Sleeps until there is something to do. Returns the number of new `events`.
     fn wait(&mut self, events: &mut [EpollEvent]) -> usize {
-        let somebody_rang = self.door_rang && !self.wire.stalled;
-        if !self.ready.is_empty() || self.has_requests || somebody_rang {
+        let accepts_now = self.accept_pending && !self.wire.stalled;
+        if !self.ready.is_empty() || self.has_requests || accepts_now {
             return self.poll(events, EpollTimeout::ZERO);
         }
         let Some(Reverse((due, _))) = self.timers.peek() else {
@@ -249,30 +249,34 @@ impl LinkThread {
     }
 
     /// Records a kernel event.
-    fn take(&mut self, event: EpollEvent) {
+    fn handle_event(&mut self, event: EpollEvent) {
         match event.data() {
-            TIMER => self.armed = None,
-            WAKE => self.has_requests = true,
-            DOOR => self.door_rang = true,
-            side => self.take_side((side - SIDES) as usize / 2, (side - SIDES) as usize % 2, event.events()),
+            TIMER_TOKEN => self.armed = None,
+            WAKE_TOKEN => self.has_requests = true,
+            LISTENER_TOKEN => self.accept_pending = true,
+            side => self.handle_side_event(
+                (side - FIRST_SIDE_TOKEN) as usize / 2,
+                (side - FIRST_SIDE_TOKEN) as usize % 2,
+                event.events(),
+            ),
         }
     }
 
-    fn take_side(&mut self, index: usize, which: usize, told: EpollFlags) {
+    fn handle_side_event(&mut self, index: usize, which: usize, flags: EpollFlags) {
         // An event of the other side may have removed it.
         let Some(connection) = self.connections.get_mut(index) else { return };
         let key = ConnectionKey { index, id: connection.id };
         let is_connecting = which == SERVER && connection.is_connecting();
         let side = connection.side(which);
-        let is_over = EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR;
-        side.readable |= told.intersects(EpollFlags::EPOLLIN | is_over);
-        side.hung_up |= told.intersects(is_over);
-        side.failed |= told.contains(EpollFlags::EPOLLERR);
+        let closed_events = EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR;
+        side.readable |= flags.intersects(EpollFlags::EPOLLIN | closed_events);
+        side.hung_up |= flags.intersects(closed_events);
+        side.failed |= flags.contains(EpollFlags::EPOLLERR);
         if is_connecting {
-            self.connected(key);
+            self.finish_connect(key);
             return;
         }
-        let has_space = !side.writable && told.intersects(EpollFlags::EPOLLOUT | EpollFlags::EPOLLERR);
+        let has_space = !side.writable && flags.intersects(EpollFlags::EPOLLOUT | EpollFlags::EPOLLERR);
         if has_space {
             side.writable = true;
             side.space_since = Instant::now();
@@ -283,13 +287,13 @@ impl LinkThread {
             }
         }
         if connection.is_abandoned() {
-            self.close(key, Over::Ended);
+            self.close(key, CloseReason::Ended);
             return;
         }
-        let [from_here, to_here] = Direction::of_side(which);
-        self.enqueue(key, from_here);
+        let [outgoing, incoming] = Direction::of_side(which);
+        self.enqueue(key, outgoing);
         if has_space {
-            self.enqueue(key, to_here);
+            self.enqueue(key, incoming);
         }
     }
 
@@ -301,19 +305,19 @@ impl LinkThread {
             self.timers.pop();
             match timer {
                 Timer::Due(key, direction) => self.due.push_back((key, direction)),
-                Timer::TransmitterHasSpace(direction) => self.call_waiting(direction),
+                Timer::TransmitterReady(direction) => self.wake_waiting(direction),
                 Timer::Connect(key) => self.connect(key),
-                Timer::Cut(key) => self.lose(key),
-                Timer::StallBegins => self.stall_by_plan(due),
+                Timer::Cut(key) => self.cut_by_loss_option(key),
+                Timer::StallStarts => self.start_planned_stall(due),
                 Timer::StallEnds(id) if id == self.stall_id => self.resume(now),
                 Timer::StallEnds(_) => {}
-                Timer::AcceptAgain => self.door_rang = true,
+                Timer::RetryAccept => self.accept_pending = true,
             }
         }
     }
 
     /// Forwards what is due, before reading new bytes, to be on time.
-    fn hand_on_what_is_due(&mut self) {
+    fn forward_due(&mut self) {
         self.fire_timers();
         while let Some((key, direction)) = self.due.pop_front() {
             self.pump(key, direction);
@@ -329,10 +333,10 @@ impl LinkThread {
     }
 
     /// Wakes directions that wait for the transmitter, in order of arrival.
-    fn call_waiting(&mut self, direction: Direction) {
+    fn wake_waiting(&mut self, direction: Direction) {
         for key in std::mem::take(&mut self.waiting[direction as usize]) {
             if let Some(connection) = find(&mut self.connections, key) {
-                connection.schedules[direction as usize].waits = false;
+                connection.schedules[direction as usize].awaits_transmitter = false;
                 self.enqueue(key, direction);
             }
         }
@@ -342,9 +346,9 @@ impl LinkThread {
     fn pump(&mut self, key: ConnectionKey, direction: Direction) {
         let Some(connection) = find(&mut self.connections, key) else { return };
         let next = connection.pump(direction, &mut self.wire);
-        match next.over {
-            Some(Over::AllowanceSpent) => return self.lose(key),
-            Some(over) => return self.close(key, over),
+        match next.close_reason {
+            Some(CloseReason::AllowanceSpent) => return self.cut_by_loss_option(key),
+            Some(reason) => return self.close(key, reason),
             None => {}
         }
         let sink = connection.side(direction.to());
@@ -363,18 +367,18 @@ impl LinkThread {
             self.timers.push(Reverse((at, Timer::Due(key, direction))));
         }
         if let Some(at) = next.transmitter_full_until
-            && !std::mem::replace(&mut schedule.waits, true)
+            && !std::mem::replace(&mut schedule.awaits_transmitter, true)
         {
             let waiting = &mut self.waiting[direction as usize];
             if waiting.is_empty() {
-                self.timers.push(Reverse((at, Timer::TransmitterHasSpace(direction))));
+                self.timers.push(Reverse((at, Timer::TransmitterReady(direction))));
             }
             waiting.push(key);
         }
         if next.again {
             self.enqueue(key, direction);
         }
-        if next.other {
+        if next.pump_other {
             self.enqueue(key, direction.other());
         }
     }
@@ -385,7 +389,7 @@ fn find(connections: &mut Slab<Connection>, key: ConnectionKey) -> Option<&mut C
 }
 
 fn token(key: ConnectionKey, index: usize) -> u64 {
-    SIDES + (key.index * 2 + index) as u64
+    FIRST_SIDE_TOKEN + (key.index * 2 + index) as u64
 }
 
 /// Changes the watched events of a socket.

@@ -120,10 +120,12 @@ async fn run(case: &str, channel: ChannelBuilder) -> Outcome {
         "status_code_and_message" => status_code_and_message(&client, "test status message").await,
         "special_status_message" => special_status_message(&client).await,
         "custom_metadata" => custom_metadata(&client).await,
-        "unimplemented_method" => refused(client.unimplemented_call(Empty {}).await, Code::Unimplemented),
+        "unimplemented_method" => {
+            check_refused(client.unimplemented_call(Empty {}).await, Code::Unimplemented)
+        }
         "unimplemented_service" => {
             let client = UnimplementedServiceClient::new(channel);
-            refused(client.unimplemented_call(Empty {}).await, Code::Unimplemented)
+            check_refused(client.unimplemented_call(Empty {}).await, Code::Unimplemented)
         }
         _ => unreachable!("clap lets no other case through"),
     }
@@ -131,21 +133,21 @@ async fn run(case: &str, channel: ChannelBuilder) -> Outcome {
 
 async fn empty_unary(client: &TestServiceClient) -> Outcome {
     let response = client.empty_call(Empty {}).await.map_err(unexpected)?;
-    same("response", response.into_inner(), Empty {})
+    check_equal("response", response.into_inner(), Empty {})
 }
 
 async fn large_unary(client: &TestServiceClient) -> Outcome {
     let request =
         SimpleRequest { response_size: 314_159, payload: Some(payload(271_828)), ..SimpleRequest::default() };
     let response = client.unary_call(request).await.map_err(unexpected)?;
-    same("response's payload", response.into_inner().payload, Some(payload(314_159)))
+    check_equal("response's payload", response.into_inner().payload, Some(payload(314_159)))
 }
 
 async fn client_streaming(client: &TestServiceClient) -> Outcome {
     let requests = [27_182, 8, 1_828, 45_904]
         .map(|size| StreamingInputCallRequest { payload: Some(payload(size)), expect_compressed: None });
     let response = client.streaming_input_call(tokio_stream::iter(requests)).await.map_err(unexpected)?;
-    same("sum of sizes", response.into_inner().aggregated_payload_size, 74_922)
+    check_equal("sum of sizes", response.into_inner().aggregated_payload_size, 74_922)
 }
 
 async fn server_streaming(client: &TestServiceClient) -> Outcome {
@@ -156,9 +158,9 @@ async fn server_streaming(client: &TestServiceClient) -> Outcome {
     };
     let mut responses = client.streaming_output_call(request).await.map_err(unexpected)?.into_inner();
     for size in sizes {
-        same("response", next(&mut responses).await?, Some(reply(size)))?;
+        check_equal("response", next(&mut responses).await?, Some(reply(size)))?;
     }
-    same("end of the stream", next(&mut responses).await?, None)
+    check_equal("end of the stream", next(&mut responses).await?, None)
 }
 
 async fn ping_pong(client: &TestServiceClient) -> Outcome {
@@ -166,19 +168,19 @@ async fn ping_pong(client: &TestServiceClient) -> Outcome {
     let mut requests = exchanges.map(|(response_size, size)| ping(response_size, size)).into_iter();
     let (pings, mut pongs) = duplex(client, requests.next()).await?;
     for (response_size, _) in exchanges {
-        same("response", next(&mut pongs).await?, Some(reply(response_size)))?;
+        check_equal("response", next(&mut pongs).await?, Some(reply(response_size)))?;
         if let Some(request) = requests.next() {
             send(&pings, request).await?;
         }
     }
     drop(pings);
-    same("end of the stream", next(&mut pongs).await?, None)
+    check_equal("end of the stream", next(&mut pongs).await?, None)
 }
 
 async fn empty_stream(client: &TestServiceClient) -> Outcome {
     let requests = tokio_stream::empty::<StreamingOutputCallRequest>();
     let mut responses = client.full_duplex_call(requests).await.map_err(unexpected)?.into_inner();
-    same("end of the stream", next(&mut responses).await?, None)
+    check_equal("end of the stream", next(&mut responses).await?, None)
 }
 
 async fn timeout_on_sleeping_server(client: &TestServiceClient) -> Outcome {
@@ -187,7 +189,7 @@ async fn timeout_on_sleeping_server(client: &TestServiceClient) -> Outcome {
     let mut request = Request::new(ReceiverStream::new(requests));
     request.set_timeout(Duration::from_millis(1));
     let ended = async { client.full_duplex_call(request).await?.into_inner().message().await }.await;
-    refused(ended, Code::DeadlineExceeded)
+    check_refused(ended, Code::DeadlineExceeded)
 }
 
 async fn cancel_after_begin(channel: &Channel, client: &TestServiceClient) -> Outcome {
@@ -201,39 +203,39 @@ async fn cancel_after_begin(channel: &Channel, client: &TestServiceClient) -> Ou
     tokio::time::timeout(Duration::from_secs(1), requests.closed())
         .await
         .map_err(|_| "the cancelled call still reads its requests")?;
-    nothing_is_left(channel, client).await
+    assert_no_calls_left(channel, client).await
 }
 
 async fn cancel_after_first_response(channel: &Channel, client: &TestServiceClient) -> Outcome {
     let (pings, mut pongs) = duplex(client, Some(ping(31_415, 27_182))).await?;
-    same("first response", next(&mut pongs).await?, Some(reply(31_415)))?;
+    check_equal("first response", next(&mut pongs).await?, Some(reply(31_415)))?;
     drop(pongs);
     tokio::time::timeout(Duration::from_secs(1), pings.closed())
         .await
         .map_err(|_| "the cancelled call still reads its requests")?;
-    nothing_is_left(channel, client).await
+    assert_no_calls_left(channel, client).await
 }
 
-async fn nothing_is_left(channel: &Channel, client: &TestServiceClient) -> Outcome {
+async fn assert_no_calls_left(channel: &Channel, client: &TestServiceClient) -> Outcome {
     empty_unary(client).await?;
     let in_flight: usize = channel.lanes().iter().map(|lane| lane.in_flight).sum();
-    same("calls in flight", in_flight, 0)
+    check_equal("calls in flight", in_flight, 0)
 }
 
 async fn status_code_and_message(client: &TestServiceClient, message: &str) -> Outcome {
     let wanted = EchoStatus { code: Code::Unknown as i32, message: message.to_owned() };
-    refused_with(unary_status(client, wanted.clone()).await, message)?;
+    check_refused_with(unary_status(client, wanted.clone()).await, message)?;
     let request = StreamingOutputCallRequest { response_status: Some(wanted), ..Default::default() };
     // Some servers end the call before response headers, others after.
     let ended =
         async { client.full_duplex_call(tokio_stream::iter([request])).await?.into_inner().message().await };
-    refused_with(ended.await, message)
+    check_refused_with(ended.await, message)
 }
 
 async fn special_status_message(client: &TestServiceClient) -> Outcome {
     let message = "\t\ntest with whitespace\r\nand Unicode BMP ☺ and non-BMP 😈\t\n";
     let wanted = EchoStatus { code: Code::Unknown as i32, message: message.to_owned() };
-    refused_with(unary_status(client, wanted).await, message)
+    check_refused_with(unary_status(client, wanted).await, message)
 }
 
 async fn unary_status(client: &TestServiceClient, status: EchoStatus) -> Result<(), Status> {
@@ -258,9 +260,9 @@ async fn custom_metadata(client: &TestServiceClient) -> Outcome {
     let response = client.unary_call(request).await.map_err(unexpected)?;
     // Trailing metadata of a unary call is merged into the initial metadata.
     let echoed = response.metadata().get(INITIAL.0).and_then(|value| value.to_str().ok());
-    same("unary initial metadata", echoed, Some(INITIAL.1))?;
+    check_equal("unary initial metadata", echoed, Some(INITIAL.1))?;
     let echoed = response.metadata().get_bin(TRAILING.0).and_then(|value| value.to_bytes().ok());
-    same("unary trailing metadata", echoed.as_deref(), Some(TRAILING.1))?;
+    check_equal("unary trailing metadata", echoed.as_deref(), Some(TRAILING.1))?;
 
     let (pings, requests) = mpsc::channel(1);
     let mut request = Request::new(ReceiverStream::new(requests));
@@ -268,14 +270,14 @@ async fn custom_metadata(client: &TestServiceClient) -> Outcome {
     send(&pings, ping(1, 1)).await?;
     let response = client.full_duplex_call(request).await.map_err(unexpected)?;
     let echoed = response.metadata().get(INITIAL.0).and_then(|value| value.to_str().ok());
-    same("stream's initial metadata", echoed, Some(INITIAL.1))?;
+    check_equal("stream's initial metadata", echoed, Some(INITIAL.1))?;
     let mut responses = response.into_inner();
-    same("response", next(&mut responses).await?, Some(reply(1)))?;
+    check_equal("response", next(&mut responses).await?, Some(reply(1)))?;
     drop(pings);
-    same("end of the stream", next(&mut responses).await?, None)?;
+    check_equal("end of the stream", next(&mut responses).await?, None)?;
     let trailers = responses.trailers().await.map_err(unexpected)?.unwrap_or_default();
     let echoed = trailers.get_bin(TRAILING.0).and_then(|value| value.to_bytes().ok());
-    same("stream's trailing metadata", echoed.as_deref(), Some(TRAILING.1))
+    check_equal("stream's trailing metadata", echoed.as_deref(), Some(TRAILING.1))
 }
 
 type Pings = mpsc::Sender<StreamingOutputCallRequest>;
@@ -325,7 +327,7 @@ fn payload(size: usize) -> Payload {
     Payload { r#type: 0, body: zeros(size) }
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Outcome {
+fn check_equal<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Outcome {
     if found == expected {
         return Ok(());
     }
@@ -338,16 +340,16 @@ fn unexpected(status: Status) -> String {
     format!("the call failed: {status}")
 }
 
-fn refused<T>(ended: Result<T, Status>, expected: Code) -> Outcome {
+fn check_refused<T>(ended: Result<T, Status>, expected: Code) -> Outcome {
     match ended {
-        Err(status) => same("status", status.code(), expected),
+        Err(status) => check_equal("status", status.code(), expected),
         Ok(_) => Err(format!("the call succeeded, expected {expected:?}")),
     }
 }
 
-fn refused_with<T>(ended: Result<T, Status>, message: &str) -> Outcome {
+fn check_refused_with<T>(ended: Result<T, Status>, message: &str) -> Outcome {
     match ended {
-        Err(status) => same("status", (status.code(), status.message()), (Code::Unknown, message)),
+        Err(status) => check_equal("status", (status.code(), status.message()), (Code::Unknown, message)),
         Ok(_) => Err("the call succeeded, expected UNKNOWN".to_owned()),
     }
 }

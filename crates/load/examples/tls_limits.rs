@@ -79,7 +79,7 @@ macro_rules! shake {
         loop {
             let status = $session.process_tls_records(&mut $incoming);
             let discard = status.discard;
-            let goes_on = match status.state? {
+            let can_continue = match status.state? {
                 ConnectionState::EncodeTlsData(mut message) => {
                     let mut space = vec![0; 20_000];
                     let len = message.encode(&mut space)?;
@@ -93,7 +93,7 @@ macro_rules! shake {
                 _ => false,
             };
             $incoming.drain(..discard);
-            if !goes_on {
+            if !can_continue {
                 break;
             }
         }
@@ -128,12 +128,12 @@ fn in_memory(authority: &Path, chain: &Path, key: &Path) -> Outcome<()> {
     let (plain, mut sealed) = (vec![7; CHUNK_LEN], vec![0; 2 * CHUNK_LEN]);
     let (mut sealing, mut opening, mut bytes) = (Duration::ZERO, Duration::ZERO, 0);
     while sealing + opening < WINDOW {
-        let begun = Instant::now();
+        let start = Instant::now();
         let len = seal(&mut client, &plain, &mut sealed)?;
-        sealing += begun.elapsed();
-        let begun = Instant::now();
+        sealing += start.elapsed();
+        let start = Instant::now();
         bytes += open(&mut server, &mut sealed[..len])?.1;
-        opening += begun.elapsed();
+        opening += start.elapsed();
     }
     let mb_per_s = |time: Duration| bytes as f64 / time.as_secs_f64() / 1e6;
     println!("{{\"seal_mb_per_s\": {:.0}, \"open_mb_per_s\": {:.0}}}", mb_per_s(sealing), mb_per_s(opening));
@@ -175,10 +175,10 @@ fn over_socket(on_writer: &str, on_reader: &str, authority: &Path, chain: &Path,
         }
     });
     std::thread::sleep(WINDOW / 4);
-    let (before, begun) = (read.load(Ordering::Relaxed), Instant::now());
+    let (before, start) = (read.load(Ordering::Relaxed), Instant::now());
     std::thread::sleep(WINDOW);
     let bytes = read.load(Ordering::Relaxed) - before;
-    let elapsed = begun.elapsed();
+    let elapsed = start.elapsed();
     is_over.store(true, Ordering::Relaxed);
     println!("{{\"mb_per_s\": {:.0}}}", bytes as f64 / elapsed.as_secs_f64() / 1e6);
     Ok(())
@@ -238,8 +238,8 @@ async fn handshakes(target: &str, authority: &Path, is_resumed: bool) -> Outcome
     let tls = || if is_resumed { shared.clone() } else { own.clone() };
     // Session tickets are available after the first connection's call.
     call(&channel(target, tls()).connect().await?).await?;
-    let (begun, mut count) = (Instant::now(), 0_u32);
-    while begun.elapsed() < WINDOW {
+    let (start, mut count) = (Instant::now(), 0_u32);
+    while start.elapsed() < WINDOW {
         let four = (0..4).map(|_| {
             let builder = channel(target, tls());
             tokio::spawn(async move {
@@ -252,7 +252,7 @@ async fn handshakes(target: &str, authority: &Path, is_resumed: bool) -> Outcome
             count += 1;
         }
     }
-    println!("{{\"per_s\": {:.0}}}", f64::from(count) / begun.elapsed().as_secs_f64());
+    println!("{{\"per_s\": {:.0}}}", f64::from(count) / start.elapsed().as_secs_f64());
     Ok(())
 }
 

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_that_ends_has_no_more_starts() {
+    fn finished_schedule_has_no_more_starts() {
         assert_eq!(starts("10..0/2s", Spacing::Constant, 1000).len(), 11);
     }
 }

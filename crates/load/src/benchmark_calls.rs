@@ -7,7 +7,7 @@ use thalweg::{CallOptions, Channel, Method, Request};
 use crate::benchmark_messages::{BenchmarkMessages, check_size, request};
 use crate::call::{CallKind, Calls};
 use crate::connect::{StartError, first_call};
-use crate::record::{CallType, Handing};
+use crate::record::{CallType, MessageOwnership};
 use crate::services::PAYLOAD_BYTES_MAX;
 use crate::services::proto::{SimpleRequest, SimpleResponse};
 
@@ -35,13 +35,18 @@ pub(crate) fn kind(call: CallType) -> CallKind {
 
 /// Returns calls with payloads of `size` bytes in the directions that carry them. A request stream has `per_stream`
 /// messages.
-pub(crate) fn calls(kind: CallKind, size: usize, handing: Handing, per_stream: u64) -> Calls {
+pub(crate) fn calls(
+    kind: CallKind,
+    size: usize,
+    message_ownership: MessageOwnership,
+    per_stream: u64,
+) -> Calls {
     let (sent, received) = match kind {
         CallKind::ClientStream => (size, 0),
         CallKind::ServerStream => (0, size),
         CallKind::Unary | CallKind::BidiStream => (size, size),
     };
-    Calls::Benchmark(BenchmarkMessages::new(sent, received, handing, per_stream))
+    Calls::Benchmark(BenchmarkMessages::new(sent, received, message_ownership, per_stream))
 }
 
 /// Makes one unary BenchmarkService call with payloads of `size` bytes.

@@ -3,12 +3,12 @@
 use prost::Message;
 use thalweg::Status;
 
+use crate::call_context::CallContext;
+use crate::call_outcome::Failure;
 use crate::form::{Form, Source};
-use crate::record::Handing;
+use crate::record::MessageOwnership;
 use crate::services::proto::{Payload, SimpleRequest, SimpleResponse};
 use crate::services::zeros;
-use crate::turn::Turn;
-use crate::went::Failure;
 
 /// BenchmarkService messages with payloads of one size.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct BenchmarkMessages {
     encoded_bytes: u64,
     /// Payload bytes of a response.
     response_bytes: usize,
-    handing: Handing,
+    message_ownership: MessageOwnership,
     /// Messages of a request stream.
     per_stream: u64,
 }
@@ -25,10 +25,15 @@ pub struct BenchmarkMessages {
 impl BenchmarkMessages {
     /// Creates messages with payloads of `request_bytes` and `response_bytes`. A request stream has `per_stream`
     /// messages.
-    pub fn new(request_bytes: usize, response_bytes: usize, handing: Handing, per_stream: u64) -> Self {
+    pub fn new(
+        request_bytes: usize,
+        response_bytes: usize,
+        message_ownership: MessageOwnership,
+        per_stream: u64,
+    ) -> Self {
         let request = request(request_bytes, response_bytes);
         let encoded_bytes = request.encoded_len() as u64;
-        Self { request, encoded_bytes, response_bytes, handing, per_stream }
+        Self { request, encoded_bytes, response_bytes, message_ownership, per_stream }
     }
 
     pub(crate) fn per_stream(&self) -> u64 {
@@ -41,11 +46,11 @@ impl Form for BenchmarkMessages {
     type Response = SimpleResponse;
     type Source = Repeated;
 
-    fn request(&self, _: &Turn<'_>) -> Result<SimpleRequest, String> {
+    fn request(&self, _: &CallContext<'_>) -> Result<SimpleRequest, String> {
         Ok(self.request.clone())
     }
 
-    fn requests(&self, _: &Turn<'_>) -> Repeated {
+    fn requests(&self, _: &CallContext<'_>) -> Repeated {
         Repeated { request: self.request.clone(), bytes: self.encoded_bytes, left: self.per_stream }
     }
 
@@ -57,12 +62,12 @@ impl Form for BenchmarkMessages {
         response.encoded_len() as u64
     }
 
-    fn check(&self, response: &SimpleResponse, _: &mut Turn<'_>) -> Result<(), Failure> {
+    fn check(&self, response: &SimpleResponse, _: &mut CallContext<'_>) -> Result<(), Failure> {
         check_size(response, self.response_bytes).map_err(Failure::Status)
     }
 
     fn is_owned(&self) -> bool {
-        self.handing == Handing::Owned
+        self.message_ownership == MessageOwnership::Owned
     }
 }
 

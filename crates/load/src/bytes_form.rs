@@ -5,11 +5,11 @@ use std::sync::Arc;
 use thalweg::Raw;
 
 use crate::call::Call;
+use crate::call_context::CallContext;
+use crate::call_outcome::Failure;
 use crate::form::{Form, Source};
 use crate::requests::Requests;
-use crate::turn::Turn;
 use crate::variables::Variables;
-use crate::went::Failure;
 
 pub(crate) struct Bytes<'c> {
     pub(crate) call: &'c Call,
@@ -21,16 +21,16 @@ impl Form for Bytes<'_> {
     type Response = Raw;
     type Source = StreamedBytes;
 
-    fn request(&self, turn: &Turn<'_>) -> Result<Raw, String> {
-        self.requests.of_call(turn.number, turn.worker as u64, turn.variables()).map(Raw)
+    fn request(&self, context: &CallContext<'_>) -> Result<Raw, String> {
+        self.requests.of_call(context.number, context.worker as u64, context.variables()).map(Raw)
     }
 
-    fn requests(&self, turn: &Turn<'_>) -> StreamedBytes {
+    fn requests(&self, context: &CallContext<'_>) -> StreamedBytes {
         StreamedBytes {
             requests: self.requests.clone(),
-            variables: turn.variables.clone().unwrap_or_default(),
-            number: turn.number,
-            worker: turn.worker as u64,
+            variables: context.variables.clone().unwrap_or_default(),
+            number: context.number,
+            worker: context.worker as u64,
             next: 0,
             message: Raw::default(),
         }
@@ -44,10 +44,10 @@ impl Form for Bytes<'_> {
         response.0.len() as u64
     }
 
-    fn check(&self, response: &Raw, turn: &mut Turn<'_>) -> Result<(), Failure> {
+    fn check(&self, response: &Raw, context: &mut CallContext<'_>) -> Result<(), Failure> {
         match &self.call.expects.responses {
             None => Ok(()),
-            Some(check) => check.check(&response.0, turn.variables_mut()).map_err(Failure::Check),
+            Some(check) => check.check(&response.0, context.variables_mut()).map_err(Failure::Check),
         }
     }
 }

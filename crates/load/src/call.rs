@@ -11,7 +11,7 @@ use crate::benchmark_messages::BenchmarkMessages;
 use crate::echo::EchoCall;
 use crate::requests::Requests;
 use crate::schedule::Schedule;
-use crate::template::Moment;
+use crate::template::TemplateValues;
 use crate::variables::Variables;
 
 /// The four kinds of call.
@@ -106,7 +106,7 @@ pub struct StreamPlan {
     /// Whether a stream lasts until the run ends. An earlier end by the server is a failure.
     pub lasts_to_end: bool,
     /// Whether the requests of a client stream count only once it has its response.
-    pub counts_answered: bool,
+    pub counts_at_response: bool,
 }
 
 /// Conditions for the success of a call.
@@ -130,7 +130,7 @@ pub trait Check: Send + Sync + fmt::Debug {
     fn check(&self, response: &[u8], variables: &mut Variables) -> Result<(), String>;
 }
 
-type MakeMetadata = dyn Fn(&Moment<'_>) -> Result<MetadataMap, String> + Send + Sync;
+type MakeMetadata = dyn Fn(&TemplateValues<'_>) -> Result<MetadataMap, String> + Send + Sync;
 
 /// Metadata of calls.
 pub enum CallMetadata {

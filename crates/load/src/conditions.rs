@@ -1,460 +1,339 @@
-//! Conditions on responses: `status == NOT_FOUND`, `items.length > 0`, `user.name == "Ada"`.
+//! Conditions on the figures of a run.
 
-use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 
-use serde_json::Value;
-use thalweg::Code;
-use thalweg_protobuf::Schema;
-use thalweg_protobuf::json::{self, PrintOptions};
+use thalweg_measure::figures::time;
 
-use crate::{Check, Expected, Variables};
+use crate::run::{ConditionResult, LoadRun, RunNote, Timing};
 
-/// A condition on the status or on a field of a response.
+/// A condition on a figure, such as `p99<5ms`, `errors<0.1%` or `rate>10000`.
 ///
 /// ```
-/// let condition: thalweg_load::Condition = "items.length > 0".parse()?;
-/// # Ok::<(), String>(())
+/// use thalweg_load::Condition;
+///
+/// let conditions = Condition::parse_all("p99 < 5ms, errors<0.1%,rate>10000")?;
+/// assert_eq!(conditions[0].to_string(), "p99<5ms");
+/// # Ok::<(), thalweg_load::ConditionError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     text: String,
-    on: On,
+    figure: Figure,
+    comparison: Comparison,
+    bound: f64,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-enum On {
-    Status(Code),
-    Field { path: FieldPath, relation: Relation },
+/// An invalid condition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "invalid condition `{condition}`: {why}; examples: p95<5ms, wait.p99<1ms, errors<0.1%, rate>10000, dropped<=0"
+)]
+pub struct ConditionError {
+    condition: String,
+    why: String,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-enum Relation {
-    Exists,
-    Compared(Comparison, Value),
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Figure {
+    Time(Part, Quantile),
+    /// Share of failed calls, 0..1.
+    Errors,
+    Rate,
+    Calls,
+    Late,
+    Dropped,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Latency,
+    Service,
+    Wait,
+    First,
+    Reply,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Quantile {
+    Min,
+    Mean,
+    /// The percentage of calls that take at most this long, between 0 and 100.
+    Percentile(f64),
+    Max,
+}
+
+/// Note on conditions of a run whose figures may be the client's.
+const NOT_VALID: &str =
+    "the run is NOT VALID: passed or failed conditions may be due to the client, not the server";
+
+const P50: Quantile = Quantile::Percentile(50.0);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Comparison {
-    Equal,
-    Unequal,
     Less,
     AtMost,
     More,
     AtLeast,
-    Contains,
 }
 
-/// Longer operators first.
-const COMPARISONS: [(&str, Comparison); 7] = [
-    ("==", Comparison::Equal),
-    ("!=", Comparison::Unequal),
-    ("<=", Comparison::AtMost),
-    (">=", Comparison::AtLeast),
-    ("<", Comparison::Less),
-    (">", Comparison::More),
-    (" contains ", Comparison::Contains),
-];
-
-/// A field of a response: `user.addresses[0].city`, `items.length`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldPath {
-    text: String,
-    parts: Vec<Part>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
-    Field(String),
-    Index(usize),
-}
-
-impl FromStr for FieldPath {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let error = || {
-            format!("invalid path `{text}`; expected a field of the response, such as user.addresses[0].city")
-        };
-        let mut parts = Vec::new();
-        for word in text.trim().split('.') {
-            let (name, indices) = word.split_once('[').map_or((word, ""), |(name, rest)| (name, rest));
-            let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-            if name.is_empty() || !name.bytes().all(is_name) {
-                return Err(error());
-            }
-            parts.push(Part::Field(name.to_owned()));
-            for index in indices.split_terminator('[') {
-                let index = index.strip_suffix(']').and_then(|index| index.parse().ok());
-                parts.push(Part::Index(index.ok_or_else(error)?));
-            }
-        }
-        Ok(Self { text: text.trim().to_owned(), parts })
+impl Condition {
+    /// Parses comma-separated conditions.
+    ///
+    /// # Errors
+    ///
+    /// If one is invalid.
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, ConditionError> {
+        text.split(',').map(str::trim).filter(|condition| !condition.is_empty()).map(str::parse).collect()
     }
-}
 
-impl FieldPath {
-    /// Returns the value at this path. Fields match by either of their names; `length` is that of a list, map or
-    /// string.
-    fn find(&self, answer: &Value) -> Option<Value> {
-        let mut within = answer;
-        for (place, part) in self.parts.iter().enumerate() {
-            within = match part {
-                Part::Index(index) => within.get(index)?,
-                Part::Field(name) => match member(within, name) {
-                    Some(member) => member,
-                    None if name == "length" && place + 1 == self.parts.len() => return length(within),
-                    None => return None,
-                },
-            };
-        }
-        Some(within.clone())
-    }
-}
-
-fn member<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
-    let members = value.as_object()?;
-    members.get(name).or_else(|| {
-        // Responses use JSON names: `order_id` is `orderId`.
-        let wanted = name.replace('_', "").to_ascii_lowercase();
-        members.iter().find(|(key, _)| key.replace('_', "").to_ascii_lowercase() == wanted).map(|(_, it)| it)
-    })
-}
-
-fn length(value: &Value) -> Option<Value> {
-    match value {
-        Value::Array(items) => Some(items.len().into()),
-        Value::Object(members) => Some(members.len().into()),
-        Value::String(text) => Some(text.chars().count().into()),
-        _ => None,
-    }
-}
-
-impl FromStr for Condition {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        let whole = |on| Ok(Self { text: text.to_owned(), on });
-        if let Some(path) = text.strip_suffix(" exists") {
-            return whole(On::Field { path: path.parse()?, relation: Relation::Exists });
-        }
-        // The first operator in the text, and the longest at that position.
-        let found = COMPARISONS.iter().enumerate().filter_map(|(rank, (sign, comparison))| {
-            text.find(sign).map(|at| (at, rank, *sign, *comparison))
+    /// Checks the condition on a run.
+    pub fn check(&self, run: &LoadRun) -> ConditionResult {
+        let figure = self.figure.of(run);
+        let is_met = figure.is_some_and(|figure| match self.comparison {
+            Comparison::Less => figure < self.bound,
+            Comparison::AtMost => figure <= self.bound,
+            Comparison::More => figure > self.bound,
+            Comparison::AtLeast => figure >= self.bound,
         });
-        let Some((at, _, sign, comparison)) = found.min_by_key(|(at, rank, ..)| (*at, *rank)) else {
-            return Err(format!(
-                "invalid check `{text}`; expected status == NOT_FOUND, items.length > 0, \
-                 user.name == \"Ada\", user.tags contains \"new\", user.email exists"
-            ));
-        };
-        let (left, right) = (text[..at].trim(), text[at + sign.len()..].trim());
-        if left == "status" {
-            if comparison != Comparison::Equal {
-                return Err(format!("`{text}`: use == with status"));
+        let figure = figure.map_or_else(|| "none".to_owned(), |figure| self.figure.formatted(figure));
+        ConditionResult { condition: self.text.clone(), figure, is_met }
+    }
+}
+
+impl LoadRun {
+    /// Stores the results of conditions. Adds a note if the run is not valid.
+    pub fn set_condition_results(&mut self, conditions: Vec<ConditionResult>) {
+        self.conditions = conditions;
+        if !self.conditions.is_empty() && !self.is_valid() {
+            self.notes.push(RunNote::new(NOT_VALID));
+        }
+    }
+}
+
+impl Figure {
+    fn of(self, run: &LoadRun) -> Option<f64> {
+        match self {
+            Self::Time(part, quantile) => {
+                let timing: Option<&Timing> = match part {
+                    Part::Latency => run.latency.as_ref(),
+                    Part::Service => run.service.as_ref(),
+                    Part::Wait => run.wait.as_ref(),
+                    Part::First => run.first_message.as_ref(),
+                    Part::Reply => run.reply.as_ref(),
+                };
+                quantile.of(timing?)
             }
-            return whole(On::Status(code(right)?));
+            // With no finished call, the share is unknown.
+            Self::Errors => (run.calls() > 0).then(|| run.failed_share()),
+            Self::Rate => Some(run.rate_per_s),
+            Self::Calls => Some(run.ok as f64),
+            Self::Late => Some(run.late as f64),
+            Self::Dropped => Some(run.dropped as f64),
         }
-        if right.is_empty() {
-            return Err(format!("`{text}` has no value after the operator"));
-        }
-        // A word without quotes is a string.
-        let value = serde_json::from_str(right).unwrap_or_else(|_| Value::String(right.to_owned()));
-        whole(On::Field { path: left.parse()?, relation: Relation::Compared(comparison, value) })
     }
-}
 
-fn code(name: &str) -> Result<Code, String> {
-    let name = name.trim_matches('"');
-    let named = |number: &i32| thalweg_measure::code::code_name(*number) == name;
-    let number = name.parse().ok().filter(|number| (0..=16).contains(number));
-    let number = number.or_else(|| (0..=16).find(named));
-    number
-        .map(Code::from_i32)
-        .ok_or_else(|| format!("`{name}` is not a status; use OK, NOT_FOUND … or a number from 0 to 16"))
-}
-
-impl Relation {
-    fn holds(&self, found: Option<&Value>) -> bool {
-        match (self, found) {
-            (Self::Exists, found) => found.is_some_and(|found| !found.is_null()),
-            (Self::Compared(Comparison::Unequal, value), None) => !value.is_null(),
-            (Self::Compared(..), None) => false,
-            (Self::Compared(comparison, value), Some(found)) => comparison.holds(found, value),
+    fn formatted(self, figure: f64) -> String {
+        match self {
+            Self::Time(..) => time(figure),
+            Self::Errors => format!("{:.4} %", figure * 100.0),
+            Self::Rate => format!("{figure:.1}/s"),
+            _ => format!("{figure}"),
         }
     }
 }
 
-impl Comparison {
-    fn holds(self, found: &Value, value: &Value) -> bool {
-        if self == Self::Contains {
-            return match found {
-                Value::Array(items) => items.iter().any(|item| Self::Equal.holds(item, value)),
-                Value::Object(members) => value.as_str().is_some_and(|key| members.contains_key(key)),
-                Value::String(text) => value.as_str().is_some_and(|part| text.contains(part)),
-                _ => false,
-            };
-        }
-        let is_same = matches!(self, Self::Equal | Self::Unequal);
-        let order = match (found, value) {
-            // `007` and `7` differ as strings.
-            (Value::String(found), Value::String(value)) if is_same => Some(found.cmp(value)),
-            // ProtoJSON prints 64-bit numbers as strings.
-            _ => match (Number::of(found), Number::of(value)) {
-                (Some(found), Some(value)) => found.compared_with(value),
-                _ => match (found, value) {
-                    (Value::String(found), Value::String(value)) => Some(found.cmp(value)),
-                    _ if self == Self::Equal => return found == value,
-                    _ if self == Self::Unequal => return found != value,
-                    _ => None,
-                },
-            },
-        };
-        order.is_some_and(|order| match self {
-            Self::Equal => order.is_eq(),
-            Self::Unequal => order.is_ne(),
-            Self::Less => order.is_lt(),
-            Self::AtMost => order.is_le(),
-            Self::More => order.is_gt(),
-            Self::AtLeast => order.is_ge(),
-            Self::Contains => false,
+impl Quantile {
+    fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "min" => Self::Min,
+            "mean" => Self::Mean,
+            "median" => P50,
+            "max" => Self::Max,
+            _ => {
+                let percent = name.strip_prefix('p')?;
+                let is_plain = percent.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+                let percent: f64 = percent.parse().ok().filter(|_| is_plain)?;
+                (percent > 0.0 && percent < 100.0).then_some(Self::Percentile(percent))?
+            }
+        })
+    }
+
+    /// Returns `None` if the histogram is needed but absent.
+    fn of(self, timing: &Timing) -> Option<f64> {
+        let ns = &timing.ns;
+        Some(match self {
+            Self::Min => ns.min as f64,
+            Self::Mean => ns.mean,
+            Self::Percentile(percent) => {
+                let known =
+                    [(50.0, ns.p50), (90.0, ns.p90), (99.0, ns.p99), (99.9, ns.p99_9), (99.99, ns.p99_99)];
+                match known.iter().find(|(known, _)| (known - percent).abs() < 1e-9) {
+                    Some((_, ns)) => *ns as f64,
+                    None => timing.distribution()?.value_at(percent / 100.0) as f64,
+                }
+            }
+            Self::Max => ns.max as f64,
         })
     }
 }
 
-/// A number of a response or condition. Integers stay exact, since an f64 has only 53 bits for them.
-#[derive(Clone, Copy)]
-enum Number {
-    Whole(i128),
-    Real(f64),
-}
+impl FromStr for Figure {
+    type Err = String;
 
-impl Number {
-    fn of(value: &Value) -> Option<Self> {
-        match value {
-            Value::Number(number) => {
-                number.as_i128().map(Self::Whole).or_else(|| number.as_f64().map(Self::Real))
-            }
-            Value::String(text) => {
-                text.parse().map(Self::Whole).or_else(|_| text.parse().map(Self::Real)).ok()
-            }
-            _ => None,
+    fn from_str(name: &str) -> Result<Self, String> {
+        let (part, quantile) = match name.split_once('.') {
+            Some((part @ ("latency" | "service" | "wait" | "first" | "reply"), quantile)) => (part, quantile),
+            _ => ("latency", name),
+        };
+        let part = match part {
+            "service" => Part::Service,
+            "wait" => Part::Wait,
+            "first" => Part::First,
+            "reply" => Part::Reply,
+            _ => Part::Latency,
+        };
+        if let Some(quantile) = Quantile::parse(quantile) {
+            return Ok(Self::Time(part, quantile));
+        }
+        match name {
+            "errors" => Ok(Self::Errors),
+            "rate" => Ok(Self::Rate),
+            "calls" => Ok(Self::Calls),
+            "late" => Ok(Self::Late),
+            "dropped" => Ok(Self::Dropped),
+            _ => Err(format!(
+                "unknown figure `{name}`: min, mean, max and percentiles such as p50, p95 and p99.9, between p0 \
+                 and p100, of latency, service., wait., first. and reply.; errors, rate, calls, late, dropped"
+            )),
         }
     }
+}
 
-    /// Returns `None` for NaN.
-    fn compared_with(self, other: Self) -> Option<Ordering> {
-        match (self, other) {
-            (Self::Whole(one), Self::Whole(other)) => Some(one.cmp(&other)),
-            (Self::Real(one), Self::Real(other)) => one.partial_cmp(&other),
-            (Self::Whole(whole), Self::Real(real)) => whole_to_real(whole, real),
-            (Self::Real(real), Self::Whole(whole)) => whole_to_real(whole, real).map(Ordering::reverse),
-        }
+impl FromStr for Condition {
+    type Err = ConditionError;
+
+    fn from_str(text: &str) -> Result<Self, ConditionError> {
+        let error = |why: String| ConditionError { condition: text.to_owned(), why };
+        let at = text.find(['<', '>']).ok_or_else(|| error("it needs < or >".to_owned()))?;
+        let (name, rest) = text.split_at(at);
+        let (comparison, bound) = match (rest.as_bytes()[0], rest[1..].strip_prefix('=')) {
+            (b'<', None) => (Comparison::Less, &rest[1..]),
+            (b'<', Some(bound)) => (Comparison::AtMost, bound),
+            (_, None) => (Comparison::More, &rest[1..]),
+            (_, Some(bound)) => (Comparison::AtLeast, bound),
+        };
+        let figure: Figure = name.trim().parse().map_err(error)?;
+        let bound = bound.trim();
+        let number = |text: &str| {
+            let number =
+                text.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+            number.ok_or_else(|| error(format!("`{text}` is not a number")))
+        };
+        let bound_number = match figure {
+            Figure::Time(..) => humantime::parse_duration(bound)
+                .map(|time| time.as_nanos() as f64)
+                .map_err(|_| error(format!("`{bound}` is not a time, such as 5ms")))?,
+            Figure::Errors => match bound.strip_suffix('%') {
+                Some(percent) => number(percent)? / 100.0,
+                None => number(bound)?,
+            },
+            _ => number(bound)?,
+        };
+        let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+        Ok(Self { text, figure, comparison, bound: bound_number })
     }
 }
 
-/// Rounding keeps the order. If both are equal after it, the real number is an integer too.
-fn whole_to_real(whole: i128, real: f64) -> Option<Ordering> {
-    Some((whole as f64).partial_cmp(&real)?.then_with(|| whole.cmp(&(real as i128))))
-}
-
-/// Returns the conditions on a call with this response type, and the fields it keeps by name for later steps.
-///
-/// # Errors
-///
-/// If a call that is expected to fail has conditions on its response.
-pub fn expected(
-    conditions: &[Condition],
-    kept: Vec<(String, FieldPath)>,
-    schema: &Schema,
-    response_type: &str,
-) -> Result<Expected, String> {
-    let mut expected = Expected::default();
-    let mut on_fields = Vec::new();
-    for condition in conditions {
-        match &condition.on {
-            On::Status(code) => expected.status = *code,
-            On::Field { path, relation } => {
-                on_fields.push((condition.text.clone(), path.clone(), relation.clone()));
-            }
-        }
-    }
-    if expected.status != Code::Ok && !(on_fields.is_empty() && kept.is_empty()) {
-        return Err("a call that is expected to fail has no response to check".to_owned());
-    }
-    if !(on_fields.is_empty() && kept.is_empty()) {
-        let (schema, message) = (schema.clone(), response_type.to_owned());
-        expected.responses = Some(Arc::new(Checks { schema, message, conditions: on_fields, kept }));
-    }
-    Ok(expected)
-}
-
-/// Decodes responses and checks the conditions.
-struct Checks {
-    schema: Schema,
-    message: String,
-    conditions: Vec<(String, FieldPath, Relation)>,
-    kept: Vec<(String, FieldPath)>,
-}
-
-impl fmt::Debug for Checks {
+impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Checks")
-            .field("conditions", &self.conditions)
-            .field("kept", &self.kept)
-            .finish_non_exhaustive()
+        f.write_str(&self.text)
     }
-}
-
-impl Check for Checks {
-    fn check(&self, response: &[u8], variables: &mut Variables) -> Result<(), String> {
-        let message = self.schema.message(&self.message).ok_or("the schema lacks the response type")?;
-        let options = PrintOptions { defaults: true, allow_partial: true, ..PrintOptions::default() };
-        let mut text = Vec::new();
-        json::print(message, response, &options, &mut text)
-            .map_err(|error| format!("the response is not a valid {}: {error}", self.message))?;
-        let answer: Value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
-        for (text, path, relation) in &self.conditions {
-            let found = path.find(&answer);
-            if !relation.holds(found.as_ref()) {
-                let found = found.map_or_else(|| "missing".to_owned(), |found| shortened(&found));
-                return Err(format!("{text}: {} is {found}", path.text));
-            }
-        }
-        for (name, path) in &self.kept {
-            let found = path
-                .find(&answer)
-                .ok_or_else(|| format!("cannot keep `{name}`: the response has no {}", path.text))?;
-            // The JSON form, but without the quotes of a string: templates have their own.
-            let text = found.to_string();
-            let text = match found {
-                Value::String(_) => text[1..text.len() - 1].to_owned(),
-                _ => text,
-            };
-            variables.insert(name.clone(), text);
-        }
-        Ok(())
-    }
-}
-
-fn shortened(value: &Value) -> String {
-    const LENGTH_MAX: usize = 60;
-    let text = value.to_string();
-    if text.chars().count() <= LENGTH_MAX {
-        return text;
-    }
-    text.chars().take(LENGTH_MAX).chain("…".chars()).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use thalweg_measure::distribution::Distribution;
+    use thalweg_measure::histogram::Histogram;
+    use thalweg_measure::validity::{Cause, Reason, Validity};
+
     use super::*;
 
-    fn holds(condition: &str, answer: &str) -> bool {
-        let condition: Condition = condition.parse().unwrap_or_else(|error| panic!("{error}"));
-        let On::Field { path, relation } = condition.on else { panic!("no field") };
-        relation.holds(path.find(&serde_json::from_str(answer).unwrap()).as_ref())
-    }
-
     #[test]
-    fn conditions_look_at_fields() {
-        let answer = r#"{"orderId": "70", "price": 2.5, "items": [{"name": "a <b"}, {"name": "c"}], "paid": true,
-                         "labels": {"x": "1"}, "tags": ["new", "hot"], "none": null}"#;
-        for condition in [
-            "order_id == 70",
-            "orderId > 9",
-            "price<=2.5",
-            "items.length == 2",
-            "items[0].name == \"a <b\"",
-            "items[1].name == c",
-            "items[1].name >= b",
-            "paid == true",
-            "paid != false",
-            "labels.x == 1",
-            "labels contains \"x\"",
-            "tags contains hot",
-            "items[0].name contains <",
-            "price exists",
-            "missing != 3",
-        ] {
-            assert!(holds(condition, answer), "{condition}");
-        }
-        for condition in [
-            "order_id == 71",
-            "items[2].name == c",
-            "missing == 3",
-            "none exists",
-            "missing exists",
-            "paid < 3",
-            "tags contains cold",
-            "price contains 2",
-        ] {
-            assert!(!holds(condition, answer), "{condition}");
-        }
-    }
-
-    #[test]
-    fn whole_numbers_are_compared_to_the_last_digit() {
-        let answer = r#"{"id": "9007199254740993", "number": 9007199254740993, "most": "18446744073709551615",
-                         "least": "-9223372036854775808", "real": 9007199254740992.0, "half": 0.5,
-                         "ids": ["9007199254740993"], "nan": "NaN", "far": "Infinity", "code": "007"}"#;
-        for condition in [
-            "id == 9007199254740993",
-            "id != 9007199254740992",
-            "id > 9007199254740992",
-            "id == \"9007199254740993\"",
-            "number == 9007199254740993",
-            "number != 9007199254740992",
-            "number > 9007199254740992.0",
-            "most == 18446744073709551615",
-            "most > 18446744073709551614",
-            "least == -9223372036854775808",
-            "least < -9223372036854775807",
-            "real == 9007199254740992",
-            "real < 9007199254740993",
-            "half < 1",
-            "half > 0",
-            "ids contains 9007199254740993",
-            "nan == NaN",
-            "far > 9007199254740993",
-            "code == 007",
-            "code != \"7\"",
-            "code < 8",
-        ] {
-            assert!(holds(condition, answer), "{condition}");
-        }
-        for condition in [
-            "id == 9007199254740992",
-            "number <= 9007199254740992",
-            "ids contains 9007199254740992",
-            "nan < 1",
-        ] {
-            assert!(!holds(condition, answer), "{condition}");
-        }
-    }
-
-    #[test]
-    fn statuses_go_by_name_and_number() {
-        for text in ["status == NOT_FOUND", "status==5", "status == \"NOT_FOUND\""] {
-            assert_eq!(text.parse::<Condition>().unwrap().on, On::Status(Code::NotFound));
-        }
-    }
-
-    #[test]
-    fn what_is_no_condition_is_said() {
+    fn conditions_are_parsed() {
+        let check = |text: &str, figure: Figure, comparison: Comparison, bound: f64| {
+            let condition: Condition = text.parse().unwrap();
+            assert_eq!((condition.figure, condition.comparison), (figure, comparison), "{text}");
+            assert!((condition.bound - bound).abs() < 1e-9, "{text}");
+        };
+        check("p99<5ms", Figure::Time(Part::Latency, Quantile::Percentile(99.0)), Comparison::Less, 5e6);
+        let percentile = |part, percent| Figure::Time(part, Quantile::Percentile(percent));
+        check("p95<10ms", percentile(Part::Latency, 95.0), Comparison::Less, 1e7);
+        check("service.p75<=1ms", percentile(Part::Service, 75.0), Comparison::AtMost, 1e6);
+        check("reply.median<1ms", percentile(Part::Reply, 50.0), Comparison::Less, 1e6);
+        check("p0.1<1ms", percentile(Part::Latency, 0.1), Comparison::Less, 1e6);
+        check("p99.9 <= 1s", percentile(Part::Latency, 99.9), Comparison::AtMost, 1e9);
+        check("wait.max<100us", Figure::Time(Part::Wait, Quantile::Max), Comparison::Less, 1e5);
+        check("errors<0.1%", Figure::Errors, Comparison::Less, 0.001);
+        check("errors<=0", Figure::Errors, Comparison::AtMost, 0.0);
+        check("rate>=10000", Figure::Rate, Comparison::AtLeast, 10_000.0);
         for (text, expected) in [
-            ("fine", "invalid check `fine`"),
-            ("status > OK", "use == with status"),
-            ("status == SO_SO", "`SO_SO` is not a status"),
-            ("a..b == 1", "invalid path `a..b`"),
-            ("a[x] == 1", "invalid path"),
-            ("a ==", "has no value after the operator"),
+            ("p99", "it needs < or >"),
+            ("p100<5ms", "unknown figure `p100`"),
+            ("p0<5ms", "unknown figure `p0`"),
+            ("p<5ms", "unknown figure `p`"),
+            ("p9.9.9<5ms", "unknown figure `p9.9.9`"),
+            ("p1e1<5ms", "unknown figure `p1e1`"),
+            ("p-5<5ms", "unknown figure `p-5`"),
+            ("p99<5", "is not a time"),
+            ("rate>fast", "is not a number"),
+            ("errors<-1", "is not a number"),
         ] {
-            let error = text.parse::<Condition>().unwrap_err();
+            let error = text.parse::<Condition>().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    /// A run with latencies of 1, 2 … 1000 ms.
+    fn run() -> LoadRun {
+        let mut latencies = Distribution::new();
+        (1..=1000).for_each(|ms| latencies.record(ms * 1_000_000));
+        LoadRun { ok: 1000, latency: Timing::of(&latencies), ..LoadRun::of_tests() }
+    }
+
+    #[test]
+    fn any_percentile_is_computed_from_histogram() {
+        let check = |run: &LoadRun, condition: &str, is_met: bool| {
+            let result = condition.parse::<Condition>().unwrap().check(run);
+            assert_eq!((result.condition.as_str(), result.is_met), (condition, is_met), "{}", result.figure);
+        };
+        let mut run = run();
+        // The histogram is exact to three digits.
+        check(&run, "p95<=951ms", true);
+        check(&run, "p95<949ms", false);
+        check(&run, "p75>749ms", true);
+        check(&run, "p75>751ms", false);
+        check(&run, "p99.95>998ms", true);
+        check(&run, "p0.1<3ms", true);
+        check(&run, "service.p95<1h", false);
+        // Without a histogram only the stored percentiles are known.
+        run.latency.as_mut().unwrap().histogram = Histogram::default();
+        check(&run, "p99<992ms", true);
+        check(&run, "p95<1h", false);
+    }
+
+    #[test]
+    fn conditions_on_invalid_run_add_note() {
+        let conditions = Condition::parse_all("p99<2s,calls>1").unwrap();
+        let check = |conditions: &[Condition], reasons: Vec<Reason>, expected: &[&str]| {
+            let mut run = LoadRun { not_valid: Validity { reasons }, ..run() };
+            run.set_condition_results(conditions.iter().map(|condition| condition.check(&run)).collect());
+            let notes: Vec<&str> = run.notes.iter().map(|note| note.text.as_str()).collect();
+            assert_eq!((run.conditions.len(), &notes[..]), (conditions.len(), expected));
+        };
+        let busy = || vec![Reason::new(Cause::ClientLimit, "busy")];
+        check(&conditions, busy(), &[NOT_VALID]);
+        check(&conditions, Vec::new(), &[]);
+        check(&[], busy(), &[]);
     }
 }

@@ -10,14 +10,14 @@ use std::{env, fs};
 use thalweg::bytes::Bytes;
 use thalweg::{Raw, Stream};
 
-use crate::counting::Counting;
+use crate::call_outcome::CallOutcome;
 use crate::form::Source;
-use crate::intervals::{AtEnd, Intervals};
+use crate::intervals::{IntervalEnd, Intervals};
 use crate::progress::Progress;
 use crate::stream::{Messages, Receiver, Rules, Sender};
 use crate::tally::{Shards, StepOfFlow, Times};
 use crate::traffic::Traffic;
-use crate::went::Went;
+use crate::worker_counters::WorkerCounters;
 
 const ALONE: &str = "THALWEG_TEST_ALONE";
 /// Intervals of the run. Beyond 3,600, pairs of intervals are merged, repeatedly.
@@ -39,7 +39,7 @@ fn record() {
     let shards = Shards::new(1, 1, true, true);
     let mut intervals = Intervals::new(Duration::from_secs(1), false);
     let traffic = Traffic { sent: 1, received: 1, ..Traffic::default() };
-    let went = Went { traffic, ..Went::default() };
+    let outcome = CallOutcome { traffic, ..CallOutcome::default() };
     let step = StepOfFlow { index: 0, is_first: true, is_last: true };
     let (mut recorded, mut at_first, mut most) = (0_u64, 0, 0);
     let mut random = crate::arrivals::Random(1);
@@ -51,12 +51,12 @@ fn record() {
                 let began_ns = intended_ns + random.next() % 5_000;
                 let took_ns = 1 << (10 + random.next() % 10);
                 let times = Times { intended_ns, began_ns, ended_ns: began_ns + took_ns + call % 1000 };
-                shard.count(step, times, &went);
+                shard.count(step, times, &outcome);
                 recorded += 4;
             }
         }
         let recent = shards.take_recent();
-        intervals.push(interval * 1_000_000_000, &recent, 1.0, AtEnd { in_flight: 1, connections: 1 });
+        intervals.push(interval * 1_000_000_000, &recent, 1.0, IntervalEnd { in_flight: 1, connections: 1 });
         match interval {
             // The number of intervals is at its maximum; they are merged for the first time soon after.
             3_590 => at_first = resident_kib(),
@@ -86,7 +86,7 @@ impl Source for Endless {
 fn stream() {
     let shards = Arc::new(Shards::new(1, 1, false, true));
     let progress = Arc::new(Progress::default());
-    let counting = Counting {
+    let counters = WorkerCounters {
         shards: shards.clone(),
         base: Instant::now(),
         from_ns: 0,
@@ -95,7 +95,7 @@ fn stream() {
         progress,
     };
     let rules = Rules { is_paired: true, ..Rules::default() };
-    let stream = Arc::new(Messages::new(&Arc::new(counting), &(0..u64::MAX), rules));
+    let stream = Arc::new(Messages::new(&Arc::new(counters), &(0..u64::MAX), rules));
     let source = Endless(Raw(Bytes::from_static(b"message")));
     let mut requests = Sender::new(source, &stream, u64::MAX, None, false);
     let mut received = Receiver::new(&stream, false);
@@ -127,13 +127,13 @@ fn stream() {
 }
 
 #[test]
-fn a_thousand_million_recorded_times_take_no_more_memory() {
-    alone("a_thousand_million_recorded_times_take_no_more_memory", record);
+fn billion_recorded_times_use_constant_memory() {
+    alone("billion_recorded_times_use_constant_memory", record);
 }
 
 #[test]
-fn the_messages_of_one_stream_take_no_more_memory() {
-    alone("the_messages_of_one_stream_take_no_more_memory", stream);
+fn messages_of_one_stream_use_constant_memory() {
+    alone("messages_of_one_stream_use_constant_memory", stream);
 }
 
 /// Runs the test in its own process, since other tests use memory too.

@@ -51,8 +51,8 @@ pub fn csv(run: &LoadRun) -> String {
             interval.messages_received
         );
         if run.flows.is_some() {
-            let Flows { begun, ok, failed } = interval.starts();
-            let _ = write!(text, ",{begun},{ok},{failed}");
+            let Flows { started, ok, failed } = interval.starts();
+            let _ = write!(text, ",{started},{ok},{failed}");
         }
         text.push('\n');
     }

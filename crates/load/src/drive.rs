@@ -10,16 +10,16 @@ use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{MissedTickBehavior, interval_at, sleep_until};
 
-use crate::agreed;
 use crate::observer::Observer;
 use crate::pacing::{LAST_STROKE, paced};
-use crate::plan::{Plan, PlanError, Stop, UnderWay};
+use crate::plan::{Plan, PlanError, Stop, UnfinishedCalls};
 use crate::run::LoadRun;
-use crate::running::{End, Running};
+use crate::running::{RunEnd, Running};
 use crate::scenario::{Flow, Scenario};
+use crate::start_time;
 use crate::starts::too_few;
 use crate::worker::Shared;
-use crate::workers::{Workers, go_on_with_panic};
+use crate::workers::{Workers, propagate_panic};
 
 /// Grace period for calls in flight after an interrupt.
 const INTERRUPTED_PATIENCE: Duration = Duration::from_secs(1);
@@ -50,26 +50,26 @@ pub async fn drive(
     interrupt: impl Future<Output = ()>,
     observer: &mut impl Observer,
 ) -> Result<LoadRun, DriveError> {
-    let (running, end) = driven(plan, scenario, interrupt, observer).await?;
+    let (running, end) = run_plan(plan, scenario, interrupt, observer).await?;
     observer.interval(&running.end_interval(), &running);
     Ok(running.result(end))
 }
 
 /// Like [`drive`], but returns the counters too.
-pub(crate) async fn driven(
+pub(crate) async fn run_plan(
     plan: &Plan,
     scenario: &Arc<Scenario>,
     interrupt: impl Future<Output = ()>,
     observer: &mut impl Observer,
-) -> Result<(Running, End), DriveError> {
+) -> Result<(Running, RunEnd), DriveError> {
     check(plan, scenario)?;
     let mut interrupt = pin!(interrupt);
     let mut base = Instant::now();
     let mut interrupted_at = None;
     if let Some(start_at) = plan.start_at {
-        agreed::check(start_at, SystemTime::now())?;
+        start_time::check(start_at, SystemTime::now())?;
         tokio::select! {
-            begins = agreed::warm_up_begins(start_at, plan.warm_up) => base = begins,
+            begins = start_time::wait_for_warm_up(start_at, plan.warm_up) => base = begins,
             () = &mut interrupt => interrupted_at = Some(Instant::now()),
         }
     }
@@ -80,9 +80,9 @@ pub(crate) async fn driven(
     }
     let running = Running::new(plan, &shared, threads);
     observer.begins(&running);
-    let mut driving = Driving::begin(plan, shared, interrupted_at);
-    driving.until_all_have_ended(plan, &running, interrupt, observer).await;
-    let end = driving.end(plan)?;
+    let mut tasks = RunTasks::begin(plan, shared, interrupted_at);
+    tasks.run_to_end(plan, &running, interrupt, observer).await;
+    let end = tasks.end(plan)?;
     Ok((running, end))
 }
 
@@ -96,7 +96,7 @@ fn check(plan: &Plan, scenario: &Scenario) -> Result<(), PlanError> {
 }
 
 /// The tasks of a run.
-struct Driving {
+struct RunTasks {
     shared: Arc<Shared>,
     workers: Workers,
     pacing: JoinHandle<io::Result<()>>,
@@ -106,14 +106,14 @@ struct Driving {
     is_cut: bool,
 }
 
-impl Driving {
+impl RunTasks {
     fn begin(plan: &Plan, shared: Arc<Shared>, interrupted_at: Option<Instant>) -> Self {
         let workers = Workers::begin(plan, &shared);
         let pacing = tokio::spawn(paced(shared.clone(), plan.clone()));
         Self { shared, workers, pacing, failure: None, interrupted_at, is_cut: false }
     }
 
-    async fn until_all_have_ended(
+    async fn run_to_end(
         &mut self,
         plan: &Plan,
         running: &Running,
@@ -122,21 +122,22 @@ impl Driving {
     ) {
         let base = self.shared.base;
         // Calls that count as failed end by themselves. A worker in its think time is not waited for.
-        let patience = if plan.under_way == UnderWay::Close { LAST_STROKE } else { Duration::ZERO };
+        let patience =
+            if plan.unfinished_calls == UnfinishedCalls::Close { LAST_STROKE } else { Duration::ZERO };
         let cut_at = plan.cut_at(base).map(|cut_at| cut_at + patience);
         let measured_from = base + plan.warm_up;
         let mut ticks = interval_at((measured_from + plan.interval).into(), plan.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let measured_until = running.measured_until();
-        let (mut is_warm, mut is_measured, mut is_paced, mut is_given_up) = (false, false, false, false);
-        let mut looks = self.workers.looks();
+        let (mut is_warm, mut is_measured, mut is_paced, mut is_abandoned) = (false, false, false, false);
+        let mut check_ticks = self.workers.check_ticks();
         while !self.workers.is_empty() {
             let give_up_at = self.interrupted_at.map(|at| at + INTERRUPTED_PATIENCE);
             tokio::select! {
                 () = self.workers.next_ended() => {}
                 paced = &mut self.pacing, if !is_paced => {
                     is_paced = true;
-                    self.pacing_has_ended(paced);
+                    self.on_pacing_end(paced);
                 }
                 () = at(Some(measured_from)), if !is_warm => {
                     is_warm = true;
@@ -148,7 +149,7 @@ impl Driving {
                     running.measuring_ends();
                     observer.measured();
                 }
-                _ = looks.tick(), if plan.patience.is_some() => self.workers.send_away_the_stuck(),
+                _ = check_ticks.tick(), if plan.patience.is_some() => self.workers.abort_stuck(),
                 _ = ticks.tick() => {
                     // The rest of the last interval, and the time of draining, are reported at the end.
                     if self.shared.now_ns() < self.shared.until_ns && self.interrupted_at.is_none() {
@@ -165,8 +166,8 @@ impl Driving {
                     self.shared.stop();
                     self.workers.abort_all();
                 }
-                () = at(give_up_at), if !is_given_up => {
-                    is_given_up = true;
+                () = at(give_up_at), if !is_abandoned => {
+                    is_abandoned = true;
                     self.workers.abort_all();
                 }
             }
@@ -182,7 +183,7 @@ impl Driving {
     }
 
     /// Handles the end of the pacing task: all starts are due, or no more will be.
-    fn pacing_has_ended(&mut self, paced: Result<io::Result<()>, JoinError>) {
+    fn on_pacing_end(&mut self, paced: Result<io::Result<()>, JoinError>) {
         match paced {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
@@ -190,19 +191,19 @@ impl Driving {
                 self.shared.stop();
                 self.workers.abort_all();
             }
-            Err(error) => go_on_with_panic(error),
+            Err(error) => propagate_panic(error),
         }
     }
 
-    fn end(self, plan: &Plan) -> Result<End, io::Error> {
+    fn end(self, plan: &Plan) -> Result<RunEnd, io::Error> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
         let is_by_number = matches!(plan.stop, Stop::Calls(_));
         Ok(match self.interrupted_at {
-            Some(_) => End::Interrupted,
-            None if is_by_number && (self.is_cut || self.shared.has_left_starts()) => End::TimeUp,
-            None => too_few(plan).map_or(End::AsPlanned, End::ScheduleOver),
+            Some(_) => RunEnd::Interrupted,
+            None if is_by_number && (self.is_cut || self.shared.has_remaining_starts()) => RunEnd::TimeUp,
+            None => too_few(plan).map_or(RunEnd::AsPlanned, RunEnd::ScheduleOver),
         })
     }
 }
@@ -249,7 +250,7 @@ mod tests {
             in_flight: 2,
             stop: Stop::After(Duration::from_secs(3600)),
             max_duration: None,
-            under_way: UnderWay::ByLoop,
+            unfinished_calls: UnfinishedCalls::ByLoop,
             patience: None,
             warm_up: Duration::ZERO,
             interval: Duration::from_secs(1),
@@ -283,7 +284,7 @@ mod tests {
 
     /// Runs in its own process, which cannot open any file afterwards.
     #[test]
-    fn a_timer_that_fails_ends_the_run_and_is_said() {
+    fn timer_failure_ends_run_with_error() {
         if env::var_os(ALONE).is_some() {
             let driven = runtime().block_on(async {
                 let scenario = scenario();
@@ -298,7 +299,7 @@ mod tests {
             assert!(error.to_string().contains("the kernel's timer failed"), "{error}");
             return;
         }
-        let name = "drive::tests::a_timer_that_fails_ends_the_run_and_is_said";
+        let name = "drive::tests::timer_failure_ends_run_with_error";
         let test = env::current_exe().unwrap();
         let output =
             Command::new(test).args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
@@ -308,7 +309,7 @@ mod tests {
 
     /// Each failed stream counts as some of the messages left.
     #[test]
-    fn a_number_of_messages_ends_a_run_whose_streams_cannot_be_made() {
+    fn message_limit_ends_run_when_all_streams_fail() {
         let mut scenario = Arc::into_inner(scenario()).unwrap();
         let call = &mut scenario.flows[0].steps[0].call;
         call.kind = CallKind::BidiStream;
@@ -323,15 +324,15 @@ mod tests {
     /// Without the panic, workers would wait for starts forever.
     #[test]
     #[should_panic(expected = "no start comes of this")]
-    fn a_pacing_that_panics_takes_the_run_with_it() {
+    fn pacing_panic_propagates_to_run() {
         let plan = plan();
         runtime().block_on(async {
             let shared = Arc::new(Shared::new(&plan, &scenario(), Instant::now(), 1));
             let running = Running::new(&plan, &shared, 1);
-            let mut driving = Driving::begin(&plan, shared, None);
-            driving.pacing.abort();
-            driving.pacing = tokio::spawn(async { panic!("no start comes of this") });
-            driving.until_all_have_ended(&plan, &running, pin!(pending()), &mut ()).await;
+            let mut tasks = RunTasks::begin(&plan, shared, None);
+            tasks.pacing.abort();
+            tasks.pacing = tokio::spawn(async { panic!("no start comes of this") });
+            tasks.run_to_end(&plan, &running, pin!(pending()), &mut ()).await;
         });
     }
 }

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn gap_of_two_threads_is_where_both_have_one() {
+    fn gap_of_merged_threads_is_their_common_gap() {
         let check = |one: &[u64], other: &[u64], expected| {
             let mut both = finishes(one);
             both.merge(&finishes(other));

@@ -2,8 +2,8 @@
 
 use thalweg::Message;
 
-use crate::turn::Turn;
-use crate::went::Failure;
+use crate::call_context::CallContext;
+use crate::call_outcome::Failure;
 
 /// Makes the requests of calls and checks their responses.
 pub(crate) trait Form {
@@ -12,9 +12,9 @@ pub(crate) trait Form {
     type Source: Source<Request = Self::Request>;
 
     /// Returns the request of a call that sends one message, or why it cannot be made.
-    fn request(&self, turn: &Turn<'_>) -> Result<Self::Request, String>;
+    fn request(&self, context: &CallContext<'_>) -> Result<Self::Request, String>;
 
-    fn requests(&self, turn: &Turn<'_>) -> Self::Source;
+    fn requests(&self, context: &CallContext<'_>) -> Self::Source;
 
     /// Returns the bytes of an encoded request.
     fn request_bytes(&self, request: &Self::Request) -> u64;
@@ -22,8 +22,8 @@ pub(crate) trait Form {
     /// Returns the bytes of an encoded response.
     fn response_bytes(response: &Self::Response) -> u64;
 
-    /// Checks a response. Stores values needed by later steps in the turn's variables.
-    fn check(&self, response: &Self::Response, turn: &mut Turn<'_>) -> Result<(), Failure>;
+    /// Checks a response. Stores values needed by later steps in the context's variables.
+    fn check(&self, response: &Self::Response, context: &mut CallContext<'_>) -> Result<(), Failure>;
 
     /// Returns whether stream responses are newly allocated and requests passed by value, as in tonic's API.
     fn is_owned(&self) -> bool {

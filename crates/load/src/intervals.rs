@@ -13,7 +13,7 @@ const INTERVALS_MAX: usize = 3600;
 
 /// State at the end of an interval.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AtEnd {
+pub(crate) struct IntervalEnd {
     pub(crate) in_flight: u64,
     /// Connections that accepted calls.
     pub(crate) connections: u32,
@@ -43,8 +43,8 @@ impl Intervals {
     }
 
     /// Adds an interval of the run that has ended.
-    pub(crate) fn push(&mut self, at_ns: u64, recent: &Recent, scheduled: f64, end: AtEnd) -> Interval {
-        let AtEnd { in_flight, connections } = end;
+    pub(crate) fn push(&mut self, at_ns: u64, recent: &Recent, scheduled: f64, end: IntervalEnd) -> Interval {
+        let IntervalEnd { in_flight, connections } = end;
         let flows = self.has_flows.then_some(recent.flows);
         let single = Interval {
             at_ns,
@@ -67,7 +67,7 @@ impl Intervals {
         let interval = match self.pending.take() {
             None => single.clone(),
             Some(mut interval) => {
-                interval.add_next(&single);
+                interval.append(&single);
                 interval
             }
         };
@@ -99,7 +99,7 @@ impl Intervals {
         self.kept.dedup_by(|interval, before| {
             is_second = !is_second;
             if is_second {
-                before.add_next(interval);
+                before.append(interval);
             }
             is_second
         });
@@ -118,7 +118,7 @@ mod tests {
     use crate::traffic::Traffic;
 
     #[test]
-    fn a_long_run_has_no_more_intervals_and_loses_nothing() {
+    fn intervals_of_long_run_are_merged_without_loss() {
         let mut intervals = Intervals::new(Duration::from_secs(1), true);
         let count = 3 * INTERVALS_MAX as u64 + 1;
         let mut all = Distribution::new();
@@ -127,10 +127,10 @@ mod tests {
             latency.record(1000 + number);
             all.record(1000 + number);
             let traffic = Traffic { sent: 1, received: 2, bytes_sent: 3, bytes_received: 4 };
-            let flows = Flows { begun: 3, ok: 1, failed: 2 };
+            let flows = Flows { started: 3, ok: 1, failed: 2 };
             let recent =
                 Recent { replies: latency.clone(), latency, ok: 1, failed: 1, flows, late: 2, traffic };
-            let end = AtEnd { in_flight: number, connections: number as u32 + 1 };
+            let end = IntervalEnd { in_flight: number, connections: number as u32 + 1 };
             intervals.push(number * 1_000_000_000, &recent, 5.0, end);
         }
         assert_eq!(intervals.length(), Duration::from_secs(4));
@@ -139,12 +139,12 @@ mod tests {
         assert_eq!(kept.iter().map(|interval| interval.ok).sum::<u64>(), count);
         assert_eq!(kept[1].at_ns, 4_000_000_000);
         assert_eq!((kept[1].ok, kept[1].late, kept[1].in_flight, kept[1].connections), (4, 8, 7, 8));
-        assert_eq!(kept[1].flows, Some(Flows { begun: 12, ok: 4, failed: 8 }));
+        assert_eq!(kept[1].flows, Some(Flows { started: 12, ok: 4, failed: 8 }));
         let latency = kept[1].latency_ns.unwrap();
         assert_eq!((latency.min, latency.max), (1004, 1007));
         assert!((1004..=1007).contains(&latency.p50), "to two digits: {}", latency.p50);
         let mut joined = kept[0].clone();
-        kept[1..].iter().for_each(|interval| joined.add_next(interval));
+        kept[1..].iter().for_each(|interval| joined.append(interval));
         assert_eq!(joined.histogram, Some(all.coarse_histogram()));
         assert_eq!((joined.reply_ns, &joined.reply_histogram), (joined.latency_ns, &joined.histogram));
         assert_eq!((joined.messages_sent, joined.messages_received), (count, 2 * count));

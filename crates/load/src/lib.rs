@@ -5,19 +5,19 @@
 //! finished. In an **open loop** a [`Schedule`] sets the start times, whatever the server does. Its latency counts
 //! from the scheduled start, so a server stall delays every call scheduled during it (no coordinated omission).
 //!
-//! The result is a [`LoadRun`]: histograms, an [`Interval`] for each second, and statuses. A [`Gate`] checks it.
+//! The result is a [`LoadRun`]: histograms, an [`Interval`] for each second, and statuses. A [`Condition`] checks it.
 //! [`Running`] is a snapshot of an unfinished run, and an [`Observer`] is notified of events. To use several machines,
 //! run one [`Share`] on each, and combine the results with [`LoadRun::merged`].
 //!
 //! ```
-//! use thalweg_load::{Arrivals, Gate, Spacing};
+//! use thalweg_load::{Arrivals, Condition, Spacing};
 //!
 //! // 1000 starts per second, in ns since the run started.
 //! let starts: Vec<u64> = Arrivals::new("1000".parse()?, Spacing::Constant, 0).take(3).collect();
 //! assert_eq!(starts, [0, 1_000_000, 2_000_000]);
 //!
-//! let gates = Gate::parse_all("p99<5ms, errors<0.1%")?;
-//! assert_eq!(gates.len(), 2);
+//! let conditions = Condition::parse_all("p99<5ms, errors<0.1%")?;
+//! assert_eq!(conditions.len(), 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -38,22 +38,21 @@ pub mod record;
 pub mod services;
 pub mod spec;
 
-mod agreed;
 mod arrivals;
 mod benchmark_calls;
 mod benchmark_messages;
 mod bytes_form;
 mod call;
+mod call_context;
+mod call_outcome;
 mod conditions;
 mod connect;
 #[cfg(test)]
 mod constant_memory;
-mod counting;
 mod csv;
 mod drive;
 mod finishes;
 mod form;
-mod gates;
 mod intervals;
 mod label;
 mod merge;
@@ -63,16 +62,19 @@ mod pacer;
 mod pacing;
 mod page;
 mod parts;
+mod pending_requests;
 mod perform;
 mod plan;
 mod progress;
 mod requests;
+mod response_checks;
 mod run;
 mod running;
 mod scenario;
 mod schedule;
 mod search;
 mod share;
+mod start_time;
 mod starts;
 mod stream;
 mod tally;
@@ -80,35 +82,33 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod traffic;
-mod turn;
-mod unanswered;
 mod variables;
-mod went;
 mod worker;
+mod worker_counters;
 mod workers;
 
 pub use self::csv::csv;
 pub use arrivals::{Arrivals, Spacing};
 pub use benchmark_messages::{BenchmarkMessages, payload, request};
 pub use call::{Call, CallKind, CallMetadata, Calls, Check, Expected, StreamPlan};
-pub use conditions::{Condition, FieldPath, expected};
+pub use conditions::{Condition, ConditionError};
 pub use connect::StartError;
 pub use drive::{DriveError, drive};
-pub use gates::{Gate, GateError};
 pub use label::Label;
-pub use merge::{Awaited, MergeError, gather};
+pub use merge::{MergeError, ResultsToAwait, gather};
 pub use observer::Observer;
 pub use page::page;
 pub use parts::PartsError;
-pub use plan::{NO_INTERVALS, Pace, Plan, PlanError, Stop, UnderWay};
-pub use requests::{Make, Order, Requests};
+pub use plan::{NO_INTERVALS, Pace, Plan, PlanError, Stop, UnfinishedCalls};
+pub use requests::{MakeMessage, Order, Requests};
+pub use response_checks::{FieldPath, ResponseCheck, expected};
 pub use run::{
-    EARLIER_SCHEMA, Flows, Interval, Judged, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try,
+    ConditionResult, EARLIER_SCHEMA, Flows, Interval, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try,
 };
 pub use running::Running;
 pub use scenario::{Channels, Flow, Scenario, Step, Think};
 pub use schedule::{Schedule, ScheduleError, scheduled};
-pub use search::{Ceiling, find_max};
+pub use search::{SearchOptions, find_max};
 pub use share::{Share, ShareError};
-pub use template::{Moment, Names, Template, TemplateError};
+pub use template::{Template, TemplateError, TemplateNames, TemplateValues};
 pub use variables::Variables;

@@ -16,7 +16,7 @@ use thalweg_measure::validity::{Reason, Validity};
 
 use self::added::{add_errors, steps, timing};
 pub use self::error::MergeError;
-pub use self::gather::{Awaited, gather};
+pub use self::gather::{ResultsToAwait, gather};
 use self::over_time::{OverTime, over_time};
 use crate::label::Label;
 use crate::parts;
@@ -81,7 +81,7 @@ impl LoadRun {
             flows: runs[1..].iter().map(|run| run.flows).fold(first.flows, Flows::sum),
             late: sum(|run| run.late),
             dropped: sum(|run| run.dropped),
-            held_back: runs.iter().map(|run| run.held_back).sum(),
+            delayed: runs.iter().map(|run| run.delayed).sum(),
             messages_sent: sum(|run| run.messages_sent),
             messages_received: sum(|run| run.messages_received),
             bytes_sent: sum(|run| run.bytes_sent),
@@ -100,7 +100,7 @@ impl LoadRun {
             client_cpu: runs.iter().map(|run| run.client_cpu).fold(CpuTime::default(), |all, cpu| all + cpu),
             client_cpu_per_call: cpu_per_call(runs, ok),
             machine: machine(runs),
-            gates: Vec::new(),
+            conditions: Vec::new(),
             search: None,
             not_valid: not_valid(runs),
             notes: of_parts

@@ -1,6 +1,6 @@
 //! Pace of stream messages in one direction, and the slowest operations.
 
-use crate::traffic::Stretch;
+use crate::traffic::TimedMessages;
 
 /// Number of slowest operations kept with their time.
 pub const SLOWEST_MAX: usize = 10;
@@ -52,7 +52,7 @@ pub(crate) struct Paced {
 }
 
 impl Paced {
-    pub(crate) fn record(&mut self, Stretch { took_ns, count }: Stretch, ended_ns: u64) {
+    pub(crate) fn record(&mut self, TimedMessages { took_ns, count }: TimedMessages, ended_ns: u64) {
         self.messages += count;
         self.sum_ns += u128::from(took_ns);
         self.gap_max_ns = self.gap_max_ns.max(took_ns);
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slowest_of_all_are_kept_with_their_times() {
+    fn slowest_calls_are_kept_with_their_end_times() {
         let (mut even, mut odd, mut all) = (Slowest::default(), Slowest::default(), Slowest::default());
         for took_ns in 1..=5000 {
             if took_ns % 2 == 0 { &mut even } else { &mut odd }.record(took_ns, took_ns + 7);
@@ -87,10 +87,10 @@ mod tests {
     }
 
     #[test]
-    fn messages_one_way_have_a_largest_gap() {
+    fn one_way_messages_have_largest_gap() {
         let (mut paced, mut other) = (Paced::default(), Paced::default());
-        paced.record(Stretch { took_ns: 320, count: 16 }, 400);
-        other.record(Stretch { took_ns: 5000, count: 15 }, 9000);
+        paced.record(TimedMessages { took_ns: 320, count: 16 }, 400);
+        other.record(TimedMessages { took_ns: 5000, count: 15 }, 9000);
         paced.merge(&other);
         let Paced { messages, sum_ns, gap_max_ns, messages_per_reading, slowest } = paced;
         assert_eq!((messages, sum_ns, gap_max_ns, messages_per_reading), (31, 5320, 5000, 16));

@@ -40,7 +40,7 @@ struct Waiting {
     taken: u64,
     dropped: u64,
     /// Starts due while no worker was free for them.
-    held_back: u64,
+    delayed: u64,
     /// Whether no more starts are taken.
     is_closed: bool,
 }
@@ -101,8 +101,8 @@ impl Due {
     }
 
     /// Returns the number of starts that were due while all workers were busy.
-    pub(crate) fn held_back(&self) -> u64 {
-        self.lock().held_back
+    pub(crate) fn delayed(&self) -> u64 {
+        self.lock().delayed
     }
 
     /// Returns the time spent spinning for the next start, which is no cost of calls.
@@ -117,13 +117,13 @@ impl Due {
     /// Adds due starts. Starts beyond the limit, or after the queue was closed, are dropped.
     fn push(&self, starts: &[(u64, u64)]) {
         let mut waiting = self.lock();
-        let under_way = waiting.taken.saturating_sub(self.ended());
+        let in_flight = waiting.taken.saturating_sub(self.ended());
         let mut pushed = 0;
         for &start in starts {
             let counts = u64::from(start.1 >= self.from_ns);
-            let has_room = under_way + (waiting.starts.len() as u64) < self.workers;
+            let has_room = in_flight + (waiting.starts.len() as u64) < self.workers;
             if !waiting.is_closed && !has_room {
-                waiting.held_back += counts;
+                waiting.delayed += counts;
             }
             if !waiting.is_closed && waiting.starts.len() < WAITING_MAX {
                 waiting.starts.push_back(start);
@@ -185,13 +185,13 @@ pub(crate) async fn pace(
     work: impl Fn() -> u64,
 ) -> io::Result<()> {
     /// Maximum starts made due before yielding to other tasks.
-    const AT_ONCE: usize = 1024;
+    const BATCH_STARTS_MAX: usize = 1024;
     /// Lead of the timer, since an idle processor takes this long to wake. The rest is spun on the clock.
     const SPIN_NS_MAX: u64 = 60_000;
     /// No timer is set for starts closer than this: setting it would take longer than it saves.
-    const APART_NS_MIN: u64 = 200_000;
+    const TIMER_NS_MIN: u64 = 200_000;
     let mut starts = starts.take_while(|&(_, at_ns)| at_ns < until_ns).peekable();
-    let mut ready = Vec::with_capacity(AT_ONCE);
+    let mut ready = Vec::with_capacity(BATCH_STARTS_MAX);
     let mut last = 0;
     while let Some(&(_, next)) = starts.peek() {
         let now_ns = clock.now_ns();
@@ -200,7 +200,7 @@ pub(crate) async fn pace(
                 return Ok(());
             }
             let left_ns = next - now_ns;
-            if left_ns > SPIN_NS_MAX && next - last >= APART_NS_MIN {
+            if left_ns > SPIN_NS_MAX && next - last >= TIMER_NS_MIN {
                 clock.wait(left_ns - SPIN_NS_MAX).await?;
             } else {
                 // Run other tasks meanwhile.
@@ -213,14 +213,14 @@ pub(crate) async fn pace(
             continue;
         }
         ready.clear();
-        while ready.len() < AT_ONCE
+        while ready.len() < BATCH_STARTS_MAX
             && let Some(start) = starts.next_if(|&(_, at_ns)| at_ns <= now_ns)
         {
             ready.push(start);
             last = start.1;
         }
         due.push(&ready);
-        if ready.len() == AT_ONCE {
+        if ready.len() == BATCH_STARTS_MAX {
             tokio::task::yield_now().await;
         }
     }
@@ -306,7 +306,7 @@ mod tests {
     }
 
     /// Returns due and actual times of all starts in ns, by a clock that other programs cannot delay.
-    async fn begun(schedule: &Schedule, seconds: u64) -> Vec<(u64, u64)> {
+    async fn actual_starts(schedule: &Schedule, seconds: u64) -> Vec<(u64, u64)> {
         let (due, clock) = (Due::new(0, 1), Simulated(AtomicU64::new(0)));
         let arrivals = Arrivals::new(schedule.clone(), Spacing::Constant, 0);
         let pacing = async {
@@ -315,11 +315,11 @@ mod tests {
             due.close();
         };
         let taking = unconstrained(async {
-            let mut begun = Vec::new();
+            let mut actual_starts = Vec::new();
             while let Some((_, at_ns)) = due.next().await {
-                begun.push((at_ns, clock.0.load(Relaxed)));
+                actual_starts.push((at_ns, clock.0.load(Relaxed)));
             }
-            begun
+            actual_starts
         });
         tokio::join!(pacing, taking).1
     }
@@ -338,16 +338,17 @@ mod tests {
             ("300/2s,4000..400/3s,50k/1s", 6),
         ] {
             let schedule: Schedule = text.parse().unwrap();
-            let begun = begun(&schedule, seconds).await;
+            let actual_starts = actual_starts(&schedule, seconds).await;
             for second in 0..seconds {
                 let within = |at_ns: u64| at_ns / SECOND == second;
-                let count = begun.iter().filter(|(_, began_ns)| within(*began_ns)).count() as f64;
-                let asked = schedule.begun_after((second + 1) as f64) - schedule.begun_after(second as f64);
+                let count = actual_starts.iter().filter(|(_, began_ns)| within(*began_ns)).count() as f64;
+                let asked =
+                    schedule.starts_before((second + 1) as f64) - schedule.starts_before(second as f64);
                 // For few calls, a start at the edge of a second is more than 1 %.
                 let off = (count - asked).abs();
                 assert!(off <= (asked / 100.0).max(1.5), "{text}: {count} of {asked} in second {second}");
             }
-            let late = begun.iter().map(|(at_ns, began_ns)| began_ns.checked_sub(*at_ns).unwrap());
+            let late = actual_starts.iter().map(|(at_ns, began_ns)| began_ns.checked_sub(*at_ns).unwrap());
             let latest = late.max().unwrap();
             assert!(latest < 100_000, "{text}: {latest} ns late");
         }
@@ -387,7 +388,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_start_that_nobody_takes_waits_and_then_is_dropped() {
+    async fn untaken_start_waits_then_is_dropped() {
         let due = Due::new(0, 1);
         due.push(&vec![(0, 0); WAITING_MAX + 3]);
         assert_eq!(due.dropped(), 3);
@@ -396,35 +397,35 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_of_the_warm_up_is_not_counted() {
+    fn dropped_starts_of_warm_up_are_not_counted() {
         let due = Due::new(20, 1);
         due.push(&[(0, 0), (1, 10), (2, 20), (3, 30)]);
         due.close();
-        assert_eq!((due.dropped(), due.held_back()), (2, 2));
+        assert_eq!((due.dropped(), due.delayed()), (2, 2));
     }
 
     #[tokio::test]
-    async fn starts_that_find_all_workers_at_work_are_held_back() {
+    async fn starts_are_delayed_while_all_workers_are_busy() {
         let due = Due::new(0, 2);
         // Both workers are free, and a third start waits.
         due.push(&[(0, 0), (1, 0), (2, 0)]);
-        assert_eq!(due.held_back(), 1);
+        assert_eq!(due.delayed(), 1);
         for number in 0..2 {
             assert_eq!(due.next().await, Some((number, 0)));
         }
         // One worker is free again, and will take the waiting start.
         due.done();
         due.push(&[(3, 1)]);
-        assert_eq!(due.held_back(), 2);
+        assert_eq!(due.delayed(), 2);
         for number in 2..4 {
             assert_eq!(due.next().await, Some((number, number / 3)));
             due.done();
         }
         due.done();
         due.push(&[(4, 2), (5, 2)]);
-        assert_eq!(due.held_back(), 2, "both are free again");
+        assert_eq!(due.delayed(), 2, "both are free again");
         due.close();
         due.push(&[(6, 3)]);
-        assert_eq!((due.held_back(), due.dropped()), (2, 3));
+        assert_eq!((due.delayed(), due.dropped()), (2, 3));
     }
 }

@@ -28,10 +28,10 @@ pub(crate) async fn paced(shared: Arc<Shared>, plan: Plan) -> io::Result<()> {
     let starts = starts(&plan).skip_while(move |&(_, at_ns)| at_ns < missed_ns);
     let starts = starts.inspect(|&(_, at_ns)| {
         if at_ns >= shared.until_ns {
-            shared.left_starts.store(true, Relaxed);
+            shared.remaining_starts.store(true, Relaxed);
         }
     });
-    let work = || shared.begun.0.load(Relaxed) + due.ended();
+    let work = || shared.started.0.load(Relaxed) + due.ended();
     pace(due, starts, &clock, shared.until_ns, work).await?;
     if shared.until_ns == u64::MAX {
         all_taken(due, None).await;
@@ -45,10 +45,10 @@ pub(crate) async fn paced(shared: Arc<Shared>, plan: Plan) -> io::Result<()> {
         let until = shared.base + Duration::from_nanos(shared.until_ns);
         all_taken(due, Some(plan.cut_at(shared.base).unwrap_or(until + LAST_STROKE))).await;
         if matches!(plan.stop, Stop::Calls(_)) && !due.is_empty() {
-            shared.left_starts.store(true, Relaxed);
+            shared.remaining_starts.store(true, Relaxed);
         }
         // The time after the last start is part of the run, and so of its rate.
-        if matches!(plan.stop, Stop::After(_)) || shared.left_starts.load(Relaxed) {
+        if matches!(plan.stop, Stop::After(_)) || shared.remaining_starts.load(Relaxed) {
             sleep_until(until.into()).await;
         }
     }

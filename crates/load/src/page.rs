@@ -1,6 +1,5 @@
 //! HTML page of a run: a single file that loads nothing else.
 
-mod answer;
 mod bins;
 mod charts;
 mod conditions;
@@ -13,6 +12,7 @@ mod over_time;
 mod search;
 mod spread;
 mod steps;
+mod summary;
 mod timings;
 mod traffic;
 
@@ -20,7 +20,7 @@ use maud::{Markup, PreEscaped, html};
 use thalweg_measure::figures::bound;
 use thalweg_measure::page::charts as plots;
 use thalweg_measure::page::frame::Frame;
-use thalweg_measure::page::parts::{doubts, eyebrow, script_json};
+use thalweg_measure::page::parts::{eyebrow, script_json, warnings_section};
 
 use crate::csv::csv;
 use crate::run::LoadRun;
@@ -36,14 +36,14 @@ const JSON_BYTES_MAX: usize = 1_000_000;
 
 /// Returns the HTML page of a run. It contains the drawn data, and the run for download.
 pub fn page(run: &LoadRun) -> String {
-    let drawn = data::drawn(run);
+    let plot_data = data::plot_data(run);
     let json = script_json(run);
     let json = (json.0.len() <= JSON_BYTES_MAX).then_some(json);
     let sections = [
         ("conditions", "Conditions", conditions::section(run)),
         ("search", "Search", search::section(run)),
-        ("time", "Over time", charts::over_time(run, &drawn)),
-        ("spread", "Distribution", charts::spread(run, &drawn)),
+        ("time", "Over time", charts::over_time(run, &plot_data)),
+        ("spread", "Distribution", charts::spread(run, &plot_data)),
         ("timings", "Percentiles", timings::section(run)),
         ("errors", "Errors", errors::section(run)),
         ("steps", "Steps", steps::section(run)),
@@ -61,10 +61,10 @@ pub fn page(run: &LoadRun) -> String {
         content: html! {
             (warning(run))
             section.hero {
-                p.eyebrow { (eyebrow(answer::loop_name(run), &run.started, &run.ended)) }
-                h1 { (bound(&answer::answer(run))) }
-                p.lede { (answer::lede(run)) }
-                div.cards { (answer::cards(run)) }
+                p.eyebrow { (eyebrow(summary::loop_name(run), &run.started, &run.ended)) }
+                h1 { (bound(&summary::headline(run))) }
+                p.lede { (summary::lede(run)) }
+                div.cards { (summary::cards(run)) }
             }
             (notes(run))
             @for (id, title, section) in there {
@@ -74,7 +74,7 @@ pub fn page(run: &LoadRun) -> String {
         },
         version: env!("CARGO_PKG_VERSION"),
         notice: plots::NOTICE,
-        data: script_json(&drawn),
+        data: script_json(&plot_data),
         library: Some(plots::LIBRARY),
         scripts: &[plots::SCRIPT, plots::ENDS, SCRIPT],
     }
@@ -85,13 +85,13 @@ pub fn page(run: &LoadRun) -> String {
 fn warning(run: &LoadRun) -> Markup {
     let invalidating: Vec<&str> = run.not_valid.reasons.iter().map(|reason| reason.text.as_str()).collect();
     let title = "Not valid: these figures do not describe the server";
-    doubts("invalid", title, NOTES_OPEN, &invalidating)
+    warnings_section("invalid", title, NOTES_OPEN, &invalidating)
 }
 
 fn notes(run: &LoadRun) -> Markup {
     let others = run.notes.iter().map(|note| note.text.as_str());
     let all: Vec<&str> = run.so_far.then_some(UNFINISHED).into_iter().chain(others).collect();
-    doubts("notes", "Notes", NOTES_OPEN, &all)
+    warnings_section("notes", "Notes", NOTES_OPEN, &all)
 }
 
 /// Download links. The script creates the files from data in the page.

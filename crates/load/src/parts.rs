@@ -7,7 +7,7 @@ use crate::run::{LoadRun, RunNote};
 use crate::share::Share;
 
 /// Maximum difference between starts; parts farther apart did not make the planned load.
-const APART_MAX: Duration = Duration::from_secs(1);
+const START_SPREAD_MAX: Duration = Duration::from_secs(1);
 /// Maximum missing parts listed by number.
 const NAMED_MAX: usize = 10;
 
@@ -84,7 +84,7 @@ pub(crate) fn check(runs: &[LoadRun]) -> Result<Vec<RunNote>, PartsError> {
 
 /// Returns a note if the starts of the parts are too far apart.
 pub(crate) fn apart(runs: &[LoadRun], spread: Duration) -> Option<RunNote> {
-    let is_apart = runs.iter().any(|run| run.share.is_some()) && spread > APART_MAX;
+    let is_apart = runs.iter().any(|run| run.share.is_some()) && spread > START_SPREAD_MAX;
     is_apart.then(|| {
         RunNote::new(format!(
             "the parts started {:.1} s apart by their clocks; use --start-at to start them together",

@@ -23,17 +23,17 @@ use crate::benchmark_calls::{self, SERVICE};
 use crate::benchmark_messages::{payload, request};
 use crate::call::{Call, CallKind, CallMetadata, Calls, Expected, StreamPlan};
 use crate::connect::{StartError, connect, connect_all, first_call, lanes};
-use crate::drive::driven;
+use crate::drive::run_plan;
 use crate::echo::{EchoCall, EchoWork, OwnEcho, Shape};
 use crate::label::Label;
 use crate::observer::Observer;
-use crate::plan::{NO_INTERVALS, Pace, Plan, Stop, UnderWay};
+use crate::plan::{NO_INTERVALS, Pace, Plan, Stop, UnfinishedCalls};
 use crate::record::{
-    Around, CallType, Connections, LaneRule, LanesAt, LoadResult, LoadSettings, MethodCall, Note,
+    CallType, Connections, LaneRule, LanesAt, LoadResult, LoadSettings, MethodCall, Note, RunContext,
 };
 use crate::requests::{Order, Requests};
 use crate::run::Interval;
-use crate::running::{End, Running};
+use crate::running::{RunEnd, Running};
 use crate::scenario::{Channels, Flow, Scenario, Step};
 use crate::services::PAYLOAD_BYTES_MAX;
 use crate::services::proto::SimpleResponse;
@@ -99,7 +99,7 @@ pub async fn drive(
     interrupt: impl Future<Output = ()>,
     announce: impl FnMut(Announcement),
 ) -> Result<LoadResult, DriveError> {
-    let size = checked(settings, own)?;
+    let size = check_settings(settings, own)?;
     let mut interrupt = std::pin::pin!(interrupt);
     let before = Established::now();
     let ready = async {
@@ -127,23 +127,23 @@ pub async fn drive(
     let mut plan = plan(settings, patience);
     if let Some(warm_up) = warm_up(settings, &plan) {
         plan.warm_up = Duration::ZERO;
-        if driven(&warm_up, &scenario, interrupt.as_mut(), &mut ()).await?.1 == End::Interrupted {
+        if run_plan(&warm_up, &scenario, interrupt.as_mut(), &mut ()).await?.1 == RunEnd::Interrupted {
             return Err(DriveError::Interrupted);
         }
     }
-    let mut lanes = LanesSeen::begin(settings, &scenario, plan.warm_up);
-    let mut announced = Announced(announce);
+    let mut lanes = LaneSampler::begin(settings, &scenario, plan.warm_up);
+    let mut observer = AnnouncingObserver(announce);
     let (running, end) = {
-        let mut run = std::pin::pin!(driven(&plan, &scenario, interrupt, &mut announced));
+        let mut run = std::pin::pin!(run_plan(&plan, &scenario, interrupt, &mut observer));
         loop {
             tokio::select! {
                 ended = &mut run => break ended?,
-                () = lanes.look() => {}
+                () = lanes.sample() => {}
             }
         }
     };
     let mut result = result(settings, &running, end).ok_or(DriveError::Interrupted)?;
-    result.lanes = lanes.seen;
+    result.lanes = lanes.samples;
     if let Some(echo) = &echo {
         (result.bytes_sent, result.bytes_received) = echo.body_bytes(result.messages);
         result.first_call_ns = u64::try_from(first_took.as_nanos()).ok();
@@ -152,7 +152,7 @@ pub async fn drive(
     note_connections(&mut result);
     if result.error_count() > 0
         && settings.echo.is_none()
-        && let Err(reason) = still_there(set_up(builder(settings, patience)), settings, patience).await
+        && let Err(reason) = check_reachable(set_up(builder(settings, patience)), settings, patience).await
     {
         // Figures up to the server's exit do not measure it.
         note(&mut result, format!("the server was gone at the end: {reason}"), true);
@@ -161,19 +161,19 @@ pub async fn drive(
 }
 
 /// Returns the result of a run, or `None` if it was interrupted before measuring began.
-fn result(settings: &LoadSettings, running: &Running, end: End) -> Option<LoadResult> {
-    let (spent, counted) = (running.spent(), running.counted());
-    if end == End::Interrupted && spent.measured_ns == 0 {
+fn result(settings: &LoadSettings, running: &Running, end: RunEnd) -> Option<LoadResult> {
+    let (usage, counters) = (running.usage(), running.counters());
+    if end == RunEnd::Interrupted && usage.measured_ns == 0 {
         return None;
     }
     let mut result = LoadResult::of(
-        &counted.tally,
-        Around {
+        &counters.tally,
+        RunContext {
             settings: settings.clone(),
-            started: spent.started,
-            duration: Duration::from_nanos(spent.measured_ns),
+            started: usage.started,
+            duration: Duration::from_nanos(usage.measured_ns),
             from_ns: running.measured_from_ns(),
-            client_cpu: spent.cpu,
+            client_cpu: usage.cpu,
             connections: Connections { asked: settings.connections, established: None },
             notes: Vec::new(),
         },
@@ -181,15 +181,15 @@ fn result(settings: &LoadSettings, running: &Running, end: End) -> Option<LoadRe
     let (sent, received) = settings.call.payloads();
     let payload_bytes = result.messages * settings.size_bytes;
     (result.bytes_sent, result.bytes_received) = (payload_bytes * sent, payload_bytes * received);
-    result.looked_in_vain_ns = spent.looked.as_nanos() as u64;
-    result.drain_ns = spent.drain_ns;
-    if let Some((_, failure)) = &counted.tally.first_failure {
+    result.busy_poll_wasted_ns = usage.busy_poll_wasted.as_nanos() as u64;
+    result.drain_ns = usage.drain_ns;
+    if let Some((_, failure)) = &counters.tally.first_failure {
         note(&mut result, format!("the first failed call ended with {failure}"), false);
     }
-    if let Some(reason) = spent.client_limit() {
+    if let Some(reason) = usage.client_limit() {
         note(&mut result, reason.text, true);
     }
-    if end == End::Interrupted {
+    if end == RunEnd::Interrupted {
         note(&mut result, "the run was interrupted before its end".to_owned(), false);
     }
     Some(result)
@@ -213,9 +213,9 @@ fn note(result: &mut LoadResult, text: String, invalidates: bool) {
 }
 
 /// Announces the start and end of the measured time.
-struct Announced<A>(A);
+struct AnnouncingObserver<A>(A);
 
-impl<A: FnMut(Announcement)> Observer for Announced<A> {
+impl<A: FnMut(Announcement)> Observer for AnnouncingObserver<A> {
     fn begins(&mut self, _: &Running) {}
 
     fn measuring(&mut self) {
@@ -230,32 +230,32 @@ impl<A: FnMut(Announcement)> Observer for Announced<A> {
 }
 
 /// Lane counts of an adaptive channel over time.
-struct LanesSeen {
+struct LaneSampler {
     scenario: Option<Arc<Scenario>>,
     measured_from: Instant,
-    looks: tokio::time::Interval,
-    seen: Vec<LanesAt>,
+    ticks: tokio::time::Interval,
+    samples: Vec<LanesAt>,
 }
 
-impl LanesSeen {
+impl LaneSampler {
     fn begin(settings: &LoadSettings, scenario: &Arc<Scenario>, warm_up: Duration) -> Self {
         let scenario = (settings.lanes == LaneRule::Adaptive).then(|| scenario.clone());
-        let mut looks = tokio::time::interval(COUNT_LANES_EVERY);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { scenario, measured_from: Instant::now() + warm_up, looks, seen: Vec::new() }
+        let mut ticks = tokio::time::interval(COUNT_LANES_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { scenario, measured_from: Instant::now() + warm_up, ticks, samples: Vec::new() }
     }
 
     /// Counts the lanes at the next tick. Never returns if there is nothing to count.
-    async fn look(&mut self) {
+    async fn sample(&mut self) {
         let Some(scenario) = &self.scenario else { return std::future::pending().await };
-        self.looks.tick().await;
+        self.ticks.tick().await;
         let lanes = scenario.ready_connections();
-        let is_new = self.seen.last().is_none_or(|last| last.lanes != lanes);
-        if is_new && self.seen.len() < LANE_CHANGES_MAX {
+        let is_new = self.samples.last().is_none_or(|last| last.lanes != lanes);
+        if is_new && self.samples.len() < LANE_CHANGES_MAX {
             let now = Instant::now();
             let [since, until] = [now - self.measured_from, self.measured_from - now];
             let at_ns = since.as_nanos().cast_signed() as i64 - until.as_nanos().cast_signed() as i64;
-            self.seen.push(LanesAt { at_ns, lanes });
+            self.samples.push(LanesAt { at_ns, lanes });
         }
     }
 }
@@ -274,7 +274,11 @@ fn plan(settings: &LoadSettings, patience: Patience) -> Plan {
         max_duration: None,
         // The arrival of a client stream's messages cannot be seen: they count with the time until the stream's
         // response.
-        under_way: if settings.call == CallType::ClientStream { UnderWay::Wait } else { UnderWay::ByLoop },
+        unfinished_calls: if settings.call == CallType::ClientStream {
+            UnfinishedCalls::Wait
+        } else {
+            UnfinishedCalls::ByLoop
+        },
         patience: Some(patience.call),
         warm_up: Duration::from_nanos(settings.warmup_ns),
         interval: NO_INTERVALS,
@@ -303,7 +307,7 @@ fn call(settings: &LoadSettings, size: usize, echo: Option<&Arc<EchoCall>>) -> R
         (None, Some(MethodCall { request, .. })) => {
             Calls::Bytes(Requests::new(vec![Bytes::from(request.clone())], Order::InTurn, None))
         }
-        (None, None) => benchmark_calls::calls(kind, size, settings.handing, u64::MAX),
+        (None, None) => benchmark_calls::calls(kind, size, settings.message_ownership, u64::MAX),
     };
     let outstanding = (kind == CallKind::BidiStream).then(|| window(settings.call, size));
     Ok(Call {
@@ -315,7 +319,7 @@ fn call(settings: &LoadSettings, size: usize, echo: Option<&Arc<EchoCall>>) -> R
         stream: StreamPlan {
             outstanding,
             lasts_to_end: kind != CallKind::Unary,
-            counts_answered: true,
+            counts_at_response: true,
             ..StreamPlan::default()
         },
         expects: Expected::default(),
@@ -355,7 +359,7 @@ fn scenario(
 }
 
 /// Checks that the server still accepts connections after calls have failed.
-async fn still_there(
+async fn check_reachable(
     builder: ChannelBuilder,
     settings: &LoadSettings,
     patience: Patience,
@@ -367,7 +371,7 @@ async fn still_there(
 }
 
 /// Checks the settings and returns the payload's size.
-fn checked(settings: &LoadSettings, own: Option<&OwnEcho>) -> Result<usize, DriveError> {
+fn check_settings(settings: &LoadSettings, own: Option<&OwnEcho>) -> Result<usize, DriveError> {
     let is_own = settings.echo.is_some_and(|work| work.shape == Shape::Own);
     if is_own != own.is_some() {
         return Err(DriveError::Settings(
@@ -407,10 +411,10 @@ pub(crate) fn prepared_call(settings: &LoadSettings) -> Result<(String, Vec<u8>,
     if let Some(called) = &settings.method {
         return Ok((called.path.clone(), called.request.clone(), None));
     }
-    let size = checked(&LoadSettings { connections: 1, ..settings.clone() }, None)?;
-    let answer = SimpleResponse { payload: payload(size), ..SimpleResponse::default() };
+    let size = check_settings(&LoadSettings { connections: 1, ..settings.clone() }, None)?;
+    let response = SimpleResponse { payload: payload(size), ..SimpleResponse::default() };
     let path = format!("/{SERVICE}/{}", benchmark_calls::method(CallType::Unary));
-    Ok((path, request(size, size).encode_to_vec(), Some(answer.encoded_len())))
+    Ok((path, request(size, size).encode_to_vec(), Some(response.encoded_len())))
 }
 
 fn echo(

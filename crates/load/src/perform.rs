@@ -11,37 +11,37 @@ use thalweg_measure::code::code_name;
 
 use crate::bytes_form::Bytes;
 use crate::call::{Call, CallKind, CallMetadata, Calls};
+use crate::call_context::CallContext;
+use crate::call_outcome::{CallOutcome, Failure};
 use crate::form::Form;
 use crate::stream::{Messages, Receiver, Rules, SendTimes, Sender};
-use crate::template::Moment;
+use crate::template::TemplateValues;
 use crate::traffic::Traffic;
-use crate::turn::Turn;
-use crate::went::{Failure, Went};
 
 /// Failure of a call whose request could not be built.
-fn not_made(why: &str) -> Failure {
+fn request_error(why: &str) -> Failure {
     Failure::Status(Status::invalid_argument(format!("cannot build the request: {why}")))
 }
 
 /// Status of a stream that ended with OK while still in use.
-fn ended_early() -> Status {
+fn ended_early_status() -> Status {
     Status::data_loss("the server ended the stream early")
 }
 
-/// Makes a call other than those of [`unary`]. Stores values for later steps in the turn's variables.
-pub(crate) async fn perform(call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
+/// Makes a call other than those of [`unary`]. Stores values for later steps in the context's variables.
+pub(crate) async fn perform(call: &Call, channel: &Channel, context: &mut CallContext<'_>) -> CallOutcome {
     match &call.calls {
-        Calls::Bytes(requests) => Box::pin(stream(&Bytes { call, requests }, call, channel, turn)).await,
-        Calls::Benchmark(benchmark) => Box::pin(stream(benchmark, call, channel, turn)).await,
-        Calls::Echo(echo) => match Box::pin(echo.once(turn.is_afresh)).await {
-            Ok(stages) => Went { stages: stages.map(Box::new), ..Went::default() },
-            Err(status) => Went::failed(Failure::Status(status)),
+        Calls::Bytes(requests) => Box::pin(stream(&Bytes { call, requests }, call, channel, context)).await,
+        Calls::Benchmark(benchmark) => Box::pin(stream(benchmark, call, channel, context)).await,
+        Calls::Echo(echo) => match Box::pin(echo.once(context.connects_per_call)).await {
+            Ok(stages) => CallOutcome { stages: stages.map(Box::new), ..CallOutcome::default() },
+            Err(status) => CallOutcome::failed(Failure::Status(status)),
         },
     }
 }
 
 /// Cancels a call that is still in flight at `cut_at`.
-async fn in_time<T>(
+async fn cancel_at<T>(
     cut_at: Option<Instant>,
     call: impl Future<Output = Result<T, Status>>,
 ) -> Result<T, Status> {
@@ -54,25 +54,25 @@ async fn in_time<T>(
 }
 
 /// Puts the call's metadata into the request, without a copy if there is none.
-fn put_metadata<T>(call: &Call, request: &mut Request<T>, turn: &Turn<'_>) -> Result<(), Failure> {
+fn put_metadata<T>(call: &Call, request: &mut Request<T>, context: &CallContext<'_>) -> Result<(), Failure> {
     match &call.metadata {
         CallMetadata::Constant(metadata) if metadata.is_empty() => {}
         CallMetadata::Constant(metadata) => *request.metadata_mut() = metadata.clone(),
         CallMetadata::Made(make) => {
-            let moment = Moment {
-                request: turn.number,
-                worker: turn.worker as u64,
-                variables: Some(turn.variables()),
-                ..Moment::default()
+            let values = TemplateValues {
+                request: context.number,
+                worker: context.worker as u64,
+                variables: Some(context.variables()),
+                ..TemplateValues::default()
             };
-            *request.metadata_mut() = make(&moment).map_err(|why| not_made(&why))?;
+            *request.metadata_mut() = make(&values).map_err(|why| request_error(&why))?;
         }
     }
     Ok(())
 }
 
 /// Checks the outcome of a call against the expected status.
-fn judged(call: &Call, ended: Result<(), Status>) -> Result<(), Failure> {
+fn check_status(call: &Call, ended: Result<(), Status>) -> Result<(), Failure> {
     let expected = call.expects.status;
     match ended {
         Ok(()) if expected == Code::Ok => Ok(()),
@@ -82,64 +82,76 @@ fn judged(call: &Call, ended: Result<(), Status>) -> Result<(), Failure> {
     }
 }
 
-/// Makes a unary call. Stores values for later steps in the turn's variables.
+/// Makes a unary call. Stores values for later steps in the context's variables.
 ///
 /// Futures are moved when awaited, so there are few between this one and the channel's, and rare ones are boxed.
-pub(crate) async fn unary<F: Form>(form: &F, call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
-    let message = match form.request(turn) {
+pub(crate) async fn unary<F: Form>(
+    form: &F,
+    call: &Call,
+    channel: &Channel,
+    context: &mut CallContext<'_>,
+) -> CallOutcome {
+    let message = match form.request(context) {
         Ok(message) => message,
-        Err(why) => return Went::failed(not_made(&why)),
+        Err(why) => return CallOutcome::failed(request_error(&why)),
     };
     let sent = Traffic::sent(1, form.request_bytes(&message));
     let mut request = Request::new(message);
-    if let Err(failure) = put_metadata(call, &mut request, turn) {
-        return Went::failed(failure);
+    if let Err(failure) = put_metadata(call, &mut request, context) {
+        return CallOutcome::failed(failure);
     }
     let response = channel.unary::<F::Request, F::Response>(&call.method, request, &call.options);
     // Passed by reference, since moving a large response is expensive.
-    match turn.cut_at {
-        None => answered(form, call, turn, sent, &response.await),
-        Some(_) => answered(form, call, turn, sent, &Box::pin(in_time(turn.cut_at, response)).await),
+    match context.cut_at {
+        None => unary_outcome(form, call, context, sent, &response.await),
+        Some(_) => {
+            unary_outcome(form, call, context, sent, &Box::pin(cancel_at(context.cut_at, response)).await)
+        }
     }
 }
 
 #[inline]
-fn answered<F: Form>(
+fn unary_outcome<F: Form>(
     form: &F,
     call: &Call,
-    turn: &mut Turn<'_>,
+    context: &mut CallContext<'_>,
     sent: Traffic,
-    answer: &Result<Response<F::Response>, Status>,
-) -> Went {
+    result: &Result<Response<F::Response>, Status>,
+) -> CallOutcome {
     let mut traffic = sent;
-    let failure = match answer {
+    let failure = match result {
         Ok(response) => {
             let response = response.get_ref();
             traffic += Traffic::received(1, F::response_bytes(response));
-            judged(call, Ok(())).and_then(|()| form.check(response, turn)).err()
+            check_status(call, Ok(())).and_then(|()| form.check(response, context)).err()
         }
-        Err(status) => judged(call, Err(status.clone())).err(),
+        Err(status) => check_status(call, Err(status.clone())).err(),
     };
-    Went { traffic, failure, ..Went::default() }
+    CallOutcome { traffic, failure, ..CallOutcome::default() }
 }
 
-async fn stream<F: Form>(form: &F, call: &Call, channel: &Channel, turn: &mut Turn<'_>) -> Went {
+async fn stream<F: Form>(
+    form: &F,
+    call: &Call,
+    channel: &Channel,
+    context: &mut CallContext<'_>,
+) -> CallOutcome {
     let plan = &call.stream;
     let is_paired = call.kind == CallKind::BidiStream;
     let rules = Rules {
         is_paired,
         outstanding: plan.outstanding.filter(|_| is_paired),
         lasts_to_end: plan.lasts_to_end,
-        holds_requests: plan.counts_answered && call.kind == CallKind::ClientStream,
+        counts_at_response: plan.counts_at_response && call.kind == CallKind::ClientStream,
     };
-    let messages = &Arc::new(Messages::new(turn.counting, &turn.counted, rules));
+    let messages = &Arc::new(Messages::new(context.counters, &context.counted, rules));
     let ends_ns = match plan.lasts {
         Some(lasts) => messages.began_ns.saturating_add(lasts.as_nanos() as u64),
-        None if plan.lasts_to_end => turn.until_ns,
+        None if plan.lasts_to_end => context.until_ns,
         None => u64::MAX,
     };
     if plan.lasts_to_end && messages.began_ns >= ends_ns {
-        return Went::default();
+        return CallOutcome::default();
     }
     let mut exchange = Exchange {
         form,
@@ -152,25 +164,26 @@ async fn stream<F: Form>(form: &F, call: &Call, channel: &Channel, turn: &mut Tu
         ends_ns,
     };
     let ended = match call.kind {
-        CallKind::ServerStream => exchange.receive_only(turn).await,
-        CallKind::ClientStream => exchange.send_only(turn).await,
-        _ => exchange.both_ways(turn).await,
+        CallKind::ServerStream => exchange.receive_only(context).await,
+        CallKind::ClientStream => exchange.send_only(context).await,
+        _ => exchange.both_ways(context).await,
     };
     let ended = match ended {
-        Ok(Ok(())) if plan.lasts_to_end && exchange.check.is_ok() && !exchange.is_whole() => {
-            Err(ended_early())
+        Ok(Ok(())) if plan.lasts_to_end && exchange.check.is_ok() && !exchange.is_complete() => {
+            Err(ended_early_status())
         }
         Ok(ended) => ended,
-        Err(failure) => return Went::failed(failure),
+        Err(failure) => return CallOutcome::failed(failure),
     };
-    let moved = if call.kind == CallKind::ServerStream { exchange.receiver.total } else { messages.sent() };
-    let is_well = ended.is_ok() && exchange.check.is_ok();
-    if is_well {
-        messages.count_held();
+    let message_count =
+        if call.kind == CallKind::ServerStream { exchange.receiver.total } else { messages.sent() };
+    let is_ok = ended.is_ok() && exchange.check.is_ok();
+    if is_ok {
+        messages.count_deferred();
     }
-    let failure = judged(call, ended).and(exchange.check).err();
-    let failure = messages.fault().map(not_made).or(failure);
-    Went { failure, has_moved: moved > 0, ..Went::default() }
+    let failure = check_status(call, ended).and(exchange.check).err();
+    let failure = messages.fault().map(request_error).or(failure);
+    CallOutcome { failure, has_traffic: message_count > 0, ..CallOutcome::default() }
 }
 
 /// A stream in progress.
@@ -188,11 +201,11 @@ struct Exchange<'c, F: Form> {
 }
 
 /// Outcome of a stream, if it was started.
-type Ended = Result<Result<(), Status>, Failure>;
+type StreamResult = Result<Result<(), Status>, Failure>;
 
 impl<F: Form> Exchange<'_, F> {
     /// Returns whether a stream that lasts to the end of the run was ended by it, with no message missing.
-    fn is_whole(&self) -> bool {
+    fn is_complete(&self) -> bool {
         match self.call.kind {
             CallKind::ServerStream => self.is_cut,
             CallKind::BidiStream => {
@@ -202,49 +215,49 @@ impl<F: Form> Exchange<'_, F> {
         }
     }
 
-    fn sender(&self, turn: &Turn<'_>) -> Sender<F::Source> {
+    fn sender(&self, context: &CallContext<'_>) -> Sender<F::Source> {
         let times = self.call.stream.message_rate.clone().map(SendTimes::new);
         let is_paced = self.call.kind == CallKind::ClientStream;
-        Sender::new(self.form.requests(turn), self.messages, self.ends_ns, times, is_paced)
+        Sender::new(self.form.requests(context), self.messages, self.ends_ns, times, is_paced)
     }
 
-    fn request<T>(&self, message: T, turn: &Turn<'_>) -> Result<Request<T>, Failure> {
+    fn request<T>(&self, message: T, context: &CallContext<'_>) -> Result<Request<T>, Failure> {
         let mut request = Request::new(message);
-        put_metadata(self.call, &mut request, turn)?;
+        put_metadata(self.call, &mut request, context)?;
         Ok(request)
     }
 
-    async fn send_only(&mut self, turn: &mut Turn<'_>) -> Ended {
+    async fn send_only(&mut self, context: &mut CallContext<'_>) -> StreamResult {
         let Call { method, options, .. } = self.call;
-        let (channel, sender, cut_at) = (self.channel, self.sender(turn), turn.cut_at);
-        let answered = if self.form.is_owned() {
-            let request = self.request(sender, turn)?;
-            in_time(cut_at, channel.client_streaming::<_, F::Response>(method, request, options)).await
+        let (channel, sender, cut_at) = (self.channel, self.sender(context), context.cut_at);
+        let response = if self.form.is_owned() {
+            let request = self.request(sender, context)?;
+            cancel_at(cut_at, channel.client_streaming::<_, F::Response>(method, request, options)).await
         } else {
-            let request = self.request(sender.in_place(), turn)?;
-            in_time(cut_at, channel.client_streaming::<_, F::Response>(method, request, options)).await
+            let request = self.request(sender.in_place(), context)?;
+            cancel_at(cut_at, channel.client_streaming::<_, F::Response>(method, request, options)).await
         };
-        match &answered {
+        match &response {
             Ok(response) => {
-                self.take(response.get_ref(), turn);
+                self.take(response.get_ref(), context);
                 Ok(Ok(()))
             }
             Err(status) => Ok(Err(status.clone())),
         }
     }
 
-    async fn receive_only(&mut self, turn: &mut Turn<'_>) -> Ended {
-        let message = self.form.request(turn).map_err(|why| not_made(&why))?;
+    async fn receive_only(&mut self, context: &mut CallContext<'_>) -> StreamResult {
+        let message = self.form.request(context).map_err(|why| request_error(&why))?;
         self.messages.count_only_request(self.form.request_bytes(&message));
-        let request = self.request(message, turn)?;
-        let (channel, cut_at, ends_ns) = (self.channel, turn.cut_at, self.ends_ns);
+        let request = self.request(message, context)?;
+        let (channel, cut_at, ends_ns) = (self.channel, context.cut_at, self.ends_ns);
         let base = self.messages.base();
         let received = async {
             let Call { method, options, .. } = self.call;
-            let begun = channel.server_streaming::<F::Request, F::Response>(method, request, options);
-            self.receive(begun.await?.into_inner(), turn).await
+            let responses = channel.server_streaming::<F::Request, F::Response>(method, request, options);
+            self.receive(responses.await?.into_inner(), context).await
         };
-        let received = in_time(cut_at, received);
+        let received = cancel_at(cut_at, received);
         if ends_ns == u64::MAX {
             return Ok(received.await);
         }
@@ -254,44 +267,47 @@ impl<F: Form> Exchange<'_, F> {
         Ok(ended.unwrap_or(Ok(())))
     }
 
-    async fn both_ways(&mut self, turn: &mut Turn<'_>) -> Ended {
+    async fn both_ways(&mut self, context: &mut CallContext<'_>) -> StreamResult {
         let Call { method, options, .. } = self.call;
-        let (channel, sender, cut_at) = (self.channel, self.sender(turn), turn.cut_at);
+        let (channel, sender, cut_at) = (self.channel, self.sender(context), context.cut_at);
         if self.form.is_owned() {
-            let request = self.request(sender, turn)?;
-            let begun = channel.bidi_streaming::<_, F::Response>(method, request, options);
-            return Ok(in_time(cut_at, async { self.receive(begun.await?.into_inner(), turn).await }).await);
+            let request = self.request(sender, context)?;
+            let responses = channel.bidi_streaming::<_, F::Response>(method, request, options);
+            return Ok(cancel_at(cut_at, async {
+                self.receive(responses.await?.into_inner(), context).await
+            })
+            .await);
         }
-        let request = self.request(sender.in_place(), turn)?;
-        let begun = channel.bidi_streaming::<_, F::Response>(method, request, options);
-        Ok(in_time(cut_at, async { self.receive(begun.await?.into_inner(), turn).await }).await)
+        let request = self.request(sender.in_place(), context)?;
+        let responses = channel.bidi_streaming::<_, F::Response>(method, request, options);
+        Ok(cancel_at(cut_at, async { self.receive(responses.await?.into_inner(), context).await }).await)
     }
 
     /// Receives all responses, or as many as wanted.
     async fn receive(
         &mut self,
         mut responses: Streaming<F::Response>,
-        turn: &mut Turn<'_>,
+        context: &mut CallContext<'_>,
     ) -> Result<(), Status> {
         let mut message = F::Response::default();
         let wanted = self.call.stream.responses.unwrap_or(u64::MAX);
         while self.receiver.wants_more() {
-            let goes_on = if self.form.is_owned() {
+            let can_continue = if self.form.is_owned() {
                 let mut responses = pin!(&mut responses);
                 // `?` would move the message.
-                match &poll_fn(|cx| self.counting(responses.as_mut().poll_next(cx))).await {
-                    Some(Ok(message)) => self.take(message, turn),
+                match &poll_fn(|cx| self.count_if_pending(responses.as_mut().poll_next(cx))).await {
+                    Some(Ok(message)) => self.take(message, context),
                     Some(Err(status)) => return Err(status.clone()),
                     None => return Ok(()),
                 }
             } else {
-                let next = poll_fn(|cx| self.counting(responses.poll_message_into(cx, &mut message)));
+                let next = poll_fn(|cx| self.count_if_pending(responses.poll_message_into(cx, &mut message)));
                 if !next.await? {
                     return Ok(());
                 }
-                self.take(&message, turn)
+                self.take(&message, context)
             };
-            if !goes_on {
+            if !can_continue {
                 return Ok(());
             }
             if self.receiver.total >= wanted {
@@ -304,7 +320,7 @@ impl<F: Form> Exchange<'_, F> {
 
     /// Counts the received messages before waiting for more.
     #[inline]
-    fn counting<T>(&mut self, polled: Poll<T>) -> Poll<T> {
+    fn count_if_pending<T>(&mut self, polled: Poll<T>) -> Poll<T> {
         if polled.is_pending() {
             self.receiver.count();
         }
@@ -313,9 +329,9 @@ impl<F: Form> Exchange<'_, F> {
 
     /// Counts a response, and checks it if all earlier ones were as expected. Returns false if the stream cannot go on.
     #[inline]
-    fn take(&mut self, message: &F::Response, turn: &mut Turn<'_>) -> bool {
+    fn take(&mut self, message: &F::Response, context: &mut CallContext<'_>) -> bool {
         if self.check.is_ok() {
-            self.check = self.form.check(message, turn);
+            self.check = self.form.check(message, context);
             if let Err(Failure::Status(_)) = self.check {
                 return false;
             }

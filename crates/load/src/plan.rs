@@ -42,7 +42,7 @@ pub enum Stop {
 
 /// Handling of calls in flight when the time is up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum UnderWay {
+pub enum UnfinishedCalls {
     /// Waits for them. They count, except in a closed loop that ends by time, where as many were in flight when
     /// measuring began.
     #[default]
@@ -55,7 +55,7 @@ pub enum UnderWay {
     Ignore,
 }
 
-impl UnderWay {
+impl UnfinishedCalls {
     /// Returns whether calls are cancelled.
     fn is_cut(self) -> bool {
         matches!(self, Self::Close | Self::Ignore)
@@ -74,7 +74,7 @@ pub struct Plan {
     /// Time limit with [`Stop::Calls`], even if fewer calls have started.
     pub max_duration: Option<Duration>,
     /// Handling of calls in flight when a time ends the run.
-    pub under_way: UnderWay,
+    pub unfinished_calls: UnfinishedCalls,
     /// Time limit of a call, or of a stream's next message. Longer ones fail and are cancelled, but are not sent to the
     /// server as a deadline. `None`: only the calls' deadline applies.
     pub patience: Option<Duration>,
@@ -162,8 +162,8 @@ impl Plan {
                     Stop::Calls(calls) => calls as f64,
                     Stop::After(_) | Stop::Messages(_) => f64::INFINITY,
                 };
-                let begun = |ns: u64| schedule.begun_after(ns as f64 / 1e9).min(most);
-                let all = begun(until_ns) - begun(from_ns);
+                let started = |ns: u64| schedule.starts_before(ns as f64 / 1e9).min(most);
+                let all = started(until_ns) - started(from_ns);
                 all / self.share.map_or(1.0, |share| f64::from(share.of()))
             }
         }
@@ -175,7 +175,7 @@ impl Plan {
             (Stop::After(duration), _) => Some(duration),
             // No more calls start after a worker schedule that ends at 0; the number of workers is rounded.
             (Stop::Calls(_), Pace::Closed { workers: Some(workers) }) => {
-                [self.max_duration, workers.over_after(0.5)].into_iter().flatten().min()
+                [self.max_duration, workers.ends_after(0.5)].into_iter().flatten().min()
             }
             (Stop::Calls(_) | Stop::Messages(_), _) => self.max_duration,
         };
@@ -185,7 +185,7 @@ impl Plan {
     /// Returns when calls in flight are cancelled, in a run whose clock began at `base`.
     pub(crate) fn cut_at(&self, base: Instant) -> Option<Instant> {
         let until_ns = self.until_ns();
-        (self.under_way.is_cut() && until_ns < u64::MAX).then(|| base + Duration::from_nanos(until_ns))
+        (self.unfinished_calls.is_cut() && until_ns < u64::MAX).then(|| base + Duration::from_nanos(until_ns))
     }
 
     /// Returns until when calls count in a closed loop, in ns since the warm-up began.
@@ -193,21 +193,23 @@ impl Plan {
     /// If time ends the run, a call counts if it ends in time, whenever it started: calls in flight at the end balance
     /// those at the beginning. If a number ends the run, all started calls count.
     pub(crate) fn counted_until_ns(&self) -> u64 {
-        match (self.under_way, self.stop) {
-            (UnderWay::ByLoop, Stop::After(_)) | (UnderWay::Ignore, _) => self.until_ns(),
-            (UnderWay::ByLoop, Stop::Calls(_) | Stop::Messages(_))
-            | (UnderWay::Wait | UnderWay::Close, _) => u64::MAX,
+        match (self.unfinished_calls, self.stop) {
+            (UnfinishedCalls::ByLoop, Stop::After(_)) | (UnfinishedCalls::Ignore, _) => self.until_ns(),
+            (UnfinishedCalls::ByLoop, Stop::Calls(_) | Stop::Messages(_))
+            | (UnfinishedCalls::Wait | UnfinishedCalls::Close, _) => u64::MAX,
         }
     }
 
     /// Returns the latest end of the measured time.
     pub(crate) fn measured_until_ns(&self) -> u64 {
         match (&self.pace, self.stop) {
-            (Pace::Closed { .. }, _) if self.under_way != UnderWay::Close => self.counted_until_ns(),
+            (Pace::Closed { .. }, _) if self.unfinished_calls != UnfinishedCalls::Close => {
+                self.counted_until_ns()
+            }
             (Pace::Open { schedule, .. }, Stop::Calls(calls)) => {
                 // The time of the next start, or the end of a schedule of bursts.
                 let end = schedule.start_of(calls as f64).map(Duration::from_secs_f64);
-                let end = end.or_else(|| schedule.over_after(0.0));
+                let end = end.or_else(|| schedule.ends_after(0.0));
                 let end_ns = end.map_or(u64::MAX, |end| (self.warm_up + end).as_nanos() as u64);
                 end_ns.min(self.until_ns())
             }

@@ -9,20 +9,20 @@ use thalweg::{Code, Status};
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::distribution::Distribution;
 
+use crate::call_outcome::Failure;
 use crate::echo::{STAGES, Stages};
 pub use crate::pace::SLOWEST_MAX as SPIKES_MAX;
 use crate::tally::Tally;
-use crate::traffic::{Stretch, Traffic};
-use crate::went::Failure;
+use crate::traffic::{TimedMessages, Traffic};
 pub use bare_run::{BareRun, BareWire};
 pub use load_result::{
-    CallType, Connections, Fairness, Handing, LOAD_SCHEMA, LaneRule, LanesAt, LoadResult, LoadSettings,
-    MethodCall, Note, Pace, Spike, StageTimes, UnknownCallType, Variant,
+    CallType, Connections, Fairness, LOAD_SCHEMA, LaneRule, LanesAt, LoadResult, LoadSettings,
+    MessageOwnership, MethodCall, Note, Pace, Spike, StageTimes, UnknownCallType, Variant,
 };
 
 /// Context of a run besides its counters.
 #[derive(Clone, Debug)]
-pub struct Around {
+pub struct RunContext {
     /// Requested settings.
     pub settings: LoadSettings,
     /// Wall-clock time when measuring began.
@@ -67,7 +67,7 @@ impl Recorder {
     /// Records `count` messages of a one-way stream.
     #[inline]
     pub fn record_pace(&mut self, began: Instant, ended: Instant, count: u64) {
-        self.tally.paced.record(Stretch { took_ns: ns(began, ended), count }, ns(self.began, ended));
+        self.tally.paced.record(TimedMessages { took_ns: ns(began, ended), count }, ns(self.began, ended));
         self.tally.traffic += match self.call {
             CallType::ServerStream => Traffic::received(count, 0),
             _ => Traffic::sent(count, 0),
@@ -89,8 +89,8 @@ impl Recorder {
     }
 
     /// Returns the result of the run.
-    pub fn finish(self, around: Around) -> LoadResult {
-        LoadResult::of(&self.tally, around)
+    pub fn finish(self, context: RunContext) -> LoadResult {
+        LoadResult::of(&self.tally, context)
     }
 }
 
@@ -100,8 +100,8 @@ fn ns(began: Instant, ended: Instant) -> u64 {
 
 impl LoadResult {
     /// Returns the result of a closed loop.
-    pub(crate) fn of(tally: &Tally, around: Around) -> Self {
-        let Around { settings, started, duration, from_ns, client_cpu, connections, notes } = around;
+    pub(crate) fn of(tally: &Tally, context: RunContext) -> Self {
+        let RunContext { settings, started, duration, from_ns, client_cpu, connections, notes } = context;
         let messages = tally.operations(settings.call);
         let nothing = &Distribution::new();
         let (latencies, slowest) = match settings.call {
@@ -136,7 +136,7 @@ impl LoadResult {
             spikes: slowest.all().iter().map(spike).collect(),
             client_cpu,
             client_cpu_per_call: (messages > 0).then(|| client_cpu / messages as f64),
-            looked_in_vain_ns: 0,
+            busy_poll_wasted_ns: 0,
             connections,
             fairness: None,
             lanes: Vec::new(),
@@ -172,11 +172,11 @@ mod tests {
     use thalweg_measure::distribution::merged;
 
     use super::*;
+    use crate::call_outcome::CallOutcome;
     use crate::tally::{Shards, StepOfFlow, Times};
-    use crate::went::Went;
 
     #[test]
-    fn one_thread_counts_what_it_does() {
+    fn recorder_counts_operations() {
         let began = Instant::now();
         let at = |ns: u64| began + Duration::from_nanos(ns);
         for (call, latencies) in
@@ -191,8 +191,8 @@ mod tests {
                 recorder.record_pace(at(10), at(90), 2);
             }
             assert_eq!(recorder.operations(), 2);
-            let around = Around { settings: LoadSettings { call, ..around().settings }, ..around() };
-            let result = recorder.finish(around);
+            let context = RunContext { settings: LoadSettings { call, ..context().settings }, ..context() };
+            let result = recorder.finish(context);
             assert_eq!((result.messages, result.error_count()), (2, u64::from(latencies)), "{call}");
             assert_eq!(
                 result.latency_ns.map(|latency| (latency.min, latency.max)),
@@ -204,8 +204,8 @@ mod tests {
         }
     }
 
-    fn around() -> Around {
-        Around {
+    fn context() -> RunContext {
+        RunContext {
             settings: LoadSettings {
                 target: "127.0.0.1:50051".to_owned(),
                 call: CallType::Unary,
@@ -215,7 +215,7 @@ mod tests {
                 lanes: LaneRule::Fixed,
                 method: None,
                 echo: None,
-                handing: Handing::default(),
+                message_ownership: MessageOwnership::default(),
                 warmup_ns: 0,
                 duration_ns: Some(2_000_000_000),
                 total: None,
@@ -232,24 +232,24 @@ mod tests {
         }
     }
 
-    fn counted(calls: impl IntoIterator<Item = (u64, Went)>) -> Tally {
+    fn counted(calls: impl IntoIterator<Item = (u64, CallOutcome)>) -> Tally {
         let shards = Shards::new(1, 1, false, true);
-        for (ended_ns, went) in calls {
+        for (ended_ns, outcome) in calls {
             let step = StepOfFlow { index: 0, is_first: true, is_last: true };
-            shards.own().count(step, Times { intended_ns: 0, began_ns: 0, ended_ns }, &went);
+            shards.own().count(step, Times { intended_ns: 0, began_ns: 0, ended_ns }, &outcome);
         }
         shards.merged().tally
     }
 
     fn well(latencies_ns: impl IntoIterator<Item = u64>) -> Tally {
-        counted(latencies_ns.into_iter().map(|latency_ns| (latency_ns, Went::default())))
+        counted(latencies_ns.into_iter().map(|latency_ns| (latency_ns, CallOutcome::default())))
     }
 
     #[test]
-    fn result_survives_json_and_says_what_was_counted() {
-        let failed = |code: i32| (1, Went::failed(Failure::Status(Status::new(code.into(), ""))));
-        let calls = (1..=1000).map(|latency_us| (latency_us * 1000, Went::default()));
-        let result = LoadResult::of(&counted(calls.chain([failed(14), failed(99)])), around());
+    fn result_round_trips_through_json_with_counts() {
+        let failed = |code: i32| (1, CallOutcome::failed(Failure::Status(Status::new(code.into(), ""))));
+        let calls = (1..=1000).map(|latency_us| (latency_us * 1000, CallOutcome::default()));
+        let result = LoadResult::of(&counted(calls.chain([failed(14), failed(99)])), context());
 
         assert_eq!((result.calls, result.messages, result.error_count()), (1000, 1000, 2));
         assert_eq!(result.errors, BTreeMap::from([("UNAVAILABLE".to_owned(), 1), ("UNKNOWN".to_owned(), 1)]));
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn histograms_of_two_runs_can_be_merged_from_their_json() {
         let read = |latency_ns: u64| {
-            let json = serde_json::to_string(&LoadResult::of(&well([latency_ns]), around())).unwrap();
+            let json = serde_json::to_string(&LoadResult::of(&well([latency_ns]), context())).unwrap();
             serde_json::from_str::<LoadResult>(&json).unwrap()
         };
         let runs = [read(1_000_000), read(1_000)];
@@ -274,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn stages_are_those_of_all_calls() {
-        let divided = |stages| (1, Went { stages: Some(Box::new(stages)), ..Went::default() });
-        assert_eq!(LoadResult::of(&well([1]), around()).stages, []);
+    fn stage_times_cover_all_calls() {
+        let divided = |stages| (1, CallOutcome { stages: Some(Box::new(stages)), ..CallOutcome::default() });
+        assert_eq!(LoadResult::of(&well([1]), context()).stages, []);
         let calls = [
             divided([Some(10), Some(20), None, Some(30), None, Some(40), Some(50)]),
             divided([Some(30), Some(20), Some(7), Some(30), None, Some(40), Some(50)]),
         ];
-        let stages = LoadResult::of(&counted(calls), around()).stages;
+        let stages = LoadResult::of(&counted(calls), context()).stages;
         let means: Vec<(&str, f64)> =
             stages.iter().map(|stage| (stage.name.as_str(), stage.latency_ns.mean)).collect();
         assert_eq!(
@@ -298,8 +298,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_recorded_is_not_a_latency_of_zero() {
-        let result = LoadResult::of(&well([]), around());
+    fn empty_recording_has_no_latency() {
+        let result = LoadResult::of(&well([]), context());
         assert_eq!((result.latency_ns, result.client_cpu_per_call), (None, None));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use thalweg::bytes::Bytes;
 
 use crate::arrivals::Random;
-use crate::template::Moment;
+use crate::template::TemplateValues;
 use crate::variables::Variables;
 
 /// Order of the messages.
@@ -24,12 +24,12 @@ pub enum Order {
 }
 
 /// A source of messages, each created when it is sent.
-pub trait Make: Send + Sync + fmt::Debug {
+pub trait MakeMessage: Send + Sync + fmt::Debug {
     /// Returns the number of messages.
     fn count(&self) -> usize;
 
     /// Returns the encoded message with this index, or why it cannot be made.
-    fn make(&self, index: usize, moment: &Moment<'_>) -> Result<Bytes, String>;
+    fn make(&self, index: usize, values: &TemplateValues<'_>) -> Result<Bytes, String>;
 }
 
 /// Request messages of calls.
@@ -46,7 +46,7 @@ enum Source {
     /// Encoded messages.
     Ready(Vec<Bytes>),
     /// Messages created when they are sent.
-    Made { make: Arc<dyn Make>, seed: u64 },
+    Made { make: Arc<dyn MakeMessage>, seed: u64 },
 }
 
 impl Requests {
@@ -59,7 +59,7 @@ impl Requests {
 
     /// Creates requests from messages made by `make`, with `per_stream` per stream. Their random parts are drawn from
     /// `seed`.
-    pub fn made(make: Arc<dyn Make>, seed: u64, order: Order, per_stream: Option<u64>) -> Self {
+    pub fn made(make: Arc<dyn MakeMessage>, seed: u64, order: Order, per_stream: Option<u64>) -> Self {
         let per_stream = per_stream.unwrap_or(make.count() as u64);
         Self { source: Source::Made { make, seed }, order, per_stream }
     }
@@ -99,8 +99,9 @@ impl Requests {
         match &self.source {
             Source::Ready(messages) => Ok(messages[self.order.choose(place, messages.len())].clone()),
             Source::Made { make, seed } => {
-                let moment = Moment { request, worker, message, seed: *seed, variables: Some(variables) };
-                make.make(self.order.choose(place, make.count()), &moment)
+                let values =
+                    TemplateValues { request, worker, message, seed: *seed, variables: Some(variables) };
+                make.make(self.order.choose(place, make.count()), &values)
             }
         }
     }
@@ -164,18 +165,18 @@ mod tests {
     #[derive(Debug)]
     struct Same(Vec<Bytes>);
 
-    impl Make for Same {
+    impl MakeMessage for Same {
         fn count(&self) -> usize {
             self.0.len()
         }
 
-        fn make(&self, index: usize, _: &Moment<'_>) -> Result<Bytes, String> {
+        fn make(&self, index: usize, _: &TemplateValues<'_>) -> Result<Bytes, String> {
             Ok(self.0[index].clone())
         }
     }
 
     #[test]
-    fn messages_that_are_made_come_as_those_that_are_ready() {
+    fn generated_messages_have_order_of_constant_messages() {
         let messages = ["a", "b", "c"].map(Bytes::from).to_vec();
         for order in [Order::InTurn, Order::Random { seed: 3 }] {
             for per_stream in [None, Some(1), Some(2), Some(7), Some(u64::MAX)] {
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_a_time_ends_has_all_messages_in_turn() {
+    fn time_limited_stream_cycles_through_messages() {
         let all = requests(Order::InTurn, Some(u64::MAX));
         let stream: Vec<Bytes> =
             (0..4).map(|message| all.of_stream(1, 0, message, &Variables::new()).unwrap()).collect();
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_at_random_are_the_same_by_the_same_seed() {
+    fn same_seed_gives_same_random_messages() {
         let drawn = |seed| -> Vec<Bytes> {
             let all = requests(Order::Random { seed }, None);
             (0..300).map(|call| all.of_call(call, 0, &Variables::new()).unwrap()).collect()

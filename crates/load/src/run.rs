@@ -99,8 +99,8 @@ pub struct LoadRun {
     pub dropped: u64,
     /// Calls due while `in_flight` calls were in flight, which waited or never started; flows in a scenario. `null` for
     /// a closed loop, and in results without this figure.
-    #[serde(default)]
-    pub held_back: Option<u64>,
+    #[serde(rename = "held_back", default)]
+    pub delayed: Option<u64>,
     /// Messages and their bytes.
     pub messages_sent: u64,
     /// See `messages_sent`.
@@ -141,8 +141,8 @@ pub struct LoadRun {
     #[serde(default)]
     pub machine: Option<Machine>,
     /// Conditions and their results.
-    #[serde(default)]
-    pub gates: Vec<Judged>,
+    #[serde(rename = "gates", default)]
+    pub conditions: Vec<ConditionResult>,
     /// Search for the highest rate that meets conditions, if any. This run is the last one at that rate.
     #[serde(default)]
     pub search: Option<Search>,
@@ -198,7 +198,8 @@ pub struct StepRun {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flows {
     /// Flows whose first call has ended.
-    pub begun: u64,
+    #[serde(rename = "begun")]
+    pub started: u64,
     /// Flows whose last call has succeeded.
     pub ok: u64,
     /// Flows with a failed call.
@@ -216,7 +217,7 @@ impl Flows {
 
 impl AddAssign for Flows {
     fn add_assign(&mut self, other: Self) {
-        self.begun += other.begun;
+        self.started += other.started;
         self.ok += other.ok;
         self.failed += other.failed;
     }
@@ -242,7 +243,8 @@ pub struct Try {
     /// Calls per second that ended with OK; successful flows in a scenario.
     pub reached_per_s: f64,
     /// Whether all conditions were met.
-    pub is_kept: bool,
+    #[serde(rename = "is_kept")]
+    pub is_met: bool,
     /// Figures of the conditions, or why the rate was not reached.
     pub figures: Vec<String>,
 }
@@ -305,13 +307,15 @@ pub struct Interval {
 
 /// Result of a condition on a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Judged {
+pub struct ConditionResult {
     /// Condition as written.
-    pub gate: String,
+    #[serde(rename = "gate")]
+    pub condition: String,
     /// Figure of the run; `none` if there is none.
     pub figure: String,
     /// Whether it is met. A missing figure meets no condition.
-    pub is_kept: bool,
+    #[serde(rename = "is_kept")]
+    pub is_met: bool,
 }
 
 /// A note for readers.
@@ -360,17 +364,17 @@ impl Interval {
     /// Returns the counts in the unit of the run's schedule: calls, or flows in a scenario.
     pub fn starts(&self) -> Flows {
         let (ok, failed) = (self.ok, self.failed);
-        self.flows.unwrap_or(Flows { begun: ok + failed, ok, failed })
+        self.flows.unwrap_or(Flows { started: ok + failed, ok, failed })
     }
 
     /// Adds the interval that follows.
-    pub fn add_next(&mut self, next: &Self) {
+    pub fn append(&mut self, next: &Self) {
         self.add(next);
         (self.in_flight, self.connections) = (next.in_flight, next.connections);
     }
 
     /// Adds an interval of the same time, of another run.
-    pub(crate) fn add_beside(&mut self, other: &Self) {
+    pub(crate) fn merge_concurrent(&mut self, other: &Self) {
         self.add(other);
         self.in_flight += other.in_flight;
         self.connections += other.connections;
@@ -462,7 +466,7 @@ impl LoadRun {
 
     /// Returns the counts in the unit of the schedule: calls, or flows in a scenario.
     pub fn starts(&self) -> Flows {
-        self.flows.unwrap_or(Flows { begun: self.calls(), ok: self.ok, failed: self.failed })
+        self.flows.unwrap_or(Flows { started: self.calls(), ok: self.ok, failed: self.failed })
     }
 
     /// Returns the successful calls, or flows in a scenario, per second of the measured time.
@@ -556,7 +560,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notes_of_earlier_versions_that_invalidate_are_reasons() {
+    fn invalidating_notes_of_schema_1_become_reasons() {
         let mut earlier = serde_json::to_value(LoadRun::of_tests()).unwrap();
         assert_eq!((&earlier["schema"], &earlier["not_valid"]), (&SCHEMA.into(), &serde_json::json!([])));
         earlier["schema"] = EARLIER_SCHEMA.into();

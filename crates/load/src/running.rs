@@ -8,12 +8,12 @@ use thalweg_measure::usage::{KeptWaiting, OwnUsage};
 use thalweg_measure::validity::{Cause, Reason};
 use thalweg_measure::{figures, wording};
 
-use crate::intervals::{AtEnd, Intervals};
+use crate::intervals::{IntervalEnd, Intervals};
 use crate::pacer::Due;
 use crate::plan::{Pace, Plan, Stop};
 use crate::run::{Interval, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing};
 use crate::scenario::Step;
-use crate::tally::{Counted, StepTally, Tally};
+use crate::tally::{RunCounters, StepTally, Tally};
 use crate::worker::Shared;
 
 /// Maximum share of busy client processors. Above it, the client was the limit.
@@ -43,15 +43,15 @@ struct State {
     threads: usize,
     /// ID of the run in hex; `None` if the system has no random numbers.
     id: Option<String>,
-    measured: Mutex<Measured>,
+    measured: Mutex<RunMeasurements>,
 }
 
 impl State {
     /// Returns the resource usage. Only a kernel without /proc or getrusage fails here; processor time then counts as
     /// zero.
-    fn account(&self) -> Account {
+    fn client_usage(&self) -> ClientUsage {
         let cpu = CpuTime::of_this_process().unwrap_or_default();
-        Account { cpu, looked: thalweg_engine::busy_poll_wasted(), spun: self.spun() }
+        ClientUsage { cpu, busy_poll_wasted: thalweg_engine::busy_poll_wasted(), spun: self.spun() }
     }
 
     /// Returns the time spent spinning for the next start, since the run began.
@@ -62,16 +62,16 @@ impl State {
 
 /// Measurements besides the workers' counters.
 #[derive(Debug)]
-struct Measured {
+struct RunMeasurements {
     /// Start of the measured time, and the process's usage then.
     started: SystemTime,
     cpu: CpuTime,
-    looked: Duration,
+    busy_poll_wasted: Duration,
     spun: Duration,
     /// Time the client's threads waited for a processor; `None` before measuring began.
     own: Option<OwnUsage>,
     /// Usage at the end of the measured time, if calls were still awaited then.
-    at_end: Option<Account>,
+    at_end: Option<ClientUsage>,
     intervals: Intervals,
     /// End of the last interval, in ns of the run's clock.
     since_ns: u64,
@@ -79,14 +79,14 @@ struct Measured {
 
 /// Resource usage of the process at one moment.
 #[derive(Clone, Copy, Debug)]
-struct Account {
+struct ClientUsage {
     cpu: CpuTime,
-    looked: Duration,
+    busy_poll_wasted: Duration,
     spun: Duration,
 }
 
 /// Wall-clock and processor time of a run.
-pub(crate) struct Spent {
+pub(crate) struct RunUsage {
     pub(crate) started: SystemTime,
     pub(crate) measured_ns: u64,
     /// Time after the measured time.
@@ -96,12 +96,12 @@ pub(crate) struct Spent {
     cpu_of_calls: CpuTime,
     spun: Duration,
     /// Time of busy polls without result.
-    pub(crate) looked: Duration,
+    pub(crate) busy_poll_wasted: Duration,
     /// Share of the client's processors busy with calls.
     busy_share: f64,
 }
 
-impl Spent {
+impl RunUsage {
     /// Returns a reason if the client was the limit.
     pub(crate) fn client_limit(&self) -> Option<Reason> {
         client_limit(self.busy_share)
@@ -117,7 +117,7 @@ fn new_id() -> Option<String> {
 
 /// State of a run's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum RunEnd {
     NotYet,
     AsPlanned,
     /// A time limit ended it before all calls had started.
@@ -129,10 +129,10 @@ pub(crate) enum End {
 
 impl Running {
     pub(crate) fn new(plan: &Plan, shared: &Arc<Shared>, threads: usize) -> Self {
-        let measured = Measured {
+        let measured = RunMeasurements {
             started: SystemTime::now(),
             cpu: CpuTime::of_this_process().unwrap_or_default(),
-            looked: thalweg_engine::busy_poll_wasted(),
+            busy_poll_wasted: thalweg_engine::busy_poll_wasted(),
             spun: Duration::ZERO,
             own: None,
             at_end: None,
@@ -180,9 +180,9 @@ impl Running {
     pub(crate) fn measuring_begins(&self) {
         let mut measured = self.measured();
         measured.started = self.state.plan.start_at.unwrap_or_else(SystemTime::now);
-        let Account { cpu, looked, spun } = self.state.account();
-        (measured.cpu, measured.looked, measured.spun) = (cpu, looked, spun);
-        measured.own = Some(OwnUsage::begin(&self.state.shared.scenario.targets));
+        let ClientUsage { cpu, busy_poll_wasted, spun } = self.state.client_usage();
+        (measured.cpu, measured.busy_poll_wasted, measured.spun) = (cpu, busy_poll_wasted, spun);
+        measured.own = Some(OwnUsage::start(&self.state.shared.scenario.targets));
     }
 
     /// Returns the end of the measured time, if a time ends it.
@@ -193,11 +193,11 @@ impl Running {
 
     /// Marks the end of the measured time. Later usage does not count.
     pub(crate) fn measuring_ends(&self) {
-        let at_end = self.state.account();
+        let at_end = self.state.client_usage();
         self.measured().at_end = Some(at_end);
     }
 
-    pub(crate) fn counted(&self) -> Counted {
+    pub(crate) fn counters(&self) -> RunCounters {
         self.state.shared.shards.merged()
     }
 
@@ -214,7 +214,7 @@ impl Running {
         let place = |ns: u64| ns.min(shared.until_ns).max(since_ns) - shared.from_ns;
         let scheduled = plan.scheduled_between(since_ns - shared.from_ns, place(now_ns));
         let recent = shared.shards.take_recent();
-        let end = AtEnd { in_flight: self.in_flight(), connections: self.connections() };
+        let end = IntervalEnd { in_flight: self.in_flight(), connections: self.connections() };
         measured.since_ns = now_ns.max(since_ns);
         measured.intervals.push(since_ns - shared.from_ns, &recent, scheduled, end)
     }
@@ -222,37 +222,38 @@ impl Running {
     /// Returns the interim result. This takes some milliseconds, during which workers may be delayed: call it from a
     /// separate thread, and not for each call.
     pub fn so_far(&self) -> LoadRun {
-        LoadRun { search: self.search(), ..self.result(End::NotYet) }
+        LoadRun { search: self.search(), ..self.result(RunEnd::NotYet) }
     }
 
     /// Returns the interim result without the intervals, which make up most of it after an hour.
     pub fn totals(&self) -> LoadRun {
-        LoadRun { search: self.search(), ..self.without_intervals(End::NotYet) }
+        LoadRun { search: self.search(), ..self.without_intervals(RunEnd::NotYet) }
     }
 
-    pub(crate) fn result(&self, end: End) -> LoadRun {
+    pub(crate) fn result(&self, end: RunEnd) -> LoadRun {
         let run = self.without_intervals(end);
         let measured = self.measured();
         let interval_ns = measured.intervals.length().as_nanos() as u64;
         LoadRun { interval_ns, intervals: measured.intervals.all(), ..run }
     }
 
-    fn without_intervals(&self, end: End) -> LoadRun {
+    fn without_intervals(&self, end: RunEnd) -> LoadRun {
         let State { plan, shared, id, .. } = &*self.state;
-        let counted = shared.shards.merged();
-        let Spent { started, measured_ns, drain_ns, cpu, cpu_of_calls, spun, busy_share, .. } = self.spent();
-        let (ok, failed) = (counted.tally.codes().ok(), counted.tally.codes().failed());
+        let counters = shared.shards.merged();
+        let RunUsage { started, measured_ns, drain_ns, cpu, cpu_of_calls, spun, busy_share, .. } =
+            self.usage();
+        let (ok, failed) = (counters.tally.codes().ok(), counters.tally.codes().failed());
         let dropped = shared.due.as_ref().map_or(0, Due::dropped);
-        let (is_one_call, flows) = (shared.scenario.is_one_call(), counted.tally.flows);
+        let (is_one_call, flows) = (shared.scenario.is_one_call(), counters.tally.flows);
         let unit = if is_one_call { "call" } else { "flow" };
-        let held_back = shared.due.as_ref().map(Due::held_back);
-        let missed = Missed { dropped, held_back: held_back.unwrap_or(0) };
+        let delayed = shared.due.as_ref().map(Due::delayed);
+        let missed_starts = MissedStarts { dropped, delayed: delayed.unwrap_or(0) };
         let own = self.measured().own.clone();
-        let mut notes = notes(plan, &counted, unit, missed, end);
-        let calls = counted.tally.codes().ok() + counted.tally.codes().failed();
-        let none = (calls == 0 && end != End::NotYet)
+        let mut notes = notes(plan, &counters, unit, missed_starts, end);
+        let calls = counters.tally.codes().ok() + counters.tally.codes().failed();
+        let none = (calls == 0 && end != RunEnd::NotYet)
             .then(|| Reason::new(Cause::NotMeasured, "no call finished in the measured time"));
-        let waited = match own.and_then(|own| own.waiting()) {
+        let waited = match own.and_then(|own| own.kept_waiting()) {
             Some(KeptWaiting { reason, invalidates: true }) => Some(reason),
             Some(KeptWaiting { reason, invalidates: false }) => {
                 notes.push(RunNote::new(reason.text));
@@ -265,7 +266,7 @@ impl Running {
         let is_steady = matches!(plan.pace, Pace::Closed { workers: None });
         let finishes_calls = |step: &Step| step.think.is_none() && !step.call.stream.lasts_to_end;
         if is_steady && shared.scenario.steps().all(|(_, step)| finishes_calls(step)) {
-            notes.extend(outage(&counted.tally, shared.from_ns, measured_ns));
+            notes.extend(outage(&counters.tally, shared.from_ns, measured_ns));
         }
         let seconds = measured_ns as f64 / 1e9;
         let per_second = |count: f64| if seconds > 0.0 { count / seconds } else { 0.0 };
@@ -274,11 +275,11 @@ impl Running {
             Pace::Open { schedule, spacing, .. } => (Some(schedule), Some(*spacing), None),
         };
         let scenario = &shared.scenario;
-        let tally = counted.tally;
+        let tally = counters.tally;
         LoadRun {
             schema: SCHEMA.to_owned(),
             ids: id.iter().cloned().collect(),
-            so_far: end == End::NotYet,
+            so_far: end == RunEnd::NotYet,
             name: plan.label.name.clone(),
             tags: plan.label.tags.clone(),
             targets: scenario.targets.clone(),
@@ -301,7 +302,7 @@ impl Running {
             ended: humantime::format_rfc3339_millis(started + Duration::from_nanos(measured_ns)).to_string(),
             duration_ns: measured_ns,
             drain_ns,
-            stopped_early: matches!(end, End::TimeUp | End::ScheduleOver(_) | End::Interrupted),
+            stopped_early: matches!(end, RunEnd::TimeUp | RunEnd::ScheduleOver(_) | RunEnd::Interrupted),
             rate_per_s: per_second(ok as f64),
             scheduled_per_s: schedule.map(|_| per_second(plan.scheduled_between(0, measured_ns))),
             ok,
@@ -310,7 +311,7 @@ impl Running {
             flows: (!is_one_call).then_some(flows),
             late: tally.late,
             dropped,
-            held_back,
+            delayed,
             messages_sent: tally.traffic.sent,
             messages_received: tally.traffic.received,
             bytes_sent: tally.traffic.bytes_sent,
@@ -321,8 +322,8 @@ impl Running {
             failed_latency: Timing::of(&tally.failed),
             first_message: Timing::of(&tally.first),
             reply: Timing::of(&tally.replies),
-            flow: Timing::of(&counted.flow_times),
-            steps: self.steps(&counted.steps),
+            flow: Timing::of(&counters.flow_times),
+            steps: self.steps(&counters.steps),
             interval_ns: plan.interval.as_nanos() as u64,
             intervals: Vec::new(),
             spun_ns: spun.as_nanos() as u64,
@@ -330,7 +331,7 @@ impl Running {
             client_cpu_per_call: (ok > 0).then(|| cpu_of_calls / ok as f64),
             machine: None,
             merged_of: None,
-            gates: Vec::new(),
+            conditions: Vec::new(),
             search: None,
             not_valid,
             notes,
@@ -338,53 +339,53 @@ impl Running {
     }
 
     /// Returns the time and resources used so far.
-    pub(crate) fn spent(&self) -> Spent {
+    pub(crate) fn usage(&self) -> RunUsage {
         let State { plan, shared, threads, .. } = &*self.state;
         // Keep the lock short, since the end of an interval waits for it.
         let (started, before, at_end) = {
             let measured = self.measured();
-            let Measured { started, cpu, looked, spun, at_end, .. } = *measured;
-            (started, Account { cpu, looked, spun }, at_end)
+            let RunMeasurements { started, cpu, busy_poll_wasted, spun, at_end, .. } = *measured;
+            (started, ClientUsage { cpu, busy_poll_wasted, spun }, at_end)
         };
-        let now = at_end.unwrap_or_else(|| self.state.account());
+        let now = at_end.unwrap_or_else(|| self.state.client_usage());
         let now_ns = shared.now_ns().max(shared.from_ns);
         let measured_until_ns = now_ns.min(plan.measured_until_ns());
         let measured_ns = measured_until_ns - shared.from_ns;
         let cpu = now.cpu - before.cpu;
         let spun = now.spun.saturating_sub(before.spun);
-        let looked = now.looked.saturating_sub(before.looked);
+        let busy_poll_wasted = now.busy_poll_wasted.saturating_sub(before.busy_poll_wasted);
         let cpu_of_calls = without(cpu, spun);
-        let busy_ns = cpu_of_calls.user_ns + cpu_of_calls.system_ns - looked.as_nanos() as f64;
+        let busy_ns = cpu_of_calls.user_ns + cpu_of_calls.system_ns - busy_poll_wasted.as_nanos() as f64;
         let processors =
             std::thread::available_parallelism().map_or(*threads, |count| count.get().min(*threads));
         // With no measured time the share is unknown.
         let busy_share =
             if measured_ns == 0 { 0.0 } else { busy_ns / (measured_ns as f64 * processors as f64) };
         let drain_ns = now_ns - measured_until_ns;
-        Spent { started, measured_ns, drain_ns, cpu, cpu_of_calls, spun, looked, busy_share }
+        RunUsage { started, measured_ns, drain_ns, cpu, cpu_of_calls, spun, busy_poll_wasted, busy_share }
     }
 
     fn search(&self) -> Option<Search> {
         self.search.as_deref().cloned()
     }
 
-    fn steps(&self, counted: &[StepTally]) -> Vec<StepRun> {
-        let steps = self.state.shared.scenario.steps().zip(counted);
+    fn steps(&self, counters: &[StepTally]) -> Vec<StepRun> {
+        let steps = self.state.shared.scenario.steps().zip(counters);
         steps
-            .map(|((flow, step), counted)| StepRun {
+            .map(|((flow, step), counters)| StepRun {
                 flow: flow.name.clone(),
                 step: step.name.clone(),
                 method: step.call.method.path().trim_start_matches('/').to_owned(),
                 kind: step.call.kind.name().to_owned(),
-                ok: counted.codes.ok(),
-                failed: counted.codes.failed(),
-                errors: counted.codes.errors(),
-                latency: Timing::of(&counted.latency),
+                ok: counters.codes.ok(),
+                failed: counters.codes.failed(),
+                errors: counters.codes.errors(),
+                latency: Timing::of(&counters.latency),
             })
             .collect()
     }
 
-    fn measured(&self) -> MutexGuard<'_, Measured> {
+    fn measured(&self) -> MutexGuard<'_, RunMeasurements> {
         self.state.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -395,57 +396,57 @@ fn without(cpu: CpuTime, spun: Duration) -> CpuTime {
     if all_ns <= 0.0 { cpu } else { cpu / (all_ns / (all_ns - spun_ns).max(1.0)) }
 }
 
-/// Starts that were dropped or held back.
+/// Starts that were dropped or delayed.
 #[derive(Clone, Copy)]
-struct Missed {
+struct MissedStarts {
     dropped: u64,
-    held_back: u64,
+    delayed: u64,
 }
 
 /// Returns the notes for readers.
 fn notes(
     plan: &Plan,
-    counted: &Counted,
+    counters: &RunCounters,
     unit: &str,
-    Missed { dropped, held_back }: Missed,
-    end: End,
+    MissedStarts { dropped, delayed }: MissedStarts,
+    end: RunEnd,
 ) -> Vec<RunNote> {
     let mut notes = Vec::new();
     let mut note = |text: String| notes.push(RunNote::new(text));
-    let Counted { tally, .. } = counted;
+    let RunCounters { tally, .. } = counters;
     if let Some((_, failure)) = &tally.first_failure {
         note(format!("the first failed call ended with {failure}"));
     }
-    let begun = tally.flows.begun;
-    let late_share = tally.late as f64 / begun.max(1) as f64;
+    let started = tally.flows.started;
+    let late_share = tally.late as f64 / started.max(1) as f64;
     if dropped > 0 || late_share > LATE_SHARE_MAX {
         // Starts wait for the server only if the limit of -c is reached.
-        let who = if held_back == 0 { "the client" } else { "client or server" };
+        let who = if delayed == 0 { "the client" } else { "client or server" };
         note(format!(
-            "{} of {begun} {unit}s started more than 1 ms late and {dropped} did not start: {who} could not keep up \
+            "{} of {started} {unit}s started more than 1 ms late and {dropped} did not start: {who} could not keep up \
              (latency includes the wait)",
             tally.late
         ));
     }
-    if held_back > 0 {
+    if delayed > 0 {
         note(format!(
             "{} waited because {} {unit}s were in flight, the limit of -c",
-            wording::counted(held_back, "start"),
+            wording::counted(delayed, "start"),
             plan.in_flight
         ));
     }
     match end {
-        End::NotYet => note("the run is not complete: these are interim figures".to_owned()),
-        End::TimeUp => note(time_up(plan, unit)),
-        End::ScheduleOver(there) => {
+        RunEnd::NotYet => note("the run is not complete: these are interim figures".to_owned()),
+        RunEnd::TimeUp => note(time_up(plan, unit)),
+        RunEnd::ScheduleOver(there) => {
             let of = match plan.own_stop() {
                 Stop::Calls(calls) => format!("{there} of {}", wording::counted(calls, unit)),
                 Stop::After(_) | Stop::Messages(_) => wording::counted(there, unit),
             };
             note(format!("the schedule ended after {of}"));
         }
-        End::Interrupted => note("the run was interrupted before its end".to_owned()),
-        End::AsPlanned => {}
+        RunEnd::Interrupted => note("the run was interrupted before its end".to_owned()),
+        RunEnd::AsPlanned => {}
     }
     notes
 }
@@ -481,7 +482,7 @@ fn outage(tally: &Tally, from_ns: u64, measured_ns: u64) -> Option<RunNote> {
 
 fn time_up(plan: &Plan, unit: &str) -> String {
     let workers = match &plan.pace {
-        Pace::Closed { workers: Some(workers) } => workers.over_after(0.5),
+        Pace::Closed { workers: Some(workers) } => workers.ends_after(0.5),
         _ => None,
     };
     let over = match plan.max_duration {

@@ -171,7 +171,7 @@ mod tests {
     use super::turn;
 
     #[test]
-    fn each_has_its_share_of_the_turns_and_meets_all_that_goes_in_turn_beside_it() {
+    fn turns_are_even_and_uncorrelated_with_other_cycles() {
         for of in 1..6 {
             for block in 0..1000 {
                 let mut seen: Vec<usize> =

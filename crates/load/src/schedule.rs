@@ -28,7 +28,7 @@ const NO_TIME: &str = "it needs a time, such as /30s, since another piece follow
 ///
 /// let schedule: Schedule = "100..300/10s".parse()?;
 /// // Half of the time is at less than 200 calls a second.
-/// assert_eq!(schedule.begun_after(5.0).round(), 750.0);
+/// assert_eq!(schedule.starts_before(5.0).round(), 750.0);
 /// assert_eq!(schedule.start_of(2000.0), Some(10.0));
 /// # Ok::<(), thalweg_load::ScheduleError>(())
 /// ```
@@ -59,7 +59,7 @@ impl Burst {
     /// Tolerance for rounding errors of the division, which could move a time past a burst or a call before it.
     const ROUNDING: f64 = 1e-9;
 
-    fn begun_after(self, seconds: f64) -> f64 {
+    fn starts_before(self, seconds: f64) -> f64 {
         self.calls * (seconds / self.every_s - Self::ROUNDING).ceil().max(0.0)
     }
 
@@ -87,30 +87,31 @@ pub fn scheduled(written: &str, unit: &str) -> String {
 
 impl Schedule {
     /// Returns the number of calls due within `seconds` after the start.
-    pub fn begun_after(&self, seconds: f64) -> f64 {
-        let (mut left, mut begun) = (seconds, 0.0);
+    pub fn starts_before(&self, seconds: f64) -> f64 {
+        let (mut left, mut started) = (seconds, 0.0);
         for piece in &self.pieces {
             let within = left.min(piece.seconds);
-            begun += piece.begun_after(within);
+            started += piece.starts_before(within);
             left -= within;
             if left <= 0.0 {
                 break;
             }
         }
-        begun
+        started
     }
 
     /// Returns when this many calls are due, in seconds since the start; `None` if there are never as many.
     pub fn start_of(&self, calls: f64) -> Option<f64> {
         let (mut left, mut before) = (calls, 0.0);
         for piece in &self.pieces {
-            let whole = piece.begun_after(piece.seconds);
+            let calls_in_piece = piece.starts_before(piece.seconds);
             // A piece without calls has no start. After the last burst of a piece none follows at its end.
-            let is_within = if piece.burst.is_some() { left < whole } else { left <= whole };
-            if whole > 0.0 && is_within {
+            let is_within =
+                if piece.burst.is_some() { left < calls_in_piece } else { left <= calls_in_piece };
+            if calls_in_piece > 0.0 && is_within {
                 return piece.start_of(left).map(|seconds| before + seconds);
             }
-            left -= whole;
+            left -= calls_in_piece;
             before += piece.seconds;
         }
         None
@@ -154,9 +155,9 @@ impl Schedule {
     }
 
     /// Returns when the schedule ends: when its final rate is 0 or below `least`. Returns `None` if it never ends.
-    pub(crate) fn over_after(&self, least: f64) -> Option<Duration> {
-        let goes_on = self.pieces.last()?;
-        (goes_on.from <= 0.0 || goes_on.from < least).then(|| self.written_length())
+    pub(crate) fn ends_after(&self, least: f64) -> Option<Duration> {
+        let final_piece = self.pieces.last()?;
+        (final_piece.from <= 0.0 || final_piece.from < least).then(|| self.written_length())
     }
 
     /// Returns the total length of the pieces, without the final rate that continues; zero for a rate alone.
@@ -171,9 +172,9 @@ impl Piece {
         Self { from: rate, to: rate, seconds, burst: None }
     }
 
-    fn begun_after(self, seconds: f64) -> f64 {
+    fn starts_before(self, seconds: f64) -> f64 {
         if let Some(burst) = self.burst {
-            return burst.begun_after(seconds);
+            return burst.starts_before(seconds);
         }
         if self.seconds.is_infinite() {
             return if self.from > 0.0 { self.from * seconds } else { 0.0 };
@@ -207,17 +208,17 @@ impl FromStr for Schedule {
             if pieces.last().is_some_and(|piece: &Piece| piece.seconds.is_infinite()) {
                 return Err(error("the piece before it needs a time, such as /30s"));
             }
-            pieces.extend(parsed(word, index + 1 == words.len()).map_err(|why| error(&why))?);
+            pieces.extend(parse_piece(word, index + 1 == words.len()).map_err(|why| error(&why))?);
         }
         let Some(last) = pieces.last() else {
             return Err(ScheduleError { piece: text.to_owned(), why: "it is empty".to_owned() });
         };
         if last.seconds.is_finite() {
-            let goes_on = match last.burst {
+            let final_piece = match last.burst {
                 Some(_) => Piece { seconds: f64::INFINITY, ..*last },
                 None => Piece::flat(last.to, f64::INFINITY),
             };
-            pieces.push(goes_on);
+            pieces.push(final_piece);
         }
         if pieces.iter().all(|piece| piece.from <= 0.0 && piece.to <= 0.0) {
             return Err(ScheduleError { piece: text.to_owned(), why: "no call would ever start".to_owned() });
@@ -226,7 +227,7 @@ impl FromStr for Schedule {
     }
 }
 
-fn parsed(word: &str, is_last: bool) -> Result<Vec<Piece>, String> {
+fn parse_piece(word: &str, is_last: bool) -> Result<Vec<Piece>, String> {
     let (rates, time) = match word.split_once('/') {
         Some((rates, time)) => (rates, Some(seconds(time.trim())?)),
         None => (word, None),
@@ -318,21 +319,21 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_kept_for_ever() {
+    fn constant_rate_never_ends() {
         let schedule = schedule("1000");
-        assert!((schedule.begun_after(2.5) - 2500.0).abs() < 1e-9);
+        assert!((schedule.starts_before(2.5) - 2500.0).abs() < 1e-9);
         assert_eq!([0.0, 1.0, 5000.0].map(|calls| schedule.start_of(calls)), [0.0, 0.001, 5.0].map(Some));
         assert_eq!(schedule.written_length(), Duration::ZERO);
     }
 
     #[test]
-    fn ramps_and_steps_have_the_calls_of_their_area() {
+    fn calls_of_ramps_and_steps_equal_area_under_rate() {
         let check = |text: &str, seconds: f64, calls: f64, rate: f64| {
             let schedule = schedule(text);
-            assert!((schedule.begun_after(seconds) - calls).abs() < 1e-6 * calls.max(1.0), "{text}");
+            assert!((schedule.starts_before(seconds) - calls).abs() < 1e-6 * calls.max(1.0), "{text}");
             assert!((schedule.rate_at(seconds) - rate).abs() < 1e-9 * rate.max(1.0), "{text}");
             let start = schedule.start_of(calls).unwrap();
-            assert!((schedule.begun_after(start) - calls).abs() < 1e-6 * calls.max(1.0), "{text}");
+            assert!((schedule.starts_before(start) - calls).abs() < 1e-6 * calls.max(1.0), "{text}");
         };
         check("100..5000/60s", 60.0, 153_000.0, 5000.0);
         check("100..5000/60s", 30.0, 39_750.0, 2550.0);
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_come_at_once_and_again() {
+    fn bursts_start_together_and_repeat() {
         let check = |text: &str, starts: &[f64]| {
             let schedule = schedule(text);
             let found: Vec<f64> = (0..starts.len()).filter_map(|n| schedule.start_of(n as f64)).collect();
@@ -359,7 +360,7 @@ mod tests {
             // only.
             for seconds in [0.0, 1.0, 2.0, 3.0] {
                 let before = starts.iter().filter(|start| **start < seconds).count() as f64;
-                assert!((schedule.begun_after(seconds) - before).abs() < 1e-9, "{text}: {seconds} s");
+                assert!((schedule.starts_before(seconds) - before).abs() < 1e-9, "{text}: {seconds} s");
             }
         };
         check("2@1s", &[0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0]);
@@ -369,7 +370,9 @@ mod tests {
         // Bursts continue after the last piece.
         check("2@2s/2s", &[0.0, 0.0, 2.0, 2.0, 4.0, 4.0]);
         let tenth = schedule("3@100ms");
-        assert!((0..100).all(|n| (tenth.begun_after(f64::from(n) * 0.1) - 3.0 * f64::from(n)).abs() < 1e-9));
+        assert!(
+            (0..100).all(|n| (tenth.starts_before(f64::from(n) * 0.1) - 3.0 * f64::from(n)).abs() < 1e-9)
+        );
         assert!((tenth.rate_at(7.0) - 30.0).abs() < 1e-9 && tenth.has_bursts());
         assert_eq!(tenth.after(Duration::from_secs(1)).start_of(30.0), Some(1.0));
         assert_eq!(scheduled("5", "call"), "5 calls/s");
@@ -377,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schedule_is_said() {
+    fn invalid_schedule_is_rejected() {
         let check = |text: &str, expected: &str| {
             let error = text.parse::<Schedule>().unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");

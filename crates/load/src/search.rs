@@ -8,8 +8,8 @@ use thalweg_measure::wording::counted;
 use tokio::task::JoinHandle;
 
 use crate::arrivals::Spacing;
+use crate::conditions::Condition;
 use crate::drive::{DriveError, drive};
-use crate::gates::Gate;
 use crate::observer::Observer;
 use crate::plan::{Pace, Plan, Stop};
 use crate::run::{Flows, Interval, LoadRun, Search, Try};
@@ -18,7 +18,7 @@ use crate::scenario::Scenario;
 use crate::schedule::Schedule;
 
 /// Maximum ratio between the lowest rate that was too high and the result.
-const APART_MAX: f64 = 1.05;
+const BOUNDS_RATIO_MAX: f64 = 1.05;
 /// Minimum share of the rate that must be reached. Below it the rate is too high, whatever the latency.
 const REACHED_MIN: f64 = 0.98;
 /// Standard deviations by which the backlog must grow from half the time to the end. A count of n has √n.
@@ -30,9 +30,9 @@ const CONFIRMED_FOR: u32 = 2;
 
 /// Search settings.
 #[derive(Clone, Debug)]
-pub struct Ceiling {
+pub struct SearchOptions {
     /// Conditions to meet.
-    pub conditions: Vec<Gate>,
+    pub conditions: Vec<Condition>,
     /// First tried rate in calls per second; flows in a scenario.
     pub first: f64,
     /// Arrival process.
@@ -42,8 +42,8 @@ pub struct Ceiling {
 }
 
 /// Outcome of a tried rate.
-enum Shown {
-    Kept(LoadRun),
+enum TryOutcome {
+    Passed(LoadRun),
     TooHigh(LoadRun),
     /// Interrupted, so it shows nothing.
     Interrupted(LoadRun),
@@ -68,7 +68,7 @@ enum Shown {
 pub async fn find_max(
     plan: &Plan,
     scenario: &Arc<Scenario>,
-    ceiling: &Ceiling,
+    options: &SearchOptions,
     interrupt: impl Future<Output = ()>,
     observer: &mut impl Observer,
 ) -> Result<LoadRun, DriveError> {
@@ -77,43 +77,43 @@ pub async fn find_max(
         interrupt.await;
         interrupted.set(true);
     });
-    let (interrupted, known) = (&interrupted, Known::default());
-    let mut looking = Looking { plan, scenario, ceiling, interrupted, known, tries: Vec::new() };
-    let mut rate = ceiling.first.max(RATE_MIN);
+    let (interrupted, bounds) = (&interrupted, RateBounds::default());
+    let mut search = RateSearch { plan, scenario, options, interrupted, bounds, tries: Vec::new() };
+    let mut rate = options.first.max(RATE_MIN);
     let mut run = loop {
-        let mut shown = looking.drive(rate, 1, interrupt.as_mut(), observer).await?;
-        if matches!(shown, Shown::TooHigh(_)) {
-            shown = looking.drive(rate, 1, interrupt.as_mut(), observer).await?;
+        let mut outcome = search.drive(rate, 1, interrupt.as_mut(), observer).await?;
+        if matches!(outcome, TryOutcome::TooHigh(_)) {
+            outcome = search.drive(rate, 1, interrupt.as_mut(), observer).await?;
         }
-        if let Shown::Kept(_) = &shown {
-            looking.known.kept(rate);
-            if looking.known.is_near_enough(rate) {
-                shown = looking.drive(rate, CONFIRMED_FOR, interrupt.as_mut(), observer).await?;
-                if let Shown::Kept(run) = shown {
+        if let TryOutcome::Passed(_) = &outcome {
+            search.bounds.passed(rate);
+            if search.bounds.is_narrow_enough(rate) {
+                outcome = search.drive(rate, CONFIRMED_FOR, interrupt.as_mut(), observer).await?;
+                if let TryOutcome::Passed(run) = outcome {
                     break run;
                 }
             }
         }
-        let last = match shown {
-            Shown::Interrupted(run) => break run,
-            Shown::Kept(run) => run,
-            Shown::TooHigh(run) => {
-                looking.known.too_high(rate);
+        let last = match outcome {
+            TryOutcome::Interrupted(run) => break run,
+            TryOutcome::Passed(run) => run,
+            TryOutcome::TooHigh(run) => {
+                search.bounds.too_high(rate);
                 run
             }
         };
-        match looking.known.next() {
+        match search.bounds.next() {
             Some(next) => rate = next,
             None => break last,
         }
     };
-    run.search = Some(looking.search());
+    run.search = Some(search.summary());
     Ok(run)
 }
 
 /// Known bounds of the highest rate.
 #[derive(Debug, Default)]
-struct Known {
+struct RateBounds {
     /// Highest rate that was kept, and not too high since.
     low: Option<f64>,
     /// Lowest rate that was too high.
@@ -122,8 +122,8 @@ struct Known {
     setbacks: u32,
 }
 
-impl Known {
-    fn kept(&mut self, rate: f64) {
+impl RateBounds {
+    fn passed(&mut self, rate: f64) {
         self.low = Some(rate);
     }
 
@@ -135,19 +135,21 @@ impl Known {
     }
 
     /// Returns whether this kept rate is the result, if it is kept for longer too.
-    fn is_near_enough(&self, rate: f64) -> bool {
-        self.setbacks > 0 || self.high.is_some_and(|high| high / rate <= APART_MAX)
+    fn is_narrow_enough(&self, rate: f64) -> bool {
+        self.setbacks > 0 || self.high.is_some_and(|high| high / rate <= BOUNDS_RATIO_MAX)
     }
 
     /// Returns the rate to try next, or `None` if not even the lowest was kept.
     fn next(&self) -> Option<f64> {
         let rate = match (self.low, self.high) {
             (Some(low), None) => low * 2.0,
-            (Some(low), Some(high)) if high / low > APART_MAX => (low * high).sqrt(),
+            (Some(low), Some(high)) if high / low > BOUNDS_RATIO_MAX => (low * high).sqrt(),
             // The lower one was kept before; confirm it.
             (Some(low), Some(_)) => low,
             // Larger steps each time, so that the search ends even on a machine that is never idle.
-            (None, Some(high)) if self.setbacks > 0 => high / APART_MAX.powi(1 << self.setbacks.min(4)),
+            (None, Some(high)) if self.setbacks > 0 => {
+                high / BOUNDS_RATIO_MAX.powi(1 << self.setbacks.min(4))
+            }
             (None, Some(high)) => high / 2.0,
             (None, None) => return None,
         };
@@ -156,13 +158,13 @@ impl Known {
 }
 
 /// Adds the tries so far to each run passed to the observer.
-struct OfSearch<'o, O> {
+struct SearchObserver<'o, O> {
     observer: &'o mut O,
     search: Arc<Search>,
     backlogs: Option<JoinHandle<[u64; 2]>>,
 }
 
-impl<O: Observer> Observer for OfSearch<'_, O> {
+impl<O: Observer> Observer for SearchObserver<'_, O> {
     fn begins(&mut self, running: &Running) {
         self.backlogs = Some(tokio::spawn(running.clone().backlogs()));
         self.observer.begins(&running.within(&self.search));
@@ -174,21 +176,21 @@ impl<O: Observer> Observer for OfSearch<'_, O> {
 }
 
 /// An ongoing search.
-struct Looking<'a> {
+struct RateSearch<'a> {
     plan: &'a Plan,
     scenario: &'a Arc<Scenario>,
-    ceiling: &'a Ceiling,
+    options: &'a SearchOptions,
     interrupted: &'a Cell<bool>,
-    known: Known,
+    bounds: RateBounds,
     tries: Vec<Try>,
 }
 
-impl Looking<'_> {
+impl RateSearch<'_> {
     /// Returns the tries so far and the found rate.
-    fn search(&self) -> Search {
+    fn summary(&self) -> Search {
         Search {
-            conditions: self.ceiling.conditions.iter().map(ToString::to_string).collect(),
-            found_per_s: self.known.low,
+            conditions: self.options.conditions.iter().map(ToString::to_string).collect(),
+            found_per_s: self.bounds.low,
             tries: self.tries.clone(),
         }
     }
@@ -199,8 +201,8 @@ impl Looking<'_> {
         times: u32,
         interrupt: impl Future<Output = ()>,
         observer: &mut impl Observer,
-    ) -> Result<Shown, DriveError> {
-        let Ceiling { conditions, spacing, seed, .. } = self.ceiling;
+    ) -> Result<TryOutcome, DriveError> {
+        let SearchOptions { conditions, spacing, seed, .. } = self.options;
         let stop = match self.plan.stop {
             Stop::After(window) => Stop::After(window * times),
             Stop::Calls(calls) => Stop::Calls(calls * u64::from(times)),
@@ -208,33 +210,33 @@ impl Looking<'_> {
         };
         let pace = Pace::Open { schedule: Schedule::constant(rate), spacing: *spacing, seed: *seed };
         let plan = Plan { pace, stop, ..self.plan.clone() };
-        let mut observer = OfSearch { observer, search: Arc::new(self.search()), backlogs: None };
+        let mut observer = SearchObserver { observer, search: Arc::new(self.summary()), backlogs: None };
         let run = drive(&plan, self.scenario, interrupt, &mut observer).await?;
         if self.interrupted.get() {
             observer.backlogs.inspect(JoinHandle::abort);
-            return Ok(Shown::Interrupted(run));
+            return Ok(TryOutcome::Interrupted(run));
         }
         let backlogs = match observer.backlogs {
             Some(backlogs) => backlogs.await.ok(),
             None => None,
         };
-        let mut is_kept = true;
+        let mut is_met = true;
         let mut figures = Vec::new();
         for condition in conditions {
-            let judged = condition.judge(&run);
-            is_kept &= judged.is_kept;
-            figures.push(format!("{}: {}", judged.gate, judged.figure));
+            let result = condition.check(&run);
+            is_met &= result.is_met;
+            figures.push(format!("{}: {}", result.condition, result.figure));
         }
         if let Some(reason) = run.not_valid.reasons.first() {
-            is_kept = false;
+            is_met = false;
             figures.push(reason.text.clone());
         }
         if let Some(why) = not_reached(&run, rate, backlogs.unwrap_or_default()) {
-            is_kept = false;
+            is_met = false;
             figures.push(format!("not reached: {why}"));
         }
-        self.tries.push(Try { rate_per_s: rate, reached_per_s: run.starts_per_s(), is_kept, figures });
-        Ok(if is_kept { Shown::Kept(run) } else { Shown::TooHigh(run) })
+        self.tries.push(Try { rate_per_s: rate, reached_per_s: run.starts_per_s(), is_met, figures });
+        Ok(if is_met { TryOutcome::Passed(run) } else { TryOutcome::TooHigh(run) })
     }
 }
 
@@ -263,33 +265,36 @@ mod tests {
 
     /// Returns the found rate if each is kept up to `capacity` per second, but for longer only up to `lasting`.
     fn found(first: f64, capacity: f64, lasting: f64) -> Option<f64> {
-        let (mut known, mut rate) = (Known::default(), first);
+        let (mut bounds, mut rate) = (RateBounds::default(), first);
         for _ in 0..100 {
             if rate > capacity {
-                known.too_high(rate);
+                bounds.too_high(rate);
             } else {
-                known.kept(rate);
-                if known.is_near_enough(rate) {
+                bounds.passed(rate);
+                if bounds.is_narrow_enough(rate) {
                     if rate <= lasting {
-                        return known.low;
+                        return bounds.low;
                     }
-                    known.too_high(rate);
+                    bounds.too_high(rate);
                 }
             }
-            match known.next() {
+            match bounds.next() {
                 Some(next) => rate = next,
-                None => return known.low,
+                None => return bounds.low,
             }
         }
         panic!("a search of {capacity} from {first} on does not end");
     }
 
     #[test]
-    fn a_search_ends_with_a_rate_that_lasts() {
+    fn search_finds_highest_sustained_rate() {
         for first in [0.5, 10.0, 100.0, 5000.0] {
             for capacity in [1.0, 70.0, 100.0, 777.0] {
                 let found_all = found(first, capacity, capacity).unwrap();
-                assert!((capacity / APART_MAX..=capacity).contains(&found_all), "{found_all} of {capacity}");
+                assert!(
+                    (capacity / BOUNDS_RATIO_MAX..=capacity).contains(&found_all),
+                    "{found_all} of {capacity}"
+                );
             }
             let lasting = found(first, 777.0, 600.0).unwrap();
             assert!((300.0..=600.0).contains(&lasting), "{lasting}");
@@ -298,19 +303,19 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_did_not_last_is_not_the_highest_that_was_found() {
-        let mut known = Known::default();
-        known.kept(100.0);
-        known.too_high(104.0);
-        assert_eq!(known.low, Some(100.0));
+    fn unsustained_rate_is_not_result_of_search() {
+        let mut bounds = RateBounds::default();
+        bounds.passed(100.0);
+        bounds.too_high(104.0);
+        assert_eq!(bounds.low, Some(100.0));
         // The confirmation for a longer time fails.
-        known.too_high(100.0);
-        assert_eq!((known.low, known.high), (None, Some(100.0)));
-        assert!(known.next().unwrap() < 100.0);
+        bounds.too_high(100.0);
+        assert_eq!((bounds.low, bounds.high), (None, Some(100.0)));
+        assert!(bounds.next().unwrap() < 100.0);
     }
 
     #[test]
-    fn a_queue_that_grows_is_told_from_one_that_goes_up_and_down() {
+    fn growing_queue_is_distinguished_from_fluctuation() {
         for (starts, half, end, expected) in [
             // 1,100 calls/s on a server that completes 1,000, for 5 s: the backlog grows by 100 each second.
             (2750.0, 250, 500, true),

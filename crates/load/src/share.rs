@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_call_is_made_by_one_part() {
+    fn each_call_belongs_to_one_share() {
         for of in 1..8 {
             let parts: Vec<Share> = (0..of).map(|index| Share::new(index, of).unwrap()).collect();
             for calls in [0, 1, 2, 7, 8, 100, 101] {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_part_is_said() {
+    fn invalid_share_is_rejected() {
         let check = |text: &str, expected: &str| {
             let error = text.parse::<Share>().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -20,13 +20,13 @@ pub(crate) fn starts(plan: &Plan) -> impl Iterator<Item = (u64, u64)> + Send + u
         Stop::After(_) | Stop::Messages(_) => u64::MAX,
     };
     let share = plan.share;
-    let whole = arrivals.into_iter().flatten().take_while(move |&start| {
+    let all_starts = arrivals.into_iter().flatten().take_while(move |&start| {
         let counts = start >= from_ns;
         let is_left = !counts || left > 0;
         left = left.saturating_sub(u64::from(counts));
         is_left
     });
-    (0..).zip(whole).filter(move |(number, _)| share.is_none_or(|share| share.has(*number)))
+    (0..).zip(all_starts).filter(move |(number, _)| share.is_none_or(|share| share.has(*number)))
 }
 
 /// Returns the number of starts after the warm-up, if the schedule of an open loop ends before enough of them.
@@ -35,7 +35,7 @@ pub(crate) fn too_few(plan: &Plan) -> Option<u64> {
         return None;
     };
     // A schedule that continues has enough.
-    schedule.over_after(0.0)?;
+    schedule.ends_after(0.0)?;
     let from_ns = plan.warm_up.as_nanos() as u64;
     let there = starts(plan).filter(|(_, start)| *start >= from_ns).count() as u64;
     (there < calls).then_some(there)
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use crate::arrivals::Spacing;
     use crate::label::Label;
-    use crate::plan::UnderWay;
+    use crate::plan::UnfinishedCalls;
     use crate::share::Share;
 
     fn plan(schedule: &str, spacing: Spacing, stop: Stop, share: Option<Share>) -> Plan {
@@ -57,7 +57,7 @@ mod tests {
             in_flight: 1,
             stop,
             max_duration: None,
-            under_way: UnderWay::ByLoop,
+            unfinished_calls: UnfinishedCalls::ByLoop,
             patience: None,
             warm_up: Duration::from_millis(300),
             interval: Duration::from_secs(1),
@@ -68,15 +68,15 @@ mod tests {
     }
 
     #[test]
-    fn the_starts_of_all_parts_are_those_of_the_whole() {
+    fn starts_of_all_shares_equal_whole_schedule() {
         let check = |schedule: &str, spacing: Spacing, stop: Stop, of: u32| {
             let of_plan = |share| -> Vec<(u64, u64)> {
                 starts(&plan(schedule, spacing, stop, share))
                     .take_while(|(_, start)| *start < 2_000_000_000)
                     .collect()
             };
-            let whole = of_plan(None);
-            assert!(whole.len() > 500, "{schedule}: {}", whole.len());
+            let all_starts = of_plan(None);
+            assert!(all_starts.len() > 500, "{schedule}: {}", all_starts.len());
             let parts: Vec<Vec<(u64, u64)>> =
                 (0..of).map(|index| of_plan(Some(Share::new(index, of).unwrap()))).collect();
             let lengths = parts.iter().map(Vec::len);
@@ -86,7 +86,7 @@ mod tests {
             );
             let mut all = parts.concat();
             all.sort_unstable();
-            assert_eq!(all, whole, "{schedule} by {of}");
+            assert_eq!(all, all_starts, "{schedule} by {of}");
             if let Stop::Calls(calls) = stop {
                 let counted = all.iter().filter(|(_, start)| *start >= 300_000_000).count();
                 assert_eq!(counted as u64, calls);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_that_ends_has_too_few_starts() {
+    fn early_end_of_schedule_is_detected() {
         let check = |schedule: &str, calls: u64, share: Option<Share>, expected: Option<u64>| {
             let plan = plan(schedule, Spacing::Constant, Stop::Calls(calls), share);
             assert_eq!(too_few(&plan), expected, "{schedule}, {calls} calls");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_constant_rate_interleave() {
+    fn shares_of_constant_rate_interleave() {
         let share = Some(Share::new(1, 4).unwrap());
         let part: Vec<(u64, u64)> =
             starts(&plan("1000", Spacing::Constant, Stop::Calls(100), share)).take(3).collect();

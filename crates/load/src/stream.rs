@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 use thalweg::{Stream, outbound};
 use tokio::time::Sleep;
 
-use crate::counting::{BATCH_MESSAGES_MAX, Counting};
 use crate::form::Source;
 use crate::pace::Paced;
+use crate::pending_requests::PendingRequests;
 use crate::schedule::Schedule;
-use crate::traffic::{Batch, Stretch, Traffic};
-use crate::unanswered::Unanswered;
+use crate::traffic::{Batch, TimedMessages, Traffic};
+use crate::worker_counters::{BATCH_MESSAGES_MAX, WorkerCounters};
 
 /// Maximum bytes of a batch before another message is added.
 const BATCH_BYTES: u64 = 16 << 10;
@@ -32,7 +32,7 @@ pub(crate) struct Rules {
     /// Maximum requests that await their response.
     pub(crate) outstanding: Option<u64>,
     /// Whether requests count only once the stream has its response.
-    pub(crate) holds_requests: bool,
+    pub(crate) counts_at_response: bool,
     /// Whether the stream ends when the run is stopped.
     pub(crate) lasts_to_end: bool,
 }
@@ -40,21 +40,21 @@ pub(crate) struct Rules {
 /// State shared by both directions of a stream.
 #[derive(Debug)]
 pub(crate) struct Messages {
-    counting: Arc<Counting>,
+    counters: Arc<WorkerCounters>,
     pub(crate) began_ns: u64,
     /// Time in which messages are counted.
     counted: Range<u64>,
     /// Messages sent and received. Each counter is written by its own direction only.
     sent: AtomicU64,
     received: AtomicU64,
-    unanswered: Option<Mutex<Unanswered>>,
+    pending: Option<Mutex<PendingRequests>>,
     outstanding: u64,
     /// Whether the sender waits for responses.
     waits: AtomicBool,
     sender: Mutex<Option<Waker>>,
     lasts_to_end: bool,
     /// Requests that do not count yet.
-    held: Option<Mutex<(Traffic, Paced)>>,
+    deferred: Option<Mutex<(Traffic, Paced)>>,
     /// Whether all requests have been sent.
     is_complete: AtomicBool,
     /// Reason why a request could not be made, which ended the stream.
@@ -63,19 +63,19 @@ pub(crate) struct Messages {
 
 impl Messages {
     /// Creates the state of a stream that starts now, whose messages count during `counted`.
-    pub(crate) fn new(counting: &Arc<Counting>, counted: &Range<u64>, rules: Rules) -> Self {
+    pub(crate) fn new(counters: &Arc<WorkerCounters>, counted: &Range<u64>, rules: Rules) -> Self {
         Self {
-            counting: counting.clone(),
-            began_ns: counting.now_ns(),
+            counters: counters.clone(),
+            began_ns: counters.now_ns(),
             counted: counted.clone(),
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
-            unanswered: rules.is_paired.then(Mutex::default),
+            pending: rules.is_paired.then(Mutex::default),
             outstanding: rules.outstanding.unwrap_or(u64::MAX),
             waits: AtomicBool::new(false),
             sender: Mutex::default(),
             lasts_to_end: rules.lasts_to_end,
-            held: rules.holds_requests.then(Mutex::default),
+            deferred: rules.counts_at_response.then(Mutex::default),
             is_complete: AtomicBool::new(false),
             fault: OnceLock::new(),
         }
@@ -83,12 +83,12 @@ impl Messages {
 
     /// Returns the start of the run's clock.
     pub(crate) fn base(&self) -> Instant {
-        self.counting.base
+        self.counters.base
     }
 
     /// Returns whether the run is stopped, and the stream ends with it.
     fn is_stopped(&self) -> bool {
-        self.lasts_to_end && self.counting.stopped.load(Relaxed)
+        self.lasts_to_end && self.counters.stopped.load(Relaxed)
     }
 
     pub(crate) fn sent(&self) -> u64 {
@@ -110,34 +110,34 @@ impl Messages {
         self.sent.store(1, Release);
         self.is_complete.store(true, Release);
         if self.counted.contains(&self.began_ns) {
-            self.counting.shards.own().count_traffic(Traffic::sent(1, bytes));
+            self.counters.shards.own().count_traffic(Traffic::sent(1, bytes));
         }
     }
 
-    /// Counts the held requests, once the stream has its response.
-    pub(crate) fn count_held(&self) {
-        if let Some(held) = &self.held {
-            let (traffic, paced) = std::mem::take(&mut *lock(held));
-            let mut shard = self.counting.shards.own();
+    /// Counts the deferred requests, once the stream has its response.
+    pub(crate) fn count_deferred(&self) {
+        if let Some(deferred) = &self.deferred {
+            let (traffic, paced) = std::mem::take(&mut *lock(deferred));
+            let mut shard = self.counters.shards.own();
             shard.count_traffic(traffic);
             shard.count_paced(&paced);
         }
     }
 
-    fn count_requests(&self, traffic: Traffic, stretch: Option<Stretch>) {
-        match &self.held {
+    fn count_requests(&self, traffic: Traffic, timed: Option<TimedMessages>) {
+        match &self.deferred {
             None => {
-                let mut shard = self.counting.shards.own();
+                let mut shard = self.counters.shards.own();
                 shard.count_traffic(traffic);
-                if let Some(stretch) = stretch {
-                    shard.count_stretch(stretch, self.counting.now_ns());
+                if let Some(timed) = timed {
+                    shard.count_timed(timed, self.counters.now_ns());
                 }
             }
-            Some(held) => {
-                let mut held = lock(held);
-                held.0 += traffic;
-                if let Some(stretch) = stretch {
-                    held.1.record(stretch, self.counting.now_ns());
+            Some(deferred) => {
+                let mut deferred = lock(deferred);
+                deferred.0 += traffic;
+                if let Some(timed) = timed {
+                    deferred.1.record(timed, self.counters.now_ns());
                 }
             }
         }
@@ -157,7 +157,7 @@ impl Messages {
         }
         *lock(&self.sender) = Some(cx.waker().clone());
         self.waits.store(true, Relaxed);
-        // Orders the store above before the load below; `has_received` does the reverse. One of the two sees the
+        // Orders the store above before the load below; `on_received` does the reverse. One of the two sees the
         // other's write, so a sender never waits for a receiver that has not seen it.
         fence(SeqCst);
         if self.has_room(sent) { Poll::Ready(()) } else { Poll::Pending }
@@ -166,7 +166,7 @@ impl Messages {
     /// Counts `count` responses. Wakes a waiting sender at each quarter of the outstanding limit: often enough to keep
     /// the stream full, rarely enough that requests are sent together.
     #[inline]
-    fn has_received(&self, count: u64) {
+    fn on_received(&self, count: u64) {
         self.received.store(count, Release);
         if self.outstanding < u64::MAX && count.is_multiple_of((self.outstanding / 4).max(1)) {
             fence(SeqCst);
@@ -219,7 +219,7 @@ impl<S: Source> Sender<S> {
     /// Returns the requests, sent by reference.
     pub(crate) fn in_place(mut self) -> outbound::Requests<S::Request> {
         outbound::Requests::new(move |cx, pack| {
-            while ready!(self.poll_turn(cx)) {
+            while ready!(self.poll_due(cx)) {
                 let Some(request) = self.next() else { break };
                 if !pack.push(request) {
                     // Requests sent later have another time.
@@ -233,7 +233,7 @@ impl<S: Source> Sender<S> {
 
     /// Waits until another request is due. Returns false when there are no more.
     #[inline]
-    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+    fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         let is_full = self.traffic.bytes_sent >= BATCH_BYTES;
         if self.left > 0 && !is_full && self.messages.has_room(self.sent) {
             return Poll::Ready(true);
@@ -250,26 +250,26 @@ impl<S: Source> Sender<S> {
             None => None,
             Some(times) => match times.poll(&self.messages, self.ends_ns, cx) {
                 Poll::Ready(Some(due_ns)) => Some(due_ns),
-                Poll::Ready(None) => return Poll::Ready(self.over()),
+                Poll::Ready(None) => return Poll::Ready(self.finish()),
                 Poll::Pending => {
                     self.end_batch();
                     return Poll::Pending;
                 }
             },
         };
-        let now_ns = self.messages.counting.now_ns();
-        self.messages.counting.progress.waits_since(now_ns);
+        let now_ns = self.messages.counters.now_ns();
+        self.messages.counters.progress.waits_since(now_ns);
         self.end_batch();
         self.count_batch(Some(now_ns));
         let wanted = if due_ns.is_some() { 1 } else { BATCH_MESSAGES_MAX };
         let is_over = now_ns >= self.ends_ns || self.messages.is_stopped();
-        self.left = if is_over { 0 } else { self.messages.counting.take(now_ns, wanted) };
+        self.left = if is_over { 0 } else { self.messages.counters.take(now_ns, wanted) };
         if self.left == 0 {
-            return Poll::Ready(self.over());
+            return Poll::Ready(self.finish());
         }
         self.batch_ns = now_ns;
-        if let Some(unanswered) = &self.messages.unanswered {
-            lock(unanswered).send(self.sent, due_ns.unwrap_or(now_ns));
+        if let Some(pending) = &self.messages.pending {
+            lock(pending).send(self.sent, due_ns.unwrap_or(now_ns));
         }
         Poll::Ready(true)
     }
@@ -297,13 +297,13 @@ impl<S: Source> Sender<S> {
         }
     }
 
-    fn over(&self) -> bool {
+    fn finish(&self) -> bool {
         self.messages.is_complete.store(true, Release);
         false
     }
 
     fn end_batch(&mut self) {
-        self.messages.counting.give_back(self.batch_ns, std::mem::take(&mut self.left));
+        self.messages.counters.give_back(self.batch_ns, std::mem::take(&mut self.left));
         self.count_batch(None);
     }
 
@@ -312,14 +312,15 @@ impl<S: Source> Sender<S> {
         let traffic = std::mem::take(&mut self.traffic);
         self.count += traffic.sent;
         let counted = &self.messages.counted;
-        let stretch = next_ns.filter(|next_ns| self.is_paced && self.count > 0 && counted.contains(next_ns));
-        let stretch = stretch.map(|next_ns| Stretch { took_ns: next_ns - self.batch_ns, count: self.count });
+        let timed = next_ns.filter(|next_ns| self.is_paced && self.count > 0 && counted.contains(next_ns));
+        let timed =
+            timed.map(|next_ns| TimedMessages { took_ns: next_ns - self.batch_ns, count: self.count });
         if next_ns.is_some() {
             self.count = 0;
         }
         let is_counted = counted.contains(&self.batch_ns);
-        if is_counted && (traffic.sent > 0 || stretch.is_some()) {
-            self.messages.count_requests(traffic, stretch);
+        if is_counted && (traffic.sent > 0 || timed.is_some()) {
+            self.messages.count_requests(traffic, timed);
         }
     }
 }
@@ -338,7 +339,7 @@ impl<S: Source> Stream for Sender<S> {
     type Item = S::Request;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Request>> {
-        let is_due = ready!(self.poll_turn(cx));
+        let is_due = ready!(self.poll_due(cx));
         Poll::Ready(if is_due { self.next().cloned() } else { None })
     }
 }
@@ -367,16 +368,16 @@ impl SendTimes {
         let Some(due) = self.schedule.start_of(self.next as f64) else { return Poll::Ready(None) };
         let due_ns = messages.began_ns + Duration::from_secs_f64(due.min(1e9)).as_nanos() as u64;
         let wake_ns = due_ns.min(ends_ns);
-        if messages.counting.now_ns() < wake_ns {
+        if messages.counters.now_ns() < wake_ns {
             if !self.waits {
-                self.sleep.as_mut().reset((messages.counting.base + Duration::from_nanos(wake_ns)).into());
+                self.sleep.as_mut().reset((messages.counters.base + Duration::from_nanos(wake_ns)).into());
                 self.waits = true;
             }
             ready!(self.sleep.as_mut().poll(cx));
         }
         if self.waits {
             self.waits = false;
-            self.woke_ns = messages.counting.now_ns();
+            self.woke_ns = messages.counters.now_ns();
         }
         if ends_ns <= due_ns {
             return Poll::Ready(None);
@@ -412,12 +413,12 @@ impl<'m> Receiver<'m> {
         if !self.is_one_way || self.left > 0 {
             return true;
         }
-        let counting = &self.messages.counting;
-        if counting.is_limited() {
+        let counters = &self.messages.counters;
+        if counters.is_limited() {
             // Responses reserved in the warm-up are counted separately.
             self.count();
-            self.taken_ns = counting.now_ns();
-            self.left = counting.take(self.taken_ns, BATCH_MESSAGES_MAX);
+            self.taken_ns = counters.now_ns();
+            self.left = counters.take(self.taken_ns, BATCH_MESSAGES_MAX);
         } else {
             self.left = BATCH_MESSAGES_MAX;
         }
@@ -434,7 +435,7 @@ impl<'m> Receiver<'m> {
         self.batch.traffic.bytes_received += bytes;
         self.total += 1;
         self.left = self.left.saturating_sub(1);
-        self.messages.has_received(self.total);
+        self.messages.on_received(self.total);
         let Traffic { received, bytes_received, .. } = self.batch.traffic;
         if received == BATCH_MESSAGES_MAX || bytes_received >= BATCH_BYTES {
             self.count();
@@ -442,15 +443,15 @@ impl<'m> Receiver<'m> {
     }
 
     fn begin_batch(&mut self) {
-        let counting = &self.messages.counting;
-        let now_ns = counting.now_ns();
-        counting.progress.waits_since(now_ns);
+        let counters = &self.messages.counters;
+        let now_ns = counters.now_ns();
+        counters.progress.waits_since(now_ns);
         if self.total == 0 {
             self.batch.first_ns = Some(now_ns - self.messages.began_ns);
         }
         if self.is_one_way && self.total > 0 {
             let count = std::mem::take(&mut self.batch.before);
-            self.batch.stretch = Some(Stretch { took_ns: now_ns - self.batch_ns, count });
+            self.batch.timed = Some(TimedMessages { took_ns: now_ns - self.batch_ns, count });
         }
         self.batch_ns = now_ns;
     }
@@ -461,24 +462,24 @@ impl<'m> Receiver<'m> {
             return;
         }
         batch.before += batch.traffic.received;
-        if let Some(unanswered) = &messages.unanswered {
+        if let Some(pending) = &messages.pending {
             // A server may send more responses than requested.
-            lock(unanswered).answer((*total).min(messages.sent()), *batch_ns, &mut batch.replies);
+            lock(pending).record_responses((*total).min(messages.sent()), *batch_ns, &mut batch.replies);
         }
         let mut is_counted = messages.counted.contains(batch_ns);
-        if messages.counting.is_limited() {
+        if messages.counters.is_limited() {
             // If a number ends the run, messages reserved in the warm-up do not count.
-            let from_ns = messages.counting.from_ns;
+            let from_ns = messages.counters.from_ns;
             is_counted &= !*is_one_way || *taken_ns >= from_ns;
-            if messages.unanswered.is_some() {
+            if messages.pending.is_some() {
                 batch.replies.retain(|replies| *batch_ns - replies.took_ns >= from_ns);
                 batch.keep(batch.replies.iter().map(|replies| replies.count).sum());
             }
         }
         if is_counted {
-            messages.counting.shards.own().count_responses(batch, *batch_ns);
+            messages.counters.shards.own().count_responses(batch, *batch_ns);
         }
-        (batch.traffic, batch.first_ns, batch.stretch) = (Traffic::default(), None, None);
+        (batch.traffic, batch.first_ns, batch.timed) = (Traffic::default(), None, None);
         batch.replies.clear();
     }
 }
@@ -522,8 +523,8 @@ mod tests {
         }
     }
 
-    fn counting(messages_left: Option<u64>) -> Arc<Counting> {
-        Arc::new(Counting {
+    fn counters(messages_left: Option<u64>) -> Arc<WorkerCounters> {
+        Arc::new(WorkerCounters {
             shards: Arc::new(Shards::new(1, 1, false, true)),
             base: Instant::now(),
             from_ns: 0,
@@ -533,9 +534,9 @@ mod tests {
         })
     }
 
-    fn messages(counting: &Arc<Counting>, outstanding: Option<u64>) -> Arc<Messages> {
+    fn messages(counters: &Arc<WorkerCounters>, outstanding: Option<u64>) -> Arc<Messages> {
         let rules = Rules { is_paired: true, outstanding, ..Rules::default() };
-        Arc::new(Messages::new(counting, &(0..u64::MAX), rules))
+        Arc::new(Messages::new(counters, &(0..u64::MAX), rules))
     }
 
     fn sender(count: u64, bytes: usize, messages: &Arc<Messages>) -> Sender<Limited> {
@@ -551,18 +552,18 @@ mod tests {
         count
     }
 
-    fn tally(counting: &Counting) -> Tally {
-        counting.shards.merged().tally
+    fn tally(counters: &WorkerCounters) -> Tally {
+        counters.shards.merged().tally
     }
 
     #[test]
-    fn requests_wait_for_responses_where_as_many_are_outstanding() {
-        let counting = counting(None);
+    fn requests_wait_at_outstanding_limit() {
+        let counters = counters(None);
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(woken.clone());
         let cx = &mut Context::from_waker(&waker);
         for (outstanding, enough) in [(1, 1), (8, 2)] {
-            let messages = messages(&counting, Some(outstanding));
+            let messages = messages(&counters, Some(outstanding));
             let mut sender = sender(u64::MAX, 1, &messages);
             let mut receiver = Receiver::new(&messages, false);
             assert_eq!(polled(&mut sender, cx), outstanding);
@@ -573,24 +574,24 @@ mod tests {
             assert_eq!(woken.0.load(Relaxed), before + 1, "of {outstanding}");
             assert_eq!(polled(&mut sender, cx), enough);
         }
-        let unlimited = messages(&counting, None);
+        let unlimited = messages(&counters, None);
         assert_eq!(polled(&mut sender(10_000, 1, &unlimited), cx), 10_000);
         assert!(unlimited.is_complete());
     }
 
     #[test]
-    fn each_message_is_counted_and_each_reply_has_a_time() {
+    fn every_message_is_counted_and_every_reply_timed() {
         let cx = &mut Context::from_waker(Waker::noop());
         for (count, bytes) in [(1, 0), (15, 1), (16, 1), (100, 7), (5, 20_000)] {
-            let counting = counting(None);
-            let messages = messages(&counting, None);
+            let counters = counters(None);
+            let messages = messages(&counters, None);
             let mut sender = sender(count, bytes, &messages);
             assert_eq!(polled(&mut sender, cx), count);
             let mut receiver = Receiver::new(&messages, false);
             // One more than requested: it counts as traffic, but not as a reply.
             (0..=count).for_each(|_| receiver.push(3));
             drop((sender, receiver));
-            let tally = tally(&counting);
+            let tally = tally(&counters);
             let traffic = Traffic {
                 sent: count,
                 bytes_sent: count * bytes as u64,
@@ -606,10 +607,10 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_messages_is_shared_by_all_streams() {
+    fn message_limit_is_shared_by_all_streams() {
         let cx = &mut Context::from_waker(Waker::noop());
-        let counting = counting(Some(50));
-        let streams = [messages(&counting, Some(4)), messages(&counting, None)];
+        let counters = counters(Some(50));
+        let streams = [messages(&counters, Some(4)), messages(&counters, None)];
         let mut first = sender(u64::MAX, 1, &streams[0]);
         assert_eq!(polled(&mut first, cx), 4);
         assert_eq!(polled(&mut sender(u64::MAX, 1, &streams[1]), cx), 46, "what is not used is given back");
@@ -619,21 +620,21 @@ mod tests {
         assert_eq!(polled(&mut first, cx), 0);
         assert!(streams[0].is_complete());
         drop(first);
-        assert_eq!(tally(&counting).traffic.sent, 50);
+        assert_eq!(tally(&counters).traffic.sent, 50);
     }
 
     #[test]
-    fn held_requests_count_when_the_stream_is_answered() {
+    fn requests_count_once_stream_has_response() {
         let cx = &mut Context::from_waker(Waker::noop());
-        let counting = counting(None);
-        let rules = Rules { holds_requests: true, ..Rules::default() };
-        let messages = Arc::new(Messages::new(&counting, &(0..u64::MAX), rules));
+        let counters = counters(None);
+        let rules = Rules { counts_at_response: true, ..Rules::default() };
+        let messages = Arc::new(Messages::new(&counters, &(0..u64::MAX), rules));
         let mut sender = sender(40, 1, &messages);
         assert_eq!(polled(&mut sender, cx), 40);
         drop(sender);
-        assert_eq!(tally(&counting).traffic, Traffic::default());
-        messages.count_held();
-        let tally = tally(&counting);
+        assert_eq!(tally(&counters).traffic, Traffic::default());
+        messages.count_deferred();
+        let tally = tally(&counters);
         assert_eq!((tally.traffic, tally.paced.messages), (Traffic::sent(40, 40), 32));
     }
 }

@@ -6,13 +6,13 @@ use std::sync::MutexGuard;
 use thalweg_measure::code::code_name;
 use thalweg_measure::distribution::Distribution;
 
+use crate::call_outcome::{CallOutcome, Failure};
 use crate::echo::{STAGES, Stages};
 use crate::finishes::Finishes;
 use crate::pace::{Paced, Slowest};
 use crate::record::CallType;
 use crate::run::Flows;
-use crate::traffic::{Batch, Replies, Stretch, Traffic};
-use crate::went::{Failure, Went};
+use crate::traffic::{Batch, Replies, TimedMessages, Traffic};
 
 /// gRPC status codes, followed by calls with an unexpected response.
 const CODES: usize = 18;
@@ -150,7 +150,7 @@ pub(crate) struct Shard {
 }
 
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct RunCounters {
     pub(crate) tally: Tally,
     /// Counters of each step; empty with a single step.
     pub(crate) steps: Vec<StepTally>,
@@ -235,9 +235,9 @@ impl Tally {
 
     /// Counts `count` responses of a stream, each `took_ns` after its request.
     #[inline]
-    pub(crate) fn reply(&mut self, took_ns: u64, count: u64, came_ns: u64) {
+    pub(crate) fn reply(&mut self, took_ns: u64, count: u64, received_ns: u64) {
         self.replies.record_many(took_ns, count);
-        self.slowest_replies.record(took_ns, came_ns);
+        self.slowest_replies.record(took_ns, received_ns);
     }
 
     /// Returns the number of operations for this type of call: unary calls, or messages of streams.
@@ -313,16 +313,16 @@ impl Shards {
     }
 
     pub(crate) fn own(&self) -> MutexGuard<'_, Shard> {
-        self.0.own()
+        self.0.lock_own()
     }
 
-    pub(crate) fn merged(&self) -> Counted {
-        let mut all: Option<Counted> = None;
-        for shard in self.0.all() {
+    pub(crate) fn merged(&self) -> RunCounters {
+        let mut all: Option<RunCounters> = None;
+        for shard in self.0.lock_each() {
             let Some(all) = &mut all else {
                 let Shard { tally, steps, flow_times, .. } = &*shard;
                 let (tally, steps) = (tally.clone(), steps.clone());
-                all = Some(Counted { tally, steps, flow_times: flow_times.clone() });
+                all = Some(RunCounters { tally, steps, flow_times: flow_times.clone() });
                 continue;
             };
             all.tally.merge(&shard.tally);
@@ -338,7 +338,7 @@ impl Shards {
     /// Returns the counters since the previous call.
     pub(crate) fn take_recent(&self) -> Recent {
         let mut all = Recent::new();
-        for mut shard in self.0.all() {
+        for mut shard in self.0.lock_each() {
             if let Some(recent) = &mut shard.recent {
                 recent.take_into(&mut all);
             }
@@ -349,14 +349,14 @@ impl Shards {
 
 impl Shard {
     /// Counts a finished call.
-    pub(crate) fn count(&mut self, step: StepOfFlow, times: Times, went: &Went) {
+    pub(crate) fn count(&mut self, step: StepOfFlow, times: Times, outcome: &CallOutcome) {
         let Self { tally, recent, steps, is_open, .. } = self;
         let Times { intended_ns, began_ns, ended_ns } = times;
         let latency_ns = ended_ns.saturating_sub(intended_ns);
         let mut flows = Flows::default();
         let mut late = 0;
         if step.is_first {
-            flows.begun = 1;
+            flows.started = 1;
             if *is_open {
                 let wait_ns = began_ns.saturating_sub(intended_ns);
                 tally.wait.record(wait_ns);
@@ -364,14 +364,14 @@ impl Shard {
                 tally.late += late;
             }
         }
-        match went.failure {
+        match outcome.failure {
             Some(_) => flows.failed = 1,
             None if step.is_last => flows.ok = 1,
             None => {}
         }
         tally.flows += flows;
         tally.finishes.record(ended_ns);
-        if let Some(failure) = &went.failure {
+        if let Some(failure) = &outcome.failure {
             tally.codes.count(Some(failure));
             tally.failed.record(latency_ns);
             if tally.first_failure.as_ref().is_none_or(|(at_ns, _)| ended_ns < *at_ns) {
@@ -382,14 +382,14 @@ impl Shard {
             if *is_open {
                 tally.service.record(ended_ns.saturating_sub(began_ns));
             }
-            if let Some(stages) = &went.stages {
+            if let Some(stages) = &outcome.stages {
                 tally.divided(stages);
             }
         }
         if let Some(recent) = recent {
             recent.late += late;
             recent.flows += flows;
-            if went.failure.is_some() {
+            if outcome.failure.is_some() {
                 recent.failed += 1;
             } else {
                 recent.latency.record(latency_ns);
@@ -397,26 +397,26 @@ impl Shard {
             }
         }
         if let Some(step) = steps.get_mut(step.index) {
-            step.codes.count(went.failure.as_ref());
-            if went.failure.is_none() {
+            step.codes.count(outcome.failure.as_ref());
+            if outcome.failure.is_none() {
                 step.latency.record(latency_ns);
             }
         }
-        self.count_traffic(went.traffic);
+        self.count_traffic(outcome.traffic);
     }
 
     /// Counts received responses of a stream.
-    pub(crate) fn count_responses(&mut self, batch: &Batch, came_ns: u64) {
-        let Batch { traffic, first_ns, replies, stretch, .. } = batch;
+    pub(crate) fn count_responses(&mut self, batch: &Batch, received_ns: u64) {
+        let Batch { traffic, first_ns, replies, timed, .. } = batch;
         self.count_traffic(*traffic);
-        if let Some(stretch) = *stretch {
-            self.count_stretch(stretch, came_ns);
+        if let Some(timed) = *timed {
+            self.count_timed(timed, received_ns);
         }
         if let Some(first_ns) = first_ns {
             self.tally.first.record(*first_ns);
         }
         for &Replies { took_ns, count } in replies {
-            self.tally.reply(took_ns, count, came_ns);
+            self.tally.reply(took_ns, count, received_ns);
             if let Some(recent) = &mut self.recent {
                 recent.replies.record_many(took_ns, count);
             }
@@ -424,8 +424,8 @@ impl Shard {
     }
 
     /// Records the pace of a one-way stream up to now.
-    pub(crate) fn count_stretch(&mut self, stretch: Stretch, now_ns: u64) {
-        self.tally.paced.record(stretch, now_ns);
+    pub(crate) fn count_timed(&mut self, timed: TimedMessages, now_ns: u64) {
+        self.tally.paced.record(timed, now_ns);
     }
 
     pub(crate) fn count_paced(&mut self, paced: &Paced) {

@@ -14,11 +14,11 @@ const LENGTH_MAX: usize = 1 << 20;
 /// A text with placeholders that are filled for each call.
 ///
 /// ```
-/// use thalweg_load::{Moment, Template};
+/// use thalweg_load::{Template, TemplateValues};
 ///
 /// let template: Template = r#"{"id": {{.RequestNumber}}, "tag": "{{randomString 4}}"}"#.parse()?;
-/// let moment = Moment { request: 7, seed: 1, ..Moment::default() };
-/// assert!(template.fill(&moment).starts_with(r#"{"id": 7, "tag": ""#));
+/// let values = TemplateValues { request: 7, seed: 1, ..TemplateValues::default() };
+/// assert!(template.fill(&values).starts_with(r#"{"id": 7, "tag": ""#));
 /// # Ok::<(), thalweg_load::TemplateError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ enum Part {
 
 /// Context of the call for which a text is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moment<'a> {
+pub struct TemplateValues<'a> {
     /// Number of the call, from 0.
     pub request: u64,
     /// Worker that makes the call, from 0.
@@ -66,7 +66,7 @@ pub struct Moment<'a> {
 
 /// Names that a template may use as `{{.NAME}}`, besides those of each call.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Names<'a> {
+pub struct TemplateNames<'a> {
     /// Values that earlier steps may keep.
     pub variables: &'a [String],
     /// Names and values that are the same for all calls. A variable of the same name takes precedence.
@@ -89,7 +89,7 @@ impl std::str::FromStr for Template {
     type Err = TemplateError;
 
     fn from_str(text: &str) -> Result<Self, TemplateError> {
-        Self::parse(text, Names::default())
+        Self::parse(text, TemplateNames::default())
     }
 }
 
@@ -99,7 +99,7 @@ impl Template {
     /// # Errors
     ///
     /// If a placeholder is invalid.
-    pub fn parse(text: &str, names: Names<'_>) -> Result<Self, TemplateError> {
+    pub fn parse(text: &str, names: TemplateNames<'_>) -> Result<Self, TemplateError> {
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some((before, behind)) = rest.split_once("{{") {
@@ -120,7 +120,7 @@ impl Template {
     }
 }
 
-impl Names<'_> {
+impl TemplateNames<'_> {
     fn find(self, name: &str) -> Option<Part> {
         if self.variables.iter().any(|known| known == name) {
             return Some(Part::Variable(name.to_owned()));
@@ -131,7 +131,7 @@ impl Names<'_> {
 }
 
 impl Part {
-    fn parse(place: &str, names: Names<'_>) -> Result<Self, TemplateError> {
+    fn parse(place: &str, names: TemplateNames<'_>) -> Result<Self, TemplateError> {
         let error = |why| TemplateError { place: format!("{{{{{place}}}}}"), why };
         let words: Vec<&str> = place.split_whitespace().collect();
         let number = |word: &str| word.parse::<i64>().map_err(|_| error("needs whole numbers"));
@@ -177,8 +177,8 @@ impl Template {
     }
 
     /// Returns the text for one call. A missing variable is empty.
-    pub fn fill(&self, moment: &Moment<'_>) -> String {
-        let Moment { request, worker, message, seed, variables } = *moment;
+    pub fn fill(&self, values: &TemplateValues<'_>) -> String {
+        let TemplateValues { request, worker, message, seed, variables } = *values;
         let mut random = Random::of([seed, request, message]);
         let of_call = [random.next(), random.next()];
         // One reading of the clock per text.
@@ -239,11 +239,11 @@ mod tests {
 
     fn filled(text: &str, request: u64) -> String {
         let template: Template = text.parse().unwrap_or_else(|error| panic!("{error}"));
-        template.fill(&Moment { request, worker: 3, message: 2, seed: 5, variables: None })
+        template.fill(&TemplateValues { request, worker: 3, message: 2, seed: 5, variables: None })
     }
 
     #[test]
-    fn places_are_filled() {
+    fn placeholders_are_filled() {
         assert_eq!(filled("{{.RequestNumber}}/{{ .WorkerID }}/{{.MessageNumber}}!", 7), "7/3/2!");
         assert_eq!(filled("as it is", 7), "as it is");
         let uuid = filled("{{.UUID}}", 7);
@@ -264,13 +264,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_for_all_calls_is_a_part_of_the_text() {
+    fn constants_are_folded_into_text() {
         let constants = [("MethodName", "Get".to_owned()), ("InputName", "Order".to_owned())];
         let check = |text: &str, variables: &[&str], expected: &str, is_constant: bool| {
             let variables: Vec<String> = variables.iter().map(|name| (*name).to_owned()).collect();
-            let names = Names { variables: &variables, constants: &constants };
+            let names = TemplateNames { variables: &variables, constants: &constants };
             let template = Template::parse(text, names).unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!(template.fill(&Moment::default()), expected, "{text}");
+            assert_eq!(template.fill(&TemplateValues::default()), expected, "{text}");
             assert_eq!(template.is_constant(), is_constant, "{text}");
         };
         check("a {{.MethodName}}{{ .InputName }}", &[], "a GetOrder", true);
@@ -278,12 +278,16 @@ mod tests {
         // A variable that a step may keep, but has not.
         check("{{.MethodName}} {{.InputName}}", &["MethodName"], " Order", false);
         assert!(
-            Template::parse("{{.OutputName}}", Names { constants: &constants, ..Names::default() }).is_err()
+            Template::parse(
+                "{{.OutputName}}",
+                TemplateNames { constants: &constants, ..TemplateNames::default() }
+            )
+            .is_err()
         );
     }
 
     #[test]
-    fn a_call_has_one_uuid_and_a_new_one_wherever_it_is_asked_for() {
+    fn uuid_is_per_call_and_new_uuid_per_placeholder() {
         let text = filled("{{.UUID}} {{newUUID}} {{randomInt 0 9}} {{.UUID}} {{newUUID}}", 7);
         let [uuid, new, _, again, newer] = text.split(' ').collect::<Vec<_>>()[..] else { panic!("{text}") };
         assert_eq!(uuid, again);
@@ -293,7 +297,7 @@ mod tests {
 
     /// Regression test: the second half of one call's UUIDs was the first half of the next one's.
     #[test]
-    fn calls_one_after_the_other_draw_nothing_of_each_other() {
+    fn random_values_of_consecutive_calls_differ() {
         let of_call = |request| {
             [filled("{{.UUID}}", request), filled("{{newUUID}}", request)].concat().replace('-', "")
         };
@@ -306,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_filled_is_said() {
+    fn invalid_placeholder_is_rejected() {
         for (text, expected) in [
             ("{{.Nothing}}", "`{{.Nothing}}` is unknown"),
             ("{{.UUID", "`{{.UUID` has no closing }}"),

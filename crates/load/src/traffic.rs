@@ -39,7 +39,7 @@ pub(crate) struct Replies {
 
 /// Messages from one reading of the clock to the next.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stretch {
+pub(crate) struct TimedMessages {
     pub(crate) took_ns: u64,
     pub(crate) count: u64,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Batch {
     pub(crate) first_ns: Option<u64>,
     pub(crate) replies: Vec<Replies>,
     /// Preceding messages of a one-way stream.
-    pub(crate) stretch: Option<Stretch>,
+    pub(crate) timed: Option<TimedMessages>,
     /// Messages received before these since the last reading of the clock.
     pub(crate) before: u64,
 }

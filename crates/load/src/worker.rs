@@ -6,26 +6,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use thalweg::Status;
-use thalweg_measure::shards::Apart;
+use thalweg_measure::shards::CachePadded;
 
 use crate::bytes_form::Bytes;
 use crate::call::{CallKind, Calls};
-use crate::counting::Counting;
+use crate::call_context::CallContext;
+use crate::call_outcome::{CallOutcome, Failure};
 use crate::pacer::Due;
 use crate::perform::{perform, unary};
-use crate::plan::{Pace, Plan, Stop, UnderWay};
+use crate::plan::{Pace, Plan, Stop, UnfinishedCalls};
 use crate::progress::Progress;
 use crate::scenario::{Channels, Scenario};
 use crate::schedule::Schedule;
 use crate::share::Share;
 use crate::tally::{Shards, StepOfFlow, Times};
-use crate::turn::Turn;
-use crate::went::{Failure, Went};
+use crate::worker_counters::WorkerCounters;
 
 /// Pause of a closed-loop worker after a failed call, to avoid hammering a server that refuses everything.
-const REST: Duration = Duration::from_millis(10);
+const FAILURE_PAUSE: Duration = Duration::from_millis(10);
 /// Interval at which an inactive worker checks whether it is active.
-const LOOK: Duration = Duration::from_millis(5);
+const ACTIVE_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// State shared by the workers of a run.
 #[derive(Debug)]
@@ -52,9 +52,9 @@ pub(crate) struct Shared {
     pub(crate) share: Option<Share>,
     pub(crate) stopped: Arc<AtomicBool>,
     /// Whether a schedule had starts after the end of the time.
-    pub(crate) left_starts: AtomicBool,
+    pub(crate) remaining_starts: AtomicBool,
     /// Set apart from the rest, as all threads write it with each call and only read the others.
-    pub(crate) begun: Apart<AtomicU64>,
+    pub(crate) started: CachePadded<AtomicU64>,
     pub(crate) progresses: Mutex<Vec<Arc<Progress>>>,
     pub(crate) shards: Arc<Shards>,
 }
@@ -84,15 +84,15 @@ impl Shared {
             from_ns,
             until_ns,
             counted_until_ns: plan.counted_until_ns(),
-            cut_at: plan.cut_at(base).filter(|_| plan.under_way == UnderWay::Close),
+            cut_at: plan.cut_at(base).filter(|_| plan.unfinished_calls == UnfinishedCalls::Close),
             due: is_open.then(|| Due::new(from_ns, plan.in_flight)),
             workers,
             left,
             messages_left,
             share: plan.share,
             stopped: Arc::default(),
-            left_starts: AtomicBool::new(false),
-            begun: Apart::default(),
+            remaining_starts: AtomicBool::new(false),
+            started: CachePadded::default(),
             progresses: Mutex::default(),
             shards: Arc::new(Shards::new(threads, scenario.steps().count(), is_open, plan.has_intervals())),
         }
@@ -115,8 +115,8 @@ impl Shared {
         all.last().cloned().unwrap_or_default()
     }
 
-    fn counting(&self, progress: Arc<Progress>) -> Arc<Counting> {
-        Arc::new(Counting {
+    fn counters(&self, progress: Arc<Progress>) -> Arc<WorkerCounters> {
+        Arc::new(WorkerCounters {
             shards: self.shards.clone(),
             base: self.base,
             from_ns: self.from_ns,
@@ -128,12 +128,12 @@ impl Shared {
 
     /// Counts a call awaited since `since_ns` as failed.
     pub(crate) fn fail(&self, since_ns: u64, status: Status) {
-        self.counting(Arc::default()).take_failed();
+        self.counters(Arc::default()).take_failed();
         let ended_ns = self.now_ns();
         if ended_ns >= self.from_ns {
             let times = Times { intended_ns: since_ns, began_ns: since_ns, ended_ns };
             let step = StepOfFlow { index: 0, is_first: true, is_last: true };
-            self.shards.own().count(step, times, &Went::failed(Failure::Status(status)));
+            self.shards.own().count(step, times, &CallOutcome::failed(Failure::Status(status)));
         }
     }
 
@@ -146,9 +146,9 @@ impl Shared {
     }
 
     /// Returns whether starts remain, of a closed loop that ends by number, or of a schedule.
-    pub(crate) fn has_left_starts(&self) -> bool {
+    pub(crate) fn has_remaining_starts(&self) -> bool {
         let is_left = self.left.as_ref().is_some_and(|left| left.load(Relaxed) > 0);
-        is_left || self.left_starts.load(Relaxed)
+        is_left || self.remaining_starts.load(Relaxed)
     }
 
     /// Returns whether no more calls start.
@@ -171,34 +171,34 @@ impl Shared {
     }
 
     /// Takes one of the remaining starts, if a number ends a closed loop. Those of the warm-up do not count.
-    fn takes_one(&self, counts: bool) -> bool {
+    fn take_start(&self, counts: bool) -> bool {
         match &self.left {
             Some(left) if counts => left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok(),
             _ => true,
         }
     }
 
-    fn turn<'w>(
+    fn context<'w>(
         &self,
         worker: usize,
         number: u64,
         counted: Range<u64>,
-        counting: &'w Arc<Counting>,
-    ) -> Turn<'w> {
-        Turn {
+        counters: &'w Arc<WorkerCounters>,
+    ) -> CallContext<'w> {
+        CallContext {
             worker,
             number,
             variables: None,
             cut_at: self.cut_at,
             until_ns: self.until_ns,
             counted,
-            counting,
-            is_afresh: matches!(self.scenario.channels, Channels::PerCall(_)),
+            counters,
+            connects_per_call: matches!(self.scenario.channels, Channels::PerCall(_)),
         }
     }
 
     /// Returns whether this worker is active at this time.
-    fn is_wanted(&self, worker: usize, now_ns: u64) -> bool {
+    fn is_active(&self, worker: usize, now_ns: u64) -> bool {
         self.workers.as_ref().is_none_or(|workers| {
             let seconds = now_ns.saturating_sub(self.from_ns) as f64 / 1e9;
             worker < workers.rate_at(seconds).round() as usize
@@ -208,44 +208,44 @@ impl Shared {
 
 /// Makes calls until the run is over.
 pub(crate) async fn work(shared: Arc<Shared>, worker: usize, progress: Arc<Progress>) {
-    let counting = &shared.counting(progress);
+    let counters = &shared.counters(progress);
     match &shared.due {
         Some(due) => {
             while let Some((number, intended_ns)) = due.next().await {
                 let counted = if intended_ns >= shared.from_ns { ALWAYS } else { NEVER };
-                let turn = shared.turn(worker, number, counted, counting);
-                shared.begun.0.fetch_add(1, Relaxed);
-                flow(&shared, turn, intended_ns, shared.now_ns()).await;
+                let context = shared.context(worker, number, counted, counters);
+                shared.started.0.fetch_add(1, Relaxed);
+                flow(&shared, context, intended_ns, shared.now_ns()).await;
                 due.done();
             }
         }
-        None => repeat(&shared, worker, counting).await,
+        None => repeat(&shared, worker, counters).await,
     }
 }
 
 /// Runs a closed loop. The end of a call is the start of the next, so one reading of the clock serves both.
-async fn repeat(shared: &Shared, worker: usize, counting: &Arc<Counting>) {
+async fn repeat(shared: &Shared, worker: usize, counters: &Arc<WorkerCounters>) {
     let mut began_ns = shared.now_ns();
     while !shared.is_over(began_ns) {
-        if !shared.is_wanted(worker, began_ns) {
-            tokio::time::sleep(LOOK).await;
+        if !shared.is_active(worker, began_ns) {
+            tokio::time::sleep(ACTIVE_CHECK_INTERVAL).await;
             began_ns = shared.now_ns();
             continue;
         }
         let counts = began_ns >= shared.from_ns;
-        if !shared.takes_one(counts) {
+        if !shared.take_start(counts) {
             break;
         }
         // If a number ends the loop, calls of the warm-up do not count.
         let is_none = shared.left.is_some() && !counts;
         let counted = if is_none { NEVER } else { shared.from_ns..shared.counted_until_ns };
-        let own = shared.begun.0.fetch_add(1, Relaxed);
+        let own = shared.started.0.fetch_add(1, Relaxed);
         let number = shared.share.map_or(own, |share| share.number(own));
-        let turn = shared.turn(worker, number, counted, counting);
-        let ended = flow(shared, turn, began_ns, began_ns).await;
+        let context = shared.context(worker, number, counted, counters);
+        let ended = flow(shared, context, began_ns, began_ns).await;
         began_ns = ended.at_ns;
-        if !ended.well {
-            tokio::time::sleep(REST).await;
+        if !ended.is_ok {
+            tokio::time::sleep(FAILURE_PAUSE).await;
             began_ns = shared.now_ns();
         }
     }
@@ -255,38 +255,39 @@ async fn repeat(shared: &Shared, worker: usize, counting: &Arc<Counting>) {
 const ALWAYS: Range<u64> = 0..u64::MAX;
 const NEVER: Range<u64> = 0..0;
 
-struct Ended {
+struct FlowEnd {
     at_ns: u64,
-    well: bool,
+    is_ok: bool,
 }
 
 /// Runs the steps of one flow, until one fails.
-async fn flow(shared: &Shared, mut turn: Turn<'_>, intended_ns: u64, began_ns: u64) -> Ended {
+async fn flow(shared: &Shared, mut context: CallContext<'_>, intended_ns: u64, began_ns: u64) -> FlowEnd {
     let scenario = &shared.scenario;
-    let (first, flow) = scenario.flow_of(turn.number);
+    let (first, flow) = scenario.flow_of(context.number);
     let (mut intended, mut began) = (intended_ns, began_ns);
     for (place, step) in flow.steps.iter().enumerate() {
-        turn.counting.progress.waits_since(began);
-        let (start, call) = (shared.share.map_or(turn.number, |share| share.own(turn.number)), &step.call);
-        let went = match (scenario.channel(start, turn.worker), &call.calls) {
-            (Err(status), _) => Went::failed(Failure::Status(status)),
+        context.counters.progress.waits_since(began);
+        let (start, call) =
+            (shared.share.map_or(context.number, |share| share.own(context.number)), &step.call);
+        let outcome = match (scenario.channel(start, context.worker), &call.calls) {
+            (Err(status), _) => CallOutcome::failed(Failure::Status(status)),
             (Ok(channel), Calls::Benchmark(benchmark)) if call.kind == CallKind::Unary => {
-                unary(benchmark, call, &channel, &mut turn).await
+                unary(benchmark, call, &channel, &mut context).await
             }
             (Ok(channel), Calls::Bytes(requests)) if call.kind == CallKind::Unary => {
-                unary(&Bytes { call, requests }, call, &channel, &mut turn).await
+                unary(&Bytes { call, requests }, call, &channel, &mut context).await
             }
-            (Ok(channel), _) => perform(call, &channel, &mut turn).await,
+            (Ok(channel), _) => perform(call, &channel, &mut context).await,
         };
-        turn.counting.progress.rests();
+        context.counters.progress.rests();
         let ended_ns = shared.now_ns();
         // A stream that lasts to the end of the run ends after it.
-        let is_counted = turn.counted.contains(&ended_ns)
-            || step.call.stream.lasts_to_end && (turn.counted.start..u64::MAX).contains(&ended_ns);
+        let is_counted = context.counted.contains(&ended_ns)
+            || step.call.stream.lasts_to_end && (context.counted.start..u64::MAX).contains(&ended_ns);
         // The run was over before the first message of the stream, so it does not count.
-        let is_nothing = step.call.stream.lasts_to_end && went.failure.is_none() && !went.has_moved;
-        if went.failure.is_some() && !went.has_moved {
-            turn.counting.take_failed();
+        let is_nothing = step.call.stream.lasts_to_end && outcome.failure.is_none() && !outcome.has_traffic;
+        if outcome.failure.is_some() && !outcome.has_traffic {
+            context.counters.take_failed();
         }
         if is_counted && !is_nothing {
             let times = Times { intended_ns: intended, began_ns: began, ended_ns };
@@ -295,30 +296,30 @@ async fn flow(shared: &Shared, mut turn: Turn<'_>, intended_ns: u64, began_ns: u
                 is_first: place == 0,
                 is_last: place + 1 == flow.steps.len(),
             };
-            shared.shards.own().count(step, times, &went);
+            shared.shards.own().count(step, times, &outcome);
         }
-        if went.failure.is_some() || place + 1 == flow.steps.len() {
-            let well = went.failure.is_none();
-            if well && flow.steps.len() > 1 && turn.counted.contains(&ended_ns) {
+        if outcome.failure.is_some() || place + 1 == flow.steps.len() {
+            let is_ok = outcome.failure.is_none();
+            if is_ok && flow.steps.len() > 1 && context.counted.contains(&ended_ns) {
                 shared.shards.own().count_flow(ended_ns.saturating_sub(intended_ns));
             }
             // In an open loop the next start does not wait for this flow.
             if let Some(think) = step.think.filter(|_| shared.due.is_none() && !shared.is_over(ended_ns)) {
-                shared.think(scenario.think(think, turn.number, place)).await;
-                return Ended { at_ns: shared.now_ns(), well };
+                shared.think(scenario.think(think, context.number, place)).await;
+                return FlowEnd { at_ns: shared.now_ns(), is_ok };
             }
-            return Ended { at_ns: ended_ns, well };
+            return FlowEnd { at_ns: ended_ns, is_ok };
         }
         intended = ended_ns;
         if let Some(think) = step.think {
-            shared.think(scenario.think(think, turn.number, place)).await;
+            shared.think(scenario.think(think, context.number, place)).await;
             intended = shared.now_ns();
         }
         let is_over = shared.due.is_none() && intended >= shared.until_ns;
         if is_over || shared.stopped.load(Relaxed) {
-            return Ended { at_ns: intended, well: true };
+            return FlowEnd { at_ns: intended, is_ok: true };
         }
         began = intended;
     }
-    Ended { at_ns: intended, well: true }
+    FlowEnd { at_ns: intended, is_ok: true }
 }

@@ -13,18 +13,18 @@ use crate::progress::Progress;
 use crate::worker::{Shared, work};
 
 /// Maximum interval between checks of the workers.
-const LOOK_EVERY_MAX: Duration = Duration::from_millis(250);
+const CHECK_INTERVAL_MAX: Duration = Duration::from_millis(250);
 
 pub(crate) struct Workers {
     shared: Arc<Shared>,
     /// Maximum time a worker may wait for the same event.
     patience: Option<Duration>,
     tasks: JoinSet<()>,
-    watched: HashMap<Id, Watched>,
+    watched: HashMap<Id, WatchedWorker>,
     is_aborted: bool,
 }
 
-struct Watched {
+struct WatchedWorker {
     worker: usize,
     progress: Arc<Progress>,
     task: AbortHandle,
@@ -46,7 +46,7 @@ impl Workers {
     fn start(&mut self, worker: usize, progress: Arc<Progress>) {
         let task = self.tasks.spawn(work(self.shared.clone(), worker, progress.clone()));
         if self.patience.is_some() {
-            self.watched.insert(task.id(), Watched { worker, progress, task });
+            self.watched.insert(task.id(), WatchedWorker { worker, progress, task });
         }
     }
 
@@ -71,7 +71,7 @@ impl Workers {
                     self.start(gone.worker, gone.progress);
                 }
             }
-            Some(Err(error)) => go_on_with_panic(error),
+            Some(Err(error)) => propagate_panic(error),
             None => {}
         }
     }
@@ -82,15 +82,15 @@ impl Workers {
     }
 
     /// Returns the ticks at which workers are checked.
-    pub(crate) fn looks(&self) -> Interval {
-        let every = self.patience.map_or(LOOK_EVERY_MAX, |patience| patience / 4);
-        let mut looks = interval(every.clamp(Duration::from_millis(1), LOOK_EVERY_MAX));
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        looks
+    pub(crate) fn check_ticks(&self) -> Interval {
+        let every = self.patience.map_or(CHECK_INTERVAL_MAX, |patience| patience / 4);
+        let mut check_ticks = interval(every.clamp(Duration::from_millis(1), CHECK_INTERVAL_MAX));
+        check_ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        check_ticks
     }
 
     /// Aborts every worker that has waited too long, which cancels its call.
-    pub(crate) fn send_away_the_stuck(&self) {
+    pub(crate) fn abort_stuck(&self) {
         let Some(patience) = self.patience else { return };
         let (now_ns, patience_ns) = (self.shared.now_ns(), patience.as_nanos() as u64);
         for watched in self.watched.values() {
@@ -107,7 +107,7 @@ impl Workers {
 }
 
 /// Propagates a task's panic. Cancelled tasks were stopped on purpose.
-pub(crate) fn go_on_with_panic(error: JoinError) {
+pub(crate) fn propagate_panic(error: JoinError) {
     if error.is_panic() {
         std::panic::resume_unwind(error.into_panic());
     }

@@ -48,7 +48,7 @@ impl CpuList {
     fn halves(&self, topology: &Topology) -> Option<(Self, Self)> {
         let mut cores: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
         for &cpu in &self.0 {
-            cores.entry(topology.place(cpu)).or_default().push(cpu);
+            cores.entry(topology.position(cpu)).or_default().push(cpu);
         }
         let cores: Vec<Vec<usize>> = cores.into_values().collect();
         let (clients, servers) = cores.split_at(cores.len() / 2);
@@ -93,41 +93,41 @@ impl CpuList {
 
 /// Socket and core of each CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Topology(BTreeMap<usize, Place>);
+pub struct Topology(BTreeMap<usize, CpuPosition>);
 
 /// Socket and core of a CPU. The core is the lowest number of the CPUs that share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct CpuPosition {
     socket: usize,
     core: usize,
 }
 
 impl Topology {
     /// Reads the topology of the available CPUs from `/sys`. Omits CPUs that `/sys` does not describe.
-    pub fn this() -> Self {
+    pub fn current() -> Self {
         let cpus = CpuList::available().map(|list| list.0).unwrap_or_default();
-        let told = |cpu: usize, name: &str| {
+        let read = |cpu: usize, name: &str| {
             fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/topology/{name}")).ok()
         };
-        let place = |cpu: usize| {
+        let position = |cpu: usize| {
             let siblings =
-                told(cpu, "thread_siblings_list").and_then(|text| text.trim().parse::<CpuList>().ok());
-            let socket = told(cpu, "physical_package_id").and_then(|text| text.trim().parse().ok());
+                read(cpu, "thread_siblings_list").and_then(|text| text.trim().parse::<CpuList>().ok());
+            let socket = read(cpu, "physical_package_id").and_then(|text| text.trim().parse().ok());
             let core = siblings.map_or(cpu, |siblings| siblings.0[0]);
-            Some((cpu, Place { socket: socket?, core }))
+            Some((cpu, CpuPosition { socket: socket?, core }))
         };
-        Self(cpus.into_iter().filter_map(place).collect())
+        Self(cpus.into_iter().filter_map(position).collect())
     }
 
     /// Returns the socket and the core of a CPU. An unknown CPU counts as a separate core on socket 0.
-    fn place(&self, cpu: usize) -> (usize, usize) {
-        self.0.get(&cpu).map_or((0, cpu), |place| (place.socket, place.core))
+    fn position(&self, cpu: usize) -> (usize, usize) {
+        self.0.get(&cpu).map_or((0, cpu), |position| (position.socket, position.core))
     }
 
     /// Returns the numbers of sockets and cores of the known CPUs; both are 0 if none is known.
     pub fn sockets_and_cores(&self) -> (usize, usize) {
-        let sockets: BTreeSet<usize> = self.0.values().map(|place| place.socket).collect();
-        let cores: BTreeSet<(usize, usize)> = self.0.keys().map(|&cpu| self.place(cpu)).collect();
+        let sockets: BTreeSet<usize> = self.0.values().map(|position| position.socket).collect();
+        let cores: BTreeSet<(usize, usize)> = self.0.keys().map(|&cpu| self.position(cpu)).collect();
         (sockets.len(), cores.len())
     }
 }
@@ -149,14 +149,14 @@ impl CpuAssignment {
     /// Assigns half of the available cores to clients and the other half to servers. Pins nothing if there is only one
     /// core.
     pub fn halves() -> std::io::Result<Self> {
-        let (client_cpus, server_cpus) = CpuList::available()?.halves(&Topology::this()).unzip();
+        let (client_cpus, server_cpus) = CpuList::available()?.halves(&Topology::current()).unzip();
         Ok(Self { client_cpus, server_cpus, ..Self::default() })
     }
 
     /// Applies the CPUs that the user chose. If only one side was chosen, the other side gets the remaining CPUs.
     pub fn chosen(self, client_cpus: Option<CpuList>, server_cpus: Option<CpuList>) -> Self {
         let available = CpuList::available().ok();
-        let rest = |taken: &Option<CpuList>| available.as_ref()?.without(taken.as_ref()?);
+        let rest = |used: &Option<CpuList>| available.as_ref()?.without(used.as_ref()?);
         let (clients, servers) = (rest(&server_cpus), rest(&client_cpus));
         Self {
             client_cpus: client_cpus.or(clients).or(self.client_cpus),
@@ -242,10 +242,10 @@ mod tests {
 
     #[test]
     fn halves_share_no_core() {
-        let check = |text: &str, places: &[(usize, usize, usize)], expected: Option<(&str, &str)>| {
-            let places = places.iter().map(|&(cpu, socket, core)| (cpu, Place { socket, core }));
+        let check = |text: &str, positions: &[(usize, usize, usize)], expected: Option<(&str, &str)>| {
+            let positions = positions.iter().map(|&(cpu, socket, core)| (cpu, CpuPosition { socket, core }));
             let list: CpuList = text.parse().unwrap();
-            let halves = list.halves(&Topology(places.collect()));
+            let halves = list.halves(&Topology(positions.collect()));
             let halves = halves.map(|(client, server)| (client.to_string(), server.to_string()));
             let expected = expected.map(|(client, server)| (client.to_owned(), server.to_owned()));
             assert_eq!(halves, expected, "{text}");
@@ -257,10 +257,10 @@ mod tests {
         // Both CPUs are threads of one core.
         check("0,1", &[(0, 0, 0), (1, 0, 0)], None);
         // Sibling threads have adjacent numbers, or numbers half the list apart.
-        let beside = [(0, 0, 0), (1, 0, 0), (2, 0, 2), (3, 0, 2)];
-        check("0-3", &beside, Some(("0,1", "2,3")));
-        let apart = [(0, 0, 0), (1, 0, 1), (2, 0, 0), (3, 0, 1)];
-        check("0-3", &apart, Some(("0,2", "1,3")));
+        let adjacent = [(0, 0, 0), (1, 0, 0), (2, 0, 2), (3, 0, 2)];
+        check("0-3", &adjacent, Some(("0,1", "2,3")));
+        let separate = [(0, 0, 0), (1, 0, 1), (2, 0, 0), (3, 0, 1)];
+        check("0-3", &separate, Some(("0,2", "1,3")));
         // CPU numbers alternate between sockets.
         let sockets = [(0, 0, 0), (1, 1, 1), (2, 0, 2), (3, 1, 3)];
         check("0-3", &sockets, Some(("0,2", "1,3")));
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_no_more_sockets_than_cores_and_cpus() {
-        let (sockets, cores) = Topology::this().sockets_and_cores();
+        let (sockets, cores) = Topology::current().sockets_and_cores();
         let cpus = CpuList::available().unwrap().0.len();
         assert!(sockets <= cores && cores <= cpus, "{sockets} {cores} {cpus}");
     }

@@ -16,7 +16,7 @@ pub fn raise() -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_soft_limit_becomes_the_hard_one() {
+    fn soft_limit_is_raised_to_hard_limit() {
         let raised = super::raise().unwrap();
         let (soft, hard) = super::getrlimit(super::Resource::RLIMIT_NOFILE).unwrap();
         assert_eq!((soft, hard), (raised, raised));

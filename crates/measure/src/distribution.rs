@@ -301,9 +301,9 @@ mod tests {
             let mut long = Distribution::new();
             long.record_many(1, 1500);
             long.record_many(sum_ns, 1);
-            let told = long.latency().unwrap();
-            let restored = Distribution::restored(&long.histogram(), &told).unwrap();
-            assert_eq!((restored.sum_ns, restored.latency()), (long.sum_ns, Some(told)));
+            let latency = long.latency().unwrap();
+            let restored = Distribution::restored(&long.histogram(), &latency).unwrap();
+            assert_eq!((restored.sum_ns, restored.latency()), (long.sum_ns, Some(latency)));
         }
         let longer = |ns| longer_than(ns, parts.iter().map(|part| &part.0));
         assert_eq!([0, 1, 900, 1000].map(longer), [1000, 999, 100, 0].map(Some));

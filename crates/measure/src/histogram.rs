@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn histogram_is_base64_in_json_and_damaged_ones_are_refused() {
+    fn histogram_is_base64_in_json_and_damaged_ones_are_rejected() {
         let mut counts = Counts::new_with_bounds(1, 1000, 3).unwrap();
         counts.record_n(7, 2).unwrap();
         let histogram = Histogram::of(&counts);

@@ -49,12 +49,12 @@ impl Interrupt {
     }
 
     /// Requests a stop, like a signal.
-    pub fn ask(&self) {
+    pub fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether a stop has been requested.
-    pub fn is_asked(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

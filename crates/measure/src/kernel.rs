@@ -8,8 +8,8 @@ use std::fmt::Display;
 use std::fs;
 use std::io;
 
-pub use servers::Servers;
-use sockets::{Row, sockets_of, tcp_row, unix_row};
+pub use servers::ServerLocation;
+use sockets::{SocketRow, sockets_of, tcp_row, unix_row};
 
 /// Length of a tick of `/proc/stat`, in ms. USER_HZ is 100 on practically all architectures of Linux.
 pub(crate) const TICK_MS: u64 = 10;
@@ -54,7 +54,7 @@ pub fn connections_at(pid: u32, address: &str) -> io::Result<u32> {
 const READINGS: usize = 2;
 
 /// Returns how many of the sockets `own` are established and match `wanted`.
-fn count(pid: impl Display, own: &HashSet<u64>, wanted: impl Fn(&Row) -> bool) -> io::Result<u32> {
+fn count(pid: impl Display, own: &HashSet<u64>, wanted: impl Fn(&SocketRow) -> bool) -> io::Result<u32> {
     let table = |name: &str| fs::read_to_string(format!("/proc/{pid}/net/{name}"));
     let mut found = HashSet::new();
     for _ in 0..READINGS {
@@ -67,10 +67,10 @@ fn count(pid: impl Display, own: &HashSet<u64>, wanted: impl Fn(&Row) -> bool) -
 }
 
 /// Parser for a row of a table. Returns `None` for other sockets.
-type Parse = for<'t> fn(&'t str) -> Option<Row<'t>>;
+type Parse = for<'t> fn(&'t str) -> Option<SocketRow<'t>>;
 
 /// Returns the inodes in a table that are in `own` and match `wanted`.
-fn inodes(text: &str, parse: Parse, own: &HashSet<u64>, wanted: impl Fn(&Row) -> bool) -> HashSet<u64> {
+fn inodes(text: &str, parse: Parse, own: &HashSet<u64>, wanted: impl Fn(&SocketRow) -> bool) -> HashSet<u64> {
     let rows = text.lines().skip(1).filter_map(parse);
     rows.filter(|row| own.contains(&row.inode) && wanted(row)).map(|row| row.inode).collect()
 }
@@ -99,7 +99,7 @@ Num       RefCount Protocol Flags    Type St Inode Path
 0000000000000000: 00000003 00000000 00000000 0001 03 1003 /tmp/socket
 ";
 
-    fn check(text: &str, parse: Parse, wanted: impl Fn(&Row) -> bool, expected: usize) {
+    fn check(text: &str, parse: Parse, wanted: impl Fn(&SocketRow) -> bool, expected: usize) {
         let found = inodes(text, parse, &HashSet::from([1001, 1002]), wanted);
         assert_eq!(found.len(), expected, "{text}");
     }

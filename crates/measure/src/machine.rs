@@ -98,7 +98,7 @@ impl Machine {
         };
         let memory_kib = value_of(&read("/proc/meminfo"), "MemTotal")
             .and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
-        let (sockets, physical_cores) = Topology::this().sockets_and_cores();
+        let (sockets, physical_cores) = Topology::current().sockets_and_cores();
         Self {
             cpu: value_of(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| "unknown".to_owned()),
             cores: CpuList::available().map_or(1, |list| list.as_slice().len()),
@@ -134,7 +134,7 @@ fn reports_free_pages(features: &str) -> bool {
 
 impl Versions {
     /// Describes the current build.
-    pub fn this() -> Self {
+    pub fn current() -> Self {
         Self {
             thalweg: env!("CARGO_PKG_VERSION").to_owned(),
             build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),

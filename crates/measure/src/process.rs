@@ -15,11 +15,11 @@ use nix::unistd::Pid;
 use crate::cpus::CpuList;
 
 /// Time between SIGTERM and SIGKILL.
-const END_PATIENCE: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for the rest of the group to exit after the child. Zombies without a reaper never disappear.
-const ORPHANS_PATIENCE: Duration = Duration::from_secs(3);
+const ORPHANS_TIMEOUT: Duration = Duration::from_secs(3);
 /// Number of stderr lines kept, counted from the end.
-const COMPLAINT_LINES_MAX: usize = 8;
+const STDERR_TAIL_LINES_MAX: usize = 8;
 
 /// A child in a separate process group, so that Ctrl-C at the terminal does not reach it.
 ///
@@ -28,7 +28,7 @@ const COMPLAINT_LINES_MAX: usize = 8;
 pub struct Process {
     /// The child, for its PID, status, stdin and stdout.
     pub child: Child,
-    complaints: Receiver<String>,
+    stderr_tails: Receiver<String>,
 }
 
 impl Process {
@@ -40,27 +40,27 @@ impl Process {
     }
 
     /// Starts the command like [`spawn`](Self::spawn), but with stdin as a pipe that the caller can write to.
-    pub fn spawn_told(command: &mut Command, cpus: Option<&CpuList>) -> io::Result<Self> {
+    pub fn spawn_with_stdin(command: &mut Command, cpus: Option<&CpuList>) -> io::Result<Self> {
         Self::start(command.stdin(Stdio::piped()), cpus)
     }
 
     fn start(command: &mut Command, cpus: Option<&CpuList>) -> io::Result<Self> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        let mut child = spawned_on(command, cpus)?;
+        let mut child = spawn_on(command, cpus)?;
         let stderr = child.stderr.take().expect("stderr is piped");
         let (sender, complaints) = mpsc::channel();
         thread::spawn(move || {
-            let mut last = VecDeque::with_capacity(COMPLAINT_LINES_MAX + 1);
+            let mut last = VecDeque::with_capacity(STDERR_TAIL_LINES_MAX + 1);
             for line in text_lines(stderr) {
                 last.push_back(line);
-                if last.len() > COMPLAINT_LINES_MAX {
+                if last.len() > STDERR_TAIL_LINES_MAX {
                     last.pop_front();
                 }
             }
             // The receiver may be gone if nothing failed.
             let _ = sender.send(Vec::from(last).join("\n"));
         });
-        Ok(Self { child, complaints })
+        Ok(Self { child, stderr_tails: complaints })
     }
 
     /// Returns the lines of the process's stdout until it is closed. Bytes that are not UTF-8 become U+FFFD.
@@ -86,13 +86,13 @@ impl Process {
     }
 
     /// Returns whether the process has exited. It keeps its PID until it is dropped or [`end`](Self::end) is called.
-    pub fn has_ended(&self) -> bool {
+    pub fn has_exited(&self) -> bool {
         !matches!(self.state(), Some(WaitStatus::StillAlive))
     }
 
     /// Sends SIGTERM to the process group, unless the process has exited.
-    pub fn ask_to_end(&self) {
-        if let Some(group) = self.pid().filter(|_| !self.has_ended()) {
+    pub fn terminate(&self) {
+        if let Some(group) = self.pid().filter(|_| !self.has_exited()) {
             // The process may have exited just now.
             let _ = killpg(group, Signal::SIGTERM);
         }
@@ -104,7 +104,7 @@ impl Process {
     /// up to 3 s, within the same 10 s, before SIGKILL. If the process had been waited for already, this only returns
     /// its status.
     pub fn end(&mut self) -> io::Result<ExitStatus> {
-        let deadline = Instant::now() + END_PATIENCE;
+        let deadline = Instant::now() + END_TIMEOUT;
         let until = |deadline: Instant, is_done: &dyn Fn() -> bool| {
             while !is_done() && Instant::now() < deadline {
                 thread::sleep(Duration::from_millis(5));
@@ -113,14 +113,14 @@ impl Process {
         };
         // After `wait`, other processes may have the PID and the group id.
         let group = self.pid().filter(|_| self.state().is_some());
-        self.ask_to_end();
-        if let Some(group) = group.filter(|_| !until(deadline, &|| self.has_ended())) {
+        self.terminate();
+        if let Some(group) = group.filter(|_| !until(deadline, &|| self.has_exited())) {
             // The process may have exited just now.
             let _ = killpg(group, Signal::SIGKILL);
         }
         let status = self.child.wait();
         // The group id is not reused while the group has members.
-        let deadline = deadline.min(Instant::now() + ORPHANS_PATIENCE);
+        let deadline = deadline.min(Instant::now() + ORPHANS_TIMEOUT);
         if let Some(group) = group.filter(|group| !until(deadline, &|| killpg(*group, None).is_err())) {
             let _ = killpg(group, Signal::SIGKILL);
         }
@@ -140,13 +140,13 @@ impl Process {
     /// Returns the last 8 lines of stderr of a process that has exited.
     ///
     /// Returns an empty text if called again, or if stderr is not closed within 1 s.
-    pub fn complaint(&self) -> String {
-        self.complaints.recv_timeout(Duration::from_secs(1)).unwrap_or_default()
+    pub fn stderr_tail(&self) -> String {
+        self.stderr_tails.recv_timeout(Duration::from_secs(1)).unwrap_or_default()
     }
 
-    /// Returns [`complaint`](Self::complaint), or a replacement text if it is empty.
-    pub fn last_words(&self) -> String {
-        match self.complaint() {
+    /// Returns [`stderr_tail`](Self::stderr_tail), or a replacement text if it is empty.
+    pub fn stderr_tail_or_default(&self) -> String {
+        match self.stderr_tail() {
             complaint if complaint.is_empty() => "the process exited without writing to stderr".to_owned(),
             complaint => complaint,
         }
@@ -156,7 +156,7 @@ impl Process {
 /// Starts the command on these CPUs, from a thread that is pinned to them.
 ///
 /// A child inherits the affinity of the thread that starts it, so the program itself needs no support for pinning.
-fn spawned_on(command: &mut Command, cpus: Option<&CpuList>) -> io::Result<Child> {
+fn spawn_on(command: &mut Command, cpus: Option<&CpuList>) -> io::Result<Child> {
     let Some(cpus) = cpus else { return command.spawn() };
     thread::scope(|scope| {
         let pinned = scope.spawn(|| cpus.pin_this_thread().and_then(|()| command.spawn()));
@@ -195,7 +195,7 @@ mod tests {
         let (mut process, lines) = shell("printf 'a\\377\\r\\nb\\n'; echo >&2 'c\\0377'; exit 3");
         assert_eq!(lines.iter().collect::<Vec<_>>(), ["a\u{fffd}", "b"]);
         assert_eq!(process.end().unwrap().code(), Some(3));
-        assert!(process.complaint().starts_with('c'));
+        assert!(process.stderr_tail().starts_with('c'));
     }
 
     fn is_there(process: &str) -> bool {
@@ -209,9 +209,9 @@ mod tests {
         let script = "sh -c 'trap \"sleep 0.2; echo put away; exit\" TERM; echo $$; sleep 60 & wait' & wait";
         let (mut process, lines) = shell(script);
         let child = lines.recv().unwrap();
-        assert!(!process.has_ended() && is_there(&child));
+        assert!(!process.has_exited() && is_there(&child));
         let status = process.end().unwrap();
-        assert!(!status.success() && process.has_ended());
+        assert!(!status.success() && process.has_exited());
         assert_eq!(lines.recv().as_deref(), Ok("put away"));
         assert!(!is_there(&child));
     }
@@ -219,11 +219,11 @@ mod tests {
     #[test]
     fn end_returns_same_status_when_called_again() {
         let (mut process, _) = shell("echo no such flag >&2; exit 7");
-        while !process.has_ended() {
+        while !process.has_exited() {
             thread::sleep(Duration::from_millis(1));
         }
         assert_eq!(process.end().unwrap().code(), Some(7));
-        assert_eq!(process.last_words(), "no such flag");
+        assert_eq!(process.stderr_tail_or_default(), "no such flag");
         assert_eq!(process.end().unwrap().code(), Some(7));
     }
 }

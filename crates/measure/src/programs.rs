@@ -37,7 +37,7 @@ struct ListedProcess {
 
 impl ProgramWatch {
     /// Starts watching.
-    pub fn begin() -> Self {
+    pub fn start() -> Self {
         let ticks = others().into_iter().map(|(pid, process)| (pid, process.ticks)).collect();
         Self { began: Instant::now(), ticks }
     }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn own_process_and_its_children_are_no_other_programs() {
+    fn own_process_and_children_are_not_counted_as_other_programs() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let others = others();
         assert!(!others.contains_key(&std::process::id()) && !others.contains_key(&child.id()));

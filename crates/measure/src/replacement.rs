@@ -21,12 +21,12 @@ const MODE_NEW: u32 = 0o666;
 /// - If the process may not create files in the folder, `commit` overwrites the file. That is not atomic.
 #[derive(Debug)]
 pub struct Replacement {
-    way: Way,
+    strategy: Strategy,
     file: File,
 }
 
 #[derive(Debug)]
-enum Way {
+enum Strategy {
     /// `file` is a temporary file in the target's folder.
     Renamed { temporary: PathBuf, target: PathBuf },
     /// `file` is the target. The contents are buffered here, and `commit` writes them.
@@ -45,16 +45,18 @@ impl Replacement {
     /// Returns an error if the file is not writable or its folder does not exist.
     pub fn of(path: &Path) -> io::Result<Self> {
         let Some(old) = existing(path)? else {
-            return Self::beside(path.to_owned(), MODE_NEW, None);
+            return Self::with_temporary_file(path.to_owned(), MODE_NEW, None);
         };
         // A rename would also replace a read-only file, so this checks that the file is writable.
         let file = OpenOptions::new().append(true).open(path)?;
         if !old.is_file() || is_descriptor(path) {
-            return Ok(Self { way: Way::Direct, file });
+            return Ok(Self { strategy: Strategy::Direct, file });
         }
-        match Self::beside(fs::canonicalize(path)?, old.mode(), Some(&old)) {
-            Err(error) if is_closed_folder(&error) => Ok(Self { way: Way::Overwritten(Vec::new()), file }),
-            begun => begun,
+        match Self::with_temporary_file(fs::canonicalize(path)?, old.mode(), Some(&old)) {
+            Err(error) if is_folder_not_writable(&error) => {
+                Ok(Self { strategy: Strategy::Overwritten(Vec::new()), file })
+            }
+            replacement => replacement,
         }
     }
 
@@ -64,10 +66,10 @@ impl Replacement {
     ///
     /// Returns an error if the process cannot create a file in the folder.
     pub fn with_mode(path: &Path, mode: u32) -> io::Result<Self> {
-        Self::beside(path.to_owned(), mode, None)
+        Self::with_temporary_file(path.to_owned(), mode, None)
     }
 
-    fn beside(target: PathBuf, mode: u32, old: Option<&Metadata>) -> io::Result<Self> {
+    fn with_temporary_file(target: PathBuf, mode: u32, old: Option<&Metadata>) -> io::Result<Self> {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new(".")).to_owned();
@@ -79,19 +81,19 @@ impl Replacement {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 file => file?,
             };
-            let begun = Self { way: Way::Renamed { temporary, target }, file };
+            let replacement = Self { strategy: Strategy::Renamed { temporary, target }, file };
             if let Some(old) = old {
                 // Usually only root may change the owner. Otherwise the file belongs to the process's user.
-                let _ = fchown(&begun.file, Some(old.uid()), Some(old.gid()));
-                begun.file.set_permissions(Permissions::from_mode(old.mode()))?;
+                let _ = fchown(&replacement.file, Some(old.uid()), Some(old.gid()));
+                replacement.file.set_permissions(Permissions::from_mode(old.mode()))?;
             }
-            return Ok(begun);
+            return Ok(replacement);
         }
     }
 
     /// Returns the file if writes go to it directly, as with pipes and devices. Otherwise `None`.
     pub fn direct(&self) -> Option<&File> {
-        matches!(self.way, Way::Direct).then_some(&self.file)
+        matches!(self.strategy, Strategy::Direct).then_some(&self.file)
     }
 
     /// Puts the new contents in place of the old ones.
@@ -101,24 +103,24 @@ impl Replacement {
     /// Returns an error if renaming or writing fails. The old contents then remain, unless the folder was not writable
     /// and the file had to be overwritten.
     pub fn commit(mut self) -> io::Result<()> {
-        match std::mem::replace(&mut self.way, Way::Direct) {
-            Way::Renamed { temporary, target } => fs::rename(&temporary, target).inspect_err(|_| {
+        match std::mem::replace(&mut self.strategy, Strategy::Direct) {
+            Strategy::Renamed { temporary, target } => fs::rename(&temporary, target).inspect_err(|_| {
                 let _ = fs::remove_file(&temporary);
             }),
-            Way::Overwritten(contents) => {
+            Strategy::Overwritten(contents) => {
                 self.file.set_len(0)?;
                 self.file.write_all(&contents)
             }
-            Way::Direct => self.file.flush(),
+            Strategy::Direct => self.file.flush(),
         }
     }
 }
 
 impl Write for Replacement {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.way {
-            Way::Overwritten(contents) => contents.write(bytes),
-            Way::Renamed { .. } | Way::Direct => self.file.write(bytes),
+        match &mut self.strategy {
+            Strategy::Overwritten(contents) => contents.write(bytes),
+            Strategy::Renamed { .. } | Strategy::Direct => self.file.write(bytes),
         }
     }
 
@@ -129,7 +131,7 @@ impl Write for Replacement {
 
 impl Drop for Replacement {
     fn drop(&mut self) {
-        if let Way::Renamed { temporary, .. } = &self.way {
+        if let Strategy::Renamed { temporary, .. } = &self.strategy {
             // A leftover temporary file is harmless, so this ignores errors.
             let _ = fs::remove_file(temporary);
         }
@@ -172,7 +174,7 @@ fn is_descriptor(path: &Path) -> bool {
 }
 
 /// Returns whether the folder is not writable. Files in it may still be.
-fn is_closed_folder(error: &io::Error) -> bool {
+fn is_folder_not_writable(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 

@@ -28,13 +28,13 @@ pub struct ByteSize(pub u64);
 /// A text that is not a valid size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid size `{0}`; use a number of bytes or a number with a unit, such as 512, 64KiB or 1.5MB")]
-pub struct NotASize(String);
+pub struct InvalidSize(String);
 
 impl FromStr for ByteSize {
-    type Err = NotASize;
+    type Err = InvalidSize;
 
-    fn from_str(text: &str) -> Result<Self, NotASize> {
-        let not_a_size = || NotASize(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, InvalidSize> {
+        let not_a_size = || InvalidSize(text.to_owned());
         let trimmed = text.trim();
         let digits = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
         let (number, unit) = trimmed.split_at(digits);
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn invalid_sizes_are_rejected() {
         for text in ["", "-1", "K", "1X", "0.3", "1.2.3", "99999999999G", "inf", "1e3"] {
-            assert_eq!(text.parse::<ByteSize>(), Err(NotASize(text.to_owned())));
+            assert_eq!(text.parse::<ByteSize>(), Err(InvalidSize(text.to_owned())));
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Means, medians, and ratios with confidence intervals.
 
-mod among;
+mod bonferroni;
 mod bootstrap;
 mod students_t;
 mod welch;
 
 pub use bootstrap::PAIRS_MIN;
 pub use bootstrap::{Interval, Ratio};
-pub use welch::{Estimate, apart};
+pub use welch::{Estimate, unpaired_ratio};
 
 /// Returns the geometric mean of the values above zero, or 0 if there are none.
 pub fn geometric_mean(values: impl Iterator<Item = f64>) -> f64 {

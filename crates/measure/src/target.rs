@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_server_is_said_as_such() {
+    fn invalid_targets_are_rejected_with_reason() {
         for (text, expected) in [
             ("http://host/path", "has the path `/path`, and a target is a server alone: write http://host"),
             ("https://host:1/a/b", "has the path `/a/b`"),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_those_of_every_kind_of_target() {
+    fn addresses_are_resolved_for_every_kind_of_target() {
         let check = |target: &str, expected: &[&str]| {
             let found = addresses(target).unwrap();
             assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), expected, "{target}");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_must_be_said() {
+    fn target_without_port_is_rejected() {
         for text in ["localhost", "grpc://localhost", "dns:///a.example", "http://a/", "dns:[::1]"] {
             assert!(parse(text).unwrap_err().contains("has no port"), "{text}");
         }

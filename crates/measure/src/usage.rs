@@ -8,5 +8,7 @@ mod throttling;
 mod used;
 
 pub use own::{KeptWaiting, OwnUsage};
-pub use sample::{Sample, Side, Sides, processor_time, resident_bytes, waited_by_this_thread};
+pub use sample::{
+    MeasuredProcesses, Sample, SideProcesses, processor_time, resident_bytes, waited_by_this_thread,
+};
 pub use used::{ProcessUsage, ServerMemory, Usage};

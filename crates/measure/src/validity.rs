@@ -66,7 +66,7 @@ impl Validity {
     }
 
     /// Returns all reasons as one text, or `None` for valid figures.
-    pub fn why_not(&self) -> Option<String> {
+    pub fn invalid_reason(&self) -> Option<String> {
         let texts = || self.reasons.iter().map(|reason| reason.text.as_str());
         (!self.is_valid()).then(|| texts().collect::<Vec<_>>().join("; "))
     }
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn most_frequent_cause_is_told_with_advice() {
+    fn most_frequent_cause_is_reported_with_advice() {
         let failed = Validity { reasons: vec![Reason::new(Cause::NotMeasured, "no server")] };
         let check = |windows: &[Validity], programs: &[BusyProgram], expected: &str| {
             assert_eq!(Disturbance::of(windows, programs).unwrap().to_string(), expected);

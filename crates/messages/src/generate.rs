@@ -9,14 +9,14 @@ const MESSAGES: usize = 64;
 const STRINGS: usize = 5000;
 const STRING_BYTES: usize = 20;
 /// 2026-01-01, in ms since 1970.
-const BEGIN_MS: i64 = 1_767_225_600_000;
+const START_MS: i64 = 1_767_225_600_000;
 
 /// SplitMix64: reproducible from the seed.
 struct Random(u64);
 
 impl Random {
     /// Creates a generator for one kind, so that kinds do not affect each other.
-    fn of(seed: u64, kind: u64) -> Self {
+    fn for_kind(seed: u64, kind: u64) -> Self {
         Self(seed.wrapping_add(kind << 32))
     }
 
@@ -33,7 +33,7 @@ impl Random {
         self.next() % bound
     }
 
-    fn one_of<T: Copy>(&mut self, choice: &[T]) -> T {
+    fn pick<T: Copy>(&mut self, choice: &[T]) -> T {
         choice[self.below(choice.len() as u64) as usize]
     }
 
@@ -43,7 +43,7 @@ impl Random {
     }
 
     fn text(&mut self, alphabet: &[u8], length: usize) -> String {
-        (0..length).map(|_| char::from(self.one_of(alphabet))).collect()
+        (0..length).map(|_| char::from(self.pick(alphabet))).collect()
     }
 
     fn hex(&mut self, length: usize) -> String {
@@ -68,7 +68,7 @@ impl Random {
     }
 }
 
-fn several<T>(make: impl Fn(&mut Random) -> T, mut random: Random) -> Vec<T> {
+fn generate_messages<T>(make: impl Fn(&mut Random) -> T, mut random: Random) -> Vec<T> {
     (0..MESSAGES).map(|_| make(&mut random)).collect()
 }
 
@@ -86,7 +86,7 @@ pub fn person_sparse() -> Vec<Person> {
 
 /// Returns a field of each type, and 5,000 strings of 20 characters.
 pub fn several_data(seed: u64) -> Vec<SeveralData> {
-    let random = &mut Random::of(seed, 1);
+    let random = &mut Random::for_kind(seed, 1);
     vec![SeveralData {
         a_float: 3.25,
         a_double: random.decimal(1_000_000),
@@ -101,7 +101,7 @@ pub fn several_data(seed: u64) -> Vec<SeveralData> {
 /// Returns flat records.
 pub fn orders(seed: u64) -> Vec<Order> {
     let order = |random: &mut Random| {
-        let created_at = BEGIN_MS + random.below(1 << 34).cast_signed();
+        let created_at = START_MS + random.below(1 << 34).cast_signed();
         let (first, last) = (random.letters(6), random.letters(9));
         Order {
             id: random.uuid(),
@@ -111,7 +111,7 @@ pub fn orders(seed: u64) -> Vec<Order> {
             updated_at: created_at + random.below(1 << 30).cast_signed(),
             quantity: 1 + random.below(12) as u32,
             price: random.decimal(1000),
-            currency: random.one_of(&["EUR", "USD", "GBP", "JPY"]).to_owned(),
+            currency: random.pick(&["EUR", "USD", "GBP", "JPY"]).to_owned(),
             paid: random.below(4) > 0,
             gift: random.below(8) == 0,
             note: random.sentence(16),
@@ -119,14 +119,14 @@ pub fn orders(seed: u64) -> Vec<Order> {
             warehouse: random.below(300) as u32,
         }
     };
-    several(order, Random::of(seed, 2))
+    generate_messages(order, Random::for_kind(seed, 2))
 }
 
 /// Returns log records.
 pub fn log_records(seed: u64) -> Vec<LogRecord> {
     let record = |random: &mut Random| LogRecord {
-        time_ns: BEGIN_MS as u64 * 1_000_000 + random.below(1 << 53),
-        level: random.one_of(&[
+        time_ns: START_MS as u64 * 1_000_000 + random.below(1 << 53),
+        level: random.pick(&[
             Level::Trace,
             Level::Debug,
             Level::Info,
@@ -134,20 +134,20 @@ pub fn log_records(seed: u64) -> Vec<LogRecord> {
             Level::Warn,
             Level::Error,
         ]),
-        service: random.one_of(&["checkout", "inventory", "payments", "gateway"]).to_owned(),
+        service: random.pick(&["checkout", "inventory", "payments", "gateway"]).to_owned(),
         message: random.sentence(10),
         trace: random.hex(32),
-        status: random.one_of(&[200, 200, 200, 204, 404, 500]),
+        status: random.pick(&[200, 200, 200, 204, 404, 500]),
         took_ns: random.below(1 << 28),
     };
-    several(record, Random::of(seed, 3))
+    generate_messages(record, Random::for_kind(seed, 3))
 }
 
 /// Returns nested messages with maps.
 pub fn visits(seed: u64) -> Vec<Visit> {
     let event = |random: &mut Random| Event {
-        name: random.one_of(&["view", "click", "scroll", "add_to_cart", "search"]).to_owned(),
-        time_ms: BEGIN_MS + random.below(1 << 34).cast_signed(),
+        name: random.pick(&["view", "click", "scroll", "add_to_cart", "search"]).to_owned(),
+        time_ms: START_MS + random.below(1 << 34).cast_signed(),
         page: format!("/{}/{}", random.letters(7), random.letters(12)),
         value: random.decimal(500),
         labels: [("variant", 4), ("position", 6), ("list", 9)]
@@ -158,41 +158,41 @@ pub fn visits(seed: u64) -> Vec<Visit> {
         session: random.uuid(),
         visitor: Some(Visitor {
             id: random.next() >> 8,
-            country: random.one_of(&["AT", "DE", "FR", "IT", "NZ"]).to_owned(),
+            country: random.pick(&["AT", "DE", "FR", "IT", "NZ"]).to_owned(),
             device: Some(Device {
-                system: random.one_of(&["Android 16", "iOS 19", "Linux", "Windows 11"]).to_owned(),
-                browser: random.one_of(&["Firefox 142", "Chrome 139", "Safari 19"]).to_owned(),
-                width: random.one_of(&[390, 1280, 1920, 2560]),
-                height: random.one_of(&[844, 720, 1080, 1440]),
+                system: random.pick(&["Android 16", "iOS 19", "Linux", "Windows 11"]).to_owned(),
+                browser: random.pick(&["Firefox 142", "Chrome 139", "Safari 19"]).to_owned(),
+                width: random.pick(&[390, 1280, 1920, 2560]),
+                height: random.pick(&[844, 720, 1080, 1440]),
             }),
         }),
         campaign: (random.below(2) == 0).then(|| Campaign {
-            source: random.one_of(&["newsletter", "search", "partner"]).to_owned(),
+            source: random.pick(&["newsletter", "search", "partner"]).to_owned(),
             medium: "cpc".to_owned(),
             name: random.sentence(2),
         }),
         events: (0..5).map(|_| event(random)).collect(),
     };
-    several(visit, Random::of(seed, 4))
+    generate_messages(visit, Random::for_kind(seed, 4))
 }
 
 /// Returns arrays of numbers.
 pub fn samples(seed: u64) -> Vec<Samples> {
-    const ROW: usize = 160;
+    const ROW_LEN: usize = 160;
     let samples = |random: &mut Random| Samples {
         sensor: random.uuid(),
-        begin_ms: BEGIN_MS + random.below(1 << 34).cast_signed(),
-        deltas: (0..ROW).map(|_| random.below(2001) as i32 - 1000).collect(),
-        values: (0..ROW).map(|_| random.decimal(1000)).collect(),
+        begin_ms: START_MS + random.below(1 << 34).cast_signed(),
+        deltas: (0..ROW_LEN).map(|_| random.below(2001) as i32 - 1000).collect(),
+        values: (0..ROW_LEN).map(|_| random.decimal(1000)).collect(),
         // Multiples of 1/16, which a float represents exactly.
-        weights: (0..ROW).map(|_| random.below(16_000) as f32 / 16.0).collect(),
-        counts: (0..ROW)
+        weights: (0..ROW_LEN).map(|_| random.below(16_000) as f32 / 16.0).collect(),
+        counts: (0..ROW_LEN)
             .map(|_| {
                 let bits = 1 + random.below(48);
                 random.below(1 << bits)
             })
             .collect(),
-        flags: (0..ROW).map(|_| random.below(2) == 0).collect(),
+        flags: (0..ROW_LEN).map(|_| random.below(2) == 0).collect(),
     };
-    several(samples, Random::of(seed, 5))
+    generate_messages(samples, Random::for_kind(seed, 5))
 }

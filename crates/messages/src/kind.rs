@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_found_by_their_names() {
+    fn kinds_parse_from_their_names() {
         for kind in Kind::ALL {
             assert_eq!(kind.name().parse(), Ok(kind));
         }

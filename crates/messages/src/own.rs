@@ -81,10 +81,10 @@ impl OwnMessages {
     pub fn read(proto: &Path, name: &str, data: &Path) -> Result<Self, OwnError> {
         let set = descriptors(proto, name, |_| Vec::new())?;
         let schema = schema(proto, &set)?;
-        let of = found(&schema, proto, name)?;
+        let message_type = find_type(&schema, proto, name)?;
         let bytes = fs::read(data).map_err(|error| OwnError::Io { file: data.to_owned(), error })?;
         let is_json = data.extension().is_some_and(|extension| extension == "json" || extension == "jsonl");
-        let wires = if is_json { from_json(of, &bytes) } else { from_binary(of, &bytes) };
+        let wires = if is_json { from_json(message_type, &bytes) } else { from_binary(message_type, &bytes) };
         let wires = wires.map_err(|(position, reason)| OwnError::Message {
             file: data.to_owned(),
             position,
@@ -97,8 +97,8 @@ impl OwnMessages {
     }
 }
 
-/// Returns the descriptor set of `proto`, which must contain the type `name`, with its imports. `beside` gets the name
-/// by which files can import `proto`, and returns additional files with their contents.
+/// Returns the descriptor set of `proto`, which must contain the type `name`, with its imports. `extra_files` gets
+/// the name by which files can import `proto`, and returns additional files with their contents.
 ///
 /// # Errors
 ///
@@ -106,27 +106,28 @@ impl OwnMessages {
 pub fn descriptors(
     proto: &Path,
     name: &str,
-    beside: impl FnOnce(&str) -> Vec<(&'static str, String)>,
+    extra_files: impl FnOnce(&str) -> Vec<(&'static str, String)>,
 ) -> Result<Vec<u8>, OwnError> {
-    let invalid = |why: &dyn fmt::Display| OwnError::Proto(format!("{}: {why}", proto.display()));
+    let invalid = |reason: &dyn fmt::Display| OwnError::Proto(format!("{}: {reason}", proto.display()));
     let file = proto.file_name().and_then(|file| file.to_str());
     let file = file.ok_or_else(|| invalid(&"not a UTF-8 file name"))?.to_owned();
     fs::metadata(proto).map_err(|error| OwnError::Io { file: proto.to_owned(), error })?;
     let folder = proto.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let compiled = |beside: Vec<(&'static str, String)>| {
-        let names: Vec<&str> = [file.as_str()].into_iter().chain(beside.iter().map(|it| it.0)).collect();
+    let compiled = |extra_files: Vec<(&'static str, String)>| {
+        let names: Vec<&str> = [file.as_str()].into_iter().chain(extra_files.iter().map(|it| it.0)).collect();
         let read = |name: &str| {
-            let text = beside.iter().find(|(beside, _)| *beside == name).map(|(_, text)| text.clone());
+            let text =
+                extra_files.iter().find(|(extra_file, _)| *extra_file == name).map(|(_, text)| text.clone());
             text.or_else(|| fs::read_to_string(folder.join(name)).ok())
         };
         sources::compile(&names, read).map_err(|error| OwnError::Proto(error.to_string()))
     };
     let set = compiled(Vec::new())?;
     // Checked before other files refer to it.
-    found(&schema(proto, &set)?, proto, name)?;
-    match beside(&file) {
+    find_type(&schema(proto, &set)?, proto, name)?;
+    match extra_files(&file) {
         none if none.is_empty() => Ok(set),
-        beside => compiled(beside),
+        extra_files => compiled(extra_files),
     }
 }
 
@@ -134,7 +135,7 @@ fn schema(proto: &Path, set: &[u8]) -> Result<Schema, OwnError> {
     Schema::from_descriptor_set(set).map_err(|error| OwnError::Proto(format!("{}: {error}", proto.display())))
 }
 
-fn found<'s>(schema: &'s Schema, proto: &Path, name: &str) -> Result<MessageType<'s>, OwnError> {
+fn find_type<'s>(schema: &'s Schema, proto: &Path, name: &str) -> Result<MessageType<'s>, OwnError> {
     schema.message(name).ok_or_else(|| {
         let declared = schema.messages().filter(|message| !message.is_map_entry());
         let known: Vec<&str> = declared.map(MessageType::full_name).collect();
@@ -143,9 +144,9 @@ fn found<'s>(schema: &'s Schema, proto: &Path, name: &str) -> Result<MessageType
     })
 }
 
-type Positioned<T> = Result<T, (Position, String)>;
+type PositionedResult<T> = Result<T, (Position, String)>;
 
-fn from_json(of: MessageType<'_>, text: &[u8]) -> Positioned<Vec<Vec<u8>>> {
+fn from_json(message_type: MessageType<'_>, text: &[u8]) -> PositionedResult<Vec<Vec<u8>>> {
     // Fields required by proto2 may be missing; codecs accept that.
     let options = ParseOptions { allow_partial: true, ..ParseOptions::default() };
     let mut documents = serde_json::Deserializer::from_slice(text).into_iter::<IgnoredAny>();
@@ -156,7 +157,8 @@ fn from_json(of: MessageType<'_>, text: &[u8]) -> Positioned<Vec<Vec<u8>>> {
         document.map_err(|error| (Position::Line(error.line()), without_line(&error)))?;
         let document = &text[before..documents.byte_offset()];
         let mut wire = Vec::new();
-        json::parse(of, document, &options, &mut wire).map_err(|error| within(text, before, error))?;
+        json::parse(message_type, document, &options, &mut wire)
+            .map_err(|error| locate(text, before, error))?;
         wires.push(wire);
     }
     Ok(wires)
@@ -168,25 +170,30 @@ fn without_line(error: &serde_json::Error) -> String {
 }
 
 /// Locates an error in a document that starts at `offset`.
-fn within(text: &[u8], offset: usize, error: ParseError) -> (Position, String) {
+fn locate(text: &[u8], offset: usize, error: ParseError) -> (Position, String) {
     let ParseError { line, column, path, problem, .. } = error;
     let lines = text[..offset].split(|&byte| byte == b'\n').count() + line - 1;
     let path = if path.is_empty() { path } else { format!("{path}: ") };
     (Position::Line(lines), format!("{path}{problem} at column {column}"))
 }
 
-fn from_binary(of: MessageType<'_>, bytes: &[u8]) -> Positioned<Vec<Vec<u8>>> {
+fn from_binary(message_type: MessageType<'_>, bytes: &[u8]) -> PositionedResult<Vec<Vec<u8>>> {
     let mut rest = bytes;
     let mut wires = Vec::new();
     while !rest.is_empty() && wires.len() < MESSAGES_MAX {
         let number = Position::Message(wires.len() + 1);
-        let (length, behind) = varint(rest).map_err(|why| (number, format!("its length: {why}")))?;
-        let length = usize::try_from(length).ok().filter(|&length| length <= behind.len());
-        let (wire, after) = length.and_then(|length| behind.split_at_checked(length)).ok_or_else(|| {
-            let should = varint(rest).map_or(0, |(length, _)| length);
-            (number, format!("it should have {should} bytes, and the file has {} more", behind.len()))
-        })?;
-        Message::decode(of, wire.to_vec()).map_err(|error| (number, error.to_string()))?;
+        let (length, after_length) =
+            varint(rest).map_err(|reason| (number, format!("its length: {reason}")))?;
+        let length = usize::try_from(length).ok().filter(|&length| length <= after_length.len());
+        let (wire, after) =
+            length.and_then(|length| after_length.split_at_checked(length)).ok_or_else(|| {
+                let expected = varint(rest).map_or(0, |(length, _)| length);
+                (
+                    number,
+                    format!("it should have {expected} bytes, and the file has {} more", after_length.len()),
+                )
+            })?;
+        Message::decode(message_type, wire.to_vec()).map_err(|error| (number, error.to_string()))?;
         wires.push(wire.to_vec());
         rest = after;
     }

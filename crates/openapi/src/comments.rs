@@ -59,7 +59,7 @@ impl Comments {
 
     fn add_file(&mut self, file: &[u8]) {
         let mut names = HashMap::new();
-        declare(file, Declared::File, "", &mut Vec::new(), &mut names);
+        collect_names(file, DeclarationKind::File, "", &mut Vec::new(), &mut names);
         let infos = Records::of(file).filter(|(number, _)| *number == 9);
         for (_, info) in infos {
             let Record::Len(info) = info else { continue };
@@ -98,7 +98,7 @@ impl Location {
 
 /// A kind of declaration.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Declared {
+enum DeclarationKind {
     File,
     Message,
     Enum,
@@ -107,29 +107,34 @@ enum Declared {
     Part,
 }
 
-impl Declared {
+impl DeclarationKind {
     /// Returns the numbers of the fields that contain nested declarations.
-    fn parts(self) -> &'static [(u32, Declared)] {
+    fn nested_kinds(self) -> &'static [(u32, DeclarationKind)] {
         match self {
-            Declared::File => &[(4, Declared::Message), (5, Declared::Enum), (6, Declared::Service)],
-            Declared::Message => {
-                &[(2, Declared::Part), (3, Declared::Message), (4, Declared::Enum), (8, Declared::Part)]
+            DeclarationKind::File => {
+                &[(4, DeclarationKind::Message), (5, DeclarationKind::Enum), (6, DeclarationKind::Service)]
             }
-            Declared::Enum | Declared::Service => &[(2, Declared::Part)],
-            Declared::Part => &[],
+            DeclarationKind::Message => &[
+                (2, DeclarationKind::Part),
+                (3, DeclarationKind::Message),
+                (4, DeclarationKind::Enum),
+                (8, DeclarationKind::Part),
+            ],
+            DeclarationKind::Enum | DeclarationKind::Service => &[(2, DeclarationKind::Part)],
+            DeclarationKind::Part => &[],
         }
     }
 
     /// Returns the number of the field with its name; for a file, with its package.
-    fn name(self) -> u32 {
-        if self == Declared::File { 2 } else { 1 }
+    fn name_field(self) -> u32 {
+        if self == DeclarationKind::File { 2 } else { 1 }
     }
 }
 
 /// Records the full names of a descriptor and all nested declarations, by path.
-fn declare(
+fn collect_names(
     bytes: &[u8],
-    declared: Declared,
+    kind: DeclarationKind,
     scope: &str,
     path: &mut Vec<u64>,
     names: &mut HashMap<Vec<u64>, String>,
@@ -137,35 +142,35 @@ fn declare(
     if path.len() > 2 * NESTING_MAX {
         return;
     }
-    let is_name = |(number, _): &(u32, Record<'_>)| *number == declared.name();
+    let is_name = |(number, _): &(u32, Record<'_>)| *number == kind.name_field();
     let name = Records::of(bytes).filter(is_name).last().and_then(|(_, record)| record.text());
     let name = name.unwrap_or_default();
     let full_name = if scope.is_empty() { name.to_owned() } else { format!("{scope}.{name}") };
     let mut counts = HashMap::new();
     for (number, record) in Records::of(bytes) {
-        let part = declared.parts().iter().find(|(of, _)| *of == number);
+        let part = kind.nested_kinds().iter().find(|(of, _)| *of == number);
         let (Some((_, part)), Record::Len(bytes)) = (part, record) else { continue };
         let index: &mut u64 = counts.entry(number).or_default();
         path.extend([u64::from(number), *index]);
-        declare(bytes, *part, &full_name, path, names);
+        collect_names(bytes, *part, &full_name, path, names);
         path.truncate(path.len() - 2);
         *index += 1;
     }
-    if declared != Declared::File {
+    if kind != DeclarationKind::File {
         names.insert(path.clone(), full_name);
     }
 }
 
 /// Removes the leading space of each line, and comments for linters: `(-- … --)`.
 fn clean(text: &str) -> Option<String> {
-    let mut kept = String::with_capacity(text.len());
+    let mut cleaned = String::with_capacity(text.len());
     let mut rest = text.strip_prefix("*\n").unwrap_or(text);
     while let Some((before, from)) = rest.split_once("(--") {
-        kept.push_str(before);
-        rest = from.split_once("--)").map_or("", |(_, behind)| behind);
+        cleaned.push_str(before);
+        rest = from.split_once("--)").map_or("", |(_, rest)| rest);
     }
-    kept.push_str(rest);
-    let lines = kept.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end());
+    cleaned.push_str(rest);
+    let lines = cleaned.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end());
     let lines: Vec<&str> = lines.collect();
     let text = lines.join("\n");
     let text = text.trim();
@@ -179,7 +184,7 @@ mod tests {
     use super::{Comments, clean};
 
     #[test]
-    fn every_declaration_has_its_own() {
+    fn each_declaration_has_its_comment() {
         let source = r#"
             syntax = "proto3";
             package a.b;
@@ -238,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_none_or_is_no_set_has_none() {
+    fn invalid_set_has_no_comments() {
         for set in [&b""[..], b"\x0a\x05a", b"no set at all", b"\x0a\x00"] {
             assert!(Comments::from_descriptor_set(set).is_empty());
         }

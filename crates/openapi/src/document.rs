@@ -29,20 +29,20 @@ pub fn document(rules: &Rules, info: &Info) -> String {
     let services = services(rules);
     let mut schemas = Schemas::new(info);
     let mut paths = Paths::default();
-    let names = Names::new(&services);
+    let names = OperationNames::new(&services);
     let mut ids = HashSet::new();
     let mut nth = 0;
     for (index, binding) in rules.bindings().iter().enumerate() {
         let is_additional = index > 0 && rules.bindings()[index - 1].path() == binding.path();
         nth = if is_additional { nth + 1 } else { 1 };
         let Some(method) = rules.schema().method(binding.path()) else { continue };
-        let id = free(&names.operation(method), nth, &mut ids);
+        let id = unique_id(&names.operation(method), nth, &mut ids);
         paths.add(&Call { info, binding, method, id }, &mut schemas);
     }
     let tags: Vec<Object> = services.iter().map(|service| tag(*service, info)).collect();
     let document = Object::new()
         .with("openapi", "3.1.0")
-        .with("info", head(info, &services))
+        .with("info", info_object(info, &services))
         .with_some("servers", servers(info))
         .with("tags", tags)
         .with("paths", paths.object())
@@ -72,7 +72,7 @@ pub(crate) fn title(info: &Info, services: &[Service<'_>]) -> String {
     if names.is_empty() { "No services".to_owned() } else { names.join(", ") }
 }
 
-fn head(info: &Info, services: &[Service<'_>]) -> Object {
+fn info_object(info: &Info, services: &[Service<'_>]) -> Object {
     let description = match services {
         [service] if info.description.is_empty() => info.comments.get(service.full_name()),
         _ => Some(info.description.as_str()).filter(|text| !text.is_empty()),
@@ -99,15 +99,15 @@ fn tag(service: Service<'_>, info: &Info) -> Object {
 }
 
 /// Names of operations, with the service's name; with its package only if the name is ambiguous.
-struct Names<'s> {
+struct OperationNames<'s> {
     ambiguous: HashSet<&'s str>,
 }
 
-impl<'s> Names<'s> {
+impl<'s> OperationNames<'s> {
     fn new(services: &[Service<'s>]) -> Self {
         let mut seen = HashSet::new();
         let ambiguous = services.iter().map(|service| service.name()).filter(|name| !seen.insert(*name));
-        Names { ambiguous: ambiguous.collect() }
+        OperationNames { ambiguous: ambiguous.collect() }
     }
 
     fn operation(&self, method: thalweg_protobuf::Method<'s>) -> String {
@@ -120,7 +120,7 @@ impl<'s> Names<'s> {
 }
 
 /// Returns the name, with a numeric suffix if it is not the first or already taken.
-fn free(name: &str, mut nth: usize, taken: &mut HashSet<String>) -> String {
+fn unique_id(name: &str, mut nth: usize, taken: &mut HashSet<String>) -> String {
     loop {
         let id = if nth == 1 { name.to_owned() } else { format!("{name}_{nth}") };
         if taken.insert(id.clone()) {
@@ -133,12 +133,12 @@ fn free(name: &str, mut nth: usize, taken: &mut HashSet<String>) -> String {
 /// Operations by path.
 #[derive(Default)]
 struct Paths {
-    items: Vec<Item>,
+    items: Vec<PathItem>,
     /// Bindings that OpenAPI cannot express.
     unlisted: Vec<Object>,
 }
 
-struct Item {
+struct PathItem {
     /// The path without the names of its parameters.
     shape: String,
     path: Path,
@@ -159,7 +159,7 @@ impl Paths {
             return;
         };
         let index = known.unwrap_or_else(|| {
-            self.items.push(Item {
+            self.items.push(PathItem {
                 shape,
                 path: path.clone(),
                 operations: Object::new(),
@@ -168,7 +168,7 @@ impl Paths {
             self.items.len() - 1
         });
         let item = &mut self.items[index];
-        let path = path.renamed(&item.path);
+        let path = path.with_names_of(&item.path);
         item.operations.set(http_method, operation::of(call, &path, schemas));
         item.methods.push(http_method);
     }

@@ -4,7 +4,7 @@
 //! equivalent command line. The page consists of three files and the services as JSON, all from the server itself. Its
 //! policy forbids browsers to load anything else.
 
-mod described;
+mod page_data;
 
 use bytes::Bytes;
 use http::header::{
@@ -14,7 +14,7 @@ use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
 
 use crate::info::Info;
 use crate::rules::Rules;
-use described::Described;
+use page_data::PageData;
 
 const HTML: &str = include_str!("../page/page.html");
 const STYLE: &str = include_str!("../page/page.css");
@@ -44,9 +44,9 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// # let set = sources::compile(&["greet.proto"], |_| Some(greet.to_owned()))?;
 /// let schema = Schema::from_descriptor_set(&set)?;
 /// let page = Page::new(&Rules::new(&schema, ["Greeter"])?, &Info::default());
-/// let answer = page.answer(&Method::GET, "/docs").ok_or("there is no page")?;
-/// assert_eq!(answer.headers()["content-type"], "text/html; charset=utf-8");
-/// assert!(page.answer(&Method::GET, "/docs/other").is_none());
+/// let response = page.respond(&Method::GET, "/docs").ok_or("there is no page")?;
+/// assert_eq!(response.headers()["content-type"], "text/html; charset=utf-8");
+/// assert!(page.respond(&Method::GET, "/docs/other").is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ impl Page {
     /// Never panics: serialising text cannot fail.
     pub fn new(rules: &Rules, info: &Info) -> Page {
         let services =
-            serde_json::to_vec(&Described::new(rules, info)).expect("texts, numbers, lists and structs");
+            serde_json::to_vec(&PageData::new(rules, info)).expect("texts, numbers, lists and structs");
         let part = |path, content_type, content| Part {
             path,
             content_type: HeaderValue::from_static(content_type),
@@ -88,31 +88,31 @@ impl Page {
     }
 
     /// Whether the page or one of its parts is at this path.
-    pub fn has(&self, path: &str) -> bool {
+    pub fn has_path(&self, path: &str) -> bool {
         self.parts.iter().any(|part| part.path == path)
     }
 
     /// Returns the response to a request for the page or one of its parts, and `None` for other paths. HEAD is
     /// answered like GET; the caller must omit the body.
-    pub fn answer(&self, method: &Method, path: &str) -> Option<Response<Bytes>> {
+    pub fn respond(&self, method: &Method, path: &str) -> Option<Response<Bytes>> {
         let part = self.parts.iter().find(|part| part.path == path)?;
-        let mut answer = Response::new(part.content.clone());
-        let mut head = |name: HeaderName, value: &'static str| {
-            answer.headers_mut().insert(name, HeaderValue::from_static(value));
+        let mut response = Response::new(part.content.clone());
+        let mut set_header = |name: HeaderName, value: &'static str| {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
         };
         if !matches!(*method, Method::GET | Method::HEAD) {
-            head(ALLOW, "GET, HEAD");
-            *answer.body_mut() = Bytes::new();
-            *answer.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
-            return Some(answer);
+            set_header(ALLOW, "GET, HEAD");
+            *response.body_mut() = Bytes::new();
+            *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+            return Some(response);
         }
-        head(CONTENT_SECURITY_POLICY, POLICY);
-        head(X_CONTENT_TYPE_OPTIONS, "nosniff");
-        head(REFERRER_POLICY, "no-referrer");
+        set_header(CONTENT_SECURITY_POLICY, POLICY);
+        set_header(X_CONTENT_TYPE_OPTIONS, "nosniff");
+        set_header(REFERRER_POLICY, "no-referrer");
         // A later server at this address may be a different one.
-        head(CACHE_CONTROL, "no-cache");
-        answer.headers_mut().insert(CONTENT_TYPE, part.content_type.clone());
-        Some(answer)
+        set_header(CACHE_CONTROL, "no-cache");
+        response.headers_mut().insert(CONTENT_TYPE, part.content_type.clone());
+        Some(response)
     }
 }
 

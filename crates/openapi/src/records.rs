@@ -80,7 +80,7 @@ mod tests {
     use super::{Record, Records};
 
     #[test]
-    fn records_of_both_kinds_are_given_and_others_stepped_over() {
+    fn varint_and_len_records_are_read_and_others_skipped() {
         // 1: 150, 2: fixed32, 3: "ab", 4: a group, 5: packed 1 2.
         let wire = b"\x08\x96\x01\x15\0\0\0\0\x1a\x02ab\x23\x08\x01\x24\x2a\x02\x01\x02";
         let records: Vec<_> = Records::of(wire).collect();

@@ -31,7 +31,7 @@ pub struct Binding {
     http_method: Option<Method>,
     template: Template,
     variables: Vec<FieldPath>,
-    body: Body,
+    body: BodyMapping,
     response_body: Option<u32>,
     update_mask: Option<u32>,
     input: MessageId,
@@ -47,7 +47,7 @@ pub struct FieldPath(Box<[u32]>);
 
 /// The content of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Body {
+pub enum BodyMapping {
     /// No body.
     Absent,
     /// `*`: the request message, except for fields in the path.
@@ -226,7 +226,7 @@ impl Binding {
     }
 
     /// Returns the content of the request body.
-    pub fn body(&self) -> Body {
+    pub fn body(&self) -> BodyMapping {
         self.body
     }
 
@@ -313,11 +313,11 @@ impl Unchecked<'_> {
             .map(|variable| variable_path(input, &variable.field_path))
             .collect::<Result<Vec<FieldPath>, RuleProblem>>()?;
         let (body, body_field) = match body {
-            "" => (Body::Absent, None),
-            "*" => (Body::Whole, None),
+            "" => (BodyMapping::Absent, None),
+            "*" => (BodyMapping::Whole, None),
             name => {
                 let field = top_field("body", input, name)?;
-                (Body::Field(field.number()), Some(field))
+                (BodyMapping::Field(field.number()), Some(field))
             }
         };
         let response_body = match response_body {

@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     while input.read_exact(&mut len).is_ok() {
         let mut request = vec![0; u32::from_le_bytes(len) as usize];
         input.read_exact(&mut request)?;
-        let response = Request::read(&request)?.answer(&schema).to_bytes();
+        let response = Request::read(&request)?.respond(&schema).to_bytes();
         output.write_all(&u32::try_from(response.len())?.to_le_bytes())?;
         output.write_all(&response)?;
         output.flush()?;
@@ -87,7 +87,7 @@ impl<'a> Request<'a> {
         Ok(request)
     }
 
-    fn answer(&self, schema: &Schema) -> Response {
+    fn respond(&self, schema: &Schema) -> Response {
         let Some(message_type) = schema.message(self.message_type) else {
             return Response::Skipped(format!("there is no type {}", self.message_type));
         };

@@ -18,10 +18,10 @@
 //! Enums are written by name, and an `Any` as its content (`[type.googleapis.com/pkg.Type] { … }`). Extensions have
 //! their full names in brackets, groups the names of their types. Well-known types have no special form here.
 
-mod fault;
 mod group;
 mod lex;
 mod literal;
+mod located_error;
 mod parse;
 mod print;
 
@@ -82,13 +82,13 @@ pub fn parse(
     options: &ParseOptions,
     wire: &mut Vec<u8>,
 ) -> Result<(), ParseError> {
-    let whole = |error: &dyn std::fmt::Display| ParseError::new(text, 0, error.to_string());
-    let records = parse::parse(message_type, text, options).map_err(|fault| fault.locate(text))?;
-    let message = Message::decode(message_type, records).map_err(|error: DecodeError| whole(&error))?;
+    let at_start = |error: &dyn std::fmt::Display| ParseError::new(text, 0, error.to_string());
+    let records = parse::parse(message_type, text, options).map_err(|error| error.locate(text))?;
+    let message = Message::decode(message_type, records).map_err(|error: DecodeError| at_start(&error))?;
     if !options.allow_partial
         && let Some(field) = message.as_ref().missing_required()
     {
-        return Err(whole(&format!("the required field {field} is missing")));
+        return Err(at_start(&format!("the required field {field} is missing")));
     }
     message.as_ref().encode(wire);
     Ok(())

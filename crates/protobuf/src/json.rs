@@ -30,7 +30,7 @@ use read::Reader;
 use crate::message::{Message, MessageRef};
 use crate::schema::MessageType;
 use crate::transcode;
-use crate::transcode::fault::Fault;
+use crate::transcode::parse_error::LocatedError;
 pub use crate::transcode::{ParseError, ParseOptions, PrintError, PrintOptions};
 
 /// Converts a message from wire bytes to JSON, with the default options.
@@ -74,9 +74,9 @@ pub fn parse(
         let mut source = transcode::build(message_type, source, options, wire)?;
         source.end()
     };
-    build().map_err(|fault| {
+    build().map_err(|error| {
         wire.truncate(start);
-        fault.locate(json)
+        error.locate(json)
     })
 }
 
@@ -96,5 +96,5 @@ pub fn from_message(message: MessageRef<'_>) -> Result<String, PrintError> {
 /// See [`ParseError`].
 pub fn to_message(message_type: MessageType<'_>, json: &[u8]) -> Result<Message, ParseError> {
     let wire = to_wire(message_type, json)?;
-    Message::decode(message_type, wire).map_err(|error| Fault::new(0, error.to_string()).locate(json))
+    Message::decode(message_type, wire).map_err(|error| LocatedError::new(0, error.to_string()).locate(json))
 }

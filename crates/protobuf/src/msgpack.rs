@@ -93,9 +93,9 @@ pub fn print(
     options: &PrintOptions,
     msgpack: &mut Vec<u8>,
 ) -> Result<(), PrintError> {
-    transcode::print(message_type, wire, options, msgpack, |merge, wire, msgpack| {
+    transcode::print(message_type, wire, options, msgpack, |normalize, wire, msgpack| {
         let pool = message_type.schema().pool();
-        Printer::new(pool, options, MsgpackSink::new(msgpack), merge).print(message_type.index(), wire)
+        Printer::new(pool, options, MsgpackSink::new(msgpack), normalize).print(message_type.index(), wire)
     })
 }
 
@@ -112,10 +112,10 @@ pub fn parse(
 ) -> Result<(), ParseError> {
     let start = wire.len();
     let built = transcode::build(message_type, Reader::new(msgpack), options, wire);
-    built.and_then(|source| source.end()).map_err(|fault| {
+    built.and_then(|source| source.end()).map_err(|error| {
         wire.truncate(start);
-        let (offset, is_too_long) = (fault.at(), fault.is_too_long());
-        let (path, problem) = fault.into_parts();
+        let (offset, is_too_long) = (error.at(), error.is_too_long());
+        let (path, problem) = error.into_parts();
         ParseError { offset, path, problem, is_too_long }
     })
 }

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_stay_what_they_are() {
+    fn escaped_documents_keep_their_meaning() {
         let document = "{\n\t\"a\u{9b}\u{7f}\": \"\u{202e}\u{2066}é\"\r\n}";
         let escaped = json(document);
         assert_eq!(escaped, "{\n\t\"a\\u009b\\u007f\": \"\\u202e\\u2066é\"\r\n}");
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn quoted_text_is_cut_between_characters() {
+    fn excerpts_are_cut_between_characters() {
         assert_eq!(excerpt("short"), "short");
         let long = "aé".repeat(100);
         let cut = excerpt(&long);

@@ -112,21 +112,21 @@ impl<'t> Compiler<'t> {
     /// Returns an error if a file does not exist, or if protoc would reject it.
     pub fn compile(&self, files: &[&str]) -> Result<Compiled, SourceError> {
         let mut loader = Loader::new(self.tree, self.include_source_info);
-        let given = loader.load_all(files);
+        let requested = loader.load_all(files);
         let pool = loader.into_pool();
         if !pool.errors.is_empty() {
             return Err(SourceError { diagnostics: pool.errors });
         }
-        let order = order(&pool, &given);
+        let order = order(&pool, &requested);
         let paths = order.iter().filter_map(|&file| pool[file].path.clone()).collect();
-        let names = given.iter().map(|&file| pool[file].name.to_string()).collect();
-        Ok(Compiled { set: self.set(&pool, &order, &given), names, paths, warnings: pool.warnings })
+        let names = requested.iter().map(|&file| pool[file].name.to_string()).collect();
+        Ok(Compiled { set: self.set(&pool, &order, &requested), names, paths, warnings: pool.warnings })
     }
 
-    fn set(&self, pool: &Pool, order: &[FileId], given: &[FileId]) -> Vec<u8> {
+    fn set(&self, pool: &Pool, order: &[FileId], requested: &[FileId]) -> Vec<u8> {
         let mut set = Vec::new();
         for &file in order {
-            if self.include_imports || given.contains(&file) {
+            if self.include_imports || requested.contains(&file) {
                 let encoded = &pool[file].encoded;
                 set.push(0x0a);
                 let mut len = encoded.len();
@@ -153,10 +153,10 @@ impl std::fmt::Debug for Compiler<'_> {
 }
 
 /// Returns the files that were used, each after its imports.
-fn order(pool: &Pool, given: &[FileId]) -> Vec<FileId> {
+fn order(pool: &Pool, requested: &[FileId]) -> Vec<FileId> {
     let mut order = Vec::new();
     let mut seen = HashSet::new();
-    for &file in given {
+    for &file in requested {
         // Include option imports of given files only, after the other imports.
         let imports = &pool[file].imports;
         let (options, others): (Vec<_>, Vec<_>) =

@@ -4,23 +4,23 @@
 
 mod build;
 mod error;
-pub(crate) mod fault;
 mod keys;
 mod options;
-pub(crate) mod plain;
+pub(crate) mod parse_error;
 mod print;
 mod sink;
 mod source;
+pub(crate) mod unquoted;
 
 use build::Builder;
 pub use error::PrintError;
-use fault::Fault;
-pub use fault::ParseError;
 pub use options::{ParseOptions, PrintOptions};
+use parse_error::LocatedError;
+pub use parse_error::ParseError;
 pub(crate) use print::Printer;
-use print::{Merge, Stop};
+use print::{Normalize, PrintInterrupt};
 pub(crate) use sink::{Mark, NotText, Sink};
-pub(crate) use source::{Shape, Source};
+pub(crate) use source::{Source, ValueKind};
 
 use crate::message::{Decoder, Limits};
 use crate::schema::{Field, MessageType, Schema};
@@ -31,15 +31,17 @@ pub(crate) fn print(
     wire: &[u8],
     options: &PrintOptions,
     out: &mut Vec<u8>,
-    print: impl Fn(Merge<'_>, &[u8], &mut Vec<u8>) -> Result<(), Stop>,
+    print: impl Fn(Normalize<'_>, &[u8], &mut Vec<u8>) -> Result<(), PrintInterrupt>,
 ) -> Result<(), PrintError> {
     let start = out.len();
     let schema = message_type.schema();
-    let merge = |index: u32, wire: &[u8]| merged(schema, index, wire, options.depth_max);
-    let printed = match print(&merge, wire, out) {
-        Err(Stop::Merge | Stop::Incomplete(_)) => {
+    let normalize = |index: u32, wire: &[u8]| normalized(schema, index, wire, options.depth_max);
+    let printed = match print(&normalize, wire, out) {
+        Err(PrintInterrupt::Unordered | PrintInterrupt::Incomplete(_)) => {
             out.truncate(start);
-            merge(message_type.index(), wire).map_err(Stop::from).and_then(|wire| print(&merge, &wire, out))
+            normalize(message_type.index(), wire)
+                .map_err(PrintInterrupt::from)
+                .and_then(|wire| print(&normalize, &wire, out))
         }
         printed => printed,
     };
@@ -55,7 +57,7 @@ pub(crate) fn build<'t, S: Source<'t>>(
     source: S,
     options: &ParseOptions,
     wire: &mut Vec<u8>,
-) -> Result<S, Fault> {
+) -> Result<S, LocatedError> {
     Builder::new(message_type.schema().pool(), options, source, wire).build(message_type.index())
 }
 
@@ -65,7 +67,7 @@ pub(crate) fn build_field<'t, S: Source<'t>>(
     source: S,
     options: &ParseOptions,
     wire: &mut Vec<u8>,
-) -> Result<S, Fault> {
+) -> Result<S, LocatedError> {
     Builder::new(field.schema().pool(), options, source, wire).build_field(field)
 }
 
@@ -75,12 +77,12 @@ pub(crate) fn build_value<'t, S: Source<'t>>(
     source: S,
     options: &ParseOptions,
     wire: &mut Vec<u8>,
-) -> Result<S, Fault> {
+) -> Result<S, LocatedError> {
     Builder::new(field.schema().pool(), options, source, wire).build_value(field)
 }
 
 /// Returns the message in encoding order, by decoding, which merges, and encoding it.
-fn merged(schema: &Schema, index: u32, wire: &[u8], depth_max: usize) -> Result<Vec<u8>, PrintError> {
+fn normalized(schema: &Schema, index: u32, wire: &[u8], depth_max: usize) -> Result<Vec<u8>, PrintError> {
     let limits = Limits { depth_max, ..Limits::default() };
     let mut decoder = Decoder::new(limits);
     Ok(decoder.decode(schema.message_at(index), wire)?.encode_to_vec())

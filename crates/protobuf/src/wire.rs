@@ -18,8 +18,8 @@
 
 mod error;
 pub(crate) mod message_set;
+mod packed;
 mod reader;
-mod rows;
 mod tag;
 mod varint;
 

@@ -18,12 +18,12 @@
 //!
 //! [health checking protocol]: https://github.com/grpc/grpc/blob/master/doc/health-checking.md
 
-mod of_server;
 pub mod pb;
 mod reporter;
+mod server_statuses;
 mod service;
+mod status_stream;
 mod statuses;
-mod watching;
 
 use thalweg::{Channel, Status};
 

@@ -30,11 +30,11 @@
 //!
 //! [server reflection]: https://github.com/grpc/grpc/blob/master/doc/server-reflection.md
 
-mod answers;
+mod data;
 mod descriptors;
 mod error;
-mod known;
 pub mod pb;
+mod responses;
 mod service;
 
 pub use error::DescriptorError;

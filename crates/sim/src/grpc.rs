@@ -13,7 +13,6 @@ mod messages;
 mod plan;
 mod run;
 mod service;
-mod who;
 mod world;
 
 use std::sync::Arc;

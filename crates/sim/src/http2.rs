@@ -22,7 +22,7 @@ use crate::trace::Trace;
 use side::Both;
 use world::World;
 
-pub use pair::{End, Heard, Pair};
+pub use pair::{Endpoint, Pair, ReceivedEvent};
 pub(crate) use plan::{push_fields as random_fields, random_config};
 pub use side::Side;
 

@@ -55,13 +55,13 @@ pub(crate) struct Pipe {
     plan: LinkPlan,
     /// Pieces in transit or arrived, with their arrival times.
     pieces: VecDeque<(Duration, Bytes)>,
-    on_the_way: usize,
+    in_transit: usize,
     last_arrival: Duration,
     /// Arrival time of the end of the stream, once the writer has closed.
     end: Option<Duration>,
     broken: bool,
     /// The reader is closed: written bytes are discarded.
-    unread: bool,
+    reader_closed: bool,
 }
 
 /// Result of a read.
@@ -79,28 +79,28 @@ impl Pipe {
         Pipe {
             plan,
             pieces: VecDeque::new(),
-            on_the_way: 0,
+            in_transit: 0,
             last_arrival,
             end: None,
             broken: false,
-            unread: false,
+            reader_closed: false,
         }
     }
 
     /// Bytes that can be written now.
     pub(crate) fn free_space(&self) -> usize {
-        if self.end.is_some() || self.broken { 0 } else { self.plan.capacity.saturating_sub(self.on_the_way) }
+        if self.end.is_some() || self.broken { 0 } else { self.plan.capacity.saturating_sub(self.in_transit) }
     }
 
     /// Sends `bytes`. To respect the link's capacity, check [`free_space`](Self::free_space) first.
     pub(crate) fn write(&mut self, bytes: Bytes, now: Duration, random: &mut Random) {
-        if self.unread {
+        if self.reader_closed {
             return;
         }
         let jitter = random.between(0, self.plan.jitter_max.as_micros() as usize);
         let delay = self.plan.delay_min + Duration::from_micros(jitter as u64);
         self.last_arrival = self.last_arrival.max(now + delay);
-        self.on_the_way += bytes.len();
+        self.in_transit += bytes.len();
         self.pieces.push_back((self.last_arrival, bytes));
     }
 
@@ -113,14 +113,14 @@ impl Pipe {
     pub(crate) fn cut(&mut self) {
         self.broken = true;
         self.pieces.clear();
-        self.on_the_way = 0;
+        self.in_transit = 0;
     }
 
     /// Closes the reading end.
     pub(crate) fn close_reader(&mut self) {
-        self.unread = true;
+        self.reader_closed = true;
         self.pieces.clear();
-        self.on_the_way = 0;
+        self.in_transit = 0;
     }
 
     pub(crate) fn is_broken(&self) -> bool {
@@ -151,7 +151,7 @@ impl Pipe {
         }
         let max = arrived.min(self.plan.read_max).min(len_max);
         let mut left = if !self.plan.splits_reads || random.one_in(2) { max } else { random.between(1, max) };
-        self.on_the_way -= left;
+        self.in_transit -= left;
         while left > 0 {
             let piece = &mut self.pieces[0].1;
             let len = left.min(piece.len());
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_arrive_late_in_order_and_in_other_pieces() {
+    fn bytes_arrive_delayed_in_order_and_split() {
         let mut random = Random::new(1);
         let at = Duration::from_millis;
         let plan =
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_loses_what_was_on_its_way() {
+    fn cut_loses_bytes_in_transit() {
         let mut random = Random::new(1);
         let mut pipe = Pipe::new(LinkPlan::random(&mut random));
         pipe.write(Bytes::from_static(b"lost"), Duration::ZERO, &mut random);

@@ -14,7 +14,7 @@ static PATTERN: LazyLock<Bytes> = LazyLock::new(|| {
 });
 
 /// Returns `len` bytes of a body, starting at `from`; `from + len` may be at most 1.5 MiB.
-pub(crate) fn stretch(body: u64, from: usize, len: usize) -> Bytes {
+pub(crate) fn slice_of(body: u64, from: usize, len: usize) -> Bytes {
     let start = (body.wrapping_mul(104_729) % (PATTERN_LEN as u64 / 4)) as usize + from;
     PATTERN.slice(start..start + len)
 }

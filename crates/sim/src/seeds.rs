@@ -69,9 +69,9 @@ pub fn check(test: &str, count: u64, simulate: impl Fn(u64, &mut Trace) + Sync) 
 }
 
 fn assert_replays(seed: u64, expected: u64, simulate: impl Fn(u64, &mut Trace)) {
-    let mut again = Trace::quiet();
-    simulate(seed, &mut again);
-    assert_eq!(again.hash(), expected, "seed {seed} did something else the second time");
+    let mut second_trace = Trace::quiet();
+    simulate(seed, &mut second_trace);
+    assert_eq!(second_trace.hash(), expected, "seed {seed} did something else the second time");
 }
 
 fn from_environment(name: &str) -> Option<u64> {
@@ -83,10 +83,10 @@ fn from_environment(name: &str) -> Option<u64> {
 fn keep_planned_panics_quiet() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let usual = std::panic::take_hook();
+        let default_hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             if panic.payload().downcast_ref::<&str>() != Some(&PLANNED_PANIC) {
-                usual(panic);
+                default_hook(panic);
             }
         }));
     });

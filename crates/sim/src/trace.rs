@@ -26,18 +26,18 @@ impl Trace {
     pub fn note(
         &mut self,
         at: Duration,
-        who: impl Debug + Copy + Into<u64>,
+        side: impl Debug + Copy + Into<u64>,
         what: &str,
         which: u64,
         number: u64,
     ) {
         self.steps += 1;
-        for word in [at.as_nanos() as u64, who.into(), which, number] {
+        for word in [at.as_nanos() as u64, side.into(), which, number] {
             self.mix(word);
         }
         what.bytes().for_each(|byte| self.mix(u64::from(byte)));
         if self.printed {
-            eprintln!("{:>12.6} {who:?} {what} #{which} {number}", at.as_secs_f64());
+            eprintln!("{:>12.6} {side:?} {what} #{which} {number}", at.as_secs_f64());
         }
     }
 

@@ -241,8 +241,8 @@ impl Channel {
         #[cfg(feature = "web")]
         if let Some(client) = &self.web {
             let stream = web_channel::stream(client, method, metadata, requests, kind, options);
-            let (metadata, answers) = Box::pin(stream).await?;
-            return Ok((Begun::Web(answers), metadata));
+            let (metadata, responses) = Box::pin(stream).await?;
+            return Ok((Begun::Web(responses), metadata));
         }
         // gRPC treats all call types alike.
         let _ = kind;
@@ -256,7 +256,7 @@ impl Channel {
 pub(crate) enum Begun<R> {
     Grpc(Exchange<R>),
     #[cfg(feature = "web")]
-    Web(Box<thalweg_web::client::Answers>),
+    Web(Box<thalweg_web::client::Responses>),
 }
 
 impl<R: Source + Send + 'static> Begun<R> {
@@ -270,7 +270,7 @@ impl<R: Source + Send + 'static> Begun<R> {
                 exchange.only_response(codec::decode).await.map_err(|status| status.behind(&head))
             }
             #[cfg(feature = "web")]
-            Self::Web(answers) => web_channel::only_response(answers, &head).await,
+            Self::Web(responses) => web_channel::only_response(responses, &head).await,
         };
         match outcome {
             Ok((message, trailers)) => {
@@ -286,7 +286,7 @@ impl<R: Source + Send + 'static> Begun<R> {
         match self {
             Self::Grpc(exchange) => Streaming::new(exchange.into_responses()),
             #[cfg(feature = "web")]
-            Self::Web(answers) => web_channel::responses(answers),
+            Self::Web(responses) => web_channel::responses(responses),
         }
     }
 }

@@ -258,13 +258,14 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets how many bytes a client may make its connection buffer, [`held_max`](field@crate::http2::Config::held_max)
-    /// of its [HTTP/2 settings](Self::http2); 16 MiB by default. At the limit, handlers wait before they make a
-    /// response. While the client reads nothing, one more handler runs after 1 s, 2 s, 4 s, up to 16 s; the client may
-    /// read that one's response first. The server closes a connection that buffers more than that and whose client is
-    /// 20 s behind the rate of [`reply_timeout`](Self::reply_timeout).
+    /// Sets how many bytes a client may make its connection buffer,
+    /// [`buffer_budget`](field@crate::http2::Config::buffer_budget) of its [HTTP/2 settings](Self::http2); 16 MiB by
+    /// default. At the limit, handlers wait before they make a response. While the client reads nothing, one more
+    /// handler runs after 1 s, 2 s, 4 s, up to 16 s; the client may read that one's response first. The server closes a
+    /// connection that buffers more than that and whose client is 20 s behind the rate of
+    /// [`reply_timeout`](Self::reply_timeout).
     pub fn max_connection_memory(mut self, bytes: usize) -> Self {
-        self.config.http2.held_max = bytes;
+        self.config.http2.buffer_budget = bytes;
         self
     }
 
@@ -425,7 +426,7 @@ fn web_fallback(
     let web = descriptors.into_iter().fold(web, thalweg_web::Web::descriptors);
     let calls = engine::server::LocalCalls::new(config, Arc::clone(router));
     let service = web.into_service(calls).map_err(|error| BindError::Fallback(Box::new(error)))?;
-    Ok(service.beside())
+    Ok(service.port_fallback())
 }
 
 /// Error of a server that binds and serves in one step.

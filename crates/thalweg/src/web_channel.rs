@@ -8,7 +8,7 @@ use http::HeaderMap;
 use thalweg_engine::{
     self as engine, ByteStreams, CallOptions, ChannelConfig, ConnectError, Encode, Method, Payload, Source,
 };
-use thalweg_web::client::{self, Answers, Client, Http1, Http1Options, Streams};
+use thalweg_web::client::{self, Client, Http1, Http1Options, Streams};
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Response, Status};
 
@@ -85,10 +85,10 @@ pub(crate) async fn unary<Req: Message, Res: Message>(
         options.send_compressed = None;
     }
     let wire = wire_of(&codec::Owned(message));
-    let reply = client.unary(method, metadata.as_ref(), wire, &options).await.map_err(to_tonic)?;
-    let message = codec::decode(Payload::Kept(reply.message)).map_err(to_tonic)?;
-    let mut metadata = reply.metadata;
-    metadata.extend(reply.trailers);
+    let response = client.unary(method, metadata.as_ref(), wire, &options).await.map_err(to_tonic)?;
+    let message = codec::decode(Payload::Kept(response.message)).map_err(to_tonic)?;
+    let mut metadata = response.metadata;
+    metadata.extend(response.trailers);
     Ok(Response::from_parts(MetadataMap::from_headers(metadata), message, Extensions::default()))
 }
 
@@ -99,26 +99,26 @@ pub(crate) async fn stream<R: Source + Send + 'static>(
     requests: R,
     kind: CallType,
     options: &CallOptions,
-) -> Result<(HeaderMap, Box<Answers>), Status> {
+) -> Result<(HeaderMap, Box<client::Responses>), Status> {
     let streams = match kind {
-        CallType::Unary | CallType::ServerStreaming => Streams::Answers,
+        CallType::Unary | CallType::ServerStreaming => Streams::Responses,
         CallType::ClientStreaming => Streams::Requests,
         CallType::BidiStreaming => Streams::Both,
     };
     let opened = client.stream(method, metadata.as_ref(), streams, Encoded(requests), options).await;
-    opened.map(|(metadata, answers)| (metadata, Box::new(answers))).map_err(to_tonic)
+    opened.map(|(metadata, responses)| (metadata, Box::new(responses))).map_err(to_tonic)
 }
 
 pub(crate) async fn only_response<Res: Message>(
-    mut answers: Box<Answers>,
+    mut responses: Box<client::Responses>,
     head: &HeaderMap,
 ) -> Result<(Res, HeaderMap), engine::Status> {
-    let (message, trailers) = answers.only(head).await?;
+    let (message, trailers) = responses.only(head).await?;
     Ok((codec::decode(Payload::Kept(message))?, trailers))
 }
 
-pub(crate) fn responses<Res: Message>(answers: Box<Answers>) -> Streaming<Res> {
-    Streaming::from_elsewhere(Responses(Some(answers)))
+pub(crate) fn responses<Res: Message>(responses: Box<client::Responses>) -> Streaming<Res> {
+    Streaming::from_elsewhere(Responses(Some(responses)))
 }
 
 /// Encodes a message.
@@ -144,13 +144,13 @@ where
     }
 }
 
-/// The responses of a call; `None` after a message that could not be decoded.
-struct Responses(Option<Box<Answers>>);
+/// The answers of a call; none behind a message that can't be decoded.
+struct Responses(Option<Box<client::Responses>>);
 
 impl<T: Message> Elsewhere<T> for Responses {
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>> {
-        let Some(answers) = &mut self.0 else { return Poll::Ready(None) };
-        Pin::new(&mut **answers).poll_next(cx).map(|message| {
+        let Some(responses) = &mut self.0 else { return Poll::Ready(None) };
+        Pin::new(&mut **responses).poll_next(cx).map(|message| {
             let decoded = message?.and_then(|message| codec::decode(Payload::Kept(message)));
             Some(decoded.map_err(|status| {
                 self.0 = None;

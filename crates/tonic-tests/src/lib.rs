@@ -8,7 +8,7 @@ pub mod pb;
 mod serve;
 mod shop;
 
-pub use serve::{Running, Stopped, in_memory, serve, serve_with};
+pub use serve::{RunningServer, Stopped, in_memory, serve, serve_with};
 pub use shop::{BakeryService, ShopService};
 
 /// Creates an order without a note.
@@ -26,6 +26,6 @@ pub fn note(len: usize) -> pb::Order {
 /// # Panics
 ///
 /// After 60 seconds.
-pub async fn soon<F: Future>(future: F) -> F::Output {
+pub async fn within_a_minute<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("it comes")
 }

@@ -19,13 +19,14 @@ use tower::Layer;
 
 /// A server that runs until it is [stopped](Self::stop).
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningServer {
+    /// The server's address.
     pub address: SocketAddr,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<Result<(), Error>>,
 }
 
-impl Running {
+impl RunningServer {
     /// Returns its URI, without TLS.
     pub fn uri(&self) -> String {
         format!("http://{}", self.address)
@@ -49,7 +50,7 @@ impl Running {
 }
 
 /// Serves on a free port.
-pub async fn serve<L, B>(router: Router<L>) -> Running
+pub async fn serve<L, B>(router: Router<L>) -> RunningServer
 where
     L: Layer<Routes> + Clone + Send + 'static,
     L::Service: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
@@ -65,13 +66,13 @@ where
 }
 
 /// Runs `serve` at `address` until the server is stopped.
-pub fn serve_with<F>(address: SocketAddr, serve: impl FnOnce(Stopped) -> F) -> Running
+pub fn serve_with<F>(address: SocketAddr, serve: impl FnOnce(Stopped) -> F) -> RunningServer
 where
     F: Future<Output = Result<(), Error>> + Send + 'static,
 {
     let (stop, stopped) = oneshot::channel();
     let stopped: Stopped = Box::pin(async { drop(stopped.await) });
-    Running { address, stop, serving: tokio::spawn(serve(stopped)) }
+    RunningServer { address, stop, serving: tokio::spawn(serve(stopped)) }
 }
 
 /// Completes when a server is to stop.

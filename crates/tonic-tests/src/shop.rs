@@ -10,8 +10,8 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::pb::{Order, bakery_server, shop_server};
 
-type Replying<T> = Pin<Box<dyn Future<Output = Result<Response<T>, Status>> + Send>>;
-type Handler<Q, P> = Box<dyn Fn(Request<Q>) -> Replying<P> + Send + Sync>;
+type ResponseFuture<T> = Pin<Box<dyn Future<Output = Result<Response<T>, Status>> + Send>>;
+type Handler<Q, P> = Box<dyn Fn(Request<Q>) -> ResponseFuture<P> + Send + Sync>;
 
 /// Returns what it receives unless a test sets a handler.
 pub struct ShopService {
@@ -21,7 +21,7 @@ pub struct ShopService {
     haggle: Handler<Streaming<Order>, BoxStream<Order>>,
 }
 
-fn boxed<Q, P, F>(handler: impl Fn(Request<Q>) -> F + Send + Sync + 'static) -> Handler<Q, P>
+fn box_handler<Q, P, F>(handler: impl Fn(Request<Q>) -> F + Send + Sync + 'static) -> Handler<Q, P>
 where
     F: Future<Output = Result<Response<P>, Status>> + Send + 'static,
 {
@@ -31,12 +31,12 @@ where
 impl Default for ShopService {
     fn default() -> Self {
         Self {
-            buy: boxed(async |request: Request<Order>| Ok(Response::new(request.into_inner()))),
-            list: boxed(async |request: Request<Order>| {
+            buy: box_handler(async |request: Request<Order>| Ok(Response::new(request.into_inner()))),
+            list: box_handler(async |request: Request<Order>| {
                 let orders = vec![Ok(request.into_inner()); 2];
                 Ok(Response::new(Box::pin(tokio_stream::iter(orders)) as BoxStream<Order>))
             }),
-            collect: boxed(async |request: Request<Streaming<Order>>| {
+            collect: box_handler(async |request: Request<Streaming<Order>>| {
                 let mut orders = request.into_inner();
                 let mut all = Order::default();
                 while let Some(order) = orders.message().await? {
@@ -45,7 +45,7 @@ impl Default for ShopService {
                 }
                 Ok(Response::new(all))
             }),
-            haggle: boxed(async |request: Request<Streaming<Order>>| {
+            haggle: box_handler(async |request: Request<Streaming<Order>>| {
                 Ok(Response::new(Box::pin(request.into_inner()) as BoxStream<Order>))
             }),
         }
@@ -58,12 +58,12 @@ impl ShopService {
     where
         F: Future<Output = Result<Response<Order>, Status>> + Send + 'static,
     {
-        Self { buy: boxed(buy), ..Self::default() }
+        Self { buy: box_handler(buy), ..Self::default() }
     }
 
     /// Handles `List` with the results of `list` for the order.
     pub fn on_list(list: impl Fn(Order) -> Vec<Result<Order, Status>> + Send + Sync + 'static) -> Self {
-        let list = boxed(move |request: Request<Order>| {
+        let list = box_handler(move |request: Request<Order>| {
             let orders = tokio_stream::iter(list(request.into_inner()));
             async { Ok(Response::new(Box::pin(orders) as BoxStream<Order>)) }
         });
@@ -73,12 +73,12 @@ impl ShopService {
     /// Disables compression of single-message responses.
     pub fn uncompressed() -> Self {
         Self {
-            buy: boxed(async |request: Request<Order>| Ok(uncompressed(request.into_inner()))),
-            list: boxed(async |request: Request<Order>| {
+            buy: box_handler(async |request: Request<Order>| Ok(uncompressed(request.into_inner()))),
+            list: box_handler(async |request: Request<Order>| {
                 let orders = vec![Ok(request.into_inner()); 2];
                 Ok(uncompressed(Box::pin(tokio_stream::iter(orders)) as BoxStream<Order>))
             }),
-            collect: boxed(async |request: Request<Streaming<Order>>| {
+            collect: box_handler(async |request: Request<Streaming<Order>>| {
                 let mut orders = request.into_inner();
                 let mut last = Order::default();
                 while let Some(order) = orders.try_next().await? {
@@ -125,6 +125,7 @@ impl fmt::Debug for ShopService {
     }
 }
 
+/// A bakery.
 #[derive(Clone, Copy, Debug)]
 pub struct BakeryService;
 

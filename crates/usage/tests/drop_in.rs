@@ -1,7 +1,7 @@
 //! The patterns with `thalweg-tonic`.
 
-#[path = "faces/tonic.rs"]
-mod face;
+#[path = "apis/tonic.rs"]
+mod api;
 mod patterns;
 
 #[path = "patterns/beyond_tonic.rs"]

@@ -3,11 +3,11 @@
 use futures_util::StreamExt as _;
 use thalweg::{CallOptions, Method, Request, Response, Status};
 
-use face::Item;
+use api::Item;
 use patterns::BoxStream;
 
-#[path = "faces/native.rs"]
-mod face;
+#[path = "apis/native.rs"]
+mod api;
 mod patterns;
 
 #[path = "patterns/beyond_tonic.rs"]

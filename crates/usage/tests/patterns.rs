@@ -11,7 +11,7 @@ use std::pin::Pin;
 
 use tokio_stream::{Stream, StreamExt as _};
 
-use crate::face::{
+use crate::api::{
     Channel, Item, Request, Response, Status, Streaming, Usage, UsageClient, UsageServer, handlers, serve,
 };
 

@@ -3,6 +3,6 @@
 // Generated code expects this name, here for the crate that `thalweg-tonic` replaces.
 extern crate tonic_real as tonic;
 
-#[path = "faces/tonic.rs"]
-mod face;
+#[path = "apis/tonic.rs"]
+mod api;
 mod patterns;

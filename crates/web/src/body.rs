@@ -14,16 +14,16 @@ use thalweg_engine::{Code, RawBody, RequestShare, Status, compact};
 
 use crate::compression::too_large;
 use crate::http1::received_body::ReceivedBody;
-use crate::timed::Timed;
+use crate::timed::TimedBody;
 
 /// Body of a request or a response, independent of the HTTP version.
-pub struct Body(Kind);
+pub struct Body(BodySource);
 
-enum Kind {
+enum BodySource {
     /// A complete body, or one received over HTTP/2.
     Raw(RawBody),
     /// A body received over HTTP/2 with a time limit.
-    Timed(Box<Timed>),
+    Timed(Box<TimedBody>),
     /// A body received over HTTP/1.1.
     Http1(ReceivedBody),
     Other(Pin<Box<dyn http_body::Body<Data = Bytes, Error = Status> + Send>>),
@@ -39,7 +39,7 @@ impl Body {
     }
 
     /// Returns a body of these bytes, without trailers.
-    pub fn whole(bytes: impl Into<Bytes>) -> Self {
+    pub fn full(bytes: impl Into<Bytes>) -> Self {
         Self::with_trailers(bytes.into(), Trailers::None)
     }
 
@@ -63,20 +63,20 @@ impl Body {
     where
         B: http_body::Body<Data = Bytes, Error = Status> + Send + 'static,
     {
-        Self(Kind::Other(Box::pin(body)))
+        Self(BodySource::Other(Box::pin(body)))
     }
 
     pub(crate) fn received(body: ReceivedBody) -> Self {
-        Self(Kind::Http1(body))
+        Self(BodySource::Http1(body))
     }
 
     /// Limits the time to receive the body, unless the byte stream does that itself. `has_length` returns whether the
     /// headers declare the body's length.
-    pub(crate) fn within(self, time: Option<Duration>, has_length: impl FnOnce() -> bool) -> Self {
+    pub(crate) fn with_time_limit(self, time: Option<Duration>, has_length: impl FnOnce() -> bool) -> Self {
         match (self.0, time) {
             // A complete body needs no limit.
-            (Kind::Raw(body), Some(time)) if http_body::Body::size_hint(&body).exact().is_none() => {
-                Self(Kind::Timed(Box::new(Timed::new(body, time, has_length()))))
+            (BodySource::Raw(body), Some(time)) if http_body::Body::size_hint(&body).exact().is_none() => {
+                Self(BodySource::Timed(Box::new(TimedBody::new(body, time, has_length()))))
             }
             (kind, _) => Self(kind),
         }
@@ -84,62 +84,66 @@ impl Body {
 
     /// Limits the total time for the rest of the part with this index, which is needed to make progress. `None`:
     /// nothing of the next part has arrived, so there is no limit.
-    pub(crate) fn awaits(&mut self, part: Option<u64>) {
+    pub(crate) fn expect_part(&mut self, part: Option<u64>) {
         match &mut self.0 {
-            Kind::Timed(body) => body.awaits(part),
-            Kind::Http1(body) => body.awaits(part),
-            Kind::Raw(_) | Kind::Other(_) => {}
+            BodySource::Timed(body) => body.expect_part(part),
+            BodySource::Http1(body) => body.expect_part(part),
+            BodySource::Raw(_) | BodySource::Other(_) => {}
         }
     }
 
     /// Takes the whole body if it is complete, leaving an empty one.
     pub(crate) fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
         match &mut self.0 {
-            Kind::Raw(body) => body.take_whole(),
-            Kind::Timed(_) | Kind::Http1(_) | Kind::Other(_) => None,
+            BodySource::Raw(body) => body.take_whole(),
+            BodySource::Timed(_) | BodySource::Http1(_) | BodySource::Other(_) => None,
         }
     }
 
     /// Returns the request's memory accounting. A small body that is complete counts as nothing.
-    pub(crate) fn share(&self) -> RequestShare {
+    pub(crate) fn memory_accounting(&self) -> RequestShare {
         match &self.0 {
-            Kind::Raw(body) => body.share(),
-            Kind::Timed(body) => body.body().share(),
-            Kind::Http1(body) => body.share(),
-            Kind::Other(_) => RequestShare::default(),
+            BodySource::Raw(body) => body.share(),
+            BodySource::Timed(body) => body.body().share(),
+            BodySource::Http1(body) => body.memory_accounting(),
+            BodySource::Other(_) => RequestShare::default(),
         }
     }
 
-    /// Collects the whole body; `share` accounts for the buffered bytes.
+    /// Collects the whole body; `accounting` accounts for the buffered bytes.
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED as soon as the body has, or announces, more than `size_max` bytes; otherwise the error of
     /// reading it.
-    pub(crate) async fn gather(mut self, size_max: usize, share: &mut RequestShare) -> Result<Bytes, Status> {
-        let announced = http_body::Body::size_hint(&self).lower();
-        if let Some(size) = usize::try_from(announced).ok().filter(|size| *size > size_max) {
+    pub(crate) async fn collect_bytes(
+        mut self,
+        size_max: usize,
+        accounting: &mut RequestShare,
+    ) -> Result<Bytes, Status> {
+        let declared = http_body::Body::size_hint(&self).lower();
+        if let Some(size) = usize::try_from(declared).ok().filter(|size| *size > size_max) {
             return Err(too_large(size, size_max));
         }
-        self.awaits(Some(0));
+        self.expect_part(Some(0));
         let mut first = Bytes::new();
-        let mut all = Vec::new();
+        let mut collected = Vec::new();
         while let Some(frame) = self.frame().await {
             let Ok(piece) = frame?.into_data() else { continue };
-            let size = first.len() + all.len() + piece.len();
+            let size = first.len() + collected.len() + piece.len();
             if size > size_max {
                 return Err(too_large(size, size_max));
             }
-            share.hold(size);
-            if first.is_empty() && all.is_empty() {
+            accounting.hold(size);
+            if first.is_empty() && collected.is_empty() {
                 first = piece;
                 continue;
             }
-            if all.is_empty() {
-                all = Vec::from(std::mem::take(&mut first));
+            if collected.is_empty() {
+                collected = Vec::from(std::mem::take(&mut first));
             }
-            all.extend_from_slice(&piece);
+            collected.extend_from_slice(&piece);
         }
-        Ok(if all.is_empty() { first } else { compact(all) })
+        Ok(if collected.is_empty() { first } else { compact(collected) })
     }
 }
 
@@ -152,28 +156,28 @@ impl http_body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         match &mut self.0 {
-            Kind::Raw(body) => Pin::new(body).poll_frame(cx),
-            Kind::Timed(body) => body.poll_frame(cx),
-            Kind::Http1(body) => Pin::new(body).poll_frame(cx),
-            Kind::Other(body) => body.as_mut().poll_frame(cx),
+            BodySource::Raw(body) => Pin::new(body).poll_frame(cx),
+            BodySource::Timed(body) => body.poll_frame(cx),
+            BodySource::Http1(body) => Pin::new(body).poll_frame(cx),
+            BodySource::Other(body) => body.as_mut().poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Raw(body) => body.is_end_stream(),
-            Kind::Timed(body) => http_body::Body::is_end_stream(body.body()),
-            Kind::Http1(body) => body.is_end_stream(),
-            Kind::Other(body) => body.is_end_stream(),
+            BodySource::Raw(body) => body.is_end_stream(),
+            BodySource::Timed(body) => http_body::Body::is_end_stream(body.body()),
+            BodySource::Http1(body) => body.is_end_stream(),
+            BodySource::Other(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Raw(body) => body.size_hint(),
-            Kind::Timed(body) => http_body::Body::size_hint(body.body()),
-            Kind::Http1(body) => body.size_hint(),
-            Kind::Other(body) => body.size_hint(),
+            BodySource::Raw(body) => body.size_hint(),
+            BodySource::Timed(body) => http_body::Body::size_hint(body.body()),
+            BodySource::Http1(body) => body.size_hint(),
+            BodySource::Other(body) => body.size_hint(),
         }
     }
 }
@@ -190,19 +194,19 @@ impl OutgoingBody for Body {
 
 impl From<Bytes> for Body {
     fn from(bytes: Bytes) -> Self {
-        Self::whole(bytes)
+        Self::full(bytes)
     }
 }
 
 impl From<Vec<u8>> for Body {
     fn from(bytes: Vec<u8>) -> Self {
-        Self::whole(bytes)
+        Self::full(bytes)
     }
 }
 
 impl From<String> for Body {
     fn from(text: String) -> Self {
-        Self::whole(text)
+        Self::full(text)
     }
 }
 
@@ -214,15 +218,17 @@ impl Default for Body {
 
 impl From<RawBody> for Body {
     fn from(body: RawBody) -> Self {
-        Self(Kind::Raw(body))
+        Self(BodySource::Raw(body))
     }
 }
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Raw(body) => write!(f, "Body({body:?})"),
-            Kind::Timed(_) | Kind::Http1(_) | Kind::Other(_) => f.write_str("Body(it comes)"),
+            BodySource::Raw(body) => write!(f, "Body({body:?})"),
+            BodySource::Timed(_) | BodySource::Http1(_) | BodySource::Other(_) => {
+                f.write_str("Body(it comes)")
+            }
         }
     }
 }

@@ -10,11 +10,11 @@
 //! HTTP/1.1 servers and proxies respond only after the last request, so a caller that awaits a response first would
 //! deadlock.
 
-mod answers;
-mod calling;
 mod http1;
+mod outgoing_call;
 mod protocol;
 mod request_body;
+mod responses;
 mod transport;
 
 use std::sync::Arc;
@@ -24,15 +24,15 @@ use futures_core::Stream;
 use http::HeaderMap;
 use thalweg_engine::{CallOptions, Code, Method, Status};
 
-use calling::{Calling, Manner};
+use outgoing_call::{ClientConfig, OutgoingCall};
 
-pub use answers::Answers;
-pub use calling::Reply;
 pub use http1::{Http1, Http1Options};
+pub use outgoing_call::UnaryResponse;
 pub use protocol::Protocol;
+pub use responses::Responses;
 pub use transport::Transport;
 
-const TOO_LATE: &str = "no answer had come";
+const NO_RESPONSE: &str = "no answer had come";
 
 /// The sides of a call that stream messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,7 +40,7 @@ pub enum Streams {
     /// The client: one response to many requests.
     Requests,
     /// The server: many responses to one request.
-    Answers,
+    Responses,
     /// Both; requires HTTP/2.
     Both,
 }
@@ -48,14 +48,14 @@ pub enum Streams {
 /// A Connect or gRPC-Web client. Cheap to clone; clones share their connections.
 #[derive(Clone, Debug)]
 pub struct Client {
-    manner: Arc<Manner>,
+    config: Arc<ClientConfig>,
 }
 
 impl Client {
     /// Creates a client that speaks `protocol` over `transport`.
     pub fn new(protocol: Protocol, transport: impl Into<Transport>) -> Client {
-        let manner = Manner { protocol, transport: transport.into(), uses_get: false };
-        Client { manner: Arc::new(manner) }
+        let config = ClientConfig { protocol, transport: transport.into(), uses_get: false };
+        Client { config: Arc::new(config) }
     }
 
     /// Sends Connect's unary calls of methods [without side effects](Method::without_side_effects) by GET, so that
@@ -63,12 +63,12 @@ impl Client {
     /// whose URL would exceed 8 KiB still use POST.
     #[must_use]
     pub fn with_get(self, uses_get: bool) -> Client {
-        Client { manner: Arc::new(Manner { uses_get, ..Arc::unwrap_or_clone(self.manner) }) }
+        Client { config: Arc::new(ClientConfig { uses_get, ..Arc::unwrap_or_clone(self.config) }) }
     }
 
     /// Returns the HTTP/1.1 connections, or `None` for HTTP/2.
     pub fn http1(&self) -> Option<&Http1> {
-        match &self.manner.transport {
+        match &self.config.transport {
             Transport::Http1(http1) => Some(http1),
             Transport::Http2(_) => None,
         }
@@ -84,9 +84,9 @@ impl Client {
         metadata: &HeaderMap,
         message: Bytes,
         options: &CallOptions,
-    ) -> Result<Reply, Status> {
-        let calling = Calling::new(&self.manner, method, metadata, options)?;
-        calling.deadline.hold(TOO_LATE, Box::pin(calling.unary(message))).await
+    ) -> Result<UnaryResponse, Status> {
+        let call = OutgoingCall::new(&self.config, method, metadata, options)?;
+        call.deadline.enforce(NO_RESPONSE, Box::pin(call.unary(message))).await
     }
 
     /// Opens a streaming call and returns the leading metadata and the response messages. Requests are sent while
@@ -101,15 +101,15 @@ impl Client {
         streams: Streams,
         requests: S,
         options: &CallOptions,
-    ) -> Result<(HeaderMap, Answers), Status>
+    ) -> Result<(HeaderMap, Responses), Status>
     where
         S: Stream<Item = Result<Bytes, Status>> + Send + 'static,
     {
-        if streams == Streams::Both && matches!(self.manner.transport, Transport::Http1(_)) {
+        if streams == Streams::Both && matches!(self.config.transport, Transport::Http1(_)) {
             let why = "a bidirectional call needs HTTP/2, and this client is set up for HTTP/1.1";
             return Err(Status::local(Code::Unimplemented, why));
         }
-        let calling = Calling::new(&self.manner, method, metadata, options)?;
-        calling.deadline.hold(TOO_LATE, Box::pin(calling.stream(requests))).await
+        let call = OutgoingCall::new(&self.config, method, metadata, options)?;
+        call.deadline.enforce(NO_RESPONSE, Box::pin(call.stream(requests))).await
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct CodecOptions {
 
 impl CodecOptions {
     /// Lowers the message size limits to those of a method.
-    pub(crate) fn within(&self, bounds: &ServiceOptions) -> CodecOptions {
+    pub(crate) fn with_size_limits(&self, bounds: &ServiceOptions) -> CodecOptions {
         let CodecOptions { mut parse, mut print } = self.clone();
         parse.len_max = parse.len_max.min(bounds.max_decoding_message_size);
         print.len_max = print.len_max.min(bounds.max_encoding_message_size);

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use thalweg_engine::{COMPRESSION_THRESHOLD, Code, Encoding, EncodingSet, Status, compact};
 
-use crate::content_type::listed;
+use crate::content_type::list_items;
 
 /// Compression of sent messages.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +61,11 @@ pub(crate) fn too_large(size: usize, size_max: usize) -> Status {
 ///
 /// # Errors
 /// UNIMPLEMENTED, listing the accepted encodings.
-pub(crate) fn named(header: &str, value: Option<&[u8]>, accepts: EncodingSet) -> Result<Encoding, Status> {
+pub(crate) fn parse_encoding(
+    header: &str,
+    value: Option<&[u8]>,
+    accepts: EncodingSet,
+) -> Result<Encoding, Status> {
     let Some(name) = value.map(<[u8]>::trim_ascii).filter(|name| !name.is_empty()) else {
         return Ok(Encoding::Identity);
     };
@@ -79,7 +83,7 @@ pub(crate) fn named(header: &str, value: Option<&[u8]>, accepts: EncodingSet) ->
 /// encoding of the request, if offered.
 ///
 /// The highest quality wins (RFC 9110 §12.5.3), and the first among equals. `*` stands for all encodings not named.
-pub(crate) fn for_answer<'a>(
+pub(crate) fn negotiate<'a>(
     accept: impl Iterator<Item = &'a [u8]>,
     request: Encoding,
     offers: EncodingSet,
@@ -88,7 +92,7 @@ pub(crate) fn for_answer<'a>(
     if accept.peek().is_none() {
         return if offers.contains(request) { request } else { Encoding::Identity };
     }
-    let items: Vec<(&str, u16)> = listed(accept).collect();
+    let items: Vec<(&str, u16)> = list_items(accept).collect();
     let mut best: Option<(u16, Encoding)> = None;
     let mut offer = |encoding: Encoding, quality: u16| {
         if quality > 0 && offers.contains(encoding) && best.is_none_or(|(best, _)| best < quality) {
@@ -110,7 +114,7 @@ pub(crate) fn for_answer<'a>(
 }
 
 /// Chooses the response encoding from an unordered list, as gRPC clients send it, unlike Connect's.
-pub(crate) fn common(offers: EncodingSet, accepts: EncodingSet) -> Encoding {
+pub(crate) fn first_common(offers: EncodingSet, accepts: EncodingSet) -> Encoding {
     let both = |encoding: &Encoding| offers.contains(*encoding) && accepts.contains(*encoding);
     let compressing = Encoding::ALL.iter().copied().filter(|encoding| encoding.compresses());
     compressing.into_iter().find(both).unwrap_or_default()
@@ -135,7 +139,7 @@ mod tests {
     use crate::testing::failure;
 
     #[test]
-    fn only_what_becomes_smaller_is_compressed() {
+    fn message_is_sent_uncompressed_unless_compression_shrinks_it() {
         let gzip = Compression { encoding: Encoding::Gzip, threshold: 100 };
         let long = vec![b'a'; 100];
         let compressed = gzip.compress(&long).unwrap();
@@ -149,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_decompressed_is_bounded() {
+    fn decompressed_size_is_limited() {
         let check = |encoding: Encoding, message: &[u8], size_max, expected: Result<&[u8], Code>| {
             let outcome = decompress(encoding, Bytes::copy_from_slice(message), size_max);
             assert_eq!(outcome.as_deref().map_err(Status::code), expected, "{encoding:?}");
@@ -166,10 +170,10 @@ mod tests {
     }
 
     #[test]
-    fn encodings_by_their_headers() {
+    fn encoding_header_is_parsed_or_rejected() {
         let gzip = EncodingSet::IDENTITY.with(Encoding::Gzip);
         let check = |value: Option<&str>, expected: Result<Encoding, &str>| {
-            let outcome = named("content-encoding", value.map(str::as_bytes), gzip);
+            let outcome = parse_encoding("content-encoding", value.map(str::as_bytes), gzip);
             assert_eq!(outcome.as_ref().map_err(Status::message).copied(), expected);
         };
         check(None, Ok(Encoding::Identity));
@@ -181,14 +185,14 @@ mod tests {
             Some("deflate"),
             Err("content-encoding \"deflate\" is not supported; accepted are identity,gzip"),
         );
-        assert_eq!(failure(named("x", Some(b"foo"), gzip)).0, Code::Unimplemented);
+        assert_eq!(failure(parse_encoding("x", Some(b"foo"), gzip)).0, Code::Unimplemented);
     }
 
     #[test]
-    fn answers_are_as_the_client_likes_them() {
+    fn response_encoding_is_negotiated_by_quality() {
         let check = |accept: &[&str], request, offers, expected| {
             let accept = accept.iter().map(|value| value.as_bytes());
-            assert_eq!(for_answer(accept, request, offers), expected);
+            assert_eq!(negotiate(accept, request, offers), expected);
         };
         let (all, none) = (EncodingSet::ALL, EncodingSet::IDENTITY);
         check(&[], Encoding::Identity, all, Encoding::Identity);
@@ -237,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_says() {
+    fn accept_value_lists_compressing_encodings() {
         assert_eq!(accept_value(EncodingSet::IDENTITY), "identity");
         let both = EncodingSet::IDENTITY.with(Encoding::Deflate).with(Encoding::Gzip);
         assert_eq!(accept_value(both), "gzip, deflate");

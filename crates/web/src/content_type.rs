@@ -35,7 +35,7 @@ pub(crate) fn is_token(text: &str) -> bool {
 
 /// Returns the items of a header such as `accept`, each with its quality in thousandths. Items that are not UTF-8 are
 /// skipped.
-pub(crate) fn listed<'a>(values: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = (&'a str, u16)> {
+pub(crate) fn list_items<'a>(values: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = (&'a str, u16)> {
     values.flat_map(|value| value.split(|byte| *byte == b',')).filter_map(|item| {
         let mut parts = str::from_utf8(item).ok()?.split(';').map(str::trim_ascii);
         Some((parts.next()?, quality(parts)))
@@ -44,8 +44,8 @@ pub(crate) fn listed<'a>(values: impl Iterator<Item = &'a [u8]>) -> impl Iterato
 
 /// Returns an item's quality in thousandths (RFC 9110 §12.4.2). A missing or invalid one is 1.
 fn quality<'a>(mut parameters: impl Iterator<Item = &'a str>) -> u16 {
-    let told = parameters.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-    let value = told.and_then(|quality| quality.parse::<f32>().ok()).unwrap_or(1.0);
+    let stated = parameters.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+    let value = stated.and_then(|quality| quality.parse::<f32>().ok()).unwrap_or(1.0);
     // The product fits `u16`.
     if (0.0..=1.0).contains(&value) { (value * 1000.0) as u16 } else { 1000 }
 }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_counts() {
+    fn application_subtype_is_parsed() {
         let check = |content_type: &[u8], expected| assert_eq!(application(content_type), expected);
         check(b"application/proto", Some("proto"));
         check(b"APPLICATION/Json ; charset=UTF-8", Some("Json"));

@@ -9,8 +9,8 @@
 //! let mut request = HeaderMap::new();
 //! request.insert("origin", page.clone());
 //! request.insert("access-control-request-method", HeaderValue::from_static("POST"));
-//! let answer = cors.preflight(&Method::OPTIONS, &request).expect("a preflight request");
-//! assert_eq!(answer.headers()["access-control-allow-origin"], page);
+//! let response = cors.preflight(&Method::OPTIONS, &request).expect("a preflight request");
+//! assert_eq!(response.headers()["access-control-allow-origin"], page);
 //! ```
 
 use std::time::Duration;
@@ -90,18 +90,18 @@ const RESPONSE_HEADERS: &str = "content-encoding, connect-content-encoding, grpc
 impl Cors {
     /// Returns the response to a preflight request; `None` for any other request.
     pub fn preflight(&self, method: &Method, headers: &HeaderMap) -> Option<Response<()>> {
-        let asked = headers.get(ACCESS_CONTROL_REQUEST_METHOD)?;
+        let requested = headers.get(ACCESS_CONTROL_REQUEST_METHOD)?;
         let origin = headers.get(ORIGIN).filter(|_| *method == Method::OPTIONS)?;
-        let mut answer = Response::new(());
-        let allowed = answer.headers_mut();
+        let mut response = Response::new(());
+        let allowed = response.headers_mut();
         allowed.insert(
             VARY,
             HeaderValue::from_static("origin, access-control-request-method, access-control-request-headers"),
         );
-        let is_method_allowed = self.methods.iter().any(|method| asked == method.as_str());
+        let is_method_allowed = self.methods.iter().any(|method| requested == method.as_str());
         if !is_method_allowed || !self.allow_origin(origin, allowed) {
-            *answer.status_mut() = StatusCode::FORBIDDEN;
-            return Some(answer);
+            *response.status_mut() = StatusCode::FORBIDDEN;
+            return Some(response);
         }
         // A list of tokens is a valid header value.
         let mut insert = |name: HeaderName, value: Option<HeaderValue>| {
@@ -118,18 +118,18 @@ impl Cors {
         };
         insert(ACCESS_CONTROL_ALLOW_HEADERS, request_headers);
         insert(ACCESS_CONTROL_MAX_AGE, self.max_age.map(|max_age| max_age.as_secs().into()));
-        *answer.status_mut() = StatusCode::NO_CONTENT;
-        Some(answer)
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        Some(response)
     }
 
     /// Adds the headers that expose a response to the page that made the request.
-    pub fn allow(&self, request: &HeaderMap, answer: &mut HeaderMap) {
+    pub fn allow(&self, request: &HeaderMap, response: &mut HeaderMap) {
         if self.origins != Origins::Any {
             // Without it, a cache would serve one page's response to another page.
-            answer.append(VARY, HeaderValue::from_static("origin"));
+            response.append(VARY, HeaderValue::from_static("origin"));
         }
         let Some(origin) = request.get(ORIGIN) else { return };
-        if !self.allow_origin(origin, answer) {
+        if !self.allow_origin(origin, response) {
             return;
         }
         let all_ways = self
@@ -137,7 +137,7 @@ impl Cors {
             .iter()
             .flat_map(|name| [name.to_string(), format!("trailer-{name}"), format!("grpc-trailer-{name}")]);
         if let Some(exposed) = list(RESPONSE_HEADERS, all_ways) {
-            answer.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+            response.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
         }
     }
 
@@ -146,18 +146,18 @@ impl Cors {
         self.allows_credentials && self.origins == Origins::Any
     }
 
-    fn allow_origin(&self, origin: &HeaderValue, answer: &mut HeaderMap) -> bool {
+    fn allow_origin(&self, origin: &HeaderValue, response: &mut HeaderMap) -> bool {
         let allowed = match &self.origins {
             Origins::Any => HeaderValue::from_static("*"),
             Origins::These(these) if these.contains(origin) => {
                 if self.allows_credentials {
-                    answer.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+                    response.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
                 }
                 origin.clone()
             }
             Origins::These(_) => return false,
         };
-        answer.insert(ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
+        response.insert(ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
         true
     }
 }
@@ -171,7 +171,7 @@ fn list(always: &str, more: impl Iterator<Item = String>) -> Option<HeaderValue>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{headers, told};
+    use crate::testing::{header_lines, headers};
 
     fn cors() -> Cors {
         Cors { origins: Origins::These(vec![HeaderValue::from_static("https://a.b")]), ..Cors::default() }
@@ -185,8 +185,11 @@ mod tests {
         const POST: (&str, &str) = ("access-control-request-method", "POST");
         const ORIGIN: (&str, &str) = ("origin", "https://a.b");
         let check = |cors: &Cors, list: &[(&str, &str)], status: u16, expected: &str| {
-            let answer = cors.preflight(&Method::OPTIONS, &headers(list)).unwrap();
-            assert_eq!((answer.status().as_u16(), told(answer.headers())), (status, expected.to_owned()));
+            let response = cors.preflight(&Method::OPTIONS, &headers(list)).unwrap();
+            assert_eq!(
+                (response.status().as_u16(), header_lines(response.headers())),
+                (status, expected.to_owned())
+            );
         };
         let allowed = |headers: &str, origin: &str| {
             format!(
@@ -209,8 +212,8 @@ mod tests {
         let expected = allowed(expected, "https://a.b");
         check(&with, &[ORIGIN, POST], 204, &expected);
         let all = Cors { request_headers: RequestHeaders::Any, ..cors() };
-        let asked = ("access-control-request-headers", "x-a,x-b");
-        check(&all, &[ORIGIN, POST, asked], 204, &allowed("x-a,x-b", "https://a.b"));
+        let preflight_header = ("access-control-request-headers", "x-a,x-b");
+        check(&all, &[ORIGIN, POST, preflight_header], 204, &allowed("x-a,x-b", "https://a.b"));
         let expected = format!("{METHODS}\naccess-control-allow-origin: https://a.b\n");
         let short = Cors { request_headers: RequestHeaders::Any, max_age: None, ..cors() };
         check(&short, &[ORIGIN, POST], 204, &format!("{expected}{VARIES}"));
@@ -222,25 +225,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_preflight() {
+    fn other_requests_are_not_preflights() {
         let check = |method: Method, list: &[(&str, &str)]| {
             assert!(cors().preflight(&method, &headers(list)).is_none(), "{method} {list:?}");
         };
-        let (origin, asked) = (("origin", "https://a.b"), ("access-control-request-method", "POST"));
-        check(Method::POST, &[origin, asked]);
+        let (origin, preflight_header) =
+            (("origin", "https://a.b"), ("access-control-request-method", "POST"));
+        check(Method::POST, &[origin, preflight_header]);
         check(Method::OPTIONS, &[origin]);
-        check(Method::OPTIONS, &[asked]);
+        check(Method::OPTIONS, &[preflight_header]);
     }
 
     #[test]
-    fn answers() {
+    fn response_headers_allow_configured_origins() {
         let check = |cors: &Cors, origin: Option<&str>, expected: &str| {
             let request: Vec<(&str, &str)> = origin.into_iter().map(|origin| ("origin", origin)).collect();
-            let mut answer = headers(&[("vary", "accept-encoding")]);
-            cors.allow(&headers(&request), &mut answer);
-            assert_eq!(told(&answer), expected);
+            let mut response = headers(&[("vary", "accept-encoding")]);
+            cors.allow(&headers(&request), &mut response);
+            assert_eq!(header_lines(&response), expected);
         };
-        let seen = |origin: &str, more: &str| {
+        let response_for = |origin: &str, more: &str| {
             format!(
                 "access-control-allow-origin: {origin}\naccess-control-expose-headers: {RESPONSE_HEADERS}{more}\n\
                  vary: accept-encoding"
@@ -248,10 +252,10 @@ mod tests {
         };
         check(&cors(), None, "vary: accept-encoding\nvary: origin");
         check(&cors(), Some("https://a.c"), "vary: accept-encoding\nvary: origin");
-        check(&cors(), Some("https://a.b"), &format!("{}\nvary: origin", seen("https://a.b", "")));
+        check(&cors(), Some("https://a.b"), &format!("{}\nvary: origin", response_for("https://a.b", "")));
         let any = Cors { origins: Origins::Any, ..cors() };
-        check(&any, Some("https://a.c"), &seen("*", ""));
+        check(&any, Some("https://a.c"), &response_for("*", ""));
         let more = Cors { response_headers: vec![HeaderName::from_static("x-a")], ..any };
-        check(&more, Some("https://a.c"), &seen("*", ", x-a, trailer-x-a, grpc-trailer-x-a"));
+        check(&more, Some("https://a.c"), &response_for("*", ", x-a, trailer-x-a, grpc-trailer-x-a"));
     }
 }

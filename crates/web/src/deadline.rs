@@ -20,7 +20,7 @@ impl Deadline {
     }
 
     /// Returns the remaining time.
-    pub(crate) fn left(self) -> Option<Duration> {
+    pub(crate) fn remaining(self) -> Option<Duration> {
         self.0.map(|at| at.saturating_duration_since(Instant::now()))
     }
 
@@ -28,20 +28,20 @@ impl Deadline {
         self.0.map(|at| Box::pin(sleep_until(at)))
     }
 
-    /// Collects a body of at most `size_max` bytes, accounted for by `share`, and waits for its turn.
+    /// Collects a body of at most `size_max` bytes, accounted for by `accounting`, and waits for its turn.
     ///
     /// # Errors
-    /// See [`hold`](Self::hold) and [`Body::gather`].
-    pub(crate) async fn gather(
+    /// See [`enforce`](Self::enforce) and [`Body::collect_bytes`].
+    pub(crate) async fn collect_bytes(
         self,
         body: Body,
         size_max: usize,
-        share: &mut RequestShare,
+        accounting: &mut RequestShare,
     ) -> Result<Bytes, Status> {
-        self.hold("the request was not complete", async {
-            let whole = body.gather(size_max, share).await?;
-            poll_fn(|cx| share.poll_turn(cx)).await;
-            Ok(whole)
+        self.enforce("the request was not complete", async {
+            let bytes = body.collect_bytes(size_max, accounting).await?;
+            poll_fn(|cx| accounting.poll_turn(cx)).await;
+            Ok(bytes)
         })
         .await
     }
@@ -50,17 +50,17 @@ impl Deadline {
     ///
     /// # Errors
     /// DEADLINE_EXCEEDED, with `what` in its message, if it is not.
-    pub(crate) async fn hold<T>(
+    pub(crate) async fn enforce<T>(
         self,
         what: &str,
         future: impl Future<Output = Result<T, Status>>,
     ) -> Result<T, Status> {
         let Some(at) = self.0 else { return future.await };
-        timeout_at(at, future).await.unwrap_or_else(|_| Err(too_late(what)))
+        timeout_at(at, future).await.unwrap_or_else(|_| Err(deadline_exceeded(what)))
     }
 }
 
 #[cold]
-pub(crate) fn too_late(what: &str) -> Status {
+pub(crate) fn deadline_exceeded(what: &str) -> Status {
     Status::local(Code::DeadlineExceeded, format!("the deadline of the call has passed: {what}"))
 }

@@ -95,7 +95,7 @@ mod tests {
     use crate::testing::Seeded;
 
     #[test]
-    fn details_come_back() {
+    fn details_round_trip() {
         let check = |details: &[(&str, &'static [u8])]| {
             let detail = |(name, value): &(&str, &'static [u8])| Detail::new(name, value.to_vec());
             let details: Vec<Detail<'_>> = details.iter().map(detail).collect();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_write() {
+    fn details_of_other_stacks_are_read() {
         let check = |status: &[u8], expected: &[&str]| {
             let names: Vec<String> =
                 of_status(status).iter().map(|detail| detail.type_name().to_owned()).collect();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn random_bytes_do_no_harm() {
+    fn random_bytes_do_not_panic() {
         let mut seeded = Seeded(3);
         for _ in 0..5_000 {
             let mut status = seeded.bytes(0..30);

@@ -14,7 +14,7 @@ pub const PREFIX_LEN: usize = Prefix::LEN;
 pub const COMPRESSED: u8 = 1;
 
 /// Maximum size of the payload that ends a stream, in bytes. It is no message, so message limits do not apply.
-pub const ENDING_SIZE_MAX: usize = 1 << 20;
+pub const END_SIZE_MAX: usize = 1 << 20;
 
 /// Appends an envelope to `out`.
 ///
@@ -50,12 +50,12 @@ pub enum Part {
     /// A message, decompressed.
     Message(Bytes),
     /// The end of the stream, decompressed.
-    Ending(Bytes),
+    End(Bytes),
 }
 
 /// Part of a response stream, decoded by a client.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Received {
+pub enum ResponsePart {
     /// A message.
     Message(Bytes),
     /// The end of a successful call, with its trailing metadata.
@@ -67,9 +67,9 @@ pub enum Received {
 /// It buffers one incomplete envelope and the pushed bytes that are not taken yet: after a push, take until nothing is
 /// left. Errors are permanent.
 #[derive(Debug)]
-pub struct Reader {
+pub struct EnvelopeReader {
     /// Flag of the end of the stream, or 0 if the stream has none.
-    ending: u8,
+    end_flag: u8,
     encoding: Encoding,
     size_max: usize,
     /// Decodes Base64 in text mode.
@@ -77,24 +77,24 @@ pub struct Reader {
     /// Error of the Base64 decoder. Earlier envelopes are returned first.
     text_failure: Option<Status>,
     /// Start of an envelope, from earlier pieces.
-    held: BytesMut,
+    buffered: BytesMut,
     /// Rest of the latest piece.
     piece: Bytes,
     has_ended: bool,
     failure: Option<Status>,
 }
 
-impl Reader {
-    /// Reads messages of at most `size_max` bytes; those flagged as compressed use `encoding`. `ending` is the flag of
+impl EnvelopeReader {
+    /// Reads messages of at most `size_max` bytes; those flagged as compressed use `encoding`. `end_flag` is the flag of
     /// the end of the stream, or 0 if the stream ends with its last message.
-    pub fn new(ending: u8, encoding: Encoding, size_max: usize) -> Reader {
-        Reader {
-            ending,
+    pub fn new(end_flag: u8, encoding: Encoding, size_max: usize) -> EnvelopeReader {
+        EnvelopeReader {
+            end_flag,
             encoding,
             size_max,
             text: None,
             text_failure: None,
-            held: BytesMut::new(),
+            buffered: BytesMut::new(),
             piece: Bytes::new(),
             has_ended: false,
             failure: None,
@@ -103,7 +103,7 @@ impl Reader {
 
     /// Decodes Base64 if `is_text`: in gRPC-Web, each piece may be padded.
     #[must_use]
-    pub fn with_text(mut self, is_text: bool) -> Reader {
+    pub fn with_text(mut self, is_text: bool) -> EnvelopeReader {
         self.text = is_text.then(text::Decoder::default);
         self
     }
@@ -125,9 +125,9 @@ impl Reader {
         if self.piece.is_empty() {
             self.piece = piece;
         } else {
-            // The rest may hold several envelopes, but `held` is read the same way.
-            self.held.extend_from_slice(&self.piece);
-            self.held.extend_from_slice(&piece);
+            // The rest may hold several envelopes, but `buffered` is read the same way.
+            self.buffered.extend_from_slice(&self.piece);
+            self.buffered.extend_from_slice(&piece);
             self.piece = Bytes::new();
         }
     }
@@ -147,14 +147,14 @@ impl Reader {
         };
         if let Err(failure) = &taken {
             self.failure = Some(failure.clone());
-            (self.held, self.piece) = (BytesMut::new(), Bytes::new());
+            (self.buffered, self.piece) = (BytesMut::new(), Bytes::new());
         }
         taken
     }
 
     /// Returns the next message of a stream that ends with its last message, such as a request.
     pub fn message(&mut self) -> Result<Option<Bytes>, Status> {
-        Ok(self.take()?.map(|(Part::Message(message) | Part::Ending(message))| message))
+        Ok(self.take()?.map(|(Part::Message(message) | Part::End(message))| message))
     }
 
     /// Ends the stream, after everything was taken.
@@ -186,7 +186,7 @@ impl Reader {
 
     /// Returns the number of received bytes that were not taken.
     pub fn len(&self) -> usize {
-        self.held.len() + self.piece.len()
+        self.buffered.len() + self.piece.len()
     }
 
     fn try_take(&mut self) -> Result<Option<Part>, Status> {
@@ -199,8 +199,8 @@ impl Reader {
         let Some((flags, len)) = self.prefix() else {
             return Ok(None);
         };
-        let is_ending = self.checked(flags)?;
-        let size_max = if is_ending { ENDING_SIZE_MAX } else { self.size_max };
+        let is_end = self.checked(flags)?;
+        let size_max = if is_end { END_SIZE_MAX } else { self.size_max };
         if len > size_max {
             return Err(compression::too_large(len, size_max));
         }
@@ -209,76 +209,76 @@ impl Reader {
         };
         let encoding = if flags & COMPRESSED == 0 { Encoding::Identity } else { self.encoding };
         let payload = compression::decompress(encoding, payload, size_max)?;
-        self.has_ended = is_ending;
-        Ok(Some(if is_ending { Part::Ending(payload) } else { Part::Message(payload) }))
+        self.has_ended = is_end;
+        Ok(Some(if is_end { Part::End(payload) } else { Part::Message(payload) }))
     }
 
     /// Returns the flags and the length of the next envelope.
     fn prefix(&mut self) -> Option<(u8, usize)> {
-        self.gather(PREFIX_LEN);
-        let front = if self.held.is_empty() { &self.piece[..] } else { &self.held[..] };
+        self.fill(PREFIX_LEN);
+        let front = if self.buffered.is_empty() { &self.piece[..] } else { &self.buffered[..] };
         let [flags, a, b, c, d] = *front.first_chunk()?;
         Some((flags, u32::from_be_bytes([a, b, c, d]) as usize))
     }
 
     /// Validates flags. Returns whether they mark the end of the stream.
     fn checked(&self, flags: u8) -> Result<bool, Status> {
-        if flags & !(COMPRESSED | self.ending) != 0 {
+        if flags & !(COMPRESSED | self.end_flag) != 0 {
             return Err(internal(format!("received an envelope with the unexpected flags {flags}")));
         }
         if flags & COMPRESSED != 0 && !self.encoding.compresses() {
             return Err(internal("received a compressed message, in a stream that has no compression"));
         }
-        Ok(flags & self.ending != 0)
+        Ok(flags & self.end_flag != 0)
     }
 
     /// Takes the payload of an envelope of `len` bytes if it is complete, without a copy if it is in one piece.
     fn envelope(&mut self, len: usize) -> Option<Bytes> {
-        self.gather(len);
-        let mut envelope = if self.held.is_empty() {
+        self.fill(len);
+        let mut envelope = if self.buffered.is_empty() {
             (self.piece.len() >= len).then(|| self.piece.split_to(len))?
         } else {
-            (self.held.len() >= len).then(|| self.held.split_to(len).freeze())?
+            (self.buffered.len() >= len).then(|| self.buffered.split_to(len).freeze())?
         };
         envelope.advance(PREFIX_LEN);
         Some(envelope)
     }
 
-    /// Moves bytes from `piece` to complete `held` up to `len`, unless `piece` alone has them.
-    fn gather(&mut self, len: usize) {
-        if self.held.is_empty() && self.piece.len() >= len {
+    /// Moves bytes from `piece` to complete `buffered` up to `len`, unless `piece` alone has them.
+    fn fill(&mut self, len: usize) {
+        if self.buffered.is_empty() && self.piece.len() >= len {
             return;
         }
-        let missing = len.saturating_sub(self.held.len()).min(self.piece.len());
-        self.held.extend_from_slice(&self.piece.split_to(missing));
+        let missing = len.saturating_sub(self.buffered.len()).min(self.piece.len());
+        self.buffered.extend_from_slice(&self.piece.split_to(missing));
     }
 }
 
 /// Reads a response stream at a client: push pieces, then take until nothing is left.
 #[derive(Debug)]
-pub struct AnswerReader {
-    reader: Reader,
-    read_ending: fn(&[u8]) -> Result<HeaderMap, Status>,
+pub struct ResponseReader {
+    reader: EnvelopeReader,
+    read_end: fn(&[u8]) -> Result<HeaderMap, Status>,
     /// Outcome from the headers, valid if there is no body.
-    without_body: Option<Result<HeaderMap, Status>>,
+    headers_only: Option<Result<HeaderMap, Status>>,
     /// Error message for a response that ends early.
-    cut_off: &'static str,
+    truncated: &'static str,
 }
 
-impl AnswerReader {
+impl ResponseReader {
     pub(crate) fn new(
-        reader: Reader,
-        read_ending: fn(&[u8]) -> Result<HeaderMap, Status>,
-        without_body: Option<Result<HeaderMap, Status>>,
-        cut_off: &'static str,
-    ) -> AnswerReader {
-        AnswerReader { reader, read_ending, without_body, cut_off }
+        reader: EnvelopeReader,
+        read_end: fn(&[u8]) -> Result<HeaderMap, Status>,
+        headers_only: Option<Result<HeaderMap, Status>>,
+        truncated: &'static str,
+    ) -> ResponseReader {
+        ResponseReader { reader, read_end, headers_only, truncated }
     }
 
     /// Adds received bytes.
     pub fn push(&mut self, piece: Bytes) {
         if !piece.is_empty() {
-            self.without_body = None;
+            self.headers_only = None;
         }
         self.reader.push(piece);
     }
@@ -287,13 +287,11 @@ impl AnswerReader {
     ///
     /// # Errors
     /// The server's status of the call, or the error in the stream.
-    pub fn take(&mut self) -> Result<Option<Received>, Status> {
+    pub fn take(&mut self) -> Result<Option<ResponsePart>, Status> {
         match self.reader.take()? {
             None => Ok(None),
-            Some(Part::Message(message)) => Ok(Some(Received::Message(message))),
-            Some(Part::Ending(ending)) => {
-                (self.read_ending)(&ending).map(|trailers| Some(Received::End(trailers)))
-            }
+            Some(Part::Message(message)) => Ok(Some(ResponsePart::Message(message))),
+            Some(Part::End(end)) => (self.read_end)(&end).map(|trailers| Some(ResponsePart::End(trailers))),
         }
     }
 
@@ -306,9 +304,9 @@ impl AnswerReader {
         if self.reader.has_ended() {
             return Ok(None);
         }
-        match &self.without_body {
+        match &self.headers_only {
             Some(outcome) => outcome.clone().map(Some),
-            None => Err(internal(self.cut_off)),
+            None => Err(internal(self.truncated)),
         }
     }
 }
@@ -325,7 +323,7 @@ mod tests {
     const END: u8 = 2;
 
     /// Returns the parts of `wire`, pushed in pieces that end at `cuts`, or the error.
-    fn read(reader: &mut Reader, wire: &[u8], cuts: &[usize]) -> Result<Vec<Part>, Status> {
+    fn read(reader: &mut EnvelopeReader, wire: &[u8], cuts: &[usize]) -> Result<Vec<Part>, Status> {
         let mut parts = Vec::new();
         let mut at = 0;
         for cut in cuts.iter().copied().chain([wire.len()]) {
@@ -344,8 +342,8 @@ mod tests {
     }
 
     #[test]
-    fn a_request_has_no_end_of_its_own() {
-        let mut reader = Reader::new(0, Encoding::Identity, 10);
+    fn request_has_no_end_envelope() {
+        let mut reader = EnvelopeReader::new(0, Encoding::Identity, 10);
         reader.push(Bytes::from_static(b"\0\0\0\0\x01a\0\0\0\0\0\x02"));
         assert_eq!(reader.message().unwrap().as_deref(), Some(&b"a"[..]));
         assert_eq!(reader.message().unwrap().as_deref(), Some(&b""[..]));
@@ -357,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_come_back_wherever_they_are_cut() {
+    fn stream_round_trips_at_any_piece_boundary() {
         let mut wire = Vec::new();
         let gzip = Compression { encoding: Encoding::Gzip, threshold: 30 };
         put_message(b"abc", &gzip, &mut wire).unwrap();
@@ -366,30 +364,30 @@ mod tests {
         put(END, b"{}", &mut wire).unwrap();
         assert_eq!(wire[13], COMPRESSED);
         let expected =
-            [message(b"abc"), message(b""), message(&[7; 40]), Part::Ending(Bytes::from_static(b"{}"))];
+            [message(b"abc"), message(b""), message(&[7; 40]), Part::End(Bytes::from_static(b"{}"))];
         for first in 0..=wire.len() {
             for second in first..=wire.len() {
-                let mut reader = Reader::new(END, Encoding::Gzip, 40);
+                let mut reader = EnvelopeReader::new(END, Encoding::Gzip, 40);
                 assert_eq!(read(&mut reader, &wire, &[first, second]).unwrap(), expected);
                 assert!(reader.has_ended());
             }
         }
         // Everything is pushed before anything is taken.
-        let mut reader = Reader::new(END, Encoding::Gzip, 40);
+        let mut reader = EnvelopeReader::new(END, Encoding::Gzip, 40);
         wire.chunks(3).for_each(|piece| reader.push(Bytes::copy_from_slice(piece)));
         assert_eq!(read(&mut reader, b"", &[]).unwrap(), expected);
         // A stream that ends inside an envelope is an error.
         let ends = [0, 8, 13, wire.len() - 7, wire.len()];
         for cut in 0..wire.len() {
-            let outcome = read(&mut Reader::new(END, Encoding::Gzip, 40), &wire[..cut], &[]);
+            let outcome = read(&mut EnvelopeReader::new(END, Encoding::Gzip, 40), &wire[..cut], &[]);
             assert_eq!(outcome.is_ok(), ends.contains(&cut), "{cut}");
         }
     }
 
     #[test]
-    fn a_message_in_one_piece_is_not_copied() {
+    fn message_in_one_piece_is_not_copied() {
         let check = |front: &'static [u8], piece: &'static [u8], at: usize| {
-            let mut reader = Reader::new(0, Encoding::Identity, 3);
+            let mut reader = EnvelopeReader::new(0, Encoding::Identity, 3);
             reader.push(Bytes::from_static(front));
             assert_eq!(reader.take().unwrap(), None);
             reader.push(Bytes::from_static(piece));
@@ -404,9 +402,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
-        let check = |ending: u8, encoding: Encoding, wire: &[u8], code: Code, why: &str| {
-            let mut reader = Reader::new(ending, encoding, 3);
+    fn invalid_envelopes_are_rejected() {
+        let check = |end_flag: u8, encoding: Encoding, wire: &[u8], code: Code, why: &str| {
+            let mut reader = EnvelopeReader::new(end_flag, encoding, 3);
             assert_eq!(failure(read(&mut reader, wire, &[])), (code, why.to_owned()));
             // The failure is permanent, and nothing is buffered.
             reader.push(Bytes::from_static(b"\0\0\0\0\0"));
@@ -426,28 +424,28 @@ mod tests {
         let compressed = "received a compressed message, in a stream that has no compression";
         check(END, identity, b"\x01\0\0\0\0", Code::Internal, compressed);
         check(END, identity, b"\x03\0\0\0\0", Code::Internal, compressed);
-        let behind = "bytes follow the end of the stream";
-        check(END, identity, b"\x02\0\0\0\0\0", Code::Internal, behind);
+        let trailing = "bytes follow the end of the stream";
+        check(END, identity, b"\x02\0\0\0\0\0", Code::Internal, trailing);
         let large = "received message larger than max (1048577 vs. 1048576): the receiver's max_decoding_message_size";
         check(END, identity, b"\x02\x00\x10\x00\x01", Code::ResourceExhausted, large);
         let mut bomb = Vec::new();
         Encoding::Gzip.compress(&[0; 1000], &mut bomb);
         bomb.splice(..0, [1, 0, 0, 0, bomb.len() as u8]);
-        let mut reader = Reader::new(END, Encoding::Gzip, 999);
+        let mut reader = EnvelopeReader::new(END, Encoding::Gzip, 999);
         assert_eq!(failure(read(&mut reader, &bomb, &[])).0, Code::ResourceExhausted);
     }
 
     #[test]
-    fn an_ending_may_be_larger_than_messages() {
-        let mut reader = Reader::new(END, Encoding::Identity, 0);
+    fn end_may_exceed_message_limit() {
+        let mut reader = EnvelopeReader::new(END, Encoding::Identity, 0);
         assert_eq!(
             read(&mut reader, b"\x02\0\0\0\x03abc", &[]).unwrap(),
-            [Part::Ending(Bytes::from_static(b"abc"))]
+            [Part::End(Bytes::from_static(b"abc"))]
         );
     }
 
     #[test]
-    fn random_bytes_end_in_an_error_or_in_messages() {
+    fn random_bytes_yield_messages_or_an_error() {
         let mut seeded = Seeded(1);
         for _ in 0..3_000 {
             let mut wire = seeded.bytes(0..60);
@@ -457,8 +455,8 @@ mod tests {
             }
             let mut cuts: Vec<usize> = (0..4).map(|_| seeded.below(wire.len() + 1)).collect();
             cuts.sort_unstable();
-            let whole = read(&mut Reader::new(END, Encoding::Gzip, 100), &wire, &[]);
-            let cut = read(&mut Reader::new(END, Encoding::Gzip, 100), &wire, &cuts);
+            let whole = read(&mut EnvelopeReader::new(END, Encoding::Gzip, 100), &wire, &[]);
+            let cut = read(&mut EnvelopeReader::new(END, Encoding::Gzip, 100), &wire, &cuts);
             assert_eq!(whole.map_err(|status| status.code()), cut.map_err(|status| status.code()));
         }
     }

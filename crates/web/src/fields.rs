@@ -65,7 +65,7 @@ pub(crate) fn received(headers: &HeaderMap) -> Result<HeaderMap, Status> {
 /// Returns the gRPC fields in `headers`, with the other protocol's content type replaced by gRPC's.
 pub(crate) fn grpc_fields(headers: &HeaderMap) -> impl Iterator<Item = Field<'_>> {
     let is_left_out = |name: &HeaderName| {
-        *name == CONTENT_TYPE || is_read_by_protocol(name.as_str()) || is_of_one_hop(name.as_str())
+        *name == CONTENT_TYPE || is_read_by_protocol(name.as_str()) || is_hop_by_hop(name.as_str())
     };
     let fields = headers.iter().filter(move |(name, _)| !is_left_out(name)).map(|(name, value)| Field {
         name: name.as_str().as_bytes(),
@@ -78,7 +78,7 @@ pub(crate) fn grpc_fields(headers: &HeaderMap) -> impl Iterator<Item = Field<'_>
 }
 
 /// Hop-by-hop fields (RFC 9110 §7.6.1), and `host`, which HTTP/2 replaces.
-fn is_of_one_hop(name: &str) -> bool {
+fn is_hop_by_hop(name: &str) -> bool {
     matches!(
         name,
         "connection" | "keep-alive" | "proxy-connection" | "transfer-encoding" | "upgrade" | "host"
@@ -99,21 +99,21 @@ pub(crate) fn append_fields(fields: &FieldList, headers: &mut HeaderMap) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{failure, headers, told};
+    use crate::testing::{failure, header_lines, headers};
 
     #[test]
-    fn what_is_sent_and_what_is_read() {
+    fn metadata_is_filtered_in_both_directions() {
         let check = |metadata: &[(&str, &str)], prefix: &str, sent: &str, read: &str| {
             let mut out = HeaderMap::new();
             append(&headers(metadata), prefix, &mut out).unwrap();
-            assert_eq!(told(&out), sent);
-            assert_eq!(told(&received(&out).unwrap()), read);
+            assert_eq!(header_lines(&out), sent);
+            assert_eq!(header_lines(&received(&out).unwrap()), read);
         };
         check(&[], "", "", "");
         check(&[("x-a", "1"), ("x-a", "2")], "", "x-a: 1\nx-a: 2", "x-a: 1\nx-a: 2");
         check(&[("x-bin", "YQ=="), ("y-bin", "")], "", "x-bin: YQ\ny-bin: ", "x-bin: YQ\ny-bin: ");
         check(&[("x-bin", "YQ==")], "trailer-", "trailer-x-bin: YQ", "trailer-x-bin: YQ");
-        let own = [
+        let protocol_headers = [
             ("content-type", "x"),
             ("content-length", "1"),
             ("content-encoding", "gzip"),
@@ -126,15 +126,15 @@ mod tests {
             ("x-grpc-web", "1"),
             ("host", "a"),
         ];
-        check(&own, "", "", "");
-        assert_eq!(told(&received(&headers(&own)).unwrap()), "");
+        check(&protocol_headers, "", "", "");
+        assert_eq!(header_lines(&received(&headers(&protocol_headers)).unwrap()), "");
         let padded = headers(&[("x-bin", "YQ==,YWI="), ("user-agent", "a")]);
-        assert_eq!(told(&received(&padded).unwrap()), "user-agent: a\nx-bin: YQ\nx-bin: YWI");
+        assert_eq!(header_lines(&received(&padded).unwrap()), "user-agent: a\nx-bin: YQ\nx-bin: YWI");
         assert_eq!(failure(received(&headers(&[("x-bin", "?")]))).0, Code::Internal);
     }
 
     #[test]
-    fn what_is_sent_is_bounded() {
+    fn oversized_metadata_is_rejected() {
         let value = "v".repeat(wire::METADATA_SIZE_MAX - 3 - FIELD_OVERHEAD);
         let mut out = HeaderMap::new();
         append(&headers(&[("x-a", &value)]), "", &mut out).unwrap();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_stay_secrets() {
+    fn sensitive_values_stay_sensitive() {
         let mut metadata = headers(&[("x-a", " a")]);
         metadata.get_mut("x-a").unwrap().set_sensitive(true);
         let mut out = HeaderMap::new();

@@ -17,14 +17,14 @@
 //!
 //! Upgrades and tunnels are not supported: `Upgrade` is ignored, and CONNECT is refused.
 
-mod answer;
 mod framing;
-mod guarded;
 pub(crate) mod limits;
 mod progress;
 pub(crate) mod received_body;
 mod request;
+mod response;
 pub(crate) mod serve;
+mod strict_io;
 #[cfg(test)]
 mod tests;
 mod unsent;

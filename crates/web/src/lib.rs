@@ -36,10 +36,10 @@
 //!
 //! // The caller invokes the method at that path. Its result is one of:
 //! let none = HeaderMap::new();
-//! let response = head.answering().success(&none, &none, r#"{"greeting":"Hello, Ada"}"#.into());
+//! let response = head.response_format().success(&none, &none, r#"{"greeting":"Hello, Ada"}"#.into());
 //! assert_eq!(response.status(), 200);
 //! let gone = thalweg_engine::Status::new(thalweg_engine::Code::NotFound, "no such person");
-//! assert_eq!(head.answering().failure(&gone).body(), r#"{"code":"not_found","message":"no such person"}"#);
+//! assert_eq!(head.response_format().failure(&gone).body(), r#"{"code":"not_found","message":"no such person"}"#);
 //! # Ok::<(), thalweg_engine::Status>(())
 //! ```
 //!
@@ -48,7 +48,6 @@
 #![forbid(unsafe_code)]
 
 mod base64;
-mod beside;
 pub mod body;
 pub mod client;
 mod codec;
@@ -62,6 +61,7 @@ pub mod envelope;
 mod fields;
 pub mod grpc_web;
 pub mod http1;
+mod port_fallback;
 mod service;
 #[cfg(test)]
 mod testing;

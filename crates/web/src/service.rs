@@ -29,7 +29,6 @@
 //!
 //! Other requests to the path of a method get 405 with `allow`, or 415 with `accept-post`.
 
-mod answers;
 mod call;
 mod config;
 mod connect;
@@ -39,12 +38,13 @@ mod fallback;
 mod front;
 mod grpc;
 mod grpc_web;
-mod last_head;
+mod head_cache;
 mod methods;
 mod pages;
-mod protocol;
 mod requests;
 mod response;
+mod response_writer;
+mod streaming_body;
 mod transcoded;
 mod unary;
 
@@ -71,11 +71,11 @@ use crate::http1::limits::Http1Limits;
 use config::Protocols;
 use context::{Context, head_of};
 use fallback::Fallback;
-use last_head::LastHead;
+use head_cache::HeadCache;
 use methods::Method;
 use pages::Pages;
-use transcoded::{Found, Route, Transcoded};
-use unary::Form;
+use transcoded::{Lookup, Route, Transcoded};
+use unary::UnaryAdapter;
 
 /// Handles all non-gRPC HTTP requests: calls by other protocols, pages, and requests for the user's fallback. Clones
 /// share the same service.
@@ -95,7 +95,7 @@ struct Shared {
 
 /// Protocol indicated by a content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said {
+enum ContentTypeProtocol {
     GrpcWeb,
     Grpc(Option<Codec>),
     ConnectStream,
@@ -120,7 +120,7 @@ impl Web {
         let schema = Schema::from_descriptor_set(&set)?;
         let info = self.info.comments(Comments::from_descriptor_set(&set));
         let context = Arc::new(Context::new(calls, schema, self.options));
-        let are_rules_needed = self.protocols.transcoding || self.pages.are_of_rules();
+        let are_rules_needed = self.protocols.transcoding || self.pages.needs_rules();
         let rules = are_rules_needed.then(|| context.rules()).transpose()?;
         let has_front = self.pages.front.unwrap_or(self.fallback.is_none());
         let front = has_front.then(|| front::front(&context, self.protocols, self.pages));
@@ -137,18 +137,18 @@ impl WebService {
     /// Handles a request. If its extensions have an `Arc<ConnectionInfo>`, it is passed to calls.
     pub fn call(&self, request: Request<Body>) -> ResponseFuture {
         let read = self.0.read(&head_of(&request));
-        self.answer(read, request)
+        self.respond(read, request)
     }
 
-    /// Like [`call`](Self::call), for a request of a connection whose last head is kept in `last`.
-    pub(crate) fn call_after(&self, request: Request<Body>, last: &LastCall) -> ResponseFuture {
-        let read = last.read(&head_of(&request), |head| self.0.read(head).0);
-        self.answer(ReadHead(read), request)
+    /// Like [`call`](Self::call), for a request of a connection whose last request head is kept in `cache`.
+    pub(crate) fn call_cached(&self, request: Request<Body>, cache: &CallCache) -> ResponseFuture {
+        let read = cache.read(&head_of(&request), |head| self.0.read(head).0);
+        self.respond(ReadHead(read), request)
     }
 
-    fn answer(&self, read: ReadHead, request: Request<Body>) -> ResponseFuture {
+    fn respond(&self, read: ReadHead, request: Request<Body>) -> ResponseFuture {
         match read.0 {
-            Some(call) => call.begin(request.into_body()),
+            Some(call) => call.start(request.into_body()),
             None => self.0.call(request),
         }
     }
@@ -173,14 +173,15 @@ impl RawHandler for WebService {
     }
 
     fn cost(read: &ReadHead) -> Option<&HandlerCost> {
-        read.0.as_ref().map(|call| call.form.cost())
+        read.0.as_ref().map(|call| call.adapter.cost())
     }
 
     /// Adds the time limit of bodies, since the HTTP/2 driver has none for non-gRPC requests.
     fn start(&self, head: &RawHead<'_>, read: &ReadHead, body: Body) -> ResponseFuture {
-        let body = body.within(self.0.http1.request_timeout, || head.headers.contains_key(CONTENT_LENGTH));
+        let body =
+            body.with_time_limit(self.0.http1.request_timeout, || head.headers.contains_key(CONTENT_LENGTH));
         if let Some(call) = &read.0 {
-            return call.begin(body);
+            return call.start(body);
         }
         let mut request = head.to_request(body);
         if let Some(connection) = head.connection {
@@ -201,24 +202,24 @@ impl fmt::Debug for ReadHead {
 
 /// A unary call with its message in the request body.
 pub(crate) struct UnaryCall {
-    form: Arc<dyn Form>,
+    adapter: Arc<dyn UnaryAdapter>,
     /// CORS response headers.
-    added: HeaderMap,
+    cors_headers: HeaderMap,
     http_method: Verb,
 }
 
 impl UnaryCall {
-    fn begin(&self, body: Body) -> ResponseFuture {
-        let answer = ResponseFuture::unary(&self.form, body).answering(&self.http_method);
-        if self.added.is_empty() { answer } else { answer.adding(self.added.clone()) }
+    fn start(&self, body: Body) -> ResponseFuture {
+        let response = ResponseFuture::unary(&self.adapter, body).for_method(&self.http_method);
+        if self.cors_headers.is_empty() { response } else { response.with_headers(self.cors_headers.clone()) }
     }
 }
 
 /// The unary call of the last head on a connection.
-pub(crate) type LastCall = LastHead<Arc<UnaryCall>>;
+pub(crate) type CallCache = HeadCache<Arc<UnaryCall>>;
 
 /// Kind of a request, by its headers.
-enum Which<'s> {
+enum RequestKind<'s> {
     GrpcWeb(Option<&'s Arc<Method>>),
     Grpc(Option<&'s Arc<Method>>, Option<Codec>),
     /// A Connect call.
@@ -239,47 +240,47 @@ impl Shared {
         if self.cors.is_some() && *head.method == Verb::OPTIONS {
             return ReadHead(None);
         }
-        let form = match self.which(head) {
-            Which::Connect(method) if !method.is_streaming() => {
-                connect::form(&self.context, &method, self.protocols.requires_version, head)
+        let adapter = match self.classify(head) {
+            RequestKind::Connect(method) if !method.is_streaming() => {
+                connect::adapter(&self.context, &method, self.protocols.requires_version, head)
             }
-            Which::Transcoded(transcoded, route) => transcoded.form(&route, head),
+            RequestKind::Transcoded(transcoded, route) => transcoded.adapter(&route, head),
             _ => None,
         };
-        ReadHead(form.map(|form| {
-            let mut added = HeaderMap::new();
+        ReadHead(adapter.map(|adapter| {
+            let mut cors_headers = HeaderMap::new();
             if let Some(cors) = &self.cors {
-                cors.allow(head.headers, &mut added);
+                cors.allow(head.headers, &mut cors_headers);
             }
-            Arc::new(UnaryCall { form, added, http_method: head.method.clone() })
+            Arc::new(UnaryCall { adapter, cors_headers, http_method: head.method.clone() })
         }))
     }
 
     fn call(&self, request: Request<Body>) -> ResponseFuture {
         let method = request.method().clone();
-        self.call_as_get(request).answering(&method)
+        self.call_as_get(request).for_method(&method)
     }
 
     /// Like `call`, but HEAD gets the response to GET, with its body.
     fn call_as_get(&self, request: Request<Body>) -> ResponseFuture {
-        let Some(cors) = &self.cors else { return self.answer(request) };
+        let Some(cors) = &self.cors else { return self.respond(request) };
         if let Some(preflight) = cors.preflight(request.method(), request.headers())
-            && (self.fallback.is_none() || self.is_ours(&request))
+            && (self.fallback.is_none() || self.is_own_path(&request))
         {
             return ResponseFuture::ready(preflight.map(|()| Body::empty()));
         }
         let mut allowed = HeaderMap::new();
         cors.allow(request.headers(), &mut allowed);
-        match self.answer_own(request) {
-            Ok(answer) => answer.adding(allowed),
+        match self.try_respond(request) {
+            Ok(response) => response.with_headers(allowed),
             // Only the server's own 404 gets CORS headers; the fallback sets its own.
-            Err(request) if self.fallback.is_none() => self.other(request).adding(allowed),
-            Err(request) => self.other(request),
+            Err(request) if self.fallback.is_none() => self.respond_otherwise(request).with_headers(allowed),
+            Err(request) => self.respond_otherwise(request),
         }
     }
 
-    fn answer(&self, request: Request<Body>) -> ResponseFuture {
-        self.answer_own(request).unwrap_or_else(|request| self.other(request))
+    fn respond(&self, request: Request<Body>) -> ResponseFuture {
+        self.try_respond(request).unwrap_or_else(|request| self.respond_otherwise(request))
     }
 
     /// Handles a call or a request for one of the server's pages.
@@ -287,21 +288,21 @@ impl Shared {
     /// # Errors
     /// The request, if it is neither.
     #[expect(clippy::result_large_err, reason = "what is no call goes on its way: it is no error")]
-    fn answer_own(&self, request: Request<Body>) -> Result<ResponseFuture, Request<Body>> {
-        match self.which(&head_of(&request)) {
-            Which::GrpcWeb(method) => {
-                Ok(grpc_web::call(&self.context, &known(method, request.uri()), request))
+    fn try_respond(&self, request: Request<Body>) -> Result<ResponseFuture, Request<Body>> {
+        match self.classify(&head_of(&request)) {
+            RequestKind::GrpcWeb(method) => {
+                Ok(grpc_web::call(&self.context, &method_or_unknown(method, request.uri()), request))
             }
-            Which::Grpc(method, codec) => Ok(self.grpc(method, codec, request)),
-            Which::Connect(method) => {
+            RequestKind::Grpc(method, codec) => Ok(self.grpc(method, codec, request)),
+            RequestKind::Connect(method) => {
                 Ok(connect::call(&self.context, &method, self.protocols.requires_version, request))
             }
-            Which::Transcoded(transcoded, route) => Ok(transcoded.call(&route, request)),
-            Which::Unsupported(method) => Ok(self.unsupported(&method, &request)),
-            Which::MethodNotAllowed(allow) => {
+            RequestKind::Transcoded(transcoded, route) => Ok(transcoded.call(&route, request)),
+            RequestKind::Unsupported(method) => Ok(self.unsupported(&method, &request)),
+            RequestKind::MethodNotAllowed(allow) => {
                 Ok(ResponseFuture::ready(pages::method_not_allowed(request.headers(), allow)))
             }
-            Which::Other => {
+            RequestKind::Other => {
                 match self.pages.find(request.method(), request.uri().path(), request.headers()) {
                     Some(page) => Ok(ResponseFuture::ready(page)),
                     None => Err(request),
@@ -310,35 +311,35 @@ impl Shared {
         }
     }
 
-    fn which(&self, head: &RawHead<'_>) -> Which<'_> {
+    fn classify(&self, head: &RawHead<'_>) -> RequestKind<'_> {
         let method = self.context.methods.get(head.uri.path());
-        let said = said(head.headers);
-        match said {
-            Said::GrpcWeb if self.protocols.grpc_web => return Which::GrpcWeb(method),
-            Said::Grpc(codec) => return Which::Grpc(method, codec),
-            Said::ConnectStream if self.protocols.connect => {
-                let method = known(method, head.uri);
+        let protocol = content_type_protocol(head.headers);
+        match protocol {
+            ContentTypeProtocol::GrpcWeb if self.protocols.grpc_web => return RequestKind::GrpcWeb(method),
+            ContentTypeProtocol::Grpc(codec) => return RequestKind::Grpc(method, codec),
+            ContentTypeProtocol::ConnectStream if self.protocols.connect => {
+                let method = method_or_unknown(method, head.uri);
                 return if method.is_streaming() {
-                    Which::Connect(method)
+                    RequestKind::Connect(method)
                 } else {
-                    Which::Unsupported(method)
+                    RequestKind::Unsupported(method)
                 };
             }
             _ => {}
         }
         if let Some(method) = method {
-            return self.at_method(method, said, head);
+            return self.classify_at_method(method, protocol, head);
         }
         match self
             .transcoded
             .as_ref()
             .map(|transcoded| (transcoded, transcoded.find(head.method, head.uri.path())))
         {
-            Some((transcoded, Found::Route(route))) => Which::Transcoded(transcoded, route),
-            Some((_, Found::MethodNotAllowed { allow })) if self.fallback.is_none() => {
-                Which::MethodNotAllowed(allow)
+            Some((transcoded, Lookup::Route(route))) => RequestKind::Transcoded(transcoded, route),
+            Some((_, Lookup::MethodNotAllowed { allow })) if self.fallback.is_none() => {
+                RequestKind::MethodNotAllowed(allow)
             }
-            Some((_, Found::MethodNotAllowed { .. } | Found::Nothing)) | None => Which::Other,
+            Some((_, Lookup::MethodNotAllowed { .. } | Lookup::NotFound)) | None => RequestKind::Other,
         }
     }
 
@@ -352,56 +353,61 @@ impl Shared {
         if request.version() != Version::HTTP_2 {
             let why = "gRPC is for HTTP/2: by this version of HTTP there are Connect, gRPC-Web and JSON";
             let status = StatusCode::HTTP_VERSION_NOT_SUPPORTED;
-            let answer = pages::error(status, Code::Unimplemented, why, request.headers());
-            return ResponseFuture::ready(answer);
+            let response = pages::error(status, Code::Unimplemented, why, request.headers());
+            return ResponseFuture::ready(response);
         }
         match codec {
             Some(codec) if self.protocols.grpc_codecs => {
-                grpc::call(&self.context, &known(method, request.uri()), codec, request)
+                grpc::call(&self.context, &method_or_unknown(method, request.uri()), codec, request)
             }
-            _ => self.unsupported(&known(method, request.uri()), &request),
+            _ => self.unsupported(&method_or_unknown(method, request.uri()), &request),
         }
     }
 
     /// Classifies a request to the path of a method.
-    fn at_method<'s>(&'s self, method: &'s Arc<Method>, said: Said, head: &RawHead<'_>) -> Which<'s> {
-        let is_connect = self.is_connect(method, said, head);
+    fn classify_at_method<'s>(
+        &'s self,
+        method: &'s Arc<Method>,
+        protocol: ContentTypeProtocol,
+        head: &RawHead<'_>,
+    ) -> RequestKind<'s> {
+        let is_connect = self.is_connect(method, protocol, head);
         if let Some(transcoded) = &self.transcoded
-            && let Found::Route(route) = transcoded.find(head.method, head.uri.path())
+            && let Lookup::Route(route) = transcoded.find(head.method, head.uri.path())
         {
-            let says_so = head.headers.contains_key(CONNECT_VERSION);
-            let is_annotations = route.is_annotated && !(is_connect && says_so);
-            let is_json = match said {
-                Said::Message(Codec::Json) => true,
-                Said::Lines => method.is_streaming(),
+            let has_version = head.headers.contains_key(CONNECT_VERSION);
+            let prefers_annotation = route.is_annotated && !(is_connect && has_version);
+            let is_json = match protocol {
+                ContentTypeProtocol::Message(Codec::Json) => true,
+                ContentTypeProtocol::Lines => method.is_streaming(),
                 _ => false,
             };
-            if is_annotations || !is_connect && is_json {
-                return Which::Transcoded(transcoded, route);
+            if prefers_annotation || !is_connect && is_json {
+                return RequestKind::Transcoded(transcoded, route);
             }
         }
         if is_connect {
-            return Which::Connect(Cow::Borrowed(method));
+            return RequestKind::Connect(Cow::Borrowed(method));
         }
         if *head.method == Verb::POST {
-            return Which::Unsupported(Cow::Borrowed(method));
+            return RequestKind::Unsupported(Cow::Borrowed(method));
         }
         let may_get = self.protocols.connect && method.has_no_side_effects() && !method.is_streaming();
-        Which::MethodNotAllowed(HeaderValue::from_static(if may_get { "GET, POST" } else { "POST" }))
+        RequestKind::MethodNotAllowed(HeaderValue::from_static(if may_get { "GET, POST" } else { "POST" }))
     }
 
     /// Returns whether it is a unary Connect call.
-    fn is_connect(&self, method: &Method, said: Said, head: &RawHead<'_>) -> bool {
+    fn is_connect(&self, method: &Method, protocol: ContentTypeProtocol, head: &RawHead<'_>) -> bool {
         if !self.protocols.connect || method.is_streaming() {
             return false;
         }
         match *head.method {
             Verb::POST => {
-                let is_passed_on = self.protocols.requires_version
-                    && said == Said::Message(Codec::Json)
+                let is_transcoded = self.protocols.requires_version
+                    && protocol == ContentTypeProtocol::Message(Codec::Json)
                     && self.transcoded.is_some()
                     && !head.headers.contains_key(CONNECT_VERSION);
-                matches!(said, Said::Message(_)) && !is_passed_on
+                matches!(protocol, ContentTypeProtocol::Message(_)) && !is_transcoded
             }
             Verb::GET => method.has_no_side_effects() && crate::connect::is_get(head.uri),
             _ => false,
@@ -428,7 +434,7 @@ impl Shared {
     }
 
     /// Passes other requests to the fallback, or responds with 404.
-    fn other(&self, request: Request<Body>) -> ResponseFuture {
+    fn respond_otherwise(&self, request: Request<Body>) -> ResponseFuture {
         match &self.fallback {
             Some(fallback) => fallback.call(request),
             None => ResponseFuture::ready(pages::not_found(request.uri().path(), request.headers())),
@@ -436,40 +442,44 @@ impl Shared {
     }
 
     /// Returns whether a preflight request is not for the fallback.
-    fn is_ours(&self, preflight: &Request<Body>) -> bool {
+    fn is_own_path(&self, preflight: &Request<Body>) -> bool {
         let path = preflight.uri().path();
-        let asked = preflight.headers().get(ACCESS_CONTROL_REQUEST_METHOD);
-        let asked = asked.and_then(|method| Verb::from_bytes(method.as_bytes()).ok());
+        let requested = preflight.headers().get(ACCESS_CONTROL_REQUEST_METHOD);
+        let requested = requested.and_then(|method| Verb::from_bytes(method.as_bytes()).ok());
         let is_route = |transcoded: &Transcoded| {
-            asked.as_ref().is_some_and(|asked| matches!(transcoded.find(asked, path), Found::Route(_)))
+            requested
+                .as_ref()
+                .is_some_and(|requested| matches!(transcoded.find(requested, path), Lookup::Route(_)))
         };
         self.context.methods.get(path).is_some()
             || self.transcoded.as_ref().is_some_and(is_route)
-            || self.pages.has(path)
+            || self.pages.has_path(path)
     }
 }
 
 const CONNECT_VERSION: &str = "connect-protocol-version";
 
 /// Returns the method, or a placeholder for an unknown one.
-fn known<'s>(method: Option<&'s Arc<Method>>, uri: &Uri) -> Cow<'s, Arc<Method>> {
+fn method_or_unknown<'s>(method: Option<&'s Arc<Method>>, uri: &Uri) -> Cow<'s, Arc<Method>> {
     method.map_or_else(|| Cow::Owned(Arc::new(Method::unknown(uri.path()))), Cow::Borrowed)
 }
 
-fn said(headers: &HeaderMap) -> Said {
+fn content_type_protocol(headers: &HeaderMap) -> ContentTypeProtocol {
     let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-    let Some(subtype) = content_type::application(content_type) else { return Said::Other };
+    let Some(subtype) = content_type::application(content_type) else { return ContentTypeProtocol::Other };
     if let Some(codec) = Codec::named(subtype) {
-        return Said::Message(codec);
+        return ContentTypeProtocol::Message(codec);
     }
-    if crate::transcoding::is_row(subtype) {
-        return Said::Lines;
+    if crate::transcoding::is_json_lines(subtype) {
+        return ContentTypeProtocol::Lines;
     }
     match strip_prefix(subtype, "grpc") {
-        Some("") => Said::Grpc(Some(Codec::Proto)),
-        Some(rest) if strip_prefix(rest, "-web").is_some() => Said::GrpcWeb,
-        Some(rest) => rest.strip_prefix('+').map_or(Said::Other, |codec| Said::Grpc(Codec::named(codec))),
-        None if strip_prefix(subtype, "connect+").is_some() => Said::ConnectStream,
-        None => Said::Other,
+        Some("") => ContentTypeProtocol::Grpc(Some(Codec::Proto)),
+        Some(rest) if strip_prefix(rest, "-web").is_some() => ContentTypeProtocol::GrpcWeb,
+        Some(rest) => rest
+            .strip_prefix('+')
+            .map_or(ContentTypeProtocol::Other, |codec| ContentTypeProtocol::Grpc(Codec::named(codec))),
+        None if strip_prefix(subtype, "connect+").is_some() => ContentTypeProtocol::ConnectStream,
+        None => ContentTypeProtocol::Other,
     }
 }

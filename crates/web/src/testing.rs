@@ -15,7 +15,7 @@ pub(crate) fn headers(list: &[(&str, &str)]) -> HeaderMap {
 }
 
 /// Returns headers as sorted text.
-pub(crate) fn told(headers: &HeaderMap) -> String {
+pub(crate) fn header_lines(headers: &HeaderMap) -> String {
     let line = |(name, value): (&HeaderName, &http::HeaderValue)| {
         format!("{name}: {}", String::from_utf8_lossy(value.as_bytes()))
     };

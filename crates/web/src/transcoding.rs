@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use thalweg_protobuf::{Schema, json, sources};
-//! use thalweg_web::transcoding::{Content, Found, RequestOptions, Router, Rules, request, response};
+//! use thalweg_web::transcoding::{Content, Lookup, RequestOptions, Router, Rules, request, response};
 //!
 //! # let annotations = "syntax = 'proto2'; package google.api; import 'google/protobuf/descriptor.proto';
 //! #     message HttpRule { optional string get = 2; } extend google.protobuf.MethodOptions
@@ -24,7 +24,7 @@
 //! let router = Router::new(Rules::new(&schema, ["library.Library"])?);
 //!
 //! // GET /v1/shelves/7/books/rust?page=12
-//! let Found::Route(route) = router.find(&http::Method::GET, "/v1/shelves/7/books/rust") else {
+//! let Lookup::Route(route) = router.find(&http::Method::GET, "/v1/shelves/7/books/rust") else {
 //!     return Err("no route".into());
 //! };
 //! assert_eq!(route.binding().path(), "/library.Library/Get");
@@ -34,10 +34,10 @@
 //! let input = router.rules().input(route.binding());
 //! assert_eq!(json::from_wire(input, &wire)?, r#"{"page":12,"name":"shelves/7/books/rust"}"#);
 //!
-//! let answer = b"\x0a\x04Rust".as_slice().into();
-//! let answer = response::from_wire(router.rules(), route.binding(), &answer, &json::PrintOptions::default())?;
-//! assert_eq!(answer.content_type, "application/json");
-//! assert_eq!(answer.data, br#"{"title":"Rust"}"#.as_slice());
+//! let message = b"\x0a\x04Rust".as_slice().into();
+//! let response = response::from_wire(router.rules(), route.binding(), &message, &json::PrintOptions::default())?;
+//! assert_eq!(response.content_type, "application/json");
+//! assert_eq!(response.data, br#"{"title":"Rust"}"#.as_slice());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -114,13 +114,14 @@ mod router;
 mod values;
 
 pub use framing::Framing;
-pub(crate) use framing::is_row;
+pub(crate) use framing::is_json_lines;
 pub use http_body::Content;
 pub use percent::PercentError;
 pub use request::{RequestError, RequestOptions};
-pub(crate) use router::RoutePlace;
-pub use router::{Found, Route, Router, Variables};
+pub(crate) use router::RouteKey;
+pub use router::{Lookup, Route, Router, Variables};
 pub use thalweg_openapi::rules::{
-    Binding, Body, FieldPath, RuleProblem, Rules, RulesError, Segment, Template, TemplateError, Variable,
+    Binding, BodyMapping, FieldPath, RuleProblem, Rules, RulesError, Segment, Template, TemplateError,
+    Variable,
 };
 pub use values::{Values, ValuesError};

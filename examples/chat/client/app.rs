@@ -15,7 +15,7 @@ use crate::proto::{self, Message};
 /// Always exists.
 const FIRST_ROOM: &str = "lobby";
 /// Maximum number of messages kept per room; the oldest are dropped and can be fetched again.
-const KEPT_MAX: usize = 5_000;
+const MESSAGES_KEPT_MAX: usize = 5_000;
 /// Maximum length of a message in bytes, as on the server.
 const TEXT_LENGTH_MAX: usize = 4_000;
 /// Lines of a page, whatever the terminal's height.
@@ -43,7 +43,7 @@ pub(crate) struct App {
     /// The author of `outgoing`.
     author: String,
     /// Number of rooms being created and files being transferred.
-    underway: usize,
+    pending_requests: usize,
 }
 
 #[derive(Default)]
@@ -89,7 +89,7 @@ impl App {
             notice: String::new(),
             ended: false,
             author: String::new(),
-            underway: 0,
+            pending_requests: 0,
         }
     }
 
@@ -101,7 +101,7 @@ impl App {
     pub(crate) fn is_idle(&self) -> bool {
         // The list of those present includes oneself, and arrives after the earlier messages.
         let is_shown = |room: &Room| !room.present.is_empty();
-        self.outgoing.is_empty() && self.underway == 0 && self.rooms.iter().all(is_shown)
+        self.outgoing.is_empty() && self.pending_requests == 0 && self.rooms.iter().all(is_shown)
     }
 
     pub(crate) fn is_logged_in(&self) -> bool {
@@ -211,8 +211,10 @@ impl App {
             }
             ("/join" | "/create" | "/send" | "/save", "", _) => self.say(&format!("{word} what? {HELP}")),
             ("/join", name, _) => self.join(name),
-            ("/create", name, _) => self.begin(Command::CreateRoom(name.to_owned())),
-            ("/send", path, Some(room)) => self.begin(Command::SendFile { room, path: PathBuf::from(path) }),
+            ("/create", name, _) => self.start_request(Command::CreateRoom(name.to_owned())),
+            ("/send", path, Some(room)) => {
+                self.start_request(Command::SendFile { room, path: PathBuf::from(path) })
+            }
             ("/save", number, Some(room)) => self.save(number, room),
             (word, ..) if word.starts_with('/') && !word.starts_with("//") => {
                 self.say(&format!("there is no command {word}; begin with // if it is a message; {HELP}"))
@@ -229,8 +231,8 @@ impl App {
         }
     }
 
-    fn begin(&mut self, command: Command) -> Vec<Command> {
-        self.underway += 1;
+    fn start_request(&mut self, command: Command) -> Vec<Command> {
+        self.pending_requests += 1;
         vec![command]
     }
 
@@ -243,7 +245,9 @@ impl App {
         let number = number.trim_start_matches('#').parse().ok();
         let message = number.and_then(|number: u64| self.room()?.messages.get(&number));
         match message.map(|message| (message.number, message.body.clone())) {
-            Some((number, Some(Body::File(file)))) => self.begin(Command::Save { room, number, file }),
+            Some((number, Some(Body::File(file)))) => {
+                self.start_request(Command::Save { room, number, file })
+            }
             Some(_) => self.say("this message carries no file"),
             None => self.say("/save NUMBER: the number of a message that carries a file, such as 12"),
         }
@@ -302,7 +306,7 @@ impl App {
         self.form.name = Editor::new(std::mem::take(&mut self.me));
         (self.form.at_password, self.form.waiting) = (true, false);
         self.transfers.clear();
-        self.underway = 0;
+        self.pending_requests = 0;
         self.notice = why;
     }
 
@@ -350,7 +354,7 @@ impl App {
                 self.transfers.insert(transfer, Transfer { what, done, size });
             }
             Event::Done(transfer) => {
-                self.underway = self.underway.saturating_sub(1);
+                self.pending_requests = self.pending_requests.saturating_sub(1);
                 transfer.and_then(|transfer| self.transfers.remove(&transfer));
             }
             Event::Notice(text) | Event::Failed(text) => self.notice = text,
@@ -390,7 +394,7 @@ impl App {
                 // Keeps the view in place while scrolled back.
                 room.scrolled += usize::from(room.scrolled > 0);
                 room.messages.insert(message.number, message);
-                if room.messages.len() > KEPT_MAX && room.scrolled == 0 {
+                if room.messages.len() > MESSAGES_KEPT_MAX && room.scrolled == 0 {
                     room.messages.pop_first();
                 }
             }
@@ -465,13 +469,13 @@ mod tests {
     }
 
     #[test]
-    fn the_lobby_comes_first() {
+    fn lobby_is_the_first_room() {
         let app = check(vec![], &[watch("lobby", 0)]);
         assert_eq!(app.room().unwrap().name, "lobby");
     }
 
     #[test]
-    fn a_message_is_outgoing_until_it_is_watched() {
+    fn message_is_outgoing_until_received() {
         let sent = Command::Send(outgoing(1, "hello"));
         assert_eq!(check(vec![Step::Line("hello")], &[sent]).outgoing.len(), 1);
         let app = check(vec![Step::Line("hello"), Step::Event(message(1, 1))], &[]);
@@ -480,13 +484,13 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_comes_twice_is_shown_once() {
+    fn duplicate_message_is_shown_once() {
         let app = check(vec![Step::Event(message(1, 9)), Step::Event(message(1, 9))], &[]);
         assert_eq!(app.room().unwrap().messages.len(), 1);
     }
 
     #[test]
-    fn a_message_that_is_not_sent_can_be_changed() {
+    fn rejected_message_can_be_edited() {
         let long: &'static str = Box::leak("x".repeat(TEXT_LENGTH_MAX + 1).into_boxed_str());
         let app = check(vec![Step::Line(long)], &[]);
         assert!(app.notice.contains("up to 4000 bytes; this has 4001") && app.line.text() == long);
@@ -499,12 +503,12 @@ mod tests {
     }
 
     #[test]
-    fn a_message_may_begin_with_a_slash() {
+    fn double_slash_sends_a_slash() {
         check(vec![Step::Line("//etc is a folder")], &[Command::Send(outgoing(1, "/etc is a folder"))]);
     }
 
     #[test]
-    fn what_was_asked_for_is_waited_for() {
+    fn app_is_busy_until_requests_finish() {
         let idle = |steps: Vec<Step>, idle: bool| {
             let mut app = App::new("server".to_owned(), String::new());
             app.event(Event::LoggedIn("ada".to_owned()), [0; 16]);
@@ -528,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_session_goes_on_where_the_last_one_was() {
+    fn next_session_resumes_the_last_one() {
         let steps = vec![
             Step::Event(message(7, 9)),
             Step::Line("hello"),
@@ -539,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_user_was_to_send_is_not_sent() {
+    fn outgoing_messages_of_another_user_are_dropped() {
         let steps = vec![
             Step::Line("hello"),
             Step::Event(Event::LoggedOut("over".to_owned())),
@@ -571,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_messages_are_asked_for_once() {
+    fn earlier_messages_are_requested_once() {
         let asked = Command::Earlier { room: "lobby".to_owned(), before: 7 };
         check(vec![Step::Event(message(7, 9)), Step::Key(KeyCode::PageUp)], &[asked]);
         check(vec![Step::Event(message(7, 9)), Step::Key(KeyCode::PageUp), Step::Key(KeyCode::PageUp)], &[]);
@@ -579,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_are_not_understood() {
+    fn invalid_commands_show_a_notice() {
         let says = |line, text: &str| {
             let app = check(vec![Step::Line(line)], &[]);
             assert!(app.notice.contains(text), "{line}: {}", app.notice);

@@ -75,28 +75,31 @@ impl Connection {
     }
 
     /// Repeats an idempotent call until the server has responded, across lost connections.
-    pub(crate) async fn until_answered<T, F>(&self, mut call: impl FnMut(Channel) -> F) -> Result<T, Status>
+    pub(crate) async fn retry_until_response<T, F>(
+        &self,
+        mut call: impl FnMut(Channel) -> F,
+    ) -> Result<T, Status>
     where
         F: Future<Output = Result<T, Status>>,
     {
         loop {
-            match self.once(&mut call).await {
+            match self.call_once(&mut call).await {
                 // Pauses between tries while a reachable server refuses.
-                Err(status) if is_lost(&status) => sleep(PAUSE_MIN).await,
+                Err(status) if is_connection_lost(&status) => sleep(PAUSE_MIN).await,
                 outcome => return outcome,
             }
         }
     }
 
     /// Waits for a connection and makes a call; reports a lost connection.
-    pub(crate) async fn once<T, F>(&self, call: impl FnOnce(Channel) -> F) -> Result<T, Status>
+    pub(crate) async fn call_once<T, F>(&self, call: impl FnOnce(Channel) -> F) -> Result<T, Status>
     where
         F: Future<Output = Result<T, Status>>,
     {
         let connected = self.connected().await?;
         let outcome = call(connected.channel.clone()).await;
         if let Err(status) = &outcome
-            && is_lost(status)
+            && is_connection_lost(status)
         {
             // Fails when the program ends.
             let _ = self.lost.send(connected.count);
@@ -112,7 +115,7 @@ impl Connection {
 }
 
 /// Returns whether a call failed because of its connection and may succeed on the next one.
-pub(crate) fn is_lost(status: &Status) -> bool {
+pub(crate) fn is_connection_lost(status: &Status) -> bool {
     matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded)
 }
 

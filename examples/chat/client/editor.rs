@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pasted_is_one_line() {
+    fn pasted_text_becomes_one_line() {
         let mut editor = Editor::default();
         editor.insert("one\rtwo\nthree\tfour\u{1b}[2J");
         assert_eq!(editor.text(), "one two three four[2J");
     }
 
     #[test]
-    fn keys() {
+    fn keys_edit_the_line() {
         const PLAIN: KeyModifiers = KeyModifiers::NONE;
         const CONTROL: KeyModifiers = KeyModifiers::CONTROL;
         check(&[(KeyCode::Char('s'), PLAIN)], "a\u{e9} words", "a\u{e9} words");

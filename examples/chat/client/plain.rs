@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::events::{Command, Event, Link, new_id};
 use crate::proto::Message;
 use crate::proto::watch_response::Event as Watched;
-use crate::text::{said, shown, time_of_day};
+use crate::text::{message_text, sanitize, time_of_day};
 use crate::worker::Worker;
 
 /// Runs until the input has ended and all its commands are done. Returns whether all succeeded.
@@ -49,7 +49,7 @@ pub(crate) async fn run(
                     Event::Watched { event: Watched::Message(message), .. } => print(message)?,
                     // Reported once, not for each try.
                     Event::Link(link @ Link::Waiting(why)) if *link != app.link => {
-                        eprintln!("not connected: {}", shown(why));
+                        eprintln!("not connected: {}", sanitize(why));
                     }
                     Event::Refused(_) | Event::LoggedOut(_) => app.ended = true,
                     _ => {}
@@ -65,7 +65,7 @@ pub(crate) async fn run(
             }
         };
         if !app.notice.is_empty() {
-            eprintln!("{}", shown(&std::mem::take(&mut app.notice)));
+            eprintln!("{}", sanitize(&std::mem::take(&mut app.notice)));
         }
         for command in commands {
             app.ended |= command == Command::LogOut;
@@ -78,9 +78,9 @@ pub(crate) async fn run(
 
 fn print(message: &Message) -> io::Result<()> {
     let Message { room, number, author, sent_ms, .. } = message;
-    let (room, author, time) = (shown(room), shown(author), time_of_day(*sent_ms));
+    let (room, author, time) = (sanitize(room), sanitize(author), time_of_day(*sent_ms));
     let mut out = stdout().lock();
-    writeln!(out, "{room} {number} {time} {author}: {}", said(message))?;
+    writeln!(out, "{room} {number} {time} {author}: {}", message_text(message))?;
     out.flush()
 }
 

@@ -34,7 +34,7 @@ impl Token {
 }
 
 /// Creates a request with a deadline of [`TIMEOUT`].
-pub(crate) fn short<T>(message: T) -> Request<T> {
+pub(crate) fn with_timeout<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(TIMEOUT);
     request

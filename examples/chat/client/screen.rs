@@ -11,7 +11,7 @@ use crate::editor::Editor;
 use crate::events::{Link, Outgoing};
 use crate::proto::Message;
 use crate::proto::send_request::Body as SentBody;
-use crate::text::{said, shown, time_of_day};
+use crate::text::{message_text, sanitize, time_of_day};
 
 const SIDE_WIDTH: u16 = 18;
 /// Maximum number of transfers shown.
@@ -23,7 +23,7 @@ const NOTICE_LINES_MAX: usize = 3;
 /// Draws the app, and limits the scroll position to the start of the room.
 pub(crate) fn draw(app: &mut App, frame: &mut Frame<'_>) {
     let area = frame.area();
-    let notice = Paragraph::new(shown(&app.notice)).fg(Color::Yellow).wrap(Wrap { trim: true });
+    let notice = Paragraph::new(sanitize(&app.notice)).fg(Color::Yellow).wrap(Wrap { trim: true });
     let lines = notice.line_count(area.width).clamp(1, NOTICE_LINES_MAX) as u16;
     let foot = if area.height < HEIGHT_FOR_FRAMES { 1 } else { lines };
     let rows = [Constraint::Length(1), Constraint::Min(1), Constraint::Length(foot)];
@@ -41,7 +41,7 @@ fn title(app: &App) -> Line<'_> {
     let (state, color) = match &app.link {
         Link::Connecting => ("connecting".to_owned(), Color::Yellow),
         Link::Connected => ("connected".to_owned(), Color::Green),
-        Link::Waiting(why) => (format!("not connected: {}", shown(why)), Color::Red),
+        Link::Waiting(why) => (format!("not connected: {}", sanitize(why)), Color::Red),
     };
     let mut spans = vec![" chat ".bold().reversed(), Span::raw(" ")];
     if app.is_logged_in() {
@@ -100,7 +100,7 @@ fn chat(app: &App, frame: &mut Frame<'_>, area: Rect) -> Option<usize> {
     rooms(app, frame, left);
     if let Some(room) = app.room() {
         scrolled = Some(conversation(app, room, frame, messages));
-        let names = room.present.iter().map(|name| Line::raw(shown(name)));
+        let names = room.present.iter().map(|name| Line::raw(sanitize(name)));
         let block = Block::new().borders(Borders::LEFT).title(format!("here: {}", room.present.len()));
         frame.render_widget(Paragraph::new(names.collect::<Vec<_>>()).block(block), right);
     }
@@ -108,7 +108,8 @@ fn chat(app: &App, frame: &mut Frame<'_>, area: Rect) -> Option<usize> {
     for (transfer, row) in app.transfers.values().zip(gauge_rows.iter()) {
         let ratio = if transfer.size == 0 { 1.0 } else { transfer.done as f64 / transfer.size as f64 };
         let (done, size) = (transfer.done as f64 / 1e6, transfer.size as f64 / 1e6);
-        let label = format!("{}: {done:.1} of {size:.1} MB, {:.0} %", shown(&transfer.what), ratio * 100.0);
+        let label =
+            format!("{}: {done:.1} of {size:.1} MB, {:.0} %", sanitize(&transfer.what), ratio * 100.0);
         frame.render_widget(
             Gauge::default().gauge_style(Color::Blue).ratio(ratio.min(1.0)).label(label),
             *row,
@@ -131,14 +132,15 @@ fn rooms(app: &App, frame: &mut Frame<'_>, area: Rect) {
         Line::styled(format!("{}{unread}", room.name), style)
     });
     let others = app.listed.iter().filter(|listed| app.rooms.iter().all(|room| room.name != listed.name));
-    let others = others.map(|room| Line::styled(shown(&room.name), Style::new().dim()));
+    let others = others.map(|room| Line::styled(sanitize(&room.name), Style::new().dim()));
     let block = Block::new().borders(Borders::RIGHT).title("rooms");
     frame.render_widget(Paragraph::new(watched.chain(others).collect::<Vec<_>>()).block(block), area);
 }
 
 /// Returns the scroll position, limited to the start of the conversation.
 fn conversation(app: &App, room: &Room, frame: &mut Frame<'_>, area: Rect) -> usize {
-    let outgoing = app.outgoing.iter().filter(|sent| sent.room == room.name).map(|sent| underway(app, sent));
+    let outgoing =
+        app.outgoing.iter().filter(|sent| sent.room == room.name).map(|sent| outgoing_line(app, sent));
     let outgoing: Vec<Line<'_>> = outgoing.collect();
     let newest_first = outgoing.into_iter().rev().chain(room.messages.values().rev().map(message));
     // Wraps visible messages only, not all.
@@ -164,17 +166,17 @@ fn paragraph(lines: Vec<Line<'_>>) -> Paragraph<'_> {
 fn message(message: &Message) -> Line<'_> {
     Line::from(vec![
         Span::styled(format!("{:>4} {} ", message.number, time_of_day(message.sent_ms)), Style::new().dim()),
-        Span::styled(format!("{}: ", shown(&message.author)), color(&message.author)),
-        Span::raw(said(message)),
+        Span::styled(format!("{}: ", sanitize(&message.author)), color(&message.author)),
+        Span::raw(message_text(message)),
     ])
 }
 
-fn underway<'a>(app: &'a App, message: &'a Outgoing) -> Line<'a> {
+fn outgoing_line<'a>(app: &'a App, message: &'a Outgoing) -> Line<'a> {
     let text = match &message.body {
         SentBody::Text(text) => text,
         SentBody::File(file) => &file.name,
     };
-    Line::from(format!(" ... sending {}: {}", app.me, shown(text))).dim()
+    Line::from(format!(" ... sending {}: {}", app.me, sanitize(text))).dim()
 }
 
 /// Picks a color by name.
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_others_say_commands_the_terminal() {
+    fn escape_sequences_are_not_passed_to_the_terminal() {
         const BAD: &str = "\x1b]0;title\x07\u{9b}2J\u{202e}";
         let file = proto::File { hash: Vec::new(), name: BAD.to_owned(), size: 1 };
         let room = proto::Room { name: BAD.to_owned(), ..proto::Room::default() };
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn any_size_has_a_line_to_write_in() {
+    fn input_line_is_visible_at_any_size() {
         let mut app = app(vec![message(1, "bob", text("hello \u{65e5}\u{672c}"))]);
         app.paste("what I write");
         for (columns, rows) in [(20, 5), (20, 4), (60, 8), (80, 12), (200, 60)] {
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_scrolls_beyond_the_beginning() {
+    fn scrolling_stops_at_the_beginning() {
         let mut app =
             app((1..=20).map(|number| message(number, "bob", text(&format!("no. {number}.")))).collect());
         for _ in 0..10 {
@@ -277,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_notice_has_more_lines() {
+    fn long_notice_is_wrapped() {
         let mut app = app(vec![]);
         assert!(screen(&mut app, 80, 24).join("\n").contains("PgDn: scroll"));
     }

@@ -10,34 +10,34 @@ const FILE_NAME_LENGTH_MAX: usize = 240;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Sanitizes text for a terminal: one line, no escape sequences, no reordering.
-pub(crate) fn shown(text: &str) -> Cow<'_, str> {
-    if text.chars().any(|c| c.is_control() || turns_text(c)) {
-        text.chars().map(harmless).collect::<String>().into()
+pub(crate) fn sanitize(text: &str) -> Cow<'_, str> {
+    if text.chars().any(|c| c.is_control() || changes_direction(c)) {
+        text.chars().map(sanitize_char).collect::<String>().into()
     } else {
         text.into()
     }
 }
 
-fn harmless(c: char) -> char {
+fn sanitize_char(c: char) -> char {
     match c {
         '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
-        c if c.is_control() || turns_text(c) => '\u{fffd}',
+        c if c.is_control() || changes_direction(c) => '\u{fffd}',
         c => c,
     }
 }
 
 /// Returns whether a character breaks lines or changes the text direction, which would show `fdp.exe` as `exe.pdf`
 /// (Unicode UAX 9).
-fn turns_text(c: char) -> bool {
+fn changes_direction(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Formats the content of a message.
-pub(crate) fn said(message: &Message) -> Cow<'_, str> {
+pub(crate) fn message_text(message: &Message) -> Cow<'_, str> {
     match &message.body {
-        Some(Body::Text(text)) => shown(text),
+        Some(Body::Text(text)) => sanitize(text),
         Some(Body::File(file)) => {
-            let (name, megabytes) = (shown(&file.name), file.size as f64 / 1e6);
+            let (name, megabytes) = (sanitize(&file.name), file.size as f64 / 1e6);
             format!("[file {name}, {megabytes:.1} MB: /save {}]", message.number).into()
         }
         None => "".into(),
@@ -53,7 +53,8 @@ pub(crate) fn time_of_day(sent_ms: i64) -> String {
 /// Turns a name from the server into a safe file name: no path, not hidden, and not too long.
 pub(crate) fn file_name(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    let name: String = name.chars().map(|c| if c.is_control() || turns_text(c) { '_' } else { c }).collect();
+    let name: String =
+        name.chars().map(|c| if c.is_control() || changes_direction(c) { '_' } else { c }).collect();
     let visible = name.trim_start_matches('.').trim();
     if visible.is_empty() {
         return "file".to_owned();
@@ -81,8 +82,8 @@ mod tests {
     use crate::proto::File;
 
     #[test]
-    fn what_is_shown() {
-        let check = |text: &str, as_shown: &str| assert_eq!(shown(text), as_shown);
+    fn control_characters_are_replaced() {
+        let check = |text: &str, as_shown: &str| assert_eq!(sanitize(text), as_shown);
         check(
             "h\u{e9}llo \u{65e5}\u{672c} \u{1f468}\u{200d}\u{1f469}",
             "h\u{e9}llo \u{65e5}\u{672c} \u{1f468}\u{200d}\u{1f469}",
@@ -93,9 +94,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_message_says() {
+    fn messages_are_formatted() {
         let check = |body: Body, says: &str| {
-            assert_eq!(said(&Message { number: 7, body: Some(body), ..Message::default() }), says);
+            assert_eq!(message_text(&Message { number: 7, body: Some(body), ..Message::default() }), says);
         };
         check(Body::Text("a\x1bb".to_owned()), "a\u{fffd}b");
         let file = File { hash: Vec::new(), name: "\x1bc.txt".to_owned(), size: 1_250_000 };
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_files_are_saved_under() {
+    fn file_names_are_made_safe() {
         let check = |name: &str, saved: &str| assert_eq!(file_name(name), saved, "{name:?}");
         check("photo.jpeg", "photo.jpeg");
         check("\u{fc}ber uns.txt", "\u{fc}ber uns.txt");
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn times() {
+    fn times_are_formatted_in_utc() {
         assert_eq!(time_of_day(((23 * 60 + 59) * 60 + 59) * 1000), "23:59");
         assert_eq!(time_of_day(DAY_MS + 60_000), "00:01");
     }

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tokio_stream::wrappers::ReceiverStream;
 
-use crate::connection::{Connection, is_lost};
+use crate::connection::{Connection, is_connection_lost};
 use crate::proto::chat_client::ChatClient;
 use crate::proto::upload_request::Part;
 use crate::proto::{self, DownloadRequest, UploadRequest, UploadResponse};
@@ -59,11 +59,13 @@ pub(crate) async fn upload(
     let head = proto::File { hash, name: name.to_owned(), size };
     loop {
         let client = |channel| token.client(channel);
-        match connection.once(async |channel| send(&client(channel), &mut file, &head, &progress).await).await
+        match connection
+            .call_once(async |channel| send(&client(channel), &mut file, &head, &progress).await)
+            .await
         {
             Ok(()) => return Ok(head),
             // Pauses between tries while a reachable server refuses.
-            Err(status) if is_lost(&status) => sleep(PAUSE).await,
+            Err(status) if is_connection_lost(&status) => sleep(PAUSE).await,
             Err(status) => return Err(format!("{name} was not sent: {}", status.message())),
         }
     }
@@ -92,13 +94,13 @@ async fn send(
     let (sender, parts) = mpsc::channel(2);
     // Cannot fail: the queue is empty.
     let _ = sender.try_send(UploadRequest { part: Some(Part::Head(head.clone())) });
-    let mut answers = client.upload(Request::new(ReceiverStream::new(parts))).await?.into_inner();
-    let Some(UploadResponse { received }) = answers.message().await? else {
+    let mut responses = client.upload(Request::new(ReceiverStream::new(parts))).await?.into_inner();
+    let Some(UploadResponse { received }) = responses.message().await? else {
         return Err(Status::internal("the server does not say how much of the file it has"));
     };
     progress(received, head.size);
     let confirmed = async {
-        while let Some(UploadResponse { received }) = answers.message().await? {
+        while let Some(UploadResponse { received }) = responses.message().await? {
             progress(received, head.size);
         }
         Ok::<_, Status>(())
@@ -149,7 +151,7 @@ pub(crate) async fn download(
         // Overwrites a chunk that failed to reach the disk.
         saved.seek(SeekFrom::Start(offset)).await.map_err(failed)?;
         let request = DownloadRequest { room: room.to_owned(), number, offset };
-        let outcome = connection.once(async |channel| {
+        let outcome = connection.call_once(async |channel| {
             let mut pieces = token.client(channel).download(request).await?.into_inner();
             while let Some(piece) = pieces.message().await? {
                 if offset + piece.chunk.len() as u64 > file.size {
@@ -164,7 +166,7 @@ pub(crate) async fn download(
         });
         match outcome.await {
             Ok(()) => break,
-            Err(status) if is_lost(&status) => sleep(PAUSE).await,
+            Err(status) if is_connection_lost(&status) => sleep(PAUSE).await,
             Err(status) => return Err(format!("{name} was not saved: {}", status.message())),
         }
     }
@@ -267,7 +269,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn half_files_are_hidden_and_wait_for_the_next_download() {
+    async fn partial_files_are_hidden_and_resumed() {
         let folder = tempfile::tempdir().unwrap();
         let old = SystemTime::now() - LEFT_MAX - Duration::from_secs(60);
         for (name, modified) in [

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
-use crate::connection::{Connection, is_lost};
+use crate::connection::{Connection, is_connection_lost};
 use crate::events::{Command, Event, Outgoing};
 use crate::options::Options;
 use crate::proto::accounts_client::AccountsClient;
@@ -20,18 +20,18 @@ use crate::proto::{
     CreateRoomRequest, Credentials, HistoryRequest, ListRoomsRequest, LogOutRequest, SendRequest, Session,
     WatchRequest,
 };
-use crate::requests::{Token, short};
+use crate::requests::{Token, with_timeout};
 use crate::transfers;
 
 /// Messages shown on entering a room.
-const LATEST: u32 = 100;
-const EARLIER: u32 = 100;
+const LATEST_COUNT: u32 = 100;
+const EARLIER_COUNT: u32 = 100;
 /// Interval between updates of the room list.
 const ROOMS_INTERVAL: Duration = Duration::from_secs(10);
 /// Pause before a call is repeated that the server could not handle.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Time limit for logging out at the end of the program.
-const GOODBYE: Duration = Duration::from_secs(1);
+const LOGOUT_TIMEOUT: Duration = Duration::from_secs(1);
 const EVENTS: usize = 256;
 
 /// The app's handle of the worker.
@@ -87,7 +87,7 @@ pub(crate) fn start(options: &Options) -> Result<Worker, Box<dyn Error>> {
                         session.log_out().await;
                     }
                 }
-                (command, Some(session)) => session.obey(command),
+                (command, Some(session)) => session.run_command(command),
                 // Meant for a session that is over.
                 (_, None) => {}
             }
@@ -103,10 +103,10 @@ async fn log_in(
 ) -> Result<(String, Token), Status> {
     let call = async |channel| {
         let client = AccountsClient::new(channel);
-        let request = short(credentials.clone());
+        let request = with_timeout(credentials.clone());
         if register { client.register(request).await } else { client.log_in(request).await }
     };
-    let Session { name, token, .. } = connection.once(call).await?.into_inner();
+    let Session { name, token, .. } = connection.call_once(call).await?.into_inner();
     Ok((name, Token::new(&token)?))
 }
 
@@ -135,7 +135,7 @@ impl LoggedIn {
         Self { calls, outbox, transfers: 0, tasks }
     }
 
-    fn obey(&mut self, command: Command) {
+    fn run_command(&mut self, command: Command) {
         while self.tasks.try_join_next().is_some() {}
         let calls = self.calls.clone();
         match command {
@@ -160,9 +160,9 @@ impl LoggedIn {
 
     async fn log_out(self) {
         let Calls { connection, token, .. } = &*self.calls;
-        let call = async |channel| token.client(channel).log_out(short(LogOutRequest {})).await;
+        let call = async |channel| token.client(channel).log_out(with_timeout(LogOutRequest {})).await;
         // Without a connection only the local session ends.
-        let _ = tokio::time::timeout(GOODBYE, connection.once(call)).await;
+        let _ = tokio::time::timeout(LOGOUT_TIMEOUT, connection.call_once(call)).await;
     }
 }
 
@@ -173,8 +173,8 @@ impl Calls {
             let message = SendRequest { room, id: id.to_vec(), body: Some(body) };
             let sent = self
                 .connection
-                .until_answered(|channel| {
-                    let request = short(message.clone());
+                .retry_until_response(|channel| {
+                    let request = with_timeout(message.clone());
                     let client = self.token.client(channel);
                     async move { client.send(request).await }
                 })
@@ -185,7 +185,7 @@ impl Calls {
                 Err(status) if status.code() == Code::Unauthenticated => {
                     return self.logged_out(&status).await;
                 }
-                Err(status) => self.tell(Event::NotSent { id, why: status.message().to_owned() }).await,
+                Err(status) => self.send_event(Event::NotSent { id, why: status.message().to_owned() }).await,
             }
         }
     }
@@ -193,32 +193,32 @@ impl Calls {
     /// Watches a room, and resumes after the last received message whenever the connection is lost.
     async fn watch(self: Arc<Self>, room: String, mut after: u64) {
         loop {
-            let from = if after == 0 { From::Latest(LATEST) } else { From::After(after) };
+            let from = if after == 0 { From::Latest(LATEST_COUNT) } else { From::After(after) };
             let request = WatchRequest { room: room.clone(), from: Some(from) };
             let watched = self
                 .connection
-                .once(async |channel| {
+                .call_once(async |channel| {
                     let mut events = self.token.client(channel).watch(request).await?.into_inner();
                     while let Some(event) = events.message().await? {
                         let Some(event) = event.event else { continue };
                         if let Watched::Message(message) = &event {
                             after = after.max(message.number);
                         }
-                        self.tell(Event::Watched { room: room.clone(), event }).await;
+                        self.send_event(Event::Watched { room: room.clone(), event }).await;
                     }
                     Ok(())
                 })
                 .await;
             match watched {
                 Ok(()) => {}
-                Err(status) if is_lost(&status) => {}
+                Err(status) if is_connection_lost(&status) => {}
                 Err(status) => match status.code() {
                     Code::Unauthenticated => return self.logged_out(&status).await,
                     Code::NotFound | Code::InvalidArgument | Code::OutOfRange => {
                         let why = status.message().to_owned();
-                        return self.tell(Event::NotWatched { room, why }).await;
+                        return self.send_event(Event::NotWatched { room, why }).await;
                     }
-                    _ => self.tell(Event::Notice(status.message().to_owned())).await,
+                    _ => self.send_event(Event::Notice(status.message().to_owned())).await,
                 },
             }
             // Prevents a busy loop, whatever the server does.
@@ -230,46 +230,48 @@ impl Calls {
         loop {
             let rooms = self
                 .connection
-                .until_answered(|channel| {
-                    let request = short(ListRoomsRequest {});
+                .retry_until_response(|channel| {
+                    let request = with_timeout(ListRoomsRequest {});
                     let client = self.token.client(channel);
                     async move { client.list_rooms(request).await }
                 })
                 .await;
             match rooms {
-                Ok(rooms) => self.tell(Event::Rooms(rooms.into_inner().rooms)).await,
+                Ok(rooms) => self.send_event(Event::Rooms(rooms.into_inner().rooms)).await,
                 Err(status) if status.code() == Code::Unauthenticated => {
                     return self.logged_out(&status).await;
                 }
-                Err(status) => self.tell(Event::Notice(status.message().to_owned())).await,
+                Err(status) => self.send_event(Event::Notice(status.message().to_owned())).await,
             }
             sleep(ROOMS_INTERVAL).await;
         }
     }
 
     async fn create_room(self: Arc<Self>, name: String) {
-        let request = short(CreateRoomRequest { name: name.clone() });
-        let created =
-            self.connection.once(async |channel| self.token.client(channel).create_room(request).await).await;
-        self.tell(match created {
+        let request = with_timeout(CreateRoomRequest { name: name.clone() });
+        let created = self
+            .connection
+            .call_once(async |channel| self.token.client(channel).create_room(request).await)
+            .await;
+        self.send_event(match created {
             Ok(_) => Event::Created(name),
             Err(status) => Event::Failed(status.message().to_owned()),
         })
         .await;
-        self.tell(Event::Done(None)).await;
+        self.send_event(Event::Done(None)).await;
     }
 
     async fn earlier(self: Arc<Self>, room: String, before: u64) {
         let history = self
             .connection
-            .until_answered(|channel| {
-                let limit = EARLIER;
-                let request = short(HistoryRequest { room: room.clone(), before, limit });
+            .retry_until_response(|channel| {
+                let limit = EARLIER_COUNT;
+                let request = with_timeout(HistoryRequest { room: room.clone(), before, limit });
                 let client = self.token.client(channel);
                 async move { client.history(request).await }
             })
             .await;
-        self.tell(match history {
+        self.send_event(match history {
             Ok(history) => Event::Earlier { room, messages: history.into_inner().messages },
             Err(status) => Event::Failed(status.message().to_owned()),
         })
@@ -280,12 +282,12 @@ impl Calls {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let progress = self.progress(transfer, format!("sending {name}"));
         let sent = transfers::upload(&self.connection, &self.token, &path, progress).await;
-        self.tell(match sent {
+        self.send_event(match sent {
             Ok(file) => Event::Uploaded { room, file },
             Err(why) => Event::Failed(why),
         })
         .await;
-        self.tell(Event::Done(Some(transfer))).await;
+        self.send_event(Event::Done(Some(transfer))).await;
     }
 
     async fn save(self: Arc<Self>, transfer: u64, room: String, number: u64, file: crate::proto::File) {
@@ -293,12 +295,12 @@ impl Calls {
         let at = (room.as_str(), number);
         let saved =
             transfers::download(&self.connection, &self.token, at, &file, &self.downloads, progress).await;
-        self.tell(match saved {
+        self.send_event(match saved {
             Ok(path) => Event::Notice(format!("saved {}", path.display())),
             Err(why) => Event::Failed(why),
         })
         .await;
-        self.tell(Event::Done(Some(transfer))).await;
+        self.send_event(Event::Done(Some(transfer))).await;
     }
 
     /// Reports progress. Drops updates when the queue is full; later ones supersede them.
@@ -310,10 +312,10 @@ impl Calls {
     }
 
     async fn logged_out(&self, status: &Status) {
-        self.tell(Event::LoggedOut(status.message().to_owned())).await;
+        self.send_event(Event::LoggedOut(status.message().to_owned())).await;
     }
 
-    async fn tell(&self, event: Event) {
+    async fn send_event(&self, event: Event) {
         // Fails when the program ends.
         let _ = self.events.send(event).await;
     }

@@ -85,7 +85,7 @@ impl proto::chat_server::Chat for Chat {
         let room_id = room.id;
         match self.store.run(move |store| store.send(room_id, author, &id, &body)).await? {
             Sent::Stored { number, sent_ms } => {
-                self.rooms.room(room_id).grown(number);
+                self.rooms.room(room_id).advance(number);
                 Ok(Response::new(SendResponse { number, sent_ms }))
             }
             Sent::IdIsTaken => Err(Status::already_exists("the id is another message's; make a new one")),
@@ -136,7 +136,7 @@ impl proto::chat_server::Chat for Chat {
             let status = tokio::select! {
                 status = watcher.run(live.clone()) => status,
                 () = sender.closed() => None,
-                () = caller.over() => Some(sessions::over()),
+                () = caller.expired() => Some(sessions::expired()),
                 () = stopped => Some(Status::unavailable("the server stops; connect again")),
             };
             if let Some(status) = status {
@@ -154,12 +154,12 @@ impl proto::chat_server::Chat for Chat {
         request: Request<Streaming<UploadRequest>>,
     ) -> Result<Response<Self::UploadStream>, Status> {
         let user = sessions::caller(&request)?.user.id;
-        let (answers, receiver) = mpsc::channel(QUEUE);
+        let (responses, receiver) = mpsc::channel(QUEUE);
         let uploads = self.uploads.clone();
         tokio::spawn(async move {
-            if let Err(status) = uploads.receive(user, request.into_inner(), &answers).await {
+            if let Err(status) = uploads.receive(user, request.into_inner(), &responses).await {
                 // Fails if the client has left.
-                let _ = answers.send(Err(status)).await;
+                let _ = responses.send(Err(status)).await;
             }
         });
         Ok(Response::new(ReceiverStream::new(receiver)))
@@ -216,14 +216,14 @@ impl Watcher {
             let more = messages.len() == PAGE as usize;
             for message in messages {
                 self.after = message.number;
-                self.tell(Event::Message(message)).await?;
+                self.send_event(Event::Message(message)).await?;
             }
             if more {
                 continue;
             }
             if !caught_up {
                 caught_up = true;
-                self.tell(Event::CaughtUp(CaughtUp { last: self.after })).await?;
+                self.send_event(Event::CaughtUp(CaughtUp { last: self.after })).await?;
                 present.mark_changed();
             }
             while !last.has_changed().unwrap_or(false) {
@@ -231,7 +231,7 @@ impl Watcher {
                     _ = last.changed() => break,
                     _ = present.changed() => {
                         let names = present.borrow_and_update().keys().cloned().collect();
-                        self.tell(Event::Present(Present { names })).await?;
+                        self.send_event(Event::Present(Present { names })).await?;
                     }
                 }
             }
@@ -239,7 +239,7 @@ impl Watcher {
     }
 
     /// Returns `None` if the client has left.
-    async fn tell(&self, event: Event) -> Option<()> {
+    async fn send_event(&self, event: Event) -> Option<()> {
         self.sender.send(Ok(WatchResponse { event: Some(event) })).await.ok()
     }
 }

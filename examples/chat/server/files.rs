@@ -67,11 +67,11 @@ impl Files {
         owner: i64,
     ) -> Result<(), Status> {
         let path = self.folder.join(hex(&hash));
-        let (files, place) = (self.clone(), path.clone());
+        let (files, target) = (self.clone(), path.clone());
         let keep = move |store: &Store| {
             let _changing = files.changing.lock().unwrap_or_else(PoisonError::into_inner);
             // Syncs the folder before the database lists the file.
-            let kept = fs::rename(&partial, &place).and_then(|()| fs::File::open(&files.folder)?.sync_all());
+            let kept = fs::rename(&partial, &target).and_then(|()| fs::File::open(&files.folder)?.sync_all());
             if kept.is_ok() {
                 store.add_file(&hash, size, owner)?;
             }
@@ -83,7 +83,7 @@ impl Files {
     /// Removes unused files.
     pub(crate) fn clean(&self) -> Result<(), Box<dyn error::Error + Send + Sync>> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        for hash in self.store.forget_files(UNUSED_MAX)? {
+        for hash in self.store.remove_unused_files(UNUSED_MAX)? {
             match fs::remove_file(self.folder.join(hex(&hash))) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
                 _ => {}

@@ -50,7 +50,7 @@ pub(crate) struct Options {
 impl Options {
     pub(crate) fn quota(&self) -> Quota {
         let bytes = |mib: u32| u64::from(mib) * 1024 * 1024;
-        Quota { of_user: bytes(self.user_files), of_all: bytes(self.all_files) }
+        Quota { per_user: bytes(self.user_files), total: bytes(self.all_files) }
     }
 
     /// Returns the server's certificate and key.

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_flood_is_told_to_come_later() {
+    async fn excess_hashes_are_rejected() {
         let passwords = Passwords::new().unwrap();
         let waiting = passwords.waiting.available_permits();
         let verify = || passwords.verify("correct horse".to_owned(), None);

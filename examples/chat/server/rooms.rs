@@ -56,11 +56,11 @@ impl Default for Room {
 
 impl Room {
     /// Records a stored message; numbers may arrive out of order.
-    pub(crate) fn grown(&self, number: u64) {
+    pub(crate) fn advance(&self, number: u64) {
         self.last.send_if_modified(|last| {
-            let grown = number > *last;
+            let has_grown = number > *last;
             *last = number.max(*last);
-            grown
+            has_grown
         });
     }
 
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_there() {
+    fn presence_counts_each_user_once() {
         let room = Arc::<Room>::default();
         let check = |names: &[&str]| assert_eq!(room.present().borrow().keys().collect::<Vec<_>>(), names);
         check(&[]);
@@ -116,13 +116,13 @@ mod tests {
     }
 
     #[test]
-    fn the_last_number_never_falls() {
+    fn last_number_never_decreases() {
         let room = Room::default();
         let mut last = room.last();
-        room.grown(2);
+        room.advance(2);
         assert!(last.has_changed().unwrap());
         assert_eq!(*last.borrow_and_update(), 2);
-        room.grown(1);
+        room.advance(1);
         assert!(!last.has_changed().unwrap());
         assert_eq!(*last.borrow(), 2);
     }

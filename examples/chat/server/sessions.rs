@@ -40,7 +40,7 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// Returns when the session is over, so that long calls end with it.
-    pub(crate) async fn over(mut self) {
+    pub(crate) async fn expired(mut self) {
         let left = Duration::from_secs(self.ends_s.saturating_sub(now_s().cast_unsigned()));
         tokio::select! {
             () = sleep(left) => (),
@@ -94,7 +94,7 @@ impl Sessions {
     pub(crate) fn authorize(&self, mut request: Request<()>) -> Result<Request<()>, Status> {
         let caller = match self.read().get(&hash(token(&request)?)) {
             Some(session) if session.ends_s > now_s().cast_unsigned() => session.caller(),
-            _ => return Err(over()),
+            _ => return Err(expired()),
         };
         request.extensions_mut().insert(caller);
         Ok(request)
@@ -114,7 +114,7 @@ pub(crate) fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
     request.extensions().get().cloned().ok_or_else(|| Status::internal("nobody asked who calls"))
 }
 
-pub(crate) fn over() -> Status {
+pub(crate) fn expired() -> Status {
     Status::unauthenticated("the session is over; log in again")
 }
 
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_session_is_over_when_its_time_is_and_when_it_is_ended() {
+    async fn session_ends_on_expiry_and_logout() {
         let folder = tempfile::tempdir().unwrap();
         let store = Arc::new(Store::open(folder.path()).unwrap());
         let ada = store.add_user("ada", "hash").unwrap().unwrap();
@@ -169,9 +169,9 @@ mod tests {
         sessions.end(&with(&tokens[1])).await.unwrap();
         assert_eq!(sessions.authorize(with(&tokens[1])).unwrap_err().code(), Code::Unauthenticated);
         let [first, second] = callers;
-        second.over().await;
+        second.expired().await;
         let ends = Caller { ends_s: now_s().cast_unsigned(), ..first };
-        ends.over().await;
+        ends.expired().await;
         assert_eq!(Sessions::load(&store).unwrap().read().len(), 1);
     }
 }

@@ -160,7 +160,7 @@ impl Store {
     pub(crate) fn add_user(&self, name: &str, password: &str) -> rusqlite::Result<Option<User>> {
         let writer = self.writer();
         let added = writer.execute("INSERT INTO users (name, password) VALUES (?1, ?2)", [name, password]);
-        Ok(unless_taken(added)?.map(|_| User { id: writer.last_insert_rowid(), name: name.to_owned() }))
+        Ok(none_if_taken(added)?.map(|_| User { id: writer.last_insert_rowid(), name: name.to_owned() }))
     }
 
     /// Returns the user and the password's hash.
@@ -228,7 +228,7 @@ impl Store {
     /// Returns false if the name is taken.
     pub(crate) fn add_room(&self, name: &str) -> rusqlite::Result<bool> {
         let added = self.writer().execute("INSERT INTO rooms (name) VALUES (?1)", [name]);
-        Ok(unless_taken(added)?.is_some())
+        Ok(none_if_taken(added)?.is_some())
     }
 
     /// Assigns a number and stores the message in one transaction. A message that is already stored keeps its number.
@@ -351,7 +351,7 @@ impl Store {
     }
 
     /// Deletes files that no message carries and that are older than `unused_for`; returns their hashes.
-    pub(crate) fn forget_files(&self, unused_for: Duration) -> rusqlite::Result<Vec<Vec<u8>>> {
+    pub(crate) fn remove_unused_files(&self, unused_for: Duration) -> rusqlite::Result<Vec<Vec<u8>>> {
         let writer = self.writer();
         let mut query = writer.prepare(
             "DELETE FROM files WHERE stored_s < ?1 AND NOT EXISTS (SELECT 1 FROM messages WHERE file = hash)
@@ -403,7 +403,7 @@ fn size_of(connection: &Connection, hash: &[u8]) -> rusqlite::Result<Option<u64>
 }
 
 /// Maps a violated constraint, such as a name that exists, to `None`.
-fn unless_taken<T>(added: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
+fn none_if_taken<T>(added: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
     match added {
         Ok(added) => Ok(Some(added)),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => Ok(None),
@@ -439,17 +439,17 @@ mod tests {
     }
 
     /// Opens the store again for each message. Checks the numbers returned and the messages left at the end.
-    fn check(sends: &[(&[u8], Body)], answers: &[Option<u64>], left: &[&str]) {
+    fn check(sends: &[(&[u8], Body)], numbers: &[Option<u64>], left: &[&str]) {
         let folder = tempfile::tempdir().unwrap();
         let ada = Store::open(folder.path()).unwrap().add_user("ada", "hash").unwrap().unwrap();
-        for ((id, body), answer) in sends.iter().zip(answers) {
+        for ((id, body), expected) in sends.iter().zip(numbers) {
             let store = Store::open(folder.path()).unwrap();
             let room = store.room(FIRST_ROOM).unwrap().unwrap();
             let number = match store.send(room.id, ada.id, id, body).unwrap() {
                 Sent::Stored { number, .. } => Some(number),
                 Sent::IdIsTaken | Sent::NoSuchFile | Sent::TooMany => None,
             };
-            assert_eq!(number, *answer, "{body:?}");
+            assert_eq!(number, *expected, "{body:?}");
         }
         let store = Store::open(folder.path()).unwrap();
         let room = store.room(FIRST_ROOM).unwrap().unwrap();
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_numbered_and_stored_once() {
+    fn messages_are_numbered_and_deduplicated() {
         check(
             &[(b"1", text("one")), (b"2", text("two")), (b"1", text("one")), (b"3", text("three"))],
             &[Some(1), Some(2), Some(1), Some(3)],
@@ -478,18 +478,18 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_one_messages() {
+    fn message_id_is_unique() {
         check(&[(b"1", text("one")), (b"1", text("another"))], &[Some(1), None], &["one"]);
     }
 
     #[test]
-    fn a_file_must_have_been_stored() {
+    fn message_requires_a_stored_file() {
         let file = Body::File(File { hash: vec![7; 32], name: "a.txt".to_owned(), size: 3 });
         check(&[(b"1", file), (b"2", text("one"))], &[None, Some(1)], &["one"]);
     }
 
     #[test]
-    fn a_user_sends_so_many_messages_a_day() {
+    fn daily_message_limit_is_enforced() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         let ada = store.add_user("ada", "hash").unwrap().unwrap();
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_database_that_is_full_says_so_and_keeps_what_it_has() {
+    async fn full_database_rejects_writes_and_keeps_data() {
         let folder = tempfile::tempdir().unwrap();
         let store = Arc::new(Store::open(folder.path()).unwrap());
         let ada = store.add_user("ada", "hash").unwrap().unwrap();
@@ -551,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_equal_in_any_case() {
+    fn names_are_case_insensitive() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         assert!(store.add_user("Ada", "hash").unwrap().is_some());
@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_has_so_many_sessions() {
+    fn sessions_per_user_are_limited() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         let ada = store.add_user("ada", "hash").unwrap().unwrap();
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_no_message_carries_are_forgotten() {
+    fn unreferenced_files_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         let ada = store.add_user("ada", "hash").unwrap().unwrap();
@@ -584,8 +584,8 @@ mod tests {
         }
         let file = File { hash: vec![1; 32], name: "a.txt".to_owned(), size: 3 };
         store.send(room, ada.id, b"1", &Body::File(file)).unwrap();
-        assert_eq!(store.forget_files(Duration::from_secs(60)).unwrap(), Vec::<Vec<u8>>::new());
+        assert_eq!(store.remove_unused_files(Duration::from_secs(60)).unwrap(), Vec::<Vec<u8>>::new());
         store.writer().execute("UPDATE files SET stored_s = stored_s - 100", []).unwrap();
-        assert_eq!(store.forget_files(Duration::from_secs(60)).unwrap(), [[2; 32]]);
+        assert_eq!(store.remove_unused_files(Duration::from_secs(60)).unwrap(), [[2; 32]]);
     }
 }

@@ -25,22 +25,22 @@ const SIZE_MAX: u64 = 50 * 1024 * 1024;
 /// Maximum size of a chunk in bytes.
 const CHUNK_MAX: usize = 1024 * 1024;
 /// Interval between progress responses, in bytes.
-const ANSWER_EVERY: u64 = 1024 * 1024;
+const PROGRESS_INTERVAL_BYTES: u64 = 1024 * 1024;
 /// Maximum number of concurrent uploads per user.
-const OF_USER_MAX: usize = 8;
+const UPLOADS_PER_USER_MAX: usize = 8;
 /// A client that sends nothing for this long has left or is malicious.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Interrupted uploads are removed after this time.
-const BROKEN_OFF_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+const PARTIAL_AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Overhead counted per file, because many small files fill a disk too.
-pub(crate) const FILE_COST: u64 = 4096;
+pub(crate) const FILE_OVERHEAD: u64 = 4096;
 
-/// Limits on the bytes of files, each counted with [`FILE_COST`].
+/// Limits on the bytes of files, each counted with [`FILE_OVERHEAD`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quota {
     /// Limit of the files that one user uploaded first.
-    pub(crate) of_user: u64,
-    pub(crate) of_all: u64,
+    pub(crate) per_user: u64,
+    pub(crate) total: u64,
 }
 
 /// Partial files are named by user and hash, so that users cannot continue one another's uploads.
@@ -49,10 +49,10 @@ pub(crate) struct Uploads {
     files: Arc<Files>,
     quota: Quota,
     /// By the names of the partial files.
-    underway: Mutex<HashMap<String, Underway>>,
+    active: Mutex<HashMap<String, ActiveUpload>>,
 }
 
-struct Underway {
+struct ActiveUpload {
     size: u64,
     count: usize,
     /// Number of the upload that may write: the latest one. Earlier ones usually belong to lost connections.
@@ -61,14 +61,14 @@ struct Underway {
     writing: Arc<tokio::sync::Mutex<()>>,
 }
 
-type Answers = mpsc::Sender<Result<UploadResponse, Status>>;
+type ResponseSender = mpsc::Sender<Result<UploadResponse, Status>>;
 
 impl Uploads {
     pub(crate) fn open(files: Arc<Files>, quota: Quota) -> Result<Self, Box<dyn error::Error>> {
         let folder = files.folder().join("partial");
         fs::create_dir_all(&folder)
             .map_err(|error| format!("cannot keep files in {}: {error}", folder.display()))?;
-        Ok(Self { folder, files, quota, underway: Mutex::default() })
+        Ok(Self { folder, files, quota, active: Mutex::default() })
     }
 
     /// Receives a file, and returns when it is complete and on disk.
@@ -76,25 +76,25 @@ impl Uploads {
         self: &Arc<Self>,
         user: i64,
         mut parts: impl Stream<Item = Result<UploadRequest, Status>> + Unpin,
-        answers: &Answers,
+        responses: &ResponseSender,
     ) -> Result<(), Status> {
         let Some(Part::Head(head)) = next(&mut parts).await? else {
             return Err(Status::invalid_argument("an upload begins with its head"));
         };
         let hash = check(&head)?;
-        let mut place = self.place(user, hash, head.size).await?;
-        let writing = place.writing.clone();
+        let mut slot = self.reserve_slot(user, hash, head.size).await?;
+        let writing = slot.writing.clone();
         let _turn = tokio::select! {
             turn = writing.lock() => turn,
-            () = place.overtaken() => return Err(overtaken()),
+            () = slot.superseded() => return Err(superseded()),
         };
         if self.files.has(hash, head.size).await? {
-            tell(answers, head.size);
+            send_progress(responses, head.size);
             return Ok(());
         }
-        let path = self.folder.join(&place.name);
+        let path = self.folder.join(&slot.name);
         let mut partial = Partial::open(path.clone(), head.size).await?;
-        let mut outcome = write(&mut partial, &head, &mut parts, &mut place, answers).await;
+        let mut outcome = write(&mut partial, &head, &mut parts, &mut slot, responses).await;
         // Flushed before the next upload may write.
         outcome = outcome.and(partial.flush().await);
         if let Ok(()) = outcome {
@@ -112,7 +112,7 @@ impl Uploads {
     }
 
     /// Admits an upload if there is room for the file.
-    async fn place(self: &Arc<Self>, user: i64, hash: Hash, size: u64) -> Result<Place, Status> {
+    async fn reserve_slot(self: &Arc<Self>, user: i64, hash: Hash, size: u64) -> Result<UploadSlot, Status> {
         let uploads = self.clone();
         self.files.store().run(move |store| uploads.admit(store, user, hash, size)).await?
     }
@@ -123,50 +123,50 @@ impl Uploads {
         user: i64,
         hash: Hash,
         size: u64,
-    ) -> rusqlite::Result<Result<Place, Status>> {
-        let of_user = format!("{user}-");
-        let name = format!("{of_user}{}", hex(&hash));
+    ) -> rusqlite::Result<Result<UploadSlot, Status>> {
+        let per_user = format!("{user}-");
+        let name = format!("{per_user}{}", hex(&hash));
         let is_known = store.file_size(&hash)? == Some(size);
-        let stored = store.bytes_of_files(user, FILE_COST)?;
-        let mut underway = self.underway();
-        let count: usize = underway
+        let stored = store.bytes_of_files(user, FILE_OVERHEAD)?;
+        let mut active = self.active();
+        let count: usize = active
             .iter()
-            .filter(|(name, _)| name.starts_with(&of_user))
-            .map(|(_, underway)| underway.count)
+            .filter(|(name, _)| name.starts_with(&per_user))
+            .map(|(_, active)| active.count)
             .sum();
-        if count >= OF_USER_MAX {
+        if count >= UPLOADS_PER_USER_MAX {
             return Ok(Err(Status::resource_exhausted(format!(
-                "you send {OF_USER_MAX} files at this moment; wait for one of them"
+                "you send {UPLOADS_PER_USER_MAX} files at this moment; wait for one of them"
             ))));
         }
         // The same file may already be in progress with another announced size; the larger one counts.
-        let size = size.max(underway.get(&name).map_or(0, |underway| underway.size));
+        let size = size.max(active.get(&name).map_or(0, |active| active.size));
         if !is_known {
             let mut partial = match self.partial() {
                 Ok(partial) => partial,
                 Err(error) => return Ok(Err(failed(&self.folder, &error))),
             };
-            for (name, underway) in underway.iter() {
-                partial.insert(name.clone(), underway.size);
+            for (name, active) in active.iter() {
+                partial.insert(name.clone(), active.size);
             }
             partial.insert(name.clone(), size);
-            if let Err(status) = self.quota.check(stored, &partial, &of_user) {
+            if let Err(status) = self.quota.check(stored, &partial, &per_user) {
                 return Ok(Err(status));
             }
         }
-        let underway = underway.entry(name.clone()).or_insert_with(|| Underway {
+        let active = active.entry(name.clone()).or_insert_with(|| ActiveUpload {
             size: 0,
             count: 0,
             newest: watch::Sender::new(0),
             writing: Arc::default(),
         });
-        underway.size = size;
-        underway.count += 1;
-        underway.newest.send_modify(|newest| *newest += 1);
-        let newest = underway.newest.subscribe();
+        active.size = size;
+        active.count += 1;
+        active.newest.send_modify(|newest| *newest += 1);
+        let newest = active.newest.subscribe();
         let number = *newest.borrow();
-        let writing = underway.writing.clone();
-        Ok(Ok(Place { uploads: self.clone(), name, number, newest, writing }))
+        let writing = active.writing.clone();
+        Ok(Ok(UploadSlot { uploads: self.clone(), name, number, newest, writing }))
     }
 
     /// Returns the names and sizes of the partial files.
@@ -182,38 +182,42 @@ impl Uploads {
     /// Removes partial files of uploads that were interrupted long ago.
     pub(crate) fn clean(&self) -> io::Result<()> {
         // Held, so that no upload starts in the meantime.
-        let underway = self.underway();
+        let active = self.active();
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
-            let is_old = entry.metadata()?.modified()?.elapsed().is_ok_and(|age| age > BROKEN_OFF_MAX);
-            if is_old && !underway.contains_key(entry.file_name().to_string_lossy().as_ref()) {
+            let is_old = entry.metadata()?.modified()?.elapsed().is_ok_and(|age| age > PARTIAL_AGE_MAX);
+            if is_old && !active.contains_key(entry.file_name().to_string_lossy().as_ref()) {
                 fs::remove_file(entry.path())?;
             }
         }
         Ok(())
     }
 
-    fn underway(&self) -> MutexGuard<'_, HashMap<String, Underway>> {
-        self.underway.lock().unwrap_or_else(PoisonError::into_inner)
+    fn active(&self) -> MutexGuard<'_, HashMap<String, ActiveUpload>> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Quota {
     fn check(
         self,
-        (of_user, of_all): (u64, u64),
+        (per_user, total): (u64, u64),
         partial: &HashMap<String, u64>,
         user: &str,
     ) -> Result<(), Status> {
         let cost = |user: &str| -> u64 {
-            partial.iter().filter(|(name, _)| name.starts_with(user)).map(|(_, size)| size + FILE_COST).sum()
+            partial
+                .iter()
+                .filter(|(name, _)| name.starts_with(user))
+                .map(|(_, size)| size + FILE_OVERHEAD)
+                .sum()
         };
-        if of_user + cost(user) > self.of_user {
-            let quota = self.of_user / (1024 * 1024);
+        if per_user + cost(user) > self.per_user {
+            let quota = self.per_user / (1024 * 1024);
             let text = format!("your files would take more than the {quota} MiB that a user has");
             return Err(Status::resource_exhausted(text));
         }
-        if of_all + cost("") > self.of_all {
+        if total + cost("") > self.total {
             return Err(Status::resource_exhausted("there is no room for more files on this server"));
         }
         Ok(())
@@ -221,7 +225,7 @@ impl Quota {
 }
 
 /// An admitted upload; frees its place when dropped.
-struct Place {
+struct UploadSlot {
     uploads: Arc<Uploads>,
     /// Name of its partial file.
     name: String,
@@ -230,21 +234,21 @@ struct Place {
     writing: Arc<tokio::sync::Mutex<()>>,
 }
 
-impl Place {
+impl UploadSlot {
     /// Returns when the same user has started the same upload again.
-    async fn overtaken(&mut self) {
+    async fn superseded(&mut self) {
         // Fails if the entry is gone from the map, which happens only when this is dropped.
         let _ = self.newest.wait_for(|newest| *newest != self.number).await;
     }
 }
 
-impl Drop for Place {
+impl Drop for UploadSlot {
     fn drop(&mut self) {
-        let mut underway = self.uploads.underway();
-        let Some(entry) = underway.get_mut(&self.name) else { return };
+        let mut active = self.uploads.active();
+        let Some(entry) = active.get_mut(&self.name) else { return };
         entry.count -= 1;
         if entry.count == 0 {
-            underway.remove(&self.name);
+            active.remove(&self.name);
         }
     }
 }
@@ -254,14 +258,14 @@ async fn write(
     partial: &mut Partial,
     head: &proto::File,
     mut parts: impl Stream<Item = Result<UploadRequest, Status>> + Unpin,
-    place: &mut Place,
-    answers: &Answers,
+    slot: &mut UploadSlot,
+    responses: &ResponseSender,
 ) -> Result<(), Status> {
-    tell(answers, partial.received);
+    send_progress(responses, partial.received);
     loop {
         let part = tokio::select! {
             part = next(&mut parts) => part?,
-            () = place.overtaken() => return Err(overtaken()),
+            () = slot.superseded() => return Err(superseded()),
         };
         let chunk = match part {
             None => return Ok(()),
@@ -275,11 +279,11 @@ async fn write(
             let text = format!("a chunk has {length} bytes; it may have {CHUNK_MAX}");
             return Err(Status::invalid_argument(text));
         }
-        let answered = partial.received / ANSWER_EVERY;
+        let reported = partial.received / PROGRESS_INTERVAL_BYTES;
         partial.write(head, &chunk).await?;
-        if partial.received / ANSWER_EVERY > answered {
+        if partial.received / PROGRESS_INTERVAL_BYTES > reported {
             partial.flush().await?;
-            tell(answers, partial.received);
+            send_progress(responses, partial.received);
         }
     }
 }
@@ -299,8 +303,8 @@ fn check(head: &proto::File) -> Result<Hash, Status> {
 async fn next(
     mut parts: impl Stream<Item = Result<UploadRequest, Status>> + Unpin,
 ) -> Result<Option<Part>, Status> {
-    let Ok(request) = timeout(SILENCE_MAX, parts.next()).await else {
-        let text = format!("nothing came for {} s; send it again", SILENCE_MAX.as_secs());
+    let Ok(request) = timeout(IDLE_TIMEOUT, parts.next()).await else {
+        let text = format!("nothing came for {} s; send it again", IDLE_TIMEOUT.as_secs());
         return Err(Status::deadline_exceeded(text));
     };
     match request.transpose()? {
@@ -313,11 +317,11 @@ async fn next(
 }
 
 /// Sends the progress. Dropped if the client does not read; later ones supersede it.
-fn tell(answers: &Answers, received: u64) {
-    let _ = answers.try_send(Ok(UploadResponse { received }));
+fn send_progress(responses: &ResponseSender, received: u64) {
+    let _ = responses.try_send(Ok(UploadResponse { received }));
 }
 
-fn overtaken() -> Status {
+fn superseded() -> Status {
     Status::aborted("you have begun to send this file again, elsewhere")
 }
 
@@ -347,16 +351,16 @@ mod tests {
     impl World {
         /// Sends the parts, and returns the numbers that the server reports, in order.
         async fn send(&self, user: usize, parts: Vec<Result<Part, Status>>) -> Result<Vec<u64>, Status> {
-            let (answers, mut received) = mpsc::channel(64);
+            let (responses, mut received) = mpsc::channel(64);
             let parts = parts.into_iter().map(|part| part.map(|part| UploadRequest { part: Some(part) }));
             let parts = tokio_stream::iter(parts.collect::<Vec<_>>());
-            self.uploads.receive(self.users[user], parts, &answers).await?;
-            drop(answers);
-            let mut told = Vec::new();
-            while let Some(answer) = received.recv().await {
-                told.push(answer?.received);
+            self.uploads.receive(self.users[user], parts, &responses).await?;
+            drop(responses);
+            let mut progress = Vec::new();
+            while let Some(response) = received.recv().await {
+                progress.push(response?.received);
             }
-            Ok(told)
+            Ok(progress)
         }
 
         fn partial(&self) -> Vec<u64> {
@@ -365,7 +369,7 @@ mod tests {
     }
 
     fn roomy() -> World {
-        world(Quota { of_user: 1024 * MIB, of_all: 1024 * MIB })
+        world(Quota { per_user: 1024 * MIB, total: 1024 * MIB })
     }
 
     fn head(name: &str, bytes: &[u8]) -> Part {
@@ -393,7 +397,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_comes_in_pieces() {
+    async fn file_is_received_in_chunks() {
         for bytes in [bytes(200_000), Vec::new()] {
             let world = roomy();
             let head = head("a.bin", &bytes);
@@ -413,7 +417,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_upload_goes_on_where_it_broke_off() {
+    async fn interrupted_upload_is_resumed() {
         let (world, bytes) = (roomy(), bytes(3_000_000));
         let head = || Ok(head("a.bin", &bytes));
         let broken_off = vec![head(), Ok(chunk(&bytes[..1_000_000])), lost()];
@@ -427,14 +431,14 @@ mod tests {
         partial.sort_unstable();
         assert_eq!(partial, [0, 1_900_000]);
         let rest = [&bytes[1_900_000..2_500_000], &bytes[2_500_000..]].map(|piece| Ok(chunk(piece)));
-        let answers = world.send(0, [head()].into_iter().chain(rest).collect()).await.unwrap();
-        assert_eq!(answers, [1_900_000, 2_500_000]);
+        let responses = world.send(0, [head()].into_iter().chain(rest).collect()).await.unwrap();
+        assert_eq!(responses, [1_900_000, 2_500_000]);
         // A file that is stored already need not be sent.
         assert_eq!(world.send(1, vec![head()]).await.unwrap(), [3_000_000]);
     }
 
     #[tokio::test]
-    async fn what_is_no_file_is_refused_and_forgotten() {
+    async fn invalid_upload_is_rejected_and_removed() {
         let large =
             || Part::Head(proto::File { hash: vec![7; 32], name: "a".to_owned(), size: SIZE_MAX + 1 });
         let short = || Part::Head(proto::File { hash: vec![7; 31], name: "a".to_owned(), size: 1 });
@@ -458,7 +462,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_that_broke_off_are_not_trusted() {
+    async fn partial_bytes_are_verified() {
         let world = roomy();
         let head = || Ok(head("a", b"abcdef"));
         check(world.send(0, vec![head(), Ok(chunk(b"xyz")), lost()]).await, Code::Unavailable, "");
@@ -468,12 +472,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn files_have_a_quota() {
+    async fn user_quota_is_enforced() {
         let mib = bytes(MIB as usize);
         let other = vec![0; MIB as usize];
         let all = |bytes: &[u8]| vec![Ok(head("a", bytes)), Ok(chunk(bytes))];
         // Uploads in progress and interrupted ones count.
-        let world = world(Quota { of_user: 2 * MIB, of_all: 3 * MIB });
+        let world = world(Quota { per_user: 2 * MIB, total: 3 * MIB });
         check(world.send(0, vec![Ok(head("a", &mib)), Ok(chunk(&mib)), lost()]).await, Code::Unavailable, "");
         check(world.send(0, all(&other)).await, Code::ResourceExhausted, "the 2 MiB that a user has");
         world.send(0, vec![Ok(head("a", &mib))]).await.unwrap();
@@ -487,9 +491,10 @@ mod tests {
 
     /// The client announces the size, and may announce another one each time.
     #[tokio::test]
-    async fn a_file_that_is_under_way_counts_with_its_largest_size() {
-        let world = world(Quota { of_user: 2 * MIB, of_all: 3 * MIB });
-        let begin = async |hash: u8, size: u64| world.uploads.place(world.users[0], [hash; 32], size).await;
+    async fn active_upload_counts_with_its_full_size() {
+        let world = world(Quota { per_user: 2 * MIB, total: 3 * MIB });
+        let begin =
+            async |hash: u8, size: u64| world.uploads.reserve_slot(world.users[0], [hash; 32], size).await;
         let refused = async |hash, size| {
             let refused = begin(hash, size).await.map(|_| Vec::new());
             check(refused, Code::ResourceExhausted, "the 2 MiB that a user has");
@@ -505,8 +510,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_files_have_a_quota() {
-        let world = world(Quota { of_user: 2 * MIB, of_all: 2 * MIB });
+    async fn total_quota_is_enforced() {
+        let world = world(Quota { per_user: 2 * MIB, total: 2 * MIB });
         let all = |bytes: &[u8]| vec![Ok(head("a", bytes)), Ok(chunk(bytes))];
         world.send(0, all(&bytes(MIB as usize))).await.unwrap();
         let refused = world.send(1, all(&vec![0; MIB as usize])).await;
@@ -514,7 +519,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_broke_off_is_removed_after_a_day() {
+    async fn partial_uploads_are_removed_after_a_day() {
         let world = roomy();
         check(
             world.send(0, vec![Ok(head("a", b"abc")), Ok(chunk(b"a")), lost()]).await,
@@ -525,43 +530,43 @@ mod tests {
         assert_eq!(world.partial(), [1]);
         let path = fs::read_dir(&world.uploads.folder).unwrap().next().unwrap().unwrap().path();
         let file = fs::OpenOptions::new().write(true).open(path).unwrap();
-        file.set_modified(std::time::SystemTime::now() - BROKEN_OFF_MAX - Duration::from_secs(60)).unwrap();
+        file.set_modified(std::time::SystemTime::now() - PARTIAL_AGE_MAX - Duration::from_secs(60)).unwrap();
         world.uploads.clean().unwrap();
         assert!(world.partial().is_empty());
     }
 
     /// A client reconnects before the server notices that its first connection is lost.
     #[tokio::test]
-    async fn the_last_one_that_begins_goes_on() {
+    async fn latest_upload_supersedes_earlier_ones() {
         let world = roomy();
         let (sender, receiver) = mpsc::channel(4);
         let (uploads, user) = (world.uploads.clone(), world.users[0]);
-        let (answers, mut told) = mpsc::channel(4);
+        let (responses, mut progress) = mpsc::channel(4);
         let silent = tokio::spawn(async move {
             let parts = tokio_stream::wrappers::ReceiverStream::new(receiver);
-            uploads.receive(user, parts, &answers).await
+            uploads.receive(user, parts, &responses).await
         });
         for part in [head("a", b"abcdef"), chunk(b"abc")] {
             sender.send(Ok(UploadRequest { part: Some(part) })).await.unwrap();
         }
-        assert_eq!(told.recv().await.unwrap().unwrap().received, 0);
+        assert_eq!(progress.recv().await.unwrap().unwrap().received, 0);
         while sender.capacity() < 4 {
             tokio::task::yield_now().await;
         }
-        let answers = world.send(0, vec![Ok(head("a", b"abcdef")), Ok(chunk(b"def"))]).await.unwrap();
-        assert_eq!(answers, [3]);
+        let responses = world.send(0, vec![Ok(head("a", b"abcdef")), Ok(chunk(b"def"))]).await.unwrap();
+        assert_eq!(responses, [3]);
         check(silent.await.unwrap().map(|()| Vec::new()), Code::Aborted, "elsewhere");
-        assert!(world.uploads.underway().is_empty());
+        assert!(world.uploads.active().is_empty());
     }
 
     #[tokio::test]
-    async fn a_user_sends_so_many_files_at_once() {
+    async fn concurrent_uploads_per_user_are_limited() {
         let world = roomy();
         let begin = async |user: i64, length: usize| {
-            world.uploads.place(user, Sha256::digest(bytes(length)).into(), length as u64).await
+            world.uploads.reserve_slot(user, Sha256::digest(bytes(length)).into(), length as u64).await
         };
         let mut places = Vec::new();
-        for length in 0..OF_USER_MAX {
+        for length in 0..UPLOADS_PER_USER_MAX {
             places.push(begin(world.users[0], length).await.unwrap());
         }
         let refused = begin(world.users[0], 100).await.map(|_| Vec::new());
@@ -572,13 +577,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_sends_nothing_is_not_waited_for() {
+    async fn idle_upload_times_out() {
         let world = roomy();
         let (sender, receiver) = mpsc::channel(1);
         sender.send(Ok(UploadRequest { part: Some(head("a", b"abc")) })).await.unwrap();
         let parts = tokio_stream::wrappers::ReceiverStream::new(receiver);
-        let (answers, _told) = mpsc::channel(4);
-        let outcome = world.uploads.receive(world.users[0], parts, &answers).await;
+        let (responses, _progress) = mpsc::channel(4);
+        let outcome = world.uploads.receive(world.users[0], parts, &responses).await;
         check(outcome.map(|()| Vec::new()), Code::DeadlineExceeded, "nothing came for 30 s");
     }
 }

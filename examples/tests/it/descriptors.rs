@@ -16,9 +16,9 @@ mod notes {
     thalweg::include_proto!("notes");
 }
 
-struct Nobody;
+struct Unimplemented;
 
-impl helloworld::greeter_server::Greeter for Nobody {
+impl helloworld::greeter_server::Greeter for Unimplemented {
     async fn say_hello(
         &self,
         _: Request<helloworld::HelloRequest>,
@@ -27,7 +27,7 @@ impl helloworld::greeter_server::Greeter for Nobody {
     }
 }
 
-impl notes::notes_server::Notes for Nobody {
+impl notes::notes_server::Notes for Unimplemented {
     async fn count_words(
         &self,
         _: Request<thalweg::View<notes::NoteView<'static>>>,
@@ -45,11 +45,11 @@ impl notes::notes_server::Notes for Nobody {
     }
 }
 
-type Greeter = helloworld::greeter_server::GreeterServer<Nobody>;
-type Notes = notes::notes_server::NotesServer<Nobody>;
+type Greeter = helloworld::greeter_server::GreeterServer<Unimplemented>;
+type Notes = notes::notes_server::NotesServer<Unimplemented>;
 
 /// Returns the names of the set's files and the comments of the last one.
-fn described(set: &[u8]) -> (Vec<String>, Vec<String>) {
+fn descriptor_names(set: &[u8]) -> (Vec<String>, Vec<String>) {
     let set = prost_types::FileDescriptorSet::decode(set).expect("a set");
     let locations = &set.file.last().expect("a file").source_code_info.as_ref().expect("comments").location;
     let comments = locations.iter().filter_map(|at| at.leading_comments.clone()).collect();
@@ -57,12 +57,12 @@ fn described(set: &[u8]) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn services_have_their_descriptors_with_them() {
-    let (files, comments) = described(Greeter::FILE_DESCRIPTOR_SET);
+fn services_include_their_descriptors() {
+    let (files, comments) = descriptor_names(Greeter::FILE_DESCRIPTOR_SET);
     assert_eq!(files, ["helloworld.proto"]);
     assert!(comments.contains(&" Sends one greeting.\n".to_owned()), "{comments:?}");
     assert_eq!(Greeter::FILE_DESCRIPTOR_SET, helloworld::FILE_DESCRIPTOR_SET);
-    assert_eq!(described(Notes::FILE_DESCRIPTOR_SET).0, ["notes.proto"]);
+    assert_eq!(descriptor_names(Notes::FILE_DESCRIPTOR_SET).0, ["notes.proto"]);
     assert_eq!(
         <InterceptedService<Greeter> as Service>::FILE_DESCRIPTOR_SET,
         helloworld::FILE_DESCRIPTOR_SET
@@ -70,20 +70,20 @@ fn services_have_their_descriptors_with_them() {
 }
 
 #[test]
-fn a_server_has_each_set_once() {
+fn server_has_each_descriptor_set_once() {
     /// A hand-written service without descriptors.
-    struct Plain;
+    struct ServiceWithoutDescriptors;
 
-    impl Service for Plain {
+    impl Service for ServiceWithoutDescriptors {
         const NAME: &'static str = "Plain";
 
         fn register(self, _: &mut thalweg::server::Methods<'_>) {}
     }
 
     /// Another service of the same file.
-    struct Second(Greeter);
+    struct ServiceWithSharedDescriptors(Greeter);
 
-    impl Service for Second {
+    impl Service for ServiceWithSharedDescriptors {
         const NAME: &'static str = "helloworld.Second";
         const FILE_DESCRIPTOR_SET: &'static [u8] = Greeter::FILE_DESCRIPTOR_SET;
 
@@ -92,11 +92,11 @@ fn a_server_has_each_set_once() {
         }
     }
 
-    let server = Server::builder().add_service(Plain);
+    let server = Server::builder().add_service(ServiceWithoutDescriptors);
     let handle = server.handle();
     assert!(handle.descriptor_sets().is_empty());
-    let server = server.add_service(Greeter::new(Nobody)).add_service(Notes::new(Nobody));
-    let server = server.add_service(Second(Greeter::new(Nobody)));
+    let server = server.add_service(Greeter::new(Unimplemented)).add_service(Notes::new(Unimplemented));
+    let server = server.add_service(ServiceWithSharedDescriptors(Greeter::new(Unimplemented)));
     let expected = [helloworld::FILE_DESCRIPTOR_SET, notes::FILE_DESCRIPTOR_SET];
     assert_eq!(handle.descriptor_sets(), expected);
     drop(server.into_parts().expect("a configuration"));

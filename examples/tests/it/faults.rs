@@ -41,7 +41,7 @@ async fn client_gives_up_on_a_silent_network() -> Result<(), Box<dyn Error>> {
     assert_eq!(status.code(), Code::DeadlineExceeded);
 
     link.resume();
-    let reply = greeter.say_hello(HelloRequest { name: "Ada".to_owned() }).await?;
-    assert_eq!(reply.into_inner().message, "Hello Ada!");
+    let response = greeter.say_hello(HelloRequest { name: "Ada".to_owned() }).await?;
+    assert_eq!(response.into_inner().message, "Hello Ada!");
     Ok(())
 }

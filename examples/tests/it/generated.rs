@@ -25,25 +25,28 @@ mod code {
     include!("../../../crates/build/tests/golden/shapes/mod.rs");
 }
 
-type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// Returns the name of the called method and the question.
 fn answer(method: &str, question: &Question) -> Answer {
     Answer { text: Some(format!("{method}: {}", question.text)), ..Answer::default() }
 }
 
-fn one(method: &str, request: Request<Question>) -> Response<Answer> {
+fn single_response(method: &str, request: Request<Question>) -> Response<Answer> {
     Response::new(answer(method, &request.into_inner()))
 }
 
 /// Returns the answer twice.
-fn two(method: &str, request: Request<Question>) -> Response<Answers<Answer>> {
+fn two_responses(method: &str, request: Request<Question>) -> Response<ResponseStream<Answer>> {
     let answer = answer(method, &request.into_inner());
     Response::new(Box::pin(tokio_stream::iter([Ok(answer.clone()), Ok(answer)])))
 }
 
 /// Answers each question as it arrives.
-fn each(method: &'static str, request: Request<Streaming<Question>>) -> Response<Answers<Answer>> {
+fn response_per_question(
+    method: &'static str,
+    request: Request<Streaming<Question>>,
+) -> Response<ResponseStream<Answer>> {
     Response::new(Box::pin(request.into_inner().map(move |question| Ok(answer(method, &question?)))))
 }
 
@@ -57,7 +60,7 @@ impl Shapes for Everything {
         if request.get_ref().text == NO_ANSWER {
             std::future::pending::<()>().await;
         }
-        Ok(one("Unary", request))
+        Ok(single_response("Unary", request))
     }
 
     async fn client_stream(&self, request: Request<Streaming<Question>>) -> Result<Response<Answer>, Status> {
@@ -69,32 +72,35 @@ impl Shapes for Everything {
         Ok(Response::new(answer("ClientStream", &all)))
     }
 
-    type ServerStreamStream = Answers<Answer>;
+    type ServerStreamStream = ResponseStream<Answer>;
 
-    async fn server_stream(&self, request: Request<Question>) -> Result<Response<Answers<Answer>>, Status> {
-        Ok(two("ServerStream", request))
+    async fn server_stream(
+        &self,
+        request: Request<Question>,
+    ) -> Result<Response<ResponseStream<Answer>>, Status> {
+        Ok(two_responses("ServerStream", request))
     }
 
-    type BothWaysStream = Answers<Answer>;
+    type BothWaysStream = ResponseStream<Answer>;
 
     async fn both_ways(
         &self,
         request: Request<Streaming<Question>>,
-    ) -> Result<Response<Answers<Answer>>, Status> {
-        Ok(each("BothWays", request))
+    ) -> Result<Response<ResponseStream<Answer>>, Status> {
+        Ok(response_per_question("BothWays", request))
     }
 
     async fn old_unary(&self, request: Request<Question>) -> Result<Response<Answer>, Status> {
-        Ok(one("OldUnary", request))
+        Ok(single_response("OldUnary", request))
     }
 
-    type OldStreamStream = Answers<Answer>;
+    type OldStreamStream = ResponseStream<Answer>;
 
     async fn old_stream(
         &self,
         request: Request<Streaming<Question>>,
-    ) -> Result<Response<Answers<Answer>>, Status> {
-        Ok(each("OldStream", request))
+    ) -> Result<Response<ResponseStream<Answer>>, Status> {
+        Ok(response_per_question("OldStream", request))
     }
 
     async fn nested(&self, request: Request<Detail>) -> Result<Response<Page>, Status> {
@@ -112,7 +118,7 @@ impl Shapes for Everything {
         Ok(Response::new(time))
     }
 
-    type TicksStream = Answers<Vec<u8>>;
+    type TicksStream = ResponseStream<Vec<u8>>;
 
     async fn ticks(
         &self,
@@ -123,63 +129,69 @@ impl Shapes for Everything {
     }
 
     async fn r#type(&self, request: Request<Question>) -> Result<Response<Answer>, Status> {
-        Ok(one("Type", request))
+        Ok(single_response("Type", request))
     }
 
-    type AwaitStream = Answers<Answer>;
+    type AwaitStream = ResponseStream<Answer>;
 
-    async fn r#await(&self, request: Request<Question>) -> Result<Response<Answers<Answer>>, Status> {
-        Ok(two("Await", request))
+    async fn r#await(&self, request: Request<Question>) -> Result<Response<ResponseStream<Answer>>, Status> {
+        Ok(two_responses("Await", request))
     }
 
     async fn self_(&self, request: Request<Question>) -> Result<Response<Answer>, Status> {
-        Ok(one("Self", request))
+        Ok(single_response("Self", request))
     }
 
     async fn new(&self, request: Request<Question>) -> Result<Response<Answer>, Status> {
-        Ok(one("New", request))
+        Ok(single_response("New", request))
     }
 
     async fn connect(&self, request: Request<Question>) -> Result<Response<Answer>, Status> {
-        Ok(one("Connect", request))
+        Ok(single_response("Connect", request))
     }
 
     async fn clone(&self, request: Request<Question>) -> Result<Response<Answer>, Status> {
-        Ok(one("Clone", request))
+        Ok(single_response("Clone", request))
     }
 
     async fn register(&self, request: Request<Question>) -> Result<Response<Answer>, Status> {
-        Ok(one("Register", request))
+        Ok(single_response("Register", request))
     }
 
-    type LowerCaseStream = Answers<Answer>;
+    type LowerCaseStream = ResponseStream<Answer>;
 
-    async fn lower_case(&self, request: Request<Question>) -> Result<Response<Answers<Answer>>, Status> {
-        Ok(two("lower_case", request))
+    async fn lower_case(
+        &self,
+        request: Request<Question>,
+    ) -> Result<Response<ResponseStream<Answer>>, Status> {
+        Ok(two_responses("lower_case", request))
     }
 
-    type HTTPCallStream = Answers<Answer>;
+    type HTTPCallStream = ResponseStream<Answer>;
 
-    async fn http_call(&self, request: Request<Question>) -> Result<Response<Answers<Answer>>, Status> {
-        Ok(two("HTTPCall", request))
+    async fn http_call(
+        &self,
+        request: Request<Question>,
+    ) -> Result<Response<ResponseStream<Answer>>, Status> {
+        Ok(two_responses("HTTPCall", request))
     }
 }
 
 impl old_server::Old for Everything {
     async fn call(&self, request: Request<Question>) -> Result<Response<Answer>, Status> {
-        Ok(one("Old", request))
+        Ok(single_response("Old", request))
     }
 }
 
 impl result_server::Result_ for Everything {
     async fn get(&self, request: Request<Question>) -> Result<Response<Answer>, Status> {
-        Ok(one("Result", request))
+        Ok(single_response("Result", request))
     }
 }
 
 impl t_server::T_ for Everything {
     async fn get(&self, request: Request<Question>) -> Result<Response<Answer>, Status> {
-        Ok(one("T", request))
+        Ok(single_response("T", request))
     }
 }
 
@@ -201,7 +213,7 @@ impl keywords_server::Keywords for Everything {
 }
 
 impl rootless_server::Rootless for Everything {
-    type CallStream = Answers<Ping>;
+    type CallStream = ResponseStream<Ping>;
 
     async fn call(&self, _request: Request<Ping>) -> Result<Response<Self::CallStream>, Status> {
         Ok(Response::new(Box::pin(tokio_stream::iter([Ok(Ping {}), Ok(Ping {}), Ok(Ping {})]))))
@@ -241,7 +253,7 @@ fn check(answer: Result<Response<Answer>, Status>, expected: &str) {
     assert_eq!(answer.text.as_deref(), Some(expected));
 }
 
-async fn check_all(answers: Result<Response<Streaming<Answer>>, Status>, expected: &[&str]) {
+async fn check_answers(answers: Result<Response<Streaming<Answer>>, Status>, expected: &[&str]) {
     let answers: Vec<String> = answers
         .expect("a stream")
         .into_inner()
@@ -252,32 +264,32 @@ async fn check_all(answers: Result<Response<Streaming<Answer>>, Status>, expecte
 }
 
 #[tokio::test]
-async fn the_four_call_types() {
+async fn all_call_types_work() {
     let shapes = ShapesClient::new(serve().await);
     let questions = || tokio_stream::iter([question("a"), question("b")]);
     check(shapes.unary(question("a")).await, "Unary: a");
     check(shapes.client_stream(questions()).await, "ClientStream: ab");
-    check_all(shapes.server_stream(question("a")).await, &["ServerStream: a"; 2]).await;
-    check_all(shapes.both_ways(questions()).await, &["BothWays: a", "BothWays: b"]).await;
+    check_answers(shapes.server_stream(question("a")).await, &["ServerStream: a"; 2]).await;
+    check_answers(shapes.both_ways(questions()).await, &["BothWays: a", "BothWays: b"]).await;
 }
 
 #[tokio::test]
 #[expect(deprecated, reason = "deprecated in the .proto file")]
-async fn deprecated_methods() {
+async fn deprecated_methods_work() {
     let shapes = ShapesClient::new(serve().await);
     check(shapes.old_unary(question("a")).await, "OldUnary: a");
-    check_all(shapes.old_stream(tokio_stream::iter([question("a")])).await, &["OldStream: a"]).await;
+    check_answers(shapes.old_stream(tokio_stream::iter([question("a")])).await, &["OldStream: a"]).await;
 }
 
 #[tokio::test]
 #[expect(deprecated, reason = "deprecated in the .proto file")]
-async fn deprecated_service() {
+async fn deprecated_service_works() {
     let old = code::shapes::v1::old_client::OldClient::new(serve().await);
     check(old.call(question("a")).await, "Old: a");
 }
 
 #[tokio::test]
-async fn types_from_elsewhere() {
+async fn imported_types_work() {
     let shapes = ShapesClient::new(serve().await);
     let page = shapes.nested(Detail { text: "7".to_owned() }).await.expect("a page").into_inner();
     assert_eq!(page, Page { number: 7, size: Some(Size { entries: 4, most: None }) });
@@ -294,18 +306,18 @@ async fn types_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn names_that_rust_or_the_generated_code_has() {
+async fn reserved_names_are_escaped() {
     let channel = serve().await;
     let shapes = ShapesClient::new(channel.clone());
     check(shapes.r#type(question("a")).await, "Type: a");
-    check_all(shapes.r#await(question("a")).await, &["Await: a"; 2]).await;
+    check_answers(shapes.r#await(question("a")).await, &["Await: a"; 2]).await;
     check(shapes.self_(question("a")).await, "Self: a");
     check(shapes.new_(question("a")).await, "New: a");
     check(shapes.connect_(question("a")).await, "Connect: a");
     check(shapes.clone_(question("a")).await, "Clone: a");
     check(shapes.register(question("a")).await, "Register: a");
-    check_all(shapes.lower_case(question("a")).await, &["lower_case: a"; 2]).await;
-    check_all(shapes.http_call(question("a")).await, &["HTTPCall: a"; 2]).await;
+    check_answers(shapes.lower_case(question("a")).await, &["lower_case: a"; 2]).await;
+    check_answers(shapes.http_call(question("a")).await, &["HTTPCall: a"; 2]).await;
 
     check(result_client::ResultClient::new(channel.clone()).get(question("a")).await, "Result: a");
     check(t_client::TClient::new(channel.clone()).get(question("a")).await, "T: a");
@@ -319,7 +331,7 @@ async fn names_that_rust_or_the_generated_code_has() {
 }
 
 #[tokio::test]
-async fn a_service_without_a_package() {
+async fn service_without_package_works() {
     assert_eq!(rootless_client::CALL.path(), "/Rootless/Call");
     let rootless = rootless_client::RootlessClient::new(serve().await);
     let pings = rootless.call(Ping {}).await.expect("a stream").into_inner();
@@ -327,7 +339,7 @@ async fn a_service_without_a_package() {
 }
 
 #[tokio::test]
-async fn options_of_the_client_reach_its_calls() {
+async fn client_options_apply_to_calls() {
     let shapes = ShapesClient::new(serve().await);
     let check = async |client: ShapesClient, expected: Code| {
         let answer = client.unary(question("longer than two bytes")).await;
@@ -338,13 +350,13 @@ async fn options_of_the_client_reach_its_calls() {
     check(shapes.clone().max_encoding_message_size(2), Code::ResourceExhausted).await;
     check(shapes.clone().max_decoding_message_size(2), Code::ResourceExhausted).await;
 
-    let hasty = shapes.clone().timeout(Duration::from_millis(1));
-    let status = hasty.unary(question(NO_ANSWER)).await.expect_err("there is no answer");
+    let impatient = shapes.clone().timeout(Duration::from_millis(1));
+    let status = impatient.unary(question(NO_ANSWER)).await.expect_err("there is no answer");
     assert_eq!(status.code(), Code::DeadlineExceeded);
 }
 
 #[tokio::test]
-async fn options_of_the_server_reach_its_methods() {
+async fn server_options_apply_to_methods() {
     let check = async |server: ShapesServer<Everything>, expected: Code| {
         let shapes = ShapesClient::new(start(Server::builder().add_service(server)).await);
         let answer = shapes.send_compressed(Encoding::Gzip).unary(question("longer than two bytes")).await;
@@ -358,25 +370,25 @@ async fn options_of_the_server_reach_its_methods() {
 }
 
 #[tokio::test]
-async fn clients_and_servers_with_interceptors() {
-    let marks = |mut request: Request<()>| {
+async fn interceptors_run_on_both_sides() {
+    let add_mark = |mut request: Request<()>| {
         request.metadata_mut().insert("x-mark", "1".parse().expect("ASCII"));
         Ok(request)
     };
-    let wants_mark = |request: Request<()>| match request.metadata().get("x-mark") {
+    let require_mark = |request: Request<()>| match request.metadata().get("x-mark") {
         Some(_) => Ok(request),
         None => Err(Status::unauthenticated("no mark")),
     };
     let check = async |server: ServerBuilder, expected: Code| {
         let channel = start(server).await;
         for _ in 0..2 {
-            let marked = ShapesClient::with_interceptor(channel.clone(), marks);
+            let marked = ShapesClient::with_interceptor(channel.clone(), add_mark);
             assert!(marked.unary(question("a")).await.is_ok());
         }
         let answer = ShapesClient::new(channel).unary(question("a")).await;
         assert_eq!(answer.map_or_else(|status| status.code(), |_| Code::Ok), expected);
     };
     check(Server::builder().add_service(ShapesServer::new(Everything)), Code::Ok).await;
-    let server = ShapesServer::with_interceptor(Everything, wants_mark);
+    let server = ShapesServer::with_interceptor(Everything, require_mark);
     check(Server::builder().add_service(server), Code::Unauthenticated).await;
 }

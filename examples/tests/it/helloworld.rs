@@ -37,7 +37,7 @@ impl Drop for RunningServer {
 }
 
 #[test]
-fn a_name_is_greeted() {
+fn named_caller_is_greeted() {
     let server = RunningServer::start();
     for name in ["world", "größte Maß"] {
         let output = server.client(name);
@@ -47,9 +47,9 @@ fn a_name_is_greeted() {
 }
 
 #[test]
-fn no_name_is_an_error_that_the_client_shows() {
+fn empty_name_is_an_error_shown_by_the_client() {
     let output = RunningServer::start().client("");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("say your name"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(printed.contains("say your name"), "{printed}");
     assert_eq!(output.status.code(), Some(1));
 }

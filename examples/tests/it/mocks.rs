@@ -16,7 +16,7 @@ mod helloworld {
 /// The code under test; generic over the client's caller.
 async fn greet<C: Caller>(greeter: &GreeterClient<C>, name: &str) -> String {
     match greeter.say_hello(HelloRequest { name: name.to_owned() }).await {
-        Ok(reply) => reply.into_inner().message,
+        Ok(response) => response.into_inner().message,
         Err(status) => format!("{:?}: {}", status.code(), status.message()),
     }
 }
@@ -34,10 +34,10 @@ fn hello(HelloRequest { name }: &HelloRequest) -> Result<HelloReply, Status> {
 }
 
 #[tokio::test]
-async fn a_server_in_memory() {
-    struct Polite;
+async fn in_memory_server_mocks_a_service() {
+    struct MyGreeter;
 
-    impl Greeter for Polite {
+    impl Greeter for MyGreeter {
         async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
             hello(request.get_ref()).map(Response::new)
         }
@@ -45,32 +45,32 @@ async fn a_server_in_memory() {
 
     let builder = Channel::builder("memory:1").connector(|| async {
         let (client, server) = tokio::io::duplex(64 * 1024);
-        tokio::spawn(Server::builder().add_service(GreeterServer::new(Polite)).serve_connection(server));
+        tokio::spawn(Server::builder().add_service(GreeterServer::new(MyGreeter)).serve_connection(server));
         Ok(client)
     });
     check(&GreeterClient::new(builder.connect().await.expect("a server"))).await;
 }
 
 #[tokio::test]
-async fn an_interceptor_that_answers() {
-    async fn answer(call: Call, _: Next) -> Result<Reply, Status> {
+async fn interceptor_mocks_a_service() {
+    async fn respond(call: Call, _: Next) -> Result<Reply, Status> {
         assert_eq!(call.method().path(), "/helloworld.Greeter/SayHello");
         let request = call.request().get_ref().as_one().and_then(AnyMessage::downcast_ref);
         Ok(Response::new(Messages::one(hello(request.expect("a HelloRequest"))?)))
     }
 
-    let nowhere = Channel::builder("nowhere:1").connect_lazy().expect("a channel");
-    check(&GreeterClient::new(nowhere.with_interceptor(answer))).await;
+    let unreachable = Channel::builder("nowhere:1").connect_lazy().expect("a channel");
+    check(&GreeterClient::new(unreachable.with_interceptor(respond))).await;
 
     // Interceptors under test wrap the mock.
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let seeing = Arc::clone(&seen);
+    let recorded = Arc::new(Mutex::new(Vec::new()));
+    let recording = Arc::clone(&recorded);
     let tenant = head(move |request| {
-        seeing.lock().expect("no panic").push(request.metadata().get("x-tenant").cloned());
+        recording.lock().expect("no panic").push(request.metadata().get("x-tenant").cloned());
         Ok(request)
     });
     let greeter = GreeterClient::with_interceptor(
-        nowhere.with_interceptor(answer).with_interceptor(tenant),
+        unreachable.with_interceptor(respond).with_interceptor(tenant),
         |mut request| {
             request.metadata_mut().insert("x-tenant", "42".parse().expect("ASCII"));
             Ok(request)
@@ -78,7 +78,7 @@ async fn an_interceptor_that_answers() {
     );
     check(&greeter).await;
     assert_eq!(
-        *seen.lock().expect("no panic"),
+        *recorded.lock().expect("no panic"),
         [Some("42".parse().expect("ASCII")), Some("42".parse().expect("ASCII"))]
     );
 }
@@ -95,18 +95,18 @@ impl Caller for Unary {
         _: &CallOptions,
     ) -> Result<Response<Res>, Status> {
         let request = AnyMessage::new(request.into_inner());
-        let reply = hello(request.downcast_ref().expect("a HelloRequest"))?;
-        AnyMessage::new(reply).into_message().map(Response::new)
+        let response = hello(request.downcast_ref().expect("a HelloRequest"))?;
+        AnyMessage::new(response).into_message().map(Response::new)
     }
 }
 
 #[tokio::test]
-async fn a_caller_of_ones_own() {
+async fn custom_caller_mocks_a_channel() {
     check(&GreeterClient::new(Unary)).await;
     let (method, options) = (&helloworld::greeter_client::SAY_HELLO, CallOptions::default());
     let request = Request::new(HelloRequest::default());
     let streamed = Unary.server_streaming::<_, HelloReply>(method, request, &options).await;
     let status = streamed.expect_err("it has none");
-    let absent = "this caller has no server-streaming calls";
-    assert_eq!((status.code(), status.message()), (Code::Unimplemented, absent));
+    let message = "this caller has no server-streaming calls";
+    assert_eq!((status.code(), status.message()), (Code::Unimplemented, message));
 }

@@ -11,13 +11,13 @@ use tokio::net::TcpStream;
 mod program;
 
 /// Sends one request and returns status line, headers and body of the response.
-async fn ask(address: SocketAddr, method: &str, path: &str) -> (String, String, String) {
+async fn http_get(address: SocketAddr, method: &str, path: &str) -> (String, String, String) {
     let mut socket = TcpStream::connect(address).await.expect("it listens");
     let request = format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
     socket.write_all(request.as_bytes()).await.expect("it reads");
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer).await.expect("it answers with text");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let mut response = String::new();
+    socket.read_to_string(&mut response).await.expect("it answers with text");
+    let (head, body) = response.split_once("\r\n\r\n").expect("a head");
     let (status, head) = head.split_once("\r\n").expect("a status line");
     (status.to_owned(), head.to_ascii_lowercase(), body.to_owned())
 }
@@ -40,11 +40,11 @@ fn samples(text: &str) -> BTreeMap<String, f64> {
 #[tokio::test]
 async fn metrics_are_scraped() {
     let address = "127.0.0.1:0".parse().expect("an address");
-    let measured = program::start(address, "127.0.0.1:0").await.expect("it starts");
+    let running = program::start(address, "127.0.0.1:0").await.expect("it starts");
     for name in ["Ada", "Grace", ""] {
-        let _ = measured.greeter.say_hello(program::helloworld::HelloRequest { name: name.to_owned() }).await;
+        let _ = running.greeter.say_hello(program::helloworld::HelloRequest { name: name.to_owned() }).await;
     }
-    let (status, head, body) = ask(measured.metrics, "GET", "/metrics").await;
+    let (status, head, body) = http_get(running.metrics, "GET", "/metrics").await;
     assert_eq!(status, "HTTP/1.1 200 OK");
     assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
     let samples = samples(&body);
@@ -62,6 +62,6 @@ async fn metrics_are_scraped() {
     assert!((counts_of("grpc_subchannel_open_connections") - 1.0).abs() < f64::EPSILON, "{body}");
     assert!(body.contains("# TYPE grpc_server_call_duration_seconds histogram"), "{body}");
 
-    assert_eq!(ask(measured.metrics, "GET", "/").await.0, "HTTP/1.1 404 Not Found");
-    assert_eq!(ask(measured.metrics, "POST", "/metrics").await.0, "HTTP/1.1 405 Method Not Allowed");
+    assert_eq!(http_get(running.metrics, "GET", "/").await.0, "HTTP/1.1 404 Not Found");
+    assert_eq!(http_get(running.metrics, "POST", "/metrics").await.0, "HTTP/1.1 405 Method Not Allowed");
 }

@@ -24,7 +24,7 @@ const WINDOW: Duration = Duration::from_millis(400);
 const ROUNDS: usize = 5;
 
 pub(super) fn run(_: &[BuiltPeer]) -> Result<Vec<Table>> {
-    let heads = OFFSETS.map(|offset| format!("at {offset}"));
+    let columns = OFFSETS.map(|offset| format!("at {offset}"));
     let mut rows = Vec::new();
     for (name, connect) in [("TCP", tcp as fn() -> io::Result<Ends>), ("UDS", uds)] {
         let rounds = alternating(ROUNDS, &OFFSETS, |offset| Ok(measure(connect()?, *offset)?))?;
@@ -33,7 +33,7 @@ pub(super) fn run(_: &[BuiltPeer]) -> Result<Vec<Table>> {
     }
     let title =
         format!("A bare socket, writes of 64 KiB, reads of 128 KiB; {ROUNDS} rounds, there and back; GB/s:");
-    Ok(vec![Table::new(title, [""].into_iter().chain(heads.iter().map(String::as_str)), rows)])
+    Ok(vec![Table::new(title, [""].into_iter().chain(columns.iter().map(String::as_str)), rows)])
 }
 
 type Ends = (Box<dyn Write + Send>, Box<dyn Read + Send>);

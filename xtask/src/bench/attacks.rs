@@ -27,15 +27,15 @@ const UNREAD_S: u64 = 24;
 const SLOW_S: u64 = 34;
 /// Longer than our server's default timeout for a header block or a handshake.
 const HALF_S: u64 = 13;
-/// Longer attacks mostly wait: [`TOGETHER`] of them run at the same time.
+/// Longer attacks mostly wait: [`CONCURRENT_MAX`] of them run at the same time.
 const WAITS_S: u64 = 10;
-const TOGETHER: usize = 2;
+const CONCURRENT_MAX: usize = 2;
 /// The honest client starts this much earlier and ends this much later.
 const HONEST_LEAD: Duration = Duration::from_millis(300);
 
 /// Attacks by their names in the example, with the connections of each and its duration. Attacks that hold memory stay
 /// open for the whole duration.
-const ATTACKS: &[Attacks] = &[
+const ATTACKS: &[AttackGroup] = &[
     (
         "ping settings settings-acks never-acks priority unknown window-updates empty-data tiny-data continuation \
          rapid-reset made-you-reset refused connect blocks-on-reset blocks-on-forgotten name-copies large-lists \
@@ -53,7 +53,7 @@ const ATTACKS: &[Attacks] = &[
 ];
 
 /// Attacks that need a server with TLS.
-const TLS_ATTACKS: &[Attacks] = &[
+const TLS_ATTACKS: &[AttackGroup] = &[
     ("tls-silent tls-half-hello tls-no-finish", 300, HALF_S),
     (
         "tls-handshakes tls-garbage tls-plain tls-fragments tls-renegotiation tls-alerts tls-key-updates \
@@ -64,7 +64,7 @@ const TLS_ATTACKS: &[Attacks] = &[
 ];
 
 /// Attacks that leave large responses unread, against a server whose memory is limited by [`BUDGET`].
-const HOARDS: &[Attacks] = &[
+const MEMORY_ATTACKS: &[AttackGroup] = &[
     ("unread-http1", 300, HOLD_S),
     ("trickle trickle-json", 1, UNREAD_S),
     ("tasks tasks-json", 5, HOLD_S),
@@ -73,59 +73,62 @@ const HOARDS: &[Attacks] = &[
     ("tls-tasks", 5, HOLD_S),
 ];
 
-/// Memory budget and open-file limit of the server for [`HOARDS`].
+/// Memory budget and open-file limit of the server for [`MEMORY_ATTACKS`].
 const BUDGET: &str = "--max-memory 256MiB";
 const BUDGET_FILES: &str = "prlimit --nofile=1024";
 
 /// Names of attacks, connections of each, and duration in seconds; a group of similar attacks, and a single one.
-type Attacks = (&'static str, usize, u64);
+type AttackGroup = (&'static str, usize, u64);
 type Attack = (&'static str, usize, u64);
 
-fn each(groups: &'static [Attacks]) -> impl Iterator<Item = Attack> {
+fn attacks_in(groups: &'static [AttackGroup]) -> impl Iterator<Item = Attack> {
     groups.iter().flat_map(|&(names, connections, seconds)| {
         names.split_whitespace().map(move |name| (name, connections, seconds))
     })
 }
 
 pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
-    run_all(peers, &each(ATTACKS).chain(each(TLS_ATTACKS)).collect::<Vec<_>>())
+    run_all(peers, &attacks_in(ATTACKS).chain(attacks_in(TLS_ATTACKS)).collect::<Vec<_>>())
 }
 
 /// Runs the attacks on a server's memory.
-pub(super) fn run_hoards(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
-    run_all(peers, &each(HOARDS).collect::<Vec<_>>())
+pub(super) fn run_memory_attacks(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
+    run_all(peers, &attacks_in(MEMORY_ATTACKS).collect::<Vec<_>>())
 }
 
 /// Runs the attacks with these names.
 pub(super) fn run_classes(peers: &[BuiltPeer], classes: &[&str]) -> Result<Vec<Table>> {
-    let all: Vec<Attack> = each(ATTACKS).chain(each(TLS_ATTACKS)).chain(each(HOARDS)).collect();
+    let all: Vec<Attack> =
+        attacks_in(ATTACKS).chain(attacks_in(TLS_ATTACKS)).chain(attacks_in(MEMORY_ATTACKS)).collect();
     are_known("attack", classes, &all.iter().map(|(class, ..)| *class).collect::<Vec<_>>())?;
     let wanted: Vec<Attack> = all.into_iter().filter(|(class, ..)| classes.contains(class)).collect();
     run_all(peers, &wanted)
 }
 
 fn run_all(peers: &[BuiltPeer], attacks: &[Attack]) -> Result<Vec<Table>> {
-    let field =
-        Field { attacker: rust::release_example("thalweg-load", "attack")?, certs: tls::certificates()? };
+    let field = AttackBench {
+        attacker: rust::release_example("thalweg-load", "attack")?,
+        certs: tls::certificates()?,
+    };
     peers.iter().map(|peer| field.table(peer, attacks)).collect()
 }
 
-const HEADS: [&str; 8] =
+const COLUMNS: [&str; 8] =
     ["attack", "cut", "ended", "MB sent", "server's CPU, s", "memory, MB", "peak RSS, MB", "honest p99"];
 
 /// The programs and files for attacks.
-struct Field {
+struct AttackBench {
     /// Also serves as the honest client.
     attacker: PathBuf,
     certs: PathBuf,
 }
 
-impl Field {
+impl AttackBench {
     fn table(&self, peer: &BuiltPeer, attacks: &[Attack]) -> Result<Table> {
-        let alone = self.honest_alone(peer)?;
+        let alone = self.honest_p99_without_attack(peer)?;
         let mut rows = Vec::new();
-        let is_together = |one: &Attack, other: &Attack| one.2 > WAITS_S && other.2 > WAITS_S;
-        for group in attacks.chunk_by(is_together).flat_map(|alike| alike.chunks(TOGETHER)) {
+        let run_concurrently = |one: &Attack, other: &Attack| one.2 > WAITS_S && other.2 > WAITS_S;
+        for group in attacks.chunk_by(run_concurrently).flat_map(|group| group.chunks(CONCURRENT_MAX)) {
             rows.extend(thread::scope(|scope| {
                 let running: Vec<_> =
                     group.iter().map(|attack| scope.spawn(|| self.row(peer, *attack))).collect();
@@ -137,31 +140,31 @@ impl Field {
         }
         let title = format!(
             "{}: floods of {FLOOD_S} s; {HOLD_S} s, or {HALF_S} to {SLOW_S} s where the time is what should end it, \
-             {TOGETHER} of these beside each other; server on core 1, attacker and honest client on core 0. Alone, the \
-             honest client has a p99 of {alone}",
+             {CONCURRENT_MAX} of these beside each other; server on core 1, attacker and honest client on core 0. Alone, \
+             the honest client has a p99 of {alone}",
             peer.version
         );
-        Ok(Table::new(title, HEADS, rows))
+        Ok(Table::new(title, COLUMNS, rows))
     }
 
     fn row(&self, peer: &BuiltPeer, attack: Attack) -> Vec<String> {
         let (class, ..) = attack;
         let mut row = vec![class.to_owned()];
-        if needs_tls(class) && !tls::is_spoken_by(peer) || needs_budget(class) && peer.name != OURS {
+        if needs_tls(class) && !tls::is_supported_by(peer) || needs_budget(class) && peer.name != OURS {
             row.push("not run".to_owned());
         } else {
             eprintln!("{}: {class}", peer.name);
-            match self.attacked(peer, attack) {
+            match self.measure_attack(peer, attack) {
                 Ok(cells) => row.extend(cells),
                 Err(failure) => row.push(failure.to_string()),
             }
         }
-        row.resize(HEADS.len(), "–".to_owned());
+        row.resize(COLUMNS.len(), "–".to_owned());
         row
     }
 
     /// The p99 of the honest client without an attack.
-    fn honest_alone(&self, peer: &BuiltPeer) -> Result<String> {
+    fn honest_p99_without_attack(&self, peer: &BuiltPeer) -> Result<String> {
         let server = Server::start(|port| peer.serve(port).under(SERVER))?;
         Ok(p99(&self.attack(&server, "honest", None, Duration::from_secs(2)).text()?))
     }
@@ -174,7 +177,7 @@ impl Field {
     }
 
     /// Returns all cells of a row except the first.
-    fn attacked(&self, peer: &BuiltPeer, (class, connections, seconds): Attack) -> Result<Vec<String>> {
+    fn measure_attack(&self, peer: &BuiltPeer, (class, connections, seconds): Attack) -> Result<Vec<String>> {
         let authority = self.certs.join("ca.pem");
         let authority = needs_tls(class).then_some(&*authority);
         let server = Server::start(|port| {
@@ -192,9 +195,9 @@ impl Field {
         })?;
         let before = Used::of(&server)?;
         let duration = Duration::from_secs(seconds);
-        let beside = self.attack(&server, "honest", authority, HONEST_LEAD * 2 + duration);
+        let honest_client = self.attack(&server, "honest", authority, HONEST_LEAD * 2 + duration);
         let (honest, outcome, used) = thread::scope(|scope| {
-            let honest = scope.spawn(|| beside.text());
+            let honest = scope.spawn(|| honest_client.text());
             thread::sleep(HONEST_LEAD);
             let attack = self.attack(&server, class, authority, duration);
             let attack = attack.words(&format!("--connections {connections}")).under("nice -n 19");
@@ -232,7 +235,7 @@ fn needs_tls(class: &str) -> bool {
 }
 
 fn needs_budget(class: &str) -> bool {
-    HOARDS.iter().any(|(of_budget, ..)| *of_budget == class)
+    MEMORY_ATTACKS.iter().any(|(name, ..)| *name == class)
 }
 
 /// The only stack whose server has a configurable memory budget.

@@ -3,7 +3,7 @@
 
 use super::pair::Pair;
 use super::table::{Table, grouped};
-use super::turns::{column, fixed, ratio, there_and_back};
+use super::turns::{column, fixed, forward_and_reverse, ratio};
 use crate::failure::Result;
 use crate::peers::BuiltPeer;
 
@@ -49,7 +49,7 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
         PAIRS.iter().map(pair).collect::<Result<Vec<_>>>()
     };
     let compare = |work: &str, flags: &str, pairs: &[Pair<'_>]| {
-        there_and_back(ROUNDS, pairs, |pair| pair.rate(&format!("{flags} {WINDOW}")))
+        forward_and_reverse(ROUNDS, pairs, |pair| pair.rate(&format!("{flags} {WINDOW}")))
             .map(|rounds| line(work, &rounds))
     };
     let mut lines = Vec::new();
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_columns_are_over_the_first() {
+    fn columns_are_divided_by_the_first() {
         let rounds = [vec![1000.0, 5000.0, 3000.0, 2000.0, 1500.0, 9000.0], vec![2000.0; 6]];
         assert_eq!(
             line("unary", &rounds),

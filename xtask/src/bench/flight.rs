@@ -27,7 +27,7 @@ const METHODS: &[&str] = &["get", "put", "exchange"];
 const STACKS: [&str; 2] = ["thalweg-tonic", "tonic"];
 
 pub(super) fn run(_: &[BuiltPeer]) -> Result<Vec<Table>> {
-    published::take(&["arrow-flight"], &workspace::suites().join("flight/tonic"))?;
+    published::download(&["arrow-flight"], &workspace::suites().join("flight/tonic"))?;
     let programs = STACKS.into_iter().map(Programs::build).collect::<Result<Vec<_>>>()?;
     let (mut round_trips, mut tcp) = (Vec::new(), Vec::new());
     for shape in SHAPES.iter().copied().map(named) {
@@ -41,18 +41,18 @@ pub(super) fn run(_: &[BuiltPeer]) -> Result<Vec<Table>> {
         }
     }
     let decoding = OFFSETS.iter().map(|offset| programs[0].decoding(*offset)).collect::<Result<_>>()?;
-    let heads = ["batches, MiB/s", "thalweg-tonic", "tonic", "ours ÷ theirs"];
+    let columns = ["batches, MiB/s", "thalweg-tonic", "tonic", "ours ÷ theirs"];
     let title = |what: &str| format!("Arrow Flight, {what}; medians of {ROUNDS} rounds in turns:");
     let of_tcp = "16 batches a stream over TCP, client on core 0, server on core 1";
     let of_decoding = format!(
         "Decoding alone, batches of {}, by where their data begin; medians of {ROUNDS}:",
         named(SHAPES[1])
     );
-    let heads_of_decoding = ["bytes behind a multiple of 64", "MiB/s", "columns that are not copied"];
+    let decoding_columns = ["bytes behind a multiple of 64", "MiB/s", "columns that are not copied"];
     Ok(vec![
-        Table::new(title("arrow-flight's benchmark, on both cores"), heads, round_trips),
-        Table::new(title(of_tcp), heads, tcp),
-        Table::new(of_decoding, heads_of_decoding, decoding),
+        Table::new(title("arrow-flight's benchmark, on both cores"), columns, round_trips),
+        Table::new(title(of_tcp), columns, tcp),
+        Table::new(of_decoding, decoding_columns, decoding),
     ])
 }
 
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_middle_rate_is_read() {
+    fn median_rate_is_read() {
         let of = |rates: &str| rate_of(&format!("x time: [1 ms 2 ms 3 ms]\n   thrpt:  [{rates}]\n"));
         assert_eq!(of("178.5 MiB/s 190.25 MiB/s 200.5 MiB/s"), Some(190.25));
         assert_eq!(of("0.9 GiB/s 1.5 GiB/s 2.0 GiB/s"), Some(1536.0));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_are_of_rounds() {
+    fn ratios_are_taken_within_rounds() {
         let row = row("x", &[vec![30.0, 10.0], vec![40.0, 10.0], vec![90.0, 30.0]]);
         assert_eq!(row, ["x", "40", "10", "3.00 (3.00–4.00)"]);
     }

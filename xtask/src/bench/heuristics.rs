@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::pair::{CLIENT, Pair, SERVER};
 use super::table::Table;
-use super::turns::{column, fixed, ratio, there_and_back};
+use super::turns::{column, fixed, forward_and_reverse, ratio};
 use crate::failure::Result;
 use crate::job::Job;
 use crate::peers::BuiltPeer;
@@ -68,7 +68,7 @@ fn row(ours: &BuiltPeer, case: &Case) -> Result<Vec<String>> {
     });
     let [without, with] = pairs;
     let load = format!("{} {WINDOW}", case.load);
-    let rounds = there_and_back(ROUNDS, &[without?, with?], |pair| pair.rate(&load))?;
+    let rounds = forward_and_reverse(ROUNDS, &[without?, with?], |pair| pair.rate(&load))?;
     let (rate, gain) = (column(&rounds, 1), ratio(&rounds, 1, 0));
     let name = if case.heuristic.is_empty() { "nothing" } else { case.heuristic };
     Ok(vec![

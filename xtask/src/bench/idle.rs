@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::memory::{CONNECTIONS, SETTLE};
 use super::pair::{CLIENT, Holder, Pair, allow_open_files};
 use super::table::{Table, grouped};
-use super::turns::{column, fixed, ratio, there_and_back};
+use super::turns::{column, fixed, forward_and_reverse, ratio};
 use crate::failure::Result;
 use crate::job::Job;
 use crate::peers::BuiltPeer;
@@ -31,23 +31,23 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
         for pair in &pairs {
             pair.rate(LOAD)?;
         }
-        let crowded = &pairs[0].server;
+        let many_connections = &pairs[0].server;
         thread::sleep(SETTLE);
-        let before = [rss(crowded.process_id())?, kernel()?];
-        let job = Job::new(&holder).words(&format!("{} {CONNECTIONS}", crowded.address()));
+        let before = [rss(many_connections.process_id())?, kernel()?];
+        let job = Job::new(&holder).words(&format!("{} {CONNECTIONS}", many_connections.address()));
         let lanes = Holder::open(&job.under(CLIENT))?;
-        let told: Value = serde_json::from_str(&lanes.line).unwrap_or_default();
-        let client_before = told["rss_bytes_before"].as_f64();
+        let lanes_json: Value = serde_json::from_str(&lanes.line).unwrap_or_default();
+        let client_before = lanes_json["rss_bytes_before"].as_f64();
         let client_before = client_before.ok_or_else(|| failed!("the client does not tell its memory"))?;
         thread::sleep(SETTLE);
         let each = |bytes: f64| grouped(bytes / CONNECTIONS as f64);
         memory_rows.push(vec![
             peer.name.to_owned(),
-            each(rss(crowded.process_id())? - before[0]),
+            each(rss(many_connections.process_id())? - before[0]),
             each(rss(lanes.process_id())? - client_before),
             each(kernel()? - before[1]),
         ]);
-        let rounds = there_and_back(ROUNDS, &pairs, |pair| pair.rate(LOAD))?;
+        let rounds = forward_and_reverse(ROUNDS, &pairs, |pair| pair.rate(LOAD))?;
         let ratio = ratio(&rounds, 0, 1);
         rate_rows.push(vec![
             peer.name.to_owned(),
@@ -60,11 +60,11 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     }
     let connections = grouped(CONNECTIONS as f64);
     let memory = format!("Bytes per connection, {connections} idle ones over TCP after a call each:");
-    let memory_heads = ["server", "its RSS", "Thalweg's client, RSS", "kernel, both ends"];
+    let memory_columns = ["server", "its RSS", "Thalweg's client, RSS", "kernel, both ends"];
     let rates =
         format!("Empty unary calls on another connection, 64 in flight; {ROUNDS} rounds, there and back:");
-    let rate_heads = ["stack", "calls/s among them", "alone", "among ÷ alone", "range"];
-    Ok(vec![Table::new(memory, memory_heads, memory_rows), Table::new(rates, rate_heads, rate_rows)])
+    let rate_columns = ["stack", "calls/s among them", "alone", "among ÷ alone", "range"];
+    Ok(vec![Table::new(memory, memory_columns, memory_rows), Table::new(rates, rate_columns, rate_rows)])
 }
 
 fn rss(process: u32) -> Result<f64> {

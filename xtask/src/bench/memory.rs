@@ -32,8 +32,8 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
         ])
     };
     let rows = peers.iter().map(row).collect::<Result<_>>()?;
-    let heads = ["stack", "B per new connection", "B per idle one after a call", "peak of a 4 MiB echo"];
-    Ok(vec![Table::new("Memory of the server (RSS):", heads, rows)])
+    let columns = ["stack", "B per new connection", "B per idle one after a call", "peak of a 4 MiB echo"];
+    Ok(vec![Table::new("Memory of the server (RSS):", columns, rows)])
 }
 
 /// Memory of one idle connection in the server, in bytes.

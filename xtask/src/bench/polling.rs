@@ -8,7 +8,7 @@ use std::{env, fs};
 
 use super::pair::{CLIENT, Pair, SERVER};
 use super::table::Table;
-use super::turns::{column, fixed, ratio, there_and_back};
+use super::turns::{column, fixed, forward_and_reverse, ratio};
 use crate::failure::Result;
 use crate::job::Job;
 use crate::peers::BuiltPeer;
@@ -40,7 +40,7 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
         rows.push(stack(peer, "", "")?);
     }
     let tables = ["TCP", "UDS"].map(|transport| {
-        let rounds = there_and_back(ROUNDS, &rows, |row| p50_us(row, transport))?;
+        let rounds = forward_and_reverse(ROUNDS, &rows, |row| p50_us(row, transport))?;
         let title = format!(
             "Empty unary calls over {transport}, one in flight, client on core 0, server on core 1; {ROUNDS} rounds, \
              there and back:"

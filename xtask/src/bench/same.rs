@@ -28,7 +28,7 @@ const VERDICTS: [(&[&str], &str); 3] = [
 pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     let [ours] = peers else { bail!("this is about one stack") };
     let directory = workspace::output().join(NAME);
-    let stacks = disguised(NAME, &ours.program, "", &directory)?;
+    let stacks = copies_as_stacks(NAME, &ours.program, "", &directory)?;
     let (mut all, mut rows, mut found) = ([0; 5], Vec::new(), Vec::new());
     for run in 1..=RUNS {
         let words = format!("{STUDY} --peers {}", stacks.display());
@@ -47,8 +47,8 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
         (all[0] as f64 * ERROR_RATE).floor(),
         all[0],
     );
-    let heads = ["run", "cells"].into_iter().chain(VERDICTS.map(|(_, head)| head)).chain(["not measured"]);
-    let mut tables = vec![Table::new(title, heads, rows)];
+    let columns = ["run", "cells"].into_iter().chain(VERDICTS.map(|(_, head)| head)).chain(["not measured"]);
+    let mut tables = vec![Table::new(title, columns, rows)];
     if !found.is_empty() {
         tables.push(Table::new("The cells that were found different:", ["run", "cell", "ratio"], found));
     }
@@ -56,7 +56,12 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
 }
 
 /// Creates a folder of peers with one peer: `program` under another name, its server with `serve_flags`.
-pub(super) fn disguised(name: &str, program: &Path, serve_flags: &str, directory: &Path) -> Result<PathBuf> {
+pub(super) fn copies_as_stacks(
+    name: &str,
+    program: &Path,
+    serve_flags: &str,
+    directory: &Path,
+) -> Result<PathBuf> {
     let folder = directory.join("peers");
     let script = folder.join(name).join("peer");
     let program = program.display();
@@ -113,7 +118,7 @@ mod tests {
     use super::counts;
 
     #[test]
-    fn cells_are_counted_by_verdict() {
+    fn verdicts_are_counted() {
         let verdicts = ["faster", "no difference", "slower", "cannot tell", "gone"];
         let cells = verdicts.map(|verdict| json!({"against": [{"verdict": verdict}]}));
         assert_eq!(counts(&cells), [5, 2, 1, 1, 1]);

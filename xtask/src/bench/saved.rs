@@ -3,7 +3,7 @@
 
 use super::pair::Pair;
 use super::table::Table;
-use super::turns::{column, fixed, ratio, there_and_back};
+use super::turns::{column, fixed, forward_and_reverse, ratio};
 use crate::failure::Result;
 use crate::job::Job;
 use crate::peers::BuiltPeer;
@@ -56,19 +56,19 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
          over TCP loopback, client on core 0, server on core 1; medians of {ROUNDS} rounds, there and back, and ranges \
          of the ratios:"
     );
-    let heads = ["call behind", "in flight", "thalweg"].map(str::to_owned).into_iter();
+    let columns = ["call behind", "in flight", "thalweg"].map(str::to_owned).into_iter();
     let of_others = others.iter().flat_map(|peer| {
         [peer.name.to_owned(), format!("saved beside {}", peer.name), format!("÷ {}", peer.name)]
     });
-    let heads: Vec<String> = heads.chain(of_others).collect();
-    Ok(vec![Table::new(title, heads.iter().map(String::as_str), lines)])
+    let columns: Vec<String> = columns.chain(of_others).collect();
+    Ok(vec![Table::new(title, columns.iter().map(String::as_str), lines)])
 }
 
 /// One line per number of calls in flight.
 fn compared(behind: &str, rows: &[Row<'_>], others: &[BuiltPeer]) -> Result<Vec<Vec<String>>> {
     let line = |in_flight: u32| {
         let flags = format!("--call unary -c {in_flight} {WINDOW}");
-        let times = there_and_back(ROUNDS, rows, |row| {
+        let times = forward_and_reverse(ROUNDS, rows, |row| {
             let address = row.link.as_ref().map_or_else(|| row.pair.server.address(), Server::address);
             Ok(1e6 / row.pair.measure_at(&address, &flags)?.rate_per_s)
         })?;
@@ -93,7 +93,7 @@ mod tests {
     use super::line;
 
     #[test]
-    fn time_is_saved_and_ratio_is_of_times() {
+    fn saved_time_and_ratio_are_computed() {
         let times = [vec![2.0, 10.0], vec![2.0, 12.0], vec![4.0, 12.0]];
         let expected = ["nothing else", "64", "2.00", "12.00", "10.00", "5.00 (3.00–6.00)"];
         assert_eq!(line("nothing else", 64, &times, 1), expected);

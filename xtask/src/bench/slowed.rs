@@ -17,13 +17,13 @@ use crate::{lab, workspace};
 
 const NAME: &str = "slowed";
 /// Rate of the slowed pair, relative to the plain one.
-const SHARE: f64 = 0.9;
-const SLOWER_BY: f64 = 1.0 / SHARE - 1.0;
+const RELATIVE_RATE: f64 = 0.9;
+const SLOWDOWN: f64 = 1.0 / RELATIVE_RATE - 1.0;
 /// Number of calibration steps, and pairs of windows for each.
 const TRIES: usize = 3;
 const PAIRS: usize = 12;
 /// Pairs of windows that measure the final result.
-const PAIRS_LAST: usize = 24;
+const FINAL_PAIRS: usize = 24;
 const WINDOW: &str = "--connections 1 -z 300ms --warmup 150ms";
 const BUDGET: &str = "50s";
 
@@ -43,21 +43,21 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     let [ours] = peers else { bail!("this is about one stack") };
     let rows = CELLS.iter().map(|&cell| row(ours, cell)).collect::<Result<_>>()?;
     let title = format!(
-        "Thalweg against Thalweg whose server computes for each message, so long that the pair moves {SHARE} of what \
-         the other does. Apart: what it moved in {PAIRS_LAST} pairs of windows apart from the lab, with two standard \
+        "Thalweg against Thalweg whose server computes for each message, so long that the pair moves {RELATIVE_RATE} of \
+         what the other does. Apart: what it moved in {FINAL_PAIRS} pairs of windows apart from the lab, with two standard \
          errors. Margin: the larger of half the interval and the noise floor; a difference of {:.0} % can be found \
          where it is smaller:",
-        100.0 * SLOWER_BY
+        100.0 * SLOWDOWN
     );
-    let heads = ["work", "µs a message", "apart", "the lab: ours ÷ slowed", "margin", "found"];
-    Ok(vec![Table::new(title, heads, rows)])
+    let columns = ["work", "µs a message", "apart", "the lab: ours ÷ slowed", "margin", "found"];
+    Ok(vec![Table::new(title, columns, rows)])
 }
 
 fn row(ours: &BuiltPeer, cell: Cell) -> Result<Vec<String>> {
     let (call, in_flight, size_bytes) = cell;
-    let (work_ns, apart) = calibrated(ours, cell)?;
+    let (work_ns, relative_rate) = calibrate(ours, cell)?;
     let directory = workspace::output().join(NAME);
-    let stacks = same::disguised(NAME, &ours.program, &format!("--work {work_ns}ns"), &directory)?;
+    let stacks = same::copies_as_stacks(NAME, &ours.program, &format!("--work {work_ns}ns"), &directory)?;
     let words = format!(
         "sizes --against slowed --peers {} --calls {call} --sizes {size_bytes} -c {in_flight} --transports tcp \
          --budget {BUDGET}",
@@ -73,7 +73,7 @@ fn row(ours: &BuiltPeer, cell: Cell) -> Result<Vec<String>> {
     Ok(vec![
         format!("{call}, {in_flight} in flight, {}", numbers::size(size_bytes)),
         format!("{:.2}", work_ns as f64 / 1e3),
-        format!("{:.3} ± {:.3}", apart.mean, apart.errors),
+        format!("{:.3} ± {:.3}", relative_rate.mean, relative_rate.errors),
         same::ratio(&against),
         format!("{:.0} %", 100.0 * (half.max(floor).exp() - 1.0)),
         against["verdict"].as_str().unwrap_or("not measured").to_owned(),
@@ -81,7 +81,7 @@ fn row(ours: &BuiltPeer, cell: Cell) -> Result<Vec<String>> {
 }
 
 /// Rate of the slowed pair relative to the plain one.
-struct Apart {
+struct RelativeRate {
     /// Geometric mean of the ratios of all pairs.
     mean: f64,
     /// Two standard errors of the mean.
@@ -89,33 +89,33 @@ struct Apart {
 }
 
 /// Returns the server's computing time per message in ns, and the resulting relative rate.
-fn calibrated(ours: &BuiltPeer, cell: Cell) -> Result<(u64, Apart)> {
+fn calibrate(ours: &BuiltPeer, cell: Cell) -> Result<(u64, RelativeRate)> {
     let plain = Pair::start(ours, ours, "")?;
     // Start with twice the wanted slowdown, as if a message's whole time were spent in the server: a small slowdown
     // drowns in noise.
-    let mut work_ns = 2.0 * SLOWER_BY * 1e9 / plain.rate(&load(cell))?;
+    let mut work_ns = 2.0 * SLOWDOWN * 1e9 / plain.rate(&load(cell))?;
     let mut pairs = vec![plain];
     let (mut works_ns, mut slowed_by) = (0.0, 0.0);
     for _ in 0..TRIES {
-        let apart = apart(ours, &mut pairs, work_ns as u64, cell, PAIRS)?;
+        let relative_rate = measure_relative_rate(ours, &mut pairs, work_ns as u64, cell, PAIRS)?;
         works_ns += work_ns;
-        slowed_by += 1.0 / apart.mean - 1.0;
+        slowed_by += 1.0 / relative_rate.mean - 1.0;
         // Slowdown per nanosecond of work, over all steps. The floor of a tenth protects against noise.
-        let each_ns = (slowed_by / works_ns).max(SLOWER_BY / works_ns / 10.0);
-        work_ns = SLOWER_BY / each_ns;
+        let each_ns = (slowed_by / works_ns).max(SLOWDOWN / works_ns / 10.0);
+        work_ns = SLOWDOWN / each_ns;
     }
     let work_ns = work_ns as u64;
-    Ok((work_ns, apart(ours, &mut pairs, work_ns, cell, PAIRS_LAST)?))
+    Ok((work_ns, measure_relative_rate(ours, &mut pairs, work_ns, cell, FINAL_PAIRS)?))
 }
 
 /// Replaces the slowed pair, which follows the plain one in `pairs`, and measures `count` pairs of windows.
-fn apart<'p>(
+fn measure_relative_rate<'p>(
     ours: &'p BuiltPeer,
     pairs: &mut Vec<Pair<'p>>,
     work_ns: u64,
     cell: Cell,
     count: usize,
-) -> Result<Apart> {
+) -> Result<RelativeRate> {
     pairs.truncate(1);
     pairs.push(Pair::start(ours, ours, &format!("--work {work_ns}ns"))?);
     let rounds = alternating(count, pairs, |pair| pair.rate(&load(cell)))?;
@@ -123,9 +123,15 @@ fn apart<'p>(
     let number = count as f64;
     let mean = shares.iter().sum::<f64>() / number;
     let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / (number - 1.0);
-    let apart = Apart { mean: mean.exp(), errors: 2.0 * mean.exp() * (variance / number).sqrt() };
-    println!("{}: {work_ns} ns a message leave {:.3} ± {:.3}", load(cell), apart.mean, apart.errors);
-    Ok(apart)
+    let relative_rate =
+        RelativeRate { mean: mean.exp(), errors: 2.0 * mean.exp() * (variance / number).sqrt() };
+    println!(
+        "{}: {work_ns} ns a message leave {:.3} ± {:.3}",
+        load(cell),
+        relative_rate.mean,
+        relative_rate.errors
+    );
+    Ok(relative_rate)
 }
 
 fn load((call, in_flight, size_bytes): Cell) -> String {

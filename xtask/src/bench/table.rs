@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 /// Result of a benchmark, printed now and rendered into documents later.
 pub(crate) struct Table {
     title: String,
-    heads: Vec<String>,
+    columns: Vec<String>,
     rows: Vec<Vec<String>>,
     is_of_rounds: bool,
 }
@@ -11,11 +11,11 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(
         title: impl Into<String>,
-        heads: impl IntoIterator<Item = impl Into<String>>,
+        columns: impl IntoIterator<Item = impl Into<String>>,
         rows: Vec<Vec<String>>,
     ) -> Self {
-        let heads = heads.into_iter().map(Into::into).collect();
-        Self { title: title.into(), heads, rows, is_of_rounds: false }
+        let columns = columns.into_iter().map(Into::into).collect();
+        Self { title: title.into(), columns, rows, is_of_rounds: false }
     }
 
     /// Marks a table of single rounds: it goes to the results file only, while documents show the summary.
@@ -30,9 +30,9 @@ impl Table {
     /// Prints the first column left-aligned, the others right-aligned.
     pub(crate) fn print(&self) {
         println!("{}\n", self.title);
-        let lines = || [&self.heads].into_iter().chain(&self.rows);
+        let lines = || [&self.columns].into_iter().chain(&self.rows);
         let width = |column: usize| lines().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..self.heads.len()).map(width).collect();
+        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
         for row in lines() {
             let cell = |(column, cell): (usize, &String)| match column {
                 0 => format!("{cell:<width$}", width = widths[0]),
@@ -44,7 +44,7 @@ impl Table {
     }
 
     pub(crate) fn json(&self) -> Value {
-        let mut table = json!({"title": self.title, "heads": self.heads, "rows": self.rows});
+        let mut table = json!({"title": self.title, "heads": self.columns, "rows": self.rows});
         if self.is_of_rounds {
             table["of_rounds"] = true.into();
         }

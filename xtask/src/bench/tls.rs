@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::memory::each_takes;
 use super::pair::{CLIENT, Holder, Pair, allow_open_files};
 use super::table::{Table, grouped};
-use super::turns::{Spread, column, fixed, ratio, there_and_back};
+use super::turns::{Spread, column, fixed, forward_and_reverse, ratio};
 use crate::certificates;
 use crate::failure::Result;
 use crate::job::Job;
@@ -85,7 +85,7 @@ pub(super) fn certificates() -> Result<PathBuf> {
 }
 
 /// Returns whether the stack's server has TLS flags.
-pub(super) fn is_spoken_by(peer: &BuiltPeer) -> bool {
+pub(super) fn is_supported_by(peer: &BuiltPeer) -> bool {
     PEERS.contains(&peer.name)
 }
 
@@ -118,7 +118,7 @@ impl Rustls {
     fn table(&self, load: &Load, pairs: &[Pair<'_>]) -> Result<Table> {
         let rustls = load.writer_and_reader.map(Row::Rustls);
         let rows: Vec<Row<'_>> = pairs.iter().map(Row::Stack).chain(rustls).collect();
-        let rounds = there_and_back(ROUNDS, &rows, |row| match row {
+        let rounds = forward_and_reverse(ROUNDS, &rows, |row| match row {
             Row::Stack(pair) => pair.rate(&format!("{} {WINDOW}", load.flags)),
             Row::Rustls(cores) => {
                 let found = self.job(&format!("socket {cores}")).json()?;

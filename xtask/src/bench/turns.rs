@@ -13,15 +13,15 @@ pub(super) fn alternating<R, V>(
         if number.is_multiple_of(2) {
             return rows.iter().map(&mut window).collect();
         }
-        let mut back = rows.iter().rev().map(&mut window).collect::<Result<Vec<V>>>()?;
-        back.reverse();
-        Ok(back)
+        let mut reversed = rows.iter().rev().map(&mut window).collect::<Result<Vec<V>>>()?;
+        reversed.reverse();
+        Ok(reversed)
     };
     (0..rounds).map(round).collect()
 }
 
 /// Measures each row twice per round, there and back. Returns the means of the two by round and row.
-pub(super) fn there_and_back<R>(
+pub(super) fn forward_and_reverse<R>(
     rounds: usize,
     rows: &[R],
     window: impl FnMut(&R) -> Result<f64>,
@@ -64,13 +64,13 @@ impl FromIterator<f64> for Spread {
 
 impl Spread {
     /// Formats as `1.05 (1.01–1.09)`.
-    pub(super) fn show(&self, shown: impl Fn(f64) -> String) -> String {
-        format!("{} ({})", shown(self.median), self.range(&shown))
+    pub(super) fn show(&self, formatter: impl Fn(f64) -> String) -> String {
+        format!("{} ({})", formatter(self.median), self.range(&formatter))
     }
 
     /// Formats as `1.01–1.09`.
-    pub(super) fn range(&self, shown: impl Fn(f64) -> String) -> String {
-        format!("{}–{}", shown(self.least), shown(self.greatest))
+    pub(super) fn range(&self, formatter: impl Fn(f64) -> String) -> String {
+        format!("{}–{}", formatter(self.least), formatter(self.greatest))
     }
 }
 
@@ -83,22 +83,22 @@ pub(super) fn fixed(decimals: usize) -> impl Fn(f64) -> String {
 mod tests {
     use std::cell::RefCell;
 
-    use super::{Spread, alternating, fixed, ratio, there_and_back};
+    use super::{Spread, alternating, fixed, forward_and_reverse, ratio};
 
     #[test]
-    fn each_row_has_its_two_windows() {
-        let asked = RefCell::new(Vec::new());
+    fn each_row_is_measured_forward_and_reverse() {
+        let measured_rows = RefCell::new(Vec::new());
         let window = |row: &f64| {
-            asked.borrow_mut().push(*row);
-            Ok(row * asked.borrow().len() as f64)
+            measured_rows.borrow_mut().push(*row);
+            Ok(row * measured_rows.borrow().len() as f64)
         };
-        let rates = there_and_back(1, &[1.0, 10.0, 100.0], window).unwrap();
-        assert_eq!(asked.into_inner(), [1.0, 10.0, 100.0, 100.0, 10.0, 1.0]);
+        let rates = forward_and_reverse(1, &[1.0, 10.0, 100.0], window).unwrap();
+        assert_eq!(measured_rows.into_inner(), [1.0, 10.0, 100.0, 100.0, 10.0, 1.0]);
         assert_eq!(rates, [[3.5, 35.0, 350.0]]);
     }
 
     #[test]
-    fn values_of_a_round_are_in_the_order_of_rows() {
+    fn values_are_in_row_order() {
         let mut number = 0;
         let rounds = alternating(2, &["a", "b"], |row| {
             number += 1;
@@ -108,14 +108,14 @@ mod tests {
     }
 
     #[test]
-    fn ratios_are_of_one_round() {
+    fn ratios_are_taken_within_a_round() {
         let spread = ratio(&[vec![1.0, 2.0], vec![2.0, 2.0], vec![6.0, 2.0]], 0, 1);
         assert_eq!(spread, Spread { median: 1.0, least: 0.5, greatest: 3.0 });
         assert_eq!(spread.show(fixed(1)), "1.0 (0.5–3.0)");
     }
 
     #[test]
-    fn the_median_is_in_the_middle() {
+    fn median_is_the_middle_value() {
         let of = |values: &[f64]| values.iter().copied().collect::<Spread>().median;
         assert_eq!((of(&[3.0, 1.0, 2.0]), of(&[4.0, 1.0, 3.0, 2.0]), of(&[])), (2.0, 2.5, 0.0));
     }

@@ -134,13 +134,13 @@ mod tests {
     use super::{allocations_in, total_instructions};
 
     #[test]
-    fn the_total_is_read() {
+    fn total_is_parsed() {
         assert_eq!(total_instructions("events: Ir\nfn=(1) main\n1 5\n\ntotals: 123456\n"), Some(123_456));
         assert_eq!(total_instructions("events: Ir\n"), None);
     }
 
     #[test]
-    fn the_heap_account_is_read() {
+    fn heap_summary_is_parsed() {
         let text = "==1==   total heap usage: 1,234 allocs, 1,200 frees, 56,789 bytes allocated";
         assert_eq!(allocations_in(text), Some(1234));
         assert_eq!(allocations_in("==1== nothing"), None);

@@ -65,7 +65,7 @@ mod tests {
     use super::{Counts, parse};
 
     #[test]
-    fn calls_of_the_allocator_are_added_up() {
+    fn allocator_calls_are_added_up() {
         let text = "events: Ir\n\nfn=(1) costs::server_turn\n1 5\ncfn=(2) malloc\ncalls=3 0\n1 90\ncfn=(3) memcpy\n\
                     calls=7 0\n1 70\n\nfn=(2)\n1 90\n\nfn=(4) grow\ncfn=(5) realloc\ncalls=2 0\n1 9\ncfn=(2)\n\
                     calls=1 0\n1 9\n\ntotals: 174\n";

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_record_can_be_read() {
         let toolchain = Toolchain {
             rustc: "rustc 1.95.0 (\"x\")".to_owned(),
             libc: "glibc 2.36".to_owned(),

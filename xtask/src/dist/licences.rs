@@ -105,7 +105,7 @@ mod tests {
     use super::is_licence;
 
     #[test]
-    fn names_of_licences_are_known() {
+    fn licence_names_are_recognized() {
         for name in ["license", "license-mit", "licence.md", "copying", "license.apache-2.0", "notice.txt"] {
             assert!(is_licence(name), "{name}");
         }

@@ -113,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn each_package_of_the_tree_is_there_once() {
+    fn each_package_is_listed_once() {
         let tree = "cli v0.1.0 (/w/cli)\na v1.0.0\nb v2.0.0 (*)\n\na v1.0.0\na v0.9.0\n";
         let expected = [named("cli", "0.1.0"), named("a", "1.0.0"), named("b", "2.0.0"), named("a", "0.9.0")];
         assert_eq!(in_tree(tree), expected);
     }
 
     #[test]
-    fn a_part_has_what_its_manifest_and_the_lock_say() {
+    fn part_has_manifest_and_lock_data() {
         let metadata = json!({
             "packages": [
                 {"id": "1", "name": "cli", "version": "0.1.0", "license": "MIT", "manifest_path": "/w/cli/Cargo.toml"},

@@ -6,7 +6,10 @@ const OPEN: &str = "<!-- figures: ";
 const CLOSE: &str = "<!-- /figures -->";
 
 /// Replaces each marked part of `text` by the result of `part(name, current)`; the marks stay.
-pub(super) fn replaced(text: &str, mut part: impl FnMut(&str, &str) -> Result<String>) -> Result<String> {
+pub(super) fn replace_blocks(
+    text: &str,
+    mut part: impl FnMut(&str, &str) -> Result<String>,
+) -> Result<String> {
     let mut fresh = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find(OPEN) {
@@ -32,10 +35,10 @@ pub(super) fn replaced(text: &str, mut part: impl FnMut(&str, &str) -> Result<St
 
 #[cfg(test)]
 mod tests {
-    use super::replaced;
+    use super::replace_blocks;
 
     fn check(text: &str, expected: Result<&str, &str>) {
-        let found = replaced(text, |name, body| match name {
+        let found = replace_blocks(text, |name, body| match name {
             "bad" => Err(failed!("a bad one")),
             _ => Ok(format!("{name} was {body}")),
         });
@@ -44,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn marked_parts_are_replaced_and_nothing_else() {
+    fn only_marked_parts_are_replaced() {
         check("no marks\n", Ok("no marks\n"));
         check(
             "a\n<!-- figures: x -->\nold\n<!-- /figures -->\nb\n<!-- figures: y -->\n<!-- /figures -->",
@@ -54,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_that_make_no_sense_are_told() {
+    fn invalid_marks_are_reported() {
         check("<!-- figures: x -->\nold\n", Err("no `<!-- /figures -->` follows: <!-- figures: x -->"));
         check(
             "<!-- figures: x -->\n<!-- figures: y -->\n<!-- /figures -->",

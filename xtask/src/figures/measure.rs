@@ -63,7 +63,7 @@ fn benchmark(name: &str, peers: Option<&str>) -> Result<Value> {
 }
 
 /// Returns the measurements with these names; fails on unknown names.
-fn named(names: &[String]) -> Result<Vec<Measurement>> {
+fn measurements_named(names: &[String]) -> Result<Vec<Measurement>> {
     let mut all = all()?;
     are_known("measurement", names, &all.iter().map(|it| it.name.as_str()).collect::<Vec<_>>())?;
     all.retain(|it| names.contains(&it.name));
@@ -80,9 +80,9 @@ fn check_committed() -> Result<()> {
 }
 
 /// Imports the `results.json` of a study that another machine made of this checkout's commit.
-pub(super) fn take(name: &str, study: &Path) -> Result<()> {
+pub(super) fn import(name: &str, study: &Path) -> Result<()> {
     log::start("figures")?;
-    let measurement = named(&[name.to_owned()])?.remove(0);
+    let measurement = measurements_named(&[name.to_owned()])?.remove(0);
     check_committed()?;
     let figures = lab::condensed_from(study)?;
     let made = files::json(study)?;
@@ -98,7 +98,7 @@ pub(super) fn take(name: &str, study: &Path) -> Result<()> {
 /// Runs these measurements, or all that this machine has enough processors for, and writes their results files.
 pub(super) fn run(names: &[String]) -> Result<()> {
     log::start("figures")?;
-    let measurements = if names.is_empty() { all()? } else { named(names)? };
+    let measurements = if names.is_empty() { all()? } else { measurements_named(names)? };
     check_committed()?;
     let processors = std::thread::available_parallelism()?.get() as u64;
     for it in measurements {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_lines_are_read() {
+    fn speed_output_is_parsed() {
         let text = "MB/s, median of 11 rounds; in brackets how often the engine's fits in\n\
                     SmallFlat (198 B) decode          engine 2666 (1.00)  engine, owned 2001 (1.33)\n";
         let expected = SpeedLine {

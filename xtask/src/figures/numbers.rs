@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_few_digits() {
+    fn numbers_have_few_digits() {
         assert_eq!([1.764, 2.04, 17.62, 24.4].map(ratio), ["1.76", "2.0", "17.6", "24"]);
         assert_eq!([106_000.0, 1_724_000.0, 835.4].map(rate), ["106 k/s", "1.72 M/s", "835/s"]);
         assert_eq!([116_000.0, 1.85e6, 65_700.0].map(time), ["116 µs", "1.85 ms", "65.7 µs"]);

@@ -172,7 +172,7 @@ mod tests {
     use super::Results;
 
     #[test]
-    fn a_caption_names_each_thing_once() {
+    fn caption_names_each_thing_once() {
         let date = "2026-11-22";
         let file = |command: &str| {
             let commands = [command];

@@ -36,14 +36,14 @@ fn check(figure: &str, files: &[(&'static str, Value)], end: &str) {
 }
 
 #[test]
-fn the_pages_have_the_figures_of_the_results_files() {
+fn pages_match_the_results_files() {
     if let Err(why) = super::check() {
         panic!("{why}");
     }
 }
 
 #[test]
-fn a_missing_results_file_is_an_error() {
+fn missing_results_file_is_an_error() {
     let tables = Tables::of(&Results::of([]), &json!({"costs": []})).unwrap();
     assert!(tables.render("ends").is_err());
     assert!(tables.render("idle").is_err());
@@ -51,7 +51,7 @@ fn a_missing_results_file_is_an_error() {
 }
 
 #[test]
-fn a_printed_table_has_names_for_people_and_no_rounds() {
+fn printed_table_has_display_names_and_no_rounds() {
     let table =
         json!({"title": "Calls:", "heads": ["stack", "B"], "rows": [["grpc-cpp TLS", "6,900"], ["", "1"]]});
     let rounds = json!({"title": "Rounds:", "heads": ["1"], "rows": [], "of_rounds": true});
@@ -63,7 +63,7 @@ fn a_printed_table_has_names_for_people_and_no_rounds() {
 }
 
 #[test]
-fn a_comparison_is_a_row_for_each_cell() {
+fn comparison_has_a_row_per_cell() {
     let against =
         |ratio: f64, verdict: &str| json!([pair("tonic", "tonic", compared(ratio, verdict), json!(null))]);
     let figures = json!({
@@ -91,7 +91,7 @@ fn a_comparison_is_a_row_for_each_cell() {
 }
 
 #[test]
-fn each_end_has_a_row_with_a_mark_where_it_is_slower() {
+fn slower_ends_are_marked() {
     let cell = json!({
         "work": "client-stream", "in_flight": 16, "connections": 16, "size_bytes": 1024, "rate_per_s": 2e6,
         "against": [
@@ -113,7 +113,7 @@ fn each_end_has_a_row_with_a_mark_where_it_is_slower() {
 }
 
 #[test]
-fn the_adaptive_channel_stands_beside_the_best_number_with_its_interval() {
+fn adaptive_channel_is_compared_with_the_best_number() {
     let point = |strategy: &str, rate: f64| {
         json!({"work": "unary", "round_trip_ns": 0, "in_flight": 4,
                                                     "strategy": strategy, "rate_per_s": rate})
@@ -129,7 +129,7 @@ fn the_adaptive_channel_stands_beside_the_best_number_with_its_interval() {
 }
 
 #[test]
-fn others_rates_say_how_often_they_fit_into_the_adaptive_channels() {
+fn other_rates_are_relative_to_the_adaptive_channel() {
     let point = |client: &str, strategy: &str, in_flight: u64, rate_per_s: f64| {
         json!({
         "client": client, "strategy": strategy, "in_flight": in_flight, "rate_per_s": rate_per_s})
@@ -151,7 +151,7 @@ fn others_rates_say_how_often_they_fit_into_the_adaptive_channels() {
 }
 
 #[test]
-fn noise_is_told_by_figure_and_message_and_doubts_below() {
+fn noise_is_listed_by_figure_with_doubts_below() {
     let floor =
         |of: &str, message: &str, ratio: f64| json!({"of": of, "message": message, "noise_ratio": ratio});
     let noise =
@@ -165,7 +165,7 @@ fn noise_is_told_by_figure_and_message_and_doubts_below() {
 }
 
 #[test]
-fn all_connections_with_the_fewest_calls_have_a_row() {
+fn connections_with_fewest_calls_have_rows() {
     let point = |connections: u64, active: u64, in_flight: u64| {
         json!({"connections": connections, "active": active, "in_flight": in_flight, "server": "thalweg",
                "server_time": {"ns": 4200.0, "user_ns": 1200.0, "system_ns": 3000.0},
@@ -184,7 +184,7 @@ fn all_connections_with_the_fewest_calls_have_a_row() {
 }
 
 #[test]
-fn a_tree_with_a_difference_is_a_row_and_all_are_the_last() {
+fn differing_trees_have_rows_and_the_total_is_last() {
     let tree = |name: &str, verdicts: Value| json!({"name": name, "files": 3, "verdicts": verdicts});
     let trees = [
         tree("a", json!({"equal with source info": 2, "refused": 1})),
@@ -248,7 +248,7 @@ fn speed(server: &str) -> String {
 }
 
 #[test]
-fn the_lowest_ratio_of_both_results_has_a_row() {
+fn lowest_ratio_of_both_results_has_a_row() {
     assert_eq!(
         speed("1.10"),
         "| 64 calls in flight (noise floor 8.0 %) | Thalweg | ÷ tonic 0.14.9 |\n\
@@ -266,7 +266,7 @@ fn the_lowest_ratio_of_both_results_has_a_row() {
 }
 
 #[test]
-fn losses_are_cells_that_are_slower_and_variants_below_one() {
+fn losses_are_slower_cells_and_variants() {
     let name =
         |stack: &str, ratio: f64, verdict: &str| pair(stack, stack, compared(ratio, verdict), json!(null));
     let cell = json!({

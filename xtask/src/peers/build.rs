@@ -33,33 +33,33 @@ impl Peer {
         }
         let folder = workspace::target().join("peers").join(self.name);
         fs::create_dir_all(&folder)?;
-        let tried = self.build_in(&folder).map_err(with_log);
-        match &tried {
-            Ok(_) => absent(&folder.join(NOT_BUILT))?,
+        let result = self.build_in(&folder).map_err(with_log);
+        match &result {
+            Ok(_) => remove_if_exists(&folder.join(NOT_BUILT))?,
             Err(failure) => {
                 // Otherwise a program of an earlier source would be measured.
-                absent(&folder.join(PROGRAM))?;
+                remove_if_exists(&folder.join(PROGRAM))?;
                 fs::write(folder.join(NOT_BUILT), reason(failure) + "\n")?;
             }
         }
-        tried
+        result
     }
 
     fn build_in(self, folder: &Path) -> Result<BuiltPeer> {
         let program = folder.join(PROGRAM);
-        self.recipe.follow(&workspace::root().join("peers").join(self.name), folder)?;
+        self.recipe.build(&workspace::root().join("peers").join(self.name), folder)?;
         ensure!(program.is_file(), "its build left no program `{PROGRAM}`");
         let version = Job::new(&program).words("version").text()?;
         let built = BuiltPeer { name: self.name, version: version.trim_end().to_owned(), program };
         match self.contract {
-            Contract::Calls => try_out(&built, &built)?,
+            Contract::Calls => smoke_test(&built, &built)?,
             Contract::Drives { server } => {
                 let other = server.build().map_err(|failure| {
                     missing!("it is tried at the server of {}, and there is none: {failure}", server.name)
                 })?;
-                try_out(&built, &other)?;
+                smoke_test(&built, &other)?;
             }
-            Contract::Json => drop(json::try_out(&built, "")?),
+            Contract::Json => drop(json::smoke_test(&built, "")?),
             // Starting it was already checked; the study checks its conversions.
             Contract::Converts => {}
         }
@@ -69,12 +69,12 @@ impl Peer {
 
 impl Recipe {
     /// Builds the program in `folder` from `source`. Build trees are in `target`, so `cargo clean` removes them.
-    fn follow(self, source: &Path, folder: &Path) -> Result<()> {
+    fn build(self, source: &Path, folder: &Path) -> Result<()> {
         match self {
             Self::Workspace => Ok(()),
             Self::Member { package } => {
                 Job::cargo("build --release --locked --package").arg(package).minutes(30).run()?;
-                symlink(Path::new("../../release").join(package), fresh(folder)?)?;
+                symlink(Path::new("../../release").join(package), fresh_program_path(folder)?)?;
                 Ok(())
             }
             Self::Cargo => {
@@ -83,7 +83,7 @@ impl Recipe {
                 let build = Job::cargo("build --release --locked --target-dir").arg(&shared);
                 build.directory(source).builds(30).run()?;
                 // The next peer's build overwrites the program.
-                fs::copy(shared.join("release").join(PROGRAM), fresh(folder)?)?;
+                fs::copy(shared.join("release").join(PROGRAM), fresh_program_path(folder)?)?;
                 Ok(())
             }
             Self::Go => {
@@ -118,14 +118,14 @@ impl Recipe {
 
 /// Installs the script from the sources as the program.
 fn start_by_script(source: &Path, folder: &Path) -> Result<()> {
-    fs::copy(source.join("peer.sh"), fresh(folder)?)?;
+    fs::copy(source.join("peer.sh"), fresh_program_path(folder)?)?;
     Ok(())
 }
 
 /// Path of the program, with any old one removed.
-fn fresh(folder: &Path) -> Result<PathBuf> {
+fn fresh_program_path(folder: &Path) -> Result<PathBuf> {
     let program = folder.join(PROGRAM);
-    absent(&program)?;
+    remove_if_exists(&program)?;
     Ok(program)
 }
 
@@ -134,12 +134,12 @@ fn make(source: &Path, folder: &Path) -> Result<()> {
 }
 
 /// Has one peer's client call another's server.
-fn try_out(client: &BuiltPeer, server: &BuiltPeer) -> Result<()> {
+fn smoke_test(client: &BuiltPeer, server: &BuiltPeer) -> Result<()> {
     let server = Server::start(|port| server.serve(port))?;
     let flags = format!("-n {TRIAL_CALLS} -c 8 --connections 2 --size 100 --warmup 0s");
-    let counted = measure(client.load(server.port(), &flags))?.messages;
+    let call_count = measure(client.load(server.port(), &flags))?.messages;
     server.stop()?;
-    ensure!(counted == TRIAL_CALLS, "of {TRIAL_CALLS} calls it counted {counted}");
+    ensure!(call_count == TRIAL_CALLS, "of {TRIAL_CALLS} calls it counted {call_count}");
     Ok(())
 }
 
@@ -163,7 +163,7 @@ fn with_log(failure: Failure) -> Failure {
 }
 
 /// Removes a file if it exists.
-fn absent(path: &Path) -> io::Result<()> {
+fn remove_if_exists(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,

@@ -13,130 +13,145 @@ use crate::server::{Server, free_port};
 use crate::{tools, workspace};
 
 /// Moments that a response may report, in order, and the required ones.
-const MOMENTS: [&str; 4] = ["received", "decoded", "handled", "encoded"];
-const MOMENTS_NEEDED: [&str; 2] = ["decoded", "handled"];
+const TIMESTAMPS: [&str; 4] = ["received", "decoded", "handled", "encoded"];
+const REQUIRED_TIMESTAMPS: [&str; 2] = ["decoded", "handled"];
 /// Flags that make curl retry until the server listens.
-const UNTIL_IT_LISTENS: &str = "--retry-connrefused --retry 20 --retry-delay 1";
+const RETRY_UNTIL_LISTENING: &str = "--retry-connrefused --retry 20 --retry-delay 1";
 
 /// Starts the peer with these flags, makes all requests and stops it. Returns the number of responses.
-pub(crate) fn try_out(built: &BuiltPeer, flags: &str) -> Result<usize> {
+pub(crate) fn smoke_test(built: &BuiltPeer, flags: &str) -> Result<usize> {
     tools::debian("curl", &["curl"])?;
-    let speaks = speaks(&Job::new(&built.program).words("variants").text()?)?;
+    let supported_versions = supported_versions(&Job::new(&built.program).words("variants").text()?)?;
     let grpc = free_port()?;
     let server = Server::start(|json| {
         let words = format!("serve --listen 127.0.0.1:{grpc} --json 127.0.0.1:{json} {flags}");
         Job::new(&built.program).words(&words)
     })?;
-    let asking = Asking { folder: workspace::output().join("peers-json") };
-    fs::create_dir_all(&asking.folder)?;
-    let mut answers = 0;
-    for (version, flag) in speaks {
-        let ask = |path: &str, body: &[u8], is_timed: bool| {
+    let client = JsonClient { folder: workspace::output().join("peers-json") };
+    fs::create_dir_all(&client.folder)?;
+    let mut response_count = 0;
+    for (version, flag) in supported_versions {
+        let request = |path: &str, body: &[u8], is_timed: bool| {
             let url = format!("http://{}/v1/{path}", server.address());
-            asking.ask(flag, &url, "application/json", body, is_timed)
+            client.request(flag, &url, "application/json", body, is_timed)
         };
         for (path, body) in [("echo-strings", strings()), ("echo-person", person())] {
             for is_timed in [false, true] {
-                let answer = ask(path, body.to_string().as_bytes(), is_timed)?;
-                echoed(&answer, &body, is_timed).map_err(|why| failed!("{path} by {version}: {why}"))?;
-                answers += 1;
+                let response = request(path, body.to_string().as_bytes(), is_timed)?;
+                check_echo(&response, &body, is_timed)
+                    .map_err(|why| failed!("{path} by {version}: {why}"))?;
+                response_count += 1;
             }
         }
         for wrong in ["{\"strings\": [\"a\"", "{\"strings\": 3}"] {
-            let status = ask("echo-strings", wrong.as_bytes(), false)?.status;
+            let status = request("echo-strings", wrong.as_bytes(), false)?.status;
             ensure!((400..500).contains(&status), "`{wrong}` is answered with {status}");
-            answers += 1;
+            response_count += 1;
         }
     }
-    asking.grpc(grpc)?;
-    server.stop_well()?;
-    Ok(answers + 1)
+    client.grpc(grpc)?;
+    server.stop_gracefully()?;
+    Ok(response_count + 1)
 }
 
 /// HTTP versions that a JSON address may support, each with curl's flag.
-const VERSIONS: [(&str, &str); 2] = [("http1", "--http1.1"), ("h2", HTTP2)];
+const HTTP_VERSIONS: [(&str, &str); 2] = [("http1", "--http1.1"), ("h2", HTTP2)];
 const HTTP2: &str = "--http2-prior-knowledge";
 
 /// HTTP versions in the line `json` of `peer variants`.
-fn speaks(variants: &str) -> Result<Vec<(&'static str, &'static str)>> {
+fn supported_versions(variants: &str) -> Result<Vec<(&'static str, &'static str)>> {
     let line = variants.lines().find_map(|line| line.strip_prefix("json ")).unwrap_or_default();
-    let is_spoken = |(word, _): &(&str, &str)| line.split_whitespace().any(|spoken| spoken == *word);
-    let speaks: Vec<_> = VERSIONS.into_iter().filter(is_spoken).collect();
-    ensure!(!speaks.is_empty(), "`peer variants` says nothing of JSON");
-    Ok(speaks)
+    let is_supported = |(word, _): &(&str, &str)| line.split_whitespace().any(|supported| supported == *word);
+    let supported_versions: Vec<_> = HTTP_VERSIONS.into_iter().filter(is_supported).collect();
+    ensure!(!supported_versions.is_empty(), "`peer variants` lists no JSON versions");
+    Ok(supported_versions)
 }
 
 /// A response received by curl.
-struct Answer {
+struct JsonResponse {
     status: u16,
     /// The lines of its headers.
-    head: String,
+    headers: String,
     body: Vec<u8>,
 }
 
 /// Folder for curl's request and response files.
-struct Asking {
+struct JsonClient {
     folder: PathBuf,
 }
 
-impl Asking {
+impl JsonClient {
     /// Checks that a gRPC message is echoed unchanged, with status 0.
     fn grpc(&self, port: u16) -> Result<()> {
         let url = format!("http://127.0.0.1:{port}/thalweg.lab.v1.Echo/EchoStrings");
         let message = envelope(&strings());
-        let answer = self.ask(HTTP2, &url, "application/grpc", &message, true)?;
-        let is_ok = answer.head.lines().any(|line| line == "grpc-status: 0");
-        ensure!((is_ok && answer.body == message), "gRPC: the message is not echoed: {}", answer.head);
-        moments(&answer.head).map_err(|why| failed!("gRPC: {why}"))
+        let response = self.request(HTTP2, &url, "application/grpc", &message, true)?;
+        let is_ok = response.headers.lines().any(|line| line == "grpc-status: 0");
+        ensure!((is_ok && response.body == message), "gRPC: the message is not echoed: {}", response.headers);
+        check_timestamps(&response.headers).map_err(|why| failed!("gRPC: {why}"))
     }
 
-    fn ask(&self, flag: &str, url: &str, content_type: &str, body: &[u8], is_timed: bool) -> Result<Answer> {
-        let [asked, head, answered] = ["asked", "head", "answered"].map(|name| self.folder.join(name));
-        fs::write(&asked, body)?;
-        fs::write(&answered, b"")?;
-        let curl = Job::new("curl").words("--silent --show-error --max-time 20").words(UNTIL_IT_LISTENS);
+    fn request(
+        &self,
+        flag: &str,
+        url: &str,
+        content_type: &str,
+        body: &[u8],
+        is_timed: bool,
+    ) -> Result<JsonResponse> {
+        let [request_body, headers, response_body] =
+            ["asked", "head", "answered"].map(|name| self.folder.join(name));
+        fs::write(&request_body, body)?;
+        fs::write(&response_body, b"")?;
+        let curl = Job::new("curl").words("--silent --show-error --max-time 20").words(RETRY_UNTIL_LISTENING);
         let curl = curl.arg(flag).arg("-H").arg(format!("content-type: {content_type}"));
         let curl = curl
             .args(["-H", "te: trailers"])
             .args(is_timed.then_some(["-H", "lab-times: 1"]).into_iter().flatten());
-        let curl = curl.arg("--data-binary").arg(format!("@{}", asked.display()));
-        let curl = curl.arg("-D").arg(&head).arg("-o").arg(&answered).words("-w %{http_code}").arg(url);
+        let curl = curl.arg("--data-binary").arg(format!("@{}", request_body.display()));
+        let curl =
+            curl.arg("-D").arg(&headers).arg("-o").arg(&response_body).words("-w %{http_code}").arg(url);
         let status = curl.text()?;
         let status = status.trim().parse().map_err(|_| failed!("{url}: `{status}`"))?;
-        let head = fs::read_to_string(&head)?.replace("\r\n", "\n").to_lowercase();
-        Ok(Answer { status, head, body: fs::read(answered)? })
+        let headers = fs::read_to_string(&headers)?.replace("\r\n", "\n").to_lowercase();
+        Ok(JsonResponse { status, headers, body: fs::read(response_body)? })
     }
 }
 
 /// Checks that the response equals the request, and has moments only if they were requested.
-fn echoed(Answer { status, head, body: answered }: &Answer, body: &Value, is_timed: bool) -> Result<()> {
+fn check_echo(
+    JsonResponse { status, headers, body: response_body }: &JsonResponse,
+    body: &Value,
+    is_timed: bool,
+) -> Result<()> {
     ensure!(*status == 200, "the status is {status}");
-    let is_json = head.contains("\ncontent-type: application/json");
-    ensure!(is_json, "the content type is not application/json: {head}");
-    let answered: Value =
-        serde_json::from_slice(answered).map_err(|error| failed!("the answer is no JSON: {error}"))?;
-    ensure!(answered == *body, "{body} is answered with {answered}");
+    let is_json = headers.contains("\ncontent-type: application/json");
+    ensure!(is_json, "the content type is not application/json: {headers}");
+    let response_body: Value = serde_json::from_slice(response_body)
+        .map_err(|error| failed!("the response is not JSON: {error}"))?;
+    ensure!(response_body == *body, "{body} is answered with {response_body}");
     if is_timed {
-        return moments(head);
+        return check_timestamps(headers);
     }
-    ensure!(!head.contains("lab-times"), "there are times that nobody asked for");
+    ensure!(!headers.contains("lab-times"), "there are timestamps although none were requested");
     Ok(())
 }
 
 /// Checks `lab-times: decoded=1 handled=2`: no moment may be earlier than the one before it.
-fn moments(head: &str) -> Result<()> {
-    let line = head.lines().find_map(|line| line.strip_prefix("lab-times: "));
+fn check_timestamps(headers: &str) -> Result<()> {
+    let line = headers.lines().find_map(|line| line.strip_prefix("lab-times: "));
     let line = line.ok_or_else(|| failed!("there are no times"))?;
-    let moment = |word: &str| {
+    let timestamp = |word: &str| {
         let (name, ns) = word.split_once('=')?;
-        Some((MOMENTS.iter().position(|moment| *moment == name)?, ns.parse::<u64>().ok()?))
+        Some((TIMESTAMPS.iter().position(|timestamp| *timestamp == name)?, ns.parse::<u64>().ok()?))
     };
-    let told: Option<Vec<(usize, u64)>> = line.split(' ').map(moment).collect();
-    let told = told.ok_or_else(|| failed!("`{line}` has other words than moments"))?;
-    let is_in_order = told.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 <= two[1].1);
+    let timestamps: Option<Vec<(usize, u64)>> = line.split(' ').map(timestamp).collect();
+    let timestamps = timestamps.ok_or_else(|| failed!("`{line}` has unknown timestamps"))?;
+    let is_in_order = timestamps.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 <= two[1].1);
     ensure!(is_in_order, "`{line}` is out of order");
-    let is_told = |needed: &&str| told.iter().any(|(moment, _)| MOMENTS[*moment] == *needed);
-    match MOMENTS_NEEDED.iter().find(|needed| !is_told(needed)) {
+    let is_present =
+        |needed: &&str| timestamps.iter().any(|(timestamp, _)| TIMESTAMPS[*timestamp] == *needed);
+    match REQUIRED_TIMESTAMPS.iter().find(|needed| !is_present(needed)) {
         Some(missing) => Err(failed!("`{line}` has no `{missing}`")),
         None => Ok(()),
     }
@@ -176,20 +191,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_those_that_a_peer_promises() {
+    fn versions_are_read_from_variants() {
         let check = |variants: &str, expected: &[(&str, &str)]| {
-            assert_eq!(speaks(variants).unwrap_or_default(), expected, "{variants:?}");
+            assert_eq!(supported_versions(variants).unwrap_or_default(), expected, "{variants:?}");
         };
-        check("server\nclient\njson http1 h2 connect\n", &VERSIONS);
-        check("server\nclient\njson h2\n", &VERSIONS[1..]);
+        check("server\nclient\njson http1 h2 connect\n", &HTTP_VERSIONS);
+        check("server\nclient\njson h2\n", &HTTP_VERSIONS[1..]);
         check("server json\nclient\n", &[]);
         check("json grpc-web\n", &[]);
     }
 
     #[test]
-    fn moments_stand_in_their_order_and_those_of_the_handler_are_there() {
-        let check = |times: &str, is_kept: bool| {
-            assert_eq!(moments(&format!("http/2 200\nlab-times: {times}\n")).is_ok(), is_kept, "{times}");
+    fn timestamps_are_ordered_and_required_ones_present() {
+        let check = |times: &str, is_accepted: bool| {
+            assert_eq!(
+                check_timestamps(&format!("http/2 200\nlab-times: {times}\n")).is_ok(),
+                is_accepted,
+                "{times}"
+            );
         };
         check("decoded=1 handled=1", true);
         check("received=1 decoded=2 handled=3 encoded=4", true);
@@ -200,33 +219,33 @@ mod tests {
         check("decoded=1 decoded=1 handled=2", false);
         check("decoded=1 handled=2 gone=3", false);
         check("decoded=1 handled=-2", false);
-        assert!(moments("http/2 200\n").is_err());
+        assert!(check_timestamps("http/2 200\n").is_err());
     }
 
     #[test]
-    fn an_answer_is_what_was_asked() {
-        let answer = |status, head: &str, body: &str| Answer {
+    fn response_must_equal_the_request() {
+        let response = |status, headers: &str, body: &str| JsonResponse {
             status,
-            head: format!("http/1.1 {status}\n{head}"),
+            headers: format!("http/1.1 {status}\n{headers}"),
             body: body.as_bytes().to_vec(),
         };
-        let check = |answer: Answer, is_timed: bool, is_kept: bool| {
-            assert_eq!(echoed(&answer, &json!({ "strings": ["a"] }), is_timed).is_ok(), is_kept);
+        let check = |response: JsonResponse, is_timed: bool, is_accepted: bool| {
+            assert_eq!(check_echo(&response, &json!({ "strings": ["a"] }), is_timed).is_ok(), is_accepted);
         };
-        check(answer(200, JSON, "{ \"strings\": [\"a\"] }"), false, true);
-        check(answer(200, JSON, "{\"strings\":[\"b\"]}"), false, false);
-        check(answer(200, "", "{\"strings\":[\"a\"]}"), false, false);
-        check(answer(404, JSON, "{\"strings\":[\"a\"]}"), false, false);
-        check(answer(200, JSON, "{\"strings\":[\"a\"]}"), true, false);
-        check(answer(200, TIMED, "{\"strings\":[\"a\"]}"), true, true);
-        check(answer(200, TIMED, "{\"strings\":[\"a\"]}"), false, false);
+        check(response(200, JSON, "{ \"strings\": [\"a\"] }"), false, true);
+        check(response(200, JSON, "{\"strings\":[\"b\"]}"), false, false);
+        check(response(200, "", "{\"strings\":[\"a\"]}"), false, false);
+        check(response(404, JSON, "{\"strings\":[\"a\"]}"), false, false);
+        check(response(200, JSON, "{\"strings\":[\"a\"]}"), true, false);
+        check(response(200, TIMED, "{\"strings\":[\"a\"]}"), true, true);
+        check(response(200, TIMED, "{\"strings\":[\"a\"]}"), false, false);
     }
 
     const JSON: &str = "content-type: application/json\n";
     const TIMED: &str = "content-type: application/json\nlab-times: decoded=1 handled=2\n";
 
     #[test]
-    fn a_message_has_its_length_before_it() {
+    fn envelope_starts_with_the_length() {
         assert_eq!(envelope(&json!({ "strings": ["ab", ""] })), b"\0\0\0\0\x06\x0a\x02ab\x0a\0");
     }
 }

@@ -99,7 +99,7 @@ fn unpacked(package: &str, unpack: impl Fn(&Path) -> Result<()>) -> Result<PathB
     let folder = scratch(package);
     let done = folder.with_extension("done");
     if !done.exists() {
-        unpack(&files::emptied(folder.clone())?)?;
+        unpack(&files::create_empty(folder.clone())?)?;
         fs::write(done, "")?;
     }
     Ok(folder)

@@ -8,11 +8,11 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::cases::{Cases, is_said};
+use super::cases::{Cases, check_output};
 use super::{etcd, rust};
 use crate::failure::{Failure, Result};
 use crate::files::{self, list, text};
-use crate::job::{Job, Said};
+use crate::job::{CapturedOutput, Job};
 use crate::{tools, workspace};
 
 /// The runs, each with its server, its words after the target, and the expected result.
@@ -44,10 +44,10 @@ pub(super) fn check() -> Result<String> {
     };
     let mut cases = Cases::default();
     for load in list(&all["loads"]) {
-        cases.count(&format!("load {}", load["words"]), is_measured(load, &run("load", load)?))?;
+        cases.count(&format!("load {}", load["words"]), check_load(load, &run("load", load)?))?;
     }
     for call in list(&all["calls"]) {
-        cases.count(&format!("call {}", call["words"]), is_said(call, &run("call", call)?))?;
+        cases.count(&format!("call {}", call["words"]), check_output(call, &run("call", call)?))?;
     }
     for comparison in list(&all["comparisons"]) {
         let side =
@@ -56,7 +56,7 @@ pub(super) fn check() -> Result<String> {
         let job = job.arg("--target").arg(text(&comparison["target"])).words(SETTINGS);
         let words = list(&comparison["words"]).iter().map(|it| word(text(it)));
         let job = job.args(words).directory(workspace::suites());
-        let outcome = is_compared(comparison, &job.output()?);
+        let outcome = check_comparison(comparison, &job.output()?);
         cases.count(&format!("compare {}", comparison["words"]), outcome)?;
     }
     cases.verdict(&format!("cases at {} servers of others", servers.len()))
@@ -64,17 +64,17 @@ pub(super) fn check() -> Result<String> {
 
 /// Checks a run of `thalweg load`: the `exit_code`, calls that ended with OK (`ok`), those that did not (`failed`, by
 /// status), and received messages (`received`).
-fn is_measured(load: &Value, said: &Said) -> Result<()> {
-    let result: Value = serde_json::from_str(&said.out).unwrap_or_default();
+fn check_load(load: &Value, captured: &CapturedOutput) -> Result<()> {
+    let result: Value = serde_json::from_str(&captured.out).unwrap_or_default();
     let number = |key: &str| Value::from(load[key].as_u64().unwrap_or(0));
     let failed = load["failed"].as_object().cloned().unwrap_or_default();
     let expected =
         [("ok", number("ok")), ("errors", failed.into()), ("messages_received", number("received"))];
-    has_values(&result, &expected)?;
-    is_said(&json!({"exit_code": load["exit_code"]}), said)
+    check_values(&result, &expected)?;
+    check_output(&json!({"exit_code": load["exit_code"]}), captured)
 }
 
-fn has_values(result: &Value, expected: &[(&str, Value)]) -> Result<()> {
+fn check_values(result: &Value, expected: &[(&str, Value)]) -> Result<()> {
     for (key, expected) in expected {
         ensure!(result[key] == *expected, "{key}: {}, not {expected}", result[key]);
     }
@@ -86,9 +86,9 @@ const SETTINGS: &str = "--rounds 3 --window 300ms --warmup 100ms --fail-on none 
 
 /// Checks a run of `thalweg compare`, which starts two servers itself and measures them alternately. In each round no
 /// call failed, and the CPU time of both servers is known.
-fn is_compared(expected: &Value, said: &Said) -> Result<()> {
-    is_said(&json!({}), said)?;
-    let report: Value = serde_json::from_str(&said.out).unwrap_or_default();
+fn check_comparison(expected: &Value, captured: &CapturedOutput) -> Result<()> {
+    check_output(&json!({}), captured)?;
+    let report: Value = serde_json::from_str(&captured.out).unwrap_or_default();
     let comparison = &report["comparisons"][0];
     let cell = &comparison["cells"][0];
     for name in ["rate", "p50", "p99", "client-cpu", "server-cpu"] {
@@ -101,8 +101,8 @@ fn is_compared(expected: &Value, said: &Said) -> Result<()> {
         });
         ensure!(is_measured, "{name} is not of {ROUNDS} rounds");
     }
-    has_values(comparison, &[("paired", true.into())])?;
-    has_values(cell, &[("loop", expected["loop"].clone()), ("failed_share", json!([0.0, 0.0]))])
+    check_values(comparison, &[("paired", true.into())])?;
+    check_values(cell, &[("loop", expected["loop"].clone()), ("failed_share", json!([0.0, 0.0]))])
 }
 
 #[cfg(test)]
@@ -110,10 +110,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::test::cases::said;
+    use crate::test::cases::captured;
 
     #[test]
-    fn each_case_has_a_server_and_words() {
+    fn every_case_has_a_server_and_words() {
         let cases: Value = files::json(&workspace::suites().join(CASES)).unwrap();
         let all = |kind: &str| list(&cases[kind]).iter();
         let mut servers: Vec<&Value> = all("loads").chain(all("calls")).map(|case| &case["server"]).collect();
@@ -130,12 +130,12 @@ mod tests {
     #[test]
     fn calls_statuses_and_messages_are_compared() {
         let load = json!({"exit_code": 1, "ok": 2, "failed": {"ABORTED": 1}, "received": 4});
-        let fault = |code: i32, out: &str| is_measured(&load, &said(code, out, "")).err();
-        let as_expected = r#"{"ok": 2, "errors": {"ABORTED": 1}, "messages_received": 4}"#;
-        assert!(fault(1, as_expected).is_none());
-        assert!(fault(0, as_expected).is_some());
-        let other = as_expected.replace("ABORTED\": 1", "ABORTED\": 2");
-        let fault = fault(1, &other).map(|why| why.to_string()).unwrap_or_default();
-        assert!(fault.contains("errors: {\"ABORTED\":2}, not {\"ABORTED\":1}"), "{fault}");
+        let error = |code: i32, out: &str| check_load(&load, &captured(code, out, "")).err();
+        let expected = r#"{"ok": 2, "errors": {"ABORTED": 1}, "messages_received": 4}"#;
+        assert!(error(1, expected).is_none());
+        assert!(error(0, expected).is_some());
+        let other = expected.replace("ABORTED\": 1", "ABORTED\": 2");
+        let error = error(1, &other).map(|why| why.to_string()).unwrap_or_default();
+        assert!(error.contains("errors: {\"ABORTED\":2}, not {\"ABORTED\":1}"), "{error}");
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::failure::{Result, verdict};
 use crate::files::{list, text};
-use crate::job::Said;
+use crate::job::CapturedOutput;
 use crate::log;
 
 /// Counts cases. A failed case is logged and does not stop the others.
@@ -23,54 +23,54 @@ impl Cases {
     }
 
     /// Summary like `3 of 4 examples; failed: d`.
-    pub(super) fn account(&self, of_what: &str) -> String {
-        let account = format!("{} of {} {of_what}", self.all - self.failed.len(), self.all);
-        if self.is_well() { account } else { format!("{account}; failed: {}", self.failed.join(", ")) }
+    pub(super) fn summary(&self, unit: &str) -> String {
+        let summary = format!("{} of {} {unit}", self.all - self.failed.len(), self.all);
+        if self.all_passed() { summary } else { format!("{summary}; failed: {}", self.failed.join(", ")) }
     }
 
-    pub(super) fn is_well(&self) -> bool {
+    pub(super) fn all_passed(&self) -> bool {
         self.all > 0 && self.failed.is_empty()
     }
 
-    pub(super) fn verdict(&self, of_what: &str) -> Result<String> {
-        verdict(self.is_well(), self.account(of_what))
+    pub(super) fn verdict(&self, unit: &str) -> Result<String> {
+        verdict(self.all_passed(), self.summary(unit))
     }
 }
 
 /// Checks that a program ended with the case's `exit_code` and printed all texts in its `says`.
-pub(super) fn is_said(case: &Value, said: &Said) -> Result<()> {
+pub(super) fn check_output(case: &Value, captured: &CapturedOutput) -> Result<()> {
     let code = case["exit_code"].as_i64().unwrap_or(0);
-    let missing = said.lacks(list(&case["says"]).iter().map(text));
+    let missing = captured.first_missing(list(&case["says"]).iter().map(text));
     ensure!(
-        said.status.code().map(i64::from) == Some(code) && missing.is_none(),
+        captured.status.code().map(i64::from) == Some(code) && missing.is_none(),
         "{}, not {code}; missing: {missing:?}\n{}",
-        said.status,
-        said.all()
+        captured.status,
+        captured.all()
     );
     Ok(())
 }
 
 #[cfg(test)]
-pub(super) fn said(code: i32, out: &str, err: &str) -> Said {
+pub(super) fn captured(code: i32, out: &str, err: &str) -> CapturedOutput {
     use std::os::unix::process::ExitStatusExt;
     let status = std::process::ExitStatus::from_raw(code << 8);
-    Said { status, out: out.to_owned(), err: err.to_owned() }
+    CapturedOutput { status, out: out.to_owned(), err: err.to_owned() }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::{is_said, said};
+    use super::{captured, check_output};
 
     #[test]
-    fn both_outputs_and_the_exit_code_count() {
+    fn outputs_and_exit_code_are_checked() {
         let case = json!({"exit_code": 67, "says": ["{}", "error: INVALID_ARGUMENT"]});
         let check = |code: i32, out: &str, fault: Option<&str>| {
-            let found = is_said(&case, &said(code, out, "error: INVALID_ARGUMENT (3)"));
-            let found = found.err().map(|why| why.to_string());
-            assert_eq!(found.is_some(), fault.is_some());
-            assert!(found.unwrap_or_default().contains(fault.unwrap_or_default()));
+            let error = check_output(&case, &captured(code, out, "error: INVALID_ARGUMENT (3)"));
+            let error = error.err().map(|why| why.to_string());
+            assert_eq!(error.is_some(), fault.is_some());
+            assert!(error.unwrap_or_default().contains(fault.unwrap_or_default()));
         };
         check(67, "{}\n", None);
         check(0, "{}\n", Some("not 67"));

@@ -23,15 +23,15 @@ pub(super) fn check() -> Result<String> {
     fs::create_dir_all(&folder)?;
     let job = runner(&package)?.words("--enforce_recommended --maximum_edition").arg(EDITION_MAX);
     let job = job.arg("--output_dir").arg(&folder).arg(testee).arg(messages).minutes(10);
-    let said = job.output()?;
-    let counts = |what: &str| count_in(&said.all(), what);
+    let captured = job.output()?;
+    let counts = |what: &str| count_in(&captured.all(), what);
     let [successes, skipped] = [counts("successes")?, counts("skipped")?];
     let [expected, unexpected] = [counts("expected failures")?, counts("unexpected failures")?];
     let account = format!(
         "{successes} of {SUCCESSES} cases, binary, JSON and text, proto2 to edition {EDITION_MAX}; {expected} failures \
          expected; {skipped} left out; {unexpected} failed"
     );
-    verdict(unexpected == 0 && said.status.success() && successes >= SUCCESSES, account)
+    verdict(unexpected == 0 && captured.status.success() && successes >= SUCCESSES, account)
 }
 
 /// The test messages in one file.
@@ -52,7 +52,7 @@ fn descriptor_set(package: &Path) -> Result<PathBuf> {
 fn runner(package: &Path) -> Result<Job> {
     let program = package.join("_bin/conformance_test_runner");
     let plain = Job::new(&program);
-    if starts(&plain)? {
+    if can_start(&plain)? {
         return Ok(plain);
     }
     if !is_installed("cc") {
@@ -66,11 +66,11 @@ fn runner(package: &Path) -> Result<Job> {
     let source = workspace::suites().join("c/newer_glibc.c");
     Job::new("cc").words("-shared -fPIC -O1 -o").arg(&library).arg(source).run()?;
     let job = Job::new(copy).env("LD_PRELOAD", library);
-    if starts(&job)? { Ok(job) } else { Err(missing!("the conformance runner does not start")) }
+    if can_start(&job)? { Ok(job) } else { Err(missing!("the conformance runner does not start")) }
 }
 
 /// The runner has no option for this; it prints its usage on unknown ones.
-fn starts(runner: &Job) -> Result<bool> {
+fn can_start(runner: &Job) -> Result<bool> {
     let output = runner.clone().words("--help").output()?;
     Ok(output.err.contains("Usage:"))
 }
@@ -92,7 +92,7 @@ mod tests {
     use super::count_in;
 
     #[test]
-    fn the_summaries_are_added_up() {
+    fn summaries_are_added_up() {
         let text = "\nCONFORMANCE SUITE FAILED: 10 successes, 2 skipped, 1 expected failures, \
                     3 unexpected failures.\n\n\
                     CONFORMANCE SUITE PASSED: 5 successes, 4 skipped, 0 expected failures, 0 unexpected failures.\n";

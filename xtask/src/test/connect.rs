@@ -9,7 +9,7 @@ use crate::{tools, workspace};
 const SERVER_CASES: u32 = 9_022;
 const CLIENT_CASES: u32 = 10_524;
 /// The server's response encodings; each run of it uses one.
-const ANSWERS: &[&str] = &["gzip", "br"];
+const RESPONSE_ENCODINGS: &[&str] = &["gzip", "br"];
 
 /// Runs the server against the suite's clients and grpc-go's, and the client against the suite's servers and grpc-go's.
 pub(super) fn check() -> Result<String> {
@@ -18,19 +18,19 @@ pub(super) fn check() -> Result<String> {
         let features = workspace::suites().join(format!("connect/{side}.yaml"));
         let job = Job::new(&suite.runner).words(&format!("--mode {side} --conf")).arg(features).arg("--");
         let job = job.arg(rust::example(&format!("connect_{side}"))?).arg(&suite.protos).words(arguments);
-        let said = job.minutes(10).output()?;
-        are_all(said.status.success(), &said.all(), cases)
+        let captured = job.minutes(10).output()?;
+        check_counts(captured.status.success(), &captured.all(), cases)
     };
-    let mut told = Vec::new();
-    for encoding in ANSWERS {
-        told.push(format!("server with {encoding}: {}", side("server", encoding, SERVER_CASES)?));
+    let mut summaries = Vec::new();
+    for encoding in RESPONSE_ENCODINGS {
+        summaries.push(format!("server with {encoding}: {}", side("server", encoding, SERVER_CASES)?));
     }
-    told.push(format!("client: {}", side("client", "", CLIENT_CASES)?));
-    Ok(told.join("; "))
+    summaries.push(format!("client: {}", side("client", "", CLIENT_CASES)?));
+    Ok(summaries.join("; "))
 }
 
 /// The suite's summary, which must report `cases` cases.
-fn are_all(is_success: bool, text: &str, cases: u32) -> Result<String> {
+fn check_counts(is_success: bool, text: &str, cases: u32) -> Result<String> {
     let (ran, passed) = counts_in(text).ok_or_else(|| failed!("the suite has not said how it ended"))?;
     verdict(is_success && passed == ran && ran == cases, format!("{passed} of {cases} cases"))
 }
@@ -47,9 +47,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_suite_is_counted() {
+    fn suite_summary_is_parsed() {
         let check = |is_success, text: &str, expected: Result<&str, ()>| {
-            let verdict = are_all(is_success, text, 12);
+            let verdict = check_counts(is_success, text, 12);
             assert_eq!(verdict.as_deref().map_err(|_| ()), expected, "{text}");
         };
         check(true, "Total cases: 12\n12 passed, 0 failed\n", Ok("12 of 12 cases"));

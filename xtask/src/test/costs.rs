@@ -112,13 +112,13 @@ mod tests {
     }
 
     #[test]
-    fn within_the_margin_nothing_is_said() {
+    fn differences_within_the_margin_are_not_reported() {
         check(&[cost("server", 4000.0, 3.0)], &[cost("server", 4100.0, 3.04)], &[], &[]);
         check(&[cost("server", 4000.0, 3.0)], &[cost("server", 3900.0, 2.96)], &[], &[]);
     }
 
     #[test]
-    fn a_regression_names_call_side_and_numbers() {
+    fn regression_names_call_side_and_numbers() {
         let line = "unary-64, server: 4000.00 instructions committed, 4200.00 found (+5.0 %)";
         check(&[cost("server", 4000.0, 3.0)], &[cost("server", 4200.0, 3.0)], &[line], &[]);
         let line = "unary-64, server: 3.00 allocations committed, 4.00 found (+33.3 %)";
@@ -128,13 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn an_improvement_is_a_hint() {
+    fn improvement_is_a_hint() {
         let line = "unary-64, server: 4000.00 instructions committed, 3000.00 found (-25.0 %)";
         check(&[cost("server", 4000.0, 3.0)], &[cost("server", 3000.0, 3.0)], &[], &[line]);
     }
 
     #[test]
-    fn what_is_on_one_side_alone_is_said() {
+    fn costs_missing_on_one_side_are_reported() {
         check(
             &[cost("server", 4000.0, 3.0)],
             &[cost("client", 4000.0, 3.0)],

@@ -10,16 +10,17 @@ use crate::tools;
 /// Checks that no package needs a newer Rust than our `rust-version`. clippy checks our own code.
 pub(super) fn check() -> Result<String> {
     let metadata = Metadata::load()?;
-    let stated = metadata.member_packages().filter_map(|package| package.rust_version.as_deref());
-    let ours = stated.map(release).min().ok_or_else(|| failed!("the workspace states no rust-version"))?;
-    let mut too_new = 0;
+    let documented = metadata.member_packages().filter_map(|package| package.rust_version.as_deref());
+    let ours =
+        documented.map(release).min().ok_or_else(|| failed!("the workspace states no rust-version"))?;
+    let mut packages_too_new = 0;
     for Package { name, version, rust_version, .. } in metadata.built_packages() {
-        if let Some(theirs) = rust_version.as_deref().filter(|theirs| release(theirs) > ours) {
-            log::line(format_args!("{name} {version} wants Rust {theirs}, we promise 1.{}", ours.1))?;
-            too_new += 1;
+        if let Some(required) = rust_version.as_deref().filter(|required| release(required) > ours) {
+            log::line(format_args!("{name} {version} wants Rust {required}, we promise 1.{}", ours.1))?;
+            packages_too_new += 1;
         }
     }
-    ensure!(too_new == 0, "{too_new} packages want a newer Rust than 1.{}", ours.1);
+    ensure!(packages_too_new == 0, "{packages_too_new} packages want a newer Rust than 1.{}", ours.1);
     Ok(format!("{} packages fit Rust 1.{}", metadata.built_packages().count(), ours.1))
 }
 
@@ -50,7 +51,7 @@ mod tests {
     use super::release;
 
     #[test]
-    fn releases_are_compared_without_the_patch() {
+    fn releases_are_compared_without_patch() {
         assert_eq!(release("1.88"), release("1.88.3"));
         assert!(release("1.9") < release("1.88"));
     }

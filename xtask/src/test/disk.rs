@@ -24,14 +24,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_of_df() {
+    fn df_output_is_parsed() {
         assert_eq!(last_number("      Avail\n85322407936\n"), Some(85_322_407_936));
         assert_eq!(last_number("df: /nowhere: No such file or directory"), None);
         assert_eq!(last_number(""), None);
     }
 
     #[test]
-    fn the_disk_of_this_test() {
+    fn free_disk_space_is_known() {
         // Cargo created the target directory for this test.
         assert!(free().is_some_and(|bytes| bytes > 0), "{:?}", free());
     }

@@ -14,9 +14,9 @@ use crate::{files, tools, workspace};
 const LEN_MAX: u64 = 16_000_000;
 
 /// Checks only the bill of materials and the licences.
-pub(super) fn papers() -> Result<String> {
+pub(super) fn sbom_and_licences() -> Result<String> {
     let folder = workspace::output().join("dist-papers");
-    let parts = dist::papers(&folder)?;
+    let parts = dist::write_sbom_and_licences(&folder)?;
     bill_of_materials(&folder.join(SBOM))?;
     licences(&folder, &parts)?;
     Ok(format!("{} packages with their licences", parts.len()))
@@ -44,7 +44,7 @@ pub(super) fn check() -> Result<String> {
 }
 
 fn unpack(dist: &Dist) -> Result<PathBuf> {
-    let folder = files::emptied(workspace::output().join("dist"))?;
+    let folder = files::create_empty(workspace::output().join("dist"))?;
     let unpack = Job::new("tar").words("--extract --gzip --file").arg(&dist.tarball);
     unpack.arg("--directory").arg(&folder).run()?;
     Ok(folder.join(&dist.name))
@@ -59,8 +59,8 @@ fn small(program: &Path) -> Result<u64> {
 /// Returns the newest version of the C library that the program needs.
 fn old_library(program: &Path) -> Result<String> {
     tools::debian("binutils", &["readelf"])?;
-    let told = Job::new("readelf").words("--version-info --wide").arg(program).quiet_text()?;
-    let newest = newest_glibc(&told).ok_or_else(|| failed!("the command asks for no C library"))?;
+    let output = Job::new("readelf").words("--version-info --wide").arg(program).quiet_text()?;
+    let newest = newest_glibc(&output).ok_or_else(|| failed!("the command asks for no C library"))?;
     ensure!(
         newest <= version(GLIBC),
         "the command asks for glibc {}.{}, later than {GLIBC}",
@@ -152,9 +152,9 @@ mod tests {
     use super::newest_glibc;
 
     #[test]
-    fn the_newest_library_is_found() {
-        let told = "0x0010: Name: GLIBC_2.9  Flags: none\n 0x20: Name: GLIBC_2.2.5  Flags: none\n GCC_3.0";
-        assert_eq!(newest_glibc(told), Some((2, 9)));
+    fn newest_glibc_version_is_found() {
+        let output = "0x0010: Name: GLIBC_2.9  Flags: none\n 0x20: Name: GLIBC_2.2.5  Flags: none\n GCC_3.0";
+        assert_eq!(newest_glibc(output), Some((2, 9)));
         assert_eq!(newest_glibc("GLIBC_2.17 GLIBC_2.4\n"), Some((2, 17)));
         assert_eq!(newest_glibc("GCC_3.0"), None);
     }

@@ -27,7 +27,7 @@ pub(super) fn check() -> Result<String> {
     let folder = rust::examples(&names)?;
     let program = |name: &str| Job::new(folder.join(name)).seconds(20);
     let mut cases = Cases::default();
-    for name in names.iter().filter(|name| says_what_it_prints(name)) {
+    for name in names.iter().filter(|name| documents_its_output(name)) {
         let outcome = match CLIENTS.iter().find(|(client, _)| client == name) {
             None => check_output(name, &program(name)),
             Some((_, server)) => {
@@ -42,14 +42,15 @@ pub(super) fn check() -> Result<String> {
     cases.verdict("examples print what they say")
 }
 
-fn says_what_it_prints(name: &str) -> bool {
+fn documents_its_output(name: &str) -> bool {
     !IN_TESTS.contains(&name) && CLIENTS.iter().all(|(_, server)| *server != name)
 }
 
 /// Checks that the example exits with 0 and prints the promised output.
 fn check_output(name: &str, program: &Job) -> Result<()> {
     let source = fs::read_to_string(source(name))?;
-    let expected = promised(&source).ok_or_else(|| failed!("{name}: it does not say what it prints"))?;
+    let expected =
+        documented_output(&source).ok_or_else(|| failed!("{name}: it does not say what it prints"))?;
     let printed = program.text()?;
     ensure!(printed == expected, "{name} printed\n{printed}and not\n{expected}");
     Ok(())
@@ -60,7 +61,7 @@ fn source(name: &str) -> PathBuf {
 }
 
 /// The text block in the comment at the start of a program.
-fn promised(source: &str) -> Option<String> {
+fn documented_output(source: &str) -> Option<String> {
     let head = source.lines().map_while(|line| line.strip_prefix("//!"));
     let mut block =
         head.map(|line| line.strip_prefix(' ').unwrap_or(line)).skip_while(|line| *line != "```text");
@@ -72,25 +73,25 @@ fn promised(source: &str) -> Option<String> {
 mod tests {
     use std::fs;
 
-    use super::{CLIENTS, IN_TESTS, names, promised, says_what_it_prints, source};
+    use super::{CLIENTS, IN_TESTS, documented_output, documents_its_output, names, source};
     use crate::workspace;
 
     #[test]
-    fn what_is_printed_is_read_from_the_head() {
+    fn promised_output_is_read_from_the_header() {
         let source =
             "//! An example. It prints:\n//!\n//! ```text\n//! a\n//!\n//!  b\n//! ```\n\nfn main() {}\n";
-        assert_eq!(promised(source).as_deref(), Some("a\n\n b\n"));
-        assert_eq!(promised("//! It prints nothing.\n"), None);
+        assert_eq!(documented_output(source).as_deref(), Some("a\n\n b\n"));
+        assert_eq!(documented_output("//! It prints nothing.\n"), None);
     }
 
     #[test]
-    fn every_example_is_on_its_page_and_says_what_it_prints() {
+    fn every_example_is_listed_and_documents_its_output() {
         let page = fs::read_to_string(workspace::root().join("docs/examples.md")).expect("the page");
         let names = names().expect("the manifest");
         for name in &names {
             assert!(page.contains(&format!("(../examples/{name}.rs)")), "docs/examples.md lacks {name}");
             let source = fs::read_to_string(source(name)).expect("its source");
-            assert!(!says_what_it_prints(name) || promised(&source).is_some(), "{name}");
+            assert!(!documents_its_output(name) || documented_output(&source).is_some(), "{name}");
         }
         let special = CLIENTS.iter().flat_map(|(client, server)| [client, server]).chain(IN_TESTS);
         for name in special {

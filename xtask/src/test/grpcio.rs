@@ -24,10 +24,10 @@ const COMPRESSED_SIZES: usize = 8;
 pub(super) fn server() -> Result<String> {
     let client = Job::new(tools::python()?).arg(workspace::suites().join("python/grpcio_client.py"));
     let passed = |server: Server, encoding: &str| {
-        let said = client.clone().arg(server.address()).words(encoding).minutes(5).output()?;
+        let captured = client.clone().arg(server.address()).words(encoding).minutes(5).output()?;
         server.stop()?;
-        ensure!(said.status.success(), "{encoding}: {} passed", said.count("ok "));
-        Ok(said.count("ok "))
+        ensure!(captured.status.success(), "{encoding}: {} passed", captured.count("ok "));
+        Ok(captured.count("ok "))
     };
     let mut all = passed(rust::serve("")?, "")?;
     let program = rust::example("compressed")?;
@@ -35,7 +35,7 @@ pub(super) fn server() -> Result<String> {
         let serve = |port| Job::new(&program).words(&format!("server {port} {encoding}"));
         all += passed(Server::start(serve)?, encoding)?;
     }
-    are_all(all, CALLS.len() * SIZES.len() * (1 + ENCODINGS.len()))
+    check_counts(all, CALLS.len() * SIZES.len() * (1 + ENCODINGS.len()))
 }
 
 /// `thalweg peer load` against the servers of grpcio and grpclib. Also a compressing client against a compressing
@@ -74,10 +74,10 @@ pub(super) fn client() -> Result<String> {
         server.stop()?;
     }
     let loads = CALLS.len() * (SIZES.len() + GRPCLIB_SIZES.len());
-    are_all(passed, loads + 1 + COMPRESSED_SIZES * ENCODINGS.len())
+    check_counts(passed, loads + 1 + COMPRESSED_SIZES * ENCODINGS.len())
 }
 
-fn are_all(passed: usize, expected: usize) -> Result<String> {
-    let account = format!("{passed} of {expected}: call types × sizes, plain, by gzip and by deflate");
-    verdict(passed == expected, account)
+fn check_counts(passed: usize, expected: usize) -> Result<String> {
+    let summary = format!("{passed} of {expected}: call types × sizes, plain, by gzip and by deflate");
+    verdict(passed == expected, summary)
 }

@@ -34,7 +34,7 @@ fn server_with(serve_flags: &str, flags: &str) -> Result<String> {
         passed += counts_in(&job.output()?.out)?.1;
     }
     server.stop()?;
-    are_all((tests, passed), SERVER_CASES)
+    check_counts((tests, passed), SERVER_CASES)
 }
 
 /// Tests the client side of our HTTP/2 core. h2specd responds like a web server: a gRPC client resets the stream at the
@@ -44,7 +44,7 @@ pub(super) fn client() -> Result<String> {
     let from_port = free_ports(CLIENT_CASES as u16)?;
     let job = Job::new(tools::H2SPECD.get()?);
     let job = job.words(&format!("--timeout 1 --from-port {from_port} --exec")).arg(client);
-    are_all(counts_in(&job.minutes(5).output()?.out)?, CLIENT_CASES)
+    check_counts(counts_in(&job.minutes(5).output()?.out)?, CLIENT_CASES)
 }
 
 /// Returns the first of `count` adjacent free ports.
@@ -56,7 +56,7 @@ fn free_ports(count: u16) -> Result<u16> {
     first.ok_or_else(|| failed!("there are no {count} neighbouring free ports"))
 }
 
-fn are_all((tests, passed): (u32, u32), expected: u32) -> Result<String> {
+fn check_counts((tests, passed): (u32, u32), expected: u32) -> Result<String> {
     let account = format!("{passed} of {expected} cases");
     verdict(tests == expected && passed == tests, account)
 }
@@ -75,7 +75,7 @@ mod tests {
     use super::counts_in;
 
     #[test]
-    fn the_summary_is_read() {
+    fn summary_is_parsed() {
         let text = "  1) x\nFinished in 0.1 seconds\n146 tests, 145 passed, 0 skipped, 1 failed\n";
         assert_eq!(counts_in(text).ok(), Some((146, 145)));
         assert!(counts_in("Error: the server didn't receive the request").is_err());

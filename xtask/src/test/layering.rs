@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::circles::Crate;
+use super::import_cycles::Crate;
 use super::prose;
 use super::source::module_of;
 use crate::failure::Result;
@@ -32,30 +32,30 @@ const WIDTH: usize = 120;
 pub(super) fn check() -> Result<String> {
     let (rules, metadata, files) = (rules()?, Metadata::load()?, sources()?);
     let prose = prose::rules()?;
-    let mut broken = broken_layers(&rules, &metadata);
-    broken.extend(broken_trees(&rules)?);
+    let mut violations = layer_violations(&rules, &metadata);
+    violations.extend(tree_violations(&rules)?);
     for (path, text) in &files {
-        broken.extend(broken_lines(path, text));
-        broken.extend(prose.breaches(path, text));
+        violations.extend(line_violations(path, text));
+        violations.extend(prose.breaches(path, text));
         let is_root = path.file_name().is_some_and(|name| name == "lib.rs" || name == "main.rs");
         if is_root && !path.iter().any(|part| part == "tests") {
             let root = path.parent().unwrap_or(path);
-            let of_crate = Crate::read(root, &files)?;
-            broken.extend(broken_purity(&rules, &of_crate));
-            broken.extend(broken_circles(&rules, &root.display().to_string(), &of_crate));
+            let files_of_crate = Crate::read(root, &files)?;
+            violations.extend(purity_violations(&rules, &files_of_crate));
+            violations.extend(cycle_violations(&rules, &root.display().to_string(), &files_of_crate));
             if root == Path::new(ENGINE) {
-                broken.extend(broken_arrows(&rules, &of_crate));
+                violations.extend(import_violations(&rules, &files_of_crate));
             }
         }
     }
     for (path, text) in &documents()? {
-        broken.extend(prose.breaches(path, text));
+        violations.extend(prose.breaches(path, text));
     }
-    broken.iter().try_for_each(log::line)?;
+    violations.iter().try_for_each(log::line)?;
     ensure!(
-        broken.is_empty(),
+        violations.is_empty(),
         "{} breaches of the rules of ARCHITECTURE.md or xtask/prose.json; see {}",
-        broken.len(),
+        violations.len(),
         log::path().display()
     );
     Ok(format!("{} crates, {} files", metadata.members.len(), files.len()))
@@ -71,99 +71,99 @@ fn has(names: &Value, name: &str) -> bool {
 }
 
 /// Finds wide lines, and `x/mod.rs` in place of `x.rs`.
-fn broken_lines(path: &Path, text: &str) -> Vec<String> {
+fn line_violations(path: &Path, text: &str) -> Vec<String> {
     let shown = path.display();
     let wide = text.lines().enumerate().filter(|(_, line)| line.chars().count() > WIDTH);
-    let mut broken: Vec<String> =
+    let mut violations: Vec<String> =
         wide.map(|(index, _)| format!("{shown}:{}: more than {WIDTH} columns", index + 1)).collect();
     if path.file_name().is_some_and(|name| name == "mod.rs") {
-        broken.push(format!("{shown}: move it to {}.rs", path.parent().unwrap_or(path).display()));
+        violations.push(format!("{shown}: move it to {}.rs", path.parent().unwrap_or(path).display()));
     }
-    broken
+    violations
 }
 
-fn broken_circles(rules: &Value, root: &str, files: &Crate) -> Vec<String> {
-    let known = list(&rules["known_circles"]).iter().find(|known| known["root"] == root);
+fn cycle_violations(rules: &Value, root: &str, files: &Crate) -> Vec<String> {
+    let known = list(&rules["known_cycles"]).iter().find(|known| known["root"] == root);
     let known: Vec<&str> = known.map_or(&[][..], |known| list(&known["of"])).iter().map(text).collect();
-    let undone = |known: &&&str| {
+    let resolved = |known: &&&str| {
         let is_of = |line: &String| **known == "*" || line.contains(&format!("{known}::"));
-        !files.circles(&[]).iter().flatten().any(is_of)
+        !files.cycles(&[]).iter().flatten().any(is_of)
     };
-    let undone = known.iter().filter(undone);
-    let mut broken: Vec<String> =
-        undone.map(|of| format!("{root}: the circle of {of} is undone: take it out of {RULES}")).collect();
+    let resolved = known.iter().filter(resolved);
+    let mut violations: Vec<String> = resolved
+        .map(|of| format!("{root}: the import cycle of {of} is resolved: remove it from {RULES}"))
+        .collect();
     if known != ["*"] {
-        let circles = files.circles(&known).into_iter();
-        broken.extend(
-            circles.map(|lines| format!("a circle of files in {root}:\n    {}", lines.join("\n    "))),
-        );
+        let cycles = files.cycles(&known).into_iter();
+        violations
+            .extend(cycles.map(|lines| format!("import cycle in {root}:\n    {}", lines.join("\n    "))));
     }
-    broken
+    violations
 }
 
-fn broken_layers(rules: &Value, metadata: &Metadata) -> Vec<String> {
+fn layer_violations(rules: &Value, metadata: &Metadata) -> Vec<String> {
     let members: BTreeSet<&str> = metadata.member_packages().map(|package| package.name.as_str()).collect();
-    let mut broken = Vec::new();
+    let mut violations = Vec::new();
     for package in metadata.member_packages() {
         let Some(layer) = list(&rules["layers"]).iter().find(|layer| layer["crate"] == *package.name) else {
-            broken.push(format!("{}: this crate has no layer yet; give it one in {RULES}", package.name));
+            violations.push(format!("{}: this crate has no layer yet; give it one in {RULES}", package.name));
             continue;
         };
         for Dependency { name, kind } in &package.dependencies {
             let is_allowed = has(&layer["imports"], name) || (kind.is_some() && has(&layer["besides"], name));
             if members.contains(name.as_str()) && !is_allowed && *name != package.name {
-                broken.push(format!("{} must not depend on {name} ({kind:?})", package.name));
+                violations.push(format!("{} must not depend on {name} ({kind:?})", package.name));
             }
         }
     }
-    broken
+    violations
 }
 
 /// Checks each crate alone: together with others, its dependencies would have their features, too.
-fn broken_trees(rules: &Value) -> Result<Vec<String>> {
-    let mut broken = Vec::new();
+fn tree_violations(rules: &Value) -> Result<Vec<String>> {
+    let mut violations = Vec::new();
     for rule in list(&rules["trees"]) {
         let (name, why) = (text(&rule["crate"]), text(&rule["why"]));
         let words = format!("tree --package {name} --edges normal --prefix none --format {{p}}");
         let tree = Job::cargo(&words).minutes(5).quiet_text()?;
         let names: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
         let found = list(&rule["forbidden"]).iter().map(text).filter(|name| names.contains(name));
-        broken.extend(found.map(|found| {
+        violations.extend(found.map(|found| {
             format!("{name} must not be built with {found}: {why} (`cargo tree --package {name} --invert {found}`)")
         }));
     }
-    Ok(broken)
+    Ok(violations)
 }
 
 /// Finds clocks and sockets in pure folders.
-fn broken_purity(rules: &Value, files: &Crate) -> Vec<String> {
-    let mut broken = Vec::new();
+fn purity_violations(rules: &Value, files: &Crate) -> Vec<String> {
+    let mut violations = Vec::new();
     for rule in list(&rules["pure"]) {
         for file in files.files().iter().filter(|file| file.path.starts_with(text(&rule["folder"]))) {
             for forbidden in CLOCKS_AND_SOCKETS {
-                let wanted: Vec<&str> = forbidden.split("::").collect();
-                if file.named().any(|path| path.windows(wanted.len()).any(|names| names == wanted)) {
-                    broken.push(format!("{}: {forbidden}: {}", file.path.display(), text(&rule["why"])));
+                let path_names: Vec<&str> = forbidden.split("::").collect();
+                if file.named().any(|path| path.windows(path_names.len()).any(|names| names == path_names)) {
+                    violations.push(format!("{}: {forbidden}: {}", file.path.display(), text(&rule["why"])));
                 }
             }
         }
     }
-    broken
+    violations
 }
 
 /// Finds forbidden imports in the engine, through any re-exports.
-fn broken_arrows(rules: &Value, engine: &Crate) -> Vec<String> {
+fn import_violations(rules: &Value, engine: &Crate) -> Vec<String> {
     let top = |path: &Path| path.strip_prefix(ENGINE).ok().and_then(|path| module_of(path).first().cloned());
-    let mut broken = Vec::new();
+    let mut violations = Vec::new();
     for (from, to, names) in engine.imports_by_path() {
         let (Some(module), Some(imported)) = (top(from), top(to)) else { continue };
         let of_module = list(&rules["arrows"]).iter().filter(|rule| rule["module"] == *module);
-        broken.extend(of_module.filter(|rule| has(&rule["forbidden"], &imported)).map(|rule| {
+        violations.extend(of_module.filter(|rule| has(&rule["forbidden"], &imported)).map(|rule| {
             let (from, why) = (from.display(), text(&rule["why"]));
             format!("{from}: {module} must not import {imported} ({names}): {why}")
         }));
     }
-    broken
+    violations
 }
 
 /// All our Rust files and their texts, by path from the root. Files under `golden` are generated.
@@ -195,8 +195,8 @@ fn texts(folders: &[&str], extension: &str) -> Result<Vec<(PathBuf, String)>> {
 mod tests {
     use std::path::Path;
 
-    use super::{ENGINE, broken_arrows, broken_purity, rules};
-    use crate::test::circles::Crate;
+    use super::{ENGINE, import_violations, purity_violations, rules};
+    use crate::test::import_cycles::Crate;
 
     /// Checks the broken arrows of `text` in a file of the engine or another crate, next to the engine's modules.
     fn check(path: &str, text: &str, count: usize) {
@@ -214,15 +214,15 @@ mod tests {
         let rules = rules().unwrap();
         let root = path.split_inclusive("src").next().unwrap();
         let of_path = Crate::read(Path::new(root), &sources).unwrap();
-        let mut broken = broken_purity(&rules, &of_path);
+        let mut violations = purity_violations(&rules, &of_path);
         if root == ENGINE {
-            broken.extend(broken_arrows(&rules, &of_path));
+            violations.extend(import_violations(&rules, &of_path));
         }
-        assert_eq!(broken.len(), count, "{path}: {broken:#?}");
+        assert_eq!(violations.len(), count, "{path}: {violations:#?}");
     }
 
     #[test]
-    fn arrows_that_go_up_are_found() {
+    fn forbidden_imports_are_found() {
         check("crates/engine/src/server/dispatch.rs", "use crate::lanes::Lane;", 1);
         check("crates/engine/src/server/dispatch.rs", "use crate::Kept;", 1);
         check("crates/engine/src/server/dispatch.rs", "use crate::{grpc::Status,\n lanes::{Lane}};", 1);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_allowed_is_left_alone() {
+    fn allowed_imports_pass() {
         check(
             "crates/engine/src/server/dispatch.rs",
             "use crate::connection::Driver; use super::lanes_of;",

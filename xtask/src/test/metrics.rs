@@ -34,7 +34,7 @@ const ACCEPT_TEXT: &str = "text/plain;version=0.0.4";
 
 pub(super) fn check() -> Result<String> {
     let metrics = tools::go_program("metrics", ".", "metrics")?;
-    let folder = files::emptied(workspace::output().join("metrics"))?;
+    let folder = files::create_empty(workspace::output().join("metrics"))?;
     prometheus_is_strict(&metrics, &folder)?;
     let server = rust::serve("--threads 1")?;
     let (received, settings) = (folder.join("received.jsonl"), folder.join("collector.yaml"));
@@ -54,8 +54,8 @@ pub(super) fn check() -> Result<String> {
     let (run, scraped) = (run?, scraped?);
     let target = server.address();
     // The collector has written all data once it has exited.
-    collector.stop_well()?;
-    server.stop_well()?;
+    collector.stop_gracefully()?;
+    server.stop_gracefully()?;
     let expected = Expected::of(&run, &target)?;
     let pushes = otlp::check(&fs::read_to_string(&received)?, &expected)?;
     for exposition in &scraped {

@@ -41,7 +41,7 @@ pub(super) fn check() -> Result<String> {
         let load = format!("peer load {} --warmup 0s --timeout 3s {flags}", server.address());
         let outcome = is_expected(Job::new(&thalweg).words(&load).seconds(20), words);
         // The server exits with failure if the client's reaction was wrong.
-        cases.count(name, outcome.and_then(|()| server.stop_well()))?;
+        cases.count(name, outcome.and_then(|()| server.stop_gracefully()))?;
     }
     cases.verdict("misbehaving servers")
 }
@@ -50,9 +50,9 @@ fn is_expected(load: Job, words: &[&str]) -> Result<()> {
     if words.is_empty() {
         return measure(load).map(drop);
     }
-    let said = load.output()?;
-    ensure!(said.status.code() == Some(1), "exit code {:?}, expected 1", said.status.code());
-    let text = said.all().to_lowercase();
+    let captured = load.output()?;
+    ensure!(captured.status.code() == Some(1), "exit code {:?}, expected 1", captured.status.code());
+    let text = captured.all().to_lowercase();
     ensure!(words.iter().any(|word| text.contains(word)), "the message holds none of {}", words.join(", "));
     Ok(())
 }

@@ -21,7 +21,7 @@ const OPTIONS: &[&str] = &["", "--schema-names --enum-numbers"];
 pub(super) fn check() -> Result<String> {
     let python = tools::python()?;
     let program = rust::example("openapi")?;
-    let folder = files::emptied(workspace::output().join("openapi"))?;
+    let folder = files::create_empty(workspace::output().join("openapi"))?;
     let mut validate = Job::new(python).arg(workspace::suites().join("python/openapi.py"));
     for (index, (root, file)) in SOURCES.iter().enumerate() {
         for (option, words) in OPTIONS.iter().enumerate() {
@@ -31,8 +31,9 @@ pub(super) fn check() -> Result<String> {
             validate = validate.arg(document);
         }
     }
-    let said = validate.minutes(5).output()?;
-    let (valid, all, found) = (said.count("valid "), SOURCES.len() * OPTIONS.len(), said.count("found: "));
-    let account = format!("{valid} of {all} documents are valid; {found} kinds of damage found in another");
-    verdict(said.status.success() && valid == all && found > 0, account)
+    let captured = validate.minutes(5).output()?;
+    let (valid, all, found) =
+        (captured.count("valid "), SOURCES.len() * OPTIONS.len(), captured.count("found: "));
+    let summary = format!("{valid} of {all} documents are valid; {found} kinds of damage found in another");
+    verdict(captured.status.success() && valid == all && found > 0, summary)
 }

@@ -14,7 +14,7 @@ const MARK: char = '\u{1e}';
 
 /// Time of a step.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
-pub(super) struct Took {
+pub(super) struct StepTime {
     pub(super) elapsed: Duration,
     /// Part of `elapsed` spent waiting for compilers and package managers.
     pub(super) builds: Duration,
@@ -24,18 +24,18 @@ pub(super) struct Took {
 
 /// The last line of a step's process, with this result.
 pub(super) fn line(result: &Result<String>) -> String {
-    let took = Took { elapsed: Duration::ZERO, builds: job::time_in_builds(), cpu: cpu_time() };
-    format!("{MARK}{}", json!([result, took]))
+    let step_time = StepTime { elapsed: Duration::ZERO, builds: job::time_in_builds(), cpu: cpu_time() };
+    format!("{MARK}{}", json!([result, step_time]))
 }
 
 /// Splits the output of a step's process into its text, its result, and its times except `elapsed`.
-pub(super) fn parse(text: &str) -> (&str, Result<String>, Took) {
+pub(super) fn parse(text: &str) -> (&str, Result<String>, StepTime) {
     let read = || {
-        let (said, line) = text.rsplit_once(MARK)?;
-        let (result, took) = serde_json::from_str(line).ok()?;
-        Some((said, result, took))
+        let (printed, line) = text.rsplit_once(MARK)?;
+        let (result, step_time) = serde_json::from_str(line).ok()?;
+        Some((printed, result, step_time))
     };
-    read().unwrap_or_else(|| (text, Err(failed!("it ended without a verdict")), Took::default()))
+    read().unwrap_or_else(|| (text, Err(failed!("it ended without a verdict")), StepTime::default()))
 }
 
 /// CPU time of this process and of all children that it waited for.
@@ -49,11 +49,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_step_says_last_is_read() {
-        let check = |text: &str, said: &str, account: &str| {
-            let (found, result, took) = parse(text);
-            let account_found = result.unwrap_or_else(|why| why.to_string());
-            assert_eq!((found, &*account_found, took.builds), (said, account, Duration::ZERO));
+    fn last_line_of_a_step_is_parsed() {
+        let check = |text: &str, printed: &str, summary: &str| {
+            let (found, result, step_time) = parse(text);
+            let summary_found = result.unwrap_or_else(|why| why.to_string());
+            assert_eq!((found, &*summary_found, step_time.builds), (printed, summary, Duration::ZERO));
         };
         check(&format!("hint  a line\n{}\n", line(&Ok("8 tests".to_owned()))), "hint  a line\n", "8 tests");
         check(&line(&Err(missing!("a\nb"))), "", "cannot be had here: a\nb");

@@ -24,13 +24,13 @@ pub(super) fn check() -> Result<String> {
     let target = workspace::target().join("packages");
     let sources = package(&published, &target)?;
     let outside = target.join("outside");
-    lay_out(&outside, &sources, &published)?;
+    write_sources(&outside, &sources, &published)?;
     let cargo = |words: &str| building(words, &target).directory(&outside);
     cargo("build --workspace --all-targets --quiet").run()?;
     only_packages(&Metadata::of(&cargo("metadata --format-version 1"))?, &sources)?;
     for (name, expected) in PROGRAMS {
-        let said = Job::new(target.join("debug").join(name)).text()?;
-        ensure!(said == *expected, "{name} printed {said:?} and not {expected:?}");
+        let captured = Job::new(target.join("debug").join(name)).text()?;
+        ensure!(captured == *expected, "{name} printed {captured:?} and not {expected:?}");
     }
     Ok(format!(
         "{} packages stand by themselves; on them are built hello world, the same in tonic's words, and the {EXAMPLE}",
@@ -55,9 +55,9 @@ fn published() -> Result<Vec<(String, String)>> {
 /// Packages all, builds each from its package, and unpacks them. Returns the folder, which has one folder per package.
 fn package(published: &[(String, String)], target: &Path) -> Result<PathBuf> {
     // Leftovers would only confuse the reader of a failure.
-    let sources = files::emptied(target.join("sources"))?;
+    let sources = files::create_empty(target.join("sources"))?;
     files::remove(&target.join("package"))?;
-    forget(published, target)?;
+    remove_from_cache(published, target)?;
     let package = building("package --locked --allow-dirty --quiet", target);
     let package = published.iter().fold(package, |package, (name, _)| package.arg("--package").arg(name));
     package.run()?;
@@ -70,7 +70,7 @@ fn package(published: &[(String, String)], target: &Path) -> Result<PathBuf> {
 }
 
 /// Removes files unpacked and built by an earlier run: cargo considers packages of the same version identical.
-fn forget(published: &[(String, String)], target: &Path) -> Result<()> {
+fn remove_from_cache(published: &[(String, String)], target: &Path) -> Result<()> {
     // The name of a registry in a local folder begins with `-`: it has no host.
     const SCRIPT: &str = r#"rm -rf "$0"/registry/src/-*/"$2-$3" "$1"/debug/.fingerprint/"$2"-*"#;
     for (name, version) in published {
@@ -117,7 +117,7 @@ fn missing_of_manifest(text: &str) -> Option<&'static str> {
 }
 
 /// Creates a separate workspace with the programs; our packages come from `sources`.
-fn lay_out(outside: &Path, sources: &Path, published: &[(String, String)]) -> Result<()> {
+fn write_sources(outside: &Path, sources: &Path, published: &[(String, String)]) -> Result<()> {
     files::remove(outside)?;
     let names: Vec<&str> = PROGRAMS.iter().map(|(name, _)| *name).chain([EXAMPLE]).collect();
     for name in &names {
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_manifest_lacks_is_named() {
+    fn missing_manifest_keys_are_reported() {
         let keys = "categories description include keywords license readme repository rust-version";
         let lines: Vec<String> = keys.split(' ').map(|key| format!("{key} = \"x\"")).collect();
         let text = format!("[package]\n{}\n", lines.join("\n"));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manifest_names_packages_and_no_paths() {
+    fn manifest_has_no_paths() {
         let root = "[workspace]\nmembers = [\"crates/*\"]\n\n[workspace.package]\nversion = \"0.1.0\"\n\n\
                     [workspace.dependencies]\nthalweg = { path = \"crates/thalweg\", version = \"0.1.0\" }\n\
                     bytes = \"1.12\"\n\n[profile.release]\nlto = true\n";
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ours_and_came_from_elsewhere_is_found() {
+    fn packages_from_other_sources_are_reported() {
         let package = |name: &str, folder: &str| {
             let manifest = format!("{folder}/{name}/Cargo.toml");
             serde_json::json!({"name": name, "manifest_path": manifest})

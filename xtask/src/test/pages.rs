@@ -33,20 +33,20 @@ fn follow(folder: &Path) -> Result<String> {
     let readme = read("README.md")?;
     let lines = readme.lines().count();
     ensure!(lines <= README_LINES_MAX, "README.md has {lines} lines; at most {README_LINES_MAX} are allowed");
-    let mut reader = Reader::new(folder.join("readme"), &environment)?;
-    let mut steps = reader.follow(&blocks(section(&readme, "## Hello world")?))?;
+    let mut reader = PageReader::new(folder.join("readme"), &environment)?;
+    let mut steps = reader.follow(&code_blocks(section(&readme, "## Hello world")?))?;
     // The README describes this in a sentence.
     let server = reader.serve("cargo run --bin server", PORTS[0])?;
     let printed = reader.shell("cargo run --quiet --bin client").text()?;
-    let is_said = printed == "Hello Ada!\n" && readme.contains("it prints `Hello Ada!`");
-    ensure!(is_said, "the client of README.md printed {printed:?}");
+    let is_printed = printed == "Hello Ada!\n" && readme.contains("it prints `Hello Ada!`");
+    ensure!(is_printed, "the client of README.md printed {printed:?}");
     // Only the first block: the others are for a clone.
-    let commands = blocks(section(&readme, "## The command")?);
+    let commands = code_blocks(section(&readme, "## The command")?);
     steps += reader.follow(commands.get(..1).unwrap_or_default())?;
     server.stop()?;
 
-    let mut reader = Reader::new(folder.join("tutorial"), &environment)?;
-    let of_tutorial = reader.follow(&blocks(&read("docs/tutorial.md")?))?;
+    let mut reader = PageReader::new(folder.join("tutorial"), &environment)?;
+    let of_tutorial = reader.follow(&code_blocks(&read("docs/tutorial.md")?))?;
     Ok(format!(
         "{} steps of README.md, which has {lines} lines; {of_tutorial} of docs/tutorial.md",
         steps + 2
@@ -93,7 +93,7 @@ fn environment(folder: &Path) -> Result<Vec<(&'static str, String)>> {
 }
 
 /// Follows a page in a folder.
-struct Reader<'a> {
+struct PageReader<'a> {
     folder: PathBuf,
     environment: &'a [(&'static str, String)],
     /// Ports in place of [`PORTS`].
@@ -102,18 +102,18 @@ struct Reader<'a> {
     servers: Vec<(u16, Server)>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PageReader<'a> {
     fn new(folder: PathBuf, environment: &'a [(&'static str, String)]) -> Result<Self> {
         fs::create_dir_all(&folder)?;
         Ok(Self { folder, environment, ports: [free_port()?, free_port()?], servers: Vec::new() })
     }
 
     /// Follows the `blocks` and returns the number of files and commands.
-    fn follow(&mut self, blocks: &[Block]) -> Result<usize> {
+    fn follow(&mut self, blocks: &[CodeBlock]) -> Result<usize> {
         let mut steps = 0;
         for block in blocks {
             let text = self.with_ports(&block.text);
-            match (&*block.language, block.serves) {
+            match (&*block.language, block.served_port) {
                 ("sh", Some(port)) => {
                     // The page says to stop the previous one.
                     if let Some(earlier) = self.servers.iter().position(|(it, _)| *it == port) {
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
                     }
                 }
                 ("console", _) => {
-                    for Shown { command, output } in shown(&text) {
+                    for ShownCommand { command, output } in shown_commands(&text) {
                         let printed = self.shell(&command).text()?;
                         let is_shown = printed.trim_end() == output.trim_end();
                         ensure!(is_shown, "`{command}` printed\n{printed}\nin place of\n{output}");
@@ -175,17 +175,19 @@ impl<'a> Reader<'a> {
 
 /// A command shown on a page, and its output.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(super) struct ShownCommand {
     pub(super) command: String,
     pub(super) output: String,
 }
 
 /// The commands in a `console` block: lines that begin with `$ `, each with the following lines as output.
-pub(super) fn shown(console: &str) -> Vec<Shown> {
-    let mut all: Vec<Shown> = Vec::new();
+pub(super) fn shown_commands(console: &str) -> Vec<ShownCommand> {
+    let mut all: Vec<ShownCommand> = Vec::new();
     for line in console.lines() {
         match (line.strip_prefix("$ "), all.last_mut()) {
-            (Some(command), _) => all.push(Shown { command: command.to_owned(), output: String::new() }),
+            (Some(command), _) => {
+                all.push(ShownCommand { command: command.to_owned(), output: String::new() })
+            }
             (None, Some(last)) => last.output.extend([line, "\n"]),
             (None, None) => {}
         }
@@ -195,27 +197,27 @@ pub(super) fn shown(console: &str) -> Vec<Shown> {
 
 /// A code block of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct CodeBlock {
     pub(super) language: String,
     pub(super) text: String,
     /// Port that its command serves on, until the page ends or starts another server there. A comment before the block
     /// sets it: `<!-- test: serves 50051 -->`.
-    serves: Option<u16>,
+    served_port: Option<u16>,
 }
 
-pub(super) fn blocks(page: &str) -> Vec<Block> {
+pub(super) fn code_blocks(page: &str) -> Vec<CodeBlock> {
     let mut all = Vec::new();
-    let mut open: Option<Block> = None;
-    let mut serves = None;
+    let mut open: Option<CodeBlock> = None;
+    let mut served_port = None;
     for line in page.lines() {
         match (&mut open, line.strip_prefix("```")) {
             (None, Some(language)) => {
                 let (language, text) = (language.to_owned(), String::new());
-                open = Some(Block { language, text, serves: serves.take() });
+                open = Some(CodeBlock { language, text, served_port: served_port.take() });
             }
             (None, None) => {
                 let port = line.strip_prefix("<!-- test: serves ").and_then(|rest| rest.strip_suffix(" -->"));
-                serves = port.and_then(|port| port.parse().ok()).or(serves);
+                served_port = port.and_then(|port| port.parse().ok()).or(served_port);
             }
             (Some(_), Some(_)) => all.extend(open.take()),
             (Some(block), None) => {
@@ -249,20 +251,20 @@ mod tests {
     fn blocks_have_their_language_and_their_port() {
         let page =
             "# A\n```sh\na\nb\n```\n<!-- test: serves 50051 -->\n\n```sh\nc\n```\n```rust\n// d.rs\n```\n";
-        let block = |language: &str, text: &str, serves| Block {
+        let block = |language: &str, text: &str, served_port| CodeBlock {
             language: language.to_owned(),
             text: text.to_owned(),
-            serves,
+            served_port,
         };
         assert_eq!(
-            blocks(page),
+            code_blocks(page),
             [block("sh", "a\nb\n", None), block("sh", "c\n", Some(50051)), block("rust", "// d.rs\n", None)]
         );
     }
 
     #[test]
     fn commands_have_what_they_print() {
-        let shown = shown("$ a b\n1\n2\n$ c\n");
+        let shown = shown_commands("$ a b\n1\n2\n$ c\n");
         let read: Vec<_> = shown.iter().map(|shown| (&*shown.command, &*shown.output)).collect();
         assert_eq!(read, [("a b", "1\n2\n"), ("c", "")]);
     }

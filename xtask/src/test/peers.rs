@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::rust;
 use crate::failure::{Failure, Result};
 use crate::job::Job;
-use crate::peers::{BuiltPeer, Contract, PEERS, Peer, measure, try_out_json};
+use crate::peers::{BuiltPeer, Contract, PEERS, Peer, check_json_peer, measure};
 use crate::server::Server;
 use crate::workspace;
 
@@ -17,19 +17,19 @@ const CALLS: &[&str] = &["unary", "client-stream", "server-stream", "bidi-stream
 const SIZES: &[usize] = &[0, 16_385, 1_500_000];
 
 /// Words that a peer must refuse: invalid ones for servers and clients, and those for roles that it lacks.
-const OF_SERVERS: &[&str] = &["serve --no-such-flag"];
-const OF_STACKS: &[&str] = &["serve --variant no-such-variant"];
-const OF_CLIENTS: &[&str] = &["load 127.0.0.1:1 --call no-such-call"];
+const BAD_SERVER_WORDS: &[&str] = &["serve --no-such-flag"];
+const BAD_STACK_WORDS: &[&str] = &["serve --variant no-such-variant"];
+const BAD_CLIENT_WORDS: &[&str] = &["load 127.0.0.1:1 --call no-such-call"];
 const NO_SERVER: &[&str] = &["serve --listen 127.0.0.1:0"];
 const NO_CLIENT: &[&str] = &["load 127.0.0.1:1"];
 const NO_STACK: &[&str] = &["no-such-command"];
 
 pub(super) fn check() -> Result<String> {
     let thalweg = rust::release_command()?;
-    let mut accounts = Vec::new();
+    let mut summaries = Vec::new();
     for peer in PEERS {
-        accounts.push(match (peer.build(), peer.contract) {
-            (Ok(built), _) => account(*peer, &built, &thalweg)?,
+        summaries.push(match (peer.build(), peer.contract) {
+            (Ok(built), _) => check_peer(*peer, &built, &thalweg)?,
             // A separate Debian needs root and mounts, which not every machine provides.
             (Err(failure @ Failure::Missing(_)), Contract::Drives { .. }) => {
                 format!("{} {failure}", peer.name)
@@ -37,37 +37,37 @@ pub(super) fn check() -> Result<String> {
             (Err(failure), _) => return Err(failure),
         });
     }
-    Ok(accounts.join(", "))
+    Ok(summaries.join(", "))
 }
 
 /// Tests everything that a peer offers and returns its version and the number of runs.
-fn account(peer: Peer, built: &BuiltPeer, thalweg: &Path) -> Result<String> {
+fn check_peer(peer: Peer, built: &BuiltPeer, thalweg: &Path) -> Result<String> {
     let (has_server, has_client, refused) = match peer.contract {
-        Contract::Calls => (true, true, [OF_SERVERS, OF_CLIENTS, OF_STACKS]),
-        Contract::Drives { .. } => (false, true, [NO_SERVER, OF_CLIENTS, &[]]),
-        Contract::Json => (true, false, [OF_SERVERS, NO_SERVER, NO_CLIENT]),
+        Contract::Calls => (true, true, [BAD_SERVER_WORDS, BAD_CLIENT_WORDS, BAD_STACK_WORDS]),
+        Contract::Drives { .. } => (false, true, [NO_SERVER, BAD_CLIENT_WORDS, &[]]),
+        Contract::Json => (true, false, [BAD_SERVER_WORDS, NO_SERVER, NO_CLIENT]),
         Contract::Converts => (false, false, [NO_STACK, &[], &[]]),
     };
-    let tell = |what: &str| Job::new(&built.program).words(what).text();
+    let output_of = |what: &str| Job::new(&built.program).words(what).text();
     let mut runs = 0;
     if has_server {
-        for variant in variants(&tell("variants")?, "server")? {
+        for variant in variants(&output_of("variants")?, "server")? {
             runs += match peer.contract {
-                Contract::Json => try_out_json(built, &variant)?,
+                Contract::Json => check_json_peer(built, &variant)?,
                 _ => server(&built.program, &variant, thalweg)?,
             };
         }
     }
     if has_client {
-        for variant in variants(&tell("variants")?, "client")? {
+        for variant in variants(&output_of("variants")?, "client")? {
             runs += client(&built.program, &variant, thalweg)?;
         }
     }
     if has_server || has_client {
-        settings(&tell("settings")?)?;
+        settings(&output_of("settings")?)?;
     }
     for words in refused.concat() {
-        is_refused(&Job::new(&built.program).words(words).seconds(20))?;
+        check_refusal(&Job::new(&built.program).words(words).seconds(20))?;
     }
     Ok(format!("{} ({runs} runs)", built.version))
 }
@@ -99,7 +99,7 @@ fn settings(text: &str) -> Result<()> {
 fn server(program: &Path, variant: &str, thalweg: &Path) -> Result<usize> {
     let (server, socket) = serve(Job::new(program).words(&format!("serve {variant}")))?;
     let runs = all_calls(&Job::new(thalweg).words("peer"), "", &server, &socket)?;
-    server.stop_well()?;
+    server.stop_gracefully()?;
     ensure!(!Path::new(&socket).exists(), "{} left {socket} behind", program.display());
     Ok(runs)
 }
@@ -108,7 +108,7 @@ fn server(program: &Path, variant: &str, thalweg: &Path) -> Result<usize> {
 fn client(program: &Path, variant: &str, thalweg: &Path) -> Result<usize> {
     let (server, socket) = serve(Job::new(thalweg).words("serve"))?;
     let runs = all_calls(&Job::new(program), variant, &server, &socket)?;
-    announces(program, variant, &server.address())?;
+    check_announcement(program, variant, &server.address())?;
     server.stop()?;
     Ok(runs + 1)
 }
@@ -142,7 +142,7 @@ fn all_calls(driver: &Job, variant: &str, server: &Server, socket: &str) -> Resu
 }
 
 /// Checks `--announce`: the two lines in order, then the JSON with all keys of the schema.
-fn announces(program: &Path, variant: &str, target: &str) -> Result<()> {
+fn check_announcement(program: &Path, variant: &str, target: &str) -> Result<()> {
     let words = format!("load {target} -z 300ms --warmup 100ms -c 8 --announce -O json {variant}");
     let job = Job::new(program).words(&words).seconds(60);
     let text = job.text()?;
@@ -160,10 +160,10 @@ const KEYS: &str = "schema settings started ended duration_ns drain_ns closed_lo
                     bytes_sent bytes_received latency_ns pace_ns spikes histogram client_cpu client_cpu_per_call \
                     connections notes";
 
-fn is_refused(job: &Job) -> Result<()> {
-    let said = job.output()?;
-    let is_told = said.status.code() == Some(2) && !said.err.is_empty();
-    ensure!(is_told, "`{job}` ended with {} instead of exit code 2 and a reason", said.status);
+fn check_refusal(job: &Job) -> Result<()> {
+    let captured = job.output()?;
+    let is_reported = captured.status.code() == Some(2) && !captured.err.is_empty();
+    ensure!(is_reported, "`{job}` ended with {} instead of exit code 2 and a reason", captured.status);
     Ok(())
 }
 
@@ -172,10 +172,10 @@ mod tests {
     use super::{settings, variants};
 
     #[test]
-    fn each_variant_is_a_flag() {
-        let told = "server callback cq\nclient\n";
-        assert_eq!(variants(told, "server").unwrap(), ["--variant callback", "--variant cq"]);
-        assert_eq!(variants(told, "client").unwrap(), [""]);
+    fn variants_become_flags() {
+        let output = "server callback cq\nclient\n";
+        assert_eq!(variants(output, "server").unwrap(), ["--variant callback", "--variant cq"]);
+        assert_eq!(variants(output, "client").unwrap(), [""]);
         assert!(variants("client\n", "server").is_err());
     }
 

@@ -16,12 +16,12 @@ const ARM: &str = "aarch64-unknown-linux-gnu";
 /// Runs its programs here.
 const EMULATED: &str = "qemu-aarch64 -L /usr/aarch64-linux-gnu";
 /// Packages that depend on the processor: byte order, memory order, and instructions.
-const TESTED: &str = "--package thalweg-http2 --package thalweg-protobuf --package thalweg-protobuf-text \
+const TESTED_PACKAGES: &str = "--package thalweg-http2 --package thalweg-protobuf --package thalweg-protobuf-text \
                       --package thalweg-engine --lib --tests";
 /// Tests that rely on a processor's speed, on features missing in the emulated kernel (`TCP_INFO`), or on Go.
-const LEFT_OUT: &str = "--skip handler_cost --skip round_trip --skip hpack_peer";
+const SKIPPED_TESTS: &str = "--skip handler_cost --skip round_trip --skip hpack_peer";
 /// Type checking only: it needs no linker and no C library of the target.
-const CHECKED: &[&str] = &[
+const CHECKED_TARGETS: &[&str] = &[
     "x86_64-unknown-linux-musl",
     "aarch64-unknown-linux-musl",
     "aarch64-linux-android",
@@ -41,44 +41,45 @@ const FEATURES: &str = "thalweg/brotli,thalweg/buffa,thalweg/opentelemetry,thalw
 
 pub(super) fn check() -> Result<String> {
     let folder = workspace::target().join("platforms");
-    let there = There { debian: Debian::get(&FORKY, &folder, PACKAGES)?, target: folder.join("target") };
-    fs::create_dir_all(&there.target)?;
-    fetch(&there, &folder.join("library"))?;
-    there.cargo(&format!("build --package thalweg-cli --target {ARM}")).run()?;
-    there.calls()?;
-    there.cargo(&format!("test --no-fail-fast {TESTED} --target {ARM} -- {LEFT_OUT}")).run()?;
+    let other =
+        OtherDebian { debian: Debian::get(&FORKY, &folder, PACKAGES)?, target: folder.join("target") };
+    fs::create_dir_all(&other.target)?;
+    fetch(&other, &folder.join("library"))?;
+    other.cargo(&format!("build --package thalweg-cli --target {ARM}")).run()?;
+    other.calls()?;
+    other.cargo(&format!("test --no-fail-fast {TESTED_PACKAGES} --target {ARM} -- {SKIPPED_TESTS}")).run()?;
     let check = |what: &str, target: &str| {
-        let check = there.cargo(&format!("check -Zbuild-std=std,panic_unwind {what} --target {target}"));
+        let check = other.cargo(&format!("check -Zbuild-std=std,panic_unwind {what} --target {target}"));
         // Building the standard library from source is an unstable feature.
         check.env("RUSTC_BOOTSTRAP", "1").run()
     };
-    for target in CHECKED {
+    for target in CHECKED_TARGETS {
         check(&format!("{LIBRARIES} --features {FEATURES}"), target)?;
     }
     check(LIBRARIES_WITHOUT_UNIX, WINDOWS)?;
     Ok(format!(
         "{ARM} is built, tested and called; the libraries are compiled for {}; what needs no Unix for {WINDOWS}",
-        CHECKED.join(", ")
+        CHECKED_TARGETS.join(", ")
     ))
 }
 
 /// Fetches all dependencies into cargo's folders: the build inside has no network.
-fn fetch(there: &There, copy: &Path) -> Result<()> {
+fn fetch(other: &OtherDebian, copy: &Path) -> Result<()> {
     Job::cargo("fetch --locked").builds(10).run()?;
     // Leave out Debian's vendored dependencies of the library and their configuration, which would apply to ours, too.
-    let library = there.debian.root().join("usr/lib/rustlib/src/rust/library");
+    let library = other.debian.root().join("usr/lib/rustlib/src/rust/library");
     files::copy_if(&library, copy, |folder| !folder.ends_with(".cargo") && !folder.ends_with("vendor"))?;
     let fetch = Job::cargo("fetch --locked").directory(copy).env("RUSTC_BOOTSTRAP", "1");
     fetch.builds(10).run()
 }
 
 /// The other Debian, and the target folder of its builds.
-struct There {
+struct OtherDebian {
     debian: Debian,
     target: PathBuf,
 }
 
-impl There {
+impl OtherDebian {
     /// Runs a script inside, in the workspace.
     fn job(&self, script: &str) -> Job {
         let cargo = workspace::cargo_home();

@@ -48,7 +48,7 @@ fn protos() -> PathBuf {
 }
 
 fn empty_folder(name: &str) -> Result<PathBuf> {
-    Ok(files::emptied(workspace::output().join("plugin").join(name))?)
+    Ok(files::create_empty(workspace::output().join("plugin").join(name))?)
 }
 
 /// Compares a folder with all golden files and returns their number.

@@ -22,7 +22,7 @@ const THEIRS: &str = "tonic";
 pub(super) fn check() -> Result<String> {
     tools::protoc()?;
     tools::etcd()?;
-    let told = published::take(PROGRAMS, &suite(THEIRS))?;
+    let versions = published::download(PROGRAMS, &suite(THEIRS))?;
     let ours = build(OURS)?;
     let theirs = build(THEIRS)?;
     let mut runs = 0;
@@ -33,7 +33,7 @@ pub(super) fn check() -> Result<String> {
             runs += with_stubs(server, client)?;
         }
     }
-    Ok(format!("{}: {runs} runs", told.join(", ")))
+    Ok(format!("{}: {runs} runs", versions.join(", ")))
 }
 
 fn suite(stack: &str) -> PathBuf {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manifests_differ_in_tonic_alone() {
+    fn manifests_differ_only_in_tonic() {
         let is_other =
             |line: &str| line.starts_with("tonic = ") || line.contains(&format!("programs-{OURS}"));
         let ours = manifest(OURS);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_names_what_is_driven() {
+    fn page_names_all_programs() {
         let page = fs::read_to_string(workspace::root().join("docs/tonic.md")).expect("the page");
         let manifest = manifest(OURS);
         let pinned = manifest.lines().filter_map(|line| {

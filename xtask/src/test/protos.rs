@@ -21,11 +21,11 @@ fn verdict(results: &[Value], known: &[Value]) -> Result<String> {
     for result in results {
         log::line(format_args!("{result:#}"))?;
     }
-    let account = results.iter().map(protos::summary).collect::<Vec<_>>().join("; ");
+    let summary = results.iter().map(protos::summary).collect::<Vec<_>>().join("; ");
     if !results.is_empty() && results.iter().all(|result| protos::is_equal(result) || known.contains(result))
     {
-        Ok(account)
+        Ok(summary)
     } else {
-        Err(failed!("{account}"))
+        Err(failed!("{summary}"))
     }
 }

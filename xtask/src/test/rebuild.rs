@@ -32,8 +32,8 @@ pub(super) fn lints() -> Result<String> {
     // The build ran clippy on the workspace: cargo repeats the warnings of fresh crates.
     for build in [rust::tests_built(), examples_built()?] {
         let output = build.output()?;
-        let said = output.err;
-        let warned: Vec<&str> = said.lines().filter_map(package_with_warnings).collect();
+        let captured = output.err;
+        let warned: Vec<&str> = captured.lines().filter_map(package_with_warnings).collect();
         if !warned.is_empty() || !output.status.success() {
             bail!("clippy has warnings for {}", warned.join(", "));
         }
@@ -56,17 +56,17 @@ fn examples_built() -> Result<Job> {
 
 /// Checks the workspace with its tests and examples.
 pub(super) fn check() -> Result<String> {
-    let tests = twice(rust::tests_built())?;
-    Ok(format!("tests: {tests}; examples: {}", twice(examples_built()?)?))
+    let tests = check_rebuild(rust::tests_built())?;
+    Ok(format!("tests: {tests}; examples: {}", check_rebuild(examples_built()?)?))
 }
 
 /// Checks the command in release mode.
 pub(super) fn release() -> Result<String> {
     let size = fs::metadata(rust::release_command()?)?.len();
-    Ok(format!("{:.1} MB; {}", size as f64 / 1e6, twice(rust::release_built())?))
+    Ok(format!("{:.1} MB; {}", size as f64 / 1e6, check_rebuild(rust::release_built())?))
 }
 
-fn twice(build: Job) -> Result<String> {
+fn check_rebuild(build: Job) -> Result<String> {
     build.run()?;
     let artifacts = artifacts(&build.words("--message-format json").quiet_text()?);
     let compiled: Vec<&str> =
@@ -99,13 +99,13 @@ mod tests {
 
     #[test]
     fn packages_with_warnings_are_named() {
-        let said =
+        let captured =
             ["warning: unused variable: `x`", "warning: `a` (lib test) generated 2 warnings (1 duplicate)"];
-        assert_eq!(said.into_iter().filter_map(package_with_warnings).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(captured.into_iter().filter_map(package_with_warnings).collect::<Vec<_>>(), ["a"]);
     }
 
     #[test]
-    fn units_that_were_compiled_are_found() {
+    fn compiled_units_are_found() {
         let messages = "{\"reason\":\"compiler-artifact\",\"package_id\":\"a\",\"fresh\":true}\n\
                         {\"reason\":\"build-script-executed\",\"package_id\":\"b\"}\n\
                         {\"reason\":\"compiler-artifact\",\"package_id\":\"c\",\"fresh\":false}\n";

@@ -32,10 +32,10 @@ pub(super) fn check() -> Result<String> {
     let folder = workspace::output().join("report");
     files::remove(&folder)?;
     // The documented limit is 2 minutes on two cores; the rest is for busy machines.
-    let said = Job::new(thalweg).words("lab --quick --out").arg(&folder).minutes(4).output()?;
+    let captured = Job::new(thalweg).words("lab --quick --out").arg(&folder).minutes(4).output()?;
     // Other steps run at the same time: the study may report invalid windows, but must still write its report.
-    let is_disturbed = said.status.code() == Some(1) && said.err.contains("the study has no answer");
-    ensure!(said.status.success() || is_disturbed, "`thalweg lab --quick` failed: {}", said.status);
+    let is_disturbed = captured.status.code() == Some(1) && captured.err.contains("the study has no answer");
+    ensure!(captured.status.success() || is_disturbed, "`thalweg lab --quick` failed: {}", captured.status);
 
     let schema = &files::json(&folder.join("results.json"))?["schema"];
     ensure!(*schema == "thalweg.lab/5", "results.json has the schema {schema}");
@@ -114,7 +114,7 @@ mod tests {
     use super::lines_drawn;
 
     #[test]
-    fn a_page_that_failed_is_too_wide_or_did_not_draw_is_found() {
+    fn failed_wide_or_empty_pages_are_reported() {
         let chart = |drawn: &str| json!([{"chart": "rate", "linesShown": "2", "linesDrawn": drawn}]);
         let page = json!({"plots": "drawn", "width": 390, "charts": chart("2")});
         let check = |key: &str, value: Value, lines: Option<u64>| {

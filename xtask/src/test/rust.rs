@@ -104,10 +104,10 @@ fn run_tests(jobs: &[Job], minutes: u64) -> Result<String> {
     let mut stdout = String::new();
     let (mut success, mut timed_out) = (true, false);
     for job in jobs {
-        let said = job.clone().env("THALWEG_CODEC", &codec).minutes(minutes).output()?;
-        stdout.push_str(&said.out);
-        success &= said.status.success();
-        timed_out |= said.status.code() == Some(TIMED_OUT);
+        let captured = job.clone().env("THALWEG_CODEC", &codec).minutes(minutes).output()?;
+        stdout.push_str(&captured.out);
+        success &= captured.status.success();
+        timed_out |= captured.status.code() == Some(TIMED_OUT);
     }
     let lines: Vec<&str> = stdout.lines().filter(|line| line.starts_with("test result:")).collect();
     for line in lines.iter().filter(|line| !line.contains(" 0 passed; 0 failed")) {
@@ -126,7 +126,7 @@ fn run_tests(jobs: &[Job], minutes: u64) -> Result<String> {
             }
             let counts = format!("{failed} of {} tests failed", passed + failed);
             ensure!(timed_out, "{counts}, or a build did");
-            let slow: Vec<&str> = unended(&stdout).collect();
+            let slow: Vec<&str> = unfinished(&stdout).collect();
             Err(failed!(
                 "they did not end within {minutes} min; {counts}; slow or stuck: {}",
                 if slow.is_empty() { "none that the runner named".to_owned() } else { slow.join(", ") }
@@ -149,7 +149,7 @@ fn failures(stdout: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The tests that the runner reported as slow and never as finished.
-fn unended(stdout: &str) -> impl Iterator<Item = &str> {
+fn unfinished(stdout: &str) -> impl Iterator<Item = &str> {
     let slow = stdout
         .lines()
         .filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" has been running for over 60 seconds"));
@@ -161,7 +161,8 @@ fn unended(stdout: &str) -> impl Iterator<Item = &str> {
 pub(super) fn workspace_cargo(words: &str) -> Job {
     const DRIVER: &str = "clippy-driver";
     // rustup has a proxy of this name even if the component is not installed.
-    let is_there = Command::new(DRIVER).arg("--version").output().is_ok_and(|said| said.status.success());
+    let is_there =
+        Command::new(DRIVER).arg("--version").output().is_ok_and(|captured| captured.status.success());
     let job = Job::cargo(words);
     if is_there { job.env("RUSTC_WORKSPACE_WRAPPER", DRIVER) } else { job }
 }
@@ -242,10 +243,10 @@ fn count(line: &str, noun: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, failures, unended};
+    use super::{count, failures, unfinished};
 
     #[test]
-    fn what_failed_is_picked_out() {
+    fn failed_tests_are_extracted() {
         let stdout = "test a ... ok\nfailures:\n\n---- b stdout ----\nit is 2\n\ntest result: FAILED.\ntest c ... ok\n";
         assert_eq!(
             failures(stdout).collect::<Vec<_>>(),
@@ -254,10 +255,10 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_is_named() {
+    fn unfinished_tests_are_reported() {
         let slow = |test| format!("test {test} has been running for over 60 seconds\n");
         let stdout = format!("test a ... ok\n{}{}test b::c ... ok\n", slow("b::c"), slow("b::d"));
-        assert_eq!(unended(&stdout).collect::<Vec<_>>(), ["b::d"]);
+        assert_eq!(unfinished(&stdout).collect::<Vec<_>>(), ["b::d"]);
     }
 
     #[test]

@@ -7,26 +7,26 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Instant;
 
-use super::outcome::{self, Took};
+use super::outcome::{self, StepTime};
 use super::rust;
 use super::steps::{Sequence, Step};
 use crate::failure::Result;
 
 /// A finished step.
-pub(super) struct Ended {
+pub(super) struct FinishedStep {
     pub(super) step: &'static Step,
     /// Its printed text.
-    pub(super) said: String,
+    pub(super) printed: String,
     pub(super) result: Result<String>,
-    pub(super) took: Took,
+    pub(super) took: StepTime,
 }
 
 /// Runs all of `steps` with `environment` and calls `report` with each finished one.
 pub(super) fn run(
     steps: &[&'static Step],
     environment: &[(&str, String)],
-    report: impl Fn(&Ended) + Sync,
-) -> Vec<Ended> {
+    report: impl Fn(&FinishedStep) + Sync,
+) -> Vec<FinishedStep> {
     // A build may replace this program's file; this path still refers to the running one.
     let program = format!("/proc/{}/exe", process::id());
     // Whether a step has passed, once it has ended.
@@ -35,34 +35,39 @@ pub(super) fn run(
     let run = |step: &'static Step| {
         let mut awaited = step.after.iter().filter_map(|name| Some((name, passed.get(name)?))).peekable();
         let is_built = awaited.peek().is_some();
-        let ended = match awaited.find(|(_, passed)| !passed.wait()) {
-            Some((failed, _)) => not_run(step, failed),
+        let finished = match awaited.find(|(_, passed)| !passed.wait()) {
+            Some((failed, _)) => skipped_step(step, failed),
             None => run_step(step, &program, environment, is_built),
         };
-        report(&ended);
-        let _ = passed[step.name].set(ended.result.is_ok());
-        ended
+        report(&finished);
+        let _ = passed[step.name].set(finished.result.is_ok());
+        finished
     };
-    let run_all = |sequence: Sequence| -> Vec<Ended> {
+    let run_all = |sequence: Sequence| -> Vec<FinishedStep> {
         steps.iter().copied().filter(|step| step.sequence == sequence).map(&run).collect()
     };
-    let mut ended = thread::scope(|scope| {
+    let mut finished = thread::scope(|scope| {
         let suites = scope.spawn(|| run_all(Sequence::Suites));
-        let mut ended = run_all(Sequence::Builds);
-        ended.extend(suites.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        ended
+        let mut finished = run_all(Sequence::Builds);
+        finished.extend(suites.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        finished
     });
-    ended.sort_by_key(|one| steps.iter().position(|step| step.name == one.step.name));
-    ended
+    finished.sort_by_key(|step_result| steps.iter().position(|step| step.name == step_result.step.name));
+    finished
 }
 
-fn not_run(step: &'static Step, failed: &str) -> Ended {
+fn skipped_step(step: &'static Step, failed: &str) -> FinishedStep {
     let result = Err(failed!("not run, since `{failed}` did not pass"));
-    Ended { step, said: String::new(), result, took: Took::default() }
+    FinishedStep { step, printed: String::new(), result, took: StepTime::default() }
 }
 
 /// Runs a step. `is_built`: its programs were already built in this run.
-fn run_step(step: &'static Step, program: &str, environment: &[(&str, String)], is_built: bool) -> Ended {
+fn run_step(
+    step: &'static Step,
+    program: &str,
+    environment: &[(&str, String)],
+    is_built: bool,
+) -> FinishedStep {
     let start = Instant::now();
     // It ends with this process, and so do its children.
     let mut command = Command::new("setpriv");
@@ -76,6 +81,11 @@ fn run_step(step: &'static Step, program: &str, environment: &[(&str, String)], 
         Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
         Err(error) => format!("the step could not be started: {error}\n"),
     };
-    let (said, result, took) = outcome::parse(&text);
-    Ended { step, said: said.to_owned(), result, took: Took { elapsed: start.elapsed(), ..took } }
+    let (printed, result, took) = outcome::parse(&text);
+    FinishedStep {
+        step,
+        printed: printed.to_owned(),
+        result,
+        took: StepTime { elapsed: start.elapsed(), ..took },
+    }
 }

@@ -1,7 +1,7 @@
 //! The services of `crates/services` with third-party clients: grpcurl with reflection, and gRPC's own health and
 //! reflection clients for Python.
 
-use super::cases::{Cases, is_said};
+use super::cases::{Cases, check_output};
 use super::rust;
 use crate::failure::{Result, verdict};
 use crate::files::{self, list, text};
@@ -20,13 +20,13 @@ pub(super) fn check() -> Result<String> {
     for case in list(&files::json(&workspace::suites().join("grpcurl.json"))?) {
         let job = Job::new(&grpcurl).arg("-plaintext").args(list(&case["flags"]).iter().map(text));
         let job = job.arg(server.address()).words(text(&case["words"])).seconds(30);
-        cases.count(text(&case["words"]), is_said(case, &job.output()?))?;
+        cases.count(text(&case["words"]), check_output(case, &job.output()?))?;
     }
     // The client stops the server and observes the shutdown.
     let client = Job::new(python).arg(workspace::suites().join("python/grpcio_services.py"));
     let client = client.arg(server.address()).arg(server.process_id().to_string()).seconds(60).output()?;
-    server.stop_well()?;
+    server.stop_gracefully()?;
     let passed = client.count("ok ");
-    let account = format!("grpcurl: {}; grpcio: {passed} of {GRPCIO_CASES}", cases.account("cases"));
-    verdict(cases.is_well() && passed == GRPCIO_CASES && client.status.success(), account)
+    let summary = format!("grpcurl: {}; grpcio: {passed} of {GRPCIO_CASES}", cases.summary("cases"));
+    verdict(cases.all_passed() && passed == GRPCIO_CASES && client.status.success(), summary)
 }

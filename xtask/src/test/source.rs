@@ -19,7 +19,7 @@ pub(super) struct Source {
     /// Child modules for tests.
     pub(super) test_modules: Vec<Vec<String>>,
     /// Imports by `use`: the module, the name or `*`, and the path as written.
-    pub(super) leaves: Vec<(Vec<String>, String, Vec<String>)>,
+    pub(super) imported_names: Vec<(Vec<String>, String, Vec<String>)>,
     /// Paths of several names in code, as written, with their module.
     pub(super) paths: Vec<(Vec<String>, Vec<String>)>,
     /// Names defined outside functions and impls, with their module.
@@ -54,8 +54,8 @@ impl Source {
 
     /// The paths it uses, in `use` and in code.
     pub(super) fn named(&self) -> impl Iterator<Item = &[String]> {
-        let leaves = self.leaves.iter().map(|(.., path)| path.as_slice());
-        leaves.chain(self.paths.iter().map(|(_, path)| path.as_slice()))
+        let imported_names = self.imported_names.iter().map(|(.., path)| path.as_slice());
+        imported_names.chain(self.paths.iter().map(|(_, path)| path.as_slice()))
     }
 }
 
@@ -149,9 +149,11 @@ impl<'ast> Visit<'ast> for Reader<'_> {
             Item::Mod(module) => self.module(module),
             Item::Use(item) => {
                 let mut found = Vec::new();
-                leaves(&item.tree, &[], &mut found);
+                imported_names(&item.tree, &[], &mut found);
                 let here = &self.here;
-                self.source.leaves.extend(found.into_iter().map(|(name, path)| (here.clone(), name, path)));
+                self.source
+                    .imported_names
+                    .extend(found.into_iter().map(|(name, path)| (here.clone(), name, path)));
             }
             item => {
                 if let Item::Macro(rules) = item {
@@ -247,13 +249,14 @@ pub(super) fn attributes(item: &Item) -> &[Attribute] {
 /// of features it may be behind any.
 pub(super) fn is_kept(attributes: &[Attribute], features: Option<&BTreeSet<String>>) -> bool {
     let conditions = attributes.iter().filter(|it| it.path().is_ident("cfg"));
-    let holds =
-        |it: &Attribute| it.parse_args::<Meta>().ok().and_then(|condition| holds(&condition, features));
-    conditions.map(holds).all(|holds| holds != Some(false))
+    let condition_holds = |it: &Attribute| {
+        it.parse_args::<Meta>().ok().and_then(|condition| condition_holds(&condition, features))
+    };
+    conditions.map(condition_holds).all(|condition_holds| condition_holds != Some(false))
 }
 
 /// Whether a `cfg` condition holds; `None` if unknown.
-fn holds(condition: &Meta, features: Option<&BTreeSet<String>>) -> Option<bool> {
+fn condition_holds(condition: &Meta, features: Option<&BTreeSet<String>>) -> Option<bool> {
     match condition {
         Meta::Path(path) => path.is_ident("test").then_some(false),
         Meta::NameValue(pair) if pair.path.is_ident("feature") => {
@@ -263,10 +266,12 @@ fn holds(condition: &Meta, features: Option<&BTreeSet<String>>) -> Option<bool> 
         Meta::NameValue(_) => None,
         Meta::List(list) => {
             let all = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated).ok()?;
-            let all: Vec<Option<bool>> = all.iter().map(|it| holds(it, features)).collect();
+            let all: Vec<Option<bool>> = all.iter().map(|it| condition_holds(it, features)).collect();
             // A value that decides the result, and the result otherwise.
             let (decides, otherwise) = match () {
-                () if list.path.is_ident("not") => return all.first().copied()?.map(|holds| !holds),
+                () if list.path.is_ident("not") => {
+                    return all.first().copied()?.map(|condition_holds| !condition_holds);
+                }
                 () if list.path.is_ident("any") => (true, false),
                 () => (false, true),
             };
@@ -277,18 +282,18 @@ fn holds(condition: &Meta, features: Option<&BTreeSet<String>>) -> Option<bool> 
 }
 
 /// The names of a `use`, each with its path; `*` for a glob import.
-pub(super) fn leaves(tree: &UseTree, prefix: &[String], found: &mut Vec<(String, Vec<String>)>) {
+pub(super) fn imported_names(tree: &UseTree, prefix: &[String], found: &mut Vec<(String, Vec<String>)>) {
     // `a::{self}` is `a`.
     let named = |name: &syn::Ident| match prefix {
         [.., last] if name == "self" => (last.clone(), prefix.to_vec()),
         _ => (name.to_string(), joined(prefix, &name.to_string())),
     };
     match tree {
-        UseTree::Path(path) => leaves(&path.tree, &joined(prefix, &path.ident.to_string()), found),
+        UseTree::Path(path) => imported_names(&path.tree, &joined(prefix, &path.ident.to_string()), found),
         UseTree::Name(name) => found.push(named(&name.ident)),
         UseTree::Rename(rename) => found.push((rename.rename.to_string(), named(&rename.ident).1)),
         UseTree::Glob(_) => found.push(("*".to_owned(), prefix.to_vec())),
-        UseTree::Group(group) => group.items.iter().for_each(|tree| leaves(tree, prefix, found)),
+        UseTree::Group(group) => group.items.iter().for_each(|tree| imported_names(tree, prefix, found)),
     }
 }
 
@@ -324,7 +329,7 @@ mod tests {
     use super::{Source, module_of};
 
     #[test]
-    fn what_is_not_code_is_not_read() {
+    fn comments_and_strings_are_ignored() {
         let check = |text: &str, named: &[&str]| {
             let source = Source::read(Path::new("a.rs"), Path::new("a.rs"), text).unwrap();
             let found: Vec<String> = source.named().map(|path| path.join("::")).collect();

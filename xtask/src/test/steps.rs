@@ -76,7 +76,7 @@ pub(super) const STEPS: &[Step] = &[
     step("rebuild", Pull, Builds, &["build"], rebuild::check),
     step("costs", Pull, Builds, &[], costs::check),
     step("api", Pull, Builds, &[], crate::api::check),
-    step("licences", Pull, Suites, &[], dist::papers),
+    step("licences", Pull, Suites, &[], dist::sbom_and_licences),
     step("deny", Pull, Suites, &[], dependencies::deny),
     step("links", Pull, Suites, &[], book::links),
     step("workflows", Pull, Suites, &[], workflows::check),
@@ -122,13 +122,13 @@ const fn step(
 
 /// Each step with its tier and purpose, from the page.
 pub(super) fn list() -> String {
-    let line = |step: &Step| format!("{:<8} {:<14} {}\n", step.tier.name(), step.name, proves(step));
+    let line = |step: &Step| format!("{:<8} {:<14} {}\n", step.tier.name(), step.name, what_it_proves(step));
     STEPS.iter().map(line).collect()
 }
 
 /// The second cell of the step's row in the table of its tier.
-fn proves(step: &Step) -> &'static str {
-    rows(step.tier).find(|(name, _)| *name == step.name).map_or("", |(_, proves)| proves)
+fn what_it_proves(step: &Step) -> &'static str {
+    rows(step.tier).find(|(name, _)| *name == step.name).map_or("", |(_, what_it_proves)| what_it_proves)
 }
 
 /// The rows of a tier's table: each step and what it proves.
@@ -149,7 +149,7 @@ mod tests {
     use super::{STEPS, TIERS, rows};
 
     #[test]
-    fn the_page_has_a_table_of_each_tier() {
+    fn page_has_a_table_for_each_tier() {
         for tier in TIERS {
             let steps = STEPS.iter().filter(|step| step.tier == *tier).map(|step| step.name);
             assert!(
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_waits_only_for_earlier_steps() {
+    fn steps_wait_only_for_earlier_steps() {
         for (position, step) in STEPS.iter().enumerate() {
             for name in step.after {
                 let earlier =

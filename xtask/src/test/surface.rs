@@ -17,7 +17,7 @@ use quote::ToTokens;
 use syn::punctuated::Punctuated;
 use syn::{Attribute, ImplItem, Item, ItemImpl, Token, Visibility};
 
-use super::source::{attributes, declared, is_kept, joined, leaves, module_of, type_name};
+use super::source::{attributes, declared, imported_names, is_kept, joined, module_of, type_name};
 use crate::arguments::Arguments;
 use crate::failure::Result;
 use crate::log;
@@ -46,54 +46,54 @@ const PAGE: &str = "docs/tonic.md";
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     arguments.finish()?;
     log::start("tonic-surface")?;
-    let (looked_for, wrong) = compared()?;
-    println!("{looked_for}");
+    let (summary, problems) = compare()?;
+    println!("{summary}");
     for (name, why) in EXCEPTIONS {
         println!("left out: {name}: {why}");
     }
-    for line in &wrong {
+    for line in &problems {
         println!("{line}");
     }
-    Ok(if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 pub(super) fn check() -> Result<String> {
-    let (looked_for, wrong) = compared()?;
-    wrong.iter().try_for_each(log::line)?;
-    ensure!(wrong.is_empty(), "{looked_for}: {} lines for crates/tonic", wrong.len());
-    Ok(looked_for)
+    let (summary, problems) = compare()?;
+    problems.iter().try_for_each(log::line)?;
+    ensure!(problems.is_empty(), "{summary}: {} lines for crates/tonic", problems.len());
+    Ok(summary)
 }
 
 /// Returns a summary, and a line for each missing name and each unnecessary exception.
-fn compared() -> Result<(String, Vec<String>)> {
+fn compare() -> Result<(String, Vec<String>)> {
     let metadata = Metadata::load()?;
     let (tonic, drop_in) = (metadata.package("tonic")?, metadata.package("thalweg-tonic")?);
     let (theirs, ours) = (Surface::of(tonic, None)?, Surface::of(drop_in, None)?);
     let missing = theirs.missing_from(&ours);
     let is_excepted = |name: &String| EXCEPTIONS.iter().any(|(exception, _)| exception == name);
     let page = fs::read_to_string(workspace::root().join(PAGE))?;
-    let untold = missing.iter().filter(|name| !is_excepted(name));
-    let idle = EXCEPTIONS.iter().filter(|(name, _)| !missing.contains(*name));
-    let wrong = untold
+    let unlisted = missing.iter().filter(|name| !is_excepted(name));
+    let unneeded = EXCEPTIONS.iter().filter(|(name, _)| !missing.contains(*name));
+    let problems = unlisted
         .map(|name| format!("missing: {name}"))
-        .chain(theirs.functions_beside(&ours).into_iter().filter_map(|name| {
-            let is_told = page.contains(&format!("`{name}`")) || page.contains(&format!("::{name}`"));
-            (!is_told).then(|| format!("not in {PAGE}: {name}"))
+        .chain(theirs.expected_methods(&ours).into_iter().filter_map(|name| {
+            let is_listed = page.contains(&format!("`{name}`")) || page.contains(&format!("::{name}`"));
+            (!is_listed).then(|| format!("not in {PAGE}: {name}"))
         }))
-        .chain(idle.map(|(name, _)| format!("on the list of exceptions, and not missing: {name}")));
-    let mut wrong: Vec<String> = wrong.collect();
-    let singles = theirs.features.keys().map(String::as_str).filter(|name| !name.starts_with('_'));
-    let sets: BTreeSet<&str> = FEATURE_SETS.iter().copied().chain(singles).collect();
+        .chain(unneeded.map(|(name, _)| format!("on the list of exceptions, and not missing: {name}")));
+    let mut problems: Vec<String> = problems.collect();
+    let single_features = theirs.features.keys().map(String::as_str).filter(|name| !name.starts_with('_'));
+    let sets: BTreeSet<&str> = FEATURE_SETS.iter().copied().chain(single_features).collect();
     for set in &sets {
         let missing = Surface::of(tonic, Some(set))?
             .missing_from(&Surface::of(drop_in, Some(set))?)
             .into_iter()
             .filter(|name| !is_excepted(name));
-        wrong.extend(missing.map(|name| format!("missing with the features `{set}` alone: {name}")));
+        problems.extend(missing.map(|name| format!("missing with the features `{set}` alone: {name}")));
     }
-    let count = theirs.count_beside(&ours);
-    let looked_for = format!("{count} names of tonic {}, and {} sets of features", tonic.version, sets.len());
-    Ok((looked_for, wrong))
+    let count = theirs.compared_count(&ours);
+    let summary = format!("{count} names of tonic {}, and {} sets of features", tonic.version, sets.len());
+    Ok((summary, problems))
 }
 
 /// The public API of a crate.
@@ -168,15 +168,15 @@ impl Surface {
     }
 
     /// Public modules, with their names, that `ours` does not re-export as a whole.
-    fn own_modules<'a>(&'a self, ours: &'a Self) -> Vec<(&'a [String], &'a BTreeMap<String, Origin>)> {
+    fn defined_modules<'a>(&'a self, ours: &'a Self) -> Vec<(&'a [String], &'a BTreeMap<String, Origin>)> {
         let mut found = Vec::new();
-        let mut waiting: Vec<Vec<String>> = vec![Vec::new()];
-        while let Some(path) = waiting.pop() {
+        let mut pending: Vec<Vec<String>> = vec![Vec::new()];
+        while let Some(path) = pending.pop() {
             let Some((path, names)) = self.modules.get_key_value(&path) else { continue };
             found.push((path.as_slice(), names));
             for (name, _) in names.iter().filter(|(_, origin)| **origin == Origin::Module) {
                 if ours.origin(path, name) == Some(&Origin::Module) {
-                    waiting.push([path, std::slice::from_ref(name)].concat());
+                    pending.push([path, std::slice::from_ref(name)].concat());
                 }
             }
         }
@@ -193,7 +193,7 @@ impl Surface {
 
     fn missing_from(&self, ours: &Self) -> BTreeSet<String> {
         let mut missing = BTreeSet::new();
-        for (module, names) in self.own_modules(ours) {
+        for (module, names) in self.defined_modules(ours) {
             for name in names.keys() {
                 let path = [module, std::slice::from_ref(name)].concat().join("::");
                 if ours.origin(module, name).is_none() {
@@ -214,19 +214,19 @@ impl Surface {
     }
 
     /// All members that are missing in a crate with the modules and items of `ours` but no members.
-    fn members_beside(&self, ours: &Self) -> BTreeSet<String> {
+    fn expected_members(&self, ours: &Self) -> BTreeSet<String> {
         self.missing_from(&Self { modules: ours.modules.clone(), ..Self::default() })
     }
 
     /// Number of names in modules that `ours` defines itself, plus the members of their types.
-    fn count_beside(&self, ours: &Self) -> usize {
-        let names: usize = self.own_modules(ours).iter().map(|(_, names)| names.len()).sum();
-        names + self.members_beside(ours).len()
+    fn compared_count(&self, ours: &Self) -> usize {
+        let names: usize = self.defined_modules(ours).iter().map(|(_, names)| names.len()).sum();
+        names + self.expected_members(ours).len()
     }
 
     /// The names of the methods among these members.
-    fn functions_beside(&self, ours: &Self) -> BTreeSet<String> {
-        let members = self.members_beside(ours);
+    fn expected_methods(&self, ours: &Self) -> BTreeSet<String> {
+        let members = self.expected_members(ours);
         members.iter().filter_map(|member| Some(member.split_once(": fn ")?.1.to_owned())).collect()
     }
 }
@@ -236,7 +236,7 @@ fn names(item: &Item) -> Vec<(String, Origin)> {
     match item {
         Item::Use(it) if is_public(&it.vis) => {
             let mut found = Vec::new();
-            leaves(&it.tree, &[], &mut found);
+            imported_names(&it.tree, &[], &mut found);
             found.into_iter().map(|(name, path)| (name, Origin::Used(path))).collect()
         }
         Item::Macro(it) if it.attrs.iter().any(|it| it.path().is_ident("macro_export")) => {
@@ -291,10 +291,10 @@ fn short(path: &syn::Path) -> String {
 /// All features enabled by those in `set`.
 fn enabled(features: &BTreeMap<String, Vec<String>>, set: &str) -> BTreeSet<String> {
     let mut enabled = BTreeSet::new();
-    let mut waiting: Vec<&str> = set.split_whitespace().collect();
-    while let Some(name) = waiting.pop() {
+    let mut pending: Vec<&str> = set.split_whitespace().collect();
+    while let Some(name) = pending.pop() {
         if let Some(more) = features.get(name).filter(|_| enabled.insert(name.to_owned())) {
-            waiting.extend(more.iter().map(String::as_str));
+            pending.extend(more.iter().map(String::as_str));
         }
     }
     enabled
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_public_modules_are_looked_for() {
+    fn missing_names_of_public_modules_are_reported() {
         check(&[("lib.rs", "pub struct A;")], &[("lib.rs", "")], &["A"]);
         check(&[("lib.rs", "pub struct A;")], &[("lib.rs", "pub use tonic::A;")], &[]);
         check(&[("lib.rs", "pub use a::{B, c::D as E};")], &[("lib.rs", "pub struct B;")], &["E"]);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_types_are_looked_for() {
+    fn missing_members_of_types_are_reported() {
         let check = |theirs: &str, ours: &str, missing: &[&str]| {
             let theirs = format!("pub struct A; {theirs}");
             check(&[("lib.rs", &theirs)], &[("lib.rs", &format!("pub struct A; {ours}"))], missing);
@@ -358,10 +358,10 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_own_types_are_for_the_page() {
+    fn methods_of_defined_types_are_expected_on_the_page() {
         let theirs =
             surface(&[("lib.rs", "pub struct A; impl A { pub fn f() {} fn g() {} } impl Clone for A {}")]);
-        let functions = |ours: &str| theirs.functions_beside(&surface(&[("lib.rs", ours)]));
+        let functions = |ours: &str| theirs.expected_methods(&surface(&[("lib.rs", ours)]));
         assert_eq!(functions("pub struct A; impl A { pub fn f() {} }"), ["f".to_owned()].into());
         assert_eq!(functions("pub use tonic::A;"), BTreeSet::new());
     }
@@ -385,13 +385,13 @@ mod tests {
     }
 
     #[test]
-    fn features_are_looked_for() {
+    fn missing_features_are_reported() {
         let theirs = Surface { features: features(&["_a:", "b:"]), ..Surface::default() };
         assert_eq!(theirs.missing_from(&Surface::default()), ["feature b".to_owned()].into());
     }
 
     #[test]
-    fn a_feature_switches_on_others() {
+    fn features_enable_other_features() {
         let all = features(&["a: b dep:c", "b: d/e", "f:"]);
         let check = |set: &str, on: &[&str]| {
             assert_eq!(enabled(&all, set).iter().collect::<Vec<_>>(), on, "{set}");
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn items_behind_other_features_are_left_out() {
+    fn items_of_disabled_features_are_ignored() {
         let check = |text: &str, set: &str, names: &[&str]| {
             let enabled = set.split(' ').map(str::to_owned).collect();
             let mut surface = Surface::default();

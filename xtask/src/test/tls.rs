@@ -16,7 +16,7 @@ use crate::server::Server;
 use crate::{certificates, tools, workspace};
 
 /// Accepted TLS 1.2 cipher suites, by the certificate's key type. HTTP/2 prohibits most others (RFC 9113 §9.2.2).
-const TAKEN: &[&[&str]] = &[
+const ACCEPTED: &[&[&str]] = &[
     &["ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-ECDSA-CHACHA20-POLY1305"],
     &["ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-CHACHA20-POLY1305"],
 ];
@@ -57,9 +57,9 @@ pub(super) fn check() -> Result<String> {
     let mut cases = Cases::default();
     for case in list(&all["openssl"]) {
         let sends = if case["sends"] == "goodbye" { GOODBYE } else { NOTHING };
-        let said = folder.s_client(at(case), text(&case["flags"]), sends)?;
+        let captured = folder.s_client(at(case), text(&case["flags"]), sends)?;
         let says: Vec<&str> = list(&case["says"]).iter().map(text).collect();
-        cases.count(text(&case["about"]), has(&said, &says))?;
+        cases.count(text(&case["about"]), check_contains(&captured, &says))?;
     }
     cases.count("renegotiation", Folder::renegotiation(ecdsa.port()))?;
     for post in list(&all["curl"]) {
@@ -68,14 +68,14 @@ pub(super) fn check() -> Result<String> {
     let suites = folder.suites([ecdsa.port(), rsa.port()], &mut cases)?;
     let hybrid = folder.hybrid(ecdsa.port())?;
     for server in [ecdsa, rsa, mutual] {
-        server.stop_well()?;
+        server.stop_gracefully()?;
     }
     cases.verdict(&format!("cases of openssl and curl, with {suites}; {hybrid}"))
 }
 
 /// Checks that the output contains all of `parts`.
-fn has(said: &str, parts: &[&str]) -> Result<()> {
-    let missing: Vec<_> = parts.iter().filter(|part| !said.contains(**part)).collect();
+fn check_contains(captured: &str, parts: &[&str]) -> Result<()> {
+    let missing: Vec<_> = parts.iter().filter(|part| !captured.contains(**part)).collect();
     ensure!(missing.is_empty(), "missing {missing:?}");
     Ok(())
 }
@@ -135,8 +135,8 @@ impl Folder {
     fn renegotiation(port: u16) -> Result<()> {
         const SETTINGS: &[u8] = b"\x04\0\0\0\0\0";
         let job = Job::new("openssl").words(&format!("s_client -connect 127.0.0.1:{port} -alpn h2 -tls1_2"));
-        let said = job.seconds(20).output_with_reply(SETTINGS, b"R\n")?.all();
-        has(&said, &["RENEGOTIATING", "no renegotiation"])
+        let captured = job.seconds(20).output_with_reply(SETTINGS, b"R\n")?.all();
+        check_contains(&captured, &["RENEGOTIATING", "no renegotiation"])
     }
 
     /// Makes a call with curl and checks the case's expectations.
@@ -154,9 +154,9 @@ impl Folder {
             self.with(job, text(&post["flags"])).arg("--dump-header").arg(&head).arg("--output").arg(&body);
         let status = job.arg(&url).seconds(20).status()?;
         let (head, body) = (fs::read_to_string(head)?, fs::read(body)?);
-        let answered = head.starts_with("HTTP/2 200") && head.contains("grpc-status: 0") && body == RESPONSE;
+        let responded = head.starts_with("HTTP/2 200") && head.contains("grpc-status: 0") && body == RESPONSE;
         let is_among = |code: i32| list(&post["exit_codes"]).contains(&code.into());
-        let is_right = status.code().is_some_and(|code| is_among(code) && answered == (code == 0));
+        let is_right = status.code().is_some_and(|code| is_among(code) && responded == (code == 0));
         ensure!(is_right, "{status}, {head:?} {body:?}");
         Ok(())
     }
@@ -169,33 +169,35 @@ impl Folder {
         if let Some(kind) = KINDS.iter().find(|kind| !names.iter().any(|name| name.contains(**kind))) {
             bail!("openssl has no suite of the kind {kind}: nothing was asked");
         }
-        let mut taken_by_any = BTreeSet::new();
+        let mut accepted_by_any = BTreeSet::new();
         for name in &names {
-            for (port, taken) in ports.iter().zip(TAKEN) {
+            for (port, taken) in ports.iter().zip(ACCEPTED) {
                 let flags = format!("-alpn h2 -tls1_2 -cipher {name}:@SECLEVEL=0");
-                let said = self.s_client(*port, &flags, NOTHING)?;
-                let is_taken = said.contains(&format!("New, TLSv1.2, Cipher is {name}\n"));
-                let is_refused = said.contains("alert handshake failure");
-                if is_taken {
-                    taken_by_any.insert(*name);
+                let captured = self.s_client(*port, &flags, NOTHING)?;
+                let is_accepted = captured.contains(&format!("New, TLSv1.2, Cipher is {name}\n"));
+                let is_refused = captured.contains("alert handshake failure");
+                if is_accepted {
+                    accepted_by_any.insert(*name);
                 }
-                let is_right = is_taken != is_refused && is_taken == taken.contains(name);
-                let wrong = || failed!("taken {is_taken}, refused {is_refused}");
+                let is_right = is_accepted != is_refused && is_accepted == taken.contains(name);
+                let wrong = || failed!("taken {is_accepted}, refused {is_refused}");
                 cases.count(name, is_right.then_some(()).ok_or_else(wrong))?;
             }
         }
-        Ok(format!("{} of {} suites of TLS 1.2 taken", taken_by_any.len(), names.len()))
+        Ok(format!("{} of {} suites of TLS 1.2 taken", accepted_by_any.len(), names.len()))
     }
 
     /// Checks X25519MLKEM768, which openssl supports since 3.5.
     fn hybrid(&self, port: u16) -> Result<String> {
-        let said = self.s_client(port, "-alpn h2 -groups X25519MLKEM768 -ign_eof", GOODBYE)?;
-        if said.contains("passed invalid argument") || said.contains("-groups, X25519MLKEM768) failed") {
+        let captured = self.s_client(port, "-alpn h2 -groups X25519MLKEM768 -ign_eof", GOODBYE)?;
+        if captured.contains("passed invalid argument")
+            || captured.contains("-groups, X25519MLKEM768) failed")
+        {
             let version = Job::new("openssl").words("version").text()?;
             let version: Vec<&str> = version.split_whitespace().take(2).collect();
             return Ok(format!("no X25519MLKEM768 in {}", version.join(" ")));
         }
-        has(&said, &["X25519MLKEM768", CLOSED])?;
+        check_contains(&captured, &["X25519MLKEM768", CLOSED])?;
         Ok("X25519MLKEM768".to_owned())
     }
 }
@@ -205,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cases_are_there_for_both_programs() {
+    fn both_programs_have_cases() {
         let cases = files::json(&workspace::suites().join(CASES)).unwrap();
         for (program, expected) in [("openssl", "says"), ("curl", "exit_codes")] {
             let cases = cases[program].as_array().unwrap();

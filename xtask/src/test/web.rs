@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::cases::Cases;
-use super::pages::{Shown, blocks, shown};
+use super::pages::{ShownCommand, code_blocks, shown_commands};
 use super::rust;
 use crate::failure::{Result, verdict};
 use crate::job::Job;
@@ -21,9 +21,9 @@ pub(super) fn check() -> Result<String> {
     // curl without a progress meter, and grpcurl wherever it is installed.
     let programs =
         format!("curl() {{ command curl -sS \"$@\"; }}; grpcurl() {{ '{}' \"$@\"; }}\n", grpcurl.display());
-    let consoles = blocks(&readme).into_iter().filter(|block| block.language == "console");
-    let shown: Vec<Shown> = consoles.flat_map(|block| shown(&block.text)).collect();
-    for Shown { command, output } in &shown {
+    let consoles = code_blocks(&readme).into_iter().filter(|block| block.language == "console");
+    let shown: Vec<ShownCommand> = consoles.flat_map(|block| shown_commands(&block.text)).collect();
+    for ShownCommand { command, output } in &shown {
         let script = command.replace("127.0.0.1:8080", &server.address());
         let shell = Job::new("bash").arg("-c").arg(format!("{programs}{script}")).seconds(30);
         let printed = shell.text()?;
@@ -32,16 +32,16 @@ pub(super) fn check() -> Result<String> {
         commands.count(command, is_shown.then_some(()).ok_or_else(wrong))?;
     }
     let clients = Job::new("node").arg("run.mjs").arg(browser).arg(format!("http://{}", server.address()));
-    let said = clients.directory(folder).seconds(90).output()?;
+    let captured = clients.directory(folder).seconds(90).output()?;
     server.stop()?;
-    let (passed, failed) = (said.count("ok "), said.count("FAILED "));
-    let account = format!(
+    let (passed, failed) = (captured.count("ok "), captured.count("FAILED "));
+    let summary = format!(
         "{}; in Chromium {passed} of {} cases",
-        commands.account("commands of its README"),
+        commands.summary("commands of its README"),
         passed + failed
     );
     let are_all_there = shown.len() >= COMMANDS_MIN && passed >= CASES_MIN;
-    verdict(are_all_there && commands.is_well() && failed == 0 && said.status.success(), account)
+    verdict(are_all_there && commands.all_passed() && failed == 0 && captured.status.success(), summary)
 }
 
 /// Number of cases in `xtask/suites/web/src/cases.js`.

@@ -45,7 +45,7 @@ fn syntax() {
 }
 
 #[test]
-fn an_unclosed_message_ends_at_the_end_of_the_file() {
+fn unclosed_message_is_reported_at_end_of_file() {
     check(
         &[("a.proto", "syntax = \"proto3\";\nmessage A {\n")],
         &[
@@ -58,7 +58,7 @@ fn an_unclosed_message_ends_at_the_end_of_the_file() {
 }
 
 #[test]
-fn columns_are_those_of_protoc_and_tabs_stay() {
+fn columns_match_protoc_and_tabs_are_kept() {
     check(
         &[("a.proto", "syntax = \"proto3\";\nmessage A {\n\t/* größe */ string näme = 1;\n}\n")],
         &[
@@ -118,7 +118,7 @@ fn unknown_type_of_a_method() {
 }
 
 #[test]
-fn an_enum_is_no_message() {
+fn enum_as_message_type_is_rejected() {
     check(
         &[(
             "a.proto",
@@ -149,7 +149,7 @@ fn missing_import() {
 }
 
 #[test]
-fn an_error_in_an_import_is_shown_there() {
+fn error_in_import_is_shown_in_that_file() {
     check(
         &[
             ("a.proto", "syntax = \"proto3\";\nimport \"b.proto\";\n"),
@@ -219,7 +219,7 @@ fn duplicate_method() {
 }
 
 #[test]
-fn the_place_can_be_had_without_the_text() {
+fn position_is_available_without_text() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("a.proto");
     fs::write(&file, "syntax = \"proto3\";\nmessage A {\n  Nobody who = 1;\n}\n").expect("writable");
@@ -229,7 +229,7 @@ fn the_place_can_be_had_without_the_text() {
 }
 
 #[test]
-fn files_that_are_not_there() {
+fn missing_file_is_reported() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (proto, elsewhere) = (folder.path().join("a.proto"), folder.path().join("elsewhere"));
     let error = compile(&proto, folder.path());
@@ -243,7 +243,7 @@ fn files_that_are_not_there() {
 }
 
 #[test]
-fn a_file_that_is_not_text() {
+fn file_that_is_not_utf8_is_reported() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let proto = folder.path().join("a.proto");
     fs::write(&proto, [0xff, 0xfe, 0x00]).expect("writable");
@@ -260,7 +260,7 @@ fn a_file_that_is_not_text() {
 }
 
 #[test]
-fn an_output_folder_that_is_not_there() {
+fn missing_output_folder_is_reported() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let proto = folder.path().join("a.proto");
     fs::write(&proto, "syntax = \"proto3\";\nmessage A {}\n").expect("writable");
@@ -289,7 +289,7 @@ fn one_type_with_two_extern_paths() {
 }
 
 #[test]
-fn descriptors_of_an_edition() {
+fn editions_in_decoded_descriptors_are_unsupported() {
     let file = prost_types::FileDescriptorProto {
         name: Some("a.proto".to_owned()),
         syntax: Some("editions".to_owned()),
@@ -304,7 +304,7 @@ fn descriptors_of_an_edition() {
 }
 
 #[test]
-fn rpcs_of_one_rust_name() {
+fn rpcs_with_the_same_rust_name_collide() {
     check(
         &[(
             "a.proto",
@@ -341,7 +341,7 @@ fn first_line(files: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn elements_of_one_rust_name() {
+fn elements_with_the_same_rust_name_collide() {
     let check = |text: &str, expected: &str| assert_eq!(first_line(&[("a.proto", text)]), expected, "{text}");
     check(
         "message M {}\nservice S {\n rpc New(M) returns (M);\n rpc New_(M) returns (M); }",
@@ -394,7 +394,7 @@ fn elements_of_one_rust_name() {
 }
 
 #[test]
-fn a_message_beside_a_package_of_its_name() {
+fn message_collides_with_package_of_its_name() {
     let files = [
         (
             "a.proto",
@@ -421,7 +421,7 @@ fn a_message_beside_a_package_of_its_name() {
 }
 
 #[test]
-fn enum_values_that_keep_their_prefixes_differ() {
+fn enum_values_with_kept_prefixes_do_not_collide() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let proto = folder.path().join("a.proto");
     // Without the option, protoc rejects the file.
@@ -436,7 +436,7 @@ fn enum_values_that_keep_their_prefixes_differ() {
 }
 
 #[test]
-fn default_that_names_an_alias_is_the_variant_of_its_number() {
+fn default_naming_an_alias_uses_the_first_value() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let proto = folder.path().join("a.proto");
     let text = "syntax = \"proto2\"; package p;\n\

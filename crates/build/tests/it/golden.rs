@@ -53,7 +53,7 @@ pub(crate) fn file_names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn every_shape() {
+fn all_call_types_match_golden_files() {
     check("shapes", &["shapes.proto", "rootless.proto", "type.proto"], |builder| builder);
 }
 
@@ -78,7 +78,7 @@ fn options() {
 }
 
 #[test]
-fn servers_alone() {
+fn servers_only_match_golden_files() {
     check("server", &["rootless.proto"], |builder| {
         builder
             .build_client(false)
@@ -90,7 +90,7 @@ fn servers_alone() {
 }
 
 #[test]
-fn messages_within_a_type_of_ones_own() {
+fn codec_path_wraps_messages() {
     check("codec", &["rootless.proto"], |builder| builder.codec_path("crate::Json"));
 }
 
@@ -102,7 +102,7 @@ fn editions() {
 }
 
 #[test]
-fn messages_alone() {
+fn messages_only_match_golden_files() {
     check("messages", &["rootless.proto"], |builder| builder.build_client(false).build_server(false));
 }
 
@@ -114,7 +114,7 @@ fn names_in(set: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_package_embeds_its_services_and_what_they_import() {
+fn package_embeds_its_services_and_their_imports() {
     let protos = ["shapes.proto", "rootless.proto", "type.proto"];
     let out = tempfile::tempdir().expect("a temporary folder");
     let compile = |builder: Builder| {
@@ -170,7 +170,7 @@ fn embedded_descriptors_have_custom_options() {
 }
 
 #[test]
-fn descriptors_have_the_imports_and_the_comments() {
+fn descriptors_have_imports_and_comments() {
     let out = tempfile::tempdir().expect("a temporary folder");
     let path = out.path().join("descriptors.bin");
     thalweg_build::configure()

@@ -66,14 +66,14 @@ fn check(golden: &str, protos: &[&str], parameter: &str) {
 }
 
 #[test]
-fn the_code_is_that_of_the_builder() {
+fn plugin_generates_the_code_of_the_builder() {
     check("shapes", &["shapes.proto", "rootless.proto", "type.proto"], "include_imports");
     check("messages", &["rootless.proto"], "build_client=false,build_server=false");
     check("codec", &["rootless.proto"], "codec_path=crate::Json");
 }
 
 #[test]
-fn the_options_are_those_of_the_builder() {
+fn plugin_has_the_options_of_the_builder() {
     let parameter = "build_server=false,extern_path=.google.protobuf.Timestamp=::clock::Timestamp,\
         extern_path=.shapes.v1.common=crate::common,type_attribute=.shapes.v1.Question=#[derive(Eq)],\
         enum_attribute=Kind=#[derive(strum::Display)],field_attribute=Answer.text=#[doc(alias = \"words\")],\
@@ -84,7 +84,7 @@ fn the_options_are_those_of_the_builder() {
 }
 
 #[test]
-fn editions_are_understood() {
+fn plugin_supports_editions() {
     let encoded = fs::read(tests().join("proto/editions.binpb")).expect("the descriptors");
     let mut request = CodeGeneratorRequest {
         file_to_generate: vec!["editions.proto".to_owned()],
@@ -102,7 +102,7 @@ fn editions_are_understood() {
 }
 
 #[test]
-fn imports_are_left_to_those_who_ask_for_them() {
+fn imports_are_generated_only_on_request() {
     let response = respond(&request(&["shapes.proto"], ""));
     let names: Vec<&str> =
         response.file.iter().map(prost_types::compiler::code_generator_response::File::name).collect();

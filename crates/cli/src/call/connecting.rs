@@ -19,11 +19,11 @@ pub(super) struct Connecting {
 impl Connecting {
     pub(super) fn new(target: &str, args: &CallArgs) -> Self {
         let timeline = Timeline::new();
-        let told = timeline.clone();
+        let recorded = timeline.clone();
         let mut builder = Channel::builder(target)
             .lanes(Lanes::fixed(1))
             .connect_timeout(args.connect_timeout)
-            .on_connect_step(move |step| told.connecting(step));
+            .on_connect_step(move |step| recorded.connecting(step));
         if let Some(authority) = &args.each.authority {
             builder = builder.authority(authority);
         }

@@ -46,7 +46,7 @@ mod tests {
     use super::filled;
 
     #[test]
-    fn names_in_braces_are_filled() {
+    fn environment_variables_in_braces_are_expanded() {
         let variable = |name: &str| match name {
             "A" => Ok("one${B}".to_owned()),
             "B" => Ok("two".to_owned()),

@@ -11,7 +11,8 @@ use thalweg::bytes::Bytes;
 use thalweg::metadata::MetadataMap;
 use thalweg::{CallOptions, Code};
 use thalweg_dynamic::{
-    Called, Catalogue, MethodName, Outcome, Received, RequestSource, details, look_up, metadata, status_json,
+    Catalogue, MethodName, Outcome, Received, RequestSource, ResolvedMethod, details, look_up, metadata,
+    status_json,
 };
 use thalweg_inspect::exchange::{Exchange, SCHEMA};
 use thalweg_inspect::transcript::Status;
@@ -69,7 +70,7 @@ pub(super) async fn run(
     };
     let each_received = async |it: Received| {
         match it {
-            Received::Head => timeline.ended("head", ""),
+            Received::Headers => timeline.ended("head", ""),
             Received::Message(wire) => {
                 received.push(&timeline, &wire);
                 if received.count() == 1 {
@@ -86,7 +87,7 @@ pub(super) async fn run(
     if args.verbose {
         say_outcome(&outcome, &timeline);
     }
-    let Outcome { head, trailers, status } = outcome;
+    let Outcome { headers, trailers, status } = outcome;
     if let Some(path) = &args.save {
         let exchange = Exchange {
             schema: SCHEMA.to_owned(),
@@ -97,7 +98,7 @@ pub(super) async fn run(
             response_type: called.response_type.clone(),
             request_metadata,
             requests: sent.saved(),
-            response_metadata: metadata::pairs(&head),
+            response_metadata: metadata::pairs(&headers),
             responses: received.saved(),
             trailers: metadata::pairs(&trailers),
             status: Status {
@@ -109,7 +110,7 @@ pub(super) async fn run(
             phases: saved::phases(&timeline),
             descriptor_set: BASE64_STANDARD.encode(catalogue.descriptor_set()),
         };
-        OutputFile::beside(path)?.write(Syntax::Json, &json(&exchange))?;
+        OutputFile::additional(path)?.write(Syntax::Json, &json(&exchange))?;
     }
     args.files.write(&catalogue)?;
     match status.code() {
@@ -148,7 +149,7 @@ fn options(args: &CallArgs) -> CallOptions {
     options
 }
 
-fn say_request(called: &Called, target: &str, metadata: &MetadataMap) {
+fn say_request(called: &ResolvedMethod, target: &str, metadata: &MetadataMap) {
     let stream = |is_stream: bool| if is_stream { "stream " } else { "" };
     terminal::say(&format!(
         "> {}({}{}) returns ({}{}) at {target}",
@@ -165,7 +166,7 @@ fn say_request(called: &Called, target: &str, metadata: &MetadataMap) {
 
 fn say_outcome(outcome: &Outcome, timeline: &Timeline) {
     let mut text = String::new();
-    for (name, value) in metadata::pairs(&outcome.head) {
+    for (name, value) in metadata::pairs(&outcome.headers) {
         let _ = writeln!(text, "< {name}: {}", printable::line(&value));
     }
     for (name, value) in metadata::pairs(&outcome.trailers) {

@@ -1,7 +1,7 @@
 //! Responses on stdout.
 
 use thalweg_dynamic::texts::{MessageFormat, SEPARATOR};
-use thalweg_dynamic::{Called, Catalogue, ResponsePrinter};
+use thalweg_dynamic::{Catalogue, ResolvedMethod, ResponsePrinter};
 use thalweg_protobuf::json::PrintOptions;
 
 use super::arguments::CallArgs;
@@ -20,7 +20,7 @@ pub(super) struct Printer {
 }
 
 impl Printer {
-    pub(super) fn new(called: &Called, args: &CallArgs) -> Self {
+    pub(super) fn new(called: &ResolvedMethod, args: &CallArgs) -> Self {
         let is_stream = called.is_server_streaming;
         let is_pretty = args.pretty || !(is_stream || args.compact);
         let options = PrintOptions {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_compare::{Event, MeasureError, Measured, Options, Plan, Report, Servers, measure};
+use thalweg_compare::{Event, MeasureError, MeasureOutcome, Options, Plan, Report, Servers, measure};
 use thalweg_measure::cpus::CpuList;
 use thalweg_measure::figures::{grouped, span};
 use thalweg_measure::interrupt::Interrupt;
@@ -122,7 +122,7 @@ impl RunningArgs {
     }
 
     /// Returns a given flag that requires servers.
-    pub(super) fn foreign(&self) -> Option<&'static str> {
+    pub(super) fn flag_requiring_servers(&self) -> Option<&'static str> {
         let flags = [
             (self.target.is_some(), "--target"),
             (self.a_target.is_some(), "--a-target"),
@@ -196,10 +196,11 @@ pub(super) fn run(
 ) -> Result<ExitCode, Failure> {
     args.check()?;
     let save = args.save.as_deref().map(|path| OutputFile::open(Some(path))).transpose()?;
-    let interrupt = Interrupt::on_signals_with_others_to_end().map_err(|error| signals::unheard(&error))?;
+    let interrupt =
+        Interrupt::on_signals_with_others_to_end().map_err(|error| signals::handler_failure(&error))?;
     let plan = args.plan(names)?;
-    let measured = measure(&plan, &interrupt, |event| tell(&event, plan.rounds)).map_err(failure)?;
-    let Measured { comparison, cut_short } = &measured;
+    let measured = measure(&plan, &interrupt, |event| print_event(&event, plan.rounds)).map_err(failure)?;
+    let MeasureOutcome { comparison, cut_short } = &measured;
     if let Some(save) = save.as_ref().filter(|_| !comparison.windows.is_empty()) {
         let json = serde_json::to_string(comparison).expect("a comparison is numbers and strings");
         save.write(Syntax::Json, &(json + "\n"))?;
@@ -221,7 +222,7 @@ fn failure(error: MeasureError) -> Failure {
 }
 
 /// Prints a line of progress on a terminal.
-fn tell(event: &Event<'_>, rounds: u32) {
+fn print_event(event: &Event<'_>, rounds: u32) {
     let line = match event {
         Event::Builds { revision, commit } => format!("building {revision} ({commit})"),
         Event::Starts(side) => format!("starting {} at {}", side.name, side.target),

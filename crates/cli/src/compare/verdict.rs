@@ -47,9 +47,10 @@ pub(super) fn verdict(reports: &[Report], inconclusive: Inconclusive) -> Result<
     let open = reports.iter().filter(|report| report.is_inconclusive());
     let open: Vec<String> = open
         .map(|report| {
-            let unsure = report.judged_by(|verdict| matches!(verdict, Verdict::CannotTell | Verdict::Worse));
+            let unsure =
+                report.with_verdict(|verdict| matches!(verdict, Verdict::CannotTell | Verdict::Worse));
             let (a, b) = (&report.a, &report.b);
-            match &report.no_answer {
+            match &report.inconclusive_reason {
                 Some(why) => format!("can't tell if {b} is worse than {a}: {why}"),
                 None => format!("can't tell if {b} is worse than {a} by {}", unsure.join(", ")),
             }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use thalweg_inspect::capture::{Call, Side};
+use thalweg_inspect::capture::{Call, CallDirection};
 use thalweg_measure::code::code_name;
 use thalweg_measure::figures::time;
 use thalweg_measure::size::ByteSize;
@@ -20,10 +20,10 @@ pub(super) fn heading() -> String {
 /// Returns the call's line and a line per note.
 pub(super) fn line(number: u64, call: &Call) -> String {
     let method = call.method().unwrap_or_else(|| "(the head is not in the capture)".to_owned());
-    let took = call.ended_at.saturating_sub(call.began_at());
+    let took = call.ended_at.saturating_sub(call.started_at());
     let mut text = format!(
         "{number:>5}  {}  {:>8}  {:<19}  {:<14}  {:<14}  {}, {} > {}\n",
-        time_of_day(call.began_at()),
+        time_of_day(call.started_at()),
         time(took.as_nanos() as f64),
         ended(call),
         messages(&call.request),
@@ -45,7 +45,7 @@ pub(super) fn ended(call: &Call) -> String {
 }
 
 /// Returns count and size: `2, 4.10 KB`.
-fn messages(side: &Side) -> String {
+fn messages(side: &CallDirection) -> String {
     format!("{}, {}", side.message_count, ByteSize(side.message_bytes))
 }
 

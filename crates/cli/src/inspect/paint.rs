@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_are_for_terminals_that_want_them() {
+    fn colours_follow_terminal_and_environment() {
         let check = |choice, is_terminal, variables: &[(&str, &str)], expected| {
             let variable = |name: &str| {
                 variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into())

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_named_by_numbers_and_methods() {
+    fn calls_are_selected_by_number_and_method() {
         assert_eq!("7".parse(), Ok(Selection::Numbers(7..=7)));
         assert_eq!("3-9".parse(), Ok(Selection::Numbers(3..=9)));
         assert_eq!("/a.B/C".parse(), Ok(Selection::Method("a.B/C".to_owned())));

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_lab::load::{CallsSettings, Found, LabResults, Window};
+use thalweg_lab::load::{CallsSettings, LabResults, Window, WindowMeasurement};
 use thalweg_lab::process::{ProcessExecutor, Program, TargetExecutor};
 use thalweg_lab::stack::Stack;
 use thalweg_lab::stacks::Stacks;
@@ -59,9 +59,9 @@ pub(super) struct SidesArgs {
 }
 
 impl SidesArgs {
-    /// Returns the CPUs of both sides. With `is_aimed` the server is elsewhere and clients may use all CPUs.
-    pub(super) fn cpus(&self, is_aimed: bool) -> Result<CpuAssignment, Failure> {
-        if is_aimed {
+    /// Returns the CPUs of both sides. With `is_external` the server is elsewhere and clients may use all CPUs.
+    pub(super) fn cpus(&self, is_external: bool) -> Result<CpuAssignment, Failure> {
+        if is_external {
             let client_cpus = self.client_cpus.clone().or(CpuList::available().ok());
             return Ok(CpuAssignment { client_cpus, ..CpuAssignment::default() });
         }
@@ -96,7 +96,7 @@ impl MethodArgs {
 }
 
 /// Measures windows of calls.
-pub(super) type CallsExecutor = Box<dyn Execute<Window = Window, Found = Found>>;
+pub(super) type CallsExecutor = Box<dyn Execute<Window = Window, Measurement = WindowMeasurement>>;
 
 /// A study of calls with its arguments.
 pub(super) trait CallsStudy {
@@ -126,20 +126,20 @@ pub(super) trait CallsStudy {
     }
 
     /// Returns the target to measure instead of own servers, if given.
-    fn aim(&self) -> Result<Option<Aim>, Failure> {
+    fn external_target(&self) -> Result<Option<ExternalTarget>, Failure> {
         Ok(None)
     }
 }
 
 pub(super) fn run<C: CallsStudy>(args: &C) -> Result<ExitCode, Failure> {
     let common = args.common();
-    if let Some(shown) = common.study.earlier() {
-        return shown;
+    if let Some(report) = common.study.report_from_results() {
+        return report;
     }
 
     let cpus = args.cpus()?;
-    if let Some(aim) = args.aim()? {
-        return at_target(args, aim, cpus);
+    if let Some(external) = args.external_target()? {
+        return run_on_target(args, external, cpus);
     }
     let mut stacks = common.against.stacks();
     // Reports planning errors before anything is built or started.
@@ -156,7 +156,7 @@ pub(super) fn run<C: CallsStudy>(args: &C) -> Result<ExitCode, Failure> {
     };
     let plan = args.plan(&stacks, &programs)?;
     let directory = common.study.directory()?;
-    let (stacks, left_out) = stacks.told(&programs, &cpus)?;
+    let (stacks, left_out) = stacks.into_info(&programs, &cpus)?;
     let settings = CallsSettings {
         arguments: std::env::args().skip(1).collect(),
         client_cpus: cpus.client_cpus,
@@ -166,19 +166,23 @@ pub(super) fn run<C: CallsStudy>(args: &C) -> Result<ExitCode, Failure> {
         target: None,
         cut: args.cut()?,
     };
-    let results = LabResults::begun(C::KIND, &plan, settings, stacks, left_out);
+    let results = LabResults::started(C::KIND, &plan, settings, stacks, left_out);
     finish(&plan, "", results, executor, &directory)
 }
 
 /// A given target with the method and windows.
-pub(super) struct Aim {
+pub(super) struct ExternalTarget {
     pub(super) target: String,
     pub(super) method: MethodCall,
     pub(super) plan: Plan<Window>,
 }
 
 /// Measures our client with a given target.
-fn at_target<C: CallsStudy>(args: &C, aim: Aim, cpus: CpuAssignment) -> Result<ExitCode, Failure> {
+fn run_on_target<C: CallsStudy>(
+    args: &C,
+    external: ExternalTarget,
+    cpus: CpuAssignment,
+) -> Result<ExitCode, Failure> {
     if args.common().against.compares() {
         return Err(Failure::bad_arguments("--target works with our client only; leave out --against"));
     }
@@ -187,15 +191,15 @@ fn at_target<C: CallsStudy>(args: &C, aim: Aim, cpus: CpuAssignment) -> Result<E
         arguments: std::env::args().skip(1).collect(),
         client_cpus: cpus.client_cpus.clone(),
         client_threads: cpus.client_threads,
-        target: Some(aim.target.clone()),
+        target: Some(external.target.clone()),
         cut: args.cut()?,
         ..CallsSettings::default()
     };
     let (ours, interrupt) = (this_program()?, listen_for_signals()?);
     let stacks = vec![ours.info(Stack::ours(), &cpus).map_err(Failure::failed)?];
-    let executor = TargetExecutor::new(ours, aim.target, aim.method, cpus, interrupt);
-    let results = LabResults::begun(C::KIND, &aim.plan, settings, stacks, Vec::new());
-    finish(&aim.plan, "", results, executor, &directory)
+    let executor = TargetExecutor::new(ours, external.target, external.method, cpus, interrupt);
+    let results = LabResults::started(C::KIND, &external.plan, settings, stacks, Vec::new());
+    finish(&external.plan, "", results, executor, &directory)
 }
 
 /// Returns the programs of all stacks and an executor with running servers.

@@ -15,7 +15,7 @@ use thalweg_load::record::CallType;
 use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::size::ByteSize;
 
-use super::calls::{Aim, CallsStudy, CommonArgs, MethodArgs, SidesArgs};
+use super::calls::{CallsStudy, CommonArgs, ExternalTarget, MethodArgs, SidesArgs};
 use super::common::rounds;
 use crate::failure::Failure;
 
@@ -88,9 +88,9 @@ pub(super) struct ChannelsArgs {
 }
 
 /// Concurrent calls with `--target`.
-const AIMED_IN_FLIGHT: [u32; 5] = [1, 4, 16, 64, 256];
+const EXTERNAL_IN_FLIGHT: [u32; 5] = [1, 4, 16, 64, 256];
 /// Concurrent calls with `--target` and `--quick`, in half the time.
-const AIMED_QUICKLY: [u32; 2] = [4, 64];
+const EXTERNAL_IN_FLIGHT_QUICK: [u32; 2] = [4, 64];
 
 impl CallsStudy for ChannelsArgs {
     const KIND: StudyKind = StudyKind::Channels;
@@ -111,19 +111,19 @@ impl CallsStudy for ChannelsArgs {
         channels::plan(&self.options(stacks, programs)?).map_err(Failure::bad_arguments)
     }
 
-    fn aim(&self) -> Result<Option<Aim>, Failure> {
+    fn external_target(&self) -> Result<Option<ExternalTarget>, Failure> {
         let Some(target) = self.target.clone() else { return Ok(None) };
         let mut options = ChannelsOptions::advice(match (&self.in_flight, self.common.study.quick) {
             (Some(in_flight), _) => in_flight.clone(),
-            (None, true) => AIMED_QUICKLY.to_vec(),
-            (None, false) => AIMED_IN_FLIGHT.to_vec(),
+            (None, true) => EXTERNAL_IN_FLIGHT_QUICK.to_vec(),
+            (None, false) => EXTERNAL_IN_FLIGHT.to_vec(),
         });
         if self.common.study.quick && self.in_flight.is_none() {
             options.budget /= 2;
         }
         self.common.limit(self.rounds, &mut options.rounds, &mut options.budget);
         let plan = channels::plan(&options).map_err(Failure::bad_arguments)?;
-        Ok(Some(Aim { target, method: self.method.call(), plan }))
+        Ok(Some(ExternalTarget { target, method: self.method.call(), plan }))
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 use thalweg_lab::codec::{
-    Besides, CodecExecutor, CodecOptions, CodecProgram, CodecResults, CodecSettings, CodecTables, NoCodecs,
-    Origin, Selection, WARM_UPS, conversions, plan,
+    CodecExecutor, CodecOptions, CodecProgram, CodecResults, CodecSettings, CodecTables, ExtraMeasurements,
+    NoCodecs, Origin, Selection, WARM_UPS, conversions, plan,
 };
 use thalweg_lab::peers::{CODECS, CONVERTERS, PeersDirectory};
 use thalweg_lab::process::OwnFiles;
@@ -16,8 +16,8 @@ use thalweg_measure::cpus::{CpuAssignment, CpuList};
 
 use super::common::{PeersArgs, StudyArgs, finish, halves, listen_for_signals, rounds, this_program};
 use crate::failure::Failure;
-use crate::own::OwnArgs;
 use crate::terminal;
+use crate::user_messages::UserMessagesArgs;
 
 /// Default seed of messages.
 const SEED: u64 = 1;
@@ -58,7 +58,7 @@ pub(super) struct CodecArgs {
     seed: u64,
 
     #[command(flatten)]
-    own: OwnArgs,
+    own: UserMessagesArgs,
 
     /// Codecs of other languages: jvm (protobuf-java and Jackson)
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["from", "proto"])]
@@ -77,8 +77,8 @@ pub(super) struct CodecArgs {
 }
 
 pub(super) fn run(args: &CodecArgs) -> Result<ExitCode, Failure> {
-    if let Some(shown) = args.study.earlier() {
-        return shown;
+    if let Some(report) = args.study.report_from_results() {
+        return report;
     }
     args.check_peers()?;
     let cpus = halves()?;
@@ -94,7 +94,7 @@ impl CodecArgs {
         let cpu: Option<CpuList> = cpu.and_then(|cpu| cpu.to_string().parse().ok());
         let program = self.program()?;
         CodecProgram::start(&program, &self.selection(), cpu.as_ref()).map_err(|error| match error {
-            NoCodecs::Refused(_) => Failure::bad_arguments(error),
+            NoCodecs::InvalidSelection(_) => Failure::bad_arguments(error),
             NoCodecs::Failed(_) => Failure::failed(error),
         })
     }
@@ -143,8 +143,8 @@ impl CodecArgs {
         options
     }
 
-    fn besides(&self) -> Besides {
-        Besides {
+    fn besides(&self) -> ExtraMeasurements {
+        ExtraMeasurements {
             calls: !self.no_calls,
             instructions: !self.no_instructions,
             peers: self.against.clone(),
@@ -204,7 +204,7 @@ fn study(
     let mut executor = executor.with_peers(peers, args.study.quick);
 
     let mut left_out = Vec::new();
-    let estimates = executor.look(&lines, &mut left_out);
+    let estimates = executor.estimate(&lines, &mut left_out);
     let planned = conversions(&estimates, &args.options()).map_err(Failure::bad_arguments)?;
     let plan = plan(&planned.windows, &estimates, &tables.calls(), &args.besides());
     let settings = CodecSettings {
@@ -215,6 +215,6 @@ fn study(
         cpu,
     };
     let about = args.about(planned.left_out.len());
-    let results = CodecResults::begun(settings, left_out, tables, &planned);
+    let results = CodecResults::started(settings, left_out, tables, &planned);
     finish(&plan, &about, results, executor, directory)
 }

@@ -51,14 +51,14 @@ impl StudyArgs {
     }
 
     /// Reports existing results, if `--from` is given.
-    pub(super) fn earlier(&self) -> Option<Result<ExitCode, Failure>> {
+    pub(super) fn report_from_results(&self) -> Option<Result<ExitCode, Failure>> {
         let show = |file: &PathBuf| {
             let results = AnyResults::read(file).map_err(Failure::failed)?;
             let directory = self.directory()?;
             results.save(&directory).map_err(Failure::failed)?;
             let report = results.analyse();
             show(&directory, &report)?;
-            answered(&report)
+            check_answer(&report)
         };
         self.from.as_ref().map(show)
     }
@@ -88,7 +88,7 @@ pub(super) fn finish<S: Serialize, T: StudyTables>(
     plan: &Plan<T::Window>,
     about: &str,
     results: StudyResults<S, T>,
-    mut executor: impl Execute<Window = T::Window, Found = T::Found>,
+    mut executor: impl Execute<Window = T::Window, Measurement = T::Measurement>,
     directory: &ResultsDirectory,
 ) -> Result<ExitCode, Failure>
 where
@@ -106,14 +106,14 @@ where
     show(directory, &report)?;
     match cut_short {
         None if results.has_failures() => Err(Failure::failed("some points failed; see above")),
-        None => answered(&report),
+        None => check_answer(&report),
         Some(CutShort::Interrupted) => Err(Failure::interrupted("interrupted; the report is partial")),
         Some(error @ (CutShort::Failed(_) | CutShort::NotWritable(_))) => Err(Failure::failed(error)),
     }
 }
 
 /// Fails if the study has no answer.
-fn answered(report: &Report) -> Result<ExitCode, Failure> {
+fn check_answer(report: &Report) -> Result<ExitCode, Failure> {
     match report.unanswered {
         Some(_) => Err(Failure::failed("the study has no answer: too many windows are not valid; see above")),
         None => Ok(ExitCode::SUCCESS),
@@ -125,7 +125,7 @@ pub(super) fn this_program() -> Result<Program, Failure> {
 }
 
 pub(super) fn listen_for_signals() -> Result<Interrupt, Failure> {
-    Interrupt::on_signals().map_err(|error| signals::unheard(&error))
+    Interrupt::on_signals().map_err(|error| signals::handler_failure(&error))
 }
 
 /// Assigns separate CPUs to client and server, if there are enough.

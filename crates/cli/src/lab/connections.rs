@@ -13,7 +13,7 @@ use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::interrupt::Interrupt;
 use thalweg_measure::size::ByteSize;
 
-use super::calls::{Aim, CallsExecutor, CallsStudy, CommonArgs, MethodArgs, SidesArgs};
+use super::calls::{CallsExecutor, CallsStudy, CommonArgs, ExternalTarget, MethodArgs, SidesArgs};
 use super::common::rounds;
 use crate::failure::Failure;
 
@@ -82,7 +82,7 @@ impl CallsStudy for ConnectionsArgs {
     }
 
     fn plan(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Result<Plan<Window>, Failure> {
-        let Some(named) = stacks.each_with_its_own() else {
+        let Some(named) = stacks.stacks_with_own_servers() else {
             return Err(Failure::bad_arguments(
                 "this study uses one client for all servers; leave out --client, --server, --matrix and --ends",
             ));
@@ -96,10 +96,10 @@ impl CallsStudy for ConnectionsArgs {
         self.planned(options)
     }
 
-    fn aim(&self) -> Result<Option<Aim>, Failure> {
+    fn external_target(&self) -> Result<Option<ExternalTarget>, Failure> {
         let Some(target) = self.target.clone() else { return Ok(None) };
         let plan = self.planned(ConnectionsOptions::aimed(self.common.study.quick))?;
-        Ok(Some(Aim { target, method: self.method.call(), plan }))
+        Ok(Some(ExternalTarget { target, method: self.method.call(), plan }))
     }
 
     fn cut(&self) -> Result<Option<String>, Failure> {

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use thalweg_lab::json::{
-    Budget, JsonOptions, JsonResults, JsonSettings, OwnInfo, PUBLISHED, Way, our_ways, plan, ways_of,
+    Budget, Endpoint, JsonOptions, JsonResults, JsonSettings, OwnInfo, PUBLISHED, endpoints_of,
+    our_endpoints, plan,
 };
 use thalweg_lab::load::StackInfo;
 use thalweg_lab::peers::{COMPILED_LATE, JSON_SERVERS, NO_PEERS};
@@ -20,8 +21,8 @@ use thalweg_measure::wording::counted;
 
 use super::common::{PeersArgs, StudyArgs, finish, halves, listen_for_signals, rounds, this_program};
 use crate::failure::Failure;
-use crate::own::{OwnArgs, echoed};
 use crate::terminal;
+use crate::user_messages::{UserMessagesArgs, read_echo_messages};
 
 /// gRPC and a JSON API, stage by stage (50 minutes; --quick: 5)
 #[derive(Debug, Args)]
@@ -52,7 +53,7 @@ pub(super) struct JsonArgs {
     messages: Option<Vec<Shape>>,
 
     #[command(flatten)]
-    own: OwnArgs,
+    own: UserMessagesArgs,
 
     /// Calls of the main message per way [default: 30000; --quick: limited by time]
     #[arg(long, value_name = "N", conflicts_with = "from")]
@@ -67,33 +68,33 @@ pub(super) struct JsonArgs {
 }
 
 pub(super) fn run(args: &JsonArgs) -> Result<ExitCode, Failure> {
-    if let Some(shown) = args.study.earlier() {
-        return shown;
+    if let Some(report) = args.study.report_from_results() {
+        return report;
     }
     args.check_names()?;
     let own = args.own()?;
     let cpus = halves()?;
     let directory = args.study.directory()?;
-    let Servers { programs, stacks, ways, left_out } = args.servers(&cpus)?;
-    let options = args.options(ways.clone());
+    let Servers { programs, stacks, endpoints, left_out } = args.servers(&cpus)?;
+    let options = args.options(endpoints.clone());
     let plan = plan(&options).map_err(Failure::bad_arguments)?;
     if let Some(usual) = options.budget.exceeded(plan.total()) {
         terminal::say(&format!(
             "the study takes about {} instead of {} because {} are measured; use fewer servers or --budget",
             span(plan.total()),
             span(usual),
-            counted(options.ways.len() as u64, "way")
+            counted(options.endpoints.len() as u64, "way")
         ));
     }
     let settings = JsonSettings {
         arguments: std::env::args().skip(1).collect(),
         published: options.published,
         own,
-        ways,
+        endpoints,
         client_cpus: cpus.client_cpus.clone(),
         server_cpus: cpus.server_cpus.clone(),
     };
-    let results = JsonResults::begun(settings, stacks, left_out, plan.windows.len());
+    let results = JsonResults::started(settings, stacks, left_out, plan.windows.len());
     let executor = EchoExecutor::new(programs, args.own.files(), cpus, listen_for_signals()?);
     finish(&plan, "", results, executor, &directory)
 }
@@ -102,7 +103,7 @@ pub(super) fn run(args: &JsonArgs) -> Result<ExitCode, Failure> {
 struct Servers {
     programs: BTreeMap<String, Program>,
     stacks: Vec<StackInfo>,
-    ways: Vec<Way>,
+    endpoints: Vec<Endpoint>,
     left_out: Vec<LeftOut>,
 }
 
@@ -117,7 +118,7 @@ impl JsonArgs {
             }
             return Ok(None);
         };
-        let (_, messages) = echoed(&proto, &type_name, &data)?;
+        let (_, messages) = read_echo_messages(&proto, &type_name, &data)?;
         Ok(Some(OwnInfo { type_name, messages }))
     }
 
@@ -138,7 +139,7 @@ impl JsonArgs {
         let mut servers = Servers {
             stacks: vec![ours.info(Stack::ours(), cpus).map_err(Failure::failed)?],
             programs: BTreeMap::from([(OURS.to_owned(), ours)]),
-            ways: our_ways(),
+            endpoints: our_endpoints(),
             left_out: Vec::new(),
         };
         let directory = self.peers.directory();
@@ -155,7 +156,7 @@ impl JsonArgs {
                 Ok(program) => {
                     program.check_variant(stack, true, false).map_err(Failure::bad_arguments)?;
                     servers.stacks.push(program.info(stack.clone(), cpus).map_err(Failure::failed)?);
-                    servers.ways.extend(ways_of(stack, &program.json));
+                    servers.endpoints.extend(endpoints_of(stack, &program.json));
                     servers.programs.insert(stack.name().to_owned(), program);
                 }
                 Err(reason) => {
@@ -167,10 +168,13 @@ impl JsonArgs {
         Ok(servers)
     }
 
-    fn options(&self, ways: Vec<Way>) -> JsonOptions {
+    fn options(&self, endpoints: Vec<Endpoint>) -> JsonOptions {
         let late = COMPILED_LATE.iter().map(|&name| name.to_owned()).collect();
-        let mut options =
-            if self.study.quick { JsonOptions::quick(ways, late) } else { JsonOptions::whole(ways, late) };
+        let mut options = if self.study.quick {
+            JsonOptions::quick(endpoints, late)
+        } else {
+            JsonOptions::whole(endpoints, late)
+        };
         let own = self.own.proto.is_some();
         let first = if own { Shape::Own } else { self.message };
         match &self.messages {

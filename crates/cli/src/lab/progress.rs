@@ -44,13 +44,13 @@ impl Progress {
 }
 
 impl<W: Window, F> Observe<W, F> for Progress {
-    fn begins(&mut self, window: &W, left: Duration) {
+    fn window_started(&mut self, window: &W, left: Duration) {
         match &self.bar {
             Some(bar) => {
                 bar.set_prefix(span(left));
                 bar.set_message(printable::line(&window.to_string()).into_owned());
             }
-            None if !window.is_beside() => {
+            None if !window.is_reference() => {
                 let group = window.group();
                 if group != self.group {
                     let left = span(left);
@@ -62,7 +62,7 @@ impl<W: Window, F> Observe<W, F> for Progress {
         }
     }
 
-    fn ended(&mut self, window: &W, outcome: &WindowOutcome<F>) {
+    fn window_ended(&mut self, window: &W, outcome: &WindowOutcome<F>) {
         self.done += 1;
         let failed = |reason| format!("[{}/{}] {window}: failed: {reason}", self.done, self.total);
         match (&self.bar, outcome) {

@@ -49,22 +49,23 @@ pub(super) struct PublishedArgs {
 
 pub(super) fn run(args: &PublishedArgs) -> Result<ExitCode, Failure> {
     if let Some(folder) = &args.from {
-        let (results, directory) = left(folder)?;
+        let (results, directory) = resume(folder)?;
         return finish(results, &directory);
     }
     let program = runtime::program()?;
     let (mut results, directory) = match &args.resume {
         Some(folder) => {
-            let left = left(folder)?;
+            let left = resume(folder)?;
             keep_on_cores(left.0.settings.cores)?;
             left
         }
-        None => args.begun()?,
+        None => args.start()?,
     };
-    let interrupt = Interrupt::on_signals_with_others_to_end().map_err(|error| signals::unheard(&error))?;
+    let interrupt =
+        Interrupt::on_signals_with_others_to_end().map_err(|error| signals::handler_failure(&error))?;
     measure(args.peers.peers.as_deref(), &program, &mut results, &directory, &interrupt)?;
     let finished = finish(results, &directory);
-    if interrupt.is_asked() {
+    if interrupt.is_requested() {
         return Err(Failure::interrupted("interrupted: the page has what was measured until then"));
     }
     finished
@@ -78,12 +79,12 @@ impl PublishedArgs {
     }
 
     /// Creates empty results and their folder.
-    fn begun(&self) -> Result<(PublishedResults, ResultsDirectory), Failure> {
+    fn start(&self) -> Result<(PublishedResults, ResultsDirectory), Failure> {
         let cores = self.cores.map(NonZeroUsize::get);
         // Fails before a folder is created.
         keep_on_cores(cores)?;
         let directory = results_directory(self.out.as_deref())?;
-        let results = PublishedResults::begun(PublishedSettings {
+        let results = PublishedResults::started(PublishedSettings {
             arguments: std::env::args().skip(1).collect(),
             publications: self.publications(),
             quick: self.quick,
@@ -94,7 +95,7 @@ impl PublishedArgs {
 }
 
 /// Reads earlier results from `folder`.
-fn left(folder: &Path) -> Result<(PublishedResults, ResultsDirectory), Failure> {
+fn resume(folder: &Path) -> Result<(PublishedResults, ResultsDirectory), Failure> {
     let results = PublishedResults::read(&folder.join("results.json")).map_err(Failure::failed)?;
     Ok((results, ResultsDirectory::create(folder).map_err(Failure::failed)?))
 }
@@ -125,7 +126,7 @@ fn measure(
     let all: Vec<_> = results.settings.publications.iter().flat_map(of).collect();
     let total = all.len();
     for (index, (publication, mut run)) in all.into_iter().enumerate() {
-        if interrupt.is_asked() {
+        if interrupt.is_requested() {
             break;
         }
         if results.is_made(run.name, directory.path()) {
@@ -165,7 +166,7 @@ mod tests {
     use crate::Cli;
 
     #[test]
-    fn each_run_is_a_command_that_is_understood() {
+    fn every_published_run_is_a_valid_command() {
         for publication in Publication::ALL {
             for run in [Extent::Quick, Extent::Whole].into_iter().flat_map(|extent| runs(publication, extent))
             {

@@ -5,25 +5,27 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use thalweg::channel::ChannelBuilder;
-use thalweg_compare::{against, gates};
+use thalweg_compare::{compare_with_baseline, gates};
 use thalweg_dynamic::Catalogue;
 use thalweg_load::peer::Announcement;
 use thalweg_load::spec::{Benchmark, Connecting, ScenarioSpec};
-use thalweg_load::{Channels, DriveError, Judged, LoadRun, Plan, RunNote, Scenario, drive, find_max};
+use thalweg_load::{
+    Channels, ConditionResult, DriveError, LoadRun, Plan, RunNote, Scenario, drive, find_max,
+};
 use thalweg_measure::descriptors;
 use thalweg_measure::kernel::Established;
 use thalweg_measure::machine::Machine;
 use tokio::sync::Notify;
 
-use super::any_arguments::Gates;
-use super::arguments::{LoadArgs, What};
+use super::any_arguments::Conditions;
+use super::arguments::{CallTarget, LoadArgs};
 use super::export;
 use super::live::Live;
 use super::notices::Notices;
 use super::output::Output;
 use super::progress::Progress;
 use super::verdict::verdict;
-use super::watching::{Watcher, Watching};
+use super::watching::{Watcher, WatcherThread};
 use crate::failure::Failure;
 use crate::keepalive::keepalive;
 use crate::{runtime, signals};
@@ -32,12 +34,12 @@ use crate::{runtime, signals};
 pub(super) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let plan = args.plan()?;
     let output = Output::open(args.output.as_deref(), args.format)?;
-    let (run, was_interrupted) = written(args, &plan, &output)?;
+    let (run, was_interrupted) = run_to_output(args, &plan, &output)?;
     verdict(&run, args.any.max_errors, was_interrupted)
 }
 
 /// Runs the load, judges and writes the result. Returns it and whether it was interrupted.
-fn written(args: &LoadArgs, plan: &Plan, output: &Output<'_>) -> Result<(LoadRun, bool), Failure> {
+fn run_to_output(args: &LoadArgs, plan: &Plan, output: &Output<'_>) -> Result<(LoadRun, bool), Failure> {
     let any = &args.any;
     let asked = args.scenario()?;
     let mut files = any.files.read()?;
@@ -49,22 +51,25 @@ fn written(args: &LoadArgs, plan: &Plan, output: &Output<'_>) -> Result<(LoadRun
     let _ = descriptors::raise();
     let threads = args.runtime.threads(|_| 1)?;
     let (mut run, was_interrupted) =
-        runtime::runtime(threads)?.block_on(driven(args, plan, &asked, files, output))?;
-    let compared = baseline.as_ref().map(|baseline| against(baseline, &run, any.max_regression)).transpose();
-    let expected = any.expect.iter().flat_map(|Gates(gates)| gates);
-    let mut judged: Vec<Judged> = expected.map(|gate| gate.judge(&run)).collect();
+        runtime::runtime(threads)?.block_on(run_plan(args, plan, &asked, files, output))?;
+    let compared = baseline
+        .as_ref()
+        .map(|baseline| compare_with_baseline(baseline, &run, any.max_regression))
+        .transpose();
+    let expected = any.expect.iter().flat_map(|Conditions(conditions)| conditions);
+    let mut results: Vec<ConditionResult> = expected.map(|condition| condition.check(&run)).collect();
     if let Ok(Some(report)) = &compared {
-        judged.extend(gates(report));
+        results.extend(gates(report));
         run.notes.extend(report.warnings.iter().map(RunNote::new));
     }
-    run.judge(judged);
+    run.set_condition_results(results);
     // The result is written even if the comparison failed.
     output.write_run(&run)?;
     compared.map_err(Failure::bad_arguments)?;
     Ok((run, was_interrupted))
 }
 
-async fn driven(
+async fn run_plan(
     args: &LoadArgs,
     plan: &Plan,
     asked: &ScenarioSpec,
@@ -73,7 +78,7 @@ async fn driven(
 ) -> Result<(LoadRun, bool), Failure> {
     let interrupt = signals::interrupt()?;
     let mut interrupt = std::pin::pin!(interrupt);
-    let is_live = !args.any.no_tui && !args.any.quiet && Live::has_a_terminal();
+    let is_live = !args.any.no_tui && !args.any.quiet && Live::has_terminal();
     // Counted before connecting, because the reflection connection is closed by the second count.
     let before = Established::now();
     let scenario = tokio::select! {
@@ -82,21 +87,21 @@ async fn driven(
     };
     let quit = Arc::new(Notify::new());
     let mut was_interrupted = false;
-    let told = async {
+    let interrupted = async {
         tokio::select! {
             () = interrupt => {}
             () = quit.notified() => {}
         }
         was_interrupted = true;
     };
-    let mut watching = Watching::begin(watchers(args, plan, output, is_live, &quit)?)?;
-    let driven = if let Some(ceiling) = &args.ceiling(plan) {
-        find_max(plan, &scenario, ceiling, told, &mut watching).await
+    let mut watcher_thread = WatcherThread::begin(watchers(args, plan, output, is_live, &quit)?)?;
+    let outcome = if let Some(search_options) = &args.search_options(plan) {
+        find_max(plan, &scenario, search_options, interrupted, &mut watcher_thread).await
     } else {
-        announced(drive(plan, &scenario, told, &mut watching), args, plan).await
+        with_announcements(drive(plan, &scenario, interrupted, &mut watcher_thread), args, plan).await
     };
-    watching.end();
-    let mut run = driven.map_err(failure)?;
+    watcher_thread.end();
+    let mut run = outcome.map_err(failure)?;
     run.machine = Some(Machine::this());
     // Channels of single calls are already closed.
     let is_shared = matches!(scenario.channels, Channels::Shared(_));
@@ -112,16 +117,16 @@ fn failure(error: DriveError) -> Failure {
 }
 
 /// Announces the end of the warm-up and of the load.
-async fn announced<T>(driven: impl Future<Output = T>, args: &LoadArgs, plan: &Plan) -> T {
+async fn with_announcements<T>(run: impl Future<Output = T>, args: &LoadArgs, plan: &Plan) -> T {
     let agreed = plan.start_at.map(|at| at.duration_since(SystemTime::now()).unwrap_or_default());
     let warm = agreed.unwrap_or(plan.warm_up);
-    let mut driven = std::pin::pin!(driven);
+    let mut run = std::pin::pin!(run);
     let ended = tokio::select! {
         biased;
-        ended = &mut driven => ended,
+        ended = &mut run => ended,
         () = tokio::time::sleep(warm) => {
             args.common.announce(Announcement::Measuring);
-            driven.await
+            run.await
         }
     };
     args.common.announce(Announcement::Measured);
@@ -166,7 +171,7 @@ async fn prepare(
     let connections = args.common.connections * targets.len() as u32;
     let channels = connecting.channels().await?;
     // The server may lack a service that is called by default.
-    if let (Some(benchmark), What::Benchmark(_)) = (asked.benchmark, &args.call)
+    if let (Some(benchmark), CallTarget::Benchmark(_)) = (asked.benchmark, &args.call)
         && let Channels::Shared(channels) = &channels
     {
         for (target, channel) in targets.iter().zip(channels.iter().filter_map(|channels| channels.first())) {

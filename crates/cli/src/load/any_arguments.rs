@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use clap::{Args, ValueEnum};
 use thalweg_dynamic::metadata::{self, Entry};
 use thalweg_load::spec::Input;
-use thalweg_load::{Condition, Gate, Order, Schedule, ScheduleError, Share, Spacing};
+use thalweg_load::{Condition, Order, ResponseCheck, Schedule, ScheduleError, Share, Spacing};
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::target;
 
@@ -106,7 +106,7 @@ pub(crate) struct AnyArgs {
     ///
     /// Examples: 'status == NOT_FOUND', 'items.length > 0', 'user.name == "Ada"'. Such calls count as CHECK errors.
     #[arg(help_heading = "Pass or fail", long, value_name = "CONDITION")]
-    pub(super) check: Vec<Condition>,
+    pub(super) check: Vec<ResponseCheck>,
 
     #[command(flatten, next_help_heading = "Requests")]
     pub(super) with: MetadataArgs,
@@ -146,10 +146,10 @@ pub(crate) struct AnyArgs {
         help_heading = "Rate",
         long,
         value_name = "CONDITIONS",
-        value_parser = parse_gates,
+        value_parser = parse_conditions,
         conflicts_with_all = ["workers", "total"]
     )]
-    pub(super) find_max: Option<Gates>,
+    pub(super) find_max: Option<Conditions>,
 
     /// With -n: stop after this time
     #[arg(
@@ -212,8 +212,8 @@ pub(crate) struct AnyArgs {
     pub(super) start_at: Option<SystemTime>,
 
     /// Exit with 3 if a condition fails, such as 'p99<5ms,errors<0.1%'; repeatable
-    #[arg(help_heading = "Pass or fail", long, value_name = "CONDITIONS", value_parser = parse_gates)]
-    pub(super) expect: Vec<Gates>,
+    #[arg(help_heading = "Pass or fail", long, value_name = "CONDITIONS", value_parser = parse_conditions)]
+    pub(super) expect: Vec<Conditions>,
 
     /// Exit with 3 if worse than this result (-O json)
     #[arg(help_heading = "Pass or fail", long, value_name = "FILE")]
@@ -284,10 +284,10 @@ pub(crate) enum DurationStop {
 
 /// Conditions of one `--expect`.
 #[derive(Clone, Debug)]
-pub(crate) struct Gates(pub(super) Vec<Gate>);
+pub(crate) struct Conditions(pub(super) Vec<Condition>);
 
-fn parse_gates(text: &str) -> Result<Gates, String> {
-    Gate::parse_all(text).map(Gates).map_err(|error| error.to_string())
+fn parse_conditions(text: &str) -> Result<Conditions, String> {
+    Condition::parse_all(text).map(Conditions).map_err(|error| error.to_string())
 }
 
 /// Parses a number over time in the syntax of rates.

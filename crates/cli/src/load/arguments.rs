@@ -49,9 +49,9 @@ pub(crate) struct LoadArgs {
         value_name = "METHOD|TYPE",
         default_value = "unary",
         hide_default_value = true,
-        value_parser = parse_called
+        value_parser = parse_call_target
     )]
-    pub(super) call: What,
+    pub(super) call: CallTarget,
 
     #[command(flatten)]
     pub(super) common: CommonArgs,
@@ -85,13 +85,13 @@ pub(crate) struct LoadArgs {
 
 /// A value of `--call`.
 #[derive(Clone, Debug)]
-pub(crate) enum What {
+pub(crate) enum CallTarget {
     /// A call type of BenchmarkService.
     Benchmark(CallType),
     Method(MethodName),
 }
 
-impl What {
+impl CallTarget {
     pub(super) fn method(&self) -> MethodName {
         match self {
             Self::Benchmark(call) => method(*call),
@@ -100,11 +100,11 @@ impl What {
     }
 }
 
-fn parse_called(text: &str) -> Result<What, String> {
+fn parse_call_target(text: &str) -> Result<CallTarget, String> {
     if text.contains(['/', '.']) {
-        return text.parse().map(What::Method).map_err(|error: MethodNameError| error.to_string());
+        return text.parse().map(CallTarget::Method).map_err(|error: MethodNameError| error.to_string());
     }
-    text.parse().map(What::Benchmark).map_err(|error: UnknownCallType| {
+    text.parse().map(CallTarget::Benchmark).map_err(|error: UnknownCallType| {
         format!("{error}; a method is written with its service: package.Service/Method")
     })
 }

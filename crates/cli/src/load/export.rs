@@ -9,7 +9,7 @@ use thalweg_load::export::{Export, Push};
 
 use super::any_arguments::ExportArgs;
 use super::notices::Notices;
-use super::watching::{Told, Watcher};
+use super::watching::{RunEvent, Watcher};
 use crate::failure::Failure;
 use crate::runtime;
 
@@ -31,8 +31,8 @@ pub(super) fn begin(args: &ExportArgs, notices: &Notices) -> Result<Option<Box<d
 }
 
 impl Watcher for Export {
-    fn told(&mut self, told: &Told) {
-        if let Told::Begins(running) = told {
+    fn on_event(&mut self, event: &RunEvent) {
+        if let RunEvent::Begins(running) = event {
             self.begins(running);
         }
     }

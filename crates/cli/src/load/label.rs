@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_are_read_in_both_forms() {
+    fn tags_are_parsed_in_both_forms() {
         let both = Tags::from([("build".to_owned(), "7".to_owned()), ("of".to_owned(), "a=b".to_owned())]);
         assert_eq!(parse_tags(r#"{"build": "7", "of": "a=b"}"#), Ok(both));
         assert_eq!(parse_tags("of = a=b"), Ok(Tags::from([("of".to_owned(), "a=b".to_owned())])));

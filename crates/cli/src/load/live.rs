@@ -1,10 +1,10 @@
 //! Live view of a run on a terminal. Draws on a separate thread so that it does not delay calls.
 
-mod below;
 mod charts;
 mod figures;
 mod header;
 mod history;
+mod notes;
 mod screen;
 mod view;
 
@@ -25,28 +25,28 @@ use tokio::sync::Notify;
 
 use self::view::View;
 use super::notices::Notices;
-use super::watching::{Told, Watcher};
+use super::watching::{RunEvent, Watcher};
 use crate::alternate_screen::{self, AlternateScreen};
 use crate::failure::INTERRUPTED;
 use crate::terminal;
 
 /// Longest wait for keys before checking for other events.
-const LOOK: Duration = Duration::from_millis(50);
+const KEY_POLL_TIMEOUT: Duration = Duration::from_millis(50);
 /// Redraw interval.
-const TICK: Duration = Duration::from_millis(250);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
 /// Buffer size, large enough for a whole screen.
 const SCREEN_BYTES: usize = 64 * 1024;
 
 /// Watcher that passes events to the view's thread.
 pub(super) struct Live {
-    told: Option<Sender<Told>>,
+    sender: Option<Sender<RunEvent>>,
     thread: Option<JoinHandle<()>>,
     notices: Notices,
 }
 
 impl Live {
     /// Returns whether there is an interactive terminal that supports drawing.
-    pub(super) fn has_a_terminal() -> bool {
+    pub(super) fn has_terminal() -> bool {
         let can_draw = env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
         // A background job would be stopped when it takes the terminal.
         let is_before = || tcgetpgrp(stdin()).is_ok_and(|group| group == getpgrp());
@@ -63,25 +63,25 @@ impl Live {
     pub(super) fn begin(plan: &Plan, quit: &Arc<Notify>, notices: &Notices) -> io::Result<Box<dyn Watcher>> {
         let screen = BufWriter::with_capacity(SCREEN_BYTES, AlternateScreen::take()?);
         let terminal = Terminal::new(CrosstermBackend::new(screen))?;
-        let (told, tells) = channel();
+        let (sender, events) = channel();
         let viewer =
             Viewer { terminal, view: View::new(plan.start_at), quit: quit.clone(), notices: notices.clone() };
         // On an error the terminal is gone; the run continues.
-        let thread = thread::Builder::new().spawn(move || drop(viewer.until_the_end(&tells)))?;
-        Ok(Box::new(Self { told: Some(told), thread: Some(thread), notices: notices.clone() }))
+        let thread = thread::Builder::new().spawn(move || drop(viewer.run(&events)))?;
+        Ok(Box::new(Self { sender: Some(sender), thread: Some(thread), notices: notices.clone() }))
     }
 }
 
 impl Watcher for Live {
-    fn told(&mut self, told: &Told) {
+    fn on_event(&mut self, event: &RunEvent) {
         // Fails only if the view has ended.
-        if let Some(sender) = &self.told {
-            let _ = sender.send(told.clone());
+        if let Some(sender) = &self.sender {
+            let _ = sender.send(event.clone());
         }
     }
 
     fn end(&mut self) {
-        self.told = None;
+        self.sender = None;
         // The panic is already reported, and the result is kept.
         let _ = self.thread.take().map(JoinHandle::join);
         alternate_screen::leave();
@@ -98,25 +98,25 @@ struct Viewer {
 }
 
 impl Viewer {
-    fn until_the_end(mut self, tells: &Receiver<Told>) -> io::Result<()> {
+    fn run(mut self, events: &Receiver<RunEvent>) -> io::Result<()> {
         let mut next = Instant::now();
         loop {
-            let is_asked = event::poll(LOOK)? && self.event(&event::read()?);
+            let is_asked = event::poll(KEY_POLL_TIMEOUT)? && self.event(&event::read()?);
             loop {
-                match tells.try_recv() {
-                    Ok(Told::Begins(running)) => self.view.begins(running),
-                    Ok(Told::Interval(interval, running)) => self.view.interval(*interval, running),
+                match events.try_recv() {
+                    Ok(RunEvent::Begins(running)) => self.view.begins(running),
+                    Ok(RunEvent::Interval(interval, running)) => self.view.interval(*interval, running),
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => return Ok(()),
                 }
                 next = Instant::now();
             }
             if is_asked || (Instant::now() >= next && !self.view.is_paused) {
-                self.view.notices = self.notices.held();
-                self.view.look();
+                self.view.notices = self.notices.buffered();
+                self.view.refresh();
                 let view = &self.view;
                 self.terminal.draw(|frame| screen::draw(view, frame))?;
-                next = Instant::now() + TICK;
+                next = Instant::now() + REDRAW_INTERVAL;
             }
         }
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use thalweg_load::LoadRun;
 
-use super::watching::{Told, Watcher};
+use super::watching::{RunEvent, Watcher};
 use crate::failure::Failure;
 use crate::format::RunFormat;
 use crate::output::OutputFile;
@@ -49,8 +49,8 @@ struct Checkpoints {
 }
 
 impl Watcher for Checkpoints {
-    fn told(&mut self, told: &Told) {
-        let Told::Interval(_, running) = told else { return };
+    fn on_event(&mut self, event: &RunEvent) {
+        let RunEvent::Interval(_, running) = event else { return };
         let began = Instant::now();
         if began < self.next {
             return;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use thalweg_dynamic::texts::BYTE_ORDER_MARK;
 use thalweg_load::record::CallType;
 use thalweg_load::spec::TIMEOUT_DEFAULT;
-use thalweg_load::{Ceiling, Label, Pace, Plan, Schedule, Spacing, Stop, UnderWay};
+use thalweg_load::{Label, Pace, Plan, Schedule, SearchOptions, Spacing, Stop, UnfinishedCalls};
 
-use super::any_arguments::{DurationStop, Gates};
-use super::arguments::{LoadArgs, What};
+use super::any_arguments::{Conditions, DurationStop};
+use super::arguments::{CallTarget, LoadArgs};
 use super::defaults::{
     DURATION_DEFAULT, IN_FLIGHT_DEFAULT, IN_FLIGHT_MAX_DEFAULT, INTERVAL_DEFAULT, SEARCH_RATE_DEFAULT,
     SEARCH_WINDOW_DEFAULT, WARM_UP_DEFAULT,
@@ -55,7 +55,7 @@ impl LoadArgs {
             in_flight,
             stop,
             max_duration: self.any.max_duration,
-            under_way: self.under_way(stop)?,
+            unfinished_calls: self.unfinished_calls(stop)?,
             patience: self.patience(),
             warm_up: self.common.warmup.unwrap_or(warm_up_default),
             interval: self.any.interval.unwrap_or(INTERVAL_DEFAULT),
@@ -66,13 +66,13 @@ impl LoadArgs {
     }
 
     /// Returns the search for the highest rate, if requested.
-    pub(super) fn ceiling(&self, plan: &Plan) -> Option<Ceiling> {
-        let Gates(conditions) = self.any.find_max.as_ref()?;
+    pub(super) fn search_options(&self, plan: &Plan) -> Option<SearchOptions> {
+        let Conditions(conditions) = self.any.find_max.as_ref()?;
         let first = match &plan.pace {
             Pace::Open { schedule, .. } => schedule.rate_at(0.0),
             Pace::Closed { .. } => SEARCH_RATE_DEFAULT,
         };
-        Some(Ceiling {
+        Some(SearchOptions {
             conditions: conditions.clone(),
             first,
             spacing: self.any.arrivals,
@@ -123,12 +123,12 @@ impl LoadArgs {
     /// Returns whether `--call` names a streaming call type.
     fn is_stream_type(&self) -> bool {
         let is_scenario = self.any.scenario.is_some();
-        !is_scenario && matches!(self.call, What::Benchmark(call) if call != CallType::Unary)
+        !is_scenario && matches!(self.call, CallTarget::Benchmark(call) if call != CallType::Unary)
     }
 
     /// Returns the timeout of a call, or of a stream's next message, for call types, which have no deadline.
     fn patience(&self) -> Option<Duration> {
-        let is_type = self.any.scenario.is_none() && matches!(self.call, What::Benchmark(_));
+        let is_type = self.any.scenario.is_none() && matches!(self.call, CallTarget::Benchmark(_));
         let patience = Some(self.common.timeout.unwrap_or(TIMEOUT_DEFAULT));
         patience.filter(|patience| is_type && !patience.is_zero())
     }
@@ -145,7 +145,7 @@ impl LoadArgs {
     }
 
     /// Returns the handling of calls in flight at the end.
-    fn under_way(&self, stop: Stop) -> Result<UnderWay, Failure> {
+    fn unfinished_calls(&self, stop: Stop) -> Result<UnfinishedCalls, Failure> {
         if self.any.duration_stop.is_some()
             && matches!(stop, Stop::Calls(_))
             && self.any.max_duration.is_none()
@@ -153,10 +153,10 @@ impl LoadArgs {
             return Err(Failure::bad_arguments("--duration-stop needs a time limit: -z, or -n with -x"));
         }
         Ok(match self.any.duration_stop {
-            None => UnderWay::ByLoop,
-            Some(DurationStop::Close) => UnderWay::Close,
-            Some(DurationStop::Wait) => UnderWay::Wait,
-            Some(DurationStop::Ignore) => UnderWay::Ignore,
+            None => UnfinishedCalls::ByLoop,
+            Some(DurationStop::Close) => UnfinishedCalls::Close,
+            Some(DurationStop::Wait) => UnfinishedCalls::Wait,
+            Some(DurationStop::Ignore) => UnfinishedCalls::Ignore,
         })
     }
 

@@ -7,17 +7,17 @@ use thalweg_measure::figures::time;
 
 use super::any_arguments::AnyArgs;
 use super::start_at::waits;
-use super::watching::{Told, Watcher};
+use super::watching::{RunEvent, Watcher};
 use crate::terminal;
 
 /// Default interval of lines in a log.
-const IN_A_LOG: Duration = Duration::from_secs(10);
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Prints a line for every `of_a_line` intervals.
+/// Prints a line for every `intervals_per_line` intervals.
 pub(super) struct Progress {
     is_open: bool,
     /// Intervals per line.
-    of_a_line: u64,
+    intervals_per_line: u64,
     /// Sum of intervals for the next line, and their number.
     pending: Option<Interval>,
     pending_parts: u64,
@@ -33,19 +33,20 @@ impl Progress {
             terminal::say(&text);
         }
         let is_log = any.interval.is_none() && !terminal::stderr_is_terminal();
-        let of_a_line = if is_log { IN_A_LOG.div_duration_f64(plan.interval).ceil() as u64 } else { 1 };
+        let intervals_per_line =
+            if is_log { LOG_INTERVAL.div_duration_f64(plan.interval).ceil() as u64 } else { 1 };
         let is_open = matches!(plan.pace, Pace::Open { .. });
-        Some(Box::new(Self { is_open, of_a_line, pending: None, pending_parts: 0 }))
+        Some(Box::new(Self { is_open, intervals_per_line, pending: None, pending_parts: 0 }))
     }
 
     /// Adds an interval. Returns the sum if a line is complete.
-    fn gathered(&mut self, interval: &Interval) -> Option<Interval> {
+    fn add(&mut self, interval: &Interval) -> Option<Interval> {
         match &mut self.pending {
-            Some(pending) => pending.add_next(interval),
+            Some(pending) => pending.append(interval),
             None => self.pending = Some(interval.clone()),
         }
         self.pending_parts += 1;
-        if self.pending_parts < self.of_a_line {
+        if self.pending_parts < self.intervals_per_line {
             return None;
         }
         self.pending_parts = 0;
@@ -54,16 +55,16 @@ impl Progress {
 }
 
 impl Watcher for Progress {
-    fn told(&mut self, told: &Told) {
-        let interval = match told {
+    fn on_event(&mut self, event: &RunEvent) {
+        let interval = match event {
             // A search runs several times; each starts with a new line.
-            Told::Begins(_) => {
+            RunEvent::Begins(_) => {
                 (self.pending, self.pending_parts) = (None, 0);
                 return;
             }
-            Told::Interval(interval, _) => interval,
+            RunEvent::Interval(interval, _) => interval,
         };
-        let Some(interval) = self.gathered(interval) else { return };
+        let Some(interval) = self.add(interval) else { return };
         let at = Duration::from_nanos(interval.at_ns).as_secs();
         let scheduled = match interval.flows {
             _ if !self.is_open => String::new(),
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_a_log_has_several_intervals() {
+    fn log_line_sums_several_intervals() {
         let interval = |at_s: u64| -> Interval {
             serde_json::from_value(serde_json::json!({
                 "at_ns": at_s * 1_000_000_000, "scheduled": 10.0, "ok": 7, "failed": 2, "late": 0, "in_flight": at_s,
@@ -107,12 +108,12 @@ mod tests {
             }))
             .unwrap()
         };
-        let mut progress = Progress { is_open: true, of_a_line: 3, pending: None, pending_parts: 0 };
-        let mut gathered = |at_s: u64| {
-            let line = progress.gathered(&interval(at_s));
-            line.map(|line| (line.at_ns / 1_000_000_000, line.ok, line.failed, line.in_flight))
+        let mut progress = Progress { is_open: true, intervals_per_line: 3, pending: None, pending_parts: 0 };
+        let mut line = |at_s: u64| {
+            let sum = progress.add(&interval(at_s));
+            sum.map(|sum| (sum.at_ns / 1_000_000_000, sum.ok, sum.failed, sum.in_flight))
         };
-        assert_eq!([0, 1, 2].map(&mut gathered), [None, None, Some((0, 21, 6, 2))]);
-        assert_eq!([3, 4, 5].map(&mut gathered), [None, None, Some((3, 21, 6, 5))]);
+        assert_eq!([0, 1, 2].map(&mut line), [None, None, Some((0, 21, 6, 2))]);
+        assert_eq!([3, 4, 5].map(&mut line), [None, None, Some((3, 21, 6, 5))]);
     }
 }

@@ -2,7 +2,7 @@
 
 use thalweg_load::spec::{Benchmark, Deadline, Defaults, ScenarioSpec, StepSpec, StreamSpec};
 
-use super::arguments::{LoadArgs, What};
+use super::arguments::{CallTarget, LoadArgs};
 use crate::failure::Failure;
 
 impl LoadArgs {
@@ -29,7 +29,7 @@ impl LoadArgs {
             outstanding: any.outstanding,
             lasts_to_end: false,
         };
-        if let (What::Benchmark(call), Some(benchmark)) = (&self.call, benchmark) {
+        if let (CallTarget::Benchmark(call), Some(benchmark)) = (&self.call, benchmark) {
             stream = benchmark.stream(*call, stream, self.has_steady_streams());
             // The run enforces the timeout of these calls.
             if stream.lasts_to_end || self.common.timeout.is_none() {

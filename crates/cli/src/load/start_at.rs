@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_are_read() {
+    fn start_time_is_parsed_in_both_forms() {
         let at = |seconds: f64| Ok(SystemTime::UNIX_EPOCH + Duration::from_secs_f64(seconds));
         assert_eq!(parse("1970-01-01T00:01:00Z"), at(60.0));
         assert_eq!(parse("1970-01-01T00:01:00.250Z"), at(60.25));

@@ -17,18 +17,18 @@ pub(super) fn verdict(run: &LoadRun, max_errors: f64, was_interrupted: bool) -> 
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let breached: Vec<String> = run
-        .gates
+        .conditions
         .iter()
-        .filter(|gate| !gate.is_kept)
-        .map(|gate| format!("{} is {}", gate.gate, gate.figure))
+        .filter(|condition| !condition.is_met)
+        .map(|condition| format!("{} is {}", condition.condition, condition.figure))
         .collect();
-    let invalid = run.not_valid.why_not();
+    let invalid = run.not_valid.invalid_reason();
     if !breached.is_empty() {
         let invalid = invalid.map_or(String::new(), |why| format!("; invalid run: {why}"));
         let message = format!("condition failed: {}{invalid}", breached.join(", "));
         return Err(Failure { message, code: BREACHED });
     }
-    if let Some(why) = invalid.filter(|_| !run.gates.is_empty()) {
+    if let Some(why) = invalid.filter(|_| !run.conditions.is_empty()) {
         let text = printable::line(&why);
         terminal::say(&format!("warning: all conditions passed, but the run is invalid: {text}"));
     }

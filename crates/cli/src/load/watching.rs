@@ -10,7 +10,7 @@ use crate::runtime;
 
 /// An event of a run.
 #[derive(Clone)]
-pub(super) enum Told {
+pub(super) enum RunEvent {
     /// A run starts its warm-up. A search has several runs.
     Begins(Running),
     Interval(Box<Interval>, Running),
@@ -18,26 +18,26 @@ pub(super) enum Told {
 
 /// An observer of runs.
 pub(super) trait Watcher: Send {
-    fn told(&mut self, told: &Told);
+    fn on_event(&mut self, event: &RunEvent);
 
     /// Called when the run is over or has failed.
     fn end(&mut self) {}
 }
 
 /// The running watchers.
-pub(super) struct Watching {
-    told: Sender<Told>,
+pub(super) struct WatcherThread {
+    sender: Sender<RunEvent>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Watching {
+impl WatcherThread {
     pub(super) fn begin(mut watchers: Vec<Box<dyn Watcher>>) -> Result<Self, Failure> {
-        let (told, tells) = channel();
+        let (sender, events) = channel();
         let thread = (!watchers.is_empty()).then(|| {
             runtime::thread(move || {
-                while let Ok(told) = tells.recv() {
+                while let Ok(event) = events.recv() {
                     for watcher in &mut watchers {
-                        watcher.told(&told);
+                        watcher.on_event(&event);
                     }
                 }
                 for watcher in &mut watchers {
@@ -45,30 +45,30 @@ impl Watching {
                 }
             })
         });
-        Ok(Self { told, thread: thread.transpose()? })
+        Ok(Self { sender, thread: thread.transpose()? })
     }
 
     /// Waits until watchers have handled all events.
     pub(super) fn end(self) {
-        let Self { told, thread } = self;
-        drop(told);
+        let Self { sender, thread } = self;
+        drop(sender);
         if let Some(Err(panic)) = thread.map(JoinHandle::join) {
             std::panic::resume_unwind(panic);
         }
     }
 }
 
-impl Observer for Watching {
+impl Observer for WatcherThread {
     fn begins(&mut self, running: &Running) {
         if self.thread.is_some() {
             // Sending fails only if the watchers have ended, here and below.
-            let _ = self.told.send(Told::Begins(running.clone()));
+            let _ = self.sender.send(RunEvent::Begins(running.clone()));
         }
     }
 
     fn interval(&mut self, interval: &Interval, running: &Running) {
         if self.thread.is_some() {
-            let _ = self.told.send(Told::Interval(Box::new(interval.clone()), running.clone()));
+            let _ = self.sender.send(RunEvent::Interval(Box::new(interval.clone()), running.clone()));
         }
     }
 }

@@ -23,7 +23,8 @@ use crate::{request, runtime, signals, text};
 pub(super) fn run(args: &PeerLoadArgs) -> Result<ExitCode, Failure> {
     let settings = settings(args)?;
     let output = OutputFile::open(args.output.as_deref())?;
-    let (result, was_interrupted) = driven(args, &settings).map_err(|failure| args.tls.explain(failure))?;
+    let (result, was_interrupted) =
+        run_driver(args, &settings).map_err(|failure| args.tls.explain(failure))?;
     match args.format {
         Format::Text => output.write(Syntax::Text, &text::load(&result))?,
         Format::Json => output.write(Syntax::Json, &json(&result))?,
@@ -32,7 +33,7 @@ pub(super) fn run(args: &PeerLoadArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Returns the result, and whether the run was interrupted.
-fn driven(args: &PeerLoadArgs, settings: &LoadSettings) -> Result<(LoadResult, bool), Failure> {
+fn run_driver(args: &PeerLoadArgs, settings: &LoadSettings) -> Result<(LoadResult, bool), Failure> {
     let own = args.echo.own()?;
     // If this fails, the error is reported when connections are opened.
     let _ = descriptors::raise();
@@ -43,7 +44,7 @@ fn driven(args: &PeerLoadArgs, settings: &LoadSettings) -> Result<(LoadResult, b
     let threads = args.runtime.threads(|_| 1)?;
     if settings.bare.is_some() {
         // Runs on this thread.
-        let interrupt = Interrupt::on_signals().map_err(|error| signals::unheard(&error))?;
+        let interrupt = Interrupt::on_signals().map_err(|error| signals::handler_failure(&error))?;
         let result = bare::drive(settings, patience, &interrupt, announce).map_err(failure)?;
         return Ok((result, false));
     }
@@ -99,7 +100,7 @@ fn settings(args: &PeerLoadArgs) -> Result<LoadSettings, Failure> {
         lanes: args.common.lanes,
         echo,
         method: args.method.as_deref().map(|method| request::call(method, args.hex.as_ref())),
-        handing: args.variant.handing(),
+        message_ownership: args.variant.message_ownership(),
         warmup_ns: nanoseconds("--warmup", warmup)?,
         duration_ns: duration.map(|duration| nanoseconds("-z", duration)).transpose()?,
         total: args.common.total,

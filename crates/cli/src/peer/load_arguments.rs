@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
-use thalweg_load::echo::{EchoWork, Looks, OwnEcho, Protocol, Shape};
+use thalweg_load::echo::{ClientWork, EchoWork, OwnEcho, Protocol, Shape};
 use thalweg_load::record::{BareWire, CallType, Variant};
 use thalweg_measure::size::ByteSize;
 
 use crate::failure::Failure;
 use crate::format::Format;
 use crate::load_arguments::CommonArgs;
-use crate::own::echoed;
 use crate::request::{self, RequestBytes};
 use crate::runtime::RuntimeArgs;
 use crate::tls::ClientTlsArgs;
+use crate::user_messages::read_echo_messages;
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("end").args(["duration", "total"]))]
@@ -114,17 +114,19 @@ pub(crate) struct EchoArgs {
 impl EchoArgs {
     pub(super) fn own(&self) -> Result<Option<OwnEcho>, Failure> {
         match (&self.echo_proto, &self.echo_type, &self.echo_messages) {
-            (Some(proto), Some(name), Some(messages)) => Ok(Some(echoed(proto, name, messages)?.0)),
+            (Some(proto), Some(name), Some(messages)) => {
+                Ok(Some(read_echo_messages(proto, name, messages)?.0))
+            }
             _ => Ok(None),
         }
     }
 
     pub(super) fn work(&self) -> Option<EchoWork> {
-        let looks = match (self.times, self.prepared) {
-            (true, _) => Looks::Times,
-            (_, true) => Looks::Bytes,
-            _ => Looks::Objects,
+        let client_work = match (self.times, self.prepared) {
+            (true, _) => ClientWork::Times,
+            (_, true) => ClientWork::Bytes,
+            _ => ClientWork::Objects,
         };
-        self.echo.map(|shape| EchoWork { shape, protocol: self.protocol, looks, gzip: self.gzip })
+        self.echo.map(|shape| EchoWork { shape, protocol: self.protocol, client_work, gzip: self.gzip })
     }
 }

@@ -23,7 +23,7 @@ fn call_at(address: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn a_unary_call_has_json_both_ways() {
+fn unary_call_sends_and_prints_json() {
     let (code, stdout, stderr) = call(&[UNARY, "-d", r#"{"response_size": 3}"#]);
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
     assert_eq!(stdout, "{\n  \"payload\": {\n    \"body\": \"AAAA\"\n  }\n}\n");
@@ -47,7 +47,7 @@ fn options_change_what_is_printed() {
 }
 
 #[test]
-fn requests_come_from_files_and_from_stdin() {
+fn requests_are_read_from_files_and_stdin() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("request.json");
     fs::write(&file, r#"{"response_size": 2}"#).unwrap();
@@ -66,7 +66,7 @@ fn requests_come_from_files_and_from_stdin() {
 }
 
 #[test]
-fn text_format_goes_both_ways() {
+fn text_format_works_for_requests_and_responses() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let check = |arguments: &[&str], expected: &str| {
         let (code, stdout, stderr) =
@@ -105,7 +105,7 @@ fn text_format_goes_both_ways() {
 }
 
 #[test]
-fn a_dialogue_goes_by_lines_as_they_come() {
+fn bidi_requests_are_sent_line_by_line() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let mut client =
         thalweg(&["call", &addresses[0], FULL_DUPLEX, "-d", "@-"]).stdin(Stdio::piped()).spawn().unwrap();
@@ -123,7 +123,7 @@ fn a_dialogue_goes_by_lines_as_they_come() {
 }
 
 #[test]
-fn a_status_is_told_and_is_the_exit_code() {
+fn status_is_printed_and_sets_exit_code() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let check = |arguments: &[&str], expected_code: i32, expected: &str| {
         let (code, stdout, stderr) = call_at(&addresses[0], arguments);
@@ -145,7 +145,7 @@ fn a_status_is_told_and_is_the_exit_code() {
 }
 
 #[test]
-fn arguments_that_make_no_call_are_explained() {
+fn invalid_arguments_are_explained() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let check = |arguments: &[&str], expected: &str| {
         let (code, stdout, stderr) = call_at(&addresses[0], arguments);
@@ -195,7 +195,7 @@ fn services_and_types_are_listed_and_described() {
 }
 
 #[test]
-fn files_stand_in_for_reflection() {
+fn descriptor_files_replace_reflection() {
     let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/../load/proto");
     let proto = format!("{protos}/grpc/testing/test.proto");
     let folder = tempfile::tempdir().unwrap();
@@ -232,7 +232,7 @@ fn files_stand_in_for_reflection() {
 }
 
 #[test]
-fn what_a_server_has_is_kept_as_a_descriptor_set() {
+fn reflected_descriptors_are_saved_as_descriptor_set() {
     let folder = tempfile::tempdir().unwrap();
     let set = folder.path().join("set").display().to_string();
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
@@ -254,7 +254,7 @@ fn what_a_server_has_is_kept_as_a_descriptor_set() {
 }
 
 #[test]
-fn metadata_has_the_environments_variables() {
+fn metadata_expands_environment_variables() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let call = |variable: Option<&str>, flags: &[&str]| {
         let words =
@@ -275,7 +275,7 @@ fn metadata_has_the_environments_variables() {
 }
 
 #[test]
-fn a_status_is_json_where_that_is_asked_for() {
+fn json_output_has_status_as_json() {
     let request = r#"{"response_status": {"code": 3, "message": "no \"x\""}}"#;
     let (code, stdout, stderr) = call(&[UNARY, "--format-error", "-d", request]);
     assert_eq!((code, stdout.as_str()), (Some(67), ""));
@@ -283,7 +283,7 @@ fn a_status_is_json_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_server_that_is_silent_is_found_by_keepalive() {
+fn keepalive_detects_silent_server() {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let words = ["call", &addresses[0], "grpc.health.v1.Health/Watch", "--keepalive-time", "10s"];
     let mut client = thalweg(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -298,7 +298,7 @@ fn a_server_that_is_silent_is_found_by_keepalive() {
 }
 
 #[test]
-fn a_verbose_call_says_what_went_both_ways_and_when() {
+fn verbose_call_prints_messages_and_timeline() {
     let arguments = [
         UNARY,
         "-v",
@@ -328,7 +328,7 @@ fn a_verbose_call_says_what_went_both_ways_and_when() {
 }
 
 #[test]
-fn the_time_that_a_name_takes_is_a_phase() {
+fn name_resolution_time_is_a_phase() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let verbose = |target: &str| {
         let (code, _, stderr) = call_at(target, &[UNARY, "-v"]);
@@ -345,7 +345,7 @@ fn the_time_that_a_name_takes_is_a_phase() {
 }
 
 #[test]
-fn an_exchange_is_kept_and_taken_apart() {
+fn saved_exchange_can_be_inspected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("exchange.json").display().to_string();
     let arguments =

@@ -73,7 +73,7 @@ fn assert_measured(results: &Value) {
 }
 
 #[test]
-fn own_messages_are_converted_by_those_that_learn_the_type() {
+fn user_messages_are_converted_by_dynamic_codecs() {
     for (name, data) in [("orders.jsonl", JSON_LINES.as_bytes()), ("orders.bin", BINARY)] {
         let (_folder, arguments) = own(name, data, "shop.Order");
         let arguments: Vec<&str> =
@@ -103,7 +103,7 @@ fn own_messages_are_converted_by_those_that_learn_the_type() {
 
 /// Both studies report the same errors before writing anything.
 #[test]
-fn own_messages_that_are_none() {
+fn invalid_user_messages_are_rejected() {
     let check = |name: &str, data: &[u8], type_name: &str, parts: &[&str]| {
         let (folder, own) = own(name, data, type_name);
         let out = folder.path().join("out");
@@ -146,7 +146,7 @@ fn own_messages_that_are_none() {
 }
 
 #[test]
-fn generated_messages_beside_calls() {
+fn study_measures_calls_and_generated_messages() {
     let arguments = [
         "--messages",
         "person-sparse",
@@ -207,7 +207,7 @@ fn instructions_are_counted() {
 
 /// The error says how to get missing codecs.
 #[test]
-fn without_the_codecs_it_says_how_to_get_them() {
+fn missing_codec_program_gets_hint() {
     let folder = tempfile::tempdir().unwrap();
     let check = |arguments: &[&str], code: i32, parts: &[&str]| {
         let arguments = [&["lab", "codec", "--out", "out"], arguments].concat();

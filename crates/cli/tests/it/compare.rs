@@ -31,7 +31,7 @@ fn figure<'a>(report: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn a_server_that_computes_is_worse_and_its_windows_are_read_again() {
+fn slower_server_is_worse_and_its_windows_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("comparison.json").display().to_string();
     // A call takes about 0.2 ms; B adds 3 ms.
@@ -65,7 +65,7 @@ fn a_server_that_computes_is_worse_and_its_windows_are_read_again() {
 }
 
 #[test]
-fn a_server_is_not_worse_than_itself() {
+fn same_server_is_not_worse() {
     let server = serve("");
     // Parallel tests do not affect CPU time.
     let gate = ["--fail-on", "server-cpu", "--margin", "100%"];
@@ -78,7 +78,7 @@ fn a_server_is_not_worse_than_itself() {
 /// Judged by the median, which a busy machine hardly changes. The rate is scheduled and leaves two thirds of the time
 /// idle.
 #[test]
-fn servers_are_compared_at_a_rate_over_tls_and_unix_sockets() {
+fn servers_are_compared_at_fixed_rate_over_tls_and_unix_sockets() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let certs = path("certs");
@@ -114,7 +114,7 @@ fn servers_are_compared_at_a_rate_over_tls_and_unix_sockets() {
 
 /// Compares a run with changed copies of it.
 #[test]
-fn results_in_files_are_compared_and_other_machines_are_refused() {
+fn saved_results_are_compared_if_from_one_machine() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
@@ -187,7 +187,7 @@ fn results_in_files_are_compared_and_other_machines_are_refused() {
 }
 
 #[test]
-fn what_makes_no_comparison_is_explained() {
+fn invalid_comparisons_are_explained() {
     let folder = tempfile::tempdir().unwrap();
     let nothing = folder.path().join("nothing.json").display().to_string();
     fs::write(&nothing, "{}").unwrap();
@@ -238,7 +238,7 @@ fn what_makes_no_comparison_is_explained() {
 }
 
 #[test]
-fn a_server_that_dies_ends_the_comparison_with_its_last_words() {
+fn dying_server_ends_comparison_with_its_stderr() {
     let dies = format!("{} & sleep 1; kill $!; wait $!; echo it is over; exit 4", serve(""));
     let server = serve("");
     let arguments = [
@@ -284,7 +284,7 @@ fn repository() -> tempfile::TempDir {
 }
 
 #[test]
-fn revisions_are_built_and_compared_and_leave_nothing_behind() {
+fn revisions_are_built_compared_and_cleaned_up() {
     let repository = repository();
     let compare = |arguments: &[&str]| {
         let mut command = thalweg(&[&["compare"], arguments].concat());
@@ -309,7 +309,7 @@ fn revisions_are_built_and_compared_and_leave_nothing_behind() {
 }
 
 #[test]
-fn an_interrupt_ends_servers_and_removes_work_trees() {
+fn interrupt_stops_servers_and_removes_worktrees() {
     let repository = repository();
     // Marks the processes of this test.
     let mark = repository.path().file_name().unwrap().to_str().unwrap();

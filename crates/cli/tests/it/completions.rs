@@ -25,7 +25,7 @@ fn proposed(words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn every_shell_has_a_script_with_all_commands_and_no_hidden_option() {
+fn every_shell_script_has_all_commands_and_no_hidden_option() {
     for shell in SHELLS {
         let script = script(shell);
         for command in [
@@ -50,7 +50,7 @@ fn every_shell_has_a_script_with_all_commands_and_no_hidden_option() {
 }
 
 #[test]
-fn bash_reads_its_script_and_proposes() {
+fn bash_loads_script_and_completes() {
     let parsed = Command::new("bash").args(["-n", "-c", &script("bash")]).output().unwrap();
     assert_eq!(outcome(parsed), (Some(0), String::new(), String::new()));
     assert_eq!(proposed(&["thalweg", "lo"]), ["load"]);
@@ -75,7 +75,7 @@ fn proposed_with_names(words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn services_and_methods_of_the_server_are_proposed() {
+fn services_and_methods_of_server_are_completed() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let port = addresses[0].rsplit_once(':').unwrap().1;
     let at = |words: &[&str]| proposed_with_names(&[&["call", "127.0.0.1", ":", port], words].concat());
@@ -99,7 +99,7 @@ fn services_and_methods_of_the_server_are_proposed() {
 }
 
 #[test]
-fn names_come_from_files_too_and_failures_say_nothing() {
+fn names_are_completed_from_files_and_failures_are_silent() {
     let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/../load/proto");
     let proto = format!("{protos}/grpc/testing/test.proto");
     let from_files = ["call", "--proto", &proto, "-i", protos, "list", "grpc.testing.T"];
@@ -117,7 +117,7 @@ fn names_come_from_files_too_and_failures_say_nothing() {
 }
 
 #[test]
-fn the_help_says_how_to_install() {
+fn help_has_installation_instructions() {
     let (code, stdout, _) = outcome(thalweg(&["completions", "--help"]).output().unwrap());
     assert_eq!(code, Some(0));
     for part in [

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::support::Running;
-use thalweg_http2::frame::{self, Flags, FrameHead, GoAway, HEAD_LEN, Kind, PREFACE, Setting};
+use thalweg_http2::frame::{self, FRAME_HEADER_LEN, Flags, FrameHeader, GoAway, Kind, PREFACE, Setting};
 use thalweg_http2::hpack::Encoder;
 use thalweg_http2::{Block, ErrorCode, FieldList, Indexing, StreamId};
 
@@ -37,9 +37,9 @@ impl Client {
     }
 
     /// Returns the next frame of one of these kinds with its payload, or `None` at the end of the connection.
-    fn next_of(&mut self, kinds: &[Kind]) -> Option<(FrameHead, Vec<u8>)> {
+    fn next_of(&mut self, kinds: &[Kind]) -> Option<(FrameHeader, Vec<u8>)> {
         loop {
-            let mut head = [0; HEAD_LEN];
+            let mut head = [0; FRAME_HEADER_LEN];
             match self.0.read_exact(&mut head) {
                 Err(error)
                     if [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset].contains(&error.kind()) =>
@@ -48,7 +48,7 @@ impl Client {
                 }
                 read => read.unwrap(),
             }
-            let head = FrameHead::parse(&head);
+            let head = FrameHeader::parse(&head);
             let mut payload = vec![0; head.len as usize];
             self.0.read_exact(&mut payload).unwrap();
             if kinds.contains(&head.kind) {
@@ -92,7 +92,7 @@ fn check(flags: &[&str], settings: &[Setting], check: impl FnOnce(Client)) {
 }
 
 #[test]
-fn a_connection_that_has_come_to_its_age_is_asked_to_go() {
+fn connection_at_maximum_age_gets_goaway() {
     let flags = ["--max-connection-age", "1s", "--max-connection-age-grace", "1s"];
     check(&flags, &[], |mut client| {
         // This stream never ends by itself; the grace period ends it.
@@ -104,7 +104,7 @@ fn a_connection_that_has_come_to_its_age_is_asked_to_go() {
 }
 
 #[test]
-fn a_silent_client_is_asked_and_let_go() {
+fn silent_client_is_pinged_and_disconnected() {
     check(&["--keepalive-time", "1s", "--keepalive-timeout", "1s"], &[], |mut client| {
         let (head, _) = client.next_of(&[Kind::Ping]).expect("a PING");
         assert!(!head.flags.contains(Flags::ACK));
@@ -113,7 +113,7 @@ fn a_silent_client_is_asked_and_let_go() {
 }
 
 #[test]
-fn clients_ping_as_often_as_is_permitted() {
+fn pings_more_frequent_than_permitted_are_rejected() {
     /// Returns the number of the PING that exceeds the server's limit.
     fn too_many(mut client: Client) -> Option<u8> {
         for number in 1..=6 {
@@ -137,7 +137,7 @@ fn clients_ping_as_often_as_is_permitted() {
 }
 
 #[test]
-fn a_client_that_makes_the_server_hold_too_much_is_let_go() {
+fn client_over_memory_budget_is_disconnected() {
     // A response of 8 MiB (SimpleRequest.response_size), blocked by the client's window.
     let request = [0x10, 0x80, 0x80, 0x80, 0x04];
     let no_window = [Setting::InitialWindowSize(0)];

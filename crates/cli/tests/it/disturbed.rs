@@ -52,7 +52,7 @@ fn study(peers: &Path, calls: &[&str]) -> (Option<i32>, String, String, Value) {
 }
 
 #[test]
-fn a_server_that_is_killed_makes_its_windows_fail() {
+fn windows_of_killed_server_fail() {
     // The server is restarted once and killed again.
     let peers = peer("killed", "(sleep 3; kill -9 $$) & $server \"$@\"");
     let (code, stdout, stderr, results) = study(&peers, &LONE_CALLS);
@@ -66,7 +66,7 @@ fn a_server_that_is_killed_makes_its_windows_fail() {
 }
 
 #[test]
-fn a_server_that_is_stopped_for_a_second_is_seen() {
+fn stopped_server_invalidates_window() {
     let stopping =
         "(while sleep 0.6; do kill -STOP $$; sleep 1; kill -CONT $$ || exit; done) & $server \"$@\"";
     let (_, stdout, stderr, _) = study(&peer("stopped", stopping), &LONE_CALLS);
@@ -95,7 +95,7 @@ impl Drop for Neighbour {
 }
 
 #[test]
-fn a_neighbour_that_takes_a_processor_is_named() {
+fn busy_neighbour_process_is_named() {
     // Servers run on the last CPUs. The others are left to parallel tests.
     let _neighbour = Neighbour::on(*CpuList::available().unwrap().as_slice().last().unwrap());
     let (_, stdout, stderr, results) = study(&peer("neighbour", "$server \"$@\""), &STREAM);
@@ -111,7 +111,7 @@ fn crowd(cpu: usize) -> Vec<Neighbour> {
 }
 
 #[test]
-fn study_without_valid_windows_has_one_sentence_and_fails() {
+fn study_without_valid_windows_fails() {
     let cpus = CpuList::available().unwrap();
     let _crowds: Vec<_> = cpus.as_slice().iter().map(|&cpu| crowd(cpu)).collect();
     let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("crowded-{}", std::process::id()));
@@ -167,7 +167,7 @@ fn invalid(run: &Value) -> String {
 }
 
 #[test]
-fn generator_among_busy_programs_makes_a_run_not_valid() {
+fn run_beside_busy_programs_is_not_valid() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let cpu = *CpuList::available().unwrap().as_slice().last().unwrap();
     let _crowd = crowd(cpu);
@@ -203,7 +203,7 @@ impl Drop for Quota {
 }
 
 #[test]
-fn generator_under_a_cpu_quota_makes_a_run_not_valid() {
+fn run_under_cpu_quota_is_not_valid() {
     let Some(quota) = Quota::new() else {
         eprintln!("skipped: this user may not set a CPU quota");
         return;

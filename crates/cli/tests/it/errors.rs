@@ -25,7 +25,7 @@ fn check(args: &[&str], code: i32, parts: &[&str]) {
 }
 
 #[test]
-fn serve_wants_addresses_that_are_free() {
+fn serve_rejects_unusable_addresses() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
     check(&["serve", "--listen", &taken], FAILED, &[&taken, "in use"]);
@@ -41,7 +41,7 @@ fn serve_wants_addresses_that_are_free() {
 }
 
 #[test]
-fn a_socket_that_another_server_listens_on_is_taken() {
+fn socket_in_use_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let address = format!("unix:{}", directory.path().join("socket").display());
     let (_server, _) = Running::serve(&[&address]);
@@ -50,7 +50,7 @@ fn a_socket_that_another_server_listens_on_is_taken() {
 
 /// Flags without effect are rejected, even if they state a default.
 #[test]
-fn flags_that_have_nothing_to_do_are_refused() {
+fn flags_without_effect_are_rejected() {
     let nobody = "127.0.0.1:1";
     let method = ["load", nobody, "--call", "shop.Orders/Get"];
     let said = "--size sets the payload of grpc.testing.BenchmarkService; use --data for shop.Orders";
@@ -62,7 +62,7 @@ fn flags_that_have_nothing_to_do_are_refused() {
 }
 
 #[test]
-fn flags_that_make_no_run() {
+fn invalid_arguments_are_rejected() {
     let nobody = "127.0.0.1:1";
     check(&[], BAD_ARGUMENTS, &["Usage", "serve", "load", "lab"]);
     check(&["frobnicate"], BAD_ARGUMENTS, &["frobnicate"]);
@@ -126,7 +126,7 @@ fn flags_that_make_no_run() {
 }
 
 #[test]
-fn flags_that_make_no_study_of_channels() {
+fn invalid_channels_flags_are_rejected() {
     let check =
         |rest: &[&str], parts: &[&str]| check(&[&["lab", "channels"], rest].concat(), BAD_ARGUMENTS, parts);
     check(&["--calls", "server-stream"], &["server-stream", "unary or ping-pong"]);
@@ -148,7 +148,7 @@ fn flags_that_make_no_study_of_channels() {
 }
 
 #[test]
-fn flags_that_make_no_study_of_connections() {
+fn invalid_connections_flags_are_rejected() {
     let check = |rest: &[&str], parts: &[&str]| {
         check(&[&["lab", "connections"], rest].concat(), BAD_ARGUMENTS, parts);
     };
@@ -164,7 +164,7 @@ fn flags_that_make_no_study_of_connections() {
 }
 
 #[test]
-fn a_target_that_is_not_there_or_has_no_such_method_is_one_error() {
+fn missing_target_or_method_is_one_error() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("out");
     let aim = |target: &str, parts: &[&str]| {
@@ -182,7 +182,7 @@ fn a_target_that_is_not_there_or_has_no_such_method_is_one_error() {
 }
 
 #[test]
-fn links_that_make_no_run() {
+fn invalid_link_flags_are_rejected() {
     let link = |options: &[&str], code: i32, parts: &[&str]| {
         let args = [&["link", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:1"], options].concat();
         check(&args, code, parts);
@@ -209,7 +209,7 @@ fn links_that_make_no_run() {
 }
 
 #[test]
-fn a_result_that_cannot_be_written_is_known_before_the_run() {
+fn unwritable_output_fails_before_run() {
     check(
         &["load", "127.0.0.1:1", "-o", "/nonexistent/result.json"],
         BAD_ARGUMENTS,
@@ -218,7 +218,7 @@ fn a_result_that_cannot_be_written_is_known_before_the_run() {
 }
 
 #[test]
-fn a_server_that_is_not_there() {
+fn missing_server_is_an_error() {
     // A port that was free a moment ago.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let directory = tempfile::tempdir().unwrap();
@@ -230,7 +230,7 @@ fn a_server_that_is_not_there() {
 }
 
 #[test]
-fn a_server_that_is_something_else() {
+fn non_grpc_server_is_an_error() {
     let check_peer = |peer: fn(TcpStream), parts: &[&str]| {
         let target = listen(peer);
         let mut parts = parts.to_vec();
@@ -295,7 +295,7 @@ fn read_some(stream: &mut TcpStream) {
 }
 
 #[test]
-fn stacks_to_compare_with_are_known_ones() {
+fn unknown_stack_is_rejected() {
     let peers = tempfile::tempdir().unwrap();
     let directory = peers.path().to_str().unwrap();
     std::fs::create_dir(peers.path().join("grpc-go")).unwrap();

@@ -49,7 +49,7 @@ fn samples(text: &str) -> BTreeMap<&str, f64> {
 
 /// All calls start in the first second, which leaves time to scrape before the run ends.
 #[test]
-fn what_prometheus_is_told_is_the_result() {
+fn last_prometheus_scrape_equals_result() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let data = r#"{"response_size": 10}{"response_status": {"code": 5}}"#;
     let words = [
@@ -227,7 +227,7 @@ fn values(request: &ExportMetricsServiceRequest) -> BTreeMap<String, f64> {
 }
 
 #[test]
-fn what_a_collector_was_told_last_is_the_result() {
+fn last_otlp_push_equals_result() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let collector = Collector::default();
     let (_runtime, target) = collector.serve();
@@ -263,7 +263,7 @@ fn what_a_collector_was_told_last_is_the_result() {
 
 /// The run ends during the first push.
 #[test]
-fn the_last_push_is_the_last_that_a_slow_collector_keeps() {
+fn last_push_arrives_last_at_slow_collector() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let collector = Collector { first_takes: Duration::from_millis(1200), ..Collector::default() };
     let (_runtime, target) = collector.serve();
@@ -280,7 +280,7 @@ fn the_last_push_is_the_last_that_a_slow_collector_keeps() {
 
 /// The first push gets no response.
 #[test]
-fn a_collector_that_does_not_answer_gets_the_last_push_all_the_same() {
+fn unresponsive_collector_still_gets_last_push() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let collector = Collector { first_takes: Duration::from_secs(3600), ..Collector::default() };
     let (_runtime, target) = collector.serve();
@@ -293,7 +293,7 @@ fn a_collector_that_does_not_answer_gets_the_last_push_all_the_same() {
 }
 
 #[test]
-fn a_collector_that_is_away_is_said_once_and_disturbs_nothing() {
+fn unreachable_collector_is_reported_once() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let words = ["load", &addresses[0], "--call", UNARY, "-c", "4", "-z", "1s"];
     // Nothing listens on port 1.
@@ -306,7 +306,7 @@ fn a_collector_that_is_away_is_said_once_and_disturbs_nothing() {
 }
 
 #[test]
-fn addresses_that_cannot_be_had_are_bad_arguments() {
+fn unusable_export_addresses_are_bad_arguments() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let check = |flags: &[&str], expected: &str| {
         let words = [&["load", &addresses[0], "--call", UNARY, "-z", "1s"], flags].concat();

@@ -69,7 +69,7 @@ fn helped(command: &[&str]) -> Vec<(String, Option<String>)> {
 }
 
 #[test]
-fn tables_have_the_flags_and_defaults_of_help() {
+fn documented_flags_and_defaults_match_help() {
     for &(page, heading, command) in OURS {
         let rows: Vec<Vec<String>> = rows(page, heading).iter().map(|row| cells(row)).collect();
         let there: BTreeSet<String> = rows.iter().flat_map(|row| flags(&row[0])).collect();
@@ -91,7 +91,7 @@ fn tables_have_the_flags_and_defaults_of_help() {
 }
 
 #[test]
-fn tables_of_other_tools_name_flags_of_ours() {
+fn documented_equivalents_are_existing_flags() {
     for &(page, tool, command) in THEIRS {
         let (_, help, _) = outcome(thalweg(&[command, "--help"]).output().unwrap());
         let help = flags(&help);

@@ -144,7 +144,7 @@ the message is a zoo.Person
 }
 
 #[test]
-fn what_is_cut_off_is_shown_until_then() {
+fn truncated_message_is_shown_up_to_truncation() {
     let outcome = inspect(&["--hex", "10 14 0a 0d 70 6f", "--width", "80"], b"");
     assert_eq!(outcome.code, Some(FAILED));
     let expected = r"
@@ -163,7 +163,7 @@ fn what_is_cut_off_is_shown_until_then() {
 }
 
 #[test]
-fn framings_are_found_said_and_forced() {
+fn framing_is_detected_printed_and_overridable() {
     let message = hex(PENGUIN);
     let directory = tempfile::tempdir().unwrap();
     let check = |bytes: &[u8], args: &[&str], framing: &str, messages: usize| {
@@ -184,7 +184,7 @@ fn framings_are_found_said_and_forced() {
 }
 
 #[test]
-fn a_compressed_message_is_opened() {
+fn compressed_message_is_decompressed() {
     let message = hex(PENGUIN);
     let input = [grpc(1, &gzip(&message)), grpc(1, b"no compression")].concat();
     let json = json(&[], &input);
@@ -198,7 +198,7 @@ fn a_compressed_message_is_opened() {
 }
 
 #[test]
-fn a_schema_gives_names_types_and_remarks() {
+fn schema_adds_names_types_and_remarks() {
     let directory = tempfile::tempdir().unwrap();
     let proto = file(&directory, "person.proto", PERSON.as_bytes());
     let text = r#"1: {"a"} 3: {"b"} 4: {1: {"Bergen"}} 5: 1 5: 9 6: {-1z 5z} 6: 3z 7: {1: {"kg"} 2: 1.5} 8: {"m"}
@@ -242,7 +242,7 @@ fn a_schema_gives_names_types_and_remarks() {
 }
 
 #[test]
-fn sizes_are_told_by_field_and_in_other_forms() {
+fn sizes_are_printed_by_field_and_format() {
     let directory = tempfile::tempdir().unwrap();
     let proto = file(&directory, "person.proto", PERSON.as_bytes());
     let json = json(&["--hex", PENGUIN, "--proto", str_of(&proto), "--type", "Person"], b"");
@@ -261,7 +261,7 @@ fn sizes_are_told_by_field_and_in_other_forms() {
 }
 
 #[test]
-fn forms_are_compressed_by_gzip_and_zstd() {
+fn sizes_include_gzip_and_zstd() {
     let directory = tempfile::tempdir().unwrap();
     let proto = file(&directory, "person.proto", PERSON.as_bytes());
     let bytes = inspect(&["--assemble"], format!("1: {{\"{}\"}}", "penguin ".repeat(100)).as_bytes()).stdout;
@@ -287,7 +287,7 @@ fn editions_need_no_protoc() {
 }
 
 #[test]
-fn the_text_is_assembled_to_the_same_bytes() {
+fn text_assembles_to_same_bytes() {
     let directory = tempfile::tempdir().unwrap();
     let proto = file(&directory, "person.proto", PERSON.as_bytes());
     let check = |bytes: &[u8]| {
@@ -308,7 +308,7 @@ fn the_text_is_assembled_to_the_same_bytes() {
 }
 
 #[test]
-fn an_empty_message_must_be_meant() {
+fn empty_input_is_rejected_without_explicit_data() {
     let outcome = inspect(&["-O", "text"], b"");
     assert_eq!((outcome.code, &outcome.stdout[..]), (Some(FAILED), &b""[..]));
     assert!(outcome.stderr.contains("stdin: empty input"), "{}", outcome.stderr);
@@ -318,7 +318,7 @@ fn an_empty_message_must_be_meant() {
 }
 
 #[test]
-fn an_edited_text_makes_other_bytes() {
+fn edited_text_assembles_to_changed_bytes() {
     let text = inspect(&["--hex", PENGUIN, "-O", "text"], b"").stdout;
     let edited = String::from_utf8(text).unwrap().replace("polar penguin", "emperor penguin");
     let directory = tempfile::tempdir().unwrap();
@@ -330,13 +330,13 @@ fn an_edited_text_makes_other_bytes() {
 }
 
 #[test]
-fn colours_are_not_sent_into_a_pipe() {
+fn output_to_pipe_has_no_colours() {
     assert!(!printed(&["--hex", PENGUIN]).contains('\x1b'));
     assert!(printed(&["--hex", PENGUIN, "--color", "always"]).contains("\x1b[36m0A\x1b[0m"));
 }
 
 #[test]
-fn lines_are_no_wider_than_they_may_be() {
+fn lines_fit_width() {
     let bytes = inspect(
         &["--assemble"],
         b"1: {1: {1: {1: {\"a rather long text, which is broken where lines end\"}}}}",
@@ -364,7 +364,7 @@ fn check_error(args: &[&str], code: i32, parts: &[&str]) {
 }
 
 #[test]
-fn inputs_and_flags_that_make_no_run() {
+fn invalid_inputs_and_flags_are_rejected() {
     check_error(&["/nonexistent/file"], FAILED, &["/nonexistent/file", "No such file"]);
     check_error(&["--hex", "0a0"], BAD_ARGUMENTS, &["--hex", "two digits", "`0a0` has 3"]);
     check_error(&["--hex", "zz"], BAD_ARGUMENTS, &["`z` is not a hex digit"]);
@@ -379,7 +379,7 @@ fn inputs_and_flags_that_make_no_run() {
 }
 
 #[test]
-fn schemas_that_are_none() {
+fn invalid_schemas_are_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let person = file(&directory, "person.proto", PERSON.as_bytes());
     let proto = |path: &Path, rest: &[&str], code: i32, parts: &[&str]| {
@@ -404,7 +404,7 @@ fn schemas_that_are_none() {
 }
 
 #[test]
-fn imports_are_looked_for_beside_the_file_and_in_the_import_paths() {
+fn imports_resolve_from_file_folder_and_import_paths() {
     let directory = tempfile::tempdir().unwrap();
     let imported = directory.path().join("imported");
     fs::create_dir(&imported).unwrap();
@@ -422,14 +422,14 @@ fn imports_are_looked_for_beside_the_file_and_in_the_import_paths() {
 }
 
 #[test]
-fn a_text_that_is_no_message_is_one_error_with_its_place() {
+fn invalid_text_format_is_one_error_with_position() {
     let outcome = inspect(&["--assemble"], b"1: 2\n  2: {\n");
     assert_eq!((outcome.code, &outcome.stdout[..]), (Some(FAILED), &b""[..]));
     assert_eq!(outcome.stderr, "error: stdin: line 2, column 6: this brace is not closed\n");
 }
 
 #[test]
-fn what_is_no_protobuf_gets_a_hint() {
+fn non_protobuf_input_gets_hint() {
     let check = |bytes: &[u8], hint: &str| {
         let outcome = inspect(&[], bytes);
         assert_eq!(outcome.code, Some(FAILED), "{}", outcome.text());
@@ -440,7 +440,7 @@ fn what_is_no_protobuf_gets_a_hint() {
 }
 
 #[test]
-fn inputs_are_unwrapped() {
+fn encoded_inputs_are_unwrapped() {
     let penguin = inspect(&[], &hex(PENGUIN)).text().to_owned();
     let check = |bytes: &[u8], note: &str, flags: &[&str]| {
         let outcome = inspect(flags, bytes);

@@ -59,7 +59,7 @@ fn calls_of_grpcurl_are_listed() {
 
 /// C-core peers send binary metadata raw, after a NUL.
 #[test]
-fn binary_metadata_and_details_of_c_core_are_read() {
+fn binary_metadata_and_details_of_c_core_are_decoded() {
     let test_proto = format!("{PROTOS}/grpc/testing/test.proto");
     let schemas = ["--proto", ALL_PROTO, "--proto", &test_proto, "--import-path", PROTOS];
     let (code, text, stderr) = inspect(&[&[GRPCIO, "--call", "5"], &schemas[..]].concat());
@@ -77,7 +77,7 @@ fn binary_metadata_and_details_of_c_core_are_read() {
 }
 
 #[test]
-fn a_capture_comes_through_a_pipe() {
+fn capture_is_read_from_pipe() {
     let mut child = thalweg(&["inspect", "-"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let bytes = fs::read(GRPCURL).unwrap();
@@ -93,7 +93,7 @@ fn a_capture_comes_through_a_pipe() {
 }
 
 #[test]
-fn a_call_is_taken_apart_by_its_methods_types() {
+fn captured_messages_are_decoded_by_method_types() {
     let text = inspect_known(&[GRPCURL, "--call", "1-2"]);
     assert_has(
         &text,
@@ -119,7 +119,7 @@ fn a_call_is_taken_apart_by_its_methods_types() {
 }
 
 #[test]
-fn programs_get_a_document_for_each_call_and_one_for_the_capture() {
+fn json_output_has_document_per_call_and_summary() {
     let text = inspect_known(&[GRPCURL, "-O", "json"]);
     let documents: Vec<Value> =
         serde_json::Deserializer::from_str(&text).into_iter().collect::<Result<_, _>>().unwrap();
@@ -136,7 +136,7 @@ fn programs_get_a_document_for_each_call_and_one_for_the_capture() {
 }
 
 #[test]
-fn what_is_missing_and_what_is_wrong_is_said() {
+fn incomplete_and_invalid_captures_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("cut.pcap");
     let file = file.to_str().unwrap();
@@ -195,7 +195,7 @@ pub(crate) fn capture(recorded: &Recorded, lost: Option<usize>) -> Vec<u8> {
 }
 
 #[test]
-fn a_recorded_connection_has_the_calls_that_were_made() {
+fn recorded_connection_has_all_calls() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let (address, recorded) = record(addresses[0].clone());
     let method = "grpc.testing.TestService/FullDuplexCall";
@@ -241,7 +241,7 @@ fn a_recorded_connection_has_the_calls_that_were_made() {
 }
 
 #[test]
-fn tls_is_opened_with_the_secrets_of_a_key_log() {
+fn tls_is_decrypted_with_key_log() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--tls", "--threads", "1"]);

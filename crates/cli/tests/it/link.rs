@@ -34,7 +34,7 @@ fn load(target: &str, args: &[&str]) -> Value {
 }
 
 #[test]
-fn every_kind_of_call_through_a_link() {
+fn every_call_type_works_through_link() {
     let directory = tempfile::tempdir().unwrap();
     let uds = format!("unix:{}", directory.path().join("socket").display());
     let (_server, addresses) = Running::serve(&["127.0.0.1:0", &uds]);
@@ -58,7 +58,7 @@ fn every_kind_of_call_through_a_link() {
 }
 
 #[test]
-fn a_link_is_told_what_to_do() {
+fn link_obeys_commands_on_stdin() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let (mut link, address) = link(&addresses[0], &[]);
     let mut check = |line: &str, answer: &str| assert_eq!(link.tell(line), answer, "{line}");
@@ -86,7 +86,7 @@ fn a_link_is_told_what_to_do() {
 }
 
 #[test]
-fn a_client_waits_while_its_link_stalls_and_hears_of_a_cut() {
+fn stalled_link_delays_and_cut_link_fails_calls() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let (mut link, address) = link(&addresses[0], &[]);
     let args = ["peer", "load", &address, "-n", "1", "-c", "1", "-O", "json", "--timeout", "60s"];
@@ -108,7 +108,7 @@ fn a_client_waits_while_its_link_stalls_and_hears_of_a_cut() {
 }
 
 #[test]
-fn signals_stall_cut_and_end_it() {
+fn signals_stall_cut_and_stop_link() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let (mut link, address) = link(&addresses[0], &[]);
     link.signal(Signal::SIGUSR1);
@@ -125,7 +125,7 @@ fn signals_stall_cut_and_end_it() {
 }
 
 #[test]
-fn figures_for_people() {
+fn statistics_are_printed_as_text() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let args =
         ["link", "--listen", "127.0.0.1:0", "--to", &addresses[0], "--delay", "1ms", "--rate", "1gbit"];

@@ -22,7 +22,7 @@ fn check_given_back(terminal: &Terminal) {
 }
 
 #[test]
-fn the_view_has_all_of_a_run_and_its_result_is_behind_it() {
+fn view_shows_run_and_leaves_result() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let mut terminal = start(&addresses[0], 24, 80, &["--rps", "200", "-z", "3s"]);
     // The first interval must end before its rate is shown.
@@ -70,7 +70,7 @@ fn the_view_has_all_of_a_run_and_its_result_is_behind_it() {
 }
 
 #[test]
-fn q_ends_the_run_as_an_interrupt_does_and_stdout_has_the_result_alone() {
+fn quit_key_interrupts_run_and_stdout_has_only_result() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();
     for (number, key) in ["q", "\u{1b}", "\u{3}"].into_iter().enumerate() {
@@ -90,7 +90,7 @@ fn q_ends_the_run_as_an_interrupt_does_and_stdout_has_the_result_alone() {
 
 /// In both cases a call that takes a minute is in flight.
 #[test]
-fn a_second_q_and_a_second_signal_end_the_process_at_once() {
+fn second_quit_exits_at_once() {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let start = || start(&addresses[0], 24, 80, &["-z", "10m", "--timeout", "1m"]);
     let (mut by_keys, mut by_signals) = (start(), start());
@@ -113,7 +113,7 @@ fn a_second_q_and_a_second_signal_end_the_process_at_once() {
 }
 
 #[test]
-fn the_view_is_as_large_as_the_terminal() {
+fn view_fits_terminal_size() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let data = r#"{"response_status": {"code": 5, "message": "not here"}}"#;
     let mut terminal = start(&addresses[0], 24, 80, &["-z", "10m", "-d", data]);
@@ -150,7 +150,7 @@ fn the_view_is_as_large_as_the_terminal() {
 
 /// Streams are visible long before one has ended.
 #[test]
-fn streams_are_seen_while_they_last() {
+fn view_shows_streams_in_progress() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let data = r#"{"response_parameters": [{"size": 1}]}"#;
     let words = ["load", &addresses[0], "--call", "grpc.testing.TestService/FullDuplexCall", "-d", data];
@@ -173,7 +173,7 @@ fn streams_are_seen_while_they_last() {
 }
 
 #[test]
-fn a_search_shows_what_it_has_tried_and_a_scenario_its_steps() {
+fn view_shows_tries_of_search_and_steps_of_scenario() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let mut terminal = start(
         &addresses[0],
@@ -204,7 +204,7 @@ fn a_search_shows_what_it_has_tried_and_a_scenario_its_steps() {
 }
 
 #[test]
-fn a_part_of_a_load_is_shown_with_its_own_number() {
+fn view_shows_number_of_share() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let mut terminal = start(&addresses[0], 24, 100, &["--rps", "50", "-n", "400", "--share", "1/4"]);
     terminal.wait_for(" of 100 calls");
@@ -215,7 +215,7 @@ fn a_part_of_a_load_is_shown_with_its_own_number() {
 }
 
 #[test]
-fn a_run_that_waits_for_its_time_says_until_when() {
+fn view_shows_awaited_start_time() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 3600;
     let written = humantime::format_rfc3339(UNIX_EPOCH + Duration::from_secs(at));
@@ -233,7 +233,7 @@ fn a_run_that_waits_for_its_time_says_until_when() {
 }
 
 #[test]
-fn lines_are_for_those_who_want_them() {
+fn no_tui_prints_lines() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let mut terminal = start(&addresses[0], 40, 120, &["-z", "2s", "--no-tui"]);
     terminal.wait("a line", |screen| screen.lines().any(|line| line.contains(" ok  p50 ")));

@@ -10,7 +10,7 @@ use crate::support::{Running, load, load_json, outcome, thalweg};
 const UNARY: &str = "grpc.testing.TestService/UnaryCall";
 
 #[test]
-fn a_closed_loop_makes_as_many_calls_as_asked_for() {
+fn closed_loop_makes_requested_number_of_calls() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let run = load_json(
         &addresses[0],
@@ -49,7 +49,7 @@ fn requests_in_text_format_are_sent_in_turn() {
 
 /// Like ghz, sends elements in turn to unary methods, and all of them in each stream.
 #[test]
-fn elements_of_a_json_array_are_messages() {
+fn json_array_elements_are_messages() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let array = r#"[{"response_size": 10}, {"response_size": {{.RequestNumber}}}]"#;
     for (data, received) in
@@ -122,7 +122,7 @@ fn several_binary_messages_are_sent() {
 }
 
 #[test]
-fn messages_that_are_made_come_in_the_order_of_constant_ones() {
+fn generated_messages_have_order_of_constant_messages() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     // Payloads of one, two and three bytes, in requests of 5, 6 and 7.
     let data = |kind: &str| {
@@ -145,7 +145,7 @@ fn messages_that_are_made_come_in_the_order_of_constant_ones() {
 }
 
 #[test]
-fn all_four_types_of_call_are_driven() {
+fn load_runs_all_four_call_types() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let streaming = r#"{"response_parameters": [{"size": 1}, {"size": 2}]}"#;
     let check = |method: &str, data: &str, messages: &str, kind: &str, sent: u64, received: u64| {
@@ -169,7 +169,7 @@ fn all_four_types_of_call_are_driven() {
 }
 
 #[test]
-fn a_schedule_has_all_its_calls_and_those_of_a_ramp_are_its_area() {
+fn open_loop_starts_all_scheduled_calls() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let run = load_json(&addresses[0], &["--call", UNARY, "--rps", "100..500/2s", "-z", "3s"]);
     // 300 per second on average for two seconds, then 500.
@@ -194,7 +194,7 @@ fn a_schedule_has_all_its_calls_and_those_of_a_ramp_are_its_area() {
 
 /// The server stops for two of four seconds, while half of all calls are scheduled.
 #[test]
-fn a_server_that_stands_still_is_seen_by_all_that_was_to_begin_meanwhile() {
+fn server_stall_delays_all_calls_scheduled_during_it() {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let mut client =
         thalweg(&["load", &addresses[0], "--call", UNARY, "--rps", "1000", "-z", "4s", "-O", "json"])
@@ -229,7 +229,7 @@ fn a_server_that_stands_still_is_seen_by_all_that_was_to_begin_meanwhile() {
 }
 
 #[test]
-fn the_bound_of_calls_in_flight_is_said_where_it_was_reached_and_only_there() {
+fn in_flight_limit_is_noted_only_if_reached() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let bounds = |run: &Value| {
         let notes = run["notes"].as_array().unwrap().iter();
@@ -246,7 +246,7 @@ fn the_bound_of_calls_in_flight_is_said_where_it_was_reached_and_only_there() {
 }
 
 #[test]
-fn conditions_that_are_not_kept_are_exit_code_3() {
+fn failed_conditions_exit_with_3() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let arguments = ["--call", UNARY, "-n", "100", "--expect", "errors<=0, p99<1h", "--expect", "calls>100"];
     let (code, stdout, stderr) = load(&addresses[0], &arguments);
@@ -258,7 +258,7 @@ fn conditions_that_are_not_kept_are_exit_code_3() {
 }
 
 #[test]
-fn failed_calls_are_told_by_their_status_and_are_exit_code_1() {
+fn failed_calls_are_counted_by_status_and_exit_with_1() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let data = r#"{"response_status": {"code": 5, "message": "not here"}}"#;
     let arguments = ["--call", UNARY, "-n", "4", "-c", "1", "-d", data];
@@ -274,7 +274,7 @@ fn failed_calls_are_told_by_their_status_and_are_exit_code_1() {
 }
 
 #[test]
-fn what_makes_no_load_is_explained() {
+fn invalid_loads_are_explained() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let check = |arguments: &[&str], expected_code: i32, expected: &str| {
         let (code, stdout, stderr) = load(&addresses[0], arguments);
@@ -297,7 +297,7 @@ fn what_makes_no_load_is_explained() {
 }
 
 #[test]
-fn results_are_joined() {
+fn results_are_merged() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
@@ -326,7 +326,7 @@ fn results_are_joined() {
 }
 
 #[test]
-fn requests_and_metadata_are_made_for_each_call() {
+fn templates_are_filled_for_each_call() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     // Responses with payloads of 0, 1, 2 and 3 bytes. All but the first have two tags and two lengths.
     let data = r#"{"response_size": {{.RequestNumber}}}"#;
@@ -350,7 +350,7 @@ fn requests_and_metadata_are_made_for_each_call() {
 
 /// Calls take 400 ms, so none ends within 100 ms.
 #[test]
-fn conditions_of_a_run_that_is_not_valid_are_said_to_be() {
+fn conditions_on_invalid_run_are_noted() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let slow = r#"{"response_parameters": [{"size": 1, "interval_us": 400000}]}"#;
     let method = "grpc.testing.TestService/StreamingOutputCall";
@@ -371,7 +371,7 @@ fn conditions_of_a_run_that_is_not_valid_are_said_to_be() {
 
 /// The run is judged anyway.
 #[test]
-fn a_baseline_of_other_conditions_is_said_to_be_one() {
+fn baseline_with_other_settings_is_noted() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("old.json").display().to_string();
@@ -410,7 +410,7 @@ fn a_baseline_of_other_conditions_is_said_to_be_one() {
 }
 
 #[test]
-fn a_run_that_is_worse_than_its_baseline_is_exit_code_3() {
+fn run_worse_than_baseline_exits_with_3() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("old.json").display().to_string();

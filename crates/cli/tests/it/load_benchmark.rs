@@ -9,7 +9,7 @@ use crate::support::{Running, load, load_json, outcome, thalweg};
 /// Accepts general options and counts message bytes. A payload of 1000 bytes has 6 bytes of framing, and a request
 /// takes 3 more for the response size.
 #[test]
-fn it_is_a_load_like_any_other() {
+fn benchmark_load_has_all_load_features() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let words = ["--size", "1000", "--rps", "200", "-n", "50", "--expect", "errors<1%", "--tags", "a=b"];
     let named = ["--call", "grpc.testing.BenchmarkService/UnaryCall"];
@@ -28,7 +28,7 @@ fn it_is_a_load_like_any_other() {
 }
 
 #[test]
-fn call_types_are_methods_with_streams() {
+fn call_types_are_benchmark_service_methods() {
     let folder = tempfile::tempdir().unwrap();
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let run = |words: &[&str]| load_json(&addresses[0], &[words, &["--size", "100", "-c", "2"]].concat());
@@ -72,7 +72,7 @@ fn call_types_are_methods_with_streams() {
 }
 
 #[test]
-fn each_call_may_have_a_connection_of_its_own() {
+fn lanes_per_call_opens_connection_per_call() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let run = load_json(&addresses[0], &["--lanes", "per-call", "-n", "20", "-c", "1"]);
     assert_eq!((&run["ok"], &run["connections_established"]), (&20.into(), &Value::Null), "{run}");
@@ -80,7 +80,7 @@ fn each_call_may_have_a_connection_of_its_own() {
 
 /// These options moved from `load` to `peer load`.
 #[test]
-fn options_for_the_lab_still_work_and_say_where_they_are() {
+fn moved_lab_options_still_work_with_hint() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let words = ["load", &addresses[0], "--bare", "grpc", "-z", "100ms", "--warmup", "0s", "-O", "json"];
     let (code, stdout, stderr) = outcome(thalweg(&words).output().unwrap());

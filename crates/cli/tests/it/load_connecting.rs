@@ -19,7 +19,7 @@ const WATCH: &str = "grpc.health.v1.Health/Watch";
 
 /// The server allows reflection only with `x-who: admin`, and other calls only without it.
 #[test]
-fn reflection_has_metadata_of_its_own() {
+fn reflection_has_separate_metadata() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let said = Arc::new(Mutex::new(Vec::new()));
     let heard = said.clone();
@@ -79,7 +79,7 @@ fn server_without_benchmark_service_names_the_flag() {
 }
 
 #[test]
-fn connecting_has_a_time_of_its_own() {
+fn connect_timeout_is_separate() {
     // Accepts connections but never responds.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = silent.local_addr().unwrap().to_string();
@@ -111,7 +111,7 @@ fn connecting_has_a_time_of_its_own() {
 }
 
 #[test]
-fn a_server_that_is_silent_is_found_by_keepalive() {
+fn keepalive_detects_silent_server() {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let words = ["load", &addresses[0], "--call", WATCH, "-n", "1", "-c", "1", "--keepalive", "10s"];
     let words = [&words[..], &["--timeout", "1h", "-O", "json", "--announce"]].concat();

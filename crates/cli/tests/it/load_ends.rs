@@ -19,7 +19,7 @@ fn has_note(run: &Value, words: &str) -> bool {
 }
 
 #[test]
-fn a_longest_time_ends_a_run_by_number() {
+fn max_duration_ends_run_by_number() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let closed = ["--call", SLOW, "-d", SLOW_DATA, "-c", "2"];
     let open = ["--call", UNARY, "--rps", "20"];
@@ -56,7 +56,7 @@ fn a_longest_time_ends_a_run_by_number() {
 
 /// A closed loop of calls of 400 ms; at 1 s calls are in flight.
 #[test]
-fn calls_under_way_are_closed_waited_for_or_ignored() {
+fn duration_stop_closes_waits_for_or_ignores_calls_in_flight() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let closed =
         ["--call", SLOW, "-d", SLOW_DATA, "-c", "2", "--warmup", "0s", "-z", "1s", "--max-errors", "1"];
@@ -85,7 +85,7 @@ fn calls_under_way_are_closed_waited_for_or_ignored() {
 }
 
 #[test]
-fn an_open_loop_closes_and_ignores_too() {
+fn open_loop_supports_close_and_ignore() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     // Calls start at 0, 250, 500 and 750 ms; the last is in flight at 1 s.
     let open = ["--call", SLOW, "-d", SLOW_DATA, "--rps", "4", "-z", "1s", "--max-errors", "1"];
@@ -152,7 +152,7 @@ fn a_run_has_a_name_and_tags() {
 }
 
 #[test]
-fn workers_by_a_schedule_end_with_their_number_or_their_schedule() {
+fn scheduled_workers_end_with_number_or_schedule() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     // One of the two workers never starts a call.
     let run = load_json(&addresses[0], &["--call", UNARY, "--workers", "1", "-c", "2", "-n", "5"]);
@@ -168,7 +168,7 @@ fn workers_by_a_schedule_end_with_their_number_or_their_schedule() {
 
 /// The last of 20 calls at 100/s starts after 190 ms and takes 400 ms.
 #[test]
-fn a_schedule_by_number_is_measured_until_the_last_start() {
+fn scheduled_run_by_number_is_measured_until_last_start() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let run = load_json(&addresses[0], &["--call", SLOW, "-d", SLOW_DATA, "--rps", "100", "-n", "20"]);
     assert_eq!((&run["ok"], &run["dropped"]), (&20.into(), &0.into()), "{run}");
@@ -178,7 +178,7 @@ fn a_schedule_by_number_is_measured_until_the_last_start() {
 }
 
 #[test]
-fn nobody_thinks_of_what_is_not_called_any_more() {
+fn think_time_ends_with_run() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("scenario.toml");
@@ -194,7 +194,7 @@ fn nobody_thinks_of_what_is_not_called_any_more() {
 
 /// Repeated ends of intervals do not postpone the end of an interrupted run.
 #[test]
-fn calls_under_way_have_a_second_after_an_interrupt() {
+fn calls_in_flight_have_one_second_after_interrupt() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let data = r#"{"response_parameters": [{"size": 1, "interval_us": 60000000}]}"#;
     let words =
@@ -214,7 +214,7 @@ fn calls_under_way_have_a_second_after_an_interrupt() {
 
 /// A ramp from 50/s to 0 in a second has 25 calls, plus one at its end.
 #[test]
-fn a_schedule_that_is_over_before_all_calls_have_begun_is_said() {
+fn early_end_of_schedule_is_noted() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let words = ["--call", UNARY, "--rps", "50..0/1s", "-n", "1000"];
     let note = "the schedule ended after 26 of 1000 calls";

@@ -13,7 +13,7 @@ const UNARY: &str = "grpc.testing.TestService/UnaryCall";
 const DUPLEX: &str = "grpc.testing.TestService/FullDuplexCall";
 
 #[test]
-fn messages_of_a_stream_go_by_their_rate() {
+fn stream_messages_follow_message_rate() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let answer = r#"{"response_parameters": [{"size": 1}]}"#;
     // 10 in the first half second, then 50. The first is sent at once.
@@ -29,7 +29,7 @@ fn messages_of_a_stream_go_by_their_rate() {
 
 /// A ramp between 0 and 100/s has 50 messages in a second, plus one at its end.
 #[test]
-fn messages_of_a_stream_go_along_a_ramp() {
+fn stream_messages_follow_ramp() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let answer = r#"{"response_parameters": [{"size": 1}]}"#;
     // The ramp ends at 0, so that late last messages do not change the count.
@@ -43,7 +43,7 @@ fn messages_of_a_stream_go_along_a_ramp() {
 
 /// From 20 streams/s to 0 in a second: 10 streams, plus one at the end.
 #[test]
-fn streams_begin_along_a_ramp() {
+fn stream_starts_follow_ramp() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let answer = r#"{"response_parameters": [{"size": 1}]}"#;
     let words = ["--call", DUPLEX, "-d", answer, "--messages", "3", "--rps", "20..0/1s", "-n", "100"];
@@ -55,7 +55,7 @@ fn streams_begin_along_a_ramp() {
 
 /// 11 messages at 10/s take a second, longer than a deadline of 500 ms.
 #[test]
-fn a_deadline_is_kept_where_it_was_said_and_there_is_none_with_0() {
+fn explicit_deadline_applies_and_zero_disables_it() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let answer = r#"{"response_parameters": [{"size": 1}]}"#;
     let words = ["--call", DUPLEX, "-d", answer, "--messages", "11", "--message-rate", "10", "-n", "1"];
@@ -71,7 +71,7 @@ fn a_deadline_is_kept_where_it_was_said_and_there_is_none_with_0() {
 
 /// Streams longer than an interval count in each interval, not only at their end.
 #[test]
-fn messages_of_a_stream_are_counted_when_they_come() {
+fn stream_messages_are_counted_on_arrival() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let answer = r#"{"response_parameters": [{"size": 1}]}"#;
     let stream = ["--call", DUPLEX, "-d", answer, "--message-rate", "50", "--interval", "200ms", "-c", "2"];
@@ -96,7 +96,7 @@ fn messages_of_a_stream_are_counted_when_they_come() {
 
 /// Latency of delayed messages counts from their scheduled time.
 #[test]
-fn a_stalled_stream_is_seen_by_all_messages_that_were_to_be_sent() {
+fn stalled_stream_delays_all_messages_due_during_it() {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
     // Large messages fill the window quickly.
     let data = format!(
@@ -165,7 +165,7 @@ fn streams_end_by_time_or_by_responses_and_count_as_ok() {
 }
 
 #[test]
-fn bursts_are_begun_at_once_and_again() {
+fn bursts_start_together_and_repeat() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let words = ["--call", UNARY, "--rps", "30@500ms", "-z", "1500ms", "--interval", "250ms"];
     let run = load_json(&addresses[0], &words);
@@ -194,7 +194,7 @@ fn bursts_are_begun_at_once_and_again() {
 }
 
 #[test]
-fn workers_come_and_go() {
+fn number_of_workers_follows_schedule() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let slow = r#"{"response_parameters": [{"size": 1, "interval_us": 100000}]}"#;
     let words = [
@@ -225,7 +225,7 @@ const SHORT_TRIES: [&str; 6] =
 
 /// A server that uses 20 ms of CPU per call handles at most 50 calls per second.
 #[test]
-fn the_highest_rate_that_keeps_to_a_condition_is_found() {
+fn search_finds_highest_rate_that_meets_condition() {
     let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--work", "20ms", "--threads", "1"]);
     let call = [&SHORT_TRIES[..], &["--rps", "20"]].concat();
     let (code, stdout, stderr) =
@@ -249,7 +249,7 @@ fn the_highest_rate_that_keeps_to_a_condition_is_found() {
 
 /// All calls succeed even at twice the server's capacity. Other programs may disturb lower rates.
 #[test]
-fn a_rate_at_which_a_queue_grows_is_not_reached() {
+fn rate_with_growing_queue_is_not_reached() {
     let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--work", "20ms", "--threads", "1"]);
     let search = ["--rps", "100", "-O", "json", "--find-max", "errors<=0"];
     let (_, stdout, stderr) = load(&addresses[0], &[&SHORT_TRIES[..], &search].concat());
@@ -261,7 +261,7 @@ fn a_rate_at_which_a_queue_grows_is_not_reached() {
 }
 
 #[test]
-fn a_rate_that_was_interrupted_is_none_that_was_tried() {
+fn interrupted_rate_is_not_listed_as_try() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let words = ["--call", UNARY, "--rps", "2000", "-z", "1h", "--find-max", "p99<1h", "-O", "json"];
     let search = Running::start(&[&["load", &addresses[0]], &words[..]].concat());
@@ -276,7 +276,7 @@ fn a_rate_that_was_interrupted_is_none_that_was_tried() {
 
 /// The second server takes 100 ms per call.
 #[test]
-fn servers_have_their_shares_of_the_calls_with_any_number_in_flight() {
+fn calls_are_distributed_evenly_between_servers() {
     let (_quick, quick) = Running::serve(&["127.0.0.1:0"]);
     let (_slow, slow) = Running::serve_with(&["127.0.0.1:0"], &["--work", "100ms", "--threads", "1"]);
     let call = ["--call", "grpc.testing.BenchmarkService/UnaryCall", "--also"];
@@ -298,7 +298,7 @@ fn servers_have_their_shares_of_the_calls_with_any_number_in_flight() {
 }
 
 #[test]
-fn a_run_that_is_killed_leaves_what_there_was() {
+fn killed_run_leaves_checkpoint() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.json");
@@ -326,7 +326,7 @@ fn a_run_that_is_killed_leaves_what_there_was() {
 }
 
 #[test]
-fn a_log_has_lines_of_progress_and_stdout_the_result_alone() {
+fn stderr_has_progress_lines_and_stdout_only_result() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let words = ["--call", UNARY, "--rps", "100", "-z", "1s", "-O", "json"];
     let run = |more: &[&str]| {
@@ -354,7 +354,7 @@ fn a_log_has_lines_of_progress_and_stdout_the_result_alone() {
 }
 
 #[test]
-fn a_run_is_a_table_of_its_intervals() {
+fn csv_output_has_row_per_interval() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let words = ["--call", UNARY, "--rps", "100", "-z", "1s", "--interval", "250ms", "-O", "csv"];
     let (code, stdout, stderr) = load(&addresses[0], &words);
@@ -369,7 +369,7 @@ fn a_run_is_a_table_of_its_intervals() {
 }
 
 #[test]
-fn a_run_is_a_page() {
+fn html_output_is_a_page() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let words = ["--call", UNARY, "--rps", "100", "-z", "1s", "--expect", "calls>=100", "-O", "html"];
     let (code, stdout, stderr) = load(&addresses[0], &words);

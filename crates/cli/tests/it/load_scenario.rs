@@ -25,7 +25,7 @@ fn step<'r>(run: &'r Value, name: &str) -> &'r Value {
 }
 
 #[test]
-fn flows_are_chosen_by_weight_and_steps_send_what_earlier_ones_kept() {
+fn flows_follow_weights_and_steps_use_kept_values() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let toml = r#"
         [[flow]]
@@ -74,7 +74,7 @@ fn flows_are_chosen_by_weight_and_steps_send_what_earlier_ones_kept() {
 }
 
 #[test]
-fn an_answer_that_is_something_else_has_failed_and_ends_its_flow() {
+fn unexpected_response_fails_and_ends_flow() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let toml = r#"
         name = "ages"
@@ -117,7 +117,7 @@ const THREE: &str = r#"
 
 /// Ten of fifty flows fail in the second of three steps.
 #[test]
-fn what_a_schedule_counts_is_compared_with_flows_and_not_with_their_calls() {
+fn schedule_counts_flows_not_calls() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let words = ["-n", "50", "--rps", "200", "--max-errors", "1", "--interval", "100ms"];
     let (code, stdout, stderr) = scenario(&addresses[0], THREE, &[&words[..], &["-O", "json"]].concat());
@@ -164,7 +164,7 @@ fn late_starts_are_a_share_of_flows() {
 
 /// A server that handles at most 50 calls per second handles 16 flows of three calls.
 #[test]
-fn the_highest_rate_of_a_scenario_is_one_of_flows() {
+fn search_with_scenario_counts_flows() {
     let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--work", "20ms", "--threads", "1"]);
     let step =
         |name| format!("[[flow.step]]\ncall = 'grpc.testing.BenchmarkService/UnaryCall'\nname = '{name}'\n");
@@ -178,7 +178,7 @@ fn the_highest_rate_of_a_scenario_is_one_of_flows() {
 
 /// The last step's check fails and thus reports the value sent. The same seed draws the same values.
 #[test]
-fn each_step_draws_values_of_its_own() {
+fn each_step_draws_own_random_values() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let call = "[[flow.step]]\ncall = 'thalweg.lab.v1.Echo/EchoPerson'\n";
     let sent = |before: &str, template: &str| {
@@ -197,7 +197,7 @@ fn each_step_draws_values_of_its_own() {
 }
 
 #[test]
-fn checks_are_for_one_method_too() {
+fn checks_apply_without_scenario() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let base = [&addresses[0], "--call", PERSON, "-n", "10", "-c", "2", "-d", r#"{"name": "Ada"}"#];
     let (code, _, stderr) =
@@ -212,7 +212,7 @@ fn checks_are_for_one_method_too() {
 }
 
 #[test]
-fn what_is_no_scenario_is_explained() {
+fn invalid_scenarios_are_explained() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let one = |step: &str| format!("[[flow]]\n[[flow.step]]\n{step}\n");
     let check = |toml: &str, expected: &str| {
@@ -249,7 +249,7 @@ fn what_is_no_scenario_is_explained() {
 }
 
 #[test]
-fn requests_and_metadata_name_the_method() {
+fn method_placeholders_are_filled() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let data = r#"{"name": "{{.FullyQualifiedName}} {{.MethodName}} {{ .ServiceName }} {{.InputName}} {{.OutputName}}
                             {{.IsClientStreaming}} {{.IsServerStreaming}}"}"#;
@@ -268,7 +268,7 @@ fn requests_and_metadata_name_the_method() {
 
 /// Only the extension `.csv` implies a format.
 #[test]
-fn a_step_says_what_its_data_is_written_in() {
+fn step_sets_input_format_of_its_data() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();
     // Field 2 is the age; 36 and 37 take a byte each.
@@ -294,7 +294,7 @@ fn a_step_says_what_its_data_is_written_in() {
 }
 
 #[test]
-fn rows_of_csv_are_requests() {
+fn csv_rows_are_requests() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("people.csv");

@@ -84,7 +84,7 @@ fn results(folder: &std::path::Path, address: &str) -> Vec<Value> {
 }
 
 #[test]
-fn the_page_has_all_fields_of_a_result_and_no_others() {
+fn documentation_lists_exactly_the_result_fields() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();
     let mut there = BTreeSet::new();
@@ -113,7 +113,7 @@ fn the_page_has_all_fields_of_a_result_and_no_others() {
 }
 
 #[test]
-fn the_page_has_all_columns_of_the_table() {
+fn documentation_lists_all_csv_columns() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");

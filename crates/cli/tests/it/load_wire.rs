@@ -27,7 +27,7 @@ fn prefix(asked: &Asked) -> (bool, usize) {
 }
 
 #[test]
-fn requests_are_compressed_from_a_kibibyte_on() {
+fn requests_of_a_kibibyte_or_more_are_compressed() {
     // A request with a payload of zeros. Fields of payload and body add six bytes.
     let request = |bytes: usize| format!(r#"{{"payload": {{"body": "{}"}}}}"#, "AAAA".repeat(bytes / 3));
     let (under, over) = (request(1017), request(1020));
@@ -55,7 +55,7 @@ fn requests_are_compressed_from_a_kibibyte_on() {
 }
 
 #[test]
-fn calls_have_the_authority_that_was_asked_for() {
+fn calls_have_requested_authority() {
     let check = |words: &[&str], flags: &[&str]| {
         let (_server, address, recorded) = recorded();
         let (code, _, stderr) =
@@ -82,7 +82,7 @@ fn three() -> String {
 }
 
 #[test]
-fn requests_are_drawn_at_random_by_a_seed() {
+fn random_requests_depend_on_seed() {
     let data = three();
     let sent = |order: &[&str]| -> Vec<usize> {
         let (_server, address, recorded) = recorded();
@@ -104,7 +104,7 @@ fn requests_are_drawn_at_random_by_a_seed() {
 }
 
 #[test]
-fn requests_come_from_stdin() {
+fn requests_are_read_from_stdin() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let words = ["load", &addresses[0], "--call", UNARY, "-d", "@-", "-n", "6", "-c", "1", "-O", "json"];
     let mut child = thalweg(&words).stdin(Stdio::piped()).spawn().unwrap();
@@ -116,7 +116,7 @@ fn requests_come_from_stdin() {
 }
 
 #[test]
-fn methods_come_from_a_descriptor_set_without_reflection() {
+fn descriptor_set_replaces_reflection() {
     let folder = tempfile::tempdir().unwrap();
     let set = folder.path().join("set").display().to_string();
     let (server, address, recorded) = recorded();
@@ -139,7 +139,7 @@ fn methods_come_from_a_descriptor_set_without_reflection() {
 }
 
 #[test]
-fn a_schedule_comes_from_a_file() {
+fn schedule_is_read_from_file() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("rates");
@@ -159,7 +159,7 @@ fn a_schedule_comes_from_a_file() {
 
 /// The server accepts one call at a time on each connection.
 #[test]
-fn an_adaptive_channel_opens_the_connections_that_calls_need() {
+fn adaptive_channel_opens_needed_connections() {
     let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--max-concurrent-streams", "1"]);
     let data = r#"{"response_parameters": [{"size": 1, "interval_us": 200000}]}"#;
     let words = ["--call", "grpc.testing.TestService/StreamingOutputCall", "-d", data, "-n", "24", "-c", "8"];

@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::{outcome, thalweg};
 
 #[test]
-fn each_command_has_a_page_that_says_what_its_help_says() {
+fn each_man_page_matches_help() {
     let folder = tempfile::tempdir().unwrap();
     let pages = folder.path().join("share/man1");
     let (code, stdout, stderr) = outcome(thalweg(&["man", pages.to_str().unwrap()]).output().unwrap());

@@ -32,7 +32,7 @@ fn check(wire: &str, target: &str) {
 }
 
 #[test]
-fn the_bare_client_calls_over_some_of_its_connections() {
+fn bare_client_calls_over_active_connections_only() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     check("grpc", &addresses[0]);
     let (code, _, stderr) = load(&addresses[0], &["--bare", "grpc", "--method", "a.B/C"]);
@@ -40,7 +40,7 @@ fn the_bare_client_calls_over_some_of_its_connections() {
 }
 
 #[test]
-fn the_bare_echo_sends_back_what_came() {
+fn bare_echo_returns_received_bytes() {
     let mut server = Running::start(&["serve", "--bare-echo", "--listen", "127.0.0.1:0"]);
     let line = server.line();
     let address = line.trim_end().strip_prefix("listening on ").unwrap();
@@ -54,7 +54,7 @@ fn results(out: &Path) -> Value {
 }
 
 #[test]
-fn a_tiny_study_of_connections() {
+fn tiny_connections_study_runs() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let arguments = ["lab", "connections", "--quick", "--connections", "1,20", "-c", "1", "--active", "100%"];
@@ -93,7 +93,7 @@ fn a_tiny_study_of_connections() {
 }
 
 #[test]
-fn somebody_elses_server_is_driven_over_many_connections() {
+fn external_server_is_measured_over_many_connections() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");

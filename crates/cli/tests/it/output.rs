@@ -21,7 +21,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_file_has_its_old_contents_until_there_is_a_result() {
+fn output_file_keeps_old_contents_until_result() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();
     let (real, link) = (folder.path().join("result.json"), folder.path().join("latest.json"));
@@ -51,7 +51,7 @@ fn a_file_has_its_old_contents_until_there_is_a_result() {
 }
 
 #[test]
-fn a_command_that_fails_leaves_a_file_as_it_was() {
+fn failing_command_keeps_existing_output_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("result");
     fs::write(&file, "old").unwrap();
@@ -72,7 +72,7 @@ fn a_command_that_fails_leaves_a_file_as_it_was() {
 }
 
 #[test]
-fn pipes_and_stdout_are_files_too() {
+fn pipes_and_stdout_are_valid_output_files() {
     let folder = tempfile::tempdir().unwrap();
     let expected = outcome(thalweg(&["inspect", "--hex", "08 01"]).output().unwrap()).1;
     for path in ["/dev/stdout", "/dev/fd/1", "-"] {
@@ -107,7 +107,7 @@ fn closed() -> Stdio {
 }
 
 #[test]
-fn a_reader_of_stdout_that_has_gone_is_no_failure() {
+fn closed_stdout_is_no_failure() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let address = addresses[0].as_str();
     // This stream does not end by itself.
@@ -139,7 +139,7 @@ fn a_reader_of_stdout_that_has_gone_is_no_failure() {
 }
 
 #[test]
-fn a_reader_of_stderr_that_has_gone_changes_nothing() {
+fn closed_stderr_is_ignored() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let address = addresses[0].as_str();
     let failing = r#"{"response_status": {"code": 5, "message": "not here"}}"#;
@@ -159,7 +159,7 @@ fn a_reader_of_stderr_that_has_gone_changes_nothing() {
 }
 
 #[test]
-fn too_few_descriptors_are_said() {
+fn descriptor_shortage_is_reported() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let address = addresses[0].as_str();
     let limited = |limit: u32, words: &[&str]| {

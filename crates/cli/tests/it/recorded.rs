@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use thalweg_http2::FieldList;
-use thalweg_http2::frame::{Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
+use thalweg_http2::frame::{FRAME_HEADER_LEN, Flags, FrameHeader, Kind, PREFACE};
 use thalweg_http2::hpack::Decoder;
 
 /// Recorded bytes.
@@ -85,8 +85,8 @@ fn asked(bytes: &[u8]) -> Vec<Asked> {
     // Larger than any server's limit, so that no entry the client uses is evicted.
     let mut decoder = Decoder::new(1 << 20);
     let mut all: Vec<Asked> = Vec::new();
-    while let Some((head, behind)) = rest.split_first_chunk::<HEAD_LEN>() {
-        let head = FrameHead::parse(head);
+    while let Some((head, behind)) = rest.split_first_chunk::<FRAME_HEADER_LEN>() {
+        let head = FrameHeader::parse(head);
         let (payload, behind) = behind.split_at(behind.len().min(head.len as usize));
         rest = behind;
         let stream = head.stream.get();

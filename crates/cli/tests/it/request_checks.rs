@@ -25,7 +25,7 @@ fn run(words: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn a_request_without_a_required_field_is_not_sent() {
+fn request_without_required_field_is_rejected() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();
     let proto = folder.path().join("shop.proto").display().to_string();
@@ -59,7 +59,7 @@ fn a_request_without_a_required_field_is_not_sent() {
 }
 
 #[test]
-fn a_load_has_a_limit_for_responses() {
+fn load_limits_response_size() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let words =
         ["--call", UNARY, "-n", "3", "-c", "1", "--max-errors", "1", "-d", r#"{"response_size": 2000000}"#];
@@ -72,7 +72,7 @@ fn a_load_has_a_limit_for_responses() {
 }
 
 #[test]
-fn a_descriptor_set_is_told_from_a_source() {
+fn descriptor_set_is_distinguished_from_proto_source() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let folder = tempfile::tempdir().unwrap();
     let set = folder.path().join("set.pb").display().to_string();

@@ -25,7 +25,7 @@ fn check(target: &str, args: &[&str]) -> Value {
 }
 
 #[test]
-fn every_kind_of_call_over_every_transport() {
+fn every_call_type_works_over_every_transport() {
     let directory = tempfile::tempdir().unwrap();
     let uds = format!("unix:{}", directory.path().join("socket").display());
     let r#abstract = format!("unix-abstract:thalweg-test-{}", std::process::id());
@@ -54,7 +54,7 @@ fn every_kind_of_call_over_every_transport() {
 
 /// Uses the standard health service, as load balancers do.
 #[tokio::test]
-async fn it_says_that_it_serves_and_that_it_stops() {
+async fn server_announces_start_and_stop() {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let client = HealthClient::new(Channel::builder(&addresses[0]).connect().await.unwrap());
     let asked = |service: &str| HealthCheckRequest { service: service.to_owned() };
@@ -117,7 +117,7 @@ fn several_threads_count_as_one() {
 }
 
 #[test]
-fn a_result_goes_where_it_is_wanted() {
+fn result_is_written_to_output_file() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("result.txt");
@@ -132,7 +132,7 @@ fn a_result_goes_where_it_is_wanted() {
 }
 
 #[test]
-fn an_interrupted_run_says_what_there_is() {
+fn interrupted_run_reports_partial_result() {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
     for call in ["unary", "client-stream", "server-stream", "bidi-stream"] {
         let args =
@@ -150,7 +150,7 @@ fn an_interrupted_run_says_what_there_is() {
 }
 
 #[test]
-fn a_run_that_is_interrupted_in_its_warm_up_has_no_figures() {
+fn run_interrupted_during_warm_up_has_no_result() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let load = Running::start(&["peer", "load", &addresses[0], "-z", "1s", "--warmup", "1h"]);
     load.until_at_work();
@@ -161,7 +161,7 @@ fn a_run_that_is_interrupted_in_its_warm_up_has_no_figures() {
 }
 
 #[test]
-fn more_calls_in_flight_than_the_server_permits_wait_for_their_turn() {
+fn calls_over_server_stream_limit_wait() {
     let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--max-concurrent-streams", "3"]);
     let target = &addresses[0];
     for call in ["unary", "client-stream", "server-stream", "bidi-stream"] {
@@ -185,7 +185,7 @@ fn handlers_work_for_each_message() {
 }
 
 #[test]
-fn a_message_beyond_the_servers_limit_is_named() {
+fn message_over_server_limit_is_reported() {
     let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--max-message-size", "1KiB"]);
     let target = &addresses[0];
     let (code, _, stderr) = outcome(thalweg(&["peer", "load", target, "--size", "2KiB"]).output().unwrap());
@@ -194,7 +194,7 @@ fn a_message_beyond_the_servers_limit_is_named() {
 }
 
 #[test]
-fn a_server_that_goes_away_makes_the_run_not_valid() {
+fn server_exit_makes_run_not_valid() {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let load = Running::start(&["peer", "load", &addresses[0], "-z", "4s", "--warmup", "0s", "-O", "json"]);
     load.until_at_work();
@@ -207,7 +207,7 @@ fn a_server_that_goes_away_makes_the_run_not_valid() {
 }
 
 #[test]
-fn a_server_told_to_stop_lets_its_calls_end() {
+fn stopped_server_finishes_calls_in_flight() {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let load = Running::start(&["peer", "load", &addresses[0], "-z", "1h", "--warmup", "0s"]);
     load.until_at_work();
@@ -229,7 +229,7 @@ fn measuring_is_announced_before_the_result() {
 
 /// A type without generated code, over gRPC and JSON.
 #[test]
-fn own_messages_are_echoed() {
+fn user_messages_are_echoed() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str, text: &str| {
         let path = folder.path().join(name);

@@ -48,7 +48,7 @@ fn merge(arguments: &[&str]) -> (Option<i32>, String, String) {
 
 /// Requests are numbered, so the total of response bytes shows that each was made once.
 #[test]
-fn parts_make_the_calls_of_the_whole_and_are_joined() {
+fn shares_make_all_calls_and_are_merged() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let check = |arguments: &[&str]| {
         let results = Results::new();
@@ -78,7 +78,7 @@ fn parts_make_the_calls_of_the_whole_and_are_joined() {
 }
 
 #[test]
-fn parts_begin_together() {
+fn shares_start_together() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let results = Results::new();
     fs::create_dir(results.path("run")).unwrap();
@@ -107,7 +107,7 @@ fn parts_begin_together() {
 }
 
 #[test]
-fn a_time_that_has_passed_is_exit_code_2() {
+fn past_start_time_exits_with_2() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let passed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() - 60;
     let words = ["load", &addresses[0], "--call", UNARY, "--start-at", &passed.to_string()];
@@ -117,7 +117,7 @@ fn a_time_that_has_passed_is_exit_code_2() {
 }
 
 #[test]
-fn what_is_no_part_is_explained() {
+fn invalid_shares_are_explained() {
     let check = |arguments: &[&str], expected: &str| {
         let (code, _, stderr) =
             outcome(thalweg(&[&["load", "127.0.0.1:1"], arguments].concat()).output().unwrap());
@@ -129,7 +129,7 @@ fn what_is_no_part_is_explained() {
 }
 
 #[test]
-fn what_is_not_there_in_time_is_said() {
+fn results_missing_at_timeout_are_reported() {
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let results = Results::new();
     results.load(&addresses[0], "0.json", &["-n", "5", "--share", "0/2"]);

@@ -118,7 +118,7 @@ fn zsh_completes_services_and_methods_of_the_server() {
 
 #[test]
 #[ignore = "needs zsh"]
-fn zsh_completes_names_of_files_and_says_nothing_of_failures() {
+fn zsh_completes_names_from_files_and_failures_are_silent() {
     let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/../load/proto");
     let zsh = Zsh::start();
     let command = format!("thalweg call --proto {protos}/grpc/testing/test.proto -i {protos} list");
@@ -168,7 +168,7 @@ fn fish_completes_services_and_methods_of_the_server() {
 
 #[test]
 #[ignore = "needs fish"]
-fn fish_completes_names_of_files_and_says_nothing_of_failures() {
+fn fish_completes_names_from_files_and_failures_are_silent() {
     let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/../load/proto");
     let command = format!("thalweg call --proto {protos}/grpc/testing/test.proto -i {protos} list");
     assert_eq!(fish(&format!("{command} grpc.testing.T")), ["grpc.testing.TestService"]);

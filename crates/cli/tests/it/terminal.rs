@@ -15,7 +15,7 @@ use vt100::Parser;
 
 /// Long enough for any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(crate) struct Terminal {
     pty: Arc<Pty>,
@@ -88,7 +88,7 @@ impl Terminal {
         let begun = Instant::now();
         while !is_so(&self.screen()) {
             assert!(begun.elapsed() < PATIENCE, "no {what} on this screen:\n{}", self.screen());
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 

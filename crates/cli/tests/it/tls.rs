@@ -19,7 +19,7 @@ fn check(target: &str, flags: &[&str], expected: Result<(), &str>) {
 }
 
 #[test]
-fn certificates_are_made_served_and_verified() {
+fn generated_certificates_are_served_and_verified() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let out = path("certs");
@@ -66,7 +66,7 @@ fn certificates_are_made_served_and_verified() {
 }
 
 #[test]
-fn a_server_has_several_certificates() {
+fn server_serves_several_certificates() {
     let folder = tempfile::tempdir().unwrap();
     let file = |maker: &str, name: &str| folder.path().join(maker).join(name).display().to_string();
     for (maker, name) in [("first", "localhost"), ("second", "shop.test"), ("third", "*.shop.test")] {

@@ -133,13 +133,13 @@ impl Service for Evil {
             ))
         });
         methods.unary("Say", &this, &options, |_: Arc<()>, _: Request<Answer>| async {
-            Ok(Response::new(answer()))
+            Ok(Response::new(response()))
         });
         methods.server_streaming("SayAll", &this, &options, |_: Arc<()>, _: Request<Answer>| async {
-            let (answers, stream) = stream();
+            let (responses, stream) = stream();
             tokio::spawn(async move {
                 for _ in 0..2 {
-                    let _ = answers.send(Ok(answer())).await;
+                    let _ = responses.send(Ok(response())).await;
                 }
             });
             Ok(Response::new(stream))
@@ -147,7 +147,7 @@ impl Service for Evil {
     }
 }
 
-fn answer() -> Answer {
+fn response() -> Answer {
     let any = Any { type_url: format!("{}/evil.Answer", hostile()), value: Vec::new() };
     Answer { text: hostile(), any: Some(any) }
 }
@@ -164,13 +164,13 @@ impl Service for Reflects {
             &Arc::new(()),
             &ServiceOptions::default(),
             |_: Arc<()>, request: Request<Streaming<ServerReflectionRequest>>| async move {
-                let (answers, stream) = stream();
+                let (responses, stream) = stream();
                 tokio::spawn(async move {
                     let mut questions = request.into_inner();
                     while let Ok(Some(question)) = questions.message().await {
                         let message_response = question.message_request.map(reflected);
-                        let answer = ServerReflectionResponse { message_response, ..Default::default() };
-                        if answers.send(Ok(answer)).await.is_err() {
+                        let response = ServerReflectionResponse { message_response, ..Default::default() };
+                        if responses.send(Ok(response)).await.is_err() {
                             break;
                         }
                     }
@@ -256,7 +256,7 @@ fn proto(folder: &Path) -> String {
 }
 
 #[test]
-fn calls_print_nothing_that_acts_on_a_terminal() {
+fn call_output_has_no_control_characters() {
     let (_runtime, address) = serve();
     let folder = tempfile::tempdir().unwrap();
     let proto = proto(folder.path());
@@ -278,7 +278,7 @@ fn calls_print_nothing_that_acts_on_a_terminal() {
 }
 
 #[test]
-fn reflection_prints_nothing_that_acts_on_a_terminal() {
+fn reflection_output_has_no_control_characters() {
     let (_runtime, address) = serve();
     check(&["call", &address, "list"], true);
     check(&["call", &address, "list", "evil.Evil"], false);
@@ -319,7 +319,7 @@ fn made_hostile(value: &mut Value, keys: &[&str]) {
 }
 
 #[test]
-fn loads_and_their_results_print_nothing_that_acts_on_a_terminal() {
+fn load_output_has_no_control_characters() {
     let (_runtime, address) = serve();
     let folder = tempfile::tempdir().unwrap();
     let proto = proto(folder.path());
@@ -363,7 +363,7 @@ fn loads_and_their_results_print_nothing_that_acts_on_a_terminal() {
 }
 
 #[test]
-fn studies_print_nothing_that_acts_on_a_terminal() {
+fn study_output_has_no_control_characters() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out").display().to_string();
     for study in ["comparison-tcp", "codec", "connections", "json", "lanes"] {
@@ -385,14 +385,14 @@ fn studies_print_nothing_that_acts_on_a_terminal() {
 }
 
 #[test]
-fn inspecting_prints_nothing_that_acts_on_a_terminal() {
+fn inspect_output_has_no_control_characters() {
     let (_runtime, address) = serve();
     let folder = tempfile::tempdir().unwrap();
     let proto = proto(folder.path());
     let formats = [&[][..], &["--full"], &["-O", "text"], &["-O", "json"]];
 
     let message = folder.path().join("message.bin").display().to_string();
-    let bytes = answer().encode_to_vec();
+    let bytes = response().encode_to_vec();
     fs::write(&message, &bytes).unwrap();
     for format in formats {
         // Without a schema, `-O text` shows such a string as bytes, so that it can be assembled again.
@@ -425,7 +425,7 @@ fn inspecting_prints_nothing_that_acts_on_a_terminal() {
 }
 
 #[test]
-fn captures_print_nothing_that_acts_on_a_terminal() {
+fn capture_output_has_no_control_characters() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("hostile.pcap").display().to_string();
     fs::write(&file, capture(&Arc::new(Mutex::new(hostile_connection())), None)).unwrap();
@@ -470,12 +470,12 @@ fn hostile_connection() -> Vec<Piece> {
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
         frame(4, 0, 0, &[]),
         frame(1, 4, 1, &fields(&request)),
-        frame(0, 1, 1, &data(&answer())),
+        frame(0, 1, 1, &data(&response())),
     ];
     let server = [
         frame(4, 0, 0, &[]),
         frame(1, 4, 1, &fields(&head)),
-        frame(0, 0, 1, &data(&answer())),
+        frame(0, 0, 1, &data(&response())),
         frame(1, 5, 1, &fields(&trailers)),
     ];
     vec![

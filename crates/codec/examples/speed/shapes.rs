@@ -269,12 +269,12 @@ impl Shape for Series {
 
     fn random(random: &mut Random) -> Series {
         const SECOND_NANOS: u64 = 1_000_000_000;
-        let begin = 1_750_000_000 * SECOND_NANOS + random.below(1 << 53);
+        let start = 1_750_000_000 * SECOND_NANOS + random.below(1 << 53);
         Series {
             id: random.word(16),
             embedding: unit_vector(random, 768),
             values: (0..64).map(|_| random.below(1_000_000) as f64 / 1000.0).collect(),
-            timestamps: (0..64).map(|at| begin + at * SECOND_NANOS + random.below(1_000_000)).collect(),
+            timestamps: (0..64).map(|at| start + at * SECOND_NANOS + random.below(1_000_000)).collect(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use buffa::{HasMessageView, Message, MessageView, SizeCache};
 
 use crate::contract::Decodes;
-use crate::converter::{Codec, NotConverted};
+use crate::converter::{Codec, ConversionError};
 use crate::read::Read;
 
 pub(crate) struct Owned<M> {
@@ -35,16 +35,16 @@ impl<M: Message + PartialEq + 'static> Codec for Owned<M> {
     const DECODES: Decodes = Decodes::Owned;
 
     #[inline]
-    fn encode(&mut self, object: &M, out: &mut Vec<u8>) -> Result<(), NotConverted> {
-        object.try_encode_with_cache(&mut self.sizes, out).map_err(NotConverted::new)
+    fn encode(&mut self, object: &M, out: &mut Vec<u8>) -> Result<(), ConversionError> {
+        object.try_encode_with_cache(&mut self.sizes, out).map_err(ConversionError::new)
     }
 
     #[inline]
-    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<M, NotConverted> {
-        M::decode_from_slice(wire).map_err(NotConverted::new)
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<M, ConversionError> {
+        M::decode_from_slice(wire).map_err(ConversionError::new)
     }
 
-    fn same(object: &M, decoded: &M) -> bool {
+    fn equals(object: &M, decoded: &M) -> bool {
         object == decoded
     }
 }
@@ -58,13 +58,13 @@ where
     const DECODES: Decodes = Decodes::Borrowed;
 
     #[inline]
-    fn encode(&mut self, object: &M, out: &mut Vec<u8>) -> Result<(), NotConverted> {
+    fn encode(&mut self, object: &M, out: &mut Vec<u8>) -> Result<(), ConversionError> {
         self.0.encode(object, out)
     }
 
     #[inline]
-    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<M::View<'w>, NotConverted> {
-        M::decode_view(wire).map_err(NotConverted::new)
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<M::View<'w>, ConversionError> {
+        M::decode_view(wire).map_err(ConversionError::new)
     }
 
     #[inline]
@@ -72,7 +72,7 @@ where
         decoded.read()
     }
 
-    fn same(object: &M, decoded: &M::View<'_>) -> bool {
+    fn equals(object: &M, decoded: &M::View<'_>) -> bool {
         decoded.to_owned_message().is_ok_and(|decoded| decoded == *object)
     }
 }

@@ -7,7 +7,7 @@ use thalweg_protobuf::json::{self, ParseOptions, PrintOptions};
 use thalweg_protobuf::{Decoder, Encoder, Message, MessageRef, MessageType, Schema, msgpack};
 
 use crate::contract::Decodes;
-use crate::converter::{Codec, NotConverted};
+use crate::converter::{Codec, ConversionError};
 use crate::read::Read;
 
 /// Protobuf. Reuses memory for encoding and decoding; strings stay in the input bytes.
@@ -27,8 +27,8 @@ pub(crate) struct Transcoded<F> {
 }
 
 pub(crate) trait Form: Send + 'static {
-    fn print(of: MessageType<'_>, wire: &[u8], out: &mut Vec<u8>) -> Result<(), NotConverted>;
-    fn parse(of: MessageType<'_>, bytes: &[u8], wire: &mut Vec<u8>) -> Result<(), NotConverted>;
+    fn print(of: MessageType<'_>, wire: &[u8], out: &mut Vec<u8>) -> Result<(), ConversionError>;
+    fn parse(of: MessageType<'_>, bytes: &[u8], wire: &mut Vec<u8>) -> Result<(), ConversionError>;
 }
 
 pub(crate) struct Json;
@@ -36,16 +36,16 @@ pub(crate) struct MessagePack;
 
 /// Returns a type of a descriptor set. Leaks the schema, because types borrow from it; there is one per kind of
 /// message.
-pub(crate) fn message_type(set: &[u8], name: &str) -> Result<MessageType<'static>, NotConverted> {
+pub(crate) fn message_type(set: &[u8], name: &str) -> Result<MessageType<'static>, ConversionError> {
     let schema: &'static Schema =
-        Box::leak(Box::new(Schema::from_descriptor_set(set).map_err(NotConverted::new)?));
-    schema.message(name).ok_or_else(|| NotConverted::new(format!("there is no {name}")))
+        Box::leak(Box::new(Schema::from_descriptor_set(set).map_err(ConversionError::new)?));
+    schema.message(name).ok_or_else(|| ConversionError::new(format!("there is no {name}")))
 }
 
 /// Decodes messages to objects.
-pub(crate) fn messages(of: MessageType<'static>, wires: &[Vec<u8>]) -> Result<Vec<Message>, NotConverted> {
+pub(crate) fn messages(of: MessageType<'static>, wires: &[Vec<u8>]) -> Result<Vec<Message>, ConversionError> {
     let message = |wire: &Vec<u8>| Message::decode(of, Bytes::copy_from_slice(wire));
-    wires.iter().map(message).collect::<Result<_, _>>().map_err(NotConverted::new)
+    wires.iter().map(message).collect::<Result<_, _>>().map_err(ConversionError::new)
 }
 
 impl Engine {
@@ -66,14 +66,14 @@ impl Codec for Engine {
     const DECODES: Decodes = Decodes::Borrowed;
 
     #[inline]
-    fn encode(&mut self, object: &Message, out: &mut Vec<u8>) -> Result<(), NotConverted> {
+    fn encode(&mut self, object: &Message, out: &mut Vec<u8>) -> Result<(), ConversionError> {
         out.extend_from_slice(self.encoder.encode(object.as_ref()));
         Ok(())
     }
 
     #[inline]
-    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<MessageRef<'w>, NotConverted> {
-        self.decoder.decode(self.of, wire).map_err(NotConverted::new)
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<MessageRef<'w>, ConversionError> {
+        self.decoder.decode(self.of, wire).map_err(ConversionError::new)
     }
 
     #[inline]
@@ -81,7 +81,7 @@ impl Codec for Engine {
         decoded.read()
     }
 
-    fn same(object: &Message, decoded: &MessageRef<'_>) -> bool {
+    fn equals(object: &Message, decoded: &MessageRef<'_>) -> bool {
         object.as_ref() == *decoded
     }
 }
@@ -92,12 +92,12 @@ impl<F: Form> Codec for Transcoded<F> {
     const DECODES: Decodes = Decodes::Borrowed;
 
     #[inline]
-    fn encode(&mut self, object: &Message, out: &mut Vec<u8>) -> Result<(), NotConverted> {
+    fn encode(&mut self, object: &Message, out: &mut Vec<u8>) -> Result<(), ConversionError> {
         F::print(self.engine.of, self.engine.encoder.encode(object.as_ref()), out)
     }
 
     #[inline]
-    fn decode<'w>(&'w mut self, bytes: &'w [u8]) -> Result<MessageRef<'w>, NotConverted> {
+    fn decode<'w>(&'w mut self, bytes: &'w [u8]) -> Result<MessageRef<'w>, ConversionError> {
         self.wire.clear();
         F::parse(self.engine.of, bytes, &mut self.wire)?;
         self.engine.decode(&self.wire)
@@ -108,40 +108,40 @@ impl<F: Form> Codec for Transcoded<F> {
         decoded.read()
     }
 
-    fn same(object: &Message, decoded: &MessageRef<'_>) -> bool {
-        Engine::same(object, decoded)
+    fn equals(object: &Message, decoded: &MessageRef<'_>) -> bool {
+        Engine::equals(object, decoded)
     }
 }
 
 /// A user's messages may lack fields required by proto2; the other codecs accept that.
-fn printed() -> PrintOptions {
+fn print_options() -> PrintOptions {
     PrintOptions { allow_partial: true, ..PrintOptions::default() }
 }
 
-fn parsed() -> ParseOptions {
+fn parse_options() -> ParseOptions {
     ParseOptions { allow_partial: true, ..ParseOptions::default() }
 }
 
 impl Form for Json {
     #[inline]
-    fn print(of: MessageType<'_>, wire: &[u8], out: &mut Vec<u8>) -> Result<(), NotConverted> {
-        json::print(of, wire, &printed(), out).map_err(NotConverted::new)
+    fn print(of: MessageType<'_>, wire: &[u8], out: &mut Vec<u8>) -> Result<(), ConversionError> {
+        json::print(of, wire, &print_options(), out).map_err(ConversionError::new)
     }
 
     #[inline]
-    fn parse(of: MessageType<'_>, bytes: &[u8], wire: &mut Vec<u8>) -> Result<(), NotConverted> {
-        json::parse(of, bytes, &parsed(), wire).map_err(NotConverted::new)
+    fn parse(of: MessageType<'_>, bytes: &[u8], wire: &mut Vec<u8>) -> Result<(), ConversionError> {
+        json::parse(of, bytes, &parse_options(), wire).map_err(ConversionError::new)
     }
 }
 
 impl Form for MessagePack {
     #[inline]
-    fn print(of: MessageType<'_>, wire: &[u8], out: &mut Vec<u8>) -> Result<(), NotConverted> {
-        msgpack::print(of, wire, &printed(), out).map_err(NotConverted::new)
+    fn print(of: MessageType<'_>, wire: &[u8], out: &mut Vec<u8>) -> Result<(), ConversionError> {
+        msgpack::print(of, wire, &print_options(), out).map_err(ConversionError::new)
     }
 
     #[inline]
-    fn parse(of: MessageType<'_>, bytes: &[u8], wire: &mut Vec<u8>) -> Result<(), NotConverted> {
-        msgpack::parse(of, bytes, &parsed(), wire).map_err(NotConverted::new)
+    fn parse(of: MessageType<'_>, bytes: &[u8], wire: &mut Vec<u8>) -> Result<(), ConversionError> {
+        msgpack::parse(of, bytes, &parse_options(), wire).map_err(ConversionError::new)
     }
 }

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use prost::Message;
 
 use crate::contract::Decodes;
-use crate::converter::{Codec, NotConverted};
+use crate::converter::{Codec, ConversionError};
 
 pub(crate) struct Prost<M>(pub(crate) PhantomData<M>);
 
@@ -15,16 +15,16 @@ impl<M: Message + Default + PartialEq + 'static> Codec for Prost<M> {
     const DECODES: Decodes = Decodes::Owned;
 
     #[inline]
-    fn encode(&mut self, object: &M, out: &mut Vec<u8>) -> Result<(), NotConverted> {
-        object.encode(out).map_err(NotConverted::new)
+    fn encode(&mut self, object: &M, out: &mut Vec<u8>) -> Result<(), ConversionError> {
+        object.encode(out).map_err(ConversionError::new)
     }
 
     #[inline]
-    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<M, NotConverted> {
-        M::decode(wire).map_err(NotConverted::new)
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<M, ConversionError> {
+        M::decode(wire).map_err(ConversionError::new)
     }
 
-    fn same(object: &M, decoded: &M) -> bool {
+    fn equals(object: &M, decoded: &M) -> bool {
         object == decoded
     }
 }

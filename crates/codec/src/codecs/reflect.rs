@@ -4,7 +4,7 @@ use prost::Message;
 use prost_reflect::{DynamicMessage, MessageDescriptor};
 
 use crate::contract::Decodes;
-use crate::converter::{Codec, NotConverted};
+use crate::converter::{Codec, ConversionError};
 
 pub(crate) struct Reflect(pub(crate) MessageDescriptor);
 pub(crate) struct ReflectJson(pub(crate) MessageDescriptor);
@@ -15,16 +15,16 @@ impl Codec for Reflect {
     const DECODES: Decodes = Decodes::Owned;
 
     #[inline]
-    fn encode(&mut self, object: &DynamicMessage, out: &mut Vec<u8>) -> Result<(), NotConverted> {
-        object.encode(out).map_err(NotConverted::new)
+    fn encode(&mut self, object: &DynamicMessage, out: &mut Vec<u8>) -> Result<(), ConversionError> {
+        object.encode(out).map_err(ConversionError::new)
     }
 
     #[inline]
-    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<DynamicMessage, NotConverted> {
-        DynamicMessage::decode(self.0.clone(), wire).map_err(NotConverted::new)
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<DynamicMessage, ConversionError> {
+        DynamicMessage::decode(self.0.clone(), wire).map_err(ConversionError::new)
     }
 
-    fn same(object: &DynamicMessage, decoded: &DynamicMessage) -> bool {
+    fn equals(object: &DynamicMessage, decoded: &DynamicMessage) -> bool {
         object == decoded
     }
 }
@@ -35,24 +35,27 @@ impl Codec for ReflectJson {
     const DECODES: Decodes = Decodes::Owned;
 
     #[inline]
-    fn encode(&mut self, object: &DynamicMessage, out: &mut Vec<u8>) -> Result<(), NotConverted> {
-        serde_json::to_writer(out, object).map_err(NotConverted::new)
+    fn encode(&mut self, object: &DynamicMessage, out: &mut Vec<u8>) -> Result<(), ConversionError> {
+        serde_json::to_writer(out, object).map_err(ConversionError::new)
     }
 
     #[inline]
-    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<DynamicMessage, NotConverted> {
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<DynamicMessage, ConversionError> {
         from_json(&self.0, wire)
     }
 
-    fn same(object: &DynamicMessage, decoded: &DynamicMessage) -> bool {
+    fn equals(object: &DynamicMessage, decoded: &DynamicMessage) -> bool {
         object == decoded
     }
 }
 
 /// Parses one message from JSON.
-pub(crate) fn from_json(descriptor: &MessageDescriptor, text: &[u8]) -> Result<DynamicMessage, NotConverted> {
+pub(crate) fn from_json(
+    descriptor: &MessageDescriptor,
+    text: &[u8],
+) -> Result<DynamicMessage, ConversionError> {
     let mut json = serde_json::Deserializer::from_slice(text);
-    let message = DynamicMessage::deserialize(descriptor.clone(), &mut json).map_err(NotConverted::new)?;
-    json.end().map_err(NotConverted::new)?;
+    let message = DynamicMessage::deserialize(descriptor.clone(), &mut json).map_err(ConversionError::new)?;
+    json.end().map_err(ConversionError::new)?;
     Ok(message)
 }

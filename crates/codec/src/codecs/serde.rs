@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::contract::Decodes;
-use crate::converter::{Codec, NotConverted};
+use crate::converter::{Codec, ConversionError};
 
 pub(crate) struct SerdeJson<T>(pub(crate) PhantomData<T>);
 pub(crate) struct SonicRs<T>(pub(crate) PhantomData<T>);
@@ -20,16 +20,16 @@ impl<T: Serialize + DeserializeOwned + PartialEq + Send + 'static> Codec for Ser
     const DECODES: Decodes = Decodes::Owned;
 
     #[inline]
-    fn encode(&mut self, object: &T, out: &mut Vec<u8>) -> Result<(), NotConverted> {
-        serde_json::to_writer(out, object).map_err(NotConverted::new)
+    fn encode(&mut self, object: &T, out: &mut Vec<u8>) -> Result<(), ConversionError> {
+        serde_json::to_writer(out, object).map_err(ConversionError::new)
     }
 
     #[inline]
-    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<T, NotConverted> {
-        serde_json::from_slice(wire).map_err(NotConverted::new)
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<T, ConversionError> {
+        serde_json::from_slice(wire).map_err(ConversionError::new)
     }
 
-    fn same(object: &T, decoded: &T) -> bool {
+    fn equals(object: &T, decoded: &T) -> bool {
         object == decoded
     }
 }
@@ -40,16 +40,16 @@ impl<T: Serialize + DeserializeOwned + PartialEq + Send + 'static> Codec for Son
     const DECODES: Decodes = Decodes::Owned;
 
     #[inline]
-    fn encode(&mut self, object: &T, out: &mut Vec<u8>) -> Result<(), NotConverted> {
-        sonic_rs::to_writer(out, object).map_err(NotConverted::new)
+    fn encode(&mut self, object: &T, out: &mut Vec<u8>) -> Result<(), ConversionError> {
+        sonic_rs::to_writer(out, object).map_err(ConversionError::new)
     }
 
     #[inline]
-    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<T, NotConverted> {
-        sonic_rs::from_slice(wire).map_err(NotConverted::new)
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<T, ConversionError> {
+        sonic_rs::from_slice(wire).map_err(ConversionError::new)
     }
 
-    fn same(object: &T, decoded: &T) -> bool {
+    fn equals(object: &T, decoded: &T) -> bool {
         object == decoded
     }
 }
@@ -60,16 +60,16 @@ impl<T: Serialize + DeserializeOwned + PartialEq + Send + 'static> Codec for Rmp
     const DECODES: Decodes = Decodes::Owned;
 
     #[inline]
-    fn encode(&mut self, object: &T, out: &mut Vec<u8>) -> Result<(), NotConverted> {
-        rmp_serde::encode::write_named(out, object).map_err(NotConverted::new)
+    fn encode(&mut self, object: &T, out: &mut Vec<u8>) -> Result<(), ConversionError> {
+        rmp_serde::encode::write_named(out, object).map_err(ConversionError::new)
     }
 
     #[inline]
-    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<T, NotConverted> {
-        rmp_serde::from_slice(wire).map_err(NotConverted::new)
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<T, ConversionError> {
+        rmp_serde::from_slice(wire).map_err(ConversionError::new)
     }
 
-    fn same(object: &T, decoded: &T) -> bool {
+    fn equals(object: &T, decoded: &T) -> bool {
         object == decoded
     }
 }

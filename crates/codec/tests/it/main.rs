@@ -22,8 +22,8 @@ impl Bench {
         let mut child = command.spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let mut bench = Self { child, stdin, stdout: BufReader::new(stdout) };
-        let begun = bench.line();
-        (bench, begun)
+        let hello = bench.line();
+        (bench, hello)
     }
 
     fn line(&mut self) -> Value {
@@ -32,51 +32,51 @@ impl Bench {
         serde_json::from_str(&line).unwrap()
     }
 
-    fn ask(&mut self, request: &Value) -> Value {
+    fn request(&mut self, request: &Value) -> Value {
         writeln!(self.stdin, "{request}").unwrap();
         self.line()
     }
 }
 
-fn once(arguments: &[&str]) -> Output {
+fn run(arguments: &[&str]) -> Output {
     Command::new(PROGRAM).args(arguments).output().unwrap()
 }
 
 #[test]
-fn it_says_what_there_is_and_answers_each_request() {
+fn bench_lists_codecs_and_answers_requests() {
     let selection = json!({"from": {"seed": 1}, "messages": ["order"], "codecs": ["prost", "serde_json"]});
-    let (mut bench, begun) = Bench::start(&selection);
-    assert_eq!(begun["schema"], "thalweg.codec-bench/1");
+    let (mut bench, hello) = Bench::start(&selection);
+    assert_eq!(hello["schema"], "thalweg.codec-bench/1");
     assert_eq!(
-        begun["data"],
+        hello["data"],
         json!([{"name": "order", "about": "a flat record of 13 fields", "messages": 64}])
     );
-    let codecs: Vec<&Value> = begun["codecs"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    let codecs: Vec<&Value> = hello["codecs"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(codecs, ["prost", "serde_json"]);
-    let sizes = begun["sizes"].as_array().unwrap();
+    let sizes = hello["sizes"].as_array().unwrap();
     let of = |name: &str| sizes.iter().map(|size| size[name].as_f64().unwrap()).collect::<Vec<_>>();
     assert!(of("raw")[0] < of("raw")[1] && of("gzip")[1] < of("raw")[1] && of("zstd")[1] < of("raw")[1]);
-    let lines = begun["lines"].as_array().unwrap();
+    let lines = hello["lines"].as_array().unwrap();
     assert_eq!(lines.len(), 2 * 3);
 
     let line = &lines[0];
     assert_eq!(*line, json!({"data": "order", "codec": "prost", "operation": "encode"}));
     let mut convert = |conversions: u64| {
-        let answer =
-            bench.ask(&json!({"convert": {"line": line, "warm_ups": 50, "conversions": conversions}}));
-        answer["elapsed_ns"].as_u64().unwrap()
+        let response =
+            bench.request(&json!({"convert": {"line": line, "warm_ups": 50, "conversions": conversions}}));
+        response["elapsed_ns"].as_u64().unwrap()
     };
     assert!(convert(100_000) > 10 * convert(100), "more work takes more time");
     assert_eq!(
-        bench.ask(&json!({"allocations": {"line": line}})),
+        bench.request(&json!({"allocations": {"line": line}})),
         json!({"allocations": {"blocks": 0.0, "bytes": 0.0}})
     );
-    let nobody = json!({"data": "order", "codec": "xml", "operation": "decode"});
+    let unknown = json!({"data": "order", "codec": "xml", "operation": "decode"});
     assert_eq!(
-        bench.ask(&json!({"allocations": {"line": nobody}})),
+        bench.request(&json!({"allocations": {"line": unknown}})),
         json!({"error": "there is no xml, decode of order"})
     );
-    let error = &bench.ask(&json!({"sing": {}}))["error"];
+    let error = &bench.request(&json!({"sing": {}}))["error"];
     assert!(error.as_str().unwrap().starts_with("invalid request: unknown variant `sing`"), "{error}");
 
     let Bench { mut child, stdin, .. } = bench;
@@ -85,10 +85,10 @@ fn it_says_what_there_is_and_answers_each_request() {
 }
 
 #[test]
-fn messages_are_written_for_programs_of_other_languages() {
+fn messages_are_written_as_files() {
     let folder = tempfile::tempdir().unwrap();
     let (mut bench, _) = Bench::start(&json!({"from": {"seed": 1}, "messages": ["person-sparse", "order"]}));
-    assert_eq!(bench.ask(&json!({"messages": {"folder": folder.path()}})), json!({"messages": 2}));
+    assert_eq!(bench.request(&json!({"messages": {"folder": folder.path()}})), json!({"messages": 2}));
     let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
     assert_eq!(read("messages.txt"), b"person-sparse shapes.Person\norder shapes.Order\n");
     assert_eq!(read("person-sparse.pb"), b"\x11\x0a\x0dpolar penguin\x10\x14");
@@ -97,7 +97,7 @@ fn messages_are_written_for_programs_of_other_languages() {
 }
 
 #[test]
-fn what_is_not_understood_is_refused_in_one_line() {
+fn invalid_arguments_fail_with_one_line() {
     let seed = json!({"from": {"seed": 1}, "codecs": ["xml"]}).to_string();
     for (arguments, part) in [
         (&["no-such-command"][..], "`no-such-command` is not understood: the commands are `version`"),
@@ -106,7 +106,7 @@ fn what_is_not_understood_is_refused_in_one_line() {
         (&["bench", "{}"], "this is no selection of codecs: missing field `from`"),
         (&["bench", &seed], "unknown codec `xml`; use one of prost, "),
     ] {
-        let output = once(arguments);
+        let output = run(arguments);
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), stderr.lines().count()), (Some(2), 1), "{arguments:?}: {stderr}");
         assert!(stderr.contains(part), "{part:?} is not in {stderr:?}");
@@ -114,8 +114,8 @@ fn what_is_not_understood_is_refused_in_one_line() {
 }
 
 #[test]
-fn its_version_names_each_codec_with_its_own() {
-    let text = String::from_utf8(once(&["version"]).stdout).unwrap();
+fn version_lists_all_codecs() {
+    let text = String::from_utf8(run(&["version"]).stdout).unwrap();
     assert!(text.starts_with("codecs ") && text.lines().count() == 1, "{text}");
     for codec in ["prost 0", "buffa 0", "serde_json 1", "sonic-rs 0", "pbjson 0", "rmp-serde 1"] {
         assert!(text.contains(codec), "{codec} is not in {text}");

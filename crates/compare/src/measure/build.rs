@@ -12,7 +12,7 @@ use thalweg_measure::process::Process;
 use super::error::MeasureError;
 
 /// Poll interval for the end of a process.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Starts a shell that runs `command`. Its stdout goes to stderr, so that the last lines of both are known.
 pub(super) fn shell(
@@ -42,12 +42,16 @@ pub(super) fn build(
     let failed =
         |why: String| MeasureError::Build { name: name.to_owned(), command: command.to_owned(), why };
     let mut process = shell(command, Some(directory), None).map_err(failed)?;
-    while !process.has_ended() {
-        if interrupt.is_asked() {
+    while !process.has_exited() {
+        if interrupt.is_requested() {
             return Err(MeasureError::Interrupted);
         }
-        thread::sleep(LOOK_EVERY);
+        thread::sleep(POLL_INTERVAL);
     }
     let status = process.end().map_err(|error| failed(error.to_string()))?;
-    if status.success() { Ok(()) } else { Err(failed(format!("{status}: {}", process.last_words()))) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(failed(format!("{status}: {}", process.stderr_tail_or_default())))
+    }
 }

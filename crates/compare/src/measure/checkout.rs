@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_revision_is_there_until_it_is_dropped() {
+    fn checkout_is_removed_on_drop() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let run = |arguments: &[&str]| git(root, arguments).unwrap();

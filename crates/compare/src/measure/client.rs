@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use thalweg_load::peer::{Announcement, ConductError, Watch, conduct};
 use thalweg_measure::interrupt::Interrupt;
-use thalweg_measure::usage::{Sample, Side, Sides, Usage};
+use thalweg_measure::usage::{MeasuredProcesses, Sample, SideProcesses, Usage};
 
 use super::error::MeasureError;
 use super::plan::{Plan, SidePlan};
@@ -24,13 +24,13 @@ pub(super) struct Client<'a> {
 }
 
 /// CPU usage of both processes in the measured time.
-struct Used {
-    sides: Sides,
+struct ServerCpuObserver {
+    sides: MeasuredProcesses,
     begin: Option<Sample>,
     usage: Option<Usage>,
 }
 
-impl Watch for Used {
+impl Watch for ServerCpuObserver {
     fn announced(&mut self, announcement: Announcement) {
         // `None` if the kernel does not report it.
         let now = self.sides.sample().ok();
@@ -49,10 +49,10 @@ impl Client<'_> {
     pub(super) fn run(&self) -> Result<(WindowRun, Option<u64>), MeasureError> {
         let failed = |why: String| MeasureError::Client { name: self.side.name.clone(), why };
         let Plan { client_cpus, server_cpus, warm_up, window, .. } = self.plan;
-        let watch = |client: u32| Used {
-            sides: Sides {
-                client: Side::of(client, client_cpus.clone()),
-                server: Some(Side::of(self.server, server_cpus.clone())),
+        let watch = |client: u32| ServerCpuObserver {
+            sides: MeasuredProcesses {
+                client: SideProcesses::of(client, client_cpus.clone()),
+                server: Some(SideProcesses::of(self.server, server_cpus.clone())),
             },
             begin: None,
             usage: None,
@@ -63,12 +63,12 @@ impl Client<'_> {
             ConductError::Interrupted => MeasureError::Interrupted,
             error => failed(error.to_string()),
         })?;
-        if self.interrupt.is_asked() {
+        if self.interrupt.is_requested() {
             return Err(MeasureError::Interrupted);
         }
         // A run with failed calls exits with 1 but still prints its result: the JSON counts, not the exit code.
         let mut run: WindowRun = serde_json::from_str(&client.text).map_err(|error| {
-            let words = client.process.last_words();
+            let words = client.process.stderr_tail_or_default();
             failed(match words.strip_prefix("error: ") {
                 Some(words) => words.to_owned(),
                 None if client.text.is_empty() => words,

@@ -4,7 +4,7 @@ use std::io;
 
 use super::checkout::CheckoutError;
 use super::target::{Target, TargetError};
-use crate::compare::Refused;
+use crate::compare::NotComparable;
 
 /// Why a measurement cannot start or continue.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +77,7 @@ pub enum MeasureError {
     NoCalls,
     /// Sides are not comparable.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] NotComparable),
     /// Interrupted before both servers were measured.
     #[error("interrupted before a round was complete")]
     NoRound,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use thalweg_measure::cpus::CpuList;
 
 use super::target::Target;
-use crate::comparison::{Revision, Which};
+use crate::comparison::{Revision, SideId};
 
 /// Two servers and their load.
 #[derive(Clone, Debug)]
@@ -68,16 +68,16 @@ pub struct SidePlan {
 
 /// Both servers, ready to start.
 #[derive(Debug)]
-pub(super) struct Sides {
+pub(super) struct SidePlans {
     pub(super) a: SidePlan,
     pub(super) b: SidePlan,
 }
 
-impl Sides {
-    pub(super) fn side(&self, which: Which) -> &SidePlan {
+impl SidePlans {
+    pub(super) fn side(&self, which: SideId) -> &SidePlan {
         match which {
-            Which::A => &self.a,
-            Which::B => &self.b,
+            SideId::A => &self.a,
+            SideId::B => &self.b,
         }
     }
 }

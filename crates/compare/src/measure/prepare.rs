@@ -8,7 +8,7 @@ use super::build::build;
 use super::checkout::{Checkout, Repository};
 use super::error::MeasureError;
 use super::event::Event;
-use super::plan::{Plan, Servers, SidePlan, Sides};
+use super::plan::{Plan, Servers, SidePlan, SidePlans};
 use super::target::{FreePorts, Target};
 use crate::comparison::Revision;
 
@@ -20,7 +20,7 @@ pub(super) fn prepare(
     plan: &Plan,
     interrupt: &Interrupt,
     observe: &mut impl FnMut(Event<'_>),
-) -> Result<(Sides, Vec<Checkout>), MeasureError> {
+) -> Result<(SidePlans, Vec<Checkout>), MeasureError> {
     let checkouts = match &plan.servers {
         Servers::Commands(_) => Vec::new(),
         Servers::Revisions { revisions, build, .. } => {
@@ -28,31 +28,31 @@ pub(super) fn prepare(
         }
     };
     let mut ports = FreePorts::default();
-    let mut side = |place: usize| {
+    let mut side = |index: usize| {
         let (default, command) = match &plan.servers {
-            Servers::Commands(commands) => (["A", "B"][place], &commands[place]),
-            Servers::Revisions { revisions: [a, b], command, .. } if a == b => (["A", "B"][place], command),
-            Servers::Revisions { revisions, command, .. } => (revisions[place].as_str(), command),
+            Servers::Commands(commands) => (["A", "B"][index], &commands[index]),
+            Servers::Revisions { revisions: [a, b], command, .. } if a == b => (["A", "B"][index], command),
+            Servers::Revisions { revisions, command, .. } => (revisions[index].as_str(), command),
         };
-        let (target, command) = Target::of(command, plan.targets[place].as_deref(), &mut ports)?;
-        let checkout = checkouts.get(place);
+        let (target, command) = Target::of(command, plan.targets[index].as_deref(), &mut ports)?;
+        let checkout = checkouts.get(index);
         let revision = match (&plan.servers, checkout) {
             (Servers::Revisions { revisions, build, .. }, Some(checkout)) => Some(Revision {
-                name: revisions[place].clone(),
+                name: revisions[index].clone(),
                 commit: checkout.commit().to_owned(),
                 build: build.clone(),
             }),
             _ => None,
         };
         Ok::<_, MeasureError>(SidePlan {
-            name: plan.names.get(place).cloned().unwrap_or_else(|| default.to_owned()),
+            name: plan.names.get(index).cloned().unwrap_or_else(|| default.to_owned()),
             command,
             directory: checkout.map(Checkout::folder),
             target,
             revision,
         })
     };
-    let sides = Sides { a: side(0)?, b: side(1)? };
+    let sides = SidePlans { a: side(0)?, b: side(1)? };
     if sides.a.target == sides.b.target {
         return Err(MeasureError::OneTarget(sides.a.target));
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use thalweg_measure::interrupt::Interrupt;
 use thalweg_measure::process::Process;
 
-use super::build::{LOOK_EVERY, shell};
+use super::build::{POLL_INTERVAL, shell};
 use super::error::MeasureError;
 use super::plan::{Plan, SidePlan};
 
@@ -25,7 +25,7 @@ impl Server {
             target: side.target.to_string(),
             why,
         };
-        let accepts = || side.target.accepts().map_err(|error| failed(error.to_string()));
+        let accepts = || side.target.accepts_connections().map_err(|error| failed(error.to_string()));
         if accepts()? {
             return Err(MeasureError::Taken { name: side.name.clone(), target: side.target.to_string() });
         }
@@ -33,19 +33,22 @@ impl Server {
         let mut server = Self { process: process.map_err(failed)? };
         let deadline = Instant::now() + plan.start_within;
         while !accepts()? {
-            if interrupt.is_asked() {
+            if interrupt.is_requested() {
                 return Err(MeasureError::Interrupted);
             }
-            if let Some(why) = server.ended() {
+            if let Some(why) = server.exit_reason() {
                 return Err(failed(why));
             }
             if Instant::now() > deadline {
                 // Its output is complete only after it has exited.
                 let _ = server.process.end();
                 let seconds = plan.start_within.as_secs_f64();
-                return Err(failed(format!("not within {seconds} s. {}", server.process.last_words())));
+                return Err(failed(format!(
+                    "not within {seconds} s. {}",
+                    server.process.stderr_tail_or_default()
+                )));
             }
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(POLL_INTERVAL);
         }
         Ok(server)
     }
@@ -56,16 +59,16 @@ impl Server {
     }
 
     /// Returns its exit status and the last lines of its output, if it has exited.
-    pub(super) fn ended(&mut self) -> Option<String> {
-        if !self.process.has_ended() {
+    pub(super) fn exit_reason(&mut self) -> Option<String> {
+        if !self.process.has_exited() {
             return None;
         }
         let status = self.process.end().map_or_else(|error| error.to_string(), |status| status.to_string());
-        Some(format!("{status}: {}", self.process.last_words()))
+        Some(format!("{status}: {}", self.process.stderr_tail_or_default()))
     }
 
     /// Asks it to shut down.
-    pub(super) fn ask_to_end(&self) {
-        self.process.ask_to_end();
+    pub(super) fn terminate(&self) {
+        self.process.terminate();
     }
 }

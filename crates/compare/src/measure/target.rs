@@ -73,7 +73,7 @@ impl Target {
 
     /// Returns whether something accepts connections there now. Returns an error if the target is invalid, so that
     /// waiting is pointless.
-    pub(super) fn accepts(&self) -> io::Result<bool> {
+    pub(super) fn accepts_connections(&self) -> io::Result<bool> {
         if let Some(path) = self.0.strip_prefix("unix:") {
             let path = path.strip_prefix("//").unwrap_or(path);
             return Ok(UnixStream::connect(path).is_ok());
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_free_port_is_put_where_one_is_asked_for() {
+    fn port_placeholder_is_replaced_by_free_port() {
         let mut ports = FreePorts::default();
         let (one, command) = Target::of("serve --port {port}", None, &mut ports).unwrap();
         let port = one.as_str().strip_prefix("127.0.0.1:").unwrap();
@@ -124,22 +124,22 @@ mod tests {
     }
 
     #[test]
-    fn who_listens_is_found_by_every_kind_of_target() {
+    fn listener_is_detected_for_every_kind_of_target() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         for target in ["127.0.0.1:", "dns:///127.0.0.1:", "http://127.0.0.1:", "ipv4:127.0.0.1:"] {
-            assert!(Target(format!("{target}{port}")).accepts().unwrap(), "{target}");
+            assert!(Target(format!("{target}{port}")).accepts_connections().unwrap(), "{target}");
         }
-        assert!(Target(format!("https://localhost:{port}/")).accepts().unwrap());
-        assert!(Target(format!("ipv4:127.0.0.2:1,127.0.0.1:{port}")).accepts().unwrap());
-        assert!(Target("ipv4:hello".to_owned()).accepts().is_err());
+        assert!(Target(format!("https://localhost:{port}/")).accepts_connections().unwrap());
+        assert!(Target(format!("ipv4:127.0.0.2:1,127.0.0.1:{port}")).accepts_connections().unwrap());
+        assert!(Target("ipv4:hello".to_owned()).accepts_connections().is_err());
         // Port 1, because another process may already use a port that was just released.
-        assert!(!Target("127.0.0.1:1".to_owned()).accepts().unwrap());
+        assert!(!Target("127.0.0.1:1".to_owned()).accepts_connections().unwrap());
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
-        assert!(!Target(format!("unix:{}", path.display())).accepts().unwrap());
+        assert!(!Target(format!("unix:{}", path.display())).accepts_connections().unwrap());
         let _listener = UnixListener::bind(&path).unwrap();
-        assert!(Target(format!("unix:{}", path.display())).accepts().unwrap());
-        assert!(Target(format!("unix://{}", path.display())).accepts().unwrap());
+        assert!(Target(format!("unix:{}", path.display())).accepts_connections().unwrap());
+        assert!(Target(format!("unix://{}", path.display())).accepts_connections().unwrap());
     }
 }

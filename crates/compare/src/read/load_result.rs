@@ -1,15 +1,15 @@
 //! `thalweg.load/3`: a load on BenchmarkService.
 
-use thalweg_load::record::{Handing, LaneRule, LoadResult, LoadSettings, Note};
+use thalweg_load::record::{LaneRule, LoadResult, LoadSettings, MessageOwnership, Note};
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::validity::{Cause, Reason};
 
-use super::load_run::{of_all_that_ended, timed};
-use super::part::Part;
+use super::load_run::{cpu_ns_per_finished_call, timed};
+use super::side_input::SideInput;
 use crate::cell::{Calls, Cell, Conditions, Round};
 use crate::figure::Figure;
 
-impl Part {
+impl SideInput {
     /// Converts a run to one round, without intervals.
     pub(crate) fn of_benchmark(result: &LoadResult) -> Self {
         Self {
@@ -23,8 +23,9 @@ impl Part {
 
 /// Converts the run to a cell with one round of this number.
 pub(super) fn cell_of_benchmark(result: &LoadResult, number: u32, server_cpu_ns: Option<f64>) -> Cell {
-    let client_cpu =
-        result.client_cpu_per_call.map(|cpu| of_all_that_ended(cpu, result.messages, result.error_count()));
+    let client_cpu = result
+        .client_cpu_per_call
+        .map(|cpu| cpu_ns_per_finished_call(cpu, result.messages, result.error_count()));
     let cause = |note: &Note| if note.is_client_limit() { Cause::ClientLimit } else { Cause::Reported };
     let invalidating = result.notes.iter().filter(|note| note.invalidates);
     let figures = timed(result.latency_ns)
@@ -55,8 +56,8 @@ fn conditions(settings: &LoadSettings) -> Conditions {
     if settings.lanes != LaneRule::Fixed {
         conditions.push(("lanes", settings.lanes.name().to_owned()));
     }
-    if settings.handing != Handing::default() {
-        conditions.push(("messages", settings.handing.name().to_owned()));
+    if settings.message_ownership != MessageOwnership::default() {
+        conditions.push(("messages", settings.message_ownership.name().to_owned()));
     }
     if let Some(method) = &settings.method {
         conditions.push(("method", method.path.clone()));

@@ -4,14 +4,14 @@ use thalweg_load::{Interval, LoadRun};
 use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::distribution::Latency;
 
-use super::part::Part;
+use super::side_input::SideInput;
 use crate::cell::{Calls, Cell, Conditions, Figures, Round};
 use crate::figure::Figure;
 
 /// Minimum length of an interval, relative to the configured one; a shorter remainder is dropped.
 const WHOLE_SHARE_MIN: f64 = 0.5;
 
-impl Part {
+impl SideInput {
     /// Converts a run to one round with its intervals.
     pub(crate) fn of_run(run: &LoadRun) -> Self {
         let cell = cell_of_run(run, 0, None);
@@ -29,7 +29,7 @@ pub(super) fn cell_of_run(run: &LoadRun, number: u32, server_cpu_ns: Option<f64>
             let used_ns = run.client_cpu.user_ns + run.client_cpu.system_ns;
             (messages > 0).then(|| used_ns / messages as f64)
         }
-        None => run.client_cpu_per_call.map(|cpu| of_all_that_ended(cpu, run.ok, run.failed)),
+        None => run.client_cpu_per_call.map(|cpu| cpu_ns_per_finished_call(cpu, run.ok, run.failed)),
     };
     let figures = timed(latency.as_ref().map(|timing| timing.ns))
         .with(Figure::Rate, Some(run.messages_per_s().unwrap_or(run.rate_per_s)))
@@ -72,7 +72,7 @@ fn conditions(run: &LoadRun) -> Conditions {
 }
 
 /// Spreads CPU time per successful call over all finished calls, because failed calls use CPU time, too.
-pub(super) fn of_all_that_ended(per_ok: CpuTime, ok: u64, failed: u64) -> f64 {
+pub(super) fn cpu_ns_per_finished_call(per_ok: CpuTime, ok: u64, failed: u64) -> f64 {
     (per_ok.user_ns + per_ok.system_ns) * ok as f64 / (ok + failed).max(1) as f64
 }
 

@@ -4,11 +4,11 @@ use thalweg_measure::measured::{MeasuredCell, MeasuredStudy, MeasuredWindow};
 use thalweg_measure::wording::counted;
 
 use super::load_run::timed;
-use super::part::Part;
+use super::side_input::SideInput;
 use crate::cell::{Cell, Conditions, Round};
 use crate::figure::Figure;
 
-impl Part {
+impl SideInput {
     /// Converts the cells of one stack, or of all stacks, with the stack's name as a condition.
     pub(crate) fn of_study(results: &MeasuredStudy, stack: Option<&str>) -> Self {
         let is_wanted = |cell: &&MeasuredCell| stack.is_none_or(|stack| cell.pair.as_deref() == Some(stack));

@@ -2,13 +2,13 @@
 
 use super::load_result::cell_of_benchmark;
 use super::load_run::{cell_of_run, unfinished};
-use super::part::Part;
+use super::side_input::SideInput;
 use crate::cell::Cell;
-use crate::comparison::{Comparison, Which, WindowResult, WindowRun};
+use crate::comparison::{Comparison, SideId, WindowResult, WindowRun};
 
-impl Part {
+impl SideInput {
     /// Converts the windows of one side, each to a round.
-    pub(crate) fn of_comparison(comparison: &Comparison, which: Which) -> Self {
+    pub(crate) fn of_comparison(comparison: &Comparison, which: SideId) -> Self {
         let mut all: Option<Cell> = None;
         let mut notes = Vec::new();
         for window in comparison.windows.iter().filter(|window| window.side == which) {

@@ -2,10 +2,10 @@
 
 use thalweg_measure::page::table::Columns;
 
-use super::model::{Compared, Report};
+use super::model::{FigureComparison, Report};
 
 /// A line: its report, load and figure.
-type Row<'r> = (&'r Report, String, &'r Compared);
+type Row<'r> = (&'r Report, String, &'r FigureComparison);
 
 /// Formats all reports of one run of the command. Times are in ns. The load is empty for means over several loads.
 pub fn csv(reports: &[Report]) -> String {

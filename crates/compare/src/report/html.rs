@@ -8,7 +8,7 @@ mod table;
 
 use maud::html;
 use thalweg_measure::page::frame::Frame;
-use thalweg_measure::page::parts::{Download, doubts, source};
+use thalweg_measure::page::parts::{Download, source_section, warnings_section};
 
 use super::csv::csv;
 use super::json::json;
@@ -38,12 +38,12 @@ pub fn page(reports: &[Report], now: &str, command: &str) -> String {
         ],
         content: html! {
             (answer::hero(reports, now))
-            (doubts("failures", "Worse by more than the margin", ITEMS_OPEN, &failures(reports)))
-            (doubts("warnings", "Before you use these figures", ITEMS_OPEN, &warnings(reports)))
+            (warnings_section("failures", "Worse by more than the margin", ITEMS_OPEN, &failures(reports)))
+            (warnings_section("warnings", "Before you use these figures", ITEMS_OPEN, &warnings(reports)))
             @for (number, report) in reports.iter().enumerate() { (loads::section(number, report)) }
             (reading::section(reports))
             (reading::method(reports))
-            (source(command, &downloads))
+            (source_section(command, &downloads))
         },
         version: version.map_or(env!("CARGO_PKG_VERSION"), |it| &it.thalweg),
         notice: "",

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use thalweg_measure::machine::{Machine, Versions};
 
-use super::model::{CellReport, Compared, Intervals, Report};
+use super::model::{CellReport, FigureComparison, Intervals, Report};
 use crate::figure::Figure;
 use crate::verdict::Verdict;
 
@@ -82,7 +82,7 @@ fn of_report(report: &Report) -> ReportJson<'_> {
         verdict: report.headline(),
         failures: &report.failures,
         inconclusive: report.is_inconclusive(),
-        no_answer: report.no_answer.as_deref(),
+        no_answer: report.inconclusive_reason.as_deref(),
         margin: report.margin,
         intervals: report.intervals,
         paired: report.is_paired,
@@ -110,7 +110,7 @@ fn of_cell(cell: &CellReport) -> CellJson<'_> {
     }
 }
 
-fn of_figure(compared: &Compared) -> ComparedJson {
+fn of_figure(compared: &FigureComparison) -> ComparedJson {
     ComparedJson {
         figure: compared.figure,
         a: compared.a,

@@ -2,7 +2,7 @@
 
 use thalweg_measure::printable;
 
-use super::model::{Compared, Report};
+use super::model::{FigureComparison, Report};
 use super::words;
 
 /// Formats a report as blocks separated by empty lines.
@@ -23,24 +23,26 @@ pub fn markdown(report: &Report) -> String {
         let warnings = report.warnings.iter().map(|warning| format!("> ⚠ {}", escaped(warning)));
         blocks.push(warnings.collect::<Vec<_>>().join("\n>\n"));
     }
-    let place = words::place(report).map(|place| format!(". {}", escaped(&place))).unwrap_or_default();
-    blocks.push(format!("<sub>{}{place}</sub>", words::method(report)));
+    let machine = words::machine_and_version(report)
+        .map(|machine| format!(". {}", escaped(&machine)))
+        .unwrap_or_default();
+    blocks.push(format!("<sub>{}{machine}</sub>", words::method(report)));
     blocks.join("\n\n") + "\n"
 }
 
-fn table(a: &str, b: &str, figures: &[Compared]) -> String {
-    let head = [
+fn table(a: &str, b: &str, figures: &[FigureComparison]) -> String {
+    let headers = [
         format!("| | {a} | {b} | {b} ÷ {a} | 95 % | verdict |"),
         "| --- | ---: | ---: | ---: | --- | --- |".to_owned(),
     ];
-    let row = |compared: &Compared| {
+    let row = |compared: &FigureComparison| {
         let mut cells = words::row(compared);
         if compared.is_gated {
             cells[5] = format!("**{}**", cells[5]);
         }
         format!("| {} |", cells.join(" | "))
     };
-    head.into_iter().chain(figures.iter().map(row)).collect::<Vec<_>>().join("\n")
+    headers.into_iter().chain(figures.iter().map(row)).collect::<Vec<_>>().join("\n")
 }
 
 /// Escapes characters that would end a cell or start markup.
@@ -60,7 +62,7 @@ mod tests {
     use super::escaped;
 
     #[test]
-    fn text_stays_text() {
+    fn markdown_special_characters_are_escaped() {
         assert_eq!(escaped("a|b_c\n<d>"), "a\\|b\\_c \\<d\\>");
         assert_eq!(escaped("\r\x1b"), "\\\\r\\\\u{1b}");
     }

@@ -34,11 +34,11 @@ pub struct Report {
     /// Results of each load.
     pub cells: Vec<CellReport>,
     /// Means over all loads; empty for a single load.
-    pub overall: Vec<Compared>,
+    pub overall: Vec<FigureComparison>,
     /// Reasons why B fails; empty if it passes.
     pub failures: Vec<String>,
     /// Why there is no result: a sentence on the invalid windows, if too few valid ones are left.
-    pub no_answer: Option<String>,
+    pub inconclusive_reason: Option<String>,
     /// Figures chosen to judge B that no load has on both sides.
     pub not_measured: Vec<Figure>,
     /// Warnings for the reader.
@@ -73,7 +73,7 @@ pub struct CellReport {
     /// Whether a schedule determined when calls start (open loop).
     pub is_open: bool,
     /// Figures that both sides have.
-    pub figures: Vec<Compared>,
+    pub figures: Vec<FigureComparison>,
     /// Shares of calls that failed or never started.
     pub failed: FailedShares,
     /// Scheduled calls that never started, of A and of B.
@@ -82,7 +82,7 @@ pub struct CellReport {
 
 /// A figure of both sides.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Compared {
+pub struct FigureComparison {
     /// The figure.
     pub figure: Figure,
     /// Geometric mean of A's rounds; `None` for means over several loads.
@@ -111,17 +111,17 @@ impl CellReport {
     }
 }
 
-impl Compared {
+impl FigureComparison {
     /// Formats the ratio with its interval: `0.67 × (0.65–0.68)`.
     pub(crate) fn factor(&self) -> String {
-        match self.ends() {
+        match self.interval_text() {
             Some(ends) => format!("{} × ({ends})", ratio_figure(self.ratio)),
             None => format!("{} ×", ratio_figure(self.ratio)),
         }
     }
 
     /// Formats the interval: `0.65–0.68`.
-    pub(crate) fn ends(&self) -> Option<String> {
+    pub(crate) fn interval_text(&self) -> Option<String> {
         self.interval.map(|it| format!("{}–{}", ratio_figure(it.low), ratio_figure(it.high)))
     }
 
@@ -139,27 +139,30 @@ impl Report {
     /// Returns the verdict in one line: the reasons if B fails, otherwise the verdicts of judged figures. It names
     /// every figure whose whole interval lies beyond the margin, judged or not.
     pub fn headline(&self) -> String {
-        let is_better = |compared: &Compared| compared.is_beyond && compared.verdict == Verdict::Better;
+        let is_better =
+            |compared: &FigureComparison| compared.is_beyond && compared.verdict == Verdict::Better;
         let lead = self.lead();
         // Do not repeat what the lead names.
         let is_told = lead.starts_with(BETTER);
-        let short = |is_wanted: &dyn Fn(&Compared) -> bool| -> Vec<String> {
+        let short = |is_wanted: &dyn Fn(&FigureComparison) -> bool| -> Vec<String> {
             let wanted = self.named().filter(|(_, compared)| is_wanted(compared));
             wanted.map(|(name, compared)| format!("{name} {} ×", ratio_figure(compared.ratio))).collect()
         };
         let worse = short(&|compared| compared.is_worse_beyond() && !compared.is_gated);
         let better = short(&|compared| is_better(compared) && !(compared.is_gated && is_told));
         let mut parts = vec![lead];
-        parts.extend((!worse.is_empty()).then(|| format!("worse but not judged: {}", few(&worse))));
-        parts.extend((!better.is_empty()).then(|| format!("better: {}", few(&better))));
+        parts.extend(
+            (!worse.is_empty()).then(|| format!("worse but not judged: {}", abbreviated_list(&worse))),
+        );
+        parts.extend((!better.is_empty()).then(|| format!("better: {}", abbreviated_list(&better))));
         parts.join("; ")
     }
 
     fn lead(&self) -> String {
         if !self.failures.is_empty() {
-            return format!("worse, {}", few(&self.failures));
+            return format!("worse, {}", abbreviated_list(&self.failures));
         }
-        if let Some(why) = &self.no_answer {
+        if let Some(why) = &self.inconclusive_reason {
             return format!("{}: {}", Verdict::CannotTell, why.trim_end_matches('.'));
         }
         if !self.not_measured.is_empty() {
@@ -168,16 +171,16 @@ impl Report {
         }
         let names = |verdict| self.names(|compared| compared.is_gated && compared.verdict == verdict);
         let (worse, better) = (names(Verdict::Worse), names(Verdict::Better));
-        let unsure = self.judged_by(|verdict| verdict == Verdict::CannotTell);
-        let same = self.judged_by(|verdict| verdict == Verdict::Same);
+        let unsure = self.with_verdict(|verdict| verdict == Verdict::CannotTell);
+        let same = self.with_verdict(|verdict| verdict == Verdict::Same);
         if !self.named().any(|(_, compared)| compared.is_gated) {
             "no figure can fail B".to_owned()
         } else if !worse.is_empty() {
-            format!("worse, but possibly within the margin: {}", few(&worse))
+            format!("worse, but possibly within the margin: {}", abbreviated_list(&worse))
         } else if unsure.is_empty() && better.is_empty() {
             Verdict::Same.to_string()
         } else if unsure.is_empty() {
-            format!("{BETTER}{}", few(&better))
+            format!("{BETTER}{}", abbreviated_list(&better))
         } else if same.is_empty() && better.is_empty() {
             Verdict::CannotTell.to_string()
         } else {
@@ -192,13 +195,14 @@ impl Report {
     /// Returns whether a judged figure or the share of failed calls is too uncertain to tell if B is worse by more than
     /// the margin.
     pub fn is_inconclusive(&self) -> bool {
-        let is_open = || !self.judged_by(|it| matches!(it, Verdict::CannotTell | Verdict::Worse)).is_empty();
-        self.failures.is_empty() && (self.no_answer.is_some() || is_open())
+        let is_open =
+            || !self.with_verdict(|it| matches!(it, Verdict::CannotTell | Verdict::Worse)).is_empty();
+        self.failures.is_empty() && (self.inconclusive_reason.is_some() || is_open())
     }
 
     /// Returns the reasons why B fails.
     pub(crate) fn failing(&self) -> Vec<String> {
-        let mut failures = self.names(Compared::fails);
+        let mut failures = self.names(FigureComparison::fails);
         for cell in self.cells.iter().filter(|cell| cell.failed.fails()) {
             failures.push(format!(
                 "{} of the {}s to {} failed{}, and {} of those to {}",
@@ -214,7 +218,7 @@ impl Report {
     }
 
     /// Returns the distinct names of judged figures with a wanted verdict.
-    pub fn judged_by(&self, is_wanted: impl Fn(Verdict) -> bool) -> Vec<String> {
+    pub fn with_verdict(&self, is_wanted: impl Fn(Verdict) -> bool) -> Vec<String> {
         let figures = self.named().filter(|(_, compared)| compared.is_gated && is_wanted(compared.verdict));
         let mut names: Vec<String> =
             figures.map(|(_, compared)| compared.figure.label().to_owned()).collect();
@@ -230,13 +234,13 @@ impl Report {
     }
 
     /// Returns the wanted figures with their ratios and intervals: `p50 is 1.08 × (1.07–1.08)`.
-    fn names(&self, is_wanted: impl Fn(&Compared) -> bool) -> Vec<String> {
+    fn names(&self, is_wanted: impl Fn(&FigureComparison) -> bool) -> Vec<String> {
         let wanted = self.named().filter(|(_, compared)| is_wanted(compared));
         wanted.map(|(name, compared)| format!("{name} is {}", compared.factor())).collect()
     }
 
     /// Returns all figures with their names, including the load if there are several.
-    fn named(&self) -> impl Iterator<Item = (String, &Compared)> {
+    fn named(&self) -> impl Iterator<Item = (String, &FigureComparison)> {
         let several = self.cells.len() > 1;
         let of_cells = self.cells.iter().flat_map(move |cell| {
             let of = if several { format!(" of {}", cell.conditions.line()) } else { String::new() };
@@ -248,7 +252,7 @@ impl Report {
 }
 
 /// Joins the first names, and counts the rest.
-fn few(names: &[String]) -> String {
+fn abbreviated_list(names: &[String]) -> String {
     let (shown, others) = names.split_at(names.len().min(NAMED_MAX));
     let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
     shown.join(", ") + &more

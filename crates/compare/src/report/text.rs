@@ -3,7 +3,7 @@
 use thalweg_measure::printable;
 use thalweg_measure::text::{aligned, wrapped};
 
-use super::model::{Compared, Report};
+use super::model::{FigureComparison, Report};
 use super::words;
 
 /// Formats a report: a table for each load, then the warnings.
@@ -19,16 +19,16 @@ pub fn text(report: &Report) -> String {
         let count = report.cells.len();
         blocks.push(format!("all {count} loads, geometric mean\n{}", table(report, &report.overall)));
     }
-    let place = words::place(report).into_iter();
+    let machine = words::machine_and_version(report).into_iter();
     let warnings = report.warnings.iter().map(|warning| format!("! {warning}"));
-    blocks.push(place.chain(warnings).map(|sentence| wrapped(&sentence)).collect());
+    blocks.push(machine.chain(warnings).map(|sentence| wrapped(&sentence)).collect());
     blocks.retain(|block| !block.is_empty());
     blocks.join("\n")
 }
 
-fn table(Report { a, b, .. }: &Report, figures: &[Compared]) -> String {
-    let head = ["", a, b, &format!("{b} ÷ {a}"), "95 %", "verdict"].map(ToString::to_string);
-    let rows: Vec<[String; 6]> = std::iter::once(head).chain(figures.iter().map(words::row)).collect();
+fn table(Report { a, b, .. }: &Report, figures: &[FigureComparison]) -> String {
+    let headers = ["", a, b, &format!("{b} ÷ {a}"), "95 %", "verdict"].map(ToString::to_string);
+    let rows: Vec<[String; 6]> = std::iter::once(headers).chain(figures.iter().map(words::row)).collect();
     // Figures are right-aligned, words left-aligned.
     let (names, verdicts) = (flush_left(&rows, 0), flush_left(&rows, 5));
     let cells = rows.iter().zip(names).zip(verdicts).map(|((row, name), verdict)| {

@@ -3,7 +3,7 @@
 use thalweg_measure::figures::{percent, ratio_figure};
 use thalweg_measure::wording::counted;
 
-use super::model::{Compared, Report};
+use super::model::{FigureComparison, Report};
 use crate::figure::Figure;
 
 /// Describes the method.
@@ -26,7 +26,7 @@ pub(super) fn method(report: &Report) -> String {
 }
 
 /// Describes the machine and the versions, if known.
-pub(super) fn place(report: &Report) -> Option<String> {
+pub(super) fn machine_and_version(report: &Report) -> Option<String> {
     let machine = report.machine.as_ref().map(|machine| {
         let processors = counted(machine.cores as u64, "processor");
         format!("{}, {processors}, {}", machine.cpu, machine.kernel)
@@ -37,24 +37,24 @@ pub(super) fn place(report: &Report) -> Option<String> {
 }
 
 /// Formats the verdict, and whether the whole interval lies beyond the margin.
-pub(super) fn verdict(compared: &Compared) -> String {
+pub(super) fn verdict(compared: &FigureComparison) -> String {
     let beyond = if compared.is_beyond { ", beyond the margin" } else { "" };
     format!("{}{beyond}", compared.verdict)
 }
 
 /// Formats a side's value, or a dash.
-pub(super) fn value(compared: &Compared, value: Option<f64>) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| compared.figure.shown(value))
+pub(super) fn value(compared: &FigureComparison, value: Option<f64>) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| compared.figure.format(value))
 }
 
 /// Returns name, values of both sides, ratio, interval and verdict.
-pub(super) fn row(compared: &Compared) -> [String; 6] {
+pub(super) fn row(compared: &FigureComparison) -> [String; 6] {
     [
         compared.figure.label().to_owned(),
         value(compared, compared.a),
         value(compared, compared.b),
         ratio_figure(compared.ratio),
-        compared.ends().unwrap_or_else(|| "–".to_owned()),
+        compared.interval_text().unwrap_or_else(|| "–".to_owned()),
         verdict(compared),
     ]
 }

@@ -1,7 +1,7 @@
 //! Measures false alarms for equal servers, and how often a slower one is found, over many simulated comparisons.
 
 use thalweg_compare::{
-    Calls, Cell, Conditions, Figure, Figures, Options, Report, Round, Side, Together, compare,
+    Calls, Cell, Conditions, Figure, Figures, Options, Pairing, Report, Round, Side, compare,
 };
 
 use crate::support::options;
@@ -92,11 +92,11 @@ fn window(number: u32, slower: f64, tail: f64, calls: Calls) -> Round {
 fn compared(noise: Noise, failing: Failing, slower: f64, random: &mut Random) -> Report {
     let (mut rounds, mut before) = ([Vec::new(), Vec::new()], 0.0);
     for round in 0..ROUNDS {
-        for place in [round % 2, 1 - round % 2] {
+        for side in [round % 2, 1 - round % 2] {
             before = noise.next(before, random);
             let tail = (0.15 * random.normal()).exp();
-            let factor = if place == 1 { slower } else { 1.0 };
-            rounds[place].push(window(round as u32, factor * before.exp(), tail, failing.calls(random)));
+            let factor = if side == 1 { slower } else { 1.0 };
+            rounds[side].push(window(round as u32, factor * before.exp(), tail, failing.calls(random)));
         }
     }
     let [a, b] = rounds.map(|rounds| Side {
@@ -108,7 +108,7 @@ fn compared(noise: Noise, failing: Failing, slower: f64, random: &mut Random) ->
         notes: Vec::new(),
         origin: String::new(),
     });
-    compare(&a, &b, Together::Pairs, &Options { fail_on: None, ..options() }).unwrap()
+    compare(&a, &b, Pairing::Paired, &Options { fail_on: None, ..options() }).unwrap()
 }
 
 /// The limit is 2 % of alarms. Measured: at most one in 400, and 2 % of headlines that name any figure.

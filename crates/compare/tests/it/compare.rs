@@ -1,7 +1,7 @@
 //! Comparisons, their results and rejections.
 
 use thalweg_compare::{
-    Comparison, Figure, Options, Report, Side, Together, Verdict, Which, WindowRun, compare, text,
+    Comparison, Figure, Options, Pairing, Report, Side, SideId, Verdict, WindowRun, compare, text,
 };
 use thalweg_load::{Flows, LoadRun};
 use thalweg_measure::validity::{Cause, Reason};
@@ -10,14 +10,14 @@ use crate::support::{comparison, figure, options, rates, run, run_of_intervals, 
 
 const STEADY: [f64; 5] = [1000.0, 1010.0, 990.0, 1005.0, 995.0];
 
-fn apart(a: &Side, b: &Side) -> Report {
-    compare(a, b, Together::Apart, &options()).unwrap()
+fn compare_unpaired(a: &Side, b: &Side) -> Report {
+    compare(a, b, Pairing::Unpaired, &options()).unwrap()
 }
 
 #[test]
 fn runs_of_the_same_load_are_rounds() {
     let faster = STEADY.map(|rate| rate * 2.0);
-    let report = apart(&rates("old", &STEADY), &rates("new", &faster));
+    let report = compare_unpaired(&rates("old", &STEADY), &rates("new", &faster));
     assert_eq!(report.cells.len(), 1);
     let rate = figure(&report, "rate");
     assert!((rate.ratio - 2.0).abs() < 1e-9 && rate.rounds == (5, 5), "{rate:?}");
@@ -29,26 +29,26 @@ fn runs_of_the_same_load_are_rounds() {
     assert!(report.headline().starts_with("better, rate is 2.0 × (1.97–2.0), p50 is 0.50 × ("), "{report:?}");
     assert!(report.warnings[0].contains("were not measured alternately"), "{:?}", report.warnings);
     // With the sides swapped, B is worse, which is a failure.
-    let report = apart(&rates("old", &faster), &rates("new", &STEADY));
+    let report = compare_unpaired(&rates("old", &faster), &rates("new", &STEADY));
     assert_eq!(figure(&report, "rate").verdict, Verdict::Worse);
     assert!(report.failures[0].starts_with("rate is 0.50 × ("), "{:?}", report.failures);
 }
 
 #[test]
-fn equal_sides_are_the_same_and_noisy_ones_cannot_be_told() {
-    let report = apart(&rates("old", &STEADY), &rates("new", &STEADY));
+fn equal_sides_are_same_and_noisy_ones_are_inconclusive() {
+    let report = compare_unpaired(&rates("old", &STEADY), &rates("new", &STEADY));
     assert_eq!(figure(&report, "rate").verdict, Verdict::Same);
     assert_eq!(report.headline(), "the same within the margin");
     let noisy = [700.0, 1300.0, 1000.0];
-    let report = apart(&rates("old", &STEADY), &rates("new", &noisy));
+    let report = compare_unpaired(&rates("old", &STEADY), &rates("new", &noisy));
     assert_eq!(figure(&report, "rate").verdict, Verdict::CannotTell);
     assert!(report.failures.is_empty());
 }
 
 #[test]
-fn a_single_run_of_each_is_told_by_its_intervals_with_a_warning() {
+fn single_runs_are_compared_by_intervals_with_warning() {
     let (a, b) = (run_of_intervals(&STEADY), run_of_intervals(&STEADY.map(|rate| rate * 0.8)));
-    let report = apart(&side("old", vec![a]), &side("new", vec![b]));
+    let report = compare_unpaired(&side("old", vec![a]), &side("new", vec![b]));
     let rate = figure(&report, "rate");
     assert_eq!((rate.rounds, rate.verdict, rate.fails()), ((5, 5), Verdict::Worse, true));
     assert!(report.warnings.iter().any(|it| it.contains("are not independent")), "{:?}", report.warnings);
@@ -58,55 +58,55 @@ fn a_single_run_of_each_is_told_by_its_intervals_with_a_warning() {
 }
 
 #[test]
-fn the_rest_of_a_run_is_no_interval() {
+fn incomplete_last_interval_is_ignored() {
     let mut rest = run_of_intervals(&STEADY);
     rest.duration_ns = 4_100_000_000;
-    let report = apart(&side("old", vec![rest]), &side("new", vec![run_of_intervals(&STEADY)]));
+    let report = compare_unpaired(&side("old", vec![rest]), &side("new", vec![run_of_intervals(&STEADY)]));
     assert_eq!(figure(&report, "rate").rounds, (4, 5));
 }
 
 #[test]
-fn a_run_without_intervals_says_nothing_of_how_sure_it_is() {
-    let report = apart(&rates("old", &[1000.0]), &rates("new", &[100.0]));
+fn run_without_intervals_has_no_confidence_interval() {
+    let report = compare_unpaired(&rates("old", &[1000.0]), &rates("new", &[100.0]));
     let rate = figure(&report, "rate");
     assert!(rate.interval.is_none() && report.failures.is_empty(), "{rate:?}");
     assert!(report.warnings.iter().any(|it| it.contains("fewer than 3 rounds")), "{:?}", report.warnings);
 }
 
 #[test]
-fn what_drifts_is_no_difference_where_rounds_are_pairs() {
+fn drift_cancels_out_of_paired_rounds() {
     // Both lose a third per round; within each pair B is 2 % slower.
     let rounds: Vec<(f64, f64)> =
         (0..6).map(|round| 10_000.0 * 0.67_f64.powi(round)).map(|rate| (rate, rate * 0.98)).collect();
     let measured = comparison(&rounds);
-    let [a, b] = Side::both(&measured);
-    let paired = compare(&a, &b, Together::Pairs, &options()).unwrap();
+    let [a, b] = Side::both_of_comparison(&measured);
+    let paired = compare(&a, &b, Pairing::Paired, &options()).unwrap();
     let rate = figure(&paired, "rate");
     assert!((rate.ratio - 0.98).abs() < 1e-9 && rate.verdict == Verdict::Same, "{rate:?}");
     assert_eq!(figure(&paired, "server-cpu").verdict, Verdict::Worse);
     assert!(paired.warnings.is_empty(), "{:?}", paired.warnings);
-    let apart = compare(&a, &b, Together::Apart, &options()).unwrap();
-    assert_eq!(figure(&apart, "rate").verdict, Verdict::CannotTell);
+    let unpaired = compare(&a, &b, Pairing::Unpaired, &options()).unwrap();
+    assert_eq!(figure(&unpaired, "rate").verdict, Verdict::CannotTell);
 }
 
 #[test]
-fn a_round_without_one_of_its_windows_is_no_pair() {
+fn round_with_missing_window_is_not_paired() {
     let mut measured = comparison(&[(1000.0, 1000.0); 5]);
     measured.windows.pop();
-    let [a, b] = Side::both(&measured);
-    let report = compare(&a, &b, Together::Pairs, &options()).unwrap();
+    let [a, b] = Side::both_of_comparison(&measured);
+    let report = compare(&a, &b, Pairing::Paired, &options()).unwrap();
     assert_eq!(figure(&report, "rate").rounds, (4, 4));
 }
 
 #[test]
-fn other_machines_and_other_loads_are_refused_and_forced_with_a_warning() {
+fn different_machines_and_loads_are_rejected_unless_forced() {
     let check = |change: fn(&mut LoadRun), expected: &str| {
         let mut other = run(1000.0);
         change(&mut other);
         let (a, b) = (rates("old", &[1000.0]), side("new", vec![other]));
-        let error = compare(&a, &b, Together::Apart, &options()).unwrap_err().to_string();
+        let error = compare(&a, &b, Pairing::Unpaired, &options()).unwrap_err().to_string();
         assert!(error.contains(expected) && error.contains("--force"), "{error}");
-        let forced = compare(&a, &b, Together::Apart, &Options { force: true, ..options() }).unwrap();
+        let forced = compare(&a, &b, Pairing::Unpaired, &Options { force: true, ..options() }).unwrap();
         assert!(forced.warnings[0].contains(expected), "{:?}", forced.warnings);
     };
     check(
@@ -125,23 +125,23 @@ fn other_machines_and_other_loads_are_refused_and_forced_with_a_warning() {
 }
 
 #[test]
-fn a_machine_that_nobody_names_and_requests_of_another_length_are_warned_of() {
+fn unknown_machine_and_differing_request_sizes_cause_warnings() {
     let mut other = run(1000.0);
     other.machine = None;
     other.bytes_sent *= 2;
-    let report = apart(&rates("old", &[1000.0]), &side("new", vec![other]));
+    let report = compare_unpaired(&rates("old", &[1000.0]), &side("new", vec![other]));
     let has = |text: &str| report.warnings.iter().any(|warning| warning.contains(text));
     assert!(has("no machine is recorded for new") && has("old sends 20 bytes on average"), "{report:?}");
 }
 
 #[test]
-fn requests_of_another_length_within_a_side_are_warned_of() {
+fn differing_request_sizes_within_a_side_cause_warning() {
     let runs = |bytes: [u64; 3]| {
         let of = |bytes_sent| LoadRun { bytes_sent, ..run(1000.0) };
         bytes.map(of).to_vec()
     };
     let check = |of_b: [u64; 3], expected: &[&str]| {
-        let report = apart(&side("old", runs([20_000; 3])), &side("new", runs(of_b)));
+        let report = compare_unpaired(&side("old", runs([20_000; 3])), &side("new", runs(of_b)));
         let warnings: Vec<&str> =
             report.warnings.iter().map(String::as_str).filter(|it| it.contains("requests")).collect();
         assert_eq!(warnings, expected);
@@ -154,17 +154,17 @@ fn requests_of_another_length_within_a_side_are_warned_of() {
 }
 
 #[test]
-fn a_window_that_had_not_ended_is_warned_of() {
+fn unfinished_window_causes_warning() {
     let mut measured = comparison(&[(1000.0, 1000.0); 4]);
     let WindowRun::Method(run) = &mut measured.windows[0].run else { panic!("it is of a method") };
     run.so_far = true;
-    let [a, b] = Side::both(&measured);
-    let report = compare(&a, &b, Together::Pairs, &options()).unwrap();
+    let [a, b] = Side::both_of_comparison(&measured);
+    let report = compare(&a, &b, Pairing::Paired, &options()).unwrap();
     assert_eq!(report.warnings, ["main: the run had not finished"]);
 }
 
 #[test]
-fn of_several_loads_each_is_compared_and_their_mean() {
+fn several_loads_are_compared_each_and_by_mean() {
     let both = |factors: [f64; 2]| {
         let runs = STEADY.iter().flat_map(|rate| {
             let get = run(rate * factors[0]);
@@ -178,7 +178,7 @@ fn of_several_loads_each_is_compared_and_their_mean() {
     let mut alone = run(1000.0);
     alone.method = "shop.Orders/Drop".to_owned();
     of_a.push(alone);
-    let report = apart(&side("old", of_a), &side("new", both([2.0, 0.5])));
+    let report = compare_unpaired(&side("old", of_a), &side("new", both([2.0, 0.5])));
     assert_eq!(report.cells.len(), 2);
     let overall = report.overall.iter().find(|compared| compared.figure == Figure::Rate).unwrap();
     assert!((overall.ratio - 1.0).abs() < 1e-9 && overall.verdict == Verdict::Same, "{overall:?}");
@@ -190,7 +190,7 @@ fn of_several_loads_each_is_compared_and_their_mean() {
 }
 
 #[test]
-fn figures_to_fail_on_are_chosen() {
+fn chosen_figures_decide_failure() {
     let slower = STEADY.map(|rate| rate / 2.0);
     let check = |fail_on: Option<Vec<Figure>>, is_open: bool, expected: &[&str]| {
         let runs = |name: &str, rates: &[f64]| {
@@ -203,7 +203,7 @@ fn figures_to_fail_on_are_chosen() {
         };
         let options = Options { fail_on, ..options() };
         let report =
-            compare(&runs("old", &STEADY), &runs("new", &slower), Together::Apart, &options).unwrap();
+            compare(&runs("old", &STEADY), &runs("new", &slower), Pairing::Unpaired, &options).unwrap();
         let failed: Vec<&str> =
             report.failures.iter().map(|failure| failure.split(" is ").next().unwrap()).collect();
         assert_eq!(failed, expected);
@@ -215,7 +215,7 @@ fn figures_to_fail_on_are_chosen() {
 }
 
 #[test]
-fn a_chosen_figure_that_was_not_measured_is_no_pass() {
+fn unmeasured_chosen_figure_does_not_pass() {
     let check = |fail_on: Option<Vec<Figure>>, of_b: &[&str], expected: &[Figure], headline: &str| {
         let runs = |name: &str, without: &[&str]| {
             let runs = ["shop.Orders/Get", "shop.Orders/List"].into_iter().flat_map(|method| {
@@ -229,7 +229,7 @@ fn a_chosen_figure_that_was_not_measured_is_no_pass() {
             side(name, runs.collect())
         };
         let options = Options { fail_on, ..options() };
-        let report = compare(&runs("old", &[]), &runs("new", of_b), Together::Apart, &options).unwrap();
+        let report = compare(&runs("old", &[]), &runs("new", of_b), Pairing::Unpaired, &options).unwrap();
         assert_eq!((report.not_measured.as_slice(), report.headline().as_str()), (expected, headline));
         let of = |warning: &&String| {
             warning.starts_with("p99") && warning.contains("was not measured on both sides")
@@ -244,14 +244,14 @@ fn a_chosen_figure_that_was_not_measured_is_no_pass() {
 }
 
 #[test]
-fn more_failed_calls_are_worse_whatever_the_figures_say() {
+fn higher_failure_share_fails_regardless_of_figures() {
     let failing = |failed: u64| {
         let mut run = run(1000.0);
         run.failed = failed;
         run
     };
     let check = |of_a: u64, of_b: u64, expected: bool| {
-        let report = apart(&side("old", vec![failing(of_a)]), &side("new", vec![failing(of_b)]));
+        let report = compare_unpaired(&side("old", vec![failing(of_a)]), &side("new", vec![failing(of_b)]));
         assert_eq!(!report.failures.is_empty(), expected, "{:?}", report.failures);
         assert!(report.warnings.iter().any(|it| it.contains("failed calls")), "{:?}", report.warnings);
     };
@@ -262,16 +262,16 @@ fn more_failed_calls_are_worse_whatever_the_figures_say() {
 }
 
 #[test]
-fn processor_time_is_of_all_calls_that_ended() {
+fn cpu_time_is_per_finished_call() {
     let mut measured = comparison(&[(1000.0, 1000.0); 4]);
     // Every second call to B fails: as many calls, and as much CPU time in total.
-    for window in measured.windows.iter_mut().filter(|window| window.side == Which::B) {
+    for window in measured.windows.iter_mut().filter(|window| window.side == SideId::B) {
         let WindowRun::Method(run) = &mut window.run else { panic!("it is of a method") };
         (run.ok, run.failed) = (run.ok / 2, run.ok / 2);
         run.client_cpu_per_call = run.client_cpu_per_call.map(|cpu| cpu / 0.5);
     }
-    let [a, b] = Side::both(&measured);
-    let report = compare(&a, &b, Together::Pairs, &options()).unwrap();
+    let [a, b] = Side::both_of_comparison(&measured);
+    let report = compare(&a, &b, Pairing::Paired, &options()).unwrap();
     // The servers use 10 µs per call of A and 20 µs of B.
     assert!((figure(&report, "server-cpu").ratio - 2.0).abs() < 1e-9, "{report:?}");
     assert!((figure(&report, "client-cpu").ratio - 1.0).abs() < 1e-9, "{report:?}");
@@ -280,7 +280,7 @@ fn processor_time_is_of_all_calls_that_ended() {
 }
 
 #[test]
-fn calls_that_never_began_are_failed_ones() {
+fn never_started_calls_count_as_failed() {
     let open = |dropped: u64| {
         let mut run = run(1000.0);
         (run.loop_kind, run.schedule) = ("open".to_owned(), Some("1000".to_owned()));
@@ -288,29 +288,29 @@ fn calls_that_never_began_are_failed_ones() {
         run
     };
     // 5000 calls finished; the dropped ones come on top.
-    let report = apart(&side("old", vec![open(0)]), &side("new", vec![open(500), open(500)]));
+    let report = compare_unpaired(&side("old", vec![open(0)]), &side("new", vec![open(500), open(500)]));
     assert_eq!(
         report.failures,
         ["9.1 % of the calls to new failed or did not start, and 0 % of those to old"]
     );
     let warned = "(including 0 of old and 1000 of new that did not start)";
     assert!(report.warnings.iter().any(|it| it.contains(warned)), "{:?}", report.warnings);
-    let report = apart(&side("old", vec![open(500)]), &side("new", vec![open(500)]));
+    let report = compare_unpaired(&side("old", vec![open(500)]), &side("new", vec![open(500)]));
     assert_eq!(report.failures, [""; 0]);
 }
 
 /// The schedule of a scenario counts flows, here of five calls each.
 #[test]
-fn flows_that_never_began_are_failed_flows() {
+fn never_started_flows_count_as_failed() {
     let open = |dropped: u64| {
         let mut run = run(1000.0);
         (run.loop_kind, run.schedule) = ("open".to_owned(), Some("200".to_owned()));
         run.kind = "scenario".to_owned();
-        run.flows = Some(Flows { begun: 1000, ok: 1000, failed: 0 });
+        run.flows = Some(Flows { started: 1000, ok: 1000, failed: 0 });
         run.dropped = dropped;
         run
     };
-    let report = apart(&side("old", vec![open(0)]), &side("new", vec![open(100)]));
+    let report = compare_unpaired(&side("old", vec![open(0)]), &side("new", vec![open(100)]));
     assert_eq!(
         report.failures,
         ["9.1 % of the flows to new failed or did not start, and 0 % of those to old"]
@@ -318,21 +318,21 @@ fn flows_that_never_began_are_failed_flows() {
 }
 
 #[test]
-fn what_never_began_in_any_window_counts() {
+fn never_started_calls_of_every_window_count() {
     let mut measured = comparison(&[(1000.0, 1000.0); 4]);
-    for window in measured.windows.iter_mut().filter(|window| window.side == Which::B) {
+    for window in measured.windows.iter_mut().filter(|window| window.side == SideId::B) {
         let WindowRun::Method(run) = &mut window.run else { panic!("it is of a method") };
         run.dropped = 1000;
     }
-    let [a, b] = Side::both(&measured);
-    let report = compare(&a, &b, Together::Pairs, &options()).unwrap();
+    let [a, b] = Side::both_of_comparison(&measured);
+    let report = compare(&a, &b, Pairing::Paired, &options()).unwrap();
     assert_eq!(report.cells[0].dropped, (0, 4000));
     assert!(report.failures[0].contains("did not start"), "{:?}", report.failures);
 }
 
 /// A handler sleeps 54 ms instead of 50 ms, with a noisy rate and tail.
 #[test]
-fn median_beyond_the_margin_is_named_although_the_rate_cannot_be_told() {
+fn median_beyond_margin_is_named_despite_inconclusive_rate() {
     let noise = [0.8, 1.3, 0.9, 1.2, 1.0, 0.7, 1.25, 1.1, 0.85, 1.15];
     let runs = |p50_ms: f64, noise: &[f64]| -> Vec<LoadRun> {
         let of = |(number, noise): (usize, &f64)| {
@@ -345,22 +345,22 @@ fn median_beyond_the_margin_is_named_although_the_rate_cannot_be_told() {
     };
     let reversed: Vec<f64> = noise.iter().rev().copied().collect();
     let (a, b) = (side("old", runs(50.0, &noise)), side("new", runs(54.0, &reversed)));
-    let report = apart(&a, &b);
+    let report = compare_unpaired(&a, &b);
     assert_eq!(figure(&report, "rate").verdict, Verdict::CannotTell);
     assert_eq!(report.headline(), "worse, p50 is 1.08 × (1.08–1.08)");
     assert!(text(&report).starts_with("new against old: worse, p50 is 1.08 × (1.08–1.08)\n"), "{report:?}");
     // Figures that are not judged are named, too, without failing B.
     let options = Options { fail_on: Some(vec![Figure::Rate]), ..options() };
-    let report = compare(&a, &b, Together::Apart, &options).unwrap();
+    let report = compare(&a, &b, Pairing::Unpaired, &options).unwrap();
     assert_eq!(report.failures, [""; 0]);
     assert_eq!(report.headline(), "can't tell; worse but not judged: p50 1.08 ×");
     assert!(report.is_inconclusive());
-    let faster = compare(&b, &a, Together::Apart, &options).unwrap();
+    let faster = compare(&b, &a, Pairing::Unpaired, &options).unwrap();
     assert_eq!(faster.headline(), "can't tell; better: p50 0.93 ×");
 }
 
 #[test]
-fn headline_says_what_cannot_be_told_and_what_is_the_same() {
+fn headline_lists_inconclusive_and_equal_figures() {
     let noisy = |name: &str, tails: [f64; 5]| {
         let runs = STEADY.iter().zip(tails).map(|(rate, tail)| {
             let mut run = run(*rate);
@@ -371,20 +371,20 @@ fn headline_says_what_cannot_be_told_and_what_is_the_same() {
     };
     let (a, b) =
         (noisy("old", [100.0, 200.0, 150.0, 90.0, 120.0]), noisy("new", [190.0, 80.0, 130.0, 100.0, 170.0]));
-    let report = apart(&a, &b);
+    let report = compare_unpaired(&a, &b);
     assert_eq!(report.headline(), "can't tell by p99; the same within the margin by rate and p50");
     assert!(report.is_inconclusive() && report.failures.is_empty());
-    assert!(!apart(&rates("old", &STEADY), &rates("new", &STEADY)).is_inconclusive());
+    assert!(!compare_unpaired(&rates("old", &STEADY), &rates("new", &STEADY)).is_inconclusive());
 }
 
 #[test]
-fn one_stall_that_drops_calls_is_no_failure_of_its_side() {
+fn single_stall_does_not_fail_its_side() {
     let mut measured = comparison(&[(1000.0, 1000.0); 10]);
-    let stalled = measured.windows.iter_mut().find(|window| window.side == Which::B).unwrap();
+    let stalled = measured.windows.iter_mut().find(|window| window.side == SideId::B).unwrap();
     let WindowRun::Method(run) = &mut stalled.run else { panic!("it is of a method") };
     run.dropped = 1500;
-    let [a, b] = Side::both(&measured);
-    let report = compare(&a, &b, Together::Pairs, &options()).unwrap();
+    let [a, b] = Side::both_of_comparison(&measured);
+    let report = compare(&a, &b, Pairing::Paired, &options()).unwrap();
     assert!(report.cells[0].failed.b > 0.02, "{report:?}");
     assert_eq!(report.failures, [""; 0]);
     assert_eq!(report.headline().split(';').next(), Some("can't tell by failed calls"));
@@ -398,7 +398,7 @@ fn disturbed(rounds: std::ops::Range<usize>) -> Comparison {
     let mut measured = comparison(&rates);
     for window in &mut measured.windows {
         if let WindowRun::Method(run) = &mut window.run
-            && window.side == Which::B
+            && window.side == SideId::B
             && rounds.contains(&(window.round as usize))
         {
             let reason = Reason { cause: Cause::OtherPrograms, text: "busy".to_owned(), share: Some(0.5) };
@@ -409,10 +409,10 @@ fn disturbed(rounds: std::ops::Range<usize>) -> Comparison {
 }
 
 #[test]
-fn windows_that_are_not_valid_are_not_used() {
+fn invalid_windows_are_not_used() {
     let report = |rounds: std::ops::Range<usize>, options: Options| {
-        let [a, b] = Side::both(&disturbed(rounds));
-        compare(&a, &b, Together::Pairs, &options).unwrap()
+        let [a, b] = Side::both_of_comparison(&disturbed(rounds));
+        compare(&a, &b, Pairing::Paired, &options).unwrap()
     };
     let some = report(0..2, options());
     assert_eq!(figure(&some, "rate").rounds, (4, 4));
@@ -425,10 +425,10 @@ fn windows_that_are_not_valid_are_not_used() {
 }
 
 #[test]
-fn without_enough_valid_windows_there_is_no_answer() {
-    let [a, b] = Side::both(&disturbed(0..6));
+fn too_few_valid_windows_are_inconclusive() {
+    let [a, b] = Side::both_of_comparison(&disturbed(0..6));
     let judged = Options { fail_on: Some(vec![Figure::Rate]), ..options() };
-    let report = compare(&a, &b, Together::Pairs, &judged).unwrap();
+    let report = compare(&a, &b, Pairing::Paired, &judged).unwrap();
     assert!(
         report.headline().starts_with("can't tell: 6 of 12 windows are not valid: "),
         "{}",
@@ -443,8 +443,8 @@ fn without_enough_valid_windows_there_is_no_answer() {
                 run.not_valid.reasons.iter_mut().for_each(|reason| reason.cause = cause);
             }
         }
-        let [a, b] = Side::both(&broken);
-        let report = compare(&a, &b, Together::Pairs, &judged).unwrap();
+        let [a, b] = Side::both_of_comparison(&broken);
+        let report = compare(&a, &b, Pairing::Paired, &judged).unwrap();
         assert!(!report.failures.is_empty());
         let is_warned =
             report.warnings.iter().any(|it| it.starts_with("the client was the limit in 6 of 12 windows"));

@@ -1,7 +1,7 @@
 //! Output formats of a report.
 
 use serde_json::Value;
-use thalweg_compare::{Comparison, Report, Side, Together, compare, csv, json, markdown, page, text};
+use thalweg_compare::{Comparison, Pairing, Report, Side, compare, csv, json, markdown, page, text};
 
 use crate::support::{comparison, options};
 
@@ -12,22 +12,22 @@ fn report() -> Report {
     let rounds = [(1000.0, 800.0), (1010.0, 800.0), (990.0, 800.0), (1000.0, 810.0), (1000.0, 790.0)];
     let mut measured = comparison(&rounds);
     "debug".clone_into(&mut measured.versions.build);
-    let [a, b] = Side::both(&measured);
-    compare(&a, &b, Together::Pairs, &options()).unwrap()
+    let [a, b] = Side::both_of_comparison(&measured);
+    compare(&a, &b, Pairing::Paired, &options()).unwrap()
 }
 
 #[test]
-fn markdown_is_a_table_to_paste() {
+fn markdown_output_is_a_table() {
     assert_eq!(markdown(&report()), include_str!("golden/report.md"));
 }
 
 #[test]
-fn text_is_a_table_in_columns() {
+fn text_output_is_aligned_table() {
     assert_eq!(text(&report()), include_str!("golden/report.txt"));
 }
 
 #[test]
-fn json_has_what_programs_ask_for() {
+fn json_output_has_verdicts_and_figures() {
     let document: Value = serde_json::from_str(&json(&[report()])).unwrap();
     assert_eq!(document["schema"], "thalweg.comparison-report/1");
     let report = &document["comparisons"][0];
@@ -49,7 +49,7 @@ fn json_has_what_programs_ask_for() {
 }
 
 #[test]
-fn csv_has_a_line_for_each_figure() {
+fn csv_has_one_line_per_figure() {
     let mut report = report();
     "a, \"b\"".clone_into(&mut report.b);
     let csv = csv(&[report]);
@@ -63,7 +63,7 @@ fn csv_has_a_line_for_each_figure() {
 }
 
 #[test]
-fn the_page_is_one_file_and_what_is_text_stays_text() {
+fn page_is_self_contained_and_escapes_text() {
     let mut report = report();
     report.b = "<script>alert(1)</script>".to_owned();
     let page = page(&[report], "2026-11-26T00:00:00Z", "thalweg compare a.json b.json -O html");
@@ -79,7 +79,7 @@ fn the_page_is_one_file_and_what_is_text_stays_text() {
 }
 
 #[test]
-fn a_comparison_is_read_as_it_was_written() {
+fn comparison_survives_round_trip() {
     let measured = comparison(&[(1000.0, 900.0), (1000.0, 910.0)]);
     let written = serde_json::to_string(&measured).unwrap();
     assert_eq!(serde_json::from_str::<Comparison>(&written).unwrap(), measured);

@@ -3,7 +3,7 @@
 #[path = "../../../lab/src/tests/browser.rs"]
 mod browser;
 
-use thalweg_compare::{Input, Options, Report, Side, Together, compare, page};
+use thalweg_compare::{Input, Options, Pairing, Report, Side, compare, page};
 
 use self::browser::{PROBE, attribute, shown_page};
 use crate::study::{of_two_stacks, sample};
@@ -19,7 +19,7 @@ const CONTRAST_DRAWN_MIN: f64 = 3.0;
 /// script errors.
 const LOOK: &str = include_str!("look.html");
 
-fn compared(a: &Side, b: &Side, together: Together) -> Report {
+fn compared(a: &Side, b: &Side, together: Pairing) -> Report {
     compare(a, b, together, &options()).unwrap()
 }
 
@@ -59,9 +59,9 @@ fn check(name: &str, reports: &[Report], says: &[&str]) {
 
 #[test]
 #[ignore = "needs Chromium"]
-fn rounds_in_turns_are_shown() {
+fn page_shows_alternating_rounds() {
     let measured = comparison(&[(1000.0, 800.0), (1010.0, 800.0), (990.0, 800.0), (1000.0, 810.0)]);
-    let [a, b] = Side::both(&measured);
+    let [a, b] = Side::both_of_comparison(&measured);
     let says = [
         "<title>a|b against main: worse, rate is 0.80 × (",
         "<h1>a|b against main: worse, rate is",
@@ -74,40 +74,40 @@ fn rounds_in_turns_are_shown() {
         "Abacus 9, 4 processors, Linux 6.0; thalweg 9.9.9 (release)",
         "Ratios are computed within pairs",
     ];
-    check("paired", &[compared(&a, &b, Together::Pairs)], &says);
+    check("paired", &[compared(&a, &b, Pairing::Paired)], &says);
 }
 
 #[test]
 #[ignore = "needs Chromium"]
-fn runs_that_were_measured_apart_are_warned_of() {
+fn page_warns_of_separate_runs() {
     let report =
-        compared(&rates("old", &STEADY), &rates(LONG, &STEADY.map(|rate| rate * 4.0)), Together::Apart);
+        compared(&rates("old", &STEADY), &rates(LONG, &STEADY.map(|rate| rate * 4.0)), Pairing::Unpaired);
     let says = ["were not measured alternately", "5 files, old.json to old.json", "<h1>feature/", "Welch"];
     check("apart", &[report], &says);
 }
 
 #[test]
 #[ignore = "needs Chromium"]
-fn the_answer_is_above_all_figures() {
-    let report = compared(&rates("old", &STEADY), &rates("new", &STEADY), Together::Apart);
+fn page_starts_with_verdict() {
+    let report = compared(&rates("old", &STEADY), &rates("new", &STEADY), Pairing::Unpaired);
     let dom = shown("order", 390, &[report]);
-    let places = [
+    let positions = [
         "<h1>new against old: the same within the margin",
         "class=\"card",
         "doubts",
         "<table",
         "id=\"reading\"",
     ];
-    let places = places
+    let positions = positions
         .map(|part| dom[dom.find("<body").unwrap()..].find(part).unwrap_or_else(|| panic!("no {part}")));
-    assert!(places.is_sorted(), "{places:?}");
+    assert!(positions.is_sorted(), "{positions:?}");
 }
 
 #[test]
 #[ignore = "needs Chromium"]
 fn single_runs_and_figures_without_an_interval_are_shown() {
     let (a, b) = (run_of_intervals(&STEADY), run_of_intervals(&STEADY.map(|rate| rate * 1.01)));
-    let report = compared(&side("old", vec![a]), &side("new", vec![b]), Together::Apart);
+    let report = compared(&side("old", vec![a]), &side("new", vec![b]), Pairing::Unpaired);
     check(
         "single",
         &[report],
@@ -117,10 +117,10 @@ fn single_runs_and_figures_without_an_interval_are_shown() {
 
 #[test]
 #[ignore = "needs Chromium"]
-fn several_sides_have_an_answer_each() {
+fn page_has_verdict_per_side() {
     let a = rates("main", &STEADY);
     let of = |name: &str, factor: f64| {
-        compared(&a, &rates(name, &STEADY.map(|rate| rate * factor)), Together::Apart)
+        compared(&a, &rates(name, &STEADY.map(|rate| rate * factor)), Pairing::Unpaired)
     };
     let says = [
         "<title>3 results compared with main, thalweg compare</title>",
@@ -133,36 +133,36 @@ fn several_sides_have_an_answer_each() {
 
 #[test]
 #[ignore = "needs Chromium"]
-fn calls_that_failed_are_said_beside_the_cards() {
+fn page_shows_failed_calls() {
     let mut failing = run(1000.0);
     failing.failed = 500;
-    let report = compared(&rates("old", &[1000.0]), &side("new", vec![failing]), Together::Apart);
+    let report = compared(&rates("old", &[1000.0]), &side("new", vec![failing]), Pairing::Unpaired);
     check("failed", &[report], &["Worse by more than the margin", "of the calls to new failed"]);
 }
 
 #[test]
 #[ignore = "needs Chromium"]
-fn what_was_forced_says_in_what_it_differs() {
+fn page_of_forced_comparison_names_differences() {
     let mut other = run(1000.0);
     other.machine.as_mut().unwrap().cpu = "Abacus 10".to_owned();
     let options = Options { force: true, ..options() };
     let report =
-        compare(&rates("old", &[1000.0]), &side("new", vec![other]), Together::Apart, &options).unwrap();
+        compare(&rates("old", &[1000.0]), &side("new", vec![other]), Pairing::Unpaired, &options).unwrap();
     check("forced", &[report], &["compared although they differ", "Abacus 9 and Abacus 10"]);
 }
 
 #[test]
 #[ignore = "needs Chromium"]
-fn of_many_loads_those_that_fail_are_unfolded() {
+fn page_unfolds_failing_loads() {
     let runs = |factor: f64| {
-        let load = |(place, rate): (usize, &f64)| {
-            let mut run = run(if place % 7 == 0 { rate * factor } else { *rate });
-            run.method = format!("com.example.warehouse.v1.ReservationsOfAllWarehousesService/List{place}");
+        let load = |(index, rate): (usize, &f64)| {
+            let mut run = run(if index % 7 == 0 { rate * factor } else { *rate });
+            run.method = format!("com.example.warehouse.v1.ReservationsOfAllWarehousesService/List{index}");
             run
         };
-        STEADY.iter().flat_map(|rate| (0..40).map(move |place| load((place, rate)))).collect::<Vec<_>>()
+        STEADY.iter().flat_map(|rate| (0..40).map(move |index| load((index, rate)))).collect::<Vec<_>>()
     };
-    let report = compared(&side("old", runs(1.0)), &side("new", runs(0.5)), Together::Apart);
+    let report = compared(&side("old", runs(1.0)), &side("new", runs(0.5)), Pairing::Unpaired);
     let says = [
         "All 40 loads, geometric mean",
         "All of them: unary, closed loop, 64 in flight, 1 connection.",
@@ -178,9 +178,9 @@ fn of_many_loads_those_that_fail_are_unfolded() {
 #[test]
 #[ignore = "needs Chromium"]
 fn studies_of_the_lab_are_shown() {
-    let of = |name: &str| Side::of(name, vec![(format!("{name}/results.json"), sample())]).unwrap();
+    let of = |name: &str| Side::of_inputs(name, vec![(format!("{name}/results.json"), sample())]).unwrap();
     let says = ["Load by load", "old/results.json", "of each, measured separately"];
-    check("studies", &[compared(&of("old"), &of("new"), Together::Apart)], &says);
+    check("studies", &[compared(&of("old"), &of("new"), Pairing::Unpaired)], &says);
 }
 
 #[test]
@@ -188,18 +188,18 @@ fn studies_of_the_lab_are_shown() {
 fn stacks_of_a_study_are_shown() {
     let Input::Study(results) = of_two_stacks() else { panic!("it is a study") };
     let [tonic, ours] = ["tonic", "thalweg"].map(|stack| Side::of_study(&results, stack).unwrap());
-    let report = compared(&tonic, &ours, Together::Pairs);
+    let report = compared(&tonic, &ours, Pairing::Paired);
     check("stacks", &[report], &["thalweg against tonic: better", "the windows of tonic in a study"]);
 }
 
 #[test]
 #[ignore = "needs Chromium"]
-fn what_comes_from_outside_is_text() {
+fn page_escapes_untrusted_text() {
     let hostile = "<img src=x onerror=\"document.documentElement.dataset.error='hostile'\">";
     let mut run = run(1000.0);
     run.method = hostile.to_owned();
     let sides = ["old", hostile].map(|name| side(name, vec![run.clone()]));
-    let mut report = compared(&sides[0], &sides[1], Together::Apart);
+    let mut report = compared(&sides[0], &sides[1], Pairing::Unpaired);
     report.warnings.push(hostile.to_owned());
     check("hostile", &[report], &["&lt;img"]);
 }

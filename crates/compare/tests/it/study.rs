@@ -4,21 +4,21 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use thalweg_compare::{Figure, Input, Side, Together, Verdict, compare, read};
+use thalweg_compare::{Figure, Input, Pairing, Side, Verdict, compare, read};
 use thalweg_lab::load::LabResults;
 
 use crate::support::options;
 
 pub(crate) fn sample() -> Input {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/src/tests/sample/results.json");
-    read(&path, LabResults::measured_in).unwrap()
+    read(&path, LabResults::parse_measured).unwrap()
 }
 
 #[test]
 fn cells_of_two_studies_are_matched() {
-    let side = |name: &str| Side::of(name, vec![(name.to_owned(), sample())]).unwrap();
+    let side = |name: &str| Side::of_inputs(name, vec![(name.to_owned(), sample())]).unwrap();
     let (a, b) = (side("old"), side("new"));
-    let report = compare(&a, &b, Together::Apart, &options()).unwrap();
+    let report = compare(&a, &b, Pairing::Unpaired, &options()).unwrap();
     assert_eq!(report.cells.len(), a.cells.len());
     assert!(report.cells.len() > 10 && !report.overall.is_empty());
     // Both sides have the same figures.
@@ -58,14 +58,14 @@ pub(crate) fn of_two_stacks() -> Input {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results.json");
     fs::write(&path, study.to_string()).unwrap();
-    read(&path, LabResults::measured_in).unwrap()
+    read(&path, LabResults::parse_measured).unwrap()
 }
 
 #[test]
 fn windows_of_two_stacks_are_pairs() {
     let Input::Study(results) = of_two_stacks() else { panic!("it is a study") };
     let [tonic, ours] = ["tonic", "thalweg"].map(|stack| Side::of_study(&results, stack).unwrap());
-    let report = compare(&tonic, &ours, Together::Pairs, &options()).unwrap();
+    let report = compare(&tonic, &ours, Pairing::Paired, &options()).unwrap();
     assert!(report.cells.len() > 10, "{}", report.cells.len());
     for cell in &report.cells {
         let rate = cell.figures.iter().find(|compared| compared.figure == Figure::Rate).unwrap();
@@ -75,9 +75,9 @@ fn windows_of_two_stacks_are_pairs() {
 }
 
 #[test]
-fn a_study_and_a_load_have_nothing_in_common() {
-    let study = Side::of("study", vec![("s".to_owned(), sample())]).unwrap();
+fn study_and_load_are_not_comparable() {
+    let study = Side::of_inputs("study", vec![("s".to_owned(), sample())]).unwrap();
     let load = crate::support::rates("load", &[1000.0]);
-    let error = compare(&study, &load, Together::Apart, &options()).unwrap_err().to_string();
+    let error = compare(&study, &load, Pairing::Unpaired, &options()).unwrap_err().to_string();
     assert!(error.contains("they have no load with the same conditions"), "{error}");
 }

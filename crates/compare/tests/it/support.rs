@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use thalweg_compare::{
-    Comparison, Input, MeasuredSide, Options, Report, SCHEMA, Settings, Side, Which, WindowResult, WindowRun,
+    Comparison, Input, MeasuredSide, Options, Report, SCHEMA, Settings, Side, SideId, WindowResult, WindowRun,
 };
 use thalweg_load::LoadRun;
 use thalweg_measure::machine::{Machine, Versions};
@@ -61,7 +61,7 @@ pub(crate) fn run_of_intervals(rates: &[f64]) -> LoadRun {
 /// Returns a side with these runs as rounds.
 pub(crate) fn side(name: &str, runs: Vec<LoadRun>) -> Side {
     let input = |run| (format!("{name}.json"), Input::Run(Box::new(run)));
-    Side::of(name, runs.into_iter().map(input).collect()).unwrap()
+    Side::of_inputs(name, runs.into_iter().map(input).collect()).unwrap()
 }
 
 /// Returns a side with runs at these rates.
@@ -87,7 +87,7 @@ pub(crate) fn comparison(rounds: &[(f64, f64)]) -> Comparison {
         }
     };
     let windows = (0..).zip(rounds).flat_map(|(round, (a, b))| {
-        let mut both = [window(Which::A, round, *a, 10_000), window(Which::B, round, *b, 20_000)];
+        let mut both = [window(SideId::A, round, *a, 10_000), window(SideId::B, round, *b, 20_000)];
         if round % 2 == 1 {
             both.reverse();
         }
@@ -118,7 +118,7 @@ pub(crate) fn options() -> Options {
 }
 
 /// Returns a figure of the only load.
-pub(crate) fn figure(report: &Report, name: &str) -> thalweg_compare::Compared {
+pub(crate) fn figure(report: &Report, name: &str) -> thalweg_compare::FigureComparison {
     let figures = &report.cells[0].figures;
     *figures.iter().find(|compared| compared.figure.name() == name).unwrap_or_else(|| panic!("no {name}"))
 }

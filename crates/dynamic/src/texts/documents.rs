@@ -39,7 +39,7 @@ impl Documents {
                 return Some(self.take(self.seen));
             }
             self.seen += 1;
-            self.look_at(byte);
+            self.scan(byte);
             if self.depth == 0 && !self.in_string && matches!(byte, b'}' | b']' | b'"') {
                 return Some(self.take(self.seen));
             }
@@ -53,7 +53,7 @@ impl Documents {
         (!rest.iter().all(u8::is_ascii_whitespace)).then_some(rest)
     }
 
-    fn look_at(&mut self, byte: u8) {
+    fn scan(&mut self, byte: u8) {
         match byte {
             _ if self.escaped => self.escaped = false,
             b'\\' if self.in_string => self.escaped = true,
@@ -78,15 +78,15 @@ impl Documents {
 pub fn elements(document: Vec<u8>) -> Vec<Vec<u8>> {
     let inside = document.trim_ascii().strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
     let Some(inside) = inside else { return vec![document] };
-    let mut scan = Documents::default();
+    let mut scanner = Documents::default();
     let mut elements = Vec::new();
     let mut start = 0;
     for (at, &byte) in inside.iter().enumerate() {
-        if byte == b',' && scan.depth == 0 && !scan.in_string {
+        if byte == b',' && scanner.depth == 0 && !scanner.in_string {
             elements.push(inside[start..at].trim_ascii().to_vec());
             start = at + 1;
         }
-        scan.look_at(byte);
+        scanner.scan(byte);
     }
     let last = inside[start..].trim_ascii();
     if !last.is_empty() || !elements.is_empty() {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_end_with_their_last_bracket() {
+    fn documents_end_at_the_closing_bracket() {
         check("", &[]);
         check(" \n ", &[]);
         check("{}", &["{}"]);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_there_with_its_last_byte() {
+    fn document_is_returned_with_its_last_byte() {
         let mut documents = Documents::default();
         documents.push(b"{\"a\": 1");
         assert_eq!(documents.next(), None);

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn separators_end_messages() {
+    fn separator_ends_a_message() {
         let check = |text: &str, expected: &[&str]| {
             for piece in 1..=text.len().max(1) {
                 let mut records = Records::default();

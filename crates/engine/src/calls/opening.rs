@@ -50,7 +50,7 @@ pub(super) fn open_stream(
             state.close_gate();
             Err(Refused::AtCapacity)
         }
-        Err(OpenError::HeadTooLarge { size, size_max }) => Err(Refused::HeadTooLarge { size, size_max }),
+        Err(OpenError::HeadersTooLarge { size, size_max }) => Err(Refused::HeadTooLarge { size, size_max }),
         Err(OpenError::GoingAway | OpenError::IdsExhausted | OpenError::Closed) => Err(Refused::Closed),
     }
 }

@@ -285,10 +285,10 @@ impl Inbox {
         let is_there = self.has_sealed() || self.bytes.len() >= needed;
         if !is_there {
             self.has_asked = true;
-            http2.need(stream, needed - self.bytes.len());
+            http2.require_bytes(stream, needed - self.bytes.len());
         } else if self.has_asked {
             self.has_asked = false;
-            http2.need_is_met(stream);
+            http2.clear_required_bytes(stream);
         }
         is_there
     }

@@ -119,7 +119,7 @@ impl State {
     pub(crate) fn held(&self) -> Held {
         let gathered = self.http1_state.as_ref().map_or(0, |http1_state| http1_state.held);
         Held {
-            requests: self.http2.held() + self.held_by_calls() + gathered,
+            requests: self.http2.buffered_bytes() + self.held_by_calls() + gathered,
             responses: self.held_responses(),
         }
     }
@@ -198,7 +198,7 @@ impl State {
 
     #[cold]
     fn may_go_on_beyond(&mut self, key: SlotKey) -> bool {
-        let is_far_beyond = self.http2.queued_memory() > self.http2.held_max().saturating_mul(2);
+        let is_far_beyond = self.http2.queued_memory() > self.http2.buffer_budget().saturating_mul(2);
         let Some(slot) = self.slot(key) else { return false };
         let Some(call) = slot.server_ref() else { return false };
         let may_exceed = call.admission.may_exceed || (call.head_sent && !is_far_beyond);

@@ -209,7 +209,9 @@ impl Endpoint for ClientEndpoint {
     fn on_event(&mut self, state: &mut State, event: &Event<'_>, _input_start: usize) {
         match *event {
             Event::Headers { tag, end_stream, .. } => self.on_head(state, tag.into(), end_stream),
-            Event::Whole { stream, tag, bytes, .. } => self.on_whole(state, tag.into(), stream, bytes),
+            Event::CompleteMessage { stream, tag, bytes, .. } => {
+                self.on_whole(state, tag.into(), stream, bytes)
+            }
             Event::Data { stream, tag, bytes, end_stream, .. } => {
                 on_data(state, tag.into(), stream, bytes, end_stream);
             }

@@ -10,7 +10,9 @@ use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-use thalweg_lanes::{Decision, LaneSample, LaneState, Policy, PolicyConfig, Samples, Trial, share_waiting};
+use thalweg_lanes::{
+    Decision, LaneSample, LaneState, Policy, PolicyConfig, Samples, Trial, distribute_waiting,
+};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -158,7 +160,7 @@ impl Watch {
             let has_too_many = samples.lanes.len() > self.floor;
             last = now;
             let decision = self.policy.decide(&samples, now - self.began);
-            if let Some(trial) = self.policy.ended_trial() {
+            if let Some(trial) = self.policy.take_trial() {
                 lanes.note_trial(&trial);
             }
             match decision {
@@ -258,7 +260,7 @@ impl Watch {
             let connection = Arc::clone(&closing.connection);
             samples.lanes.push(sample(&closing.lane, Some(connection), LaneState::Draining));
         }
-        share_waiting(tended.queue().len(), &mut samples.lanes);
+        distribute_waiting(tended.queue().len(), &mut samples.lanes);
         samples
     }
 }

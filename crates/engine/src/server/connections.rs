@@ -287,7 +287,7 @@ impl Connections {
             let held_max = if becomes_tight { held_max.min(HELD_MAX_TIGHT) } else { held_max };
             for open in self.all() {
                 let mut state = open.connection.lock();
-                state.http2.set_held_max(held_max);
+                state.http2.set_buffer_budget(held_max);
                 state.notify_driver();
             }
         }

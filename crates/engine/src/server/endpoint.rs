@@ -218,7 +218,7 @@ impl ServerEndpoint {
     fn parse_uncached(&mut self, state: &State) -> ParsedRequest {
         let head = state.http2.fields();
         let id = head.id();
-        let timed = head.begin().and_then(|(begin, own)| Some((begin, request::only_timeout(own)?)));
+        let timed = head.shared_prefix().and_then(|(begin, own)| Some((begin, request::only_timeout(own)?)));
         if let Some((begin, timeout)) = timed {
             if let Some(route) = self.timed.get(id) {
                 return ParsedRequest::Call(Arc::clone(route));
@@ -374,7 +374,7 @@ impl Endpoint for ServerEndpoint {
     fn on_event(&mut self, state: &mut State, event: &Event<'_>, input_start: usize) {
         match *event {
             Event::Headers { stream, end_stream, .. } => self.on_request(state, stream, end_stream),
-            Event::Whole { stream, bytes, start, .. } => {
+            Event::CompleteMessage { stream, bytes, start, .. } => {
                 self.on_whole(state, stream, bytes, input_start + start);
             }
             Event::Data { stream, tag, bytes, start, end_stream } => {

@@ -196,7 +196,7 @@ pub(super) fn send_plain(state: &mut State, reply: &ResponseTarget, message: Sin
         let head = Block { fixed: Some(reply.head), extra: &NO_FIELDS };
         let trailers = Block { fixed: Some(&TRAILERS_OK), extra: &NO_FIELDS };
         // Fails only if the stream has ended, which its slot learns separately.
-        if http2.send_answer(reply.stream, head, bytes, trailers) != Ok(false) {
+        if http2.send_response(reply.stream, head, bytes, trailers) != Ok(false) {
             note_sent(slot, message.message_len());
             finish(state, reply, Code::Ok);
             return;

@@ -52,7 +52,7 @@ impl Called for Refused {
 pub(super) fn parse(
     router: &dyn Router,
     fallback: Option<&Fallback>,
-    head: &thalweg_http2::Head,
+    head: &thalweg_http2::Headers,
     info: Option<&Arc<ConnectionInfo>>,
     is_traced: bool,
 ) -> ParsedRequest {
@@ -113,14 +113,14 @@ pub(super) fn parse(
 }
 
 /// Returns whether the client expects a gRPC response.
-fn is_grpc(head: &thalweg_http2::Head) -> bool {
+fn is_grpc(head: &thalweg_http2::Headers) -> bool {
     head.iter().any(|field| field.name == b"content-type" && content_type::subtype(field.value).is_some())
 }
 
 /// Returns the route of a raw request.
 fn raw_route(
     method: &Arc<ServerMethod>,
-    head: &thalweg_http2::Head,
+    head: &thalweg_http2::Headers,
     info: Option<&Arc<ConnectionInfo>>,
 ) -> Result<Route, Status> {
     let metadata = metadata::receive_raw(head.iter())?;
@@ -149,7 +149,7 @@ fn raw_route(
 const COMPRESSION_FIELDS: [&str; 3] = ["content-encoding", "grpc-encoding", "connect-content-encoding"];
 
 /// Returns scheme, authority, path and query, as far as present.
-fn uri(head: &thalweg_http2::Head) -> Result<http::Uri, http::Error> {
+fn uri(head: &thalweg_http2::Headers) -> Result<http::Uri, http::Error> {
     let mut uri = http::Uri::builder().path_and_query(head.path().unwrap_or(b"/"));
     if let (Some(scheme), Some(authority)) = (head.scheme(), head.authority())
         && !authority.is_empty()

@@ -85,7 +85,8 @@ pub struct ServerConfig {
     pub request_timeout: Option<Duration>,
     /// Maximum time by which a client may lag behind reading responses at 1 KiB a second; 60 s by default. On expiry
     /// its stream is reset, or its connection closed if that blocks the data. Streams with nothing to send are exempt.
-    /// `None` sets no minimum rate, even beyond the connection's [`held_max`](field@thalweg_http2::Config::held_max).
+    /// `None` sets no minimum rate, even beyond the connection's
+    /// [`buffer_budget`](field@thalweg_http2::Config::buffer_budget).
     pub reply_timeout: Option<Duration>,
     /// Memory budget of all connections in bytes: requests that handlers have not read, and responses that clients have
     /// not read. By default a quarter of the memory of the process (the machine's, or its control group's). From three
@@ -187,7 +188,7 @@ impl ServerConfig {
             max: self.max_connections,
             max_per_address: self.max_connections_per_address,
             memory_max: self.max_memory.unwrap_or_else(memory::default_max),
-            held_max: self.http2.held_max,
+            held_max: self.http2.buffer_budget,
             times: Times {
                 idle_max: self.max_connection_idle,
                 age_max: self.max_connection_age,

@@ -187,7 +187,7 @@ fn open(peer: &mut Peer) {
 #[tokio::test(start_paused = true)]
 async fn connection_holds_what_its_budget_permits() {
     for method in ["AtOnce", "Later"] {
-        let served = SizedServer::new(|config| config.http2.held_max = 4 * MEBIBYTE);
+        let served = SizedServer::new(|config| config.http2.buffer_budget = 4 * MEBIBYTE);
         let mut peer = served.calls(method, MEBIBYTE, 100).await;
         sleep(Duration::from_secs(5)).await;
         let peak = served.peak();
@@ -207,7 +207,7 @@ async fn connection_holds_what_its_budget_permits() {
 /// Each stream has a queue, and all share the connection's budget.
 #[tokio::test(start_paused = true)]
 async fn streams_of_a_connection_share_its_budget() {
-    let served = SizedServer::new(|config| config.http2.held_max = 2 * MEBIBYTE);
+    let served = SizedServer::new(|config| config.http2.buffer_budget = 2 * MEBIBYTE);
     let mut peer = served.calls("Again", MEBIBYTE / 2, 50).await;
     sleep(Duration::from_secs(5)).await;
     // Streams with an empty queue run up to twice the budget, and one more after 1 s and 3 s without progress. A
@@ -229,7 +229,7 @@ async fn streams_of_a_connection_share_its_budget() {
 #[tokio::test(start_paused = true)]
 async fn response_that_alone_is_wanted_comes() {
     for method in ["AtOnce", "Later"] {
-        let served = SizedServer::new(|config| config.http2.held_max = 2 * MEBIBYTE);
+        let served = SizedServer::new(|config| config.http2.buffer_budget = 2 * MEBIBYTE);
         let mut peer = served.served.peer().await;
         peer.settings(&[Setting::InitialWindowSize(0)]);
         peer.frame(Kind::WindowUpdate, Flags::NONE, 0, &(1_u32 << 30).to_be_bytes());
@@ -295,7 +295,7 @@ async fn small_calls_go_on_beside_those_who_take_nothing() {
 async fn response_may_be_larger_than_the_budget() {
     let served = SizedServer::new(|config| {
         config.max_memory = Some(2 * MEBIBYTE);
-        config.http2.held_max = MEBIBYTE;
+        config.http2.buffer_budget = MEBIBYTE;
     });
     let mut peer = served.served.peer().await;
     open(&mut peer);

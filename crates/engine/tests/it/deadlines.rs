@@ -235,7 +235,7 @@ async fn reset_behind_the_deadline_is_the_deadline() {
 #[tokio::test(start_paused = true)]
 async fn deadline_fires_while_the_call_waits_for_room() {
     let echo = Echo::default();
-    let config = server_config(|config| config.http2.held_max = 1 << 20);
+    let config = server_config(|config| config.http2.buffer_budget = 1 << 20);
     let mut peer = client_with(config, echo.router()).await;
     for stream in (1..12).step_by(2) {
         peer.headers(stream, false, REQUEST).message(stream, true, b"size 1000000");

@@ -90,7 +90,7 @@ impl Sender {
 #[tokio::test(start_paused = true)]
 async fn requests_that_never_end_stay_near_the_budget() {
     let config = server_config(|config| {
-        config.http2.held_max = 4 * MEBIBYTE;
+        config.http2.buffer_budget = 4 * MEBIBYTE;
         config.request_timeout = Some(Duration::from_secs(5));
     });
     let mut peer = client_with(config, Echo::default().router()).await;
@@ -172,7 +172,7 @@ async fn request_that_comes_steadily_has_more_time() {
 async fn request_that_has_to_wait_for_others_is_not_late() {
     let echo = Echo::default();
     let config = server_config(|config| {
-        config.http2.held_max = 64 << 10;
+        config.http2.buffer_budget = 64 << 10;
         config.http2.stream_window = 65_535;
         config.http2.connection_window = 65_535;
         config.request_timeout = Some(Duration::from_secs(5));
@@ -244,7 +244,7 @@ async fn header_block_has_ten_seconds() {
 async fn unread_responses(set: impl FnOnce(&mut ServerConfig), is_late: bool) -> (Peer, Echo) {
     let echo = Echo::default();
     let config = server_config(|config| {
-        config.http2.held_max = 4 * MEBIBYTE;
+        config.http2.buffer_budget = 4 * MEBIBYTE;
         set(config);
     });
     let (near, far) = duplex(MEBIBYTE);

@@ -40,7 +40,7 @@ impl Connection {
     /// Closes the connection immediately: sends GOAWAY, drops all streams and ignores further input. `debug` is the
     /// GOAWAY debug data, for people who inspect the traffic.
     pub fn close(&mut self, code: ErrorCode, debug: &[u8]) {
-        self.shut(code, debug, Closed::ByOwner);
+        self.shut(code, debug, Closed::ByDriver);
     }
 
     /// Returns whether nothing is left to do: the connection is closed, or either side is going away and no stream is

@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::fields::Block;
 use crate::flow::{ReceiveWindow, SendWindow};
 use crate::send_queue::SendQueue;
-use crate::stream::{Scheduled, State, Stream, StreamId, Tag};
+use crate::stream::{Scheduled, Stream, StreamId, StreamState, Tag};
 
 impl Connection {
     /// Returns whether a stream can be opened now (client).
@@ -27,10 +27,10 @@ impl Connection {
     /// # Errors
     ///
     /// See [`OpenError`]; nothing was sent. After `NoFreeStream`, wait for [`Event::StreamsFree`].
-    pub fn open(&mut self, tag: Tag, head: Block<'_>, end_stream: bool) -> Result<StreamId, OpenError> {
-        self.check_head_size(head)?;
+    pub fn open(&mut self, tag: Tag, headers: Block<'_>, end_stream: bool) -> Result<StreamId, OpenError> {
+        self.check_header_list_size(headers)?;
         let stream = self.open_stream(tag, end_stream, 0)?;
-        self.emit_headers(stream, head, end_stream);
+        self.emit_headers(stream, headers, end_stream);
         Ok(stream)
     }
 
@@ -41,13 +41,13 @@ impl Connection {
 
     /// Headers consisting of fixed fields only are small enough for any peer.
     #[inline]
-    fn check_head_size(&self, head: Block<'_>) -> Result<(), OpenError> {
-        if head.extra.is_empty() {
+    fn check_header_list_size(&self, headers: Block<'_>) -> Result<(), OpenError> {
+        if headers.extra.is_empty() {
             return Ok(());
         }
-        let size = head.extra.size() + head.fixed.map_or(0, |fixed| fixed.fields().size());
+        let size = headers.extra.size() + headers.fixed.map_or(0, |fixed| fixed.fields().size());
         let size_max = self.header_list_max();
-        if size > size_max { Err(OpenError::HeadTooLarge { size, size_max }) } else { Ok(()) }
+        if size > size_max { Err(OpenError::HeadersTooLarge { size, size_max }) } else { Ok(()) }
     }
 
     /// Opens a stream with a complete small request (client): its headers and a message that ends it.
@@ -62,17 +62,17 @@ impl Connection {
     pub fn open_with_message(
         &mut self,
         tag: Tag,
-        head: Block<'_>,
+        headers: Block<'_>,
         message: &[u8],
     ) -> Result<(StreamId, bool), OpenError> {
         let len = message.len();
-        let takes_now = self.sending.takes_now(len, self.config.output_target);
-        if !takes_now || len > self.sending.peer.initial_window as usize {
-            return self.open(tag, head, false).map(|stream| (stream, false));
+        let can_bypass_queues = self.sending.can_bypass_queues(len, self.config.output_target);
+        if !can_bypass_queues || len > self.sending.peer.initial_window as usize {
+            return self.open(tag, headers, false).map(|stream| (stream, false));
         }
-        self.check_head_size(head)?;
+        self.check_header_list_size(headers)?;
         let stream = self.open_stream(tag, true, len)?;
-        self.emit_headers(stream, head, false);
+        self.emit_headers(stream, headers, false);
         self.emit_data(stream, message, true);
         Ok((stream, true))
     }
@@ -110,14 +110,20 @@ impl Connection {
         }
         let id = StreamId::new(self.next_id());
         self.streams.use_id(id);
-        let mut stream = self.new_stream(id, tag, State::opened_here(end_stream), None);
+        let mut stream = self.new_stream(id, tag, StreamState::opened_here(end_stream), None);
         stream.send_window.consume(len);
         self.streams.insert(stream);
         Ok(id)
     }
 
     #[inline]
-    pub(super) fn new_stream(&self, id: StreamId, tag: Tag, state: State, body_left: Option<u64>) -> Stream {
+    pub(super) fn new_stream(
+        &self,
+        id: StreamId,
+        tag: Tag,
+        state: StreamState,
+        body_left: Option<u64>,
+    ) -> Stream {
         Stream {
             id,
             tag,
@@ -125,7 +131,7 @@ impl Connection {
             scheduled: Scheduled::No,
             send_window: SendWindow::new(self.sending.peer.initial_window),
             receive_window: ReceiveWindow::new(self.receiving.stream_window),
-            needed: 0,
+            required: 0,
             queue: SendQueue::EMPTY,
             body_left,
             opened_in: self.receiving.batch,

@@ -6,11 +6,11 @@ use super::Connection;
 use crate::error::{ConnectionError, ErrorCode, Fault, StreamError};
 use crate::event::Event;
 use crate::frame::padding::{NO_PADDING_LENGTH, TOO_MUCH_PADDING};
-use crate::frame::{self, Flags, FrameHead, HEAD_LEN, Kind};
-use crate::receiving::{DataPart, Expect, ExpectedData, Incoming};
+use crate::frame::{self, FRAME_HEADER_LEN, Flags, FrameHeader, Kind};
+use crate::receiving::{DataPart, Expect, ExpectedData, IncomingData};
 use crate::shutdown::Closed;
-use crate::stream::{Remote, Stream, StreamId};
-use crate::stream_table::{Absent, Key};
+use crate::stream::{RemoteState, Stream, StreamId};
+use crate::stream_table::{Absent, StreamKey};
 use crate::violation::Violation;
 
 impl Connection {
@@ -32,7 +32,7 @@ impl Connection {
         now: Instant,
     ) -> Result<Option<Event<'a>>, ConnectionError> {
         if !self.pending.is_empty() || self.shutdown.is_closed() {
-            return self.poll_aside(input, now);
+            return self.poll_pending_or_closed(input, now);
         }
         if input.is_empty() {
             return Ok(self.end_batch());
@@ -45,7 +45,7 @@ impl Connection {
     /// [`data_placed`](Connection::data_placed), or present it as input as usual.
     #[inline]
     pub fn expected_data(&self) -> Option<ExpectedData> {
-        let Incoming { stream, data_left, .. } = self.receiving.incoming()?;
+        let IncomingData { stream, data_left, .. } = self.receiving.incoming_data()?;
         let stream = stream?;
         if data_left == 0 || self.shutdown.is_closed() {
             return None;
@@ -60,26 +60,26 @@ impl Connection {
     ///
     /// Returns `None` if the stream was reset or the connection closed in the meantime.
     pub fn data_placed(&mut self, len: usize) -> Option<Event<'static>> {
-        let incoming = self.receiving.incoming()?;
+        let incoming = self.receiving.incoming_data()?;
         if self.shutdown.is_closed() {
             return None;
         }
         debug_assert!(len <= incoming.data_left as usize, "more was placed than was expected");
         let len = u32::try_from(len).unwrap_or(u32::MAX);
         let data_left = incoming.data_left.saturating_sub(len);
-        self.receive_data_part(Incoming { data_left, ..incoming }, &mut &[][..], 0)
+        self.receive_data_part(IncomingData { data_left, ..incoming }, &mut &[][..], 0)
     }
 
     /// Handles pending events and closed connections.
     #[cold]
-    fn poll_aside<'a>(
+    fn poll_pending_or_closed<'a>(
         &mut self,
         input: &mut &'a [u8],
         now: Instant,
     ) -> Result<Option<Event<'a>>, ConnectionError> {
         match self.shutdown.closed {
             Closed::No => {}
-            Closed::ByOwner => {
+            Closed::ByDriver => {
                 *input = &[];
                 return Ok(None);
             }
@@ -135,38 +135,41 @@ impl Connection {
         loop {
             let event = match self.receiving.expect {
                 Expect::Frame => {
-                    let Some((head, behind)) = input.split_first_chunk::<HEAD_LEN>() else {
+                    let Some((header, rest)) = input.split_first_chunk::<FRAME_HEADER_LEN>() else {
                         return Ok(self.end_batch());
                     };
-                    let head = FrameHead::parse(head);
-                    self.check_head(head)?;
-                    let event = if head.kind == Kind::Data {
+                    let header = FrameHeader::parse(header);
+                    self.check_frame_header(header)?;
+                    let event = if header.kind == Kind::Data {
                         // A DATA frame can be handled with its header and padding length only.
-                        if head.flags.contains(Flags::PADDED) && behind.is_empty() && head.len > 0 {
+                        if header.flags.contains(Flags::PADDED) && rest.is_empty() && header.len > 0 {
                             return Ok(self.end_batch());
                         }
-                        *input = behind;
-                        self.receive_data(head, input, input_len, now)
+                        *input = rest;
+                        self.receive_data(header, input, input_len, now)
                     } else {
-                        let Some((payload, behind)) = behind.split_at_checked(head.len as usize) else {
-                            self.check_unfinished(head)?;
+                        let Some((payload, rest)) = rest.split_at_checked(header.len as usize) else {
+                            self.check_incomplete_frame(header)?;
                             return Ok(self.end_batch());
                         };
-                        *input = behind;
-                        match head.kind {
-                            Kind::Headers => {
-                                self.receive_headers(head, payload, Behind { input, input_len }, now)
-                            }
+                        *input = rest;
+                        match header.kind {
+                            Kind::Headers => self.receive_headers(
+                                header,
+                                payload,
+                                RemainingInput { input, input_len },
+                                now,
+                            ),
                             Kind::WindowUpdate => {
-                                self.receive_window_update(head, payload, now).map(|()| None)
+                                self.receive_window_update(header, payload, now).map(|()| None)
                             }
-                            _ => self.receive_rare(head, payload, now),
+                            _ => self.receive_other_frame(header, payload, now),
                         }
                     };
                     match event {
                         Ok(Some(event)) => return Ok(Some(event)),
                         Ok(None) => None,
-                        Err(Fault::Stream(error)) => self.stream_error(head.stream, error, now)?,
+                        Err(Fault::Stream(error)) => self.stream_error(header.stream, error, now)?,
                         Err(Fault::Connection(error)) => return Err(error),
                     }
                 }
@@ -190,9 +193,9 @@ impl Connection {
 
     /// Bounds the bytes of an incomplete frame that may be buffered.
     #[cold]
-    fn check_unfinished(&self, head: FrameHead) -> Result<(), ConnectionError> {
-        let is_block = matches!(head.kind, Kind::Headers | Kind::Continuation);
-        if is_block && head.len as usize > self.config.limits.header_block_len_max {
+    fn check_incomplete_frame(&self, header: FrameHeader) -> Result<(), ConnectionError> {
+        let is_block = matches!(header.kind, Kind::Headers | Kind::Continuation);
+        if is_block && header.len as usize > self.config.limits.header_block_len_max {
             return Err(ConnectionError::calm(Violation::HeaderBlockTooLong));
         }
         Ok(())
@@ -200,19 +203,19 @@ impl Connection {
 
     /// Kept separate from the frames that calls consist of.
     #[cold]
-    fn receive_rare<'a>(
+    fn receive_other_frame<'a>(
         &mut self,
-        head: FrameHead,
+        header: FrameHeader,
         payload: &'a [u8],
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
-        match head.kind {
-            Kind::Continuation => self.receive_continuation(head, payload, now),
-            Kind::RstStream => self.receive_rst_stream(head, payload, now),
-            Kind::Settings => self.receive_settings(head, payload, now),
-            Kind::Ping => self.receive_ping(head, payload, now),
-            Kind::GoAway => self.receive_goaway(head, payload, now),
-            Kind::Priority => self.receive_priority(head, payload, now),
+        match header.kind {
+            Kind::Continuation => self.receive_continuation(header, payload, now),
+            Kind::RstStream => self.receive_rst_stream(header, payload, now),
+            Kind::Settings => self.receive_settings(header, payload, now),
+            Kind::Ping => self.receive_ping(header, payload, now),
+            Kind::GoAway => self.receive_goaway(header, payload, now),
+            Kind::Priority => self.receive_priority(header, payload, now),
             Kind::PushPromise => Err(ConnectionError::protocol(Violation::PushDisabled).into()),
             // RFC 9113 §5.5. The known ones are handled elsewhere.
             Kind::Unknown(_) | Kind::Data | Kind::Headers | Kind::WindowUpdate => {
@@ -226,34 +229,34 @@ impl Connection {
     #[inline]
     fn receive_data<'a>(
         &mut self,
-        head: FrameHead,
+        header: FrameHeader,
         input: &mut &'a [u8],
         input_len: usize,
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
-        let padding = padding_of(head, input)?;
+        let padding = padding_of(header, input)?;
         // The padding length has been read; the padding itself follows the data.
-        *input = &input[usize::from(head.flags.contains(Flags::PADDED))..];
-        let mut incoming = Incoming {
-            stream: Some(head.stream),
-            data_left: head.len - padding,
-            padding_left: padding - u32::from(head.flags.contains(Flags::PADDED)),
-            end_stream: head.flags.contains(Flags::END_STREAM),
+        *input = &input[usize::from(header.flags.contains(Flags::PADDED))..];
+        let mut incoming = IncomingData {
+            stream: Some(header.stream),
+            data_left: header.len - padding,
+            padding_left: padding - u32::from(header.flags.contains(Flags::PADDED)),
+            end_stream: header.flags.contains(Flags::END_STREAM),
         };
-        let key = self.account_for_data(head, padding, now);
+        let key = self.account_for_data(header, padding, now);
         if let Ok(Some(key)) = key
             && padding == 0
-            && input.len() >= head.len as usize
+            && input.len() >= header.len as usize
         {
             // The common case: the frame is entirely in the input.
             let start = input_len - input.len();
-            let (bytes, behind) = input.split_at(head.len as usize);
-            *input = behind;
-            return Ok(self.pass_on(key, bytes, start, incoming.end_stream));
+            let (bytes, rest) = input.split_at(header.len as usize);
+            *input = rest;
+            return Ok(self.emit_data_event(key, bytes, start, incoming.end_stream));
         }
         if !matches!(key, Ok(Some(_))) {
             // The frame is read and discarded.
-            incoming = Incoming { stream: None, end_stream: false, ..incoming };
+            incoming = IncomingData { stream: None, end_stream: false, ..incoming };
         }
         self.receiving.expect = Expect::Data(incoming);
         key?;
@@ -262,26 +265,26 @@ impl Connection {
 
     /// Checks everything that a frame's header alone can violate.
     #[inline]
-    fn check_head(&self, head: FrameHead) -> Result<(), ConnectionError> {
+    fn check_frame_header(&self, header: FrameHeader) -> Result<(), ConnectionError> {
         if self.handshake.settings_received
             && self.receiving.gathering.is_none()
-            && head.len <= self.config.max_frame_size
+            && header.len <= self.config.max_frame_size
         {
             return Ok(());
         }
-        self.check_unusual_head(head)
+        self.check_unusual_frame_header(header)
     }
 
     #[cold]
-    fn check_unusual_head(&self, head: FrameHead) -> Result<(), ConnectionError> {
-        if !self.handshake.settings_received && head.kind != Kind::Settings {
+    fn check_unusual_frame_header(&self, header: FrameHeader) -> Result<(), ConnectionError> {
+        if !self.handshake.settings_received && header.kind != Kind::Settings {
             // RFC 9113 §3.4. HTTP/1 peers end up here.
             return Err(ConnectionError::protocol(Violation::FirstFrameNotSettings));
         }
-        if head.len > self.config.max_frame_size {
+        if header.len > self.config.max_frame_size {
             return Err(ConnectionError::wrong_size(Violation::FrameTooLarge));
         }
-        if self.receiving.gathering.is_some() && head.kind != Kind::Continuation {
+        if self.receiving.gathering.is_some() && header.kind != Kind::Continuation {
             // RFC 9113 §6.10
             return Err(ConnectionError::protocol(Violation::HeaderBlockInterrupted));
         }
@@ -293,34 +296,34 @@ impl Connection {
     #[inline]
     fn account_for_data(
         &mut self,
-        head: FrameHead,
+        header: FrameHeader,
         padding: u32,
         now: Instant,
-    ) -> Result<Option<Key>, Fault> {
+    ) -> Result<Option<StreamKey>, Fault> {
         // Padding counts against both windows (RFC 9113 §6.9.1).
-        let announced = self.receiving.window.receive_and_release(head.len);
-        let (Ok(increment), false) = (announced, head.stream == StreamId::CONNECTION) else {
-            return Err(connection_data_fault(head.stream).into());
+        let announced = self.receiving.window.receive_and_release(header.len);
+        let (Ok(increment), false) = (announced, header.stream == StreamId::CONNECTION) else {
+            return Err(connection_data_fault(header.stream).into());
         };
         if let Some(increment) = increment {
             self.announce_connection_window(increment, now);
         }
-        let data_len = head.len - padding;
-        let end_stream = head.flags.contains(Flags::END_STREAM);
+        let data_len = header.len - padding;
+        let end_stream = header.flags.contains(Flags::END_STREAM);
         if data_len < self.config.limits.tiny_data_len && !end_stream {
             self.budget.glitch(Violation::TinyDataExceeded, now)?;
         }
-        let Some((key, stream)) = self.streams.find_mut(head.stream) else {
-            return self.data_on_absent(head.stream).map(|()| None);
+        let Some((key, stream)) = self.streams.find_mut(header.stream) else {
+            return self.data_on_absent(header.stream).map(|()| None);
         };
-        self.budget.pay_for_control_frames(head.len as usize);
+        self.budget.pay_for_control_frames(header.len as usize);
         // Nothing follows the last frame, and the driver does not release it.
         let is_allowed = if end_stream {
-            stream.receive_window.takes(head.len)
+            stream.receive_window.takes(header.len)
         } else {
-            stream.receive_window.receive(head.len).is_ok()
+            stream.receive_window.receive(header.len).is_ok()
         };
-        if stream.state.remote != Remote::Open || !is_allowed {
+        if stream.state.remote != RemoteState::Open || !is_allowed {
             return Err(stream_data_fault(stream).into());
         }
         if let Some(left) = &mut stream.body_left {
@@ -335,7 +338,7 @@ impl Connection {
             && !end_stream
             && let Some(increment) = stream.receive_window.release(padding)
         {
-            frame::window_update(head.stream, increment, self.sending.output.buffer());
+            frame::window_update(header.stream, increment, self.sending.output.buffer());
         }
         Ok(Some(key))
     }
@@ -359,7 +362,7 @@ impl Connection {
     /// Passes on the available part of an incomplete or padded DATA frame.
     fn receive_data_part<'a>(
         &mut self,
-        incoming: Incoming,
+        incoming: IncomingData,
         input: &mut &'a [u8],
         input_len: usize,
     ) -> Option<Event<'a>> {
@@ -367,13 +370,13 @@ impl Connection {
         let DataPart { stream, bytes, end_stream } = self.receiving.take_data_part(incoming, input);
         // The driver may have reset the stream between two parts of the frame.
         let key = self.streams.find(stream?)?;
-        self.pass_on(key, bytes, start, end_stream)
+        self.emit_data_event(key, bytes, start, end_stream)
     }
 
     #[inline]
-    fn pass_on<'a>(
+    fn emit_data_event<'a>(
         &mut self,
-        key: Key,
+        key: StreamKey,
         bytes: &'a [u8],
         start: usize,
         end_stream: bool,
@@ -384,7 +387,7 @@ impl Connection {
         let stream = self.streams.get_mut(key)?;
         let event = Event::Data { stream: stream.id, tag: stream.tag, bytes, start, end_stream };
         if end_stream {
-            stream.state.remote = Remote::Ended;
+            stream.state.remote = RemoteState::Ended;
             if stream.state.is_closed() {
                 self.remove(key, Absent::Ended);
             }
@@ -404,24 +407,24 @@ fn connection_data_fault(stream: StreamId) -> ConnectionError {
 #[cold]
 fn stream_data_fault(stream: &Stream) -> StreamError {
     match stream.state.remote {
-        Remote::AwaitingHead => StreamError::protocol(Violation::DataBeforeHead),
-        Remote::Open => StreamError::new(ErrorCode::FlowControlError, Violation::StreamWindowExceeded),
-        Remote::Ended => StreamError::new(ErrorCode::StreamClosed, Violation::DataBehindEnd),
+        RemoteState::AwaitingHeaders => StreamError::protocol(Violation::DataBeforeHeaders),
+        RemoteState::Open => StreamError::new(ErrorCode::FlowControlError, Violation::StreamWindowExceeded),
+        RemoteState::Ended => StreamError::new(ErrorCode::StreamClosed, Violation::DataAfterEnd),
     }
 }
 
 /// The input after the current frame.
-pub(super) struct Behind<'b, 'a> {
+pub(super) struct RemainingInput<'b, 'a> {
     input: &'b mut &'a [u8],
     /// Length of the input of this `poll_event`.
     input_len: usize,
 }
 
-impl<'a> Behind<'_, 'a> {
+impl<'a> RemainingInput<'_, 'a> {
     /// Continues with `rest`. Returns the offset of the payload of the frame at the front.
     #[inline]
     pub(super) fn skip_to(self, rest: &'a [u8]) -> usize {
-        let start = self.input_len - self.input.len() + HEAD_LEN;
+        let start = self.input_len - self.input.len() + FRAME_HEADER_LEN;
         *self.input = rest;
         start
     }
@@ -434,7 +437,7 @@ impl<'a> Behind<'_, 'a> {
     }
 }
 
-/// See [`Behind::expect`].
+/// See [`RemainingInput::expect`].
 #[inline]
 pub(super) fn expect_frame(
     input: &[u8],
@@ -442,28 +445,28 @@ pub(super) fn expect_frame(
     flags: Flags,
     stream: StreamId,
 ) -> Option<(&[u8], &[u8])> {
-    let (head, behind) = input.split_first_chunk::<HEAD_LEN>()?;
-    let head = FrameHead::parse(head);
-    if head.stream != stream || head.kind != kind || head.flags != flags {
+    let (header, rest) = input.split_first_chunk::<FRAME_HEADER_LEN>()?;
+    let header = FrameHeader::parse(header);
+    if header.stream != stream || header.kind != kind || header.flags != flags {
         return None;
     }
-    behind.split_at_checked(head.len as usize)
+    rest.split_at_checked(header.len as usize)
 }
 
 /// Returns how much of a DATA frame's payload is padding, including the padding length byte, which must be present.
 #[inline]
-fn padding_of(head: FrameHead, payload: &[u8]) -> Result<u32, ConnectionError> {
-    if !head.flags.contains(Flags::PADDED) {
+fn padding_of(header: FrameHeader, payload: &[u8]) -> Result<u32, ConnectionError> {
+    if !header.flags.contains(Flags::PADDED) {
         return Ok(0);
     }
-    padding_length(head, payload)
+    padding_length(header, payload)
 }
 
 #[cold]
-fn padding_length(head: FrameHead, payload: &[u8]) -> Result<u32, ConnectionError> {
+fn padding_length(header: FrameHeader, payload: &[u8]) -> Result<u32, ConnectionError> {
     let padding = match payload.first() {
-        Some(&padding) if head.len > 0 => u32::from(padding) + 1,
+        Some(&padding) if header.len > 0 => u32::from(padding) + 1,
         _ => return Err(NO_PADDING_LENGTH),
     };
-    if padding > head.len { Err(TOO_MUCH_PADDING) } else { Ok(padding) }
+    if padding > header.len { Err(TOO_MUCH_PADDING) } else { Ok(padding) }
 }

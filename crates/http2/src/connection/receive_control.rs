@@ -7,10 +7,10 @@ use crate::error::{ConnectionError, ErrorCode, Fault, Initiator, StreamError};
 use crate::event::{Event, ResetCause, ResetReason};
 use crate::flow::WINDOW_MAX;
 use crate::frame::{
-    self, Flags, FrameHead, GoAway, MAX_FRAME_SIZE_MAX, MAX_FRAME_SIZE_MIN, Priority, Setting,
+    self, Flags, FrameHeader, GoAway, MAX_FRAME_SIZE_MAX, MAX_FRAME_SIZE_MIN, Priority, Setting,
 };
 use crate::handshake::Acknowledgement;
-use crate::stream::{Local, StreamId};
+use crate::stream::{LocalState, StreamId};
 use crate::stream_table::Absent;
 use crate::violation::Violation;
 
@@ -18,18 +18,18 @@ impl Connection {
     /// Checks priorities for errors and otherwise ignores them (RFC 9113 §5.3.2).
     pub(super) fn receive_priority<'a>(
         &mut self,
-        head: FrameHead,
+        header: FrameHeader,
         payload: &[u8],
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
-        if head.stream == StreamId::CONNECTION {
+        if header.stream == StreamId::CONNECTION {
             return Err(ConnectionError::protocol(Violation::PriorityOnConnection).into());
         }
         self.budget.control_frame(Violation::PriorityExceeded, now)?;
         let Ok(payload) = payload.try_into() else {
             return Err(StreamError::new(ErrorCode::FrameSizeError, Violation::PriorityLength).into());
         };
-        if Priority::parse(payload).dependency == head.stream {
+        if Priority::parse(payload).dependency == header.stream {
             return Err(StreamError::protocol(Violation::SelfDependency).into());
         }
         Ok(None)
@@ -37,22 +37,22 @@ impl Connection {
 
     pub(super) fn receive_rst_stream<'a>(
         &mut self,
-        head: FrameHead,
+        header: FrameHeader,
         payload: &[u8],
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
         let Ok(code) = payload.try_into().map(u32::from_be_bytes) else {
             return Err(ConnectionError::wrong_size(Violation::RstStreamLength).into());
         };
-        let Some((key, stream)) = self.streams.find_mut(head.stream) else {
-            return match self.streams.absent(head.stream) {
+        let Some((key, stream)) = self.streams.find_mut(header.stream) else {
+            return match self.streams.absent(header.stream) {
                 Absent::Idle => Err(ConnectionError::protocol(Violation::RstStreamOnIdleStream).into()),
                 // It may have crossed our END_STREAM or RST_STREAM.
                 _ => Ok(self.budget.control_frame(Violation::RstStreamExceeded, now).map(|()| None)?),
             };
         };
         if self.role == Role::Server
-            && stream.state.local == Local::AwaitingHead
+            && stream.state.local == LocalState::AwaitingHeaders
             && stream.opened_in == self.receiving.batch
         {
             self.budget.unserved_reset(now)?;
@@ -65,19 +65,19 @@ impl Connection {
             unprocessed: code == ErrorCode::RefusedStream,
             reason: ResetReason::PeerReset,
         };
-        Ok(Some(Event::Reset { stream: head.stream, tag, cause }))
+        Ok(Some(Event::Reset { stream: header.stream, tag, cause }))
     }
 
     pub(super) fn receive_settings<'a>(
         &mut self,
-        head: FrameHead,
+        header: FrameHeader,
         payload: &[u8],
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
-        if head.stream != StreamId::CONNECTION {
+        if header.stream != StreamId::CONNECTION {
             return Err(ConnectionError::protocol(Violation::SettingsOnStream).into());
         }
-        if head.flags.contains(Flags::ACK) {
+        if header.flags.contains(Flags::ACK) {
             return self.receive_settings_ack(payload, now);
         }
         let (entries, []) = payload.as_chunks() else {
@@ -183,18 +183,18 @@ impl Connection {
                     frame::window_update(stream.id, increment, self.sending.output.buffer());
                 }
             }
-            self.widen_for_owners();
+            self.widen_required_windows();
         }
         Ok(None)
     }
 
     pub(super) fn receive_ping<'a>(
         &mut self,
-        head: FrameHead,
+        header: FrameHeader,
         payload: &[u8],
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
-        if head.stream != StreamId::CONNECTION {
+        if header.stream != StreamId::CONNECTION {
             return Err(ConnectionError::protocol(Violation::PingOnStream).into());
         }
         let Ok(payload) = payload.try_into() else {
@@ -202,7 +202,7 @@ impl Connection {
         };
         // gRPC clients recognize this reason and send fewer PINGs (gRFC A8).
         self.budget.control_frame(Violation::PingsExceeded, now)?;
-        if !head.flags.contains(Flags::ACK) {
+        if !header.flags.contains(Flags::ACK) {
             self.pings.receive(self.streams.len() > 0, now)?;
             self.budget.count_reply()?;
             frame::ping(true, payload, self.sending.output.buffer());
@@ -216,11 +216,11 @@ impl Connection {
 
     pub(super) fn receive_goaway<'a>(
         &mut self,
-        head: FrameHead,
+        header: FrameHeader,
         payload: &'a [u8],
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
-        if head.stream != StreamId::CONNECTION {
+        if header.stream != StreamId::CONNECTION {
             return Err(ConnectionError::protocol(Violation::GoAwayOnStream).into());
         }
         let Some((goaway, debug)) = GoAway::parse(payload) else {
@@ -233,13 +233,13 @@ impl Connection {
         self.budget.control_frame(Violation::GoAwaysExceeded, now)?;
         self.shutdown.peer_last_stream = Some(goaway.last_stream);
         if self.role == Role::Client {
-            self.forsake_streams_above(goaway);
+            self.drop_streams_above(goaway);
         }
         Ok(Some(Event::GoAway { last_stream: goaway.last_stream, code: goaway.code, debug }))
     }
 
     /// Removes the streams that the peer will not serve, in the order in which they were opened.
-    fn forsake_streams_above(&mut self, goaway: GoAway) {
+    fn drop_streams_above(&mut self, goaway: GoAway) {
         let forsaken = self.streams.iter().filter(|(_, stream)| stream.id > goaway.last_stream);
         let mut forsaken: Vec<_> = forsaken.map(|(key, _)| key).collect();
         forsaken.sort_unstable_by_key(|key| key.stream());
@@ -257,7 +257,7 @@ impl Connection {
 
     pub(super) fn receive_window_update(
         &mut self,
-        head: FrameHead,
+        header: FrameHeader,
         payload: &[u8],
         now: Instant,
     ) -> Result<(), Fault> {
@@ -267,11 +267,11 @@ impl Connection {
         // The highest bit is reserved (RFC 9113 §6.9).
         let increment = increment & WINDOW_MAX;
         self.budget.control_frame(Violation::WindowUpdatesExceeded, now)?;
-        if head.stream == StreamId::CONNECTION {
+        if header.stream == StreamId::CONNECTION {
             return self.widen_connection(increment).map_err(Fault::from);
         }
-        let Some((key, stream)) = self.streams.find_mut(head.stream) else {
-            return match self.streams.absent(head.stream) {
+        let Some((key, stream)) = self.streams.find_mut(header.stream) else {
+            return match self.streams.absent(header.stream) {
                 Absent::Idle => Err(ConnectionError::protocol(Violation::WindowUpdateOnIdleStream).into()),
                 // It may have crossed our END_STREAM or RST_STREAM.
                 _ => Ok(()),

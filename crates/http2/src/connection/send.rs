@@ -10,7 +10,7 @@ use crate::fields::Block;
 use crate::output::Output;
 use crate::send_queue::{Queued, QueuedBlock};
 use crate::stream::{QueuedStream, StreamId};
-use crate::stream_table::Key;
+use crate::stream_table::StreamKey;
 
 impl Connection {
     /// Frames a complete small response directly into the output (server): its headers, a message and its trailers.
@@ -22,24 +22,24 @@ impl Connection {
     ///
     /// See [`SendError`]; nothing was sent.
     #[inline]
-    pub fn send_answer(
+    pub fn send_response(
         &mut self,
         stream: StreamId,
-        head: Block<'_>,
+        headers: Block<'_>,
         message: &[u8],
         trailers: Block<'_>,
     ) -> Result<bool, SendError> {
         let len = message.len();
-        let takes_now = self.sending.takes_now(len, self.config.output_target);
+        let can_bypass_queues = self.sending.can_bypass_queues(len, self.config.output_target);
         let Some((key, state)) = self.streams.find_sendable(stream) else {
-            return Err(self.why_not_sendable(stream));
+            return Err(self.unsendable_error(stream));
         };
-        if !takes_now || !state.fits_now(len) {
+        if !can_bypass_queues || !state.can_send_now(len) {
             return Ok(false);
         }
-        state.state.send_head(false);
+        state.state.send_headers(false);
         state.send_window.consume(len);
-        self.emit_headers(stream, head, false);
+        self.emit_headers(stream, headers, false);
         self.emit_data(stream, message, false);
         self.emit_headers(stream, trailers, true);
         self.end_sent(key);
@@ -58,9 +58,9 @@ impl Connection {
         end_stream: bool,
     ) -> Result<(), SendError> {
         let Some((key, state)) = self.streams.find_sendable(stream) else {
-            return Err(self.why_not_sendable(stream));
+            return Err(self.unsendable_error(stream));
         };
-        state.state.send_head(end_stream);
+        state.state.send_headers(end_stream);
         // If the peer does not read, responses wait in their streams, whose number is bounded.
         if !state.queue.is_empty() || self.sending.output.len() >= self.config.output_target {
             self.sending.queue(key, state, Queued::Headers(Box::new(QueuedBlock::new(block))));
@@ -93,14 +93,14 @@ impl Connection {
         end_stream: bool,
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Result<bool, SendError> {
-        let takes_now = self.sending.takes_now(len, self.config.output_target);
+        let can_bypass_queues = self.sending.can_bypass_queues(len, self.config.output_target);
         let Some((key, state)) = self.streams.find_sendable(stream) else {
-            return Err(self.why_not_sendable(stream));
+            return Err(self.unsendable_error(stream));
         };
         if len == 0 && !end_stream {
             return Ok(true);
         }
-        if !takes_now || !state.fits_now(len) {
+        if !can_bypass_queues || !state.can_send_now(len) {
             return Ok(false);
         }
         state.send_window.consume(len);
@@ -126,16 +126,16 @@ impl Connection {
         end_stream: bool,
     ) -> Result<(), SendError> {
         let len = parts.as_ref().iter().map(Bytes::len).sum();
-        let takes_now = self.sending.takes_now(len, self.config.output_target);
+        let can_bypass_queues = self.sending.can_bypass_queues(len, self.config.output_target);
         let Some((key, state)) = self.streams.find_sendable(stream) else {
             parts.into_iter().for_each(|part| self.sending.output.discard(part));
-            return Err(self.why_not_sendable(stream));
+            return Err(self.unsendable_error(stream));
         };
         if len == 0 && !end_stream {
             return Ok(());
         }
         state.state.send_data(end_stream);
-        if takes_now && state.fits_now(len) {
+        if can_bypass_queues && state.can_send_now(len) {
             state.send_window.consume(len);
             self.begin_frame(stream, len);
             parts.into_iter().for_each(|part| self.sending.output.push_payload(part));
@@ -192,7 +192,7 @@ impl Connection {
     /// Moves discarded parts into `out`, to be [dropped](Output::drop_discarded). With
     /// [`take_output`](Self::take_output) they are dropped only after all earlier output is written.
     pub fn take_discarded(&mut self, out: &mut Output) {
-        self.sending.output.give_discarded(out);
+        self.sending.output.move_discarded_to(out);
     }
 
     /// Returns the bytes of DATA that have left the queues of all streams so far.
@@ -203,7 +203,7 @@ impl Connection {
     /// Returns whether more is queued than the buffer budget. If so, start nothing that adds to it.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.queued_memory() > self.held_max
+        self.queued_memory() > self.buffer_budget
     }
 
     /// Returns the streams with queued DATA.
@@ -261,14 +261,15 @@ impl Connection {
             std::mem::swap(out, &mut both);
         }
         // Discarded parts are dropped by the writer, not here.
-        both.give_discarded(out);
+        both.move_discarded_to(out);
         is_taken
     }
 
-    /// Lends a buffer to the output; see [`Output::lend`]. Lets connections whose output is mostly empty share memory.
+    /// Gives the output an empty buffer to use; see [`Output::adopt_buffer`]. Lets connections whose output is mostly
+    /// empty share memory.
     #[inline]
-    pub fn lend_output(&mut self, buffer: &mut Vec<u8>) {
-        self.sending.output.lend(buffer);
+    pub fn adopt_output_buffer(&mut self, buffer: &mut Vec<u8>) {
+        self.sending.output.adopt_buffer(buffer);
     }
 
     /// Returns whether data waits because the peer's connection window is exhausted.
@@ -284,7 +285,7 @@ impl Connection {
     }
 
     #[cold]
-    fn why_not_sendable(&self, stream: StreamId) -> SendError {
+    fn unsendable_error(&self, stream: StreamId) -> SendError {
         if self.is_open(stream) {
             SendError::HalfClosed
         } else if self.is_closed() {
@@ -297,7 +298,7 @@ impl Connection {
     /// Calls [`Sending::emit_data`](crate::sending::Sending::emit_data) and credits the frame.
     #[inline]
     pub(super) fn emit_data(&mut self, stream: StreamId, message: &[u8], end_stream: bool) {
-        self.note_work(message.len());
+        self.credit_work(message.len());
         self.sending.emit_data(stream, message, end_stream);
     }
 
@@ -305,25 +306,25 @@ impl Connection {
     #[inline]
     pub(super) fn emit_headers(&mut self, stream: StreamId, block: Block<'_>, end_stream: bool) {
         let len = self.sending.emit_headers(stream, block, end_stream);
-        self.note_work(len);
+        self.credit_work(len);
     }
 
     /// Credits HEADERS or DATA toward control frames, and clears the client's ping strikes.
     #[inline]
-    fn note_work(&mut self, len: usize) {
+    fn credit_work(&mut self, len: usize) {
         self.budget.pay_for_control_frames(len);
-        self.pings.note_answered();
+        self.pings.note_sent();
     }
 
     /// Starts a DATA frame or extends the last one, and credits it.
     #[inline]
     fn begin_frame(&mut self, stream: StreamId, len: usize) {
-        self.note_work(len);
+        self.credit_work(len);
         self.sending.begin_frame(stream, len);
     }
 
     #[inline]
-    fn finish_frame(&mut self, key: Key, end_stream: bool) {
+    fn finish_frame(&mut self, key: StreamKey, end_stream: bool) {
         self.sending.finish_frame(end_stream);
         if end_stream {
             self.end_sent(key);
@@ -339,11 +340,11 @@ impl Connection {
     }
 
     /// Sends one frame of a stream, as far as the windows allow, and reschedules the stream if it has more.
-    fn frame_next(&mut self, key: Key) {
+    fn frame_next(&mut self, key: StreamKey) {
         let Some(stream) = self.streams.get_mut(key) else { return };
         let Some(len) = self.sending.frame_next(key, stream) else { return };
         self.budget.pay_for_control_frames(len);
-        self.pings.note_answered();
+        self.pings.note_sent();
         if stream.queue.became_low(self.config.send_queue_low_water) {
             self.pending.push_back(Event::Writable { stream: stream.id, tag: stream.tag });
         }

@@ -33,8 +33,8 @@ fn open(client: &mut Connection, end_stream: bool) -> StreamId {
     client.open(Tag(0), Block { fixed: None, extra: &list(POST) }, end_stream).unwrap()
 }
 
-/// Moves all bytes one way, and releases DATA unless `hoards`. Returns whether there were any bytes.
-fn pass(from: &mut Connection, to: &mut Connection, now: Instant, hoards: bool) -> bool {
+/// Moves all bytes one way, and releases DATA unless `keeps_data`. Returns whether there were any bytes.
+fn pass(from: &mut Connection, to: &mut Connection, now: Instant, keeps_data: bool) -> bool {
     let (mut output, mut bytes) = (Output::default(), Vec::new());
     while from.take_output(&mut output) {
         output.copy_to(&mut bytes);
@@ -43,7 +43,7 @@ fn pass(from: &mut Connection, to: &mut Connection, now: Instant, hoards: bool) 
     let mut input = bytes.as_slice();
     while let Some(event) = to.poll_event(&mut input, now).unwrap() {
         if let Event::Data { stream, bytes, .. } = event
-            && !hoards
+            && !keeps_data
         {
             to.release(stream, bytes.len());
         }
@@ -54,14 +54,14 @@ fn pass(from: &mut Connection, to: &mut Connection, now: Instant, hoards: bool) 
 
 /// Unwritten output leaves together with later output, with large payloads in their places.
 #[test]
-fn output_that_waits_is_joined_by_more() {
+fn take_more_output_merges_with_unwritten_output() {
     let now = start();
-    let joined = |waits: bool| {
+    let merged = |is_unwritten: bool| {
         let mut server = Connection::server(Config::default(), now);
         let mut client = Connection::client(Config::default(), now);
         let mut output = Output::default();
-        assert!(!waits || server.take_output(&mut output));
-        assert!(!waits || !server.take_more_output(&mut output), "there is no more");
+        assert!(!is_unwritten || server.take_output(&mut output));
+        assert!(!is_unwritten || !server.take_more_output(&mut output), "there is no more");
         let stream = open(&mut client, true);
         pass(&mut client, &mut server, now, false);
         server.send_headers(stream, Block { fixed: None, extra: &list(OK) }, false).unwrap();
@@ -71,14 +71,14 @@ fn output_that_waits_is_joined_by_more() {
         output.copy_to(&mut bytes);
         (bytes, output.len(), server.take_more_output(&mut output))
     };
-    let (bytes, len, has_more) = joined(true);
+    let (bytes, len, has_more) = merged(true);
     assert_eq!((bytes.len(), has_more), (len, false));
-    assert_eq!(bytes, joined(false).0);
+    assert_eq!(bytes, merged(false).0);
 }
 
 /// Each byte of the receiver's window is either available to the sender or waits to be announced.
 #[track_caller]
-fn check_whole(sender: &Connection, receiver: &Connection) {
+fn check_window_is_complete(sender: &Connection, receiver: &Connection) {
     assert_eq!(receiver.receiving.window.outstanding(), 0);
     let unannounced = receiver.receiving.window.unannounced() as usize;
     assert_eq!(sender.sending.window.available() + unannounced, receiver.config.connection_window as usize);
@@ -91,10 +91,10 @@ fn windows_do_not_leak() {
     let config = Config { stream_window: 10_000, connection_window: 70_000, ..Config::default() };
     let (mut client, mut server) = (Connection::client(config.clone(), now), Connection::server(config, now));
     for round in 0..300 {
-        let hoards = round % 3 == 0;
+        let keeps_data = round % 3 == 0;
         let stream = open(&mut client, false);
         client.send_data(stream, [Bytes::from(vec![0; 9000 + round])], false).unwrap();
-        pass(&mut client, &mut server, now, hoards);
+        pass(&mut client, &mut server, now, keeps_data);
         server.send_headers(stream, Block { fixed: None, extra: &list(OK) }, false).unwrap();
         server.send_data(stream, [Bytes::from(vec![0; 25_000])], true).unwrap();
         match round % 5 {
@@ -112,12 +112,16 @@ fn windows_do_not_leak() {
         if client.is_open(stream) {
             client.send_data(stream, [Bytes::from_static(b"the end")], true).unwrap();
         }
-        while pass(&mut server, &mut client, now, hoards) | pass(&mut client, &mut server, now, hoards) {}
+        while pass(&mut server, &mut client, now, keeps_data)
+            | pass(&mut client, &mut server, now, keeps_data)
+        {}
         client.reset(stream, ErrorCode::Cancel);
         server.reset(stream, ErrorCode::Cancel);
-        while pass(&mut server, &mut client, now, hoards) | pass(&mut client, &mut server, now, hoards) {}
-        check_whole(&client, &server);
-        check_whole(&server, &client);
+        while pass(&mut server, &mut client, now, keeps_data)
+            | pass(&mut client, &mut server, now, keeps_data)
+        {}
+        check_window_is_complete(&client, &server);
+        check_window_is_complete(&server, &client);
     }
     assert_eq!((client.active_streams(), server.active_streams()), (0, 0));
 }
@@ -141,18 +145,18 @@ fn stream_windows_do_not_leak() {
 
 /// RFC 9113 §5.1.1
 #[test]
-fn identifiers_run_out() {
+fn open_fails_when_identifiers_are_exhausted() {
     let mut client = Connection::client(Config::default(), start());
     client.streams.use_id(StreamId::new(StreamId::MAX.get() - 2));
     assert_eq!(open(&mut client, true), StreamId::MAX);
-    let head = list(POST);
-    let next = client.open(Tag(0), Block { fixed: None, extra: &head }, true);
+    let headers = list(POST);
+    let next = client.open(Tag(0), Block { fixed: None, extra: &headers }, true);
     assert_eq!(next, Err(OpenError::IdsExhausted));
     assert!(!client.can_open());
 }
 
 #[test]
-fn idle_connections_give_memory_back() {
+fn shrink_frees_memory_of_an_idle_connection() {
     let now = start();
     let (mut client, mut server) =
         (Connection::client(Config::default(), now), Connection::server(Config::default(), now));

@@ -1,6 +1,6 @@
 //! Small frames: PRIORITY, RST_STREAM, PING, GOAWAY, WINDOW_UPDATE.
 
-use super::{Flags, FrameHead, Kind, emit};
+use super::{Flags, FrameHeader, Kind, emit};
 use crate::error::ErrorCode;
 use crate::stream::StreamId;
 
@@ -43,7 +43,7 @@ impl GoAway {
     /// Appends the frame.
     pub fn emit(self, debug: &[u8], out: &mut Vec<u8>) {
         let len = 8 + debug.len() as u32;
-        FrameHead { len, kind: Kind::GoAway, flags: Flags::NONE, stream: StreamId::CONNECTION }.emit(out);
+        FrameHeader { len, kind: Kind::GoAway, flags: Flags::NONE, stream: StreamId::CONNECTION }.emit(out);
         out.extend_from_slice(&self.last_stream.get().to_be_bytes());
         out.extend_from_slice(&u32::from(self.code).to_be_bytes());
         out.extend_from_slice(debug);
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn goaway_survives_the_wire() {
+    fn goaway_round_trips() {
         let sent = GoAway { last_stream: StreamId::new(7), code: ErrorCode::EnhanceYourCalm };
         let mut wire = Vec::new();
         sent.emit(b"too_many_pings", &mut wire);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn exclusive_bit_is_no_part_of_the_dependency() {
+    fn exclusive_bit_is_not_part_of_the_dependency() {
         assert_eq!(Priority::parse([0x80, 0, 0, 5, 16]), Priority { dependency: StreamId::new(5) });
     }
 }

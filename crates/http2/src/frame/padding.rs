@@ -32,7 +32,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_taken_off() {
+    fn unpad_removes_padding_and_rejects_excess() {
         check(&[2, b'a', b'b', 0, 0], Ok(b"ab"));
         check(&[0, b'a'], Ok(b"a"));
         check(&[3, 0, 0, 0], Ok(b""));

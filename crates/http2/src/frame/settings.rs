@@ -1,6 +1,6 @@
 //! SETTINGS (RFC 9113 §6.5).
 
-use super::{Flags, FrameHead, Kind};
+use super::{Flags, FrameHeader, Kind};
 use crate::stream::StreamId;
 
 /// One entry of a SETTINGS frame.
@@ -59,7 +59,7 @@ impl Setting {
 /// Appends a SETTINGS frame.
 pub fn settings(entries: &[Setting], out: &mut Vec<u8>) {
     let len = (entries.len() * Setting::LEN) as u32;
-    FrameHead { len, kind: Kind::Settings, flags: Flags::NONE, stream: StreamId::CONNECTION }.emit(out);
+    FrameHeader { len, kind: Kind::Settings, flags: Flags::NONE, stream: StreamId::CONNECTION }.emit(out);
     for entry in entries {
         entry.emit(out);
     }
@@ -67,7 +67,7 @@ pub fn settings(entries: &[Setting], out: &mut Vec<u8>) {
 
 /// Appends the acknowledgement of a SETTINGS frame.
 pub fn settings_ack(out: &mut Vec<u8>) {
-    FrameHead { len: 0, kind: Kind::Settings, flags: Flags::ACK, stream: StreamId::CONNECTION }.emit(out);
+    FrameHeader { len: 0, kind: Kind::Settings, flags: Flags::ACK, stream: StreamId::CONNECTION }.emit(out);
 }
 
 #[cfg(test)]
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_survive_the_wire() {
+    fn settings_entries_round_trip() {
         let sent = [
             Setting::HeaderTableSize(1),
             Setting::EnablePush(0),

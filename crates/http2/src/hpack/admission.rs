@@ -39,8 +39,8 @@ impl Admission {
             }
         }
         let [first, second] = rows;
-        let [place, other_place, ..] = field_hash.to_be_bytes();
-        let counts = [&mut first[usize::from(place)], &mut second[usize::from(other_place)]];
+        let [first_index, second_index, ..] = field_hash.to_be_bytes();
+        let counts = [&mut first[usize::from(first_index)], &mut second[usize::from(second_index)]];
         let admitted = counts.iter().all(|count| **count + 1 >= MISSES_MIN);
         for count in counts {
             // An inserted field starts from zero if it is evicted later.

@@ -6,16 +6,16 @@ pub(super) const CACHED_BLOCKS_MAX: usize = 64;
 /// Longer blocks are not cached, so a connection caches at most 32 KiB. Blocks of indices are about ten bytes long.
 pub(super) const CACHED_BLOCK_LEN_MAX: usize = 512;
 
-/// Number of places per set. Identities are assigned in sequence, so lists created together are in different sets.
+/// Number of slots per set. Identities are assigned in sequence, so lists created together are in different sets.
 const WAYS: usize = 2;
 
-/// Initial number of places: a server's responses need two.
+/// Initial number of slots: a server's responses need two.
 const CACHED_BLOCKS_MIN: usize = 4;
 
 /// Encoded fixed fields, by identity and table version.
 #[derive(Debug, Default)]
 pub(super) struct BlockCache {
-    /// Sets of `WAYS` places with the newer block first. Their number is a power of two that grows until most blocks
+    /// Sets of `WAYS` slots with the newer block first. Their number is a power of two that grows until most blocks
     /// fit. Empty until the first block is cached.
     blocks: Vec<CachedBlock>,
 }
@@ -42,21 +42,21 @@ impl BlockCache {
 
     /// Caches a block. Grows if the set is full; at the maximum size, replaces an outdated block or else the older one
     /// of the set.
-    pub(super) fn keep(&mut self, id: u64, table_version: u64, bytes: &[u8]) {
+    pub(super) fn insert(&mut self, id: u64, table_version: u64, bytes: &[u8]) {
         if bytes.len() > CACHED_BLOCK_LEN_MAX {
             return;
         }
         while self.blocks.len() < CACHED_BLOCKS_MAX && self.is_set_full(id, table_version) {
             self.grow(table_version);
         }
-        let block = self.make_place(id, table_version);
+        let block = self.free_slot(id, table_version);
         block.id = id;
         block.table_version = table_version;
         block.bytes.clear();
         block.bytes.extend_from_slice(bytes);
     }
 
-    /// Returns whether all places of a set hold other, current blocks, or there are no places.
+    /// Returns whether all slots of a set hold other, current blocks, or there are no slots.
     fn is_set_full(&self, id: u64, table_version: u64) -> bool {
         let start = self.first_way(id);
         let mut set = self.blocks.iter().skip(start).take(WAYS);
@@ -70,14 +70,14 @@ impl BlockCache {
         // Moves the older block of a set first, so that the newer one precedes it.
         for block in blocks.into_iter().rev() {
             if block.table_version == table_version && block.id != 0 {
-                let place = self.make_place(block.id, table_version);
-                *place = block;
+                let slot = self.free_slot(block.id, table_version);
+                *slot = block;
             }
         }
     }
 
-    /// Frees the first place of a set. Its block, if current, becomes the set's older one.
-    fn make_place(&mut self, id: u64, table_version: u64) -> &mut CachedBlock {
+    /// Frees the first slot of a set. Its block, if current, becomes the set's older one.
+    fn free_slot(&mut self, id: u64, table_version: u64) -> &mut CachedBlock {
         let start = self.first_way(id);
         let set = &mut self.blocks[start..start + WAYS];
         if set[0].table_version == table_version && set[0].id != id {

@@ -92,11 +92,11 @@ impl Decoder {
         out.clear();
         let mut rest = block;
         self.decode_size_updates(&mut rest)?;
-        self.decode_behind(rest, list_size_max, out)
+        self.decode_after_prefix(rest, list_size_max, out)
     }
 
     /// Decodes the rest of a block whose first fields are in `out` and have not changed the table.
-    pub(crate) fn decode_behind(
+    pub(crate) fn decode_after_prefix(
         &mut self,
         rest: &[u8],
         list_size_max: usize,
@@ -176,15 +176,15 @@ impl Decoder {
             decode_string(block, out.arena())?;
         } else {
             let name = self.table_field(index)?.name();
-            if !space.holds(name.len()) {
+            if !space.fits(name.len()) {
                 space.exceed();
-                return self.decode_unkept(index, indexing, block, out);
+                return self.decode_oversized_literal(index, indexing, block, out);
             }
             out.arena().extend_from_slice(name);
         }
         let name_end = out.arena().len();
         decode_string(block, out.arena())?;
-        let field = out.close_field(start, name_end, indexing);
+        let field = out.finish_field(start, name_end, indexing);
         if indexing == Indexing::Insert {
             self.table.insert(field.name, field.value);
             if index != 0 {
@@ -200,7 +200,7 @@ impl Decoder {
     /// Decodes the rest of a literal field with an indexed name that does not fit into the list. Only the table may
     /// need it, so its name is not copied elsewhere.
     #[cold]
-    fn decode_unkept(
+    fn decode_oversized_literal(
         &mut self,
         index: u32,
         indexing: Indexing,
@@ -245,7 +245,7 @@ struct FreeSpace {
 impl FreeSpace {
     /// Returns whether a field of `len` bytes fits.
     #[inline]
-    fn holds(&self, len: usize) -> bool {
+    fn fits(&self, len: usize) -> bool {
         len + FIELD_OVERHEAD <= self.bytes
     }
 

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn evicts_the_oldest_to_make_room() {
+    fn oldest_entry_is_evicted_to_make_room() {
         let mut table = DynamicTable::new(100);
         table.insert(b"a", b"1");
         table.insert(b"b", b"2");
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_outlives_the_entry_that_it_is_taken_from() {
+    fn name_outlives_the_evicted_entry_it_is_copied_from() {
         let mut table = DynamicTable::new(80);
         for round in 0..50 {
             table.insert(b"a-long-name", b"1");
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn shrinking_keeps_the_entries_and_nothing_else() {
+    fn shrink_keeps_only_the_entries() {
         let mut table = DynamicTable::new(100);
         for value in ["1", "2", "3", "4"] {
             table.insert(b"a", value.as_bytes());
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn arena_stays_bounded_however_much_passes_through() {
+    fn arena_stays_bounded_after_many_insertions() {
         let mut table = DynamicTable::new(4096);
         for round in 0..10_000usize {
             let value = round.to_string().repeat(round % 50);

@@ -37,7 +37,7 @@ enum Encoded {
     /// Yes, until the table changes.
     Stable,
     /// No: it entered the table, or may do so next time.
-    Passing,
+    Unstable,
 }
 
 impl Default for Encoder {
@@ -87,7 +87,7 @@ impl Encoder {
 
     /// Returns the bytes that [`encode`](Self::encode) would append, if they are cached: those of fixed fields only.
     #[inline]
-    pub(crate) fn ready(&self, block: Block<'_>) -> Option<&[u8]> {
+    pub(crate) fn cached(&self, block: Block<'_>) -> Option<&[u8]> {
         if self.size_change.is_some() || !block.extra.is_empty() {
             return None;
         }
@@ -123,7 +123,7 @@ impl Encoder {
     fn encode_fixed(&mut self, fixed: &FixedFields, out: &mut Vec<u8>) {
         let start = out.len();
         if self.encode_list(fixed.fields(), out) == Encoded::Stable {
-            self.cache.keep(fixed.id(), self.table.version(), &out[start..]);
+            self.cache.insert(fixed.id(), self.table.version(), &out[start..]);
         }
     }
 
@@ -131,8 +131,8 @@ impl Encoder {
     fn encode_list(&mut self, list: &FieldList, out: &mut Vec<u8>) -> Encoded {
         let mut outcome = Encoded::Stable;
         for field in list.iter() {
-            if self.encode_field(field, out) == Encoded::Passing {
-                outcome = Encoded::Passing;
+            if self.encode_field(field, out) == Encoded::Unstable {
+                outcome = Encoded::Unstable;
             }
         }
         outcome
@@ -187,7 +187,7 @@ impl Encoder {
         } else {
             encode_literal(4, WITHOUT_INDEXING, name_index, field, out);
         }
-        Encoded::Passing
+        Encoded::Unstable
     }
 
     /// Returns the index of a dynamic entry with this name, or 0 if there is none.

@@ -10,9 +10,9 @@ use crate::hash::hash;
 /// comparison, so a stale link costs a comparison but never yields a wrong field.
 #[derive(Debug, Default)]
 pub(super) struct FieldIndex {
-    /// One place for each entry that the table ever had at once, rounded up to a power of two. Most connections have
+    /// One slot for each entry that the table ever had at once, rounded up to a power of two. Most connections have
     /// two or ten entries. Empty until the first insertion, because many connections never insert.
-    places: Vec<Place>,
+    slots: Vec<Slot>,
     /// Number of the next entry.
     next: u32,
 }
@@ -20,7 +20,7 @@ pub(super) struct FieldIndex {
 /// An entry, in a ring indexed by entry number; and the newest entries of two chains, in two hash tables of the same
 /// size.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct Slot {
     entry: Links,
     newest_by_field: u32,
     newest_by_name: u32,
@@ -51,8 +51,8 @@ pub(super) fn name_hash(name: &[u8]) -> u32 {
     fold(hash(0, name))
 }
 
-/// Minimum number of places: enough for a server whose responses have identical headers.
-const PLACES_MIN: usize = 4;
+/// Minimum number of slots: enough for a server whose responses have identical headers.
+const SLOTS_MIN: usize = 4;
 
 impl FieldIndex {
     /// Returns the age of the newest entry with this name and value.
@@ -63,7 +63,7 @@ impl FieldIndex {
         name: &[u8],
         value: &[u8],
     ) -> Option<usize> {
-        let newest = self.places.get(self.place(hash.field))?.newest_by_field;
+        let newest = self.slots.get(self.slot(hash.field))?.newest_by_field;
         self.walk(
             newest,
             table,
@@ -76,7 +76,7 @@ impl FieldIndex {
 
     /// Returns the age of the newest entry with this name.
     pub(super) fn find_name(&self, table: &DynamicTable, hash: u32, name: &[u8]) -> Option<usize> {
-        let newest = self.places.get(self.place(hash))?.newest_by_name;
+        let newest = self.slots.get(self.slot(hash))?.newest_by_name;
         self.walk(
             newest,
             table,
@@ -87,7 +87,7 @@ impl FieldIndex {
 
     /// Records the insertion of a field into the table, which now has `len` entries.
     pub(super) fn push(&mut self, hash: FieldHash, len: usize) {
-        if len > self.places.len() {
+        if len > self.slots.len() {
             self.grow(len);
         }
         self.link(self.next, hash);
@@ -99,29 +99,29 @@ impl FieldIndex {
         let oldest = self.next.wrapping_sub(len as u32 - 1);
         // The number of an evicted entry, which ends chains.
         let end = oldest.wrapping_sub(1);
-        let place = Place { entry: Links::default(), newest_by_field: end, newest_by_name: end };
+        let slot = Slot { entry: Links::default(), newest_by_field: end, newest_by_name: end };
         let smaller =
-            FieldIndex { places: vec![place; len.next_power_of_two().max(PLACES_MIN)], next: self.next };
+            FieldIndex { slots: vec![slot; len.next_power_of_two().max(SLOTS_MIN)], next: self.next };
         let smaller = std::mem::replace(self, smaller);
         let mut number = oldest;
         while number != self.next {
-            self.link(number, smaller.places[smaller.place(number)].entry.hash);
+            self.link(number, smaller.slots[smaller.slot(number)].entry.hash);
             number = number.wrapping_add(1);
         }
     }
 
     /// Puts an entry at the head of its chains.
     fn link(&mut self, number: u32, hash: FieldHash) {
-        let (by_field, by_name) = (self.place(hash.field), self.place(hash.name));
-        let older_by_field = std::mem::replace(&mut self.places[by_field].newest_by_field, number);
-        let older_by_name = std::mem::replace(&mut self.places[by_name].newest_by_name, number);
-        let place = self.place(number);
-        self.places[place].entry = Links { hash, older_by_field, older_by_name };
+        let (by_field, by_name) = (self.slot(hash.field), self.slot(hash.name));
+        let older_by_field = std::mem::replace(&mut self.slots[by_field].newest_by_field, number);
+        let older_by_name = std::mem::replace(&mut self.slots[by_name].newest_by_name, number);
+        let slot = self.slot(number);
+        self.slots[slot].entry = Links { hash, older_by_field, older_by_name };
     }
 
-    /// Returns the place of a hash or an entry number, if there are places.
-    fn place(&self, hash_or_number: u32) -> usize {
-        hash_or_number as usize & self.places.len().wrapping_sub(1)
+    /// Returns the slot of a hash or an entry number, if there are slots.
+    fn slot(&self, hash_or_number: u32) -> usize {
+        hash_or_number as usize & self.slots.len().wrapping_sub(1)
     }
 
     /// Follows a chain while its entries are in the table, to the first that is `wanted`.
@@ -140,7 +140,7 @@ impl FieldIndex {
             if age >= table.len() || age < age_min {
                 return None;
             }
-            let links = &self.places[self.place(number)].entry;
+            let links = &self.slots[self.slot(number)].entry;
             if wanted(links, age) {
                 return Some(age);
             }
@@ -180,7 +180,7 @@ mod tests {
                 }
                 assert_eq!(index.find_name(&table, name_hash(b"other"), b"other"), None);
             }
-            assert!(index.places.len() <= (2 * table.len()).max(PLACES_MIN));
+            assert!(index.slots.len() <= (2 * table.len()).max(SLOTS_MIN));
         }
     }
 }

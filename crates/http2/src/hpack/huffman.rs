@@ -34,7 +34,7 @@ fn decode_into(input: &[u8], out: &mut [u8]) -> Result<usize, DecodeError> {
         if bits.available < CODE_BITS_MAX && bits.refill() {
             continue;
         }
-        if bits.are_padding() {
+        if bits.is_padding() {
             return Ok(len);
         }
         let (symbol, code_len) = code_of_any_length(bits.window);
@@ -81,7 +81,7 @@ impl BitReader<'_> {
     }
 
     /// Returns whether the rest after a refill is padding: less than an octet, all ones, as EOS starts (RFC 7541 §5.2).
-    fn are_padding(&self) -> bool {
+    fn is_padding(&self) -> bool {
         self.available < 8 && self.window.leading_ones() >= self.available
     }
 }

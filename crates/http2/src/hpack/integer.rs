@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn examples_of_the_rfc() {
+    fn rfc_7541_c_1_examples() {
         // RFC 7541 §C.1.1 to §C.1.3.
         check_decode(5, &[0b0000_1010], Ok(10));
         check_decode(5, &[0b0001_1111, 0b1001_1010, 0b0000_1010], Ok(1337));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn largest_integer_and_the_next() {
+    fn integers_above_u32_max_overflow() {
         // 2^32 - 1 with a prefix of 7 bits is 127 + 4,294,967,168.
         check_decode(7, &[0x7f, 0x80, 0xff, 0xff, 0xff, 0x0f], Ok(u32::MAX));
         check_decode(7, &[0x7f, 0x81, 0xff, 0xff, 0xff, 0x0f], Err(DecodeError::IntegerOverflow));

@@ -41,7 +41,7 @@ func main() {
 		if _, err := io.ReadFull(in, request); err != nil {
 			log.Fatal(err)
 		}
-		operations, answer := reader(request), []byte{}
+		operations, response := reader(request), []byte{}
 		for len(operations) > 0 {
 			switch operation := operations.octet(); operation {
 			case 'd':
@@ -54,7 +54,7 @@ func main() {
 				if err != nil {
 					log.Fatalf("decoding %x: %v", received, err)
 				}
-				answer = appendList(answer, fields)
+				response = appendList(response, fields)
 			case 'E':
 				block.Reset()
 				for _, field := range operations.list() {
@@ -62,13 +62,13 @@ func main() {
 						log.Fatal(err)
 					}
 				}
-				answer = appendString(answer, block.Bytes())
+				response = appendString(response, block.Bytes())
 			default:
 				log.Fatalf("no such operation: %q", operation)
 			}
 		}
-		out.Write(binary.BigEndian.AppendUint32(nil, uint32(len(answer))))
-		out.Write(answer)
+		out.Write(binary.BigEndian.AppendUint32(nil, uint32(len(response))))
+		out.Write(response)
 		if err := out.Flush(); err != nil {
 			log.Fatal(err)
 		}
@@ -106,19 +106,19 @@ func (r *reader) list() []hpack.HeaderField {
 	return fields
 }
 
-func appendString[S string | []byte](answer []byte, value S) []byte {
-	return append(binary.BigEndian.AppendUint32(answer, uint32(len(value))), value...)
+func appendString[S string | []byte](response []byte, value S) []byte {
+	return append(binary.BigEndian.AppendUint32(response, uint32(len(value))), value...)
 }
 
-func appendList(answer []byte, fields []hpack.HeaderField) []byte {
-	answer = append(answer, byte(len(fields)))
+func appendList(response []byte, fields []hpack.HeaderField) []byte {
+	response = append(response, byte(len(fields)))
 	for _, field := range fields {
-		answer = appendString(appendString(answer, field.Name), field.Value)
+		response = appendString(appendString(response, field.Name), field.Value)
 		if field.Sensitive {
-			answer = append(answer, 1)
+			response = append(response, 1)
 		} else {
-			answer = append(answer, 0)
+			response = append(response, 0)
 		}
 	}
-	return answer
+	return response
 }

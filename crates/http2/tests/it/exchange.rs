@@ -1,26 +1,26 @@
 //! Two connections, and a wire between them that splits the bytes at arbitrary points.
 
 use crate::hpack_support::Random;
-use crate::support::{Frames, OK, POST, Seen, Subject, TRAILERS, block, fields, id, tag};
+use crate::support::{Frames, OK, OwnedEvent, POST, Subject, TRAILERS, block, fields, id, tag};
 use bytes::Bytes;
 use thalweg_http2::{Config, ErrorCode};
 
 /// Joins the parts of bodies in events, so that splits make no difference.
-fn joined(seen: &[Seen]) -> Vec<Seen> {
-    let mut joined: Vec<Seen> = Vec::new();
-    for event in seen {
-        match (joined.last_mut(), event) {
-            (Some(Seen::Data(stream, end, bytes)), Seen::Data(next, next_end, more))
+fn merged(events: &[OwnedEvent]) -> Vec<OwnedEvent> {
+    let mut merged: Vec<OwnedEvent> = Vec::new();
+    for event in events {
+        match (merged.last_mut(), event) {
+            (Some(OwnedEvent::Data(stream, end, bytes)), OwnedEvent::Data(next, next_end, more))
                 if stream == next && !*end =>
             {
                 bytes.extend(more);
                 *end = *next_end;
             }
             // An end that arrived alone is not part of a body.
-            _ => joined.push(event.clone()),
+            _ => merged.push(event.clone()),
         }
     }
-    joined
+    merged
 }
 
 /// Returns a client's bytes: three requests, one with a body and trailers, one with a padded body, one cancelled.
@@ -66,32 +66,32 @@ fn responses() -> Vec<u8> {
 /// Feeds `bytes` whole, in two parts cut at every offset, and byte by byte, and checks that the events are the same.
 #[track_caller]
 fn check_cuts(subject: impl Fn() -> Subject, bytes: &[u8], events: usize) {
-    let mut whole = subject();
-    whole.feed_bytes(bytes).unwrap();
-    let expected = joined(&whole.seen);
+    let mut complete = subject();
+    complete.feed_bytes(bytes).unwrap();
+    let expected = merged(&complete.events);
     assert_eq!(expected.len(), events, "{expected:#?}");
-    let sent = whole.sent_bytes();
+    let sent = complete.sent_bytes();
     for cut in 0..=bytes.len() {
         let mut halved = subject();
         halved.feed_bytes(&bytes[..cut]).unwrap();
         halved.feed_bytes(&bytes[cut..]).unwrap();
-        assert_eq!(joined(&halved.seen), expected, "cut at {cut}");
+        assert_eq!(merged(&halved.events), expected, "cut at {cut}");
         assert_eq!(halved.sent_bytes(), sent, "cut at {cut}");
     }
-    let mut drop_by_drop = subject();
+    let mut byte_by_byte = subject();
     for byte in bytes {
-        drop_by_drop.feed_bytes(std::slice::from_ref(byte)).unwrap();
+        byte_by_byte.feed_bytes(std::slice::from_ref(byte)).unwrap();
     }
-    assert_eq!(joined(&drop_by_drop.seen), expected);
+    assert_eq!(merged(&byte_by_byte.events), expected);
 }
 
 #[test]
-fn a_server_understands_requests_however_they_are_cut() {
+fn server_events_do_not_depend_on_how_input_is_split() {
     check_cuts(|| Subject::bare_server(Config::default()), &requests(), 7);
 }
 
 #[test]
-fn a_client_understands_responses_however_they_are_cut() {
+fn client_events_do_not_depend_on_how_input_is_split() {
     let client = || {
         let mut client = Subject::bare_client(Config::default());
         for _ in 0..3 {
@@ -103,12 +103,12 @@ fn a_client_understands_responses_however_they_are_cut() {
 }
 
 #[test]
-fn a_frame_that_lies_whole_in_the_input_is_one_event() {
+fn contiguous_data_frame_is_one_event() {
     let mut server = Subject::server(Config::default());
     let frames = crate::support::Frames::new().open_request(1).padded_data(1, false, &[1; 16_000], 200);
     server.feed(&mut { frames }).unwrap();
-    assert_eq!(server.seen.len(), 2);
-    assert_eq!(server.seen[1], Seen::Data(1, false, vec![1; 16_000]));
+    assert_eq!(server.events.len(), 2);
+    assert_eq!(server.events[1], OwnedEvent::Data(1, false, vec![1; 16_000]));
 }
 
 /// A client and a server with random operations, and a wire with random splits.
@@ -163,15 +163,15 @@ impl World {
                 }
             }
             3..=5 => {
-                let heads = self.server.seen.iter().filter_map(|seen| match seen {
-                    Seen::Headers(stream, ..) => Some(*stream),
+                let requests = self.server.events.iter().filter_map(|event| match event {
+                    OwnedEvent::Headers(stream, ..) => Some(*stream),
                     _ => None,
                 });
                 let streams: Vec<_> =
-                    heads.filter(|&stream| self.server.connection.is_open(id(stream))).collect();
+                    requests.filter(|&stream| self.server.connection.is_open(id(stream))).collect();
                 if !streams.is_empty() {
                     let choice = self.random.below(streams.len());
-                    self.answer(streams[choice]);
+                    self.respond(streams[choice]);
                 }
             }
             6 => {
@@ -187,7 +187,7 @@ impl World {
         }
     }
 
-    fn answer(&mut self, stream: u32) {
+    fn respond(&mut self, stream: u32) {
         let connection = &mut self.server.connection;
         let len = self.random.below(30_000);
         // Fails if the stream was answered before.
@@ -198,7 +198,7 @@ impl World {
     }
 
     /// Moves some bytes each way. Returns whether there were any.
-    fn shovel(&mut self) -> bool {
+    fn transfer(&mut self) -> bool {
         self.to_server.extend(self.client.sent_bytes());
         self.to_client.extend(self.server.sent_bytes());
         let moved = !self.to_server.is_empty() || !self.to_client.is_empty();
@@ -217,14 +217,14 @@ impl World {
     fn run(mut self) -> World {
         for _ in 0..150 {
             self.act();
-            self.shovel();
+            self.transfer();
         }
-        while self.shovel() {}
+        while self.transfer() {}
         // Cancels half-open streams, so that everything has ended.
         for stream in (1..2000).step_by(2) {
             self.client.connection.reset(id(stream), ErrorCode::Cancel);
         }
-        while self.shovel() {}
+        while self.transfer() {}
         assert_eq!(self.client.connection.active_streams(), 0);
         assert_eq!(self.server.connection.active_streams(), 0);
         self
@@ -233,7 +233,7 @@ impl World {
 
 /// The same bytes at the same times give the same events and the same bytes.
 #[test]
-fn a_seed_replays_exactly() {
+fn same_seed_gives_same_events_and_bytes() {
     let mut events = 0;
     for seed in 0..20 {
         let (mut once, mut again) = (World::new(seed), World::new(seed));
@@ -241,34 +241,35 @@ fn a_seed_replays_exactly() {
         again.client.now += std::time::Duration::from_secs(1);
         (once, again) = (once.run(), again.run());
         assert_eq!(once.wire, again.wire);
-        assert_eq!(once.client.seen, again.client.seen);
-        assert_eq!(once.server.seen, again.server.seen);
-        events += once.server.seen.len();
+        assert_eq!(once.client.events, again.client.events);
+        assert_eq!(once.server.events, again.server.events);
+        events += once.server.events.len();
     }
     assert!(events > 1000, "only {events} events");
 }
 
 /// Bodies arrive completely or are reset; nothing stalls.
 #[test]
-fn random_exchanges_end_well() {
+fn random_exchanges_complete_without_stalls() {
     for seed in 1000..1300 {
         let world = World::new(seed).run();
         for &(stream, len) in &world.bodies_sent {
-            let parts = world.server.seen.iter().filter_map(|seen| match seen {
-                Seen::Data(of, end, bytes) if *of == stream => Some((bytes.len(), *end)),
+            let parts = world.server.events.iter().filter_map(|event| match event {
+                OwnedEvent::Data(of, end, bytes) if *of == stream => Some((bytes.len(), *end)),
                 _ => None,
             });
             let (received, ended) = parts.fold((0, false), |sum, part| (sum.0 + part.0, sum.1 | part.1));
             assert!(received <= len && (!ended || received == len), "seed {seed}, stream {stream}");
         }
-        let answers = world.client.seen.iter().filter(|seen| matches!(seen, Seen::Trailers(..))).count();
-        assert!(answers > 0, "seed {seed}");
+        let responses =
+            world.client.events.iter().filter(|event| matches!(event, OwnedEvent::Trailers(..))).count();
+        assert!(responses > 0, "seed {seed}");
     }
 }
 
 /// Wherever DATA is split, placed data has the same effect as presented data.
 #[test]
-fn data_can_be_placed_by_its_owner() {
+fn placed_data_has_the_effect_of_presented_data() {
     let frames = || {
         Frames::new()
             .open_request(1)
@@ -278,8 +279,8 @@ fn data_can_be_placed_by_its_owner() {
             .padded_data(1, true, b"the end", 3)
     };
     let bytes = frames().take();
-    let mut whole = Subject::server(Config::default());
-    whole.feed_bytes(&bytes).unwrap();
+    let mut complete = Subject::server(Config::default());
+    complete.feed_bytes(&bytes).unwrap();
     for cut in 0..bytes.len() {
         for placed_max in [1, 3, usize::MAX] {
             let mut subject = Subject::server(Config::default());
@@ -287,45 +288,45 @@ fn data_can_be_placed_by_its_owner() {
             let mut rest = &bytes[cut..];
             let mut placed = Vec::new();
             while let Some(expected) = subject.connection.expected_data() {
-                assert_eq!(subject.connection.expected_data(), Some(expected), "asking changes nothing");
+                assert_eq!(subject.connection.expected_data(), Some(expected), "the call has no side effect");
                 let len = expected.len.min(placed_max);
                 let ended = subject.connection.data_placed(len);
                 placed.extend_from_slice(&rest[..len]);
                 rest = &rest[len..];
                 subject.connection.release(expected.stream, len);
-                subject.seen.push(Seen::Data(
+                subject.events.push(OwnedEvent::Data(
                     expected.stream.get(),
                     ended.is_some(),
                     std::mem::take(&mut placed),
                 ));
             }
             subject.feed_bytes(rest).unwrap();
-            assert_eq!(joined(&subject.seen), joined(&whole.seen), "cut at {cut}");
-            assert_eq!(subject.sent_bytes(), whole_output(&bytes), "cut at {cut}");
+            assert_eq!(merged(&subject.events), merged(&complete.events), "cut at {cut}");
+            assert_eq!(subject.sent_bytes(), complete_output(&bytes), "cut at {cut}");
         }
     }
 }
 
-fn whole_output(bytes: &[u8]) -> Vec<u8> {
+fn complete_output(bytes: &[u8]) -> Vec<u8> {
     let mut subject = Subject::server(Config::default());
     subject.feed_bytes(bytes).unwrap();
     subject.sent_bytes()
 }
 
 #[test]
-fn nothing_is_expected_of_streams_and_connections_that_are_gone() {
+fn no_data_is_expected_after_reset_or_close() {
     let mut subject = Subject::server(Config::default());
     let bytes = Frames::new().open_request(1).data(1, true, b"the whole").take();
-    let (begun, rest) = bytes.split_at(bytes.len() - 5);
-    subject.feed_bytes(begun).unwrap();
+    let (started, rest) = bytes.split_at(bytes.len() - 5);
+    subject.feed_bytes(started).unwrap();
     assert_eq!(subject.connection.expected_data().map(|expected| expected.len), Some(5));
     subject.connection.reset(id(1), ErrorCode::Cancel);
     assert_eq!(subject.connection.expected_data(), None);
-    assert_eq!(subject.connection.data_placed(2), None, "asked before, placed behind the reset");
+    assert_eq!(subject.connection.data_placed(2), None, "placed after the reset");
     subject.feed_bytes(&rest[2..]).unwrap();
     subject.feed(&mut Frames::new().ping(true, [0; 8])).unwrap();
     let mut subject = Subject::server(Config::default());
-    subject.feed_bytes(begun).unwrap();
+    subject.feed_bytes(started).unwrap();
     subject.connection.close(ErrorCode::NoError, b"");
     assert_eq!(subject.connection.expected_data(), None);
     assert_eq!(subject.connection.data_placed(5), None);

@@ -1,6 +1,6 @@
 //! Violations of RFC 9113 and their consequences, by section and for both roles.
 
-use crate::support::{Frames, OK, POST, Seen, Subject, TRAILERS, id};
+use crate::support::{Frames, OK, OwnedEvent, POST, Subject, TRAILERS, id};
 use thalweg_http2::frame::{Flags, Kind, PREFACE, Setting};
 use thalweg_http2::{Config, ErrorCode, ResetReason, Violation};
 
@@ -159,10 +159,12 @@ fn section_5_1_closed_by_us() {
     let mut frames =
         Frames::new().headers(1, false, OK).data(1, false, &[0; 16_384]).headers(1, true, TRAILERS);
     subject.feed(&mut frames).unwrap();
-    assert_eq!(subject.seen, []);
+    assert_eq!(subject.events, []);
     let other = subject.open();
     subject.feed(&mut frames.headers(other.get(), true, OK)).unwrap();
-    assert!(matches!(&subject.seen[..], [crate::support::Seen::Headers(3, true, head)] if head.len() == 2));
+    assert!(
+        matches!(&subject.events[..], [crate::support::OwnedEvent::Headers(3, true, fields)] if fields.len() == 2)
+    );
     assert!(subject.sent().iter().all(|frame| frame.kind != Kind::RstStream));
 }
 
@@ -260,20 +262,20 @@ fn section_6_9_1_received_windows() {
     let mut config = Config::default().stream_window(20_000).connection_window(65_535);
     let open = |f: Frames| f.open_request(1).open_request(3).open_request(5).open_request(7);
     let full = |f: Frames, stream| f.data(stream, false, &[0; 10_000]).data(stream, false, &[0; 10_000]);
-    let hoarder = |config: &Config| {
+    let server_without_releases = |config: &Config| {
         let mut subject = Subject::server(config.clone());
         subject.releases = false;
         subject
     };
-    check(&mut hoarder(&config), full(open(Frames::new()), 1), Fine);
+    check(&mut server_without_releases(&config), full(open(Frames::new()), 1), Fine);
     let beyond = full(open(Frames::new()), 1).data(1, false, &[0; 5]);
-    check(&mut hoarder(&config), beyond, Stream(1, FlowControlError));
+    check(&mut server_without_releases(&config), beyond, Stream(1, FlowControlError));
     // Padding counts: 10,000 + 9,745 + 255 + 1.
     let padded = open(Frames::new()).data(1, false, &[0; 10_000]).padded_data(1, true, &[0; 9745], 255);
-    check(&mut hoarder(&config), padded, Stream(1, FlowControlError));
+    check(&mut server_without_releases(&config), padded, Stream(1, FlowControlError));
     // The connection's window is released as DATA arrives, even if the driver does not release it.
     let all = [1, 3, 5, 7].into_iter().fold(open(Frames::new()), full);
-    check(&mut hoarder(&config), all, Fine);
+    check(&mut server_without_releases(&config), all, Fine);
     // Before our SETTINGS are acknowledged, the peer assumes 65,535.
     config.stream_window = 10;
     let mut early = Subject::bare_server(config);
@@ -283,7 +285,7 @@ fn section_6_9_1_received_windows() {
 
 /// Found by simulation: a peer that had sent 16,384 bytes before it saw our window of 10 could not end its stream.
 #[test]
-fn an_empty_end_is_taken_while_the_window_is_below_zero() {
+fn empty_end_stream_is_accepted_while_the_window_is_negative() {
     let mut subject = Subject::bare_server(Config::default().stream_window(10));
     subject.releases = false;
     let early = Frames::new().raw(PREFACE).settings(&[]).open_request(1).data(1, false, &[0; 16_384]);
@@ -336,7 +338,7 @@ fn section_8_5_connect() {
     );
     assert!(sent[0].ends_stream());
     assert!(sent[1].is(Kind::RstStream, 1) && sent[1].number() == 0);
-    assert_eq!((subject.seen, subject.connection.active_streams()), (vec![], 0));
+    assert_eq!((subject.events, subject.connection.active_streams()), (vec![], 0));
 }
 
 /// RFC 9113 §10.5.1
@@ -359,7 +361,7 @@ fn section_10_5_1_header_lists() {
 
 /// Violations can be matched, and their texts are stable.
 #[test]
-fn violations_can_be_matched() {
+fn violations_are_matchable_and_have_stable_texts() {
     let mut subject = Subject::server(Config::default());
     let error = subject.feed(&mut Frames::new().data(0, false, b"body")).unwrap_err();
     assert_eq!(error.violation, Violation::DataOnConnection);
@@ -370,7 +372,7 @@ fn violations_can_be_matched() {
     let mut frames = Frames::new().headers(1, false, &[POST, &[("content-length", "3")]].concat());
     subject.feed(&mut frames).unwrap();
     subject.feed(&mut frames.data(1, true, b"four")).unwrap();
-    let Some(Seen::Reset(1, cause)) = subject.seen.last() else { panic!("{:?}", subject.seen) };
+    let Some(OwnedEvent::Reset(1, cause)) = subject.events.last() else { panic!("{:?}", subject.events) };
     assert_eq!(cause.reason, ResetReason::Violation(Violation::BodyLengthMismatch));
     assert_eq!(cause.reason.to_string(), "body length differs from `content-length`");
 }

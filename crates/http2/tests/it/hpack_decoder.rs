@@ -72,7 +72,7 @@ fn block() -> BlockBuilder {
 }
 
 #[test]
-fn size_updates_stand_at_the_start_and_are_at_most_two() {
+fn size_updates_are_at_the_start_and_at_most_two() {
     check([Decode(block().size_update(100).indexed(2), OK)]);
     check([Decode(block().size_update(0).size_update(4096).indexed(2), OK)]);
     check([Decode(block().size_update(100), OK)]);
@@ -83,7 +83,7 @@ fn size_updates_stand_at_the_start_and_are_at_most_two() {
 }
 
 #[test]
-fn size_updates_keep_to_the_setting() {
+fn size_update_above_the_setting_is_an_error() {
     check([Decode(block().size_update(4097), Err(DecodeError::SizeUpdateTooLarge))]);
     check([SetMax(8192), Decode(block().size_update(8192), OK)]);
     check([
@@ -145,23 +145,23 @@ fn larger_setting_alone_does_not_enlarge_the_table() {
 }
 
 #[test]
-fn indices_that_do_not_exist() {
+fn index_beyond_the_tables_is_an_error() {
     for block in [vec![0x80], vec![0xbe], vec![0xff, 0x00], vec![0x7f, 0x00, 0x00], vec![0x0f, 0x2f, 0x00]] {
         check([Decode(BlockBuilder(block), Err(DecodeError::InvalidIndex))]);
     }
 }
 
 #[test]
-fn every_truncation_of_a_literal() {
-    let whole = block().insert("name", "value").0;
-    for end in 1..whole.len() {
-        check([Decode(BlockBuilder(whole[..end].to_vec()), Err(DecodeError::Truncated))]);
+fn truncated_literal_is_an_error() {
+    let complete = block().insert("name", "value").0;
+    for end in 1..complete.len() {
+        check([Decode(BlockBuilder(complete[..end].to_vec()), Err(DecodeError::Truncated))]);
     }
-    check([Decode(BlockBuilder(whole), OK)]);
+    check([Decode(BlockBuilder(complete), OK)]);
 }
 
 #[test]
-fn declared_lengths_and_indices_beyond_bounds() {
+fn lengths_and_integers_beyond_bounds_are_errors() {
     // A missing string of 4 GiB less one, an integer beyond 32 bits, and endless padding.
     let string = vec![0x40, 0x7f, 0x80, 0xff, 0xff, 0xff, 0x0f, b'a'];
     check([Decode(BlockBuilder(string), Err(DecodeError::Truncated))]);
@@ -172,7 +172,7 @@ fn declared_lengths_and_indices_beyond_bounds() {
 }
 
 #[test]
-fn invalid_huffman_strings() {
+fn invalid_huffman_string_is_an_error() {
     for string in [&[0xff][..], &[0x00], &[0xff, 0xff, 0xff, 0xff]] {
         let mut block = vec![0x40, 0x80 | string.len() as u8];
         block.extend(string);
@@ -182,7 +182,7 @@ fn invalid_huffman_strings() {
 }
 
 #[test]
-fn representations_are_told_apart() {
+fn decoded_fields_keep_their_indexing() {
     let mut expected = FieldList::new();
     let mut sent = block();
     for (pattern, indexing) in [(0x40, Indexing::Insert), (0x00, Indexing::Literal), (0x10, Indexing::Never)]
@@ -196,7 +196,7 @@ fn representations_are_told_apart() {
 }
 
 #[test]
-fn name_of_the_entry_that_its_own_insertion_evicts() {
+fn name_of_an_entry_evicted_by_its_own_insertion_is_kept() {
     // RFC 7541 §4.4: the name is copied before its entry is evicted.
     let mut decoder = Decoder::new(100);
     let mut received = FieldList::new();
@@ -208,7 +208,7 @@ fn name_of_the_entry_that_its_own_insertion_evicts() {
 }
 
 #[test]
-fn too_large_list_keeps_the_table_in_step() {
+fn too_large_list_keeps_the_table_in_sync() {
     let sent = block().insert("a", "1").insert("b", "2").indexed(63).literal(0x10, "c", "3").insert("d", "4");
     // Each field counts 34 bytes, as in `FieldList::size`.
     for (list_size_max, kept) in [(0, 0), (33, 0), (34, 1), (67, 1), (68, 2), (169, 4)] {
@@ -226,7 +226,7 @@ fn too_large_list_keeps_the_table_in_step() {
 }
 
 #[test]
-fn small_fields_after_one_too_large_are_left_out() {
+fn fields_after_one_that_does_not_fit_are_omitted() {
     let mut received = FieldList::new();
     let sent = block().literal(0, "a", &"v".repeat(100)).literal(0, "b", "2").indexed(2);
     assert_eq!(Decoder::new(4096).decode(&sent.0, 100, &mut received), Ok(DecodeOutcome::TooLarge));
@@ -234,7 +234,7 @@ fn small_fields_after_one_too_large_are_left_out() {
 }
 
 #[test]
-fn errors_after_the_bound_are_still_found() {
+fn errors_after_a_too_large_list_are_detected() {
     for (bad, error) in [
         (block().indexed(70), DecodeError::InvalidIndex),
         (block().size_update(1), DecodeError::SizeUpdateMisplaced),

@@ -48,7 +48,7 @@ fn list(fields: &[(&str, &str, Indexing)]) -> FieldList {
 }
 
 /// Headers of a request to one of many methods: eight fields that differ in the path only.
-fn method_head(method: usize) -> Arc<FixedFields> {
+fn method_headers(method: usize) -> Arc<FixedFields> {
     FixedFields::new(list(&[
         (":method", "POST", Indexing::Insert),
         (":scheme", "http", Indexing::Insert),
@@ -73,13 +73,13 @@ fn static_fields_are_one_octet() {
 }
 
 #[test]
-fn sensitive_fields_are_never_an_index() {
+fn sensitive_fields_are_never_indexed() {
     check_block(&[(":method", "POST", Indexing::Never)], b"\x12\x04POST");
     check_block(&[("key", "\x01", Indexing::Never)], b"\x10\x03key\x01\x01");
 }
 
 #[test]
-fn strings_are_huffman_coded_only_where_that_is_shorter() {
+fn strings_are_huffman_coded_only_if_shorter() {
     // "99m": 6 + 6 + 6 bits take three octets, as many as uncoded.
     check_block(&[(":path", "99m", Indexing::Literal)], b"\x04\x0399m");
     // "000000": six times 5 bits take four octets.
@@ -98,44 +98,44 @@ fn literal_field_takes_its_name_from_the_table() {
 #[test]
 fn fixed_fields_become_one_octet_each() {
     let mut link = Link::new();
-    let head = method_head(0);
-    let first = link.send_fixed(&head);
+    let headers = method_headers(0);
+    let first = link.send_fixed(&headers);
     assert!(first.len() > 100);
     let version = link.decoder.version();
     for _ in 0..3 {
         // Six entries of the dynamic table, inserted in order: index 62 is the last.
-        assert_eq!(link.send_fixed(&head), [0x83, 0x86, 0xc3, 0xc2, 0xc1, 0xc0, 0xbf, 0xbe]);
+        assert_eq!(link.send_fixed(&headers), [0x83, 0x86, 0xc3, 0xc2, 0xc1, 0xc0, 0xbf, 0xbe]);
     }
     assert_eq!(link.decoder.version(), version, "nothing entered the table");
 }
 
 #[test]
-fn cached_block_follows_insertions_of_others() {
+fn cached_block_is_updated_after_other_insertions() {
     let mut link = Link::new();
-    let head = method_head(0);
+    let headers = method_headers(0);
     for round in 0..20 {
-        link.send_fixed(&head);
-        link.send_fixed(&head);
-        link.send(Some(&head), &list(&[("x-round", &round.to_string(), Indexing::Insert)]));
+        link.send_fixed(&headers);
+        link.send_fixed(&headers);
+        link.send(Some(&headers), &list(&[("x-round", &round.to_string(), Indexing::Insert)]));
     }
-    assert_eq!(link.send_fixed(&head), [0x83, 0x86, 0xd7, 0xd6, 0xd5, 0xd4, 0xd3, 0xd2]);
+    assert_eq!(link.send_fixed(&headers), [0x83, 0x86, 0xd7, 0xd6, 0xd5, 0xd4, 0xd3, 0xd2]);
 }
 
 #[test]
-fn cached_block_follows_size_changes() {
+fn cached_block_is_updated_after_size_changes() {
     let mut link = Link::new();
-    let head = method_head(0);
+    let headers = method_headers(0);
     for size in [4096, 0, 100, 4096, 64, 200, 1000, 0, 4096] {
         link.set_max_table_size(size);
         for _ in 0..3 {
-            link.send_fixed(&head);
+            link.send_fixed(&headers);
         }
     }
-    assert_eq!(link.send_fixed(&head).len(), 8);
+    assert_eq!(link.send_fixed(&headers).len(), 8);
 }
 
 #[test]
-fn size_updates_say_the_smallest_and_the_last() {
+fn smallest_and_last_size_are_announced() {
     let cases: [(&[usize], &[u8]); 9] = [
         (&[], &[]),
         (&[4096], &[]),
@@ -154,7 +154,7 @@ fn size_updates_say_the_smallest_and_the_last() {
         }
         let fields = list(&[(":method", "POST", Indexing::Insert)]);
         assert_eq!(link.send(None, &fields), [updates, &[0x83]].concat(), "{sizes:?}");
-        assert_eq!(link.send(None, &fields), [0x83], "{sizes:?}: said once");
+        assert_eq!(link.send(None, &fields), [0x83], "{sizes:?}: announced once");
     }
 }
 
@@ -168,27 +168,27 @@ fn raised_size_is_announced() {
 }
 
 #[test]
-fn field_of_more_than_half_the_table_stays_out() {
+fn field_larger_than_half_the_table_is_not_inserted() {
     let mut link = Link::new();
-    let head = method_head(0);
-    link.send_fixed(&head);
+    let headers = method_headers(0);
+    link.send_fixed(&headers);
     let version = link.decoder.version();
     link.send(None, &list(&[("x-large", &"v".repeat(2048), Indexing::Insert)]));
     assert_eq!(link.decoder.version(), version);
 }
 
 #[test]
-fn hundreds_of_methods_leave_the_shared_fields_in_the_table() {
+fn hundreds_of_methods_do_not_evict_shared_fields() {
     let mut link = Link::new();
-    let heads: Vec<_> = (0..300).map(method_head).collect();
+    let requests: Vec<_> = (0..300).map(method_headers).collect();
     // The table fills up; later paths are literals.
-    for head in &heads {
-        link.send_fixed(head);
+    for headers in &requests {
+        link.send_fixed(headers);
     }
     let version = link.decoder.version();
     let mut octets = 0;
     for _ in 0..20 {
-        octets += heads.iter().map(|head| link.send_fixed(head).len()).sum::<usize>();
+        octets += requests.iter().map(|headers| link.send_fixed(headers).len()).sum::<usize>();
     }
     // Each insertion and each eviction is a change. Without admission, first in, first out would cause about 7
     // evictions and as many insertions per call, or 80,000.
@@ -198,42 +198,42 @@ fn hundreds_of_methods_leave_the_shared_fields_in_the_table() {
 }
 
 #[test]
-fn values_that_never_come_again_leave_the_cache_alone() {
+fn one_off_values_do_not_invalidate_the_cache() {
     let mut link = Link::new();
-    let head = method_head(0);
-    link.send_fixed(&head);
+    let headers = method_headers(0);
+    link.send_fixed(&headers);
     let id = |call: usize| list(&[("x-request-id", &format!("{call:032x}"), Indexing::Insert)]);
     for call in 0..100 {
-        link.send(Some(&head), &id(call));
+        link.send(Some(&headers), &id(call));
     }
     let version = link.decoder.version();
     for call in 100..2100 {
-        link.send(Some(&head), &id(call));
+        link.send(Some(&headers), &id(call));
     }
     assert!(link.decoder.version() - version < 50, "{}", link.decoder.version() - version);
-    assert_eq!(link.send_fixed(&head).len(), 8);
+    assert_eq!(link.send_fixed(&headers).len(), 8);
 }
 
 #[test]
-fn full_table_follows_the_traffic() {
+fn full_table_admits_recurring_fields() {
     let mut link = Link::new();
     for method in 0..300 {
-        link.send_fixed(&method_head(method));
+        link.send_fixed(&method_headers(method));
     }
-    let late = method_head(300);
+    let late = method_headers(300);
     let lens: Vec<_> = (0..40).map(|_| link.send_fixed(&late).len()).collect();
     assert!(lens[0] > 30, "{lens:?}");
     assert_eq!(lens[39], 8, "{lens:?}");
 }
 
 #[test]
-fn lists_that_share_a_place_in_the_cache_stay_apart() {
+fn lists_in_the_same_cache_set_are_not_confused() {
     let mut link = Link::new();
-    let heads: Vec<_> = (0..40).map(method_head).collect();
+    let requests: Vec<_> = (0..40).map(method_headers).collect();
     let mut first_round = Vec::new();
     for round in 0..4 {
-        for (at, head) in heads.iter().enumerate() {
-            let bytes = link.send_fixed(head);
+        for (at, headers) in requests.iter().enumerate() {
+            let bytes = link.send_fixed(headers);
             match round {
                 0 | 1 => {}
                 2 => first_round.push(bytes),

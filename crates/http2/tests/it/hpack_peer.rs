@@ -47,15 +47,15 @@ impl Peer {
 
     /// Sends one message and returns the response. The peer reads a whole message before it responds, so neither side
     /// waits for the other with a full pipe.
-    fn ask(&mut self, operations: &[u8]) -> Vec<u8> {
+    fn exchange(&mut self, operations: &[u8]) -> Vec<u8> {
         const GONE: &str = "the peer is running; it says on standard error what made it stop";
         self.stdin.write_all(&(operations.len() as u32).to_be_bytes()).expect(GONE);
         self.stdin.write_all(operations).expect(GONE);
         let mut len = [0; 4];
         self.stdout.read_exact(&mut len).expect(GONE);
-        let mut answer = vec![0; u32::from_be_bytes(len) as usize];
-        self.stdout.read_exact(&mut answer).expect(GONE);
-        answer
+        let mut response = vec![0; u32::from_be_bytes(len) as usize];
+        self.stdout.read_exact(&mut response).expect(GONE);
+        response
     }
 
     fn stop(self) {
@@ -79,24 +79,24 @@ fn put_list(list: &FieldList, out: &mut Vec<u8>) {
     }
 }
 
-fn take_string<'a>(answer: &mut &'a [u8]) -> &'a [u8] {
-    let (len, rest) = answer.split_first_chunk().expect("a length");
+fn take_string<'a>(response: &mut &'a [u8]) -> &'a [u8] {
+    let (len, rest) = response.split_first_chunk().expect("a length");
     let (string, rest) = rest.split_at(u32::from_be_bytes(*len) as usize);
-    *answer = rest;
+    *response = rest;
     string
 }
 
-fn take_octet(answer: &mut &[u8]) -> u8 {
-    let (&octet, rest) = answer.split_first().expect("an octet");
-    *answer = rest;
+fn take_octet(response: &mut &[u8]) -> u8 {
+    let (&octet, rest) = response.split_first().expect("an octet");
+    *response = rest;
     octet
 }
 
-fn take_list(answer: &mut &[u8]) -> FieldList {
+fn take_list(response: &mut &[u8]) -> FieldList {
     let mut list = FieldList::new();
-    for _ in 0..take_octet(answer) {
-        let (name, value) = (take_string(answer), take_string(answer));
-        let sensitive = take_octet(answer) == 1;
+    for _ in 0..take_octet(response) {
+        let (name, value) = (take_string(response), take_string(response));
+        let sensitive = take_octet(response) == 1;
         list.push(name, value, if sensitive { Indexing::Never } else { Indexing::Insert });
     }
     list
@@ -130,13 +130,13 @@ fn go_decodes_what_we_encode() {
             let extra = if random.one_in(3) { random_list(&mut random) } else { FieldList::new() };
             send(&mut encoder, fixed, extra, &mut operations, &mut sent);
         }
-        let answer = peer.ask(&operations);
-        let mut answer = &answer[..];
+        let response = peer.exchange(&operations);
+        let mut response = &response[..];
         for (number, (fixed, extra)) in sent.iter().enumerate() {
             let lists = fixed.map(|fixed| fixed.fields()).into_iter().chain([extra]);
-            assert_received(&take_list(&mut answer), lists, &format!("message {message}, list {number}"));
+            assert_received(&take_list(&mut response), lists, &format!("message {message}, list {number}"));
         }
-        assert!(answer.is_empty());
+        assert!(response.is_empty());
     }
     peer.stop();
 }
@@ -183,19 +183,19 @@ fn we_decode_what_go_encodes() {
             put_list(&list, &mut operations);
             sent.push((sizes, list));
         }
-        let answer = peer.ask(&operations);
-        let mut answer = &answer[..];
+        let response = peer.exchange(&operations);
+        let mut response = &response[..];
         for (number, (sizes, list)) in sent.iter().enumerate() {
             let what = format!("message {message}, list {number}");
             for &size in sizes {
                 decoder.set_max_table_size(size);
             }
-            let block = take_string(&mut answer);
+            let block = take_string(&mut response);
             let outcome = decoder.decode(block, usize::MAX, &mut received);
             assert_eq!(outcome, Ok(DecodeOutcome::Complete), "{what}: {block:02x?}");
             assert_received(&received, [list], &what);
         }
-        assert!(answer.is_empty());
+        assert!(response.is_empty());
     }
     peer.stop();
 }

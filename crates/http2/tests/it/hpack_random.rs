@@ -44,7 +44,7 @@ fn check_connection(seed: u64, blocks: usize) {
 }
 
 #[test]
-fn lists_come_out_as_they_went_in() {
+fn random_lists_round_trip() {
     for seed in 0..100 {
         check_connection(seed, 300);
     }
@@ -75,7 +75,7 @@ fn random_block(random: &mut Random) -> Vec<u8> {
 }
 
 #[test]
-fn arbitrary_bytes_are_decoded_or_refused_within_bounds() {
+fn arbitrary_bytes_stay_within_bounds() {
     const LIST_SIZE_MAX: usize = 250;
     let mut random = Random::new(7541);
     let mut decoder = Decoder::new(4096);

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::support::{Frames, OK, POST, Seen, Subject, TRAILERS, block, fields, id};
+use crate::support::{Frames, OK, OwnedEvent, POST, Subject, TRAILERS, block, fields, id};
 use thalweg_http2::frame::{Flags, Kind, Setting};
 use thalweg_http2::{Config, ConnectionError, ErrorCode, Limits};
 
 /// Feeds `frames` repeatedly, in one batch of input, until the connection ends or `times` is reached. Returns how often
 /// they were accepted.
-fn let_pass(subject: &mut Subject, times: u32, mut frames: impl FnMut(Frames, u32) -> Frames) -> u32 {
+fn count_accepted(subject: &mut Subject, times: u32, mut frames: impl FnMut(Frames, u32) -> Frames) -> u32 {
     let mut builder = Frames::new();
     let mut batch = Vec::new();
     let mut ends = Vec::new();
@@ -42,11 +42,11 @@ fn check(frames: impl FnMut(Frames, u32) -> Frames, passed: u32) {
     let mut subject = Subject::server(Config::default().limits(limits));
     subject.feed(&mut Frames::new().open_request(1)).unwrap();
     // The `Frames` fed here have a separate encoder, whose table must not differ from that of the first one.
-    assert_eq!(let_pass(&mut subject, 2000, frames), passed);
+    assert_eq!(count_accepted(&mut subject, 2000, frames), passed);
 }
 
 #[test]
-fn floods_are_cut_off() {
+fn floods_of_control_frames_end_the_connection() {
     check(|f, _| f.ping(false, [0; 8]), 1000);
     check(|f, _| f.ping(true, [0; 8]), 1000);
     check(|f, _| f.settings(&[]), 1000);
@@ -63,7 +63,7 @@ fn floods_are_cut_off() {
 
 /// One glitch more for each further time that a frame moves the windows of all streams.
 #[test]
-fn windows_that_are_moved_to_and_fro_are_cut_off() {
+fn repeated_initial_window_changes_cost_a_glitch_each() {
     let moves = [Setting::InitialWindowSize(0), Setting::InitialWindowSize(65_535)].repeat(16);
     check(move |f, _| f.settings(&moves), 1000 / 32);
     check(|f, _| f.settings(&[Setting::InitialWindowSize(0), Setting::MaxFrameSize(16_384)]), 1000);
@@ -71,11 +71,11 @@ fn windows_that_are_moved_to_and_fro_are_cut_off() {
 
 /// Frames that do no work earn nothing: a server's informational responses, and DATA on a forgotten stream.
 #[test]
-fn what_does_no_work_pays_for_nothing() {
+fn frames_without_work_earn_no_credit() {
     let limits = || Limits::default().glitches(1000);
     let mut client = Subject::client(Config::default().limits(limits()));
     let stream = client.open().get();
-    let passed = let_pass(&mut client, 5000, |f, _| f.headers(stream, false, &[(":status", "103")]));
+    let passed = count_accepted(&mut client, 5000, |f, _| f.headers(stream, false, &[(":status", "103")]));
     assert_eq!(passed, 1002, "1,000, and two that the request has paid for");
 
     let mut server = Subject::server(Config::default().limits(limits()));
@@ -84,18 +84,18 @@ fn what_does_no_work_pays_for_nothing() {
     (0..100).for_each(|n| server.connection.reset(id(1 + 2 * n), ErrorCode::Cancel));
     server.sent();
     // 1,000, and those that the requests have paid for.
-    let passed = let_pass(&mut server, 5000, |f, _| f.data(1, false, &[0; 5]).ping(false, [0; 8]));
-    assert!((1000..2000).contains(&passed), "{passed} were let pass");
+    let passed = count_accepted(&mut server, 5000, |f, _| f.data(1, false, &[0; 5]).ping(false, [0; 8]));
+    assert!((1000..2000).contains(&passed), "{passed} were accepted");
 }
 
 #[test]
-fn messages_of_five_bytes_are_no_flood() {
+fn data_frames_of_five_bytes_are_not_glitches() {
     check(|f, _| f.data(1, false, &[0; 5]), 2000);
 }
 
 /// MadeYouReset (CVE-2025-8671): the peer provokes stream errors, which free streams.
 #[test]
-fn provoked_stream_errors_are_cut_off() {
+fn provoked_stream_errors_end_the_connection() {
     let next = |n: u32| 3 + 2 * n;
     // A WINDOW_UPDATE costs a token of its own besides the ten.
     check(|f, n| f.request(next(n)).window_update(next(n), (1 << 31) - 1), 90);
@@ -106,7 +106,7 @@ fn provoked_stream_errors_are_cut_off() {
 
 /// Header blocks of 16 KiB decoded only to keep the HPACK table in sync: each costs 64.
 #[test]
-fn useless_header_blocks_cost_what_they_are_long() {
+fn useless_header_blocks_are_charged_by_length() {
     // `:method: GET`, as often as it fits.
     let block = [0x82; 16_384];
     let headers = move |f: Frames, stream| f.frame(Kind::Headers, Flags::END_HEADERS, stream, &block);
@@ -131,7 +131,7 @@ fn useless_header_blocks_cost_what_they_are_long() {
 
 /// A field of two octets may refer to an entry of 4 KB, which is copied into the table each time.
 #[test]
-fn copied_names_are_paid_for() {
+fn copied_names_are_charged() {
     let mut insert = vec![0x40, 0x7f, 0xa1, 0x1e];
     insert.extend([b'a'; 4000]);
     insert.push(0);
@@ -148,19 +148,19 @@ fn copied_names_are_paid_for() {
 
 /// The driver is notified of decoded headers, also of refused ones, but not of cached ones.
 #[test]
-fn much_that_is_decoded_is_told() {
+fn decode_budget_spent_is_raised_per_64_kib() {
     let check = |fields: usize, streams_max: u32, distinct: bool, expected: usize| {
         let config = Config::default().max_concurrent_streams(streams_max);
         let mut subject = Subject::server(config);
         let mut frames = Frames::new();
         for n in 0..100 {
             let number = if distinct { n.to_string() } else { String::new() };
-            let head = [POST, &vec![("a", ""); fields], &[("b", &number)]].concat();
-            frames = frames.headers(1 + 2 * n, true, &head);
+            let headers = [POST, &vec![("a", ""); fields], &[("b", &number)]].concat();
+            frames = frames.headers(1 + 2 * n, true, &headers);
         }
         subject.feed(&mut frames).unwrap();
-        let told = subject.seen.iter().filter(|seen| **seen == Seen::MuchDecoded).count();
-        assert_eq!(told, expected, "{fields} fields");
+        let raised = subject.events.iter().filter(|event| **event == OwnedEvent::DecodeBudgetSpent).count();
+        assert_eq!(raised, expected, "{fields} fields");
     };
     // 13,472 bytes each: five exceed 64 KiB.
     check(400, 200, true, 20);
@@ -178,7 +178,7 @@ fn much_that_is_decoded_is_told() {
         frames = frames.headers(stream, false, OK).headers(stream, true, &trailers);
     }
     client.feed(&mut frames).unwrap();
-    assert_eq!(client.seen.iter().filter(|seen| **seen == Seen::MuchDecoded).count(), 2);
+    assert_eq!(client.events.iter().filter(|event| **event == OwnedEvent::DecodeBudgetSpent).count(), 2);
 }
 
 /// Checks how often a server accepts `frames` after `first`, with 1,000 glitches.
@@ -187,22 +187,22 @@ fn check_closed(first: impl FnOnce(Frames) -> Frames, mut frames: impl FnMut(Fra
     let limits = Limits::default().paid_control_frames_max(0).glitches(1000);
     let mut subject = Subject::server(Config::default().limits(limits));
     subject.feed(&mut first(Frames::new().open_request(1))).unwrap();
-    assert_eq!(let_pass(&mut subject, 40, |f, _| frames(f)), passed);
+    assert_eq!(count_accepted(&mut subject, 40, |f, _| frames(f)), passed);
 }
 
 #[test]
-fn glitches_are_forgiven_with_time() {
+fn glitches_are_regained_with_time() {
     let limits = Limits::default().paid_control_frames_max(0);
     let mut subject = Subject::server(Config::default().limits(limits));
     for _ in 0..100 {
-        subject.pass(Duration::from_secs(1));
-        assert_eq!(let_pass(&mut subject, 330, |f, _| f.ping(false, [0; 8])), 330);
+        subject.advance_time(Duration::from_secs(1));
+        assert_eq!(count_accepted(&mut subject, 330, |f, _| f.ping(false, [0; 8])), 330);
     }
 }
 
 /// BDP probes, keepalive, a window update per message: the work that these respond to pays for them.
 #[test]
-fn control_frames_beside_work_are_no_flood() {
+fn control_frames_with_work_are_not_glitches() {
     let mut subject = Subject::server(Config::default());
     let mut builder = Frames::new();
     for n in 0..30_000 {
@@ -259,11 +259,11 @@ fn continuations_are_bounded() {
 
 /// A block too large to buffer is rejected by its frame header, before its bytes arrive.
 #[test]
-fn large_header_frames_are_refused_at_once() {
+fn large_header_frames_are_rejected_by_their_frame_header() {
     let check = |len: u32, expected: Result<(), ErrorCode>| {
         let mut subject = Subject::server(Config::default());
-        let head = [&len.to_be_bytes()[1..], &[1, 4, 0, 0, 0, 1, 0x82]].concat();
-        assert_eq!(subject.feed_bytes(&head).map_err(|error| error.code), expected, "{len} B");
+        let header = [&len.to_be_bytes()[1..], &[1, 4, 0, 0, 0, 1, 0x82]].concat();
+        assert_eq!(subject.feed_bytes(&header).map_err(|error| error.code), expected, "{len} B");
     };
     check(64 << 10, Ok(()));
     check((64 << 10) + 1, Err(ErrorCode::EnhanceYourCalm));
@@ -271,27 +271,27 @@ fn large_header_frames_are_refused_at_once() {
 
 /// CVE-2023-44487: streams that start and end within a batch.
 #[test]
-fn rapid_reset_is_cut_off() {
+fn rapid_reset_ends_the_connection() {
     let rapid = |f: Frames, n| f.request(1 + 2 * n).rst_stream(1 + 2 * n, ErrorCode::Cancel);
     let mut subject = Subject::server(Config::default());
-    assert_eq!(let_pass(&mut subject, 20_000, rapid), 40 * 256);
+    assert_eq!(count_accepted(&mut subject, 20_000, rapid), 40 * 256);
     // Fewer streams, fewer resets, down to a floor.
     let mut few = Subject::server(Config::default().max_concurrent_streams(10));
-    assert_eq!(let_pass(&mut few, 20_000, rapid), 1000);
+    assert_eq!(count_accepted(&mut few, 20_000, rapid), 1000);
     // The bucket refills with time.
     let mut patient = Subject::server(Config::default());
     for n in 0..100 {
-        patient.pass(Duration::from_secs(1));
+        patient.advance_time(Duration::from_secs(1));
         let next = |f, m| rapid(f, 1024 * n + m);
-        assert_eq!(let_pass(&mut patient, 1024, next), 1024);
+        assert_eq!(count_accepted(&mut patient, 1024, next), 1024);
     }
 }
 
 /// Streams that outlived a batch were in use, and answered ones were served.
 #[test]
-fn cancels_of_calls_that_were_under_way_cost_nothing() {
+fn cancelling_served_streams_costs_nothing() {
     #[track_caller]
-    fn check(answered: bool, batches: bool) {
+    fn check(responded: bool, batches: bool) {
         let mut subject = Subject::server(Config::default());
         let mut builder = Frames::new();
         for n in 0..30_000 {
@@ -301,7 +301,7 @@ fn cancels_of_calls_that_were_under_way_cost_nothing() {
             let request = builder.take();
             let mut input = request.as_slice();
             assert!(subject.connection.poll_event(&mut input, subject.now).unwrap().is_some());
-            if answered {
+            if responded {
                 subject.connection.send_headers(id(stream), block(&fields(OK)), false).unwrap();
             }
             if batches {
@@ -320,7 +320,7 @@ fn cancels_of_calls_that_were_under_way_cost_nothing() {
 /// A client may open more streams than allowed until it has seen SETTINGS: a thousand are refused without being
 /// counted.
 #[test]
-fn refusals_before_settings_are_acknowledged_are_no_fault() {
+fn refusals_before_settings_ack_are_not_charged() {
     let limits = Limits::default().glitches(0);
     let mut subject = Subject::bare_server(Config::default().max_concurrent_streams(1).limits(limits));
     let frames = Frames::new().raw(thalweg_http2::frame::PREFACE).settings(&[]);

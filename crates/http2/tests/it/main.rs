@@ -1,9 +1,9 @@
 //! Tests of connections and HPACK through the public API: one binary for all modules.
 
+mod buffer_budget;
 mod exchange;
 mod faults;
 mod garbage;
-mod held;
 mod hpack_decoder;
 mod hpack_encoder;
 mod hpack_peer;

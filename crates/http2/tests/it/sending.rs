@@ -1,12 +1,14 @@
 //! Sending: frames, windows, fairness, backpressure.
 
-use crate::support::{Blocks, Frames, OK, POST, Seen, Sent, Subject, TRAILERS, block, fields, id, tag};
+use crate::support::{
+    Blocks, Frames, OK, OwnedEvent, POST, SentFrame, Subject, TRAILERS, block, fields, id, tag,
+};
 use bytes::Bytes;
 use thalweg_http2::frame::{Flags, Kind, PREFACE, Setting};
 use thalweg_http2::{Config, ErrorCode, OpenError, SendError};
 
 /// Creates a server with these requests, whose response headers have been sent.
-fn answering(config: Config, streams: &[u32]) -> Subject {
+fn server_with_open_responses(config: Config, streams: &[u32]) -> Subject {
     let mut subject = Subject::server(config);
     for &stream in streams {
         subject.feed(&mut Frames::new().request(stream)).unwrap();
@@ -17,12 +19,12 @@ fn answering(config: Config, streams: &[u32]) -> Subject {
 }
 
 /// Frames of a peer with large windows.
-fn wide() -> Frames {
+fn wide_windows() -> Frames {
     Frames::new().settings(&[Setting::InitialWindowSize(1 << 30)]).window_update(0, 1 << 30)
 }
 
 /// Returns the DATA frames: stream, length, END_STREAM.
-fn data_frames(sent: &[Sent]) -> Vec<(u32, usize, bool)> {
+fn data_frames(sent: &[SentFrame]) -> Vec<(u32, usize, bool)> {
     let data = sent.iter().filter(|frame| frame.kind == Kind::Data);
     data.map(|frame| (frame.stream, frame.payload.len(), frame.ends_stream())).collect()
 }
@@ -51,8 +53,8 @@ fn settings_and_preface_come_first() {
 }
 
 #[test]
-fn unary_answer_is_three_frames() {
-    let mut subject = answering(Config::default(), &[1]);
+fn unary_response_is_three_frames() {
+    let mut subject = server_with_open_responses(Config::default(), &[1]);
     assert_eq!(subject.connection.send_data_in_place(id(1), 5, false, |out| out.extend([0; 5])), Ok(true));
     subject.connection.send_headers(id(1), block(&fields(TRAILERS)), true).unwrap();
     assert_eq!(subject.connection.active_streams(), 0);
@@ -65,45 +67,45 @@ fn unary_answer_is_three_frames() {
 }
 
 /// Sends a complete response with one call.
-fn answer(subject: &mut Subject, message: usize) -> Result<bool, SendError> {
-    let (head, trailers) = (fields(OK), fields(TRAILERS));
-    subject.connection.send_answer(id(1), block(&head), &vec![0; message], block(&trailers))
+fn send_response(subject: &mut Subject, message: usize) -> Result<bool, SendError> {
+    let (headers, trailers) = (fields(OK), fields(TRAILERS));
+    subject.connection.send_response(id(1), block(&headers), &vec![0; message], block(&trailers))
 }
 
 #[test]
-fn a_whole_answer_is_what_its_parts_are() {
+fn complete_response_has_the_bytes_of_its_parts() {
     let mut parts = Subject::server(Config::default());
-    let mut whole = Subject::server(Config::default());
-    for subject in [&mut parts, &mut whole] {
+    let mut complete = Subject::server(Config::default());
+    for subject in [&mut parts, &mut complete] {
         subject.feed(&mut Frames::new().request(1)).unwrap();
     }
     parts.connection.send_headers(id(1), block(&fields(OK)), false).unwrap();
     parts.connection.send_data(id(1), [zeros(5)], false).unwrap();
     parts.connection.send_headers(id(1), block(&fields(TRAILERS)), true).unwrap();
-    assert_eq!(answer(&mut whole, 5), Ok(true));
-    assert_eq!(whole.sent_bytes(), parts.sent_bytes());
-    assert_eq!(whole.connection.active_streams(), 0);
-    assert_eq!(answer(&mut whole, 5), Err(SendError::UnknownStream));
+    assert_eq!(send_response(&mut complete, 5), Ok(true));
+    assert_eq!(complete.sent_bytes(), parts.sent_bytes());
+    assert_eq!(complete.connection.active_streams(), 0);
+    assert_eq!(send_response(&mut complete, 5), Err(SendError::UnknownStream));
 }
 
 #[test]
-fn what_would_have_to_wait_is_not_sent_whole() {
+fn message_that_would_have_to_wait_is_not_sent_with_its_headers() {
     let narrow = Setting::InitialWindowSize(4);
     let mut server = Subject::server(Config::default());
     server.feed(&mut Frames::new().settings(&[narrow]).request(1)).unwrap();
     server.sent();
-    assert_eq!(answer(&mut server, 5), Ok(false));
+    assert_eq!(send_response(&mut server, 5), Ok(false));
     assert_eq!(server.sent(), []);
-    assert_eq!(answer(&mut server, 4), Ok(true));
+    assert_eq!(send_response(&mut server, 4), Ok(true));
 
     let mut client = Subject::client(Config::default());
     client.feed(&mut Frames::new().settings(&[narrow])).unwrap();
     client.sent();
-    let head = fields(POST);
-    let waits = client.connection.open_with_message(tag(0), block(&head), &[0; 5]);
-    assert_eq!(waits, Ok((id(1), false)));
-    let goes = client.connection.open_with_message(tag(0), block(&head), &[0; 4]);
-    assert_eq!(goes, Ok((id(3), true)));
+    let headers = fields(POST);
+    let queued = client.connection.open_with_message(tag(0), block(&headers), &[0; 5]);
+    assert_eq!(queued, Ok((id(1), false)));
+    let sent = client.connection.open_with_message(tag(0), block(&headers), &[0; 4]);
+    assert_eq!(sent, Ok((id(3), true)));
     assert_eq!(data_frames(&client.sent()), [(3, 4, true)]);
     assert_eq!(client.connection.send_data(id(3), [zeros(1)], true), Err(SendError::HalfClosed));
     assert_eq!(client.connection.send_data(id(1), [zeros(4)], true), Ok(()));
@@ -112,7 +114,7 @@ fn what_would_have_to_wait_is_not_sent_whole() {
 
 #[test]
 fn small_messages_of_one_stream_share_a_frame() {
-    let mut subject = answering(Config::default(), &[1, 3]);
+    let mut subject = server_with_open_responses(Config::default(), &[1, 3]);
     let send = |subject: &mut Subject, stream, byte, end| {
         let sent = subject.connection.send_data_in_place(id(stream), 2, end, |out| out.extend([byte; 2]));
         assert_eq!(sent, Ok(true));
@@ -134,19 +136,19 @@ fn small_messages_of_one_stream_share_a_frame() {
 }
 
 #[test]
-fn in_place_declines_what_would_have_to_wait() {
+fn send_data_in_place_declines_data_that_would_have_to_wait() {
     #[track_caller]
     fn declined(subject: &mut Subject, len: usize) {
         let untouched = |_: &mut Vec<u8>| panic!("nothing may be encoded");
         assert_eq!(subject.connection.send_data_in_place(id(1), len, true, untouched), Ok(false));
     }
-    let mut subject = answering(Config::default(), &[1]);
+    let mut subject = server_with_open_responses(Config::default(), &[1]);
     declined(&mut subject, 16_385);
     subject.feed(&mut Frames::new().settings(&[Setting::InitialWindowSize(9)])).unwrap();
     declined(&mut subject, 10);
     subject.connection.send_data(id(1), [zeros(10)], false).unwrap();
     declined(&mut subject, 1);
-    let mut full = answering(Config::default().output_target(100), &[1]);
+    let mut full = server_with_open_responses(Config::default().output_target(100), &[1]);
     full.connection.send_data(id(1), [zeros(100)], false).unwrap();
     declined(&mut full, 1);
     full.sent();
@@ -155,9 +157,9 @@ fn in_place_declines_what_would_have_to_wait() {
 }
 
 #[test]
-fn a_small_answer_leaves_within_one_frame_of_a_large_one() {
-    let mut subject = answering(Config::default(), &[1, 3]);
-    subject.feed(&mut wide()).unwrap();
+fn small_response_waits_for_one_frame_of_a_large_one() {
+    let mut subject = server_with_open_responses(Config::default(), &[1, 3]);
+    subject.feed(&mut wide_windows()).unwrap();
     subject.connection.send_data(id(1), [zeros(4 << 20)], true).unwrap();
     subject.sent_bytes();
     // Nothing has been written when the small response arrives, so it waits in the queue.
@@ -169,8 +171,8 @@ fn a_small_answer_leaves_within_one_frame_of_a_large_one() {
 
 #[test]
 fn streams_take_turns() {
-    let mut subject = answering(Config::default(), &[1, 3, 5]);
-    subject.feed(&mut wide()).unwrap();
+    let mut subject = server_with_open_responses(Config::default(), &[1, 3, 5]);
+    subject.feed(&mut wide_windows()).unwrap();
     subject.sent();
     for stream in [1, 3, 5] {
         subject.connection.send_data(id(stream), [zeros(40_000)], true).unwrap();
@@ -185,9 +187,9 @@ fn streams_take_turns() {
 }
 
 #[test]
-fn control_frames_go_before_queued_data() {
-    let mut subject = answering(Config::default(), &[1]);
-    subject.feed(&mut wide()).unwrap();
+fn control_frames_precede_queued_data() {
+    let mut subject = server_with_open_responses(Config::default(), &[1]);
+    subject.feed(&mut wide_windows()).unwrap();
     subject.sent();
     subject.connection.send_data(id(1), [zeros(1 << 20)], true).unwrap();
     subject.feed(&mut Frames::new().ping(false, [7; 8])).unwrap();
@@ -196,8 +198,8 @@ fn control_frames_go_before_queued_data() {
 
 #[test]
 fn output_ends_near_its_target() {
-    let mut subject = answering(Config::default().output_target(50_000), &[1]);
-    subject.feed(&mut wide()).unwrap();
+    let mut subject = server_with_open_responses(Config::default().output_target(50_000), &[1]);
+    subject.feed(&mut wide_windows()).unwrap();
     subject.sent();
     subject.connection.send_data(id(1), [zeros(1 << 20)], true).unwrap();
     let first = subject.sent_bytes().len();
@@ -209,8 +211,8 @@ fn output_ends_near_its_target() {
 
 /// Responses to a peer that does not read wait in their streams, not in the output.
 #[test]
-fn answers_above_the_output_target_keep_their_streams() {
-    let mut subject = answering(Config::default().output_target(100), &[1, 3]);
+fn responses_above_the_output_target_stay_queued() {
+    let mut subject = server_with_open_responses(Config::default().output_target(100), &[1, 3]);
     subject.connection.send_data(id(1), [zeros(100)], true).unwrap();
     subject.connection.send_headers(id(3), block(&fields(TRAILERS)), true).unwrap();
     assert_eq!(subject.connection.active_streams(), 1);
@@ -224,7 +226,7 @@ fn answers_above_the_output_target_keep_their_streams() {
 
 #[test]
 fn trailers_wait_for_the_data_before_them() {
-    let mut subject = answering(Config::default(), &[1]);
+    let mut subject = server_with_open_responses(Config::default(), &[1]);
     subject.connection.send_data(id(1), [zeros(65_536)], false).unwrap();
     subject.connection.send_headers(id(1), block(&fields(TRAILERS)), true).unwrap();
     let sent = subject.sent();
@@ -238,11 +240,11 @@ fn trailers_wait_for_the_data_before_them() {
 
 /// RFC 9113 §6.9
 #[test]
-fn windows_bound_what_is_sent() {
-    let mut subject = answering(Config::default(), &[1, 3]);
+fn sent_data_stays_within_windows() {
+    let mut subject = server_with_open_responses(Config::default(), &[1, 3]);
     subject.connection.send_data(id(1), [zeros(60_000)], false).unwrap();
     subject.connection.send_data(id(3), [zeros(60_000)], true).unwrap();
-    let total = |sent: &[Sent]| data_frames(sent).iter().map(|frame| frame.1).sum::<usize>();
+    let total = |sent: &[SentFrame]| data_frames(sent).iter().map(|frame| frame.1).sum::<usize>();
     assert_eq!(total(&subject.sent()), 65_535, "the connection's window");
     // END_STREAM alone needs no window, even if other streams wait for it.
     subject.connection.send_data(id(1), [Bytes::new()], true).unwrap();
@@ -253,8 +255,8 @@ fn windows_bound_what_is_sent() {
 
 /// RFC 9113 §6.9.2: SETTINGS move the windows of streams, even below zero.
 #[test]
-fn peer_shrinks_and_widens_windows() {
-    let mut subject = answering(Config::default(), &[1]);
+fn settings_shrink_and_widen_send_windows() {
+    let mut subject = server_with_open_responses(Config::default(), &[1]);
     subject.connection.send_data(id(1), [zeros(10_000)], false).unwrap();
     subject.feed(&mut Frames::new().settings(&[Setting::InitialWindowSize(0)])).unwrap();
     subject.sent();
@@ -269,14 +271,14 @@ fn peer_shrinks_and_widens_windows() {
 }
 
 #[test]
-fn an_empty_end_needs_no_window() {
-    let mut subject = answering(Config::default(), &[1, 3, 5]);
+fn empty_data_with_end_stream_needs_no_window() {
+    let mut subject = server_with_open_responses(Config::default(), &[1, 3, 5]);
     subject.feed(&mut Frames::new().settings(&[Setting::InitialWindowSize(0)])).unwrap();
     subject.connection.send_data(id(3), [Bytes::new()], true).unwrap();
     subject.connection.send_data(id(1), [zeros(1)], true).unwrap();
     assert_eq!(data_frames(&subject.sent()), [(3, 0, true)]);
     // Nor when it has to wait for the output.
-    let mut subject = answering(Config::default().output_target(10), &[1, 3]);
+    let mut subject = server_with_open_responses(Config::default().output_target(10), &[1, 3]);
     subject.feed(&mut Frames::new().settings(&[Setting::InitialWindowSize(10)])).unwrap();
     subject.connection.send_data(id(1), [zeros(10)], false).unwrap();
     subject.connection.send_data(id(1), [Bytes::new()], true).unwrap();
@@ -284,25 +286,25 @@ fn an_empty_end_needs_no_window() {
 }
 
 #[test]
-fn writable_comes_once_when_the_queue_has_fallen_below_the_mark() {
-    let mut subject = answering(Config::default().send_queue_low_water(1000), &[1]);
+fn writable_is_raised_once_below_the_low_water_mark() {
+    let mut subject = server_with_open_responses(Config::default().send_queue_low_water(1000), &[1]);
     subject.feed(&mut Frames::new().settings(&[Setting::InitialWindowSize(0)])).unwrap();
     subject.connection.send_data(id(1), [zeros(1500)], false).unwrap();
     let mut pass = |bytes| {
-        subject.seen.clear();
+        subject.events.clear();
         subject.feed(&mut Frames::new().window_update(1, bytes)).unwrap();
         subject.sent();
         subject.feed_bytes(b"").unwrap();
-        subject.seen.clone()
+        subject.events.clone()
     };
     assert_eq!(pass(500), []);
-    assert_eq!(pass(1), [Seen::Writable(1)]);
+    assert_eq!(pass(1), [OwnedEvent::Writable(1)]);
     assert_eq!(pass(400), []);
 }
 
 #[test]
-fn long_header_blocks_are_cut_into_continuations() {
-    let mut subject = answering(Config::default(), &[1]);
+fn long_header_blocks_are_split_into_continuations() {
+    let mut subject = server_with_open_responses(Config::default(), &[1]);
     let long = "&".repeat(40_000);
     subject.connection.send_headers(id(1), block(&fields(&[("long", &long)])), true).unwrap();
     let sent = subject.sent();
@@ -321,8 +323,8 @@ fn long_header_blocks_are_cut_into_continuations() {
 }
 
 #[test]
-fn reset_drops_what_is_queued() {
-    let mut subject = answering(Config::default(), &[1, 3]);
+fn reset_drops_queued_data() {
+    let mut subject = server_with_open_responses(Config::default(), &[1, 3]);
     subject.connection.send_data(id(1), [zeros(100_000)], true).unwrap();
     subject.connection.reset(id(1), ErrorCode::Cancel);
     subject.connection.reset(id(1), ErrorCode::Cancel);
@@ -340,7 +342,7 @@ fn reset_drops_what_is_queued() {
 }
 
 #[test]
-fn streams_are_opened_as_the_peer_allows() {
+fn open_respects_max_concurrent_streams() {
     let mut client = Subject::bare_client(Config::default());
     let open =
         |client: &mut Subject| client.connection.open(tag(7), block(&fields(crate::support::POST)), true);
@@ -350,30 +352,30 @@ fn streams_are_opened_as_the_peer_allows() {
     assert_eq!(open(&mut client), Err(OpenError::NoFreeStream));
     let mut server = Frames::new().settings(&[Setting::MaxConcurrentStreams(101)]);
     client.feed(&mut server).unwrap();
-    assert_eq!(client.seen, [Seen::StreamsFree]);
+    assert_eq!(client.events, [OwnedEvent::StreamsFree]);
     assert_eq!(open(&mut client), Ok(id(201)));
     assert_eq!(open(&mut client), Err(OpenError::NoFreeStream));
-    client.seen.clear();
+    client.events.clear();
     client.feed(&mut server.headers(1, true, OK)).unwrap();
-    assert!(matches!(&client.seen[..], [Seen::Headers(1, true, _), Seen::StreamsFree]));
+    assert!(matches!(&client.events[..], [OwnedEvent::Headers(1, true, _), OwnedEvent::StreamsFree]));
     assert!(client.connection.can_open());
 }
 
 #[test]
-fn an_owner_who_asks_is_told_of_a_free_stream_once() {
+fn streams_free_is_raised_once_per_notify_free_stream() {
     let mut client = Subject::bare_client(Config::default());
     let mut server = Frames::server().settings(&[Setting::MaxConcurrentStreams(1)]);
     client.feed(&mut server).unwrap();
-    client.seen.clear();
+    client.events.clear();
     assert!(!client.connection.notify_free_stream(), "one is free already");
     client.open();
     assert!(client.connection.notify_free_stream());
     client.feed(&mut server.headers(1, true, OK)).unwrap();
-    assert!(matches!(&client.seen[..], [Seen::Headers(1, true, _), Seen::StreamsFree]));
+    assert!(matches!(&client.events[..], [OwnedEvent::Headers(1, true, _), OwnedEvent::StreamsFree]));
     client.open();
-    client.seen.clear();
+    client.events.clear();
     client.feed(&mut Frames::new().headers(3, true, OK)).unwrap();
-    assert!(matches!(&client.seen[..], [Seen::Headers(3, true, _)]), "nobody asked");
+    assert!(matches!(&client.events[..], [OwnedEvent::Headers(3, true, _)]), "no notification was requested");
     client.open();
     client.connection.drain(client.now);
     assert!(!client.connection.notify_free_stream(), "there will never be one");
@@ -389,12 +391,12 @@ fn settings_are_acknowledged_and_pings_answered() {
     subject.connection.ping(*b"abcdefgh");
     assert_eq!(subject.sent()[0].flags, Flags::NONE);
     subject.feed(&mut Frames::new().ping(true, *b"abcdefgh")).unwrap();
-    assert_eq!(subject.seen, [Seen::Pong(*b"abcdefgh")]);
+    assert_eq!(subject.events, [OwnedEvent::Pong(*b"abcdefgh")]);
 }
 
 /// RFC 9113 §6.9: not per frame, and not for streams that receive nothing more.
 #[test]
-fn window_updates_go_out_when_half_is_used() {
+fn window_update_is_sent_when_half_is_released() {
     let config = Config::default().stream_window(40_000).connection_window(100_000);
     let mut subject = Subject::server(config);
     let mut frames = Frames::new().open_request(1);
@@ -422,7 +424,7 @@ fn window_updates_go_out_when_half_is_used() {
 /// Found by simulation: 60 bytes are little of the window of 65,535 before the client has seen our SETTINGS, and more
 /// than the 5 afterwards. Nothing was announced, and the client waited forever.
 #[test]
-fn what_was_released_before_a_window_shrank_is_announced() {
+fn bytes_released_before_a_window_shrank_are_announced() {
     let mut subject = Subject::bare_server(Config::default().stream_window(5));
     let early = Frames::new().raw(PREFACE).settings(&[]).open_request(1).data(1, false, &[0; 60]);
     subject.feed(&mut early.frame(Kind::Settings, Flags::ACK, 0, b"")).unwrap();

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::support::{Frames, OK, POST, Seen, Sent, Subject, block, fields, id, tag};
+use crate::support::{Frames, OK, OwnedEvent, POST, SentFrame, Subject, block, fields, id, tag};
 use thalweg_http2::frame::{GoAway, Kind, Setting};
 use thalweg_http2::{Config, ErrorCode, Initiator, OpenError, ResetCause, ResetReason, SendError};
 
-fn goaways(sent: &[Sent]) -> Vec<(u32, ErrorCode)> {
+fn goaways(sent: &[SentFrame]) -> Vec<(u32, ErrorCode)> {
     let goaways = sent.iter().filter(|frame| frame.kind == Kind::GoAway);
-    let parse = |frame: &Sent| {
+    let parse = |frame: &SentFrame| {
         let (goaway, _) = GoAway::parse(&frame.payload).unwrap();
         (goaway.last_stream.get(), goaway.code)
     };
@@ -17,9 +17,9 @@ fn goaways(sent: &[Sent]) -> Vec<(u32, ErrorCode)> {
 
 const LAST: u32 = (1 << 31) - 1;
 
-/// Drains a server with stream 1 open; ends the wait with `wake`.
+/// Drains a server with stream 1 open; ends the wait with `end_wait`.
 #[track_caller]
-fn check_drain(wake: impl FnOnce(&mut Subject, &Sent)) {
+fn check_drain(end_wait: impl FnOnce(&mut Subject, &SentFrame)) {
     let mut server = Subject::server(Config::default());
     let mut client = Frames::new().request(1);
     server.feed(&mut client).unwrap();
@@ -30,12 +30,12 @@ fn check_drain(wake: impl FnOnce(&mut Subject, &Sent)) {
     // Requests in flight are still served.
     let mut client = client.request(3);
     server.feed(&mut client).unwrap();
-    assert_eq!(server.seen.len(), 2);
-    wake(&mut server, &sent[1]);
+    assert_eq!(server.events.len(), 2);
+    end_wait(&mut server, &sent[1]);
     assert_eq!(goaways(&server.sent()), [(3, ErrorCode::NoError)]);
     // Later requests are not, without an error.
     server.feed(&mut client.open_request(5).data(5, true, b"late!")).unwrap();
-    assert_eq!(server.seen.len(), 2);
+    assert_eq!(server.events.len(), 2);
     assert!(!server.connection.is_drained());
     for stream in [1, 3] {
         server.connection.send_headers(id(stream), block(&fields(OK)), true).unwrap();
@@ -49,23 +49,29 @@ fn drain_ends_when_the_ping_is_acknowledged() {
     check_drain(|server, ping| {
         assert_eq!(ping.kind, Kind::Ping);
         server.feed(&mut Frames::new().ping(true, ping.payload[..].try_into().unwrap())).unwrap();
-        assert!(!server.seen.iter().any(|seen| matches!(seen, Seen::Pong(_))), "it was not the owner's ping");
+        assert!(
+            !server.events.iter().any(|event| matches!(event, OwnedEvent::Pong(_))),
+            "the driver sent no PING"
+        );
     });
 }
 
 /// Found by simulation: the driver was notified of a PING that it had not sent.
 #[test]
-fn an_acknowledgement_after_the_drain_timeout_is_not_the_owners() {
+fn pong_after_the_drain_timeout_is_not_an_event() {
     check_drain(|server, ping| {
         let deadline = server.connection.timeout().unwrap();
         server.connection.handle_timeout(deadline).unwrap();
         server.feed(&mut Frames::new().ping(true, ping.payload[..].try_into().unwrap())).unwrap();
-        assert!(!server.seen.iter().any(|seen| matches!(seen, Seen::Pong(_))), "it was not the owner's ping");
+        assert!(
+            !server.events.iter().any(|event| matches!(event, OwnedEvent::Pong(_))),
+            "the driver sent no PING"
+        );
     });
 }
 
 #[test]
-fn drain_ends_when_the_time_is_up() {
+fn drain_ends_after_its_timeout() {
     check_drain(|server, _| {
         let deadline = server.connection.timeout().unwrap();
         assert_eq!(deadline - server.now, Duration::from_secs(5));
@@ -77,7 +83,7 @@ fn drain_ends_when_the_time_is_up() {
 }
 
 #[test]
-fn a_draining_client_opens_nothing() {
+fn draining_client_opens_no_stream() {
     let mut client = Subject::client(Config::default());
     client.open();
     client.connection.drain(client.now);
@@ -130,9 +136,9 @@ fn goaway_resets_the_streams_that_will_not_be_served() {
         client.open();
     }
     client.feed(&mut Frames::new().goaway(LAST, ErrorCode::NoError)).unwrap();
-    assert_eq!(client.seen, [Seen::GoAway(LAST, ErrorCode::NoError, b"why".to_vec())]);
+    assert_eq!(client.events, [OwnedEvent::GoAway(LAST, ErrorCode::NoError, b"why".to_vec())]);
     assert!(client.connection.peer_going_away() && !client.connection.can_open());
-    client.seen.clear();
+    client.events.clear();
     client.feed(&mut Frames::new().goaway(3, ErrorCode::NoError).headers(1, true, OK)).unwrap();
     let cause = ResetCause {
         initiator: Initiator::Peer,
@@ -140,23 +146,23 @@ fn goaway_resets_the_streams_that_will_not_be_served() {
         unprocessed: true,
         reason: ResetReason::PeerWentAway,
     };
-    let [goaway, first, second, answer] = &client.seen[..] else { panic!("{:?}", client.seen) };
-    assert_eq!(*goaway, Seen::GoAway(3, ErrorCode::NoError, b"why".to_vec()));
-    assert_eq!([first, second], [&Seen::Reset(5, cause), &Seen::Reset(7, cause)]);
-    assert!(matches!(answer, Seen::Headers(1, true, _)));
+    let [goaway, first, second, response] = &client.events[..] else { panic!("{:?}", client.events) };
+    assert_eq!(*goaway, OwnedEvent::GoAway(3, ErrorCode::NoError, b"why".to_vec()));
+    assert_eq!([first, second], [&OwnedEvent::Reset(5, cause), &OwnedEvent::Reset(7, cause)]);
+    assert!(matches!(response, OwnedEvent::Headers(1, true, _)));
     assert!(!client.connection.is_drained());
     client.connection.reset(id(3), ErrorCode::Cancel);
     assert!(client.connection.is_drained());
 }
 
 #[test]
-fn resets_say_whether_the_request_was_processed() {
+fn reset_cause_tells_whether_the_request_was_processed() {
     #[track_caller]
     fn check(code: ErrorCode, unprocessed: bool) {
         let mut client = Subject::client(Config::default());
         client.open();
         client.feed(&mut Frames::new().rst_stream(1, code)).unwrap();
-        let [Seen::Reset(1, cause)] = client.seen[..] else { panic!("{:?}", client.seen) };
+        let [OwnedEvent::Reset(1, cause)] = client.events[..] else { panic!("{:?}", client.events) };
         assert_eq!((cause.code, cause.unprocessed, cause.initiator), (code, unprocessed, Initiator::Peer));
     }
     check(ErrorCode::RefusedStream, true);
@@ -165,7 +171,7 @@ fn resets_say_whether_the_request_was_processed() {
 }
 
 #[test]
-fn close_ends_everything_at_once() {
+fn close_drops_streams_and_ignores_input() {
     let mut server = Subject::server(Config::default());
     server.feed(&mut Frames::new().request(1)).unwrap();
     server.connection.close(ErrorCode::InternalError, b"out of order");
@@ -174,15 +180,15 @@ fn close_ends_everything_at_once() {
     assert_eq!(&sent[0].payload[8..], b"out of order");
     assert!(server.connection.is_closed() && server.connection.is_drained());
     assert_eq!(server.connection.active_streams(), 0);
-    let answer = server.connection.send_headers(id(1), block(&fields(OK)), true);
-    assert_eq!(answer, Err(SendError::Closed));
-    server.seen.clear();
+    let response = server.connection.send_headers(id(1), block(&fields(OK)), true);
+    assert_eq!(response, Err(SendError::Closed));
+    server.events.clear();
     server.feed(&mut Frames::new().request(3).data(99, true, b"nonsense")).unwrap();
-    assert_eq!((server.seen, server.connection.timeout()), (vec![], None));
+    assert_eq!((server.events, server.connection.timeout()), (vec![], None));
 }
 
 #[test]
-fn an_error_is_told_again() {
+fn later_calls_return_the_same_error() {
     let mut server = Subject::server(Config::default());
     let first = server.feed(&mut Frames::new().data(0, true, b"x")).unwrap_err();
     server.sent();
@@ -205,7 +211,7 @@ fn settings_must_be_acknowledged_in_time() {
 }
 
 #[test]
-fn a_time_beyond_all_times_is_no_deadline() {
+fn unrepresentable_timeout_is_no_deadline() {
     let mut config = Config::default();
     (config.settings_timeout, config.drain_timeout) = (Duration::MAX, Duration::MAX);
     let mut server = Subject::bare_server(config);

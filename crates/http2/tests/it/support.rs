@@ -1,10 +1,10 @@
 //! A builder of frames, and a connection under test with its events and output.
 use std::time::{Duration, Instant};
 
-use thalweg_http2::frame::{self, Flags, FrameHead, GoAway, HEAD_LEN, Kind, PREFACE, Setting};
+use thalweg_http2::frame::{self, FRAME_HEADER_LEN, Flags, FrameHeader, GoAway, Kind, PREFACE, Setting};
 use thalweg_http2::hpack::{Decoder, Encoder};
 use thalweg_http2::{
-    Block, Config, Connection, ConnectionError, ErrorCode, Event, FieldList, Head, Indexing, Output,
+    Block, Config, Connection, ConnectionError, ErrorCode, Event, FieldList, Headers, Indexing, Output,
     ResetCause, StreamId,
 };
 
@@ -133,7 +133,7 @@ impl Frames {
 
 /// An owned event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum OwnedEvent {
     Headers(u32, bool, Vec<(String, String)>),
     Informational(u32, u16),
     Trailers(u32, Vec<(String, String)>),
@@ -143,27 +143,27 @@ pub(crate) enum Seen {
     StreamsFree,
     GoAway(u32, ErrorCode, Vec<u8>),
     Pong([u8; 8]),
-    MuchDecoded,
+    DecodeBudgetSpent,
 }
 
-fn pairs(head: &Head) -> Vec<(String, String)> {
+fn pairs(headers: &Headers) -> Vec<(String, String)> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let pseudo = [(":method", head.method()), (":path", head.path())];
+    let pseudo = [(":method", headers.method()), (":path", headers.path())];
     let pseudo = pseudo.into_iter().filter_map(|(name, value)| Some((name.to_owned(), text(value?))));
-    let status = head.status().map(|status| (":status".to_owned(), status.to_string()));
-    pseudo.chain(status).chain(head.iter().map(|field| (text(field.name), text(field.value)))).collect()
+    let status = headers.status().map(|status| (":status".to_owned(), status.to_string()));
+    pseudo.chain(status).chain(headers.iter().map(|field| (text(field.name), text(field.value)))).collect()
 }
 
 /// A frame sent by the connection under test.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub(crate) struct SentFrame {
     pub(crate) kind: Kind,
     pub(crate) flags: Flags,
     pub(crate) stream: u32,
     pub(crate) payload: Vec<u8>,
 }
 
-impl Sent {
+impl SentFrame {
     pub(crate) fn is(&self, kind: Kind, stream: u32) -> bool {
         self.kind == kind && self.stream == stream
     }
@@ -178,14 +178,14 @@ impl Sent {
     }
 }
 
-pub(crate) fn parse_frames(mut bytes: &[u8]) -> Vec<Sent> {
+pub(crate) fn parse_frames(mut bytes: &[u8]) -> Vec<SentFrame> {
     bytes = bytes.strip_prefix(&PREFACE[..]).unwrap_or(bytes);
     let mut frames = Vec::new();
-    while let Some((head, rest)) = bytes.split_first_chunk::<HEAD_LEN>() {
-        let head = FrameHead::parse(head);
-        let (payload, rest) = rest.split_at(head.len as usize);
-        let FrameHead { kind, flags, stream, .. } = head;
-        frames.push(Sent { kind, flags, stream: stream.get(), payload: payload.to_vec() });
+    while let Some((header, rest)) = bytes.split_first_chunk::<FRAME_HEADER_LEN>() {
+        let header = FrameHeader::parse(header);
+        let (payload, rest) = rest.split_at(header.len as usize);
+        let FrameHeader { kind, flags, stream, .. } = header;
+        frames.push(SentFrame { kind, flags, stream: stream.get(), payload: payload.to_vec() });
         bytes = rest;
     }
     assert!(bytes.is_empty(), "output ends within a frame");
@@ -196,8 +196,8 @@ pub(crate) fn parse_frames(mut bytes: &[u8]) -> Vec<Sent> {
 pub(crate) struct Subject {
     pub(crate) connection: Connection,
     pub(crate) now: Instant,
-    pub(crate) seen: Vec<Seen>,
-    /// Whether DATA is released when it is seen.
+    pub(crate) events: Vec<OwnedEvent>,
+    /// Whether DATA is released as it arrives.
     pub(crate) releases: bool,
     input: Vec<u8>,
     output: Output,
@@ -210,7 +210,7 @@ impl Subject {
         Subject {
             connection,
             now,
-            seen: Vec::new(),
+            events: Vec::new(),
             releases: true,
             input: Vec::new(),
             output: Output::default(),
@@ -230,7 +230,7 @@ impl Subject {
         let mut subject = Subject::new(Connection::client, config);
         subject.feed(&mut Frames::server()).unwrap();
         subject.sent();
-        subject.seen.clear();
+        subject.events.clear();
         subject
     }
 
@@ -266,51 +266,59 @@ impl Subject {
         loop {
             let given = *rest;
             let Some(event) = self.connection.poll_event(rest, self.now)? else { return Ok(()) };
-            let head = self.connection.fields();
+            let headers = self.connection.fields();
             let trailers = self.connection.trailers();
-            let seen = match event {
+            let event = match event {
                 Event::Headers { stream, end_stream, .. } => {
-                    Seen::Headers(stream.get(), end_stream, pairs(head))
+                    OwnedEvent::Headers(stream.get(), end_stream, pairs(headers))
                 }
-                Event::Whole { stream, bytes, start, .. } => {
-                    assert_eq!(&given[start..start + bytes.len()], bytes, "it does not lie where it says");
-                    self.seen.push(Seen::Headers(stream.get(), false, pairs(head)));
-                    let is_request = head.method().is_some();
-                    let data = Seen::Data(stream.get(), is_request, bytes.to_vec());
-                    let trailers = Seen::Trailers(stream.get(), pairs(trailers));
+                Event::CompleteMessage { stream, bytes, start, .. } => {
+                    assert_eq!(
+                        &given[start..start + bytes.len()],
+                        bytes,
+                        "`start` is not the offset of `bytes`"
+                    );
+                    self.events.push(OwnedEvent::Headers(stream.get(), false, pairs(headers)));
+                    let is_request = headers.method().is_some();
+                    let data = OwnedEvent::Data(stream.get(), is_request, bytes.to_vec());
+                    let trailers = OwnedEvent::Trailers(stream.get(), pairs(trailers));
                     if self.releases {
                         self.connection.release(stream, bytes.len());
                     }
                     if is_request {
                         data
                     } else {
-                        self.seen.push(data);
+                        self.events.push(data);
                         trailers
                     }
                 }
                 Event::Informational { stream, .. } => {
-                    Seen::Informational(stream.get(), head.status().unwrap())
+                    OwnedEvent::Informational(stream.get(), headers.status().unwrap())
                 }
-                Event::Trailers { stream, .. } => Seen::Trailers(stream.get(), pairs(trailers)),
+                Event::Trailers { stream, .. } => OwnedEvent::Trailers(stream.get(), pairs(trailers)),
                 Event::Data { stream, bytes, start, end_stream, .. } => {
-                    assert!(end_stream || !bytes.is_empty(), "an event that says nothing");
-                    assert_eq!(&given[start..start + bytes.len()], bytes, "it does not lie where it says");
+                    assert!(end_stream || !bytes.is_empty(), "event without content");
+                    assert_eq!(
+                        &given[start..start + bytes.len()],
+                        bytes,
+                        "`start` is not the offset of `bytes`"
+                    );
                     if self.releases {
                         self.connection.release(stream, bytes.len());
                     }
-                    Seen::Data(stream.get(), end_stream, bytes.to_vec())
+                    OwnedEvent::Data(stream.get(), end_stream, bytes.to_vec())
                 }
-                Event::Reset { stream, cause, .. } => Seen::Reset(stream.get(), cause),
-                Event::Writable { stream, .. } => Seen::Writable(stream.get()),
-                Event::StreamsFree => Seen::StreamsFree,
+                Event::Reset { stream, cause, .. } => OwnedEvent::Reset(stream.get(), cause),
+                Event::Writable { stream, .. } => OwnedEvent::Writable(stream.get()),
+                Event::StreamsFree => OwnedEvent::StreamsFree,
                 Event::GoAway { last_stream, code, debug } => {
-                    Seen::GoAway(last_stream.get(), code, debug.to_vec())
+                    OwnedEvent::GoAway(last_stream.get(), code, debug.to_vec())
                 }
-                Event::Pong { payload } => Seen::Pong(payload),
-                Event::MuchDecoded => Seen::MuchDecoded,
+                Event::Pong { payload } => OwnedEvent::Pong(payload),
+                Event::DecodeBudgetSpent => OwnedEvent::DecodeBudgetSpent,
                 other => panic!("an unknown event: {other:?}"),
             };
-            self.seen.push(seen);
+            self.events.push(event);
         }
     }
 
@@ -326,7 +334,7 @@ impl Subject {
     }
 
     /// Returns all frames that the connection wants to write.
-    pub(crate) fn sent(&mut self) -> Vec<Sent> {
+    pub(crate) fn sent(&mut self) -> Vec<SentFrame> {
         let mut bytes = Vec::new();
         loop {
             let more = self.sent_bytes();
@@ -337,7 +345,7 @@ impl Subject {
         }
     }
 
-    pub(crate) fn pass(&mut self, time: Duration) {
+    pub(crate) fn advance_time(&mut self, time: Duration) {
         self.now += time;
     }
 }

@@ -22,13 +22,13 @@ pub struct Call {
     /// Stream ID.
     pub stream: u32,
     /// Data from the client.
-    pub request: Side,
+    pub request: CallDirection,
     /// Data from the server.
-    pub response: Side,
+    pub response: CallDirection,
     /// Trailers. In a trailers-only response, all of its headers.
     pub trailers: Option<Fields>,
     /// Kind of end.
-    pub end: End,
+    pub end: CallEnd,
     /// Time of the end, or of the last known event.
     pub ended_at: Duration,
     /// Missing data and other remarks.
@@ -37,11 +37,11 @@ pub struct Call {
 
 /// One direction of a call.
 #[derive(Clone, Debug, Default)]
-pub struct Side {
+pub struct CallDirection {
     /// Headers. `None` if they were not captured or the response is trailers-only.
-    pub head: Option<Fields>,
+    pub headers: Option<Fields>,
     /// Time of the headers, or of the first data in this direction.
-    pub began_at: Option<Duration>,
+    pub started_at: Option<Duration>,
     /// Messages that were kept.
     pub messages: Vec<Message>,
     /// Number of all messages.
@@ -53,7 +53,7 @@ pub struct Side {
     /// Time when the last message was complete.
     pub last_message_at: Option<Duration>,
     /// Bytes of an incomplete message.
-    pub cut_off: u64,
+    pub incomplete_bytes: u64,
 }
 
 /// A message on the wire.
@@ -69,7 +69,7 @@ pub struct Message {
 
 /// One of the two peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
+pub enum Endpoint {
     /// The client.
     Client,
     /// The server.
@@ -78,11 +78,11 @@ pub enum Peer {
 
 /// Kind of end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum CallEnd {
     /// The response ended; its trailers have the status.
     Trailers,
     /// RST_STREAM by this peer with this code.
-    Reset(Peer, u32),
+    Reset(Endpoint, u32),
     /// The connection ended before the call.
     Disconnected,
     /// The capture, or its decodable part, ended before the call.
@@ -90,12 +90,12 @@ pub enum End {
 }
 
 /// Displays what to show if there is no status.
-impl fmt::Display for End {
+impl fmt::Display for CallEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Trailers => f.write_str("no status"),
-            Self::Reset(Peer::Client, code) => write!(f, "{} by client", ErrorCode::from(*code)),
-            Self::Reset(Peer::Server, code) => write!(f, "{} by server", ErrorCode::from(*code)),
+            Self::Reset(Endpoint::Client, code) => write!(f, "{} by client", ErrorCode::from(*code)),
+            Self::Reset(Endpoint::Server, code) => write!(f, "{} by server", ErrorCode::from(*code)),
             Self::Disconnected => f.write_str("disconnected"),
             Self::Unknown => f.write_str("not ended"),
         }
@@ -113,14 +113,14 @@ impl Call {
     /// [message](Self::status_message) includes it.
     pub fn status(&self) -> Option<i32> {
         let value = field(self.trailers.as_ref()?, "grpc-status")?;
-        Some(known_code(value).unwrap_or(UNKNOWN))
+        Some(valid_code(value).unwrap_or(UNKNOWN))
     }
 
     /// Returns the percent-decoded status message, prefixed by an invalid `grpc-status`.
     pub fn status_message(&self) -> String {
-        let message = self.sent_message();
+        let message = self.sent_status_message();
         let sent = self.trailers.as_ref().and_then(|trailers| field(trailers, "grpc-status"));
-        match sent.filter(|sent| known_code(sent).is_none()) {
+        match sent.filter(|sent| valid_code(sent).is_none()) {
             None => message,
             Some(sent) => {
                 let problem =
@@ -130,7 +130,7 @@ impl Call {
         }
     }
 
-    fn sent_message(&self) -> String {
+    fn sent_status_message(&self) -> String {
         let coded = self.trailers.as_ref().and_then(|trailers| field(trailers, "grpc-message"));
         let mut rest = coded.unwrap_or_default();
         let mut bytes = Vec::with_capacity(rest.len());
@@ -148,15 +148,15 @@ impl Call {
     }
 
     /// Returns the time of the request headers, or of the first data.
-    pub fn began_at(&self) -> Duration {
-        self.request.began_at.or(self.response.began_at).unwrap_or(self.ended_at)
+    pub fn started_at(&self) -> Duration {
+        self.request.started_at.or(self.response.started_at).unwrap_or(self.ended_at)
     }
 }
 
-impl Side {
+impl CallDirection {
     /// Returns the value of the first header of this name.
     pub fn field(&self, name: &str) -> Option<&[u8]> {
-        field(self.head.as_ref()?, name)
+        field(self.headers.as_ref()?, name)
     }
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn fields(list: &FieldList) -> Fields {
 const UNKNOWN: i32 = 2;
 
 /// Parses `grpc-status`, if it is a known code.
-fn known_code(value: &[u8]) -> Option<i32> {
+fn valid_code(value: &[u8]) -> Option<i32> {
     std::str::from_utf8(value).ok()?.parse().ok().filter(|code| (0..=16).contains(code))
 }
 

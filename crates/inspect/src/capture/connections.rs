@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::capture::call::{Call, End};
-use crate::capture::exchange::Shared;
+use crate::capture::call::{Call, CallEnd};
+use crate::capture::http2::Shared;
 use crate::capture::limits::Limits;
-use crate::capture::protocol::{Begin, Ends, Protocol};
+use crate::capture::protocol::{Endpoints, Protocol, Undetected};
 use crate::capture::reassembly::Reassembly;
 use crate::capture::segment::Segment;
 use crate::capture::summary::Summary;
@@ -24,8 +24,8 @@ pub(crate) struct Connections {
 
 #[derive(Debug)]
 struct Connection {
-    ends: Ends,
-    ways: [Reassembly; 2],
+    endpoints: Endpoints,
+    directions: [Reassembly; 2],
     protocol: Protocol,
     has_bytes: bool,
     /// Whether there was an RST, or a FIN in both directions. Later packets are stragglers.
@@ -39,7 +39,7 @@ impl Connections {
     }
 
     /// Processes a segment and adds calls that ended.
-    pub(crate) fn take(&mut self, segment: &Segment<'_>, summary: &mut Summary, calls: &mut Vec<Call>) {
+    pub(crate) fn push(&mut self, segment: &Segment<'_>, summary: &mut Summary, calls: &mut Vec<Call>) {
         let (from, key) = if segment.from <= segment.to {
             (0, [segment.from, segment.to])
         } else {
@@ -52,10 +52,10 @@ impl Connections {
         if opens
             && open
                 .get(&key)
-                .is_some_and(|known| known.has_ended || known.ways[from].begins_otherwise(segment))
+                .is_some_and(|known| known.has_ended || known.directions[from].is_other_connection(segment))
             && let Some(mut before) = open.remove(&key)
         {
-            let end = if before.has_ended { End::Disconnected } else { End::Unknown };
+            let end = if before.has_ended { CallEnd::Disconnected } else { CallEnd::Unknown };
             before.end(end, &mut shared);
         }
         if !open.contains_key(&key) {
@@ -64,12 +64,12 @@ impl Connections {
                 return;
             }
             if open.len() >= limits.connections_max {
-                give_up_half(open, &mut shared);
+                drop_half(open, &mut shared);
             }
             shared.summary.connections += 1;
         }
         let connection = open.entry(key).or_insert_with(|| Connection::new(key));
-        connection.take(from, segment, &mut shared);
+        connection.push(from, segment, &mut shared);
     }
 
     /// Ends all connections at the end of the capture.
@@ -77,14 +77,14 @@ impl Connections {
         let Self { limits, keys, budget, open } = self;
         let mut shared = Shared { limits, keys, budget, summary, calls };
         for (_, mut connection) in std::mem::take(open) {
-            let end = if connection.has_ended { End::Disconnected } else { End::Unknown };
+            let end = if connection.has_ended { CallEnd::Disconnected } else { CallEnd::Unknown };
             connection.end(end, &mut shared);
         }
     }
 }
 
 /// Gives up half of the connections: ended ones first, then those idle longest.
-fn give_up_half(open: &mut BTreeMap<[SocketAddr; 2], Connection>, shared: &mut Shared<'_>) {
+fn drop_half(open: &mut BTreeMap<[SocketAddr; 2], Connection>, shared: &mut Shared<'_>) {
     let mut by_age: Vec<(bool, Duration, [SocketAddr; 2])> =
         open.iter().map(|(key, connection)| (!connection.has_ended, connection.last_at, *key)).collect();
     by_age.sort_unstable();
@@ -92,7 +92,7 @@ fn give_up_half(open: &mut BTreeMap<[SocketAddr; 2], Connection>, shared: &mut S
     for (is_open, _, key) in by_age.into_iter().take(count) {
         if let Some(mut connection) = open.remove(&key) {
             shared.summary.given_up += u64::from(is_open);
-            connection.end(if is_open { End::Unknown } else { End::Disconnected }, shared);
+            connection.end(if is_open { CallEnd::Unknown } else { CallEnd::Disconnected }, shared);
         }
     }
 }
@@ -100,47 +100,48 @@ fn give_up_half(open: &mut BTreeMap<[SocketAddr; 2], Connection>, shared: &mut S
 impl Connection {
     fn new(addresses: [SocketAddr; 2]) -> Self {
         Self {
-            ends: Ends { addresses, client: None, has_begin: false },
-            ways: <[Reassembly; 2]>::default(),
-            protocol: Protocol::Unknown(Begin::default()),
+            endpoints: Endpoints { addresses, client: None, has_start: false },
+            directions: <[Reassembly; 2]>::default(),
+            protocol: Protocol::Unknown(Undetected::default()),
             has_bytes: false,
             has_ended: false,
             last_at: Duration::ZERO,
         }
     }
 
-    fn take(&mut self, from: usize, segment: &Segment<'_>, shared: &mut Shared<'_>) {
-        let Self { ends, ways, protocol, .. } = self;
+    fn push(&mut self, from: usize, segment: &Segment<'_>, shared: &mut Shared<'_>) {
+        let Self { endpoints, directions, protocol, .. } = self;
         self.last_at = self.last_at.max(segment.at);
         if segment.is_syn && !self.has_bytes {
-            ends.client = Some(if segment.acknowledged.is_none() { from } else { 1 - from });
-            ends.has_begin = true;
+            endpoints.client = Some(if segment.acknowledged.is_none() { from } else { 1 - from });
+            endpoints.has_start = true;
         }
         self.has_bytes |= !segment.bytes.is_empty() || segment.cut > 0;
-        let waiting_max = shared.limits.waiting_bytes_max;
-        ways[from].take(segment, waiting_max, &mut |piece| protocol.take(ends, from, piece, shared));
+        let buffered_max = shared.limits.buffered_bytes_max;
+        directions[from]
+            .push(segment, buffered_max, &mut |piece| protocol.push(endpoints, from, piece, shared));
         if let Some(number) = segment.acknowledged {
             let to = 1 - from;
-            ways[to].acknowledge(number, &mut |piece| protocol.take(ends, to, piece, shared));
+            directions[to].acknowledge(number, &mut |piece| protocol.push(endpoints, to, piece, shared));
         }
-        if segment.is_reset || ways.iter().all(Reassembly::has_ended) {
+        if segment.is_reset || directions.iter().all(Reassembly::has_ended) {
             self.has_ended = true;
-            self.give_rest(shared);
-            if let Protocol::Http2(exchange) = &mut self.protocol {
-                exchange.end(End::Disconnected, shared);
+            self.deliver_rest(shared);
+            if let Protocol::Http2(http2) = &mut self.protocol {
+                http2.end(CallEnd::Disconnected, shared);
             }
         }
     }
 
-    fn give_rest(&mut self, shared: &mut Shared<'_>) {
-        let Self { ends, ways, protocol, .. } = self;
-        for (from, way) in ways.iter_mut().enumerate() {
-            way.end(&mut |piece| protocol.take(ends, from, piece, shared));
+    fn deliver_rest(&mut self, shared: &mut Shared<'_>) {
+        let Self { endpoints, directions, protocol, .. } = self;
+        for (from, direction) in directions.iter_mut().enumerate() {
+            direction.end(&mut |piece| protocol.push(endpoints, from, piece, shared));
         }
     }
 
-    fn end(&mut self, end: End, shared: &mut Shared<'_>) {
-        self.give_rest(shared);
-        self.protocol.end(end, &self.ends, shared);
+    fn end(&mut self, end: CallEnd, shared: &mut Shared<'_>) {
+        self.deliver_rest(shared);
+        self.protocol.end(end, &self.endpoints, shared);
     }
 }

@@ -10,11 +10,11 @@ use thiserror::Error;
 const BUFFER_LEN: usize = 128 << 10;
 const BUFFER_LEN_MAX: usize = 16 << 20;
 /// Length of a pcap file header.
-const PCAP_HEAD_LEN: u32 = 24;
+const PCAP_HEADER_LEN: u32 = 24;
 /// Prefix of a pcapng file with the length and byte order of its first block.
 const NG_MAGIC_END: u64 = 12;
 /// Maximum length of the first pcapng block, which may have comments.
-const NG_HEAD_LEN_MAX: u32 = 64 << 10;
+const NG_HEADER_LEN_MAX: u32 = 64 << 10;
 /// Maximum interfaces per section.
 const INTERFACES_MAX: usize = 4096;
 
@@ -71,33 +71,33 @@ pub(crate) fn packets(
     input: impl Read + Send,
     mut each: impl FnMut(Packet<'_>) -> bool,
 ) -> Result<Option<String>, CaptureError> {
-    let mut source = Remembering { input, error: None };
+    let mut source = ErrorKeeper { input, error: None };
     // The parser needs the file header in one read, but a pipe may split it.
-    let head = file_head(&mut &mut source)?;
-    let created = create_reader(BUFFER_LEN, io::Cursor::new(head).chain(&mut source));
+    let header = file_header(&mut &mut source)?;
+    let created = create_reader(BUFFER_LEN, io::Cursor::new(header).chain(&mut source));
     let mut reader = created.map_err(|_| CaptureError::Format)?;
     let mut buffer_len = BUFFER_LEN;
     let mut interfaces: Vec<Interface> = Vec::new();
-    let cut_off = || Some("it ends in the middle of a packet".to_owned());
+    let ends_early = || Some("it ends in the middle of a packet".to_owned());
     let problem = loop {
         let is_too_small = match reader.next() {
             Ok((len, block)) => {
-                let goes_on = packet(&block, &mut interfaces).is_none_or(&mut each);
+                let continues = packet(&block, &mut interfaces).is_none_or(&mut each);
                 reader.consume(len);
-                if !goes_on {
+                if !continues {
                     break None;
                 }
                 continue;
             }
             Err(PcapError::Eof) => break None,
-            Err(PcapError::UnexpectedEof) => break cut_off(),
+            Err(PcapError::UnexpectedEof) => break ends_early(),
             Err(PcapError::BufferTooSmall) => Some(true),
             Err(PcapError::Incomplete(_)) => Some(false),
             Err(_) => None,
         };
         match is_too_small {
             None => break Some(format!("it is broken at offset {}", reader.consumed())),
-            Some(_) if reader.reader_exhausted() => break cut_off(),
+            Some(_) if reader.reader_exhausted() => break ends_early(),
             Some(true) if buffer_len >= BUFFER_LEN_MAX => {
                 break Some(format!("it has a block of more than {} MiB", BUFFER_LEN_MAX >> 20));
             }
@@ -120,17 +120,17 @@ pub(crate) fn packets(
 }
 
 /// Reads the pcap file header or the first pcapng block.
-fn file_head(input: &mut impl Read) -> io::Result<Vec<u8>> {
-    let mut head = Vec::new();
-    input.take(NG_MAGIC_END).read_to_end(&mut head)?;
-    let len = match head[..] {
+fn file_header(input: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut header = Vec::new();
+    input.take(NG_MAGIC_END).read_to_end(&mut header)?;
+    let len = match header[..] {
         [0x0a, 0x0d, 0x0d, 0x0a, l0, l1, l2, l3, 0x1a, ..] => u32::from_be_bytes([l0, l1, l2, l3]),
         [0x0a, 0x0d, 0x0d, 0x0a, l0, l1, l2, l3, ..] => u32::from_le_bytes([l0, l1, l2, l3]),
-        _ => PCAP_HEAD_LEN,
+        _ => PCAP_HEADER_LEN,
     };
-    let rest = u64::from(len.min(NG_HEAD_LEN_MAX)).saturating_sub(head.len() as u64);
-    input.take(rest).read_to_end(&mut head)?;
-    Ok(head)
+    let rest = u64::from(len.min(NG_HEADER_LEN_MAX)).saturating_sub(header.len() as u64);
+    input.take(rest).read_to_end(&mut header)?;
+    Ok(header)
 }
 
 /// Returns the packet in a block, if any. Records interfaces.
@@ -184,12 +184,12 @@ fn packet<'a>(block: &'a PcapBlockOwned<'a>, interfaces: &mut Vec<Interface>) ->
 }
 
 /// A reader that keeps its error, because the parser does not pass it on.
-struct Remembering<R> {
+struct ErrorKeeper<R> {
     input: R,
     error: Option<io::Error>,
 }
 
-impl<R: Read> Read for &mut Remembering<R> {
+impl<R: Read> Read for &mut ErrorKeeper<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.input.read(buffer).map_err(|error| {
             let kind = error.kind();

@@ -1,6 +1,6 @@
 //! Splits one direction of HTTP/2 into frames. DATA is passed through; other frames are buffered until complete.
 
-use thalweg_http2::frame::{Flags, FrameHead, HEAD_LEN, Kind};
+use thalweg_http2::frame::{FRAME_HEADER_LEN, Flags, FrameHeader, Kind};
 
 /// The next part.
 #[derive(Debug, PartialEq, Eq)]
@@ -8,27 +8,27 @@ pub(crate) enum Part<'a> {
     /// Part of a DATA frame without padding. The last part may be empty.
     Data { stream: u32, bytes: &'a [u8], ends_stream: bool },
     /// Another complete frame.
-    Frame(FrameHead, &'a [u8]),
+    Frame(FrameHeader, &'a [u8]),
 }
 
 /// Splits bytes into frames.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
-    state: State,
-    held: Vec<u8>,
+    state: FrameState,
+    buffered: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum State {
+enum FrameState {
     #[default]
     Head,
-    Payload(FrameHead),
+    Payload(FrameHeader),
     /// The last frame was returned, and its payload is still buffered.
-    Given,
+    Returned,
     /// DATA with PADDED, before the padding length.
-    Padded(FrameHead),
+    Padded(FrameHeader),
     /// Remaining bytes of DATA and of padding after it.
-    Data(FrameHead, usize, usize),
+    Data(FrameHeader, usize, usize),
     /// Remaining bytes of padding.
     Padding(usize),
 }
@@ -43,40 +43,40 @@ impl Frames {
     ) -> Result<Option<Part<'a>>, &'static str> {
         loop {
             match self.state {
-                State::Head => {
-                    if !self.fill(input, HEAD_LEN) {
+                FrameState::Head => {
+                    if !self.fill(input, FRAME_HEADER_LEN) {
                         return Ok(None);
                     }
-                    let head = self.held.first_chunk::<HEAD_LEN>().map(FrameHead::parse);
-                    self.held.clear();
+                    let head = self.buffered.first_chunk::<FRAME_HEADER_LEN>().map(FrameHeader::parse);
+                    self.buffered.clear();
                     let Some(head) = head else { return Ok(None) };
                     let len = head.len as usize;
                     self.state = match head.kind {
-                        Kind::Data if head.flags.contains(Flags::PADDED) => State::Padded(head),
-                        Kind::Data => State::Data(head, len, 0),
+                        Kind::Data if head.flags.contains(Flags::PADDED) => FrameState::Padded(head),
+                        Kind::Data => FrameState::Data(head, len, 0),
                         _ if len > len_max => return Err("a frame is too long to be one"),
-                        _ => State::Payload(head),
+                        _ => FrameState::Payload(head),
                     };
                 }
-                State::Payload(head) => {
+                FrameState::Payload(head) => {
                     if !self.fill(input, head.len as usize) {
                         return Ok(None);
                     }
-                    self.state = State::Given;
-                    return Ok(Some(Part::Frame(head, &self.held)));
+                    self.state = FrameState::Returned;
+                    return Ok(Some(Part::Frame(head, &self.buffered)));
                 }
-                State::Given => {
-                    self.held.clear();
-                    self.state = State::Head;
+                FrameState::Returned => {
+                    self.buffered.clear();
+                    self.state = FrameState::Head;
                 }
-                State::Padded(head) => {
+                FrameState::Padded(head) => {
                     let Some((&padding, rest)) = input.split_first() else { return Ok(None) };
                     *input = rest;
                     let len = (head.len as usize).checked_sub(1 + usize::from(padding));
                     let Some(len) = len else { return Err("a frame's padding is longer than the frame") };
-                    self.state = State::Data(head, len, usize::from(padding));
+                    self.state = FrameState::Data(head, len, usize::from(padding));
                 }
-                State::Data(head, left, padding) => {
+                FrameState::Data(head, left, padding) => {
                     if left > 0 && input.is_empty() {
                         return Ok(None);
                     }
@@ -84,16 +84,17 @@ impl Frames {
                     *input = rest;
                     let left = left - bytes.len();
                     self.state = match left {
-                        0 => State::Padding(padding),
-                        _ => State::Data(head, left, padding),
+                        0 => FrameState::Padding(padding),
+                        _ => FrameState::Data(head, left, padding),
                     };
                     let ends_stream = left == 0 && head.flags.contains(Flags::END_STREAM);
                     return Ok(Some(Part::Data { stream: head.stream.get(), bytes, ends_stream }));
                 }
-                State::Padding(left) => {
+                FrameState::Padding(left) => {
                     let gone = left.min(input.len());
                     *input = &input[gone..];
-                    self.state = if gone == left { State::Head } else { State::Padding(left - gone) };
+                    self.state =
+                        if gone == left { FrameState::Head } else { FrameState::Padding(left - gone) };
                     if gone < left {
                         return Ok(None);
                     }
@@ -104,11 +105,11 @@ impl Frames {
 
     /// Buffers up to `len` bytes. Returns whether they are complete.
     fn fill(&mut self, input: &mut &[u8], len: usize) -> bool {
-        let wanted = len.saturating_sub(self.held.len()).min(input.len());
+        let wanted = len.saturating_sub(self.buffered.len()).min(input.len());
         let (bytes, rest) = input.split_at(wanted);
-        self.held.extend_from_slice(bytes);
+        self.buffered.extend_from_slice(bytes);
         *input = rest;
-        self.held.len() >= len
+        self.buffered.len() >= len
     }
 }
 
@@ -119,7 +120,7 @@ mod tests {
     use thalweg_http2::frame::emit;
 
     #[test]
-    fn frames_are_cut_wherever_the_pieces_end() {
+    fn frames_are_split_the_same_for_any_piece_length() {
         let stream = StreamId::new(5);
         let mut wire = Vec::new();
         emit(Kind::Headers, Flags::END_HEADERS, stream, b"block", &mut wire);
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_frame_is_refused() {
+    fn invalid_frames_are_rejected() {
         let next = |wire: &[u8]| Frames::default().next(&mut { wire }, 100).map(drop);
         assert!(next(b"GET / HTTP/1.1\r\n").is_err());
         let mut wire = Vec::new();

@@ -8,7 +8,7 @@ pub struct Limits {
     /// Maximum open calls per connection. Others are not decoded. Default: 4096.
     pub calls_max: usize,
     /// Maximum bytes waiting for earlier ones in a direction, plus 64 per segment. Default: 1 MiB.
-    pub waiting_bytes_max: usize,
+    pub buffered_bytes_max: usize,
     /// Maximum bytes of a header block or a frame other than DATA. Default: 256 KiB.
     pub frame_len_max: usize,
     /// Maximum size of decoded headers, counted as in HTTP/2. Default: 64 KiB.
@@ -24,7 +24,7 @@ impl Default for Limits {
         Self {
             connections_max: 1024,
             calls_max: 4096,
-            waiting_bytes_max: 1 << 20,
+            buffered_bytes_max: 1 << 20,
             frame_len_max: 256 << 10,
             fields_len_max: 64 << 10,
             messages_max: 10_000,

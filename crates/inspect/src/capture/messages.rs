@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::capture::call::{Message, Side};
+use crate::capture::call::{CallDirection, Message};
 
 /// Flags and length.
 const PREFIX_LEN: usize = 5;
@@ -12,30 +12,30 @@ const PREFIX_LEN: usize = 5;
 pub(crate) struct Messages {
     prefix: Vec<u8>,
     /// The incomplete message.
-    coming: Option<Coming>,
+    incomplete: Option<IncompleteMessage>,
 }
 
 #[derive(Debug)]
-struct Coming {
+struct IncompleteMessage {
     flags: u8,
     len: u64,
-    come: u64,
+    received: u64,
     /// `None` if not kept.
     kept: Option<Vec<u8>>,
 }
 
 impl Messages {
-    /// Processes DATA. Keeps a message if `side` has fewer than `messages_max` and `budget` suffices.
-    pub(crate) fn take(
+    /// Processes DATA. Keeps a message if `direction` has fewer than `messages_max` and `budget` suffices.
+    pub(crate) fn push(
         &mut self,
         at: Duration,
         mut data: &[u8],
-        side: &mut Side,
+        direction: &mut CallDirection,
         messages_max: usize,
         budget: &mut usize,
     ) {
         loop {
-            let Some(coming) = &mut self.coming else {
+            let Some(incomplete) = &mut self.incomplete else {
                 let wanted = (PREFIX_LEN - self.prefix.len()).min(data.len());
                 let (prefix, rest) = data.split_at(wanted);
                 self.prefix.extend_from_slice(prefix);
@@ -43,43 +43,44 @@ impl Messages {
                 let [flags, l0, l1, l2, l3] = self.prefix[..] else { return };
                 self.prefix.clear();
                 let len = u64::from(u32::from_be_bytes([l0, l1, l2, l3]));
-                let kept = (side.messages.len() < messages_max).then(Vec::new);
-                self.coming = Some(Coming { flags, len, come: 0, kept });
+                let kept = (direction.messages.len() < messages_max).then(Vec::new);
+                self.incomplete = Some(IncompleteMessage { flags, len, received: 0, kept });
                 continue;
             };
-            let wanted = usize::try_from(coming.len - coming.come).unwrap_or(usize::MAX).min(data.len());
+            let wanted =
+                usize::try_from(incomplete.len - incomplete.received).unwrap_or(usize::MAX).min(data.len());
             let (bytes, rest) = data.split_at(wanted);
             data = rest;
-            coming.come += bytes.len() as u64;
-            side.message_bytes += bytes.len() as u64;
+            incomplete.received += bytes.len() as u64;
+            direction.message_bytes += bytes.len() as u64;
             if bytes.len() > *budget {
-                *budget += coming.kept.take().map_or(0, |kept| kept.len());
+                *budget += incomplete.kept.take().map_or(0, |kept| kept.len());
             }
-            if let Some(kept) = &mut coming.kept {
+            if let Some(kept) = &mut incomplete.kept {
                 kept.extend_from_slice(bytes);
                 *budget -= bytes.len();
             }
-            side.cut_off = coming.come;
-            if coming.come < coming.len {
+            direction.incomplete_bytes = incomplete.received;
+            if incomplete.received < incomplete.len {
                 return;
             }
-            side.message_count += 1;
-            side.cut_off = 0;
-            side.first_message_at.get_or_insert(at);
-            side.last_message_at = Some(at);
-            let flags = coming.flags;
-            side.messages.extend(coming.kept.take().map(|bytes| Message { at, flags, bytes }));
-            self.coming = None;
+            direction.message_count += 1;
+            direction.incomplete_bytes = 0;
+            direction.first_message_at.get_or_insert(at);
+            direction.last_message_at = Some(at);
+            let flags = incomplete.flags;
+            direction.messages.extend(incomplete.kept.take().map(|bytes| Message { at, flags, bytes }));
+            self.incomplete = None;
         }
     }
 
     /// Returns whether a message is incomplete.
-    pub(crate) fn is_within_one(&self) -> bool {
-        self.coming.is_some() || !self.prefix.is_empty()
+    pub(crate) fn has_incomplete(&self) -> bool {
+        self.incomplete.is_some() || !self.prefix.is_empty()
     }
 
     /// Returns an incomplete message's bytes to the budget.
-    pub(crate) fn give_back(self, budget: &mut usize) {
-        *budget += self.coming.and_then(|coming| coming.kept).map_or(0, |kept| kept.len());
+    pub(crate) fn release(self, budget: &mut usize) {
+        *budget += self.incomplete.and_then(|incomplete| incomplete.kept).map_or(0, |kept| kept.len());
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::capture::segment::Segment;
 
 /// Number of packets to wait for acknowledged but missing bytes, which may be captured out of order.
-const PATIENCE: u32 = 64;
-/// Overhead of a waiting segment, which may have no bytes if cut off.
+const PACKETS_SINCE_GAP_MAX: u32 = 64;
+/// Overhead of a buffered segment, which may have no bytes if cut off.
 const SEGMENT_COST: usize = 64;
 
 /// The next piece of a direction.
@@ -24,37 +24,37 @@ pub(crate) struct Reassembly {
     /// Next sequence number and its offset. `None` before the first segment.
     next: Option<(u32, u64)>,
     /// Segments that wait for earlier bytes, by offset. Bytes cut off are only counted.
-    waiting: BTreeMap<u64, Waiting>,
+    buffered: BTreeMap<u64, BufferedSegment>,
     /// Total cost of waiting segments.
-    waiting_cost: usize,
+    buffered_cost: usize,
     /// Offset acknowledged by the other side.
     acknowledged: u64,
     /// Packets since acknowledged bytes are missing.
-    patience: u32,
+    packets_since_gap: u32,
     /// Time of the last piece. Pieces delayed by a gap do not go back in time.
     last_at: Duration,
     fin: Option<u64>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct BufferedSegment {
     at: Duration,
     bytes: Vec<u8>,
     cut: usize,
 }
 
-impl Waiting {
+impl BufferedSegment {
     fn cost(&self) -> usize {
         SEGMENT_COST + self.bytes.len()
     }
 }
 
 impl Reassembly {
-    /// Processes a segment. `waiting_max` limits waiting bytes including [`SEGMENT_COST`].
-    pub(crate) fn take(
+    /// Processes a segment. `buffered_max` limits buffered bytes including [`SEGMENT_COST`].
+    pub(crate) fn push(
         &mut self,
         segment: &Segment<'_>,
-        waiting_max: usize,
+        buffered_max: usize,
         each: &mut dyn FnMut(Piece<'_>),
     ) {
         let sequence = if segment.is_syn { segment.sequence.wrapping_add(1) } else { segment.sequence };
@@ -78,19 +78,19 @@ impl Reassembly {
         if bytes.is_empty() && segment.cut == 0 {
             return;
         }
-        if start == position && self.waiting.is_empty() {
-            self.give(segment.at, bytes, segment.cut, each);
+        if start == position && self.buffered.is_empty() {
+            self.deliver(segment.at, bytes, segment.cut, each);
             return;
         }
-        let waits = Waiting { at: segment.at, bytes: bytes.to_vec(), cut: segment.cut };
+        let buffered = BufferedSegment { at: segment.at, bytes: bytes.to_vec(), cut: segment.cut };
         // If two segments start at the same offset, keeps the longer.
-        if self.waiting.get(&start).is_none_or(|known| known.bytes.len() < bytes.len()) {
-            self.waiting_cost += waits.cost();
-            let replaced = self.waiting.insert(start, waits);
-            self.waiting_cost -= replaced.map_or(0, |known| known.cost());
+        if self.buffered.get(&start).is_none_or(|known| known.bytes.len() < bytes.len()) {
+            self.buffered_cost += buffered.cost();
+            let replaced = self.buffered.insert(start, buffered);
+            self.buffered_cost -= replaced.map_or(0, |known| known.cost());
         }
-        self.give_ready(each);
-        while self.waiting_cost > waiting_max {
+        self.deliver_ready(each);
+        while self.buffered_cost > buffered_max {
             self.skip(u64::MAX, each);
         }
     }
@@ -100,19 +100,19 @@ impl Reassembly {
         let Some((next, position)) = self.next else { return };
         let distance = number.wrapping_sub(next).cast_signed();
         if distance <= 0 || self.fin.is_some_and(|fin| position >= fin) {
-            self.patience = 0;
+            self.packets_since_gap = 0;
             return;
         }
         self.acknowledged = position + u64::from(distance.unsigned_abs());
-        self.patience += 1;
-        if self.patience > PATIENCE {
+        self.packets_since_gap += 1;
+        if self.packets_since_gap > PACKETS_SINCE_GAP_MAX {
             self.skip(self.acknowledged, each);
         }
     }
 
     /// Ends the direction: passes on waiting segments and gaps before them.
     pub(crate) fn end(&mut self, each: &mut dyn FnMut(Piece<'_>)) {
-        while !self.waiting.is_empty() {
+        while !self.buffered.is_empty() {
             self.skip(u64::MAX, each);
         }
         // Bytes sent but not captured.
@@ -120,7 +120,7 @@ impl Reassembly {
     }
 
     /// Returns whether a SYN starts another connection. A retransmitted SYN has this connection's initial number.
-    pub(crate) fn begins_otherwise(&self, syn: &Segment<'_>) -> bool {
+    pub(crate) fn is_other_connection(&self, syn: &Segment<'_>) -> bool {
         let first = self.next.map(|(next, position)| next.wrapping_sub(position as u32));
         first.is_some_and(|first| first != syn.sequence.wrapping_add(1))
     }
@@ -133,9 +133,9 @@ impl Reassembly {
 
     /// Skips missing bytes up to `end` or the first waiting segment.
     fn skip(&mut self, end: u64, each: &mut dyn FnMut(Piece<'_>)) {
-        self.patience = 0;
+        self.packets_since_gap = 0;
         let Some((_, position)) = self.next else { return };
-        let end = match self.waiting.keys().next() {
+        let end = match self.buffered.keys().next() {
             Some(first) => end.min(*first),
             // FIN has a sequence number but no byte.
             None => self.fin.map_or(end, |fin| end.min(fin)),
@@ -144,25 +144,25 @@ impl Reassembly {
             each(Piece::Gap(end - position));
             self.advance(end - position);
         }
-        self.give_ready(each);
+        self.deliver_ready(each);
     }
 
     /// Passes on waiting segments without gaps before them.
-    fn give_ready(&mut self, each: &mut dyn FnMut(Piece<'_>)) {
+    fn deliver_ready(&mut self, each: &mut dyn FnMut(Piece<'_>)) {
         while let Some((_, position)) = self.next
-            && let Some(first) = self.waiting.first_entry()
+            && let Some(first) = self.buffered.first_entry()
             && *first.key() <= position
         {
-            let (start, waits) = first.remove_entry();
-            self.waiting_cost -= waits.cost();
-            let Waiting { at, bytes, cut } = waits;
+            let (start, buffered) = first.remove_entry();
+            self.buffered_cost -= buffered.cost();
+            let BufferedSegment { at, bytes, cut } = buffered;
             let known = usize::try_from(position - start).unwrap_or(usize::MAX);
             let cut = if known > bytes.len() { cut.saturating_sub(known - bytes.len()) } else { cut };
-            self.give(at, bytes.get(known..).unwrap_or_default(), cut, each);
+            self.deliver(at, bytes.get(known..).unwrap_or_default(), cut, each);
         }
     }
 
-    fn give(&mut self, at: Duration, bytes: &[u8], cut: usize, each: &mut dyn FnMut(Piece<'_>)) {
+    fn deliver(&mut self, at: Duration, bytes: &[u8], cut: usize, each: &mut dyn FnMut(Piece<'_>)) {
         self.last_at = self.last_at.max(at);
         if !bytes.is_empty() {
             each(Piece::Bytes(self.last_at, bytes));
@@ -171,7 +171,7 @@ impl Reassembly {
             each(Piece::Gap(cut as u64));
         }
         self.advance((bytes.len() + cut) as u64);
-        self.patience = 0;
+        self.packets_since_gap = 0;
     }
 
     fn advance(&mut self, len: u64) {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     /// Limit of waiting bytes in these tests.
-    const WAITING_MAX: usize = 3 * SEGMENT_COST + 16;
+    const BUFFERED_MAX: usize = 3 * SEGMENT_COST + 16;
 
     /// Returns the bytes of these segments after a SYN with number 0xfffffffd. Gaps are `<N>`.
     fn put_together(segments: &[Segment<'_>]) -> String {
@@ -217,9 +217,9 @@ mod tests {
             Piece::Gap(len) => drop(write!(out, "<{len}>")),
         };
         let mut reassembly = Reassembly::default();
-        reassembly.take(&Segment { is_syn: true, ..segment(0xffff_fffd, "") }, WAITING_MAX, &mut each);
+        reassembly.push(&Segment { is_syn: true, ..segment(0xffff_fffd, "") }, BUFFERED_MAX, &mut each);
         for segment in segments {
-            reassembly.take(segment, WAITING_MAX, &mut each);
+            reassembly.push(segment, BUFFERED_MAX, &mut each);
         }
         reassembly.end(&mut each);
         out
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_in_order_and_once() {
+    fn bytes_are_delivered_in_order_and_once() {
         let at = |offset, text| segment(number(offset), text);
         assert_eq!(put_together(&[at(0, "abc"), at(3, "def")]), "abcdef");
         assert_eq!(put_together(&[at(3, "def"), at(0, "abc")]), "abcdef");
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn missing_bytes_are_reported_as_gaps() {
         let at = |offset, text| segment(number(offset), text);
         assert_eq!(put_together(&[at(0, "ab"), at(4, "ef")]), "ab<2>ef");
         assert_eq!(put_together(&[at(2, "0123456789"), at(14, "012345678")]), "<2>0123456789<2>012345678");
@@ -255,38 +255,38 @@ mod tests {
     }
 
     #[test]
-    fn segments_without_captured_bytes_wait_within_the_bound() {
+    fn buffered_segments_without_bytes_are_bounded() {
         let mut reassembly = Reassembly::default();
-        let mut given = 0;
-        let mut each = |piece: Piece<'_>| given += u64::from(matches!(piece, Piece::Gap(_)));
-        reassembly.take(&segment(0, "a"), WAITING_MAX, &mut each);
+        let mut gap_count = 0;
+        let mut each = |piece: Piece<'_>| gap_count += u64::from(matches!(piece, Piece::Gap(_)));
+        reassembly.push(&segment(0, "a"), BUFFERED_MAX, &mut each);
         for number in 0..1000 {
             let cut_off = Segment { cut: 10, ..segment(100 + number * 20, "") };
-            reassembly.take(&cut_off, WAITING_MAX, &mut each);
-            assert!(reassembly.waiting.len() <= WAITING_MAX / SEGMENT_COST);
+            reassembly.push(&cut_off, BUFFERED_MAX, &mut each);
+            assert!(reassembly.buffered.len() <= BUFFERED_MAX / SEGMENT_COST);
         }
         reassembly.end(&mut each);
         // A gap for each cut segment and one before it.
-        assert_eq!(given, 2000);
-        assert_eq!(reassembly.waiting_cost, 0);
+        assert_eq!(gap_count, 2000);
+        assert_eq!(reassembly.buffered_cost, 0);
     }
 
     #[test]
-    fn what_was_acknowledged_is_not_waited_for() {
+    fn acknowledged_bytes_become_a_gap_after_64_packets() {
         let mut gaps = Vec::new();
         let mut each = |piece: Piece<'_>| gaps.extend(matches!(piece, Piece::Gap(_)).then_some(()));
         let mut reassembly = Reassembly::default();
-        reassembly.take(&segment(0, "a"), 1 << 20, &mut each);
-        for _ in 0..PATIENCE {
+        reassembly.push(&segment(0, "a"), 1 << 20, &mut each);
+        for _ in 0..PACKETS_SINCE_GAP_MAX {
             reassembly.acknowledge(11, &mut each);
         }
         reassembly.acknowledge(1, &mut each);
-        for _ in 0..PATIENCE {
+        for _ in 0..PACKETS_SINCE_GAP_MAX {
             reassembly.acknowledge(11, &mut each);
         }
         // The late packet arrives after all.
-        reassembly.take(&segment(1, "0123456789"), 1 << 20, &mut each);
-        for _ in 0..=PATIENCE {
+        reassembly.push(&segment(1, "0123456789"), 1 << 20, &mut each);
+        for _ in 0..=PACKETS_SINCE_GAP_MAX {
             reassembly.acknowledge(21, &mut each);
         }
         assert_eq!(gaps.len(), 1);

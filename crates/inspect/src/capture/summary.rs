@@ -16,11 +16,11 @@ pub struct Summary {
     /// TLS connections that were not decrypted.
     pub tls: u64,
     /// Why a TLS connection was not decrypted, other than for missing secrets.
-    pub tls_closed: Option<String>,
+    pub tls_not_decrypted: Option<String>,
     /// Connections with other protocols.
     pub other: u64,
     /// Connections that started before the capture and cannot be decoded.
-    pub begun_before: u64,
+    pub started_before: u64,
     /// Connections without data.
     pub silent: u64,
     /// Connections given up because there were too many at once.
@@ -30,7 +30,7 @@ pub struct Summary {
     /// Non-gRPC requests over HTTP/2.
     pub other_requests: u64,
     /// Calls skipped because a connection had too many at once.
-    pub calls_beyond: u64,
+    pub calls_over_limit: u64,
     /// Number of gaps in connections.
     pub gaps: u64,
     /// Bytes missing in gaps.
@@ -51,7 +51,7 @@ impl Summary {
     /// Returns a sentence for each kind of missing data. `has_keys` tells whether a key log was given.
     pub fn notes(&self, has_keys: bool) -> Vec<String> {
         let are = |count: u64| if count == 1 { "is" } else { "are" };
-        let why_closed = match &self.tls_closed {
+        let why_not_decrypted = match &self.tls_not_decrypted {
             _ if !has_keys => "use --keylog with the file that SSLKEYLOGFILE named",
             Some(why) => why,
             None => "their secrets are not in the key log",
@@ -59,9 +59,9 @@ impl Summary {
         let places = counted(self.gaps as usize, "place");
         let unknown_link = self.unknown_link.unwrap_or_default();
         let notes = [
-            (self.tls, "TLS connection", format!("not decrypted: {why_closed}")),
+            (self.tls, "TLS connection", format!("not decrypted: {why_not_decrypted}")),
             (
-                self.begun_before,
+                self.started_before,
                 "connection",
                 "started before the capture and cannot be decoded: its HPACK state is unknown".to_owned(),
             ),
@@ -79,7 +79,7 @@ impl Summary {
             (self.fragments, "IP fragment", "skipped: reassembly is not supported".to_owned()),
             (self.unknown_links, "packet", format!("skipped: unsupported link type {unknown_link}")),
             (self.given_up, "connection", "not followed: too many at once".to_owned()),
-            (self.calls_beyond, "call", "not followed: too many at once".to_owned()),
+            (self.calls_over_limit, "call", "not followed: too many at once".to_owned()),
         ];
         let notes = notes.into_iter().filter(|(count, ..)| *count > 0);
         notes.map(|(count, noun, what)| format!("{} {what}", counted(count as usize, noun))).collect()
@@ -98,7 +98,7 @@ impl Summary {
                 "all": self.connections,
                 "http2": self.http2,
                 "tls": self.tls,
-                "begun_before": self.begun_before,
+                "begun_before": self.started_before,
                 "other": self.other,
                 "silent": self.silent,
                 "given_up": self.given_up,

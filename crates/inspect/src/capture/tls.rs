@@ -12,13 +12,13 @@ pub use key_log::{KeyLog, KeyLogError};
 
 use handshake::{Handshake, Message};
 use key_log::Secrets;
-use keys::{Keys, RECORD_HEAD_LEN};
+use keys::{Keys, RECORD_HEADER_LEN};
 use suite::Suite;
 
 /// 2^14 bytes plus maximum expansion (RFC 5246 §6.2.3).
 const RECORD_LEN_MAX: usize = (16 << 10) + 2048;
 /// Maximum bytes waiting for the other side's handshake, which may be captured later.
-const WAITING_LEN_MAX: usize = 256 << 10;
+const BUFFERED_LEN_MAX: usize = 256 << 10;
 
 const CHANGE_CIPHER_SPEC: u8 = 20;
 const HANDSHAKE: u8 = 22;
@@ -26,7 +26,7 @@ const APPLICATION_DATA: u8 = 23;
 
 /// Why a connection cannot be decrypted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Closed {
+pub(crate) enum NotDecrypted {
     /// The key log lacks its secrets.
     NoKeys,
     /// Another reason.
@@ -35,7 +35,7 @@ pub(crate) enum Closed {
 
 /// Decrypted bytes of one side.
 #[derive(Debug)]
-pub(crate) struct Plain {
+pub(crate) struct Plaintext {
     pub(crate) from: usize,
     pub(crate) at: Duration,
     pub(crate) bytes: Vec<u8>,
@@ -45,25 +45,25 @@ pub(crate) struct Plain {
 #[derive(Debug)]
 pub(crate) struct Session {
     keys: KeyLog,
-    sides: [Side; 2],
+    directions: [TlsDirection; 2],
     /// Index of the client and the random of its ClientHello.
     client: Option<(usize, [u8; 32])>,
     negotiated: Option<Negotiated>,
-    closed: Option<Closed>,
+    not_decrypted: Option<NotDecrypted>,
 }
 
 /// One direction.
 #[derive(Debug, Default)]
-struct Side {
+struct TlsDirection {
     /// Incomplete records, or records that wait for the other side.
-    waiting: VecDeque<u8>,
-    waiting_since: Duration,
+    buffered: VecDeque<u8>,
+    received_at: Duration,
     handshake: Handshake,
     keys: Option<Keys>,
     /// TLS 1.2: whether records are encrypted from now on.
     is_encrypted: bool,
     /// Whether bytes are missing, so that later records cannot be found.
-    is_lost: bool,
+    has_gap: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -76,67 +76,73 @@ struct Negotiated {
 
 impl Session {
     pub(crate) fn new(keys: KeyLog) -> Self {
-        Self { keys, sides: <[Side; 2]>::default(), client: None, negotiated: None, closed: None }
+        Self {
+            keys,
+            directions: <[TlsDirection; 2]>::default(),
+            client: None,
+            negotiated: None,
+            not_decrypted: None,
+        }
     }
 
     /// Returns why decryption stopped, if it did.
-    pub(crate) fn closed(&self) -> Option<&Closed> {
-        self.closed.as_ref()
+    pub(crate) fn not_decrypted(&self) -> Option<&NotDecrypted> {
+        self.not_decrypted.as_ref()
     }
 
     /// Processes bytes from `from` and adds decrypted data.
-    pub(crate) fn take(&mut self, from: usize, at: Duration, bytes: &[u8], plain: &mut Vec<Plain>) {
-        if self.closed.is_some() || self.sides[from].is_lost {
+    pub(crate) fn push(&mut self, from: usize, at: Duration, bytes: &[u8], plaintext: &mut Vec<Plaintext>) {
+        if self.not_decrypted.is_some() || self.directions[from].has_gap {
             return;
         }
-        self.sides[from].waiting.extend(bytes);
-        self.sides[from].waiting_since = at;
+        self.directions[from].buffered.extend(bytes);
+        self.directions[from].received_at = at;
         // A message of one side may let the other proceed.
         for side in [from, 1 - from, from] {
-            if let Err(closed) = self.records(side, plain) {
-                self.close(closed);
+            if let Err(not_decrypted) = self.records(side, plaintext) {
+                self.give_up(not_decrypted);
                 return;
             }
         }
-        if self.sides.iter().any(|side| side.waiting.len() > WAITING_LEN_MAX) {
-            self.close(Closed::Other("its handshake is not whole".to_owned()));
+        if self.directions.iter().any(|side| side.buffered.len() > BUFFERED_LEN_MAX) {
+            self.give_up(NotDecrypted::Other("its handshake is not whole".to_owned()));
         }
     }
 
     /// Handles missing bytes of `from`.
     pub(crate) fn gap(&mut self, from: usize) {
         if self.negotiated.is_none() {
-            self.close(Closed::Other("its handshake is not whole in the capture".to_owned()));
+            self.give_up(NotDecrypted::Other("its handshake is not whole in the capture".to_owned()));
         } else {
-            self.sides[from] = Side { is_lost: true, ..Side::default() };
+            self.directions[from] = TlsDirection { has_gap: true, ..TlsDirection::default() };
         }
     }
 
-    fn close(&mut self, closed: Closed) {
-        self.closed = Some(closed);
-        self.sides = <[Side; 2]>::default();
+    fn give_up(&mut self, not_decrypted: NotDecrypted) {
+        self.not_decrypted = Some(not_decrypted);
+        self.directions = <[TlsDirection; 2]>::default();
     }
 
-    fn records(&mut self, from: usize, plain: &mut Vec<Plain>) -> Result<(), Closed> {
+    fn records(&mut self, from: usize, plaintext: &mut Vec<Plaintext>) -> Result<(), NotDecrypted> {
         loop {
-            let side = &mut self.sides[from];
+            let side = &mut self.directions[from];
             let Some(record) = side.next_record()? else { return Ok(()) };
             let is_encrypted = record[0] == APPLICATION_DATA || side.is_encrypted;
             if is_encrypted && record[0] != CHANGE_CIPHER_SPEC {
                 let Some(negotiated) = &self.negotiated else {
                     if self.client.is_none() {
-                        return Err(Closed::Other("it started before the capture".to_owned()));
+                        return Err(NotDecrypted::Other("it started before the capture".to_owned()));
                     }
                     // ServerHello comes later in the capture.
                     side.put_back(&record);
                     return Ok(());
                 };
                 let opened = side.keys.as_mut().and_then(|keys| keys.open(&record, negotiated.is_1_3));
-                let (kind, bytes) =
-                    opened.ok_or_else(|| Closed::Other("a record could not be decrypted".to_owned()))?;
+                let (kind, bytes) = opened
+                    .ok_or_else(|| NotDecrypted::Other("a record could not be decrypted".to_owned()))?;
                 match kind {
                     APPLICATION_DATA if !bytes.is_empty() => {
-                        plain.push(Plain { from, at: side.waiting_since, bytes });
+                        plaintext.push(Plaintext { from, at: side.received_at, bytes });
                     }
                     HANDSHAKE if negotiated.is_1_3 => self.encrypted_handshake(from, &bytes)?,
                     _ => {}
@@ -144,41 +150,41 @@ impl Session {
                 continue;
             }
             match record[0] {
-                HANDSHAKE => self.plain_handshake(from, &record[RECORD_HEAD_LEN..])?,
+                HANDSHAKE => self.plain_handshake(from, &record[RECORD_HEADER_LEN..])?,
                 // TLS 1.3 uses it only for old intermediaries (RFC 8446 §D.4).
                 CHANGE_CIPHER_SPEC => {
                     let is_1_2 = self.negotiated.as_ref().is_some_and(|negotiated| !negotiated.is_1_3);
                     if self.negotiated.is_none() {
                         // A resuming client may precede ServerHello in the capture.
-                        self.sides[from].put_back(&record);
+                        self.directions[from].put_back(&record);
                         return Ok(());
                     }
-                    self.sides[from].is_encrypted = is_1_2;
+                    self.directions[from].is_encrypted = is_1_2;
                 }
                 _ => {}
             }
         }
     }
 
-    fn plain_handshake(&mut self, from: usize, bytes: &[u8]) -> Result<(), Closed> {
-        self.sides[from].handshake.push(bytes);
-        while let Some(message) = self.sides[from].handshake.next() {
+    fn plain_handshake(&mut self, from: usize, bytes: &[u8]) -> Result<(), NotDecrypted> {
+        self.directions[from].handshake.push(bytes);
+        while let Some(message) = self.directions[from].handshake.next() {
             match message {
                 Message::ClientHello { random } => self.client = Some((from, random)),
                 Message::ServerHello { random, suite, is_1_3 } => {
                     let Some((client, client_random)) = self.client.filter(|(client, _)| *client != from)
                     else {
-                        return Err(Closed::Other("it started before the capture".to_owned()));
+                        return Err(NotDecrypted::Other("it started before the capture".to_owned()));
                     };
                     let suite = Suite::of(suite).ok_or_else(|| {
-                        Closed::Other(format!("its cipher suite 0x{suite:04x} is not supported"))
+                        NotDecrypted::Other(format!("its cipher suite 0x{suite:04x} is not supported"))
                     })?;
-                    let secrets = self.keys.of(&client_random).ok_or(Closed::NoKeys)?.clone();
+                    let secrets = self.keys.of(&client_random).ok_or(NotDecrypted::NoKeys)?.clone();
                     let negotiated = Negotiated { suite, is_1_3, server_random: random, secrets };
-                    let keys = negotiated.first_keys(&client_random).ok_or(Closed::NoKeys)?;
+                    let keys = negotiated.first_keys(&client_random).ok_or(NotDecrypted::NoKeys)?;
                     let [client_keys, server_keys] = keys;
-                    self.sides[client].keys = Some(client_keys);
-                    self.sides[1 - client].keys = Some(server_keys);
+                    self.directions[client].keys = Some(client_keys);
+                    self.directions[1 - client].keys = Some(server_keys);
                     self.negotiated = Some(negotiated);
                 }
                 _ => {}
@@ -188,9 +194,9 @@ impl Session {
     }
 
     /// Handles encrypted handshake messages of TLS 1.3.
-    fn encrypted_handshake(&mut self, from: usize, bytes: &[u8]) -> Result<(), Closed> {
+    fn encrypted_handshake(&mut self, from: usize, bytes: &[u8]) -> Result<(), NotDecrypted> {
         let (Some(negotiated), Some((client, _))) = (&self.negotiated, self.client) else { return Ok(()) };
-        let side = &mut self.sides[from];
+        let side = &mut self.directions[from];
         side.handshake.push(bytes);
         while let Some(message) = side.handshake.next() {
             match message {
@@ -198,12 +204,13 @@ impl Session {
                     let secrets = &negotiated.secrets;
                     let secret =
                         if from == client { &secrets.client_traffic } else { &secrets.server_traffic };
-                    let secret = secret.as_ref().ok_or(Closed::NoKeys)?;
-                    side.keys = Some(Keys::of_secret(negotiated.suite, secret).ok_or(Closed::NoKeys)?);
+                    let secret = secret.as_ref().ok_or(NotDecrypted::NoKeys)?;
+                    side.keys = Some(Keys::of_secret(negotiated.suite, secret).ok_or(NotDecrypted::NoKeys)?);
                 }
                 Message::KeyUpdate => {
                     let next = side.keys.as_ref().and_then(Keys::updated);
-                    side.keys = Some(next.ok_or_else(|| Closed::Other("a key update is broken".to_owned()))?);
+                    side.keys =
+                        Some(next.ok_or_else(|| NotDecrypted::Other("a key update is broken".to_owned()))?);
                 }
                 _ => {}
             }
@@ -224,22 +231,22 @@ impl Negotiated {
     }
 }
 
-impl Side {
+impl TlsDirection {
     /// Removes and returns the next complete record with its header.
-    fn next_record(&mut self) -> Result<Option<Vec<u8>>, Closed> {
-        let byte = |at: usize| self.waiting.get(at).copied().map(usize::from);
+    fn next_record(&mut self) -> Result<Option<Vec<u8>>, NotDecrypted> {
+        let byte = |at: usize| self.buffered.get(at).copied().map(usize::from);
         let (Some(high), Some(low)) = (byte(3), byte(4)) else { return Ok(None) };
         let len = high << 8 | low;
         if len > RECORD_LEN_MAX {
-            return Err(Closed::Other("a record is too long to be one".to_owned()));
+            return Err(NotDecrypted::Other("a record is too long to be one".to_owned()));
         }
-        let end = RECORD_HEAD_LEN + len;
-        Ok((self.waiting.len() >= end).then(|| self.waiting.drain(..end).collect()))
+        let end = RECORD_HEADER_LEN + len;
+        Ok((self.buffered.len() >= end).then(|| self.buffered.drain(..end).collect()))
     }
 
     fn put_back(&mut self, record: &[u8]) {
         for byte in record.iter().rev() {
-            self.waiting.push_front(*byte);
+            self.buffered.push_front(*byte);
         }
     }
 }

@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use thalweg_protobuf::Schema;
 
-use crate::capture::call::{Call, Fields, Side, field};
-use crate::transcript::{Captured, Counted, Messages, Metadata, Phase, Status, Transcript, framed};
+use crate::capture::call::{Call, CallDirection, Fields, field};
+use crate::transcript::{CapturedInfo, MessageCounts, Messages, Metadata, Phase, Status, Transcript, framed};
 use crate::tree::counted;
 
 /// Start of the year 10000, which RFC 3339 cannot express.
@@ -18,7 +18,7 @@ impl Call {
         let method = self.method();
         let types = method.as_deref().and_then(|method| schema.method(method));
         let types = types.map(|method| (method.input(), method.output())).unzip();
-        let messages = |way: &str, side: &Side, message_type| {
+        let messages = |way: &str, side: &CallDirection, message_type| {
             // Does not fail: lengths were 32 bits on the wire.
             let frames = framed(side.messages.iter().map(|message| (message.flags, &message.bytes[..])));
             Messages::new(format!("call {number}, {way}"), frames.unwrap_or_default(), message_type)
@@ -29,8 +29,8 @@ impl Call {
             schema: "thalweg.inspect-call/1",
             target: self.server.to_string(),
             started: self.started(),
-            request_metadata: self.request.head.as_ref().map(metadata),
-            response_metadata: self.response.head.as_ref().map(metadata),
+            request_metadata: self.request.headers.as_ref().map(metadata),
+            response_metadata: self.response.headers.as_ref().map(metadata),
             trailers: self.trailers.as_ref().map(metadata),
             status: self.status().map(|code| Status {
                 code,
@@ -39,7 +39,7 @@ impl Call {
                 details: details().unwrap_or_default().into_owned(),
             }),
             phases: self.phases(outcome),
-            captured: Some(Captured {
+            captured: Some(CapturedInfo {
                 call: number,
                 client: self.client.to_string(),
                 stream: self.stream,
@@ -55,20 +55,20 @@ impl Call {
     }
 
     fn started(&self) -> String {
-        let at = Some(self.began_at()).filter(|at| *at < YEAR_10_000);
+        let at = Some(self.started_at()).filter(|at| *at < YEAR_10_000);
         let at = at.and_then(|at| SystemTime::UNIX_EPOCH.checked_add(at));
         at.map_or("at no time".to_owned(), |at| humantime::format_rfc3339_micros(at).to_string())
     }
 
     fn since_start(&self, at: Duration) -> u64 {
-        at.saturating_sub(self.began_at()).as_nanos() as u64
+        at.saturating_sub(self.started_at()).as_nanos() as u64
     }
 
     fn phases(&self, outcome: &str) -> Vec<Phase> {
-        let described = |side: &Side| {
+        let described = |side: &CallDirection| {
             format!("{}, {} B", counted(side.message_count as usize, "message"), side.message_bytes)
         };
-        let response_head = self.response.head.as_ref().and(self.response.began_at);
+        let response_head = self.response.headers.as_ref().and(self.response.started_at);
         let steps = [
             ("last request", self.request.last_message_at, described(&self.request)),
             ("head", response_head, String::new()),
@@ -84,11 +84,11 @@ impl Call {
         phases
     }
 
-    fn counted(&self, side: &Side) -> Counted {
-        Counted {
+    fn counted(&self, side: &CallDirection) -> MessageCounts {
+        MessageCounts {
             messages: side.message_count,
             bytes: side.message_bytes,
-            cut_off_bytes: side.cut_off,
+            cut_off_bytes: side.incomplete_bytes,
             at_ns: side.messages.iter().map(|message| self.since_start(message.at)).collect(),
         }
     }
@@ -97,7 +97,7 @@ impl Call {
     fn missing(&self) -> impl Iterator<Item = String> {
         [(&self.request, "request"), (&self.response, "response")].into_iter().flat_map(|(side, whose)| {
             let (kept, all, cut_off) =
-                (side.messages.len() as u64, side.message_count, side.cut_off as usize);
+                (side.messages.len() as u64, side.message_count, side.incomplete_bytes as usize);
             let incomplete = counted(cut_off, "byte");
             let incomplete = format!("{incomplete} of a message of the {whose} that does not end");
             let dropped = format!("{kept} of {all} messages of the {whose} were kept");

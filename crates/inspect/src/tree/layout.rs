@@ -12,7 +12,7 @@ pub(super) type Piece = (Role, String);
 /// A space that does not break lines. Quoted text has it escaped.
 pub(super) const UNBROKEN_SPACE: &str = "\u{a0}";
 /// Minimum width for 16 instead of 8 bytes per line.
-const WIDE: usize = 110;
+const WIDE_WIDTH_MIN: usize = 110;
 /// Maximum lines of bytes shown.
 const BYTE_LINES_SHOWN: usize = 4;
 /// Minimum width of offsets.
@@ -35,12 +35,12 @@ impl<'w> Layout<'w> {
         input_len: usize,
         is_full: bool,
     ) -> Self {
-        let line_bytes = if width >= WIDE { 16 } else { 8 };
+        let line_bytes = if width >= WIDE_WIDTH_MIN { 16 } else { 8 };
         Self { output, paint, width, offset_digits: digits(input_len), line_bytes, is_full }
     }
 
     /// Returns the same columns for another input.
-    pub(super) fn again(&mut self, input_len: usize) -> Layout<'_> {
+    pub(super) fn for_input(&mut self, input_len: usize) -> Layout<'_> {
         Layout { output: &mut *self.output, offset_digits: digits(input_len), ..*self }
     }
 
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_broken_at_spaces() {
+    fn text_wraps_at_spaces() {
         let check = |text: &str, width: usize, expected: &[&str]| {
             let lines = wrapped(&[(Role::Plain, text.to_owned())], width, 2);
             let lines: Vec<String> =

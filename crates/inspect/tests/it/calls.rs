@@ -1,15 +1,15 @@
 //! Tests decoding of captured calls.
 
 use thalweg_http2::frame::{Flags, Kind};
-use thalweg_inspect::capture::{End, Limits, Peer};
+use thalweg_inspect::capture::{CallEnd, Endpoint, Limits};
 
 use crate::support::{
-    BEGAN_US, CLIENT, Link, SERVER, Speaker, THREE, Tcp, at, described, pcap, pcapng, read_all, read_within,
-    talk, three_calls,
+    CLIENT, Link, SERVER, STARTED_US, Speaker, THREE, Tcp, at, described, pcap, pcapng, read_all,
+    read_within, talk, three_calls,
 };
 
 #[test]
-fn calls_are_there_with_messages_status_and_times() {
+fn calls_have_messages_status_and_times() {
     let (calls, summary) = read_all(&three_calls().pcap());
     assert_eq!(described(&calls), THREE);
     assert_eq!((summary.calls, summary.http2, summary.connections, summary.packets), (3, 1, 1, 8));
@@ -21,18 +21,18 @@ fn calls_are_there_with_messages_status_and_times() {
     );
     assert_eq!(get.request.field(":authority"), Some(&b"a.example"[..]));
     // Packets are 1 ms apart: two of the handshake, a request and a response.
-    assert_eq!((get.began_at(), get.ended_at), (at(BEGAN_US + 3000), at(BEGAN_US + 4000)));
+    assert_eq!((get.started_at(), get.ended_at), (at(STARTED_US + 3000), at(STARTED_US + 4000)));
     let watch = calls.iter().find(|call| call.stream == 3).unwrap();
-    assert_eq!(watch.response.first_message_at, Some(at(BEGAN_US + 4000)));
+    assert_eq!(watch.response.first_message_at, Some(at(STARTED_US + 4000)));
     assert_eq!(
         (watch.response.last_message_at, watch.ended_at),
-        (Some(at(BEGAN_US + 6000)), at(BEGAN_US + 6000))
+        (Some(at(STARTED_US + 6000)), at(STARTED_US + 6000))
     );
     assert!(calls.iter().all(|call| call.notes.is_empty()));
 }
 
 #[test]
-fn every_link_type_version_and_format_is_read() {
+fn all_link_types_ip_versions_and_file_formats_are_supported() {
     for link in [Link::Null, Link::Ethernet, Link::Raw, Link::Cooked, Link::CookedV2] {
         for [client, server] in [["10.0.0.1:40000", "10.0.0.2:50051"], ["[2001:db8::2]:40000", "[::1]:50051"]]
         {
@@ -41,7 +41,7 @@ fn every_link_type_version_and_format_is_read() {
             for file in [pcap(link, &tcp.packets), pcapng(link, &tcp.packets)] {
                 let (calls, summary) = read_all(&file);
                 assert_eq!(described(&calls), THREE, "{link:?} {client}: {summary:?}");
-                assert_eq!(calls[0].began_at(), at(BEGAN_US + 3000), "{link:?}");
+                assert_eq!(calls[0].started_at(), at(STARTED_US + 3000), "{link:?}");
                 assert_eq!(calls[0].client.to_string(), client);
             }
         }
@@ -56,7 +56,7 @@ fn every_link_type_version_and_format_is_read() {
 
 /// gRFC G1: peers that agreed on it send binary metadata raw after a NUL, not in Base64.
 #[test]
-fn raw_binary_metadata_becomes_base64() {
+fn raw_binary_metadata_is_converted_to_base64() {
     let mut tcp = Tcp::new();
     let (mut client, mut server) = (Speaker::client(), Speaker::server());
     client.request(1, "/shop.Orders/Get").message(1, b"", true);
@@ -85,7 +85,7 @@ fn raw_binary_metadata_becomes_base64() {
 }
 
 #[test]
-fn packets_that_are_cut_off_are_counted() {
+fn truncated_packets_are_counted() {
     let tcp = three_calls();
     let file = tcp.pcap();
     let (_, summary) = read_all(&file);
@@ -98,7 +98,7 @@ fn packets_that_are_cut_off_are_counted() {
 }
 
 #[test]
-fn calls_end_in_many_ways() {
+fn each_kind_of_call_end_is_reported() {
     let mut tcp = Tcp::new();
     let (mut client, mut server) = (Speaker::client(), Speaker::server());
     for stream in [1, 3, 5, 7] {
@@ -112,25 +112,25 @@ fn calls_end_in_many_ways() {
     client.frame(Kind::RstStream, Flags::NONE, 1, &[0, 0, 0, 8]);
     tcp.send(CLIENT, &client.take());
     let (calls, _) = read_all(&tcp.pcap());
-    let ends: Vec<(u32, End)> = calls.iter().map(|call| (call.stream, call.end)).collect();
+    let ends: Vec<(u32, CallEnd)> = calls.iter().map(|call| (call.stream, call.end)).collect();
     let expected = [
-        (3, End::Reset(Peer::Server, 7)),
-        (5, End::Trailers),
-        (1, End::Reset(Peer::Client, 8)),
-        (7, End::Unknown),
+        (3, CallEnd::Reset(Endpoint::Server, 7)),
+        (5, CallEnd::Trailers),
+        (1, CallEnd::Reset(Endpoint::Client, 8)),
+        (7, CallEnd::Unknown),
     ];
     assert_eq!(ends, expected);
-    assert_eq!((calls[1].status(), calls[1].response.cut_off), (None, 2));
+    assert_eq!((calls[1].status(), calls[1].response.incomplete_bytes), (None, 2));
     let early = "the response ended before the request did, as far as the capture has it";
     assert_eq!(calls[1].notes, [early, "the last message of the response does not end"]);
     tcp.close();
     let (calls, _) = read_all(&tcp.pcap());
-    assert_eq!(calls[3].end, End::Disconnected);
+    assert_eq!(calls[3].end, CallEnd::Disconnected);
     assert_eq!(calls[3].notes, ["the server said GOAWAY EnhanceYourCalm too much: streams up to 7"]);
 }
 
 #[test]
-fn a_status_that_is_no_code_is_unknown() {
+fn invalid_status_code_is_reported_as_unknown() {
     let mut tcp = Tcp::new();
     let (mut client, mut server) = (Speaker::client(), Speaker::server());
     for stream in [1, 3] {
@@ -149,7 +149,7 @@ fn a_status_that_is_no_code_is_unknown() {
 }
 
 #[test]
-fn heads_come_in_all_forms_that_http2_has() {
+fn headers_are_decoded_with_padding_priority_and_continuation() {
     let mut tcp = Tcp::new();
     let (mut client, mut server) = (Speaker::client(), Speaker::server());
     let block = client.block(&[(":path", "/a.B/C"), ("content-type", "application/grpc+proto")]);
@@ -174,7 +174,7 @@ fn heads_come_in_all_forms_that_http2_has() {
 }
 
 #[test]
-fn what_is_kept_is_bounded_and_the_rest_counted() {
+fn kept_messages_are_bounded_and_the_others_counted() {
     let mut tcp = Tcp::new();
     let mut client = Speaker::client();
     for stream in [1, 3, 5] {
@@ -193,5 +193,5 @@ fn what_is_kept_is_bounded_and_the_rest_counted() {
 
     let limits = Limits { calls_max: 2, ..Limits::default() };
     let (calls, summary) = read_within(&tcp.pcap(), &limits);
-    assert_eq!((calls.len(), summary.calls_beyond), (2, 1));
+    assert_eq!((calls.len(), summary.calls_over_limit), (2, 1));
 }

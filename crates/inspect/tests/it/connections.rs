@@ -1,13 +1,13 @@
 //! Tests connections that are incomplete, not gRPC, or too many.
 
-use thalweg_inspect::capture::{CaptureError, End, Limits, is_capture, read};
+use thalweg_inspect::capture::{CallEnd, CaptureError, Limits, is_capture, read};
 
 use crate::support::{
     CLIENT, Link, SERVER, Speaker, THREE, Tcp, described, pcap, read_all, read_within, talk, three_calls,
 };
 
 #[test]
-fn what_is_lost_of_a_direction_is_said_and_the_other_goes_on() {
+fn gap_stops_decoding_of_one_direction_only() {
     let tcp = three_calls();
     let without = |index: usize| {
         let mut packets = tcp.packets.clone();
@@ -38,7 +38,7 @@ fn what_is_lost_of_a_direction_is_said_and_the_other_goes_on() {
 }
 
 #[test]
-fn packets_that_were_cut_off_leave_a_gap() {
+fn truncated_packets_leave_a_gap() {
     let mut tcp = three_calls();
     let file = {
         let last = tcp.packets.len() - 3;
@@ -53,14 +53,14 @@ fn packets_that_were_cut_off_leave_a_gap() {
     let (calls, summary) = read_all(&file);
     assert_eq!((summary.gaps, summary.gap_bytes), (1, 4));
     assert_eq!(calls.len(), 3);
-    assert_eq!(calls.last().unwrap().end, End::Disconnected);
+    assert_eq!(calls.last().unwrap().end, CallEnd::Disconnected);
 }
 
 #[test]
-fn a_connection_that_began_before_the_capture_is_not_guessed_at() {
+fn connection_started_before_the_capture_is_not_decoded() {
     let tcp = three_calls();
     let (calls, summary) = read_all(&pcap(Link::Ethernet, &tcp.packets[3..]));
-    assert_eq!((calls.len(), summary.begun_before, summary.http2), (0, 1, 0));
+    assert_eq!((calls.len(), summary.started_before, summary.http2), (0, 1, 0));
     // Only the handshake is missing.
     let (calls, summary) = read_all(&pcap(Link::Ethernet, &tcp.packets[2..]));
     assert_eq!((described(&calls), summary.http2), (THREE.map(str::to_owned).to_vec(), 1));
@@ -83,7 +83,7 @@ fn other_protocols_are_counted() {
 }
 
 #[test]
-fn a_server_may_speak_first_and_addresses_are_used_again() {
+fn server_may_send_first_and_addresses_may_be_reused() {
     let mut tcp = Tcp::new();
     let (mut client, mut server) = (Speaker::client(), Speaker::server());
     tcp.open().send(SERVER, &server.take());
@@ -101,7 +101,7 @@ fn a_server_may_speak_first_and_addresses_are_used_again() {
 }
 
 #[test]
-fn addresses_are_used_again_without_an_end_in_the_capture() {
+fn addresses_may_be_reused_without_a_captured_end() {
     let mut tcp = Tcp::new();
     let (mut client, mut server) = (Speaker::client(), Speaker::server());
     client.request(1, "/a.B/C");
@@ -117,7 +117,7 @@ fn addresses_are_used_again_without_an_end_in_the_capture() {
 }
 
 #[test]
-fn a_syn_that_is_sent_again_is_of_the_same_connection() {
+fn retransmitted_syn_belongs_to_the_same_connection() {
     let mut tcp = three_calls();
     // Immediately after the first, and later among data.
     let syn = tcp.packets[0].1.clone();
@@ -129,7 +129,7 @@ fn a_syn_that_is_sent_again_is_of_the_same_connection() {
 }
 
 #[test]
-fn of_too_many_connections_the_most_silent_are_given_up() {
+fn connections_idle_longest_are_dropped_beyond_the_limit() {
     let mut packets = Vec::new();
     for port in 1000..1020 {
         let mut tcp = Tcp::between(&format!("10.0.0.1:{port}"), "10.0.0.2:50051");
@@ -145,7 +145,7 @@ fn of_too_many_connections_the_most_silent_are_given_up() {
 }
 
 #[test]
-fn files_that_are_none_or_end_early_are_told_apart() {
+fn non_captures_and_truncated_captures_are_distinguished() {
     let file = three_calls().pcap();
     assert!(is_capture(&file) && !is_capture(b"\x08\x01\x10\x02") && !is_capture(b"\xd4"));
     let read_bytes = |bytes: &[u8]| read(bytes, &Limits::default(), |_| true);

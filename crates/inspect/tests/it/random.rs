@@ -62,7 +62,7 @@ fn scrambled(random: &mut Random) -> Vec<Packet> {
 }
 
 #[test]
-fn segments_in_any_order_and_number_are_the_same_calls() {
+fn reordered_and_duplicated_segments_yield_the_same_calls() {
     for seed in 0..200 {
         let packets = scrambled(&mut Random(seed));
         let (calls, summary) = read_all(&pcap(Link::Ethernet, &packets));
@@ -71,7 +71,7 @@ fn segments_in_any_order_and_number_are_the_same_calls() {
 }
 
 #[test]
-fn packets_that_are_lost_never_make_up_a_call() {
+fn lost_packets_never_produce_wrong_calls() {
     for seed in 0..200 {
         let mut random = Random(seed);
         let mut packets = scrambled(&mut random);
@@ -95,11 +95,11 @@ fn packets_that_are_lost_never_make_up_a_call() {
 }
 
 #[test]
-fn no_file_makes_it_panic_or_hold_much() {
+fn no_input_panics_or_exceeds_memory_bounds() {
     let limits = Limits {
         connections_max: 4,
         calls_max: 4,
-        waiting_bytes_max: 256,
+        buffered_bytes_max: 256,
         frame_len_max: 512,
         fields_len_max: 256,
         messages_max: 2,

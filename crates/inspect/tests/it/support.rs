@@ -22,7 +22,7 @@ pub(crate) enum Link {
 /// A packet with its time in µs since 1970.
 pub(crate) type Packet = (u64, Vec<u8>);
 
-pub(crate) const BEGAN_US: u64 = 1_700_000_000_000_000;
+pub(crate) const STARTED_US: u64 = 1_700_000_000_000_000;
 
 /// A TCP connection whose packets are 1 ms apart.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Tcp {
             ends,
             sequences: [0xffff_fff0, 7000],
             packets: Vec::new(),
-            now_us: BEGAN_US,
+            now_us: STARTED_US,
         }
     }
 
@@ -290,7 +290,7 @@ pub(crate) fn read_within(file: &[u8], limits: &Limits) -> (Vec<Call>, Summary) 
 
 /// Describes each call without times.
 pub(crate) fn described(calls: &[Call]) -> Vec<String> {
-    let messages = |side: &thalweg_inspect::capture::Side| {
+    let messages = |side: &thalweg_inspect::capture::CallDirection| {
         let texts: Vec<String> =
             side.messages.iter().map(|message| message.bytes.escape_ascii().to_string()).collect();
         texts.join(",")

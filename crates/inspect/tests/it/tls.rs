@@ -150,7 +150,7 @@ impl Pair {
 }
 
 #[test]
-fn each_cipher_suite_is_opened() {
+fn each_cipher_suite_is_decrypted() {
     for suite in aws_lc_rs::ALL_CIPHER_SUITES.iter().copied() {
         // The certificate has an ECDSA key.
         if suite.tls13().is_none() && format!("{:?}", suite.suite()).contains("RSA") {
@@ -166,17 +166,17 @@ fn each_cipher_suite_is_opened() {
 }
 
 #[test]
-fn without_its_secrets_a_connection_is_counted() {
+fn connection_without_secrets_is_counted_as_tls() {
     let mut pair = Pair::new(aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256);
     pair.call();
     let (calls, summary) = read_all(&pair.tcp.pcap());
     assert!(calls.is_empty());
-    assert_eq!((summary.tls, summary.http2, summary.tls_closed), (1, 0, None));
+    assert_eq!((summary.tls, summary.http2, summary.tls_not_decrypted), (1, 0, None));
     // Handshake secrets are not sufficient, and wrong secrets decrypt nothing.
     let log = pair.log();
     let handshake: Vec<&str> = log.lines().filter(|line| line.contains("HANDSHAKE")).collect();
     let handshake = handshake.join("\n");
-    assert_eq!(pair.read(&handshake).1.tls_closed, None);
+    assert_eq!(pair.read(&handshake).1.tls_not_decrypted, None);
     let wrong = |line: &str| {
         let last = if line.ends_with("00") { "01" } else { "00" };
         [&line[..line.len() - 2], last].concat()
@@ -184,11 +184,14 @@ fn without_its_secrets_a_connection_is_counted() {
     let wrong = log.lines().map(wrong).collect::<Vec<_>>().join("\n");
     let (calls, summary) = pair.read(&wrong);
     assert!(calls.is_empty());
-    assert_eq!((summary.tls, summary.tls_closed.as_deref()), (1, Some("a record could not be decrypted")));
+    assert_eq!(
+        (summary.tls, summary.tls_not_decrypted.as_deref()),
+        (1, Some("a record could not be decrypted"))
+    );
 }
 
 #[test]
-fn a_gap_loses_its_direction() {
+fn gap_stops_decryption_of_its_direction() {
     let mut pair = Pair::new(aws_lc_rs::cipher_suite::TLS13_AES_256_GCM_SHA384);
     pair.call();
     // The server's last record, with the status.

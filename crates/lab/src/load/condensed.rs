@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use thalweg_measure::figures::short;
 use thalweg_measure::statistics::Ratio;
 
-use super::verdict::Compared;
+use super::verdict::JudgedRatio;
 use crate::study::{StudyKind, StudyResults};
 
 /// Returns the text of a study's condensed results: where and when it was measured, the `arguments` that repeat it,
@@ -42,7 +42,7 @@ pub(crate) fn ratio(ratio: Option<Ratio>) -> Value {
 }
 
 /// A ratio with its interval and verdict.
-pub(crate) fn compared(compared: Compared) -> Value {
+pub(crate) fn compared(compared: JudgedRatio) -> Value {
     let mut value = ratio(compared.ratio);
     value["verdict"] = json!(compared.verdict.name());
     value

@@ -8,9 +8,10 @@ use crate::stack::Pair;
 /// Returns the doubts about the study's figures. Empty for a good study.
 pub(crate) fn doubts(results: &LabResults) -> Vec<Doubt> {
     let settings = &results.settings;
-    let apart = settings.client_cpus.is_some() || settings.target.is_some();
+    let has_separate_cpus = settings.client_cpus.is_some() || settings.target.is_some();
     let done = if results.is_complete() { results.planned } else { results.points.len() };
-    let mut doubts = of_study((done, results.planned), &results.machine, &results.versions, apart);
+    let mut doubts =
+        of_study((done, results.planned), &results.machine, &results.versions, has_separate_cpus);
     doubts.extend(settings.cut.clone().map(Doubt));
     let windows = results.aa.iter().map(|aa| &aa.window).chain(&results.points);
     let mut remarks = Remarks::new(windows.clone().count());

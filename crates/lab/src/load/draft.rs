@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::window::{Label, Purpose, Window};
+use super::window::{AaSide, Purpose, Window};
 use crate::study::draft::{self, Planned, fitted};
 use crate::study::rounds::Length;
 use crate::study::{Plan, PlanError};
@@ -25,7 +25,7 @@ impl Draft {
 
     /// Returns the two sides of an A/A comparison.
     pub(crate) fn sides(&self) -> [Self; 2] {
-        [Label::A, Label::B].map(|label| {
+        [AaSide::A, AaSide::B].map(|label| {
             let mut side = self.clone();
             side.window.purpose = Purpose::NoiseFloor(label);
             side
@@ -34,7 +34,7 @@ impl Draft {
 }
 
 impl Planned for Window {
-    fn later(&mut self, rounds: u32) {
+    fn delay_rounds(&mut self, rounds: u32) {
         self.round += rounds;
     }
 

@@ -19,7 +19,7 @@ pub(crate) fn lede(results: &LabResults) -> String {
     } else {
         format!("thalweg {} at both ends", results.versions.thalweg)
     };
-    format!("{at_both_ends}, on {}.", results.origin(&results.settings.arguments).place())
+    format!("{at_both_ends}, on {}.", results.origin(&results.settings.arguments).machine_text())
 }
 
 /// Returns a sentence on the processors that clients and servers were pinned to.

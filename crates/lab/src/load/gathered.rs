@@ -8,21 +8,21 @@ use thalweg_measure::histogram::Histogram;
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::statistics::{Interval, Ratio, geometric_mean, median};
 
-use super::found::{SystemCalls, Wire};
 use super::kind::Kind;
+use super::measurement::{SystemCalls, WireTraffic};
 use super::paired::{PairedFigures, PairedWindow, excluded, interval, ratio};
 use super::point::Point;
 use super::results::{LabResults, PointResult};
 use super::strategy::Strategy;
-use super::verdict::{Better, Compared};
-use super::window::Asked;
+use super::verdict::{Better, JudgedRatio};
+use super::window::WindowRequest;
 use crate::record::{LoadResult, Note, Pace, SPIKES_MAX, Spike};
 use crate::stack::Pair;
 
 /// All windows of one pair, or of a bare socket, at one point, with their merged figures. This is a cell of any study
 /// of calls.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Windows<'a> {
+pub(crate) struct MergedCell<'a> {
     /// The point that each window measured.
     pub(crate) point: &'a Point,
     /// Client and server; `None` for a bare socket.
@@ -36,25 +36,28 @@ pub(crate) struct Windows<'a> {
     /// System calls, counted in a separate run.
     pub(crate) system_calls: Option<SystemCalls>,
     /// Wire traffic, watched in a separate window.
-    pub(crate) wire: Option<&'a Wire>,
+    pub(crate) wire: Option<&'a WireTraffic>,
     merged: Option<LoadResult>,
     /// Intervals of rate, median and server time. They are expensive and therefore computed on first use.
     intervals: [OnceCell<Option<Interval>>; 3],
 }
 
 /// Gathers windows by point, pair and connection strategy, in the order in which each group was first measured.
-pub(crate) fn gathered<'a>(results: impl IntoIterator<Item = &'a PointResult>) -> Vec<Windows<'a>> {
+pub(crate) fn gather_cells<'a>(results: impl IntoIterator<Item = &'a PointResult>) -> Vec<MergedCell<'a>> {
     let key = |result: &&'a PointResult| (&result.point, result.pair.as_ref(), result.strategy);
-    grouped(results, key).into_iter().map(|((point, pair, _), all)| Windows::of(point, pair, all)).collect()
+    grouped(results, key)
+        .into_iter()
+        .map(|((point, pair, _), all)| MergedCell::of(point, pair, all))
+        .collect()
 }
 
 impl LabResults {
     /// Gathers the windows of figures by cell and adds the separate system-call counts and wire traffic.
-    pub(crate) fn gathered(&self) -> Vec<Windows<'_>> {
-        let mut gathered = gathered(&self.points);
+    pub(crate) fn gather_cells(&self) -> Vec<MergedCell<'_>> {
+        let mut gathered = gather_cells(&self.points);
         for cell in &mut gathered {
-            let counted = self.system_calls.iter().find(|it| cell.is_asked(&it.asked));
-            let watched = self.wire.iter().find(|it| cell.is_asked(&it.asked));
+            let counted = self.system_calls.iter().find(|it| cell.matches_request(&it.request));
+            let watched = self.wire.iter().find(|it| cell.matches_request(&it.request));
             cell.system_calls = counted.and_then(|it| it.measured().copied());
             cell.wire = watched.and_then(|it| it.measured());
         }
@@ -62,7 +65,7 @@ impl LabResults {
     }
 }
 
-impl<'a> Windows<'a> {
+impl<'a> MergedCell<'a> {
     /// Gathers the windows of one pair at one point.
     pub(crate) fn of(point: &'a Point, pair: Option<&'a Pair>, all: Vec<&'a PointResult>) -> Self {
         let mut rounds: Vec<PairedWindow> = all.iter().map(|&window| PairedWindow::of(window)).collect();
@@ -81,10 +84,10 @@ impl<'a> Windows<'a> {
     }
 
     /// Returns whether the request is for this cell, regardless of purpose, warm-up and duration.
-    fn is_asked(&self, asked: &Asked) -> bool {
+    fn matches_request(&self, request: &WindowRequest) -> bool {
         let Point { warmup, duration, .. } = *self.point;
-        (self.pair, self.strategy) == (asked.pair.as_ref(), asked.strategy)
-            && *self.point == Point { warmup, duration, ..asked.point }
+        (self.pair, self.strategy) == (request.pair.as_ref(), request.strategy)
+            && *self.point == Point { warmup, duration, ..request.point }
     }
 
     /// Returns the valid windows with their results.
@@ -93,8 +96,8 @@ impl<'a> Windows<'a> {
     }
 
     /// Returns why windows are not valid, each reason once.
-    pub(crate) fn why_not(&self) -> String {
-        let mut reasons: Vec<String> = self.all.iter().filter_map(|window| window.why_not()).collect();
+    pub(crate) fn invalid_reasons(&self) -> String {
+        let mut reasons: Vec<String> = self.all.iter().filter_map(|window| window.invalid_reason()).collect();
         reasons.dedup_by(|a, b| without_figures(a) == without_figures(b));
         reasons.join("; ")
     }
@@ -158,12 +161,12 @@ impl<'a> Windows<'a> {
     }
 
     /// Returns the ratio of a figure to another cell's, over the rounds in which both have a valid window.
-    pub(crate) fn over(&self, other: &Self, figure: fn(PairedFigures) -> f64) -> Option<Ratio> {
+    pub(crate) fn ratio_to(&self, other: &Self, figure: fn(PairedFigures) -> f64) -> Option<Ratio> {
         ratio(&self.rounds, &other.rounds, figure)
     }
 
     /// Returns a figure of each valid window.
-    pub(crate) fn each(&self, figure: fn(PairedFigures) -> f64) -> Vec<f64> {
+    pub(crate) fn figure_of_each_window(&self, figure: fn(PairedFigures) -> f64) -> Vec<f64> {
         self.rounds.iter().filter_map(|window| Some(figure(*window.outcome.as_ref().ok()?))).collect()
     }
 
@@ -178,13 +181,13 @@ impl<'a> Windows<'a> {
     }
 
     /// Compares the median latency with another cell's, over the same rounds.
-    pub(crate) fn median_beside(&self, other: &Self, floor: f64) -> Compared {
-        Compared::new(self.over(other, |it| it.p50_ns), floor, Better::Less)
+    pub(crate) fn compare_median(&self, other: &Self, floor: f64) -> JudgedRatio {
+        JudgedRatio::new(self.ratio_to(other, |it| it.p50_ns), floor, Better::Less)
     }
 
     /// Compares the rate with another cell's, over the same rounds.
-    pub(crate) fn rate_beside(&self, other: &Self, floor: f64) -> Compared {
-        Compared::new(self.over(other, |it| it.rate_per_s), floor, Better::More)
+    pub(crate) fn compare_rate(&self, other: &Self, floor: f64) -> JudgedRatio {
+        JudgedRatio::new(self.ratio_to(other, |it| it.rate_per_s), floor, Better::More)
     }
 
     /// Returns the median latency in ns.
@@ -218,7 +221,7 @@ impl<'a> Windows<'a> {
     }
 
     /// Returns whether enough windows are valid for a claim: as many as an interval needs, or all.
-    pub(crate) fn is_sure(&self) -> bool {
+    pub(crate) fn has_enough_windows(&self) -> bool {
         self.excluded() == 0 || self.rate_interval().is_some()
     }
 
@@ -261,7 +264,7 @@ pub(crate) fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec
     distinct
 }
 
-/// Implements [`Windows::merged`].
+/// Implements [`MergedCell::merged`].
 fn merged(all: &[&PointResult]) -> Option<LoadResult> {
     let measured: Vec<&LoadResult> = all.iter().filter_map(|window| window.measured()).collect();
     let used: Vec<&LoadResult> = all.iter().filter_map(|window| window.valid()).collect();
@@ -285,7 +288,7 @@ fn merged(all: &[&PointResult]) -> Option<LoadResult> {
             user_ns: merged.client_cpu.user_ns + result.client_cpu.user_ns,
             system_ns: merged.client_cpu.system_ns + result.client_cpu.system_ns,
         };
-        merged.looked_in_vain_ns += result.looked_in_vain_ns;
+        merged.busy_poll_wasted_ns += result.busy_poll_wasted_ns;
         merged.spikes.extend(&result.spikes);
         merged.ended.clone_from(&result.ended);
         add_notes(&mut merged.notes, &result.notes);
@@ -356,9 +359,9 @@ mod tests {
     }
 
     #[test]
-    fn a_single_window_is_its_own_result() {
+    fn single_window_is_merged_unchanged() {
         let sample = sample();
-        let gathered = gathered(&sample);
+        let gathered = gather_cells(&sample);
         assert_eq!(gathered.len(), sample.len());
         for (windows, result) in gathered.iter().zip(&sample) {
             assert_eq!(windows.merged(), result.measured());
@@ -366,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_of_one_point_are_one_result_and_failing_ones_are_counted() {
+    fn windows_of_a_point_are_merged_and_failures_counted() {
         let template = sample().swap_remove(0);
         let window = |round, edit: fn(&mut LoadResult)| {
             let mut window = template.clone();
@@ -387,11 +390,11 @@ mod tests {
             }),
             failed,
         ];
-        let gathered = gathered(&windows);
+        let gathered = gather_cells(&windows);
         assert_eq!((gathered.len(), gathered[0].all.len(), gathered[0].valid().count()), (1, 4, 2));
         let merged = gathered[0].merged().unwrap();
         assert!((merged.rate_per_s - 200.0).abs() < 1e-9);
         assert_eq!((merged.messages, merged.error_count()), (20, 3));
-        assert_eq!(gathered[0].why_not(), "calls failed: 3 UNAVAILABLE; no server");
+        assert_eq!(gathered[0].invalid_reasons(), "calls failed: 3 UNAVAILABLE; no server");
     }
 }

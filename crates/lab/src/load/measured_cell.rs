@@ -2,7 +2,7 @@
 
 use thalweg_measure::measured::{MeasuredCell, MeasuredStudy, MeasuredWindow};
 
-use super::gathered::gathered;
+use super::gathered::gather_cells;
 use super::paired::PairedWindow;
 use super::results::LabResults;
 
@@ -12,14 +12,14 @@ impl LabResults {
     /// # Errors
     ///
     /// Returns an error if the text does not contain results of a study of calls.
-    pub fn measured_in(text: &str) -> Result<MeasuredStudy, String> {
+    pub fn parse_measured(text: &str) -> Result<MeasuredStudy, String> {
         let results: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         Ok(results.measured())
     }
 
     /// Returns the windows of the study.
     pub fn measured(&self) -> MeasuredStudy {
-        let cells = gathered(&self.points).into_iter().map(|cell| {
+        let cells = gather_cells(&self.points).into_iter().map(|cell| {
             let point = cell.point;
             let mut conditions = vec![
                 ("call", point.work.to_string()),
@@ -66,7 +66,7 @@ impl LabResults {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_study_of_several_stacks_has_the_same_cells_of_each() {
+    fn each_stack_of_a_study_has_the_same_cells() {
         let study = crate::tests::sample::comparison::quick();
         let cells = study.measured().cells;
         let of = |pair: &str| -> Vec<_> {

@@ -1,10 +1,10 @@
 //! Charts of a figure over a number, side by side on the same axes.
 
-use thalweg_measure::page::chart::{Chart, Series, Unit, Way, XAxis, YAxis, rounded};
+use thalweg_measure::page::chart::{Chart, LineStyle, Series, Unit, XAxis, YAxis, rounded};
 use thalweg_measure::page::section::{Choice, When, when};
 use thalweg_measure::statistics::Interval;
 
-use super::gathered::Windows;
+use super::gathered::MergedCell;
 
 /// Colours of peers, in the order of measuring. The style sheet defines the same number.
 const PEERS: [&str; 5] = ["peer-1", "peer-2", "peer-3", "peer-4", "peer-5"];
@@ -20,13 +20,13 @@ pub(crate) fn hue(index: usize, count: usize) -> String {
     format!("light-dark(hsl({hue} 75% 38%), hsl({hue} 75% 70%))")
 }
 
-type FigureOf = Box<dyn Fn(&Windows<'_>) -> Option<f64>>;
+type FigureOf = Box<dyn Fn(&MergedCell<'_>) -> Option<f64>>;
 
 /// A figure of a cell: its value, its interval, and the values of its windows.
 pub(crate) struct Figure {
     pub(crate) of: FigureOf,
-    pub(crate) ends: fn(&Windows<'_>) -> Option<Interval>,
-    pub(crate) windows: fn(&Windows<'_>) -> Vec<f64>,
+    pub(crate) ends: fn(&MergedCell<'_>) -> Option<Interval>,
+    pub(crate) windows: fn(&MergedCell<'_>) -> Vec<f64>,
     pub(crate) when: When,
 }
 
@@ -35,25 +35,25 @@ pub(crate) struct Multiples {
     /// Prefix of the charts' ids, and name of their common scale.
     pub(crate) name: &'static str,
     pub(crate) unit: Unit,
-    pub(crate) ways: Vec<Way>,
+    pub(crate) styles: Vec<LineStyle>,
     pub(crate) x: XAxis,
     /// Figures that the reader can switch between.
     pub(crate) figures: Vec<Figure>,
-    /// Text shown after a way's name.
-    pub(crate) note: Option<fn(&Windows<'_>) -> String>,
+    /// Text shown after a style's name.
+    pub(crate) note: Option<fn(&MergedCell<'_>) -> String>,
 }
 
-/// A line of a chart: the index of its way, and a cell or `None` for each position.
-pub(crate) type ChartLine<'c> = (usize, Vec<Option<&'c Windows<'c>>>);
+/// A line of a chart: the index of its style, and a cell or `None` for each position.
+pub(crate) type ChartLine<'c> = (usize, Vec<Option<&'c MergedCell<'c>>>);
 
 impl Multiples {
     pub(crate) fn chart(&self, index: usize, title: &str, lines: &[ChartLine<'_>]) -> Chart {
-        let series = |(way, cells): &ChartLine<'_>, figure: &Figure| {
-            let note = |note: fn(&Windows<'_>) -> String| {
+        let series = |(style, cells): &ChartLine<'_>, figure: &Figure| {
+            let note = |note: fn(&MergedCell<'_>) -> String| {
                 cells.iter().map(|cell| cell.map(note).unwrap_or_default()).collect()
             };
             Series {
-                shown: vec![(*way, figure.when.clone())],
+                shown: vec![(*style, figure.when.clone())],
                 notes: self.note.map(note).unwrap_or_default(),
                 ..figure.series(cells)
             }
@@ -64,7 +64,7 @@ impl Multiples {
             title: title.to_owned(),
             x: self.x.clone(),
             y: YAxis { unit: self.unit, log: true, group: Some(self.name), ..YAxis::default() },
-            ways: self.ways.clone(),
+            styles: self.styles.clone(),
             series: all.filter(|series| !series.is_empty()).collect(),
             ..Chart::default()
         }
@@ -73,7 +73,7 @@ impl Multiples {
 
 impl Figure {
     /// Creates a figure without an interval.
-    pub(crate) fn of(of: impl Fn(&Windows<'_>) -> Option<f64> + 'static) -> Self {
+    pub(crate) fn of(of: impl Fn(&MergedCell<'_>) -> Option<f64> + 'static) -> Self {
         Self { of: Box::new(of), ends: |_| None, windows: |_| Vec::new(), when: When::new() }
     }
 
@@ -81,7 +81,7 @@ impl Figure {
     pub(crate) fn rate() -> Self {
         Self {
             ends: |cell| cell.rate_interval(),
-            windows: |cell| cell.each(|it| it.rate_per_s),
+            windows: |cell| cell.figure_of_each_window(|it| it.rate_per_s),
             ..Self::of(|cell| Some(cell.merged()?.rate_per_s))
         }
     }
@@ -96,8 +96,8 @@ impl Figure {
         statistics.iter().map(figure).collect()
     }
 
-    /// Returns values, intervals and windows of these cells, without a way.
-    pub(crate) fn series(&self, cells: &[Option<&Windows<'_>>]) -> Series {
+    /// Returns values, intervals and windows of these cells, without a style.
+    pub(crate) fn series(&self, cells: &[Option<&MergedCell<'_>>]) -> Series {
         let windows: Vec<Vec<f64>> =
             cells.iter().map(|cell| cell.map(self.windows).unwrap_or_default()).collect();
         let series = Series {

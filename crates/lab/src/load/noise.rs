@@ -6,10 +6,10 @@ use thalweg_measure::size::ByteSize;
 use thalweg_measure::statistics::Ratio;
 
 use super::kind::Kind;
-use super::paired::{CellKey, PairedWindow, at, excluded, is_call, ratio};
+use super::paired::{CellKey, PairedWindow, cell_key, excluded, is_compared, ratio};
 use super::point::{Transport, Work};
 use super::results::AaResult;
-use super::window::Label;
+use super::window::AaSide;
 use crate::record::CallType;
 
 /// Noise floors of a study.
@@ -57,12 +57,12 @@ impl Noise {
     pub(crate) fn of(windows: &[AaResult]) -> Self {
         let mut cells: BTreeMap<CellKey, [Vec<PairedWindow>; 2]> = BTreeMap::new();
         for AaResult { label, window } in windows {
-            let sides = cells.entry(at(&window.point)).or_default();
-            sides[usize::from(*label == Label::B)].push(PairedWindow::of(window));
+            let sides = cells.entry(cell_key(&window.point)).or_default();
+            sides[usize::from(*label == AaSide::B)].push(PairedWindow::of(window));
         }
         let mut floors: Vec<Floor> = Vec::new();
         for ((kind, transport, size), [a, b]) in cells {
-            if !is_call(kind) {
+            if !is_compared(kind) {
                 continue;
             }
             let rate = ratio(&a, &b, |it| it.rate_per_s);

@@ -36,12 +36,12 @@ pub(crate) struct PairedFigures {
 
 impl PairedWindow {
     pub(crate) fn of(window: &PointResult) -> Self {
-        let outcome = match (window.why_not(), window.measured()) {
+        let outcome = match (window.invalid_reason(), window.measured()) {
             (None, Some(result)) => Ok(PairedFigures {
                 rate_per_s: result.rate_per_s,
                 p50_ns: result.latency_ns.map_or(0.0, |latency| latency.p50 as f64),
-                client_ns: of_operation(window, |usage| &usage.client),
-                server_ns: of_operation(window, |usage| &usage.server),
+                client_ns: cpu_ns_per_operation(window, |usage| &usage.client),
+                server_ns: cpu_ns_per_operation(window, |usage| &usage.server),
             }),
             (reason, _) => Err(reason.unwrap_or_default()),
         };
@@ -51,7 +51,7 @@ impl PairedWindow {
 }
 
 /// Returns one side's processor time per operation in ns; 0 if unknown.
-fn of_operation(window: &PointResult, side: fn(&Usage) -> &ProcessUsage) -> f64 {
+fn cpu_ns_per_operation(window: &PointResult, side: fn(&Usage) -> &ProcessUsage) -> f64 {
     let operations = window.measured().map_or(0, |load| load.messages);
     let used_ns = window.usage.as_ref().map_or(0, |usage| side(usage).cpu_ns());
     if operations == 0 { 0.0 } else { used_ns as f64 / operations as f64 }
@@ -62,7 +62,7 @@ pub(crate) fn excluded(windows: &[PairedWindow]) -> usize {
     windows.iter().filter(|window| window.outcome.is_err()).count()
 }
 
-pub(crate) fn at(point: &Point) -> CellKey {
+pub(crate) fn cell_key(point: &Point) -> CellKey {
     (Kind::of(point), point.transport, point.size_bytes)
 }
 
@@ -93,6 +93,6 @@ pub(crate) fn interval(windows: &[PairedWindow], figure: fn(PairedFigures) -> f6
 }
 
 /// Returns whether the kind is compared. Only calls are; sockets serve as their reference.
-pub(crate) fn is_call(kind: Kind) -> bool {
+pub(crate) fn is_compared(kind: Kind) -> bool {
     matches!(kind.work, Work::Call(_))
 }

@@ -89,12 +89,13 @@ pub(crate) fn of_machine(machine: &Machine, versions: &Versions) -> Vec<Doubt> {
     build.into_iter().chain(is_busy.then(|| Doubt::busy(machine.load_average, machine.cores))).collect()
 }
 
-/// Returns doubts about a study, given its tried and planned windows. `apart`: both sides had their own processors.
+/// Returns doubts about a study, given its tried and planned windows. `has_separate_cpus`: both sides had their own
+/// processors.
 pub(crate) fn of_study(
     windows: (usize, usize),
     machine: &Machine,
     versions: &Versions,
-    apart: bool,
+    has_separate_cpus: bool,
 ) -> Vec<Doubt> {
     let (done, planned) = windows;
     let mut doubts = Vec::new();
@@ -102,7 +103,7 @@ pub(crate) fn of_study(
         doubts.push(Doubt::cut_short(done, planned));
     }
     doubts.extend(of_machine(machine, versions));
-    if !apart {
+    if !has_separate_cpus {
         let text = "There is only one processor: client and server competed for it.";
         doubts.push(Doubt(text.to_owned()));
     }

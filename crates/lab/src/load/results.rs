@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use thalweg_measure::cpus::CpuList;
 use thalweg_measure::validity::Validity;
 
-use super::found::{Found, SystemCalls, Wire};
-use super::window::{Asked, Label, Purpose, Window};
+use super::measurement::{SystemCalls, WindowMeasurement, WireTraffic};
+use super::window::{AaSide, Purpose, Window, WindowRequest};
 use super::window_result::WindowResult;
 use crate::record::LoadResult;
 use crate::stack::{Pair, Setting, Stack};
@@ -14,7 +14,7 @@ use crate::study::{LeftOut, Plan, StudyKind, StudyResults, StudyTables, WindowOu
 /// Results of a study of calls.
 pub type LabResults = StudyResults<CallsSettings, CallsTables>;
 /// One window with figures.
-pub(crate) type PointResult = WindowResult<Asked>;
+pub(crate) type PointResult = WindowResult<WindowRequest>;
 
 /// The tables of a study of calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -30,11 +30,11 @@ pub struct CallsTables {
     /// 0 takes them in order, round 1 in reverse, and so on, so windows of one round are close in time.
     pub(crate) points: Vec<PointResult>,
     /// System calls, counted in separate runs because counting slows everything. Empty if nothing is compared.
-    pub(crate) system_calls: Vec<WindowResult<Asked, SystemCalls>>,
+    pub(crate) system_calls: Vec<WindowResult<WindowRequest, SystemCalls>>,
     /// Traffic between client and server, watched by a hop in windows of their own. The hop takes time, so their rates
     /// and latencies are not kept. Used only by the channels study.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) wire: Vec<WindowResult<Asked, Wire>>,
+    pub(crate) wire: Vec<WindowResult<WindowRequest, WireTraffic>>,
 }
 
 /// Settings of a study of calls.
@@ -77,7 +77,7 @@ pub struct StackInfo {
 pub(crate) struct AaResult {
     /// Side of the A/A comparison. A and B are the same program, each with its own server process, like compared
     /// stacks.
-    pub(crate) label: Label,
+    pub(crate) label: AaSide,
     /// The window. Its pair is ours; rounds interleave A and B in the same way as pairs.
     #[serde(flatten)]
     pub(crate) window: PointResult,
@@ -94,7 +94,7 @@ impl PointResult {
 
 impl LabResults {
     /// Returns results without figures for a study that starts now. `stacks`: measured stacks, ours first.
-    pub fn begun(
+    pub fn started(
         study: StudyKind,
         plan: &Plan<Window>,
         settings: CallsSettings,
@@ -134,32 +134,32 @@ const SOMETHING_ELSE: &str = "the window found something else";
 
 impl StudyTables for CallsTables {
     type Window = Window;
-    type Found = Found;
+    type Measurement = WindowMeasurement;
 
-    fn record(&mut self, window: &Window, outcome: WindowOutcome<Found>, _: &mut Vec<LeftOut>) {
-        let asked = window.asked.clone();
-        let figures = |outcome: WindowOutcome<Found>| match outcome? {
-            Found::Figures(measured) => Ok(*measured),
+    fn record(&mut self, window: &Window, outcome: WindowOutcome<WindowMeasurement>, _: &mut Vec<LeftOut>) {
+        let request = window.request.clone();
+        let figures = |outcome: WindowOutcome<WindowMeasurement>| match outcome? {
+            WindowMeasurement::Figures(measured) => Ok(*measured),
             _ => Err(SOMETHING_ELSE.to_owned()),
         };
         match window.purpose {
-            Purpose::Figures => self.points.push(WindowResult::of_calls(asked, figures(outcome))),
+            Purpose::Figures => self.points.push(WindowResult::of_calls(request, figures(outcome))),
             Purpose::NoiseFloor(label) => {
-                self.aa.push(AaResult { label, window: WindowResult::of_calls(asked, figures(outcome)) });
+                self.aa.push(AaResult { label, window: WindowResult::of_calls(request, figures(outcome)) });
             }
             Purpose::SystemCalls => {
                 let counted = outcome.and_then(|found| match found {
-                    Found::SystemCalls(counted) => Ok(counted),
+                    WindowMeasurement::SystemCalls(counted) => Ok(counted),
                     _ => Err(SOMETHING_ELSE.to_owned()),
                 });
-                self.system_calls.push(WindowResult::apart(asked, counted));
+                self.system_calls.push(WindowResult::of_other(request, counted));
             }
             Purpose::Wire => {
                 let watched = outcome.and_then(|found| match found {
-                    Found::Wire(wire) => Ok(*wire),
+                    WindowMeasurement::Wire(wire) => Ok(*wire),
                     _ => Err(SOMETHING_ELSE.to_owned()),
                 });
-                self.wire.push(WindowResult::apart(asked, watched));
+                self.wire.push(WindowResult::of_other(request, watched));
             }
         }
     }

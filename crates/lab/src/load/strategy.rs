@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_and_shown() {
+    fn names_are_parsed_and_formatted() {
         let check = |text: &str, expected: Option<Strategy>| {
             assert_eq!(text.parse().ok(), expected, "{text}");
             assert!(expected.is_none_or(|strategy| strategy.name() == text), "{text}");
@@ -113,9 +113,9 @@ mod tests {
     }
 
     #[test]
-    fn no_more_connections_are_asked_for_than_calls_are_in_flight() {
-        let check = |strategy: Strategy, asked: [u32; 2]| {
-            assert_eq!([1, 64].map(|in_flight| strategy.connections(in_flight)), asked, "{strategy}");
+    fn connections_are_limited_by_calls_in_flight() {
+        let check = |strategy: Strategy, expected: [u32; 2]| {
+            assert_eq!([1, 64].map(|in_flight| strategy.connections(in_flight)), expected, "{strategy}");
         };
         check(Strategy::Adaptive, [1, 1]);
         check(Strategy::PerCall, [1, 1]);

@@ -13,11 +13,11 @@ pub(crate) type WindowColumns<'a> = Columns<'a, &'a PointResult>;
 
 /// Returns the columns common to all studies of calls. `most`: rate of a bare socket with the same bytes.
 pub(crate) fn windows<'a>(most: impl Fn(&PointResult) -> Option<f64> + 'a) -> WindowColumns<'a> {
-    outcome(used(latencies(operations(asked(), most))))
+    outcome(used(latencies(operations(request_columns(), most))))
 }
 
 /// Adds the columns of the request.
-fn asked<'a>() -> WindowColumns<'a> {
+fn request_columns<'a>() -> WindowColumns<'a> {
     WindowColumns::default()
         .plain("work", |window| Some(window.point.work))
         .plain("transport", |window| Some(window.point.transport))
@@ -112,7 +112,7 @@ fn outcome(columns: WindowColumns<'_>) -> WindowColumns<'_> {
     columns
         .plain("started", |window| Some(window.measured()?.started.clone()))
         .plain("valid", |window| Some(window.validity().is_valid()))
-        .plain("not_valid_because", |window| window.why_not())
+        .plain("not_valid_because", |window| window.invalid_reason())
         .plain("failure", |window| match &window.outcome {
             Outcome::Failed(reason) => Some(reason.clone()),
             Outcome::Measured(_) => None,

@@ -2,12 +2,12 @@
 
 use thalweg_measure::usage::{ProcessUsage, Usage};
 
-use super::gathered::Windows;
+use super::gathered::MergedCell;
 use crate::record::LoadResult;
 
 /// Resources used by a process, counted by the kernel over the valid windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Used {
+pub(crate) struct ResourceUsage {
     /// User time per operation, ns.
     pub(crate) user_ns: f64,
     /// System time per operation, ns.
@@ -20,38 +20,38 @@ pub(crate) struct Used {
     pub(crate) waiting: f64,
 }
 
-impl Used {
+impl ResourceUsage {
     /// Returns processor time per operation in ns.
     pub(crate) fn ns(self) -> f64 {
         self.user_ns + self.system_ns
     }
 }
 
-impl Windows<'_> {
+impl MergedCell<'_> {
     /// Returns the client's usage in the valid windows, from the kernel or else from the client's own report.
-    pub(crate) fn client(&self) -> Option<Used> {
+    pub(crate) fn client(&self) -> Option<ResourceUsage> {
         self.used(|usage| &usage.client).or_else(|| self.own_account())
     }
 
     /// Returns the server's usage in the valid windows; `None` if the kernel did not report it.
-    pub(crate) fn server(&self) -> Option<Used> {
+    pub(crate) fn server(&self) -> Option<ResourceUsage> {
         self.used(|usage| &usage.server)
     }
 
-    fn used(&self, side: fn(&Usage) -> &ProcessUsage) -> Option<Used> {
+    fn used(&self, side: fn(&Usage) -> &ProcessUsage) -> Option<ResourceUsage> {
         used(self.valid().filter_map(|(window, load)| Some((window.usage?, load.messages))), side)
     }
 
-    fn own_account(&self) -> Option<Used> {
+    fn own_account(&self) -> Option<ResourceUsage> {
         let sum = |of: fn(&LoadResult) -> f64| self.valid().map(|(_, load)| of(load)).sum::<f64>();
         let (window_ns, operations) = (sum(|load| load.duration_ns as f64), sum(|load| load.messages as f64));
         let (user_ns, system_ns) =
             (sum(|load| load.client_cpu.user_ns), sum(|load| load.client_cpu.system_ns));
-        (window_ns > 0.0 && operations > 0.0 && user_ns + system_ns > 0.0).then(|| Used {
+        (window_ns > 0.0 && operations > 0.0 && user_ns + system_ns > 0.0).then(|| ResourceUsage {
             user_ns: user_ns / operations,
             system_ns: system_ns / operations,
             processors: (user_ns + system_ns) / window_ns,
-            ..Used::default()
+            ..ResourceUsage::default()
         })
     }
 }
@@ -60,7 +60,7 @@ impl Windows<'_> {
 pub(crate) fn used(
     windows: impl Iterator<Item = (Usage, u64)>,
     side: fn(&Usage) -> &ProcessUsage,
-) -> Option<Used> {
+) -> Option<ResourceUsage> {
     let (mut used, mut window_ns, mut operations) = (ProcessUsage::default(), 0, 0);
     for (usage, of_window) in windows {
         let process = side(&usage);
@@ -73,7 +73,7 @@ pub(crate) fn used(
     }
     let of_operation = |total: u64| total as f64 / operations as f64;
     let of_time = |total: u64| total as f64 / window_ns as f64;
-    (window_ns > 0 && operations > 0).then(|| Used {
+    (window_ns > 0 && operations > 0).then(|| ResourceUsage {
         user_ns: of_operation(used.user_ns),
         system_ns: of_operation(used.system_ns),
         switches: of_operation(used.voluntary_switches),

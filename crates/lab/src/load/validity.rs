@@ -8,7 +8,7 @@ use crate::record::LoadResult;
 /// Judges a window by its outcome and the resources used by both processes.
 ///
 /// A window stays valid if its client was the bottleneck, because a pair is compared as a whole.
-pub(crate) fn judged(outcome: Result<&LoadResult, &str>, usage: Option<&Usage>) -> Validity {
+pub(crate) fn judge_window(outcome: Result<&LoadResult, &str>, usage: Option<&Usage>) -> Validity {
     let load = match outcome {
         Ok(load) => load,
         Err(reason) => return Validity { reasons: vec![Reason::new(Cause::NotMeasured, reason)] },

@@ -5,8 +5,8 @@ use thalweg_measure::statistics::Ratio;
 
 /// A ratio and its verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Compared {
-    /// Ours ÷ theirs, or one way ÷ another; `None` if no round measured both.
+pub(crate) struct JudgedRatio {
+    /// Ours ÷ theirs, or one variant ÷ another; `None` if no round measured both.
     pub(crate) ratio: Option<Ratio>,
     pub(crate) verdict: Verdict,
 }
@@ -52,7 +52,7 @@ pub(crate) enum Better {
     Less,
 }
 
-impl Compared {
+impl JudgedRatio {
     /// Judges a ratio. `floor`: largest log ratio, in either direction, that counts as no difference.
     pub(crate) fn new(ratio: Option<Ratio>, floor: f64, better: Better) -> Self {
         let verdict = match ratio {
@@ -97,10 +97,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ratio_is_worded_by_what_it_amounts_to() {
+    fn ratio_text_includes_verdict() {
         let check = |ratio: f64, ends: Option<(f64, f64)>, floor: f64, expected: &str| {
             let interval = ends.map(|(low, high)| Interval { low, high });
-            let compared = Compared::new(Some(Ratio { ratio, interval, pairs: 6 }), floor, Better::Less);
+            let compared = JudgedRatio::new(Some(Ratio { ratio, interval, pairs: 6 }), floor, Better::Less);
             assert_eq!(compared.factor().unwrap(), expected);
             assert_eq!(compared.differs(), !expected.contains("no difference"));
         };
@@ -109,6 +109,6 @@ mod tests {
         check(1.27, Some((0.98, 1.57)), 0.0, "1.27 × (0.98–1.57: no difference is shown)");
         check(1.02, Some((0.98, 1.06)), 0.0, "1.02 × (0.98–1.06: no difference)");
         check(1.27, None, 0.0, "1.27 × (no difference is shown)");
-        assert_eq!(Compared::new(None, 0.0, Better::Less).factor(), None);
+        assert_eq!(JudgedRatio::new(None, 0.0, Better::Less).factor(), None);
     }
 }

@@ -25,13 +25,13 @@ const COUNTING_OVERHEAD: Duration = Duration::from_millis(700);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Measured point, pair and strategy.
-    pub(crate) asked: Asked,
+    pub(crate) request: WindowRequest,
     pub(crate) purpose: Purpose,
 }
 
 /// Request of a window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct WindowRequest {
     pub(crate) point: Point,
     /// Client and server; `None` only for a bare socket.
     pub(crate) pair: Option<Pair>,
@@ -49,7 +49,7 @@ pub(crate) enum Purpose {
     /// Figures of the study.
     Figures,
     /// Noise floor: ours against ours.
-    NoiseFloor(Label),
+    NoiseFloor(AaSide),
     /// System calls per operation. Counting slows what it counts, so no other figures are kept.
     SystemCalls,
     /// Gaps between bytes. A hop in between watches them, so no other figures are kept.
@@ -58,7 +58,7 @@ pub(crate) enum Purpose {
 
 /// Side of an A/A comparison. The two differ only in name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub(crate) enum Label {
+pub(crate) enum AaSide {
     A,
     B,
 }
@@ -66,13 +66,13 @@ pub(crate) enum Label {
 impl Window {
     /// Creates a window of figures in the first round.
     pub(crate) fn of_figures(point: Point, pair: Option<Pair>, strategy: Option<Strategy>) -> Self {
-        Self { asked: Asked { point, pair, strategy, round: 0 }, purpose: Purpose::Figures }
+        Self { request: WindowRequest { point, pair, strategy, round: 0 }, purpose: Purpose::Figures }
     }
 
     /// Returns the pair of a window that makes calls.
-    pub(crate) fn callers(&self) -> Result<Pair, ExecuteError> {
-        let nobody = || ExecuteError::Window("nobody is named whose calls these are".to_owned());
-        self.pair.clone().ok_or_else(nobody)
+    pub(crate) fn calling_pair(&self) -> Result<Pair, ExecuteError> {
+        let missing_pair = || ExecuteError::Window("nobody is named whose calls these are".to_owned());
+        self.pair.clone().ok_or_else(missing_pair)
     }
 
     pub(crate) fn is_bare(&self) -> bool {
@@ -81,16 +81,16 @@ impl Window {
 }
 
 impl Deref for Window {
-    type Target = Asked;
+    type Target = WindowRequest;
 
-    fn deref(&self) -> &Asked {
-        &self.asked
+    fn deref(&self) -> &WindowRequest {
+        &self.request
     }
 }
 
 impl DerefMut for Window {
-    fn deref_mut(&mut self) -> &mut Asked {
-        &mut self.asked
+    fn deref_mut(&mut self) -> &mut WindowRequest {
+        &mut self.request
     }
 }
 
@@ -117,7 +117,7 @@ impl study::Window for Window {
         }
     }
 
-    fn is_beside(&self) -> bool {
+    fn is_reference(&self) -> bool {
         self.pair.is_none()
     }
 }

@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 use thalweg_measure::usage::Usage;
 use thalweg_measure::validity::Validity;
 
-use super::found::Measured;
-use super::validity::judged;
+use super::measurement::MeasuredLoad;
+use super::validity::judge_window;
 use crate::record::LoadResult;
 
-/// One window: its request `A` and its result `F`.
+/// One window: its request `R` and its result `F`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct WindowResult<A, F = LoadResult> {
+pub(crate) struct WindowResult<R, F = LoadResult> {
     #[serde(flatten)]
-    pub(crate) asked: A,
+    pub(crate) request: R,
     #[serde(flatten)]
     pub(crate) outcome: Outcome<F>,
     /// Resources used by both processes, as accounted by the kernel. They are comparable across stacks, unlike the
@@ -38,14 +38,14 @@ pub(crate) enum Outcome<F = LoadResult> {
     Failed(String),
 }
 
-impl<A> WindowResult<A> {
+impl<R> WindowResult<R> {
     /// Creates the result of a window of calls.
-    pub(crate) fn of_calls(asked: A, outcome: Result<Measured, String>) -> Self {
+    pub(crate) fn of_calls(request: R, outcome: Result<MeasuredLoad, String>) -> Self {
         let (outcome, usage) = match outcome {
-            Ok(Measured { load, usage }) => (Outcome::Measured(Box::new(load)), usage),
+            Ok(MeasuredLoad { load, usage }) => (Outcome::Measured(Box::new(load)), usage),
             Err(reason) => (Outcome::Failed(reason), None),
         };
-        let result = Self { asked, outcome, usage, not_valid: None };
+        let result = Self { request, outcome, usage, not_valid: None };
         Self { not_valid: Some(result.validity()), ..result }
     }
 
@@ -55,12 +55,12 @@ impl<A> WindowResult<A> {
             Outcome::Measured(result) => Ok(&**result),
             Outcome::Failed(reason) => Err(reason.as_str()),
         };
-        self.not_valid.clone().unwrap_or_else(|| judged(outcome, self.usage.as_ref()))
+        self.not_valid.clone().unwrap_or_else(|| judge_window(outcome, self.usage.as_ref()))
     }
 
     /// Returns why the figures must not be used; `None` for a valid window.
-    pub(crate) fn why_not(&self) -> Option<String> {
-        self.validity().why_not()
+    pub(crate) fn invalid_reason(&self) -> Option<String> {
+        self.validity().invalid_reason()
     }
 
     /// Returns the driver's result if its figures may be used.
@@ -69,42 +69,42 @@ impl<A> WindowResult<A> {
     }
 }
 
-impl<A, F> WindowResult<A, F> {
+impl<R, F> WindowResult<R, F> {
     /// Creates the result of a window that measured something other than figures of calls.
-    pub(crate) fn apart(asked: A, outcome: Result<F, String>) -> Self {
-        let outcome = outcome.map_or_else(Outcome::Failed, |found| Outcome::Measured(Box::new(found)));
-        Self { asked, outcome, usage: None, not_valid: None }
+    pub(crate) fn of_other(request: R, outcome: Result<F, String>) -> Self {
+        let outcome = outcome.map_or_else(Outcome::Failed, |measured| Outcome::Measured(Box::new(measured)));
+        Self { request, outcome, usage: None, not_valid: None }
     }
 
     /// Returns the result, if there is one.
     pub(crate) fn measured(&self) -> Option<&F> {
         match &self.outcome {
-            Outcome::Measured(found) => Some(found),
+            Outcome::Measured(measured) => Some(measured),
             Outcome::Failed(_) => None,
         }
     }
 }
 
 #[cfg(test)]
-impl<A, F> WindowResult<A, F> {
+impl<R, F> WindowResult<R, F> {
     pub(crate) fn measured_mut(&mut self) -> Option<&mut F> {
         match &mut self.outcome {
-            Outcome::Measured(found) => Some(found),
+            Outcome::Measured(measured) => Some(measured),
             Outcome::Failed(_) => None,
         }
     }
 }
 
-impl<A, F> Deref for WindowResult<A, F> {
-    type Target = A;
+impl<R, F> Deref for WindowResult<R, F> {
+    type Target = R;
 
-    fn deref(&self) -> &A {
-        &self.asked
+    fn deref(&self) -> &R {
+        &self.request
     }
 }
 
-impl<A, F> DerefMut for WindowResult<A, F> {
-    fn deref_mut(&mut self) -> &mut A {
-        &mut self.asked
+impl<R, F> DerefMut for WindowResult<R, F> {
+    fn deref_mut(&mut self) -> &mut R {
+        &mut self.request
     }
 }

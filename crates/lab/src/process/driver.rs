@@ -9,14 +9,14 @@ use serde::Deserialize;
 use thalweg_measure::cpus::{CpuAssignment, CpuList};
 use thalweg_measure::distribution::Distribution;
 use thalweg_measure::interrupt::Interrupt;
-use thalweg_measure::kernel::{Servers, connections_at};
-use thalweg_measure::usage::{Sample, ServerMemory, Side, Sides, Usage, resident_bytes};
+use thalweg_measure::kernel::{ServerLocation, connections_at};
+use thalweg_measure::usage::{MeasuredProcesses, Sample, ServerMemory, SideProcesses, Usage, resident_bytes};
 
 use super::hop::Hop;
 use super::program::Program;
-use crate::echo::{EchoWork, Looks, Shape};
-use crate::load::Measured;
-use crate::load::{Point, Wire};
+use crate::echo::{ClientWork, EchoWork, Shape};
+use crate::load::MeasuredLoad;
+use crate::load::{Point, WireTraffic};
 use crate::record::{BareWire, LOAD_SCHEMA, LaneRule, LoadResult, MethodCall, Note};
 use crate::study::ExecuteError;
 use thalweg_load::peer::{Announcement, ConductError, Watch, conduct};
@@ -95,8 +95,8 @@ pub(super) struct Echo {
 }
 
 /// Observes a window's processes when its driver reports progress.
-struct Seen {
-    sides: Sides,
+struct ProcessObserver {
+    sides: MeasuredProcesses,
     /// The server's process; figures the kernel does not report stay unknown.
     server: Option<u32>,
     listens_at: String,
@@ -105,13 +105,13 @@ struct Seen {
     counts: bool,
     /// Whether other programs may be the server.
     is_hidden: bool,
-    begin: Option<Sample>,
+    start: Option<Sample>,
     memory: Option<ServerMemory>,
     usage: Option<Usage>,
     /// Note on the client's wait for a CPU, for a server the lab did not start.
     waiting: Option<Note>,
     connections: Option<u32>,
-    wire: Option<Wire>,
+    wire: Option<WireTraffic>,
 }
 
 impl Driver {
@@ -143,21 +143,21 @@ impl Driver {
     }
 
     /// Runs the driver to its end.
-    pub(super) fn run(&self) -> Result<Measured, ExecuteError> {
-        let (load, seen) = self.run_as(self.command())?;
-        let mut load = self.completed(load, seen.connections);
-        load.notes.extend(seen.waiting);
-        Ok(Measured { load, usage: seen.usage })
+    pub(super) fn run(&self) -> Result<MeasuredLoad, ExecuteError> {
+        let (load, observed) = self.run_as(self.command())?;
+        let mut load = self.completed(load, observed.connections);
+        load.notes.extend(observed.waiting);
+        Ok(MeasuredLoad { load, usage: observed.usage })
     }
 
     /// Runs the driver to its end and returns what its hop saw.
-    pub(super) fn watch_wire(&self) -> Result<Wire, ExecuteError> {
-        let (load, seen) = self.run_as(self.command())?;
+    pub(super) fn watch_wire(&self) -> Result<WireTraffic, ExecuteError> {
+        let (load, observed) = self.run_as(self.command())?;
         let nothing = |what: &str| ExecuteError::Window(what.to_owned());
         if load.messages == 0 || load.error_count() > 0 {
             return Err(nothing("calls failed while the wire was watched"));
         }
-        seen.wire.ok_or_else(|| nothing("the driver did not say when measuring began and ended"))
+        observed.wire.ok_or_else(|| nothing("the driver did not say when measuring began and ended"))
     }
 
     /// Runs the driver as an argument of another program.
@@ -168,37 +168,38 @@ impl Driver {
         self.run_as(wrapped).map(|(load, _)| load)
     }
 
-    fn run_as(&self, mut command: Command) -> Result<(LoadResult, Seen), ExecuteError> {
+    fn run_as(&self, mut command: Command) -> Result<(LoadResult, ProcessObserver), ExecuteError> {
         let calls = self.echo.as_ref().and_then(|echo| echo.calls);
-        let patience = patience(&self.point, calls);
-        let conducted =
-            conduct(&mut command, self.cpus.as_ref(), patience, &self.interrupt, |client| self.seen(client));
+        let patience = time_limit(&self.point, calls);
+        let conducted = conduct(&mut command, self.cpus.as_ref(), patience, &self.interrupt, |client| {
+            self.observer(client)
+        });
         let client = conducted.map_err(|error| match error {
             ConductError::Interrupted => ExecuteError::Interrupted,
             error => ExecuteError::Window(error.to_string()),
         })?;
         // A run whose calls all failed exits with 1 but still prints its results, so the JSON counts, not the exit
         // code.
-        match read(&client.text) {
+        match parse_load(&client.text) {
             Ok(load) => Ok((load, client.watch)),
-            Err(unreadable) => Err(ExecuteError::Window(match client.process.complaint() {
+            Err(unreadable) => Err(ExecuteError::Window(match client.process.stderr_tail() {
                 complaint if complaint.is_empty() => unreadable,
                 complaint => complaint,
             })),
         }
     }
 
-    fn seen(&self, client: u32) -> Seen {
-        let server = self.server_pid.map(|server| Side::of(server, self.server_cpus.clone()));
-        Seen {
+    fn observer(&self, client: u32) -> ProcessObserver {
+        let server = self.server_pid.map(|server| SideProcesses::of(server, self.server_cpus.clone()));
+        ProcessObserver {
             server: server.as_ref().and_then(|server| server.processes.first().copied()),
-            sides: Sides { client: Side::of(client, self.cpus.clone()), server },
+            sides: MeasuredProcesses { client: SideProcesses::of(client, self.cpus.clone()), server },
             listens_at: self.target.clone(),
             hop: self.hop.clone(),
             // The bare client counts its own connections. With very many, counting would take longer than the window.
             counts: self.bare.is_none() && self.point.connections <= COUNTED_MAX,
             is_hidden: false,
-            begin: None,
+            start: None,
             memory: None,
             usage: None,
             waiting: None,
@@ -271,23 +272,23 @@ impl Driver {
 }
 
 /// Returns the time limit of a run. With a fixed number of calls it allows for slow servers.
-fn patience(point: &Point, calls: Option<u64>) -> Duration {
+fn time_limit(point: &Point, calls: Option<u64>) -> Duration {
     let calls = u32::try_from(calls.unwrap_or(0)).unwrap_or(u32::MAX);
     point.warmup + point.duration + PATIENCE_PER_CALL.saturating_mul(calls) + DRIVER_PATIENCE
 }
 
 /// Parses the driver's JSON. The schema is checked first, since another schema may have other fields.
-fn read(text: &str) -> Result<LoadResult, String> {
+fn parse_load(text: &str) -> Result<LoadResult, String> {
     #[derive(Deserialize)]
-    struct Head {
+    struct SchemaHeader {
         schema: String,
     }
     let unreadable = |error| format!("the driver's answer cannot be read: {error}");
-    let head: Head = serde_json::from_str(text).map_err(unreadable)?;
-    if head.schema != LOAD_SCHEMA {
+    let header: SchemaHeader = serde_json::from_str(text).map_err(unreadable)?;
+    if header.schema != LOAD_SCHEMA {
         return Err(format!(
             "the driver answers with the schema {}, not {LOAD_SCHEMA}: rebuild it",
-            head.schema
+            header.schema
         ));
     }
     let mut load: LoadResult = serde_json::from_str(text).map_err(unreadable)?;
@@ -299,24 +300,24 @@ fn read(text: &str) -> Result<LoadResult, String> {
     Ok(load)
 }
 
-impl Seen {
+impl ProcessObserver {
     /// Returns the server's resident memory.
-    fn held(&self) -> Option<u64> {
+    fn server_memory(&self) -> Option<u64> {
         resident_bytes(self.server?).ok()
     }
 
     fn measuring(&mut self) {
-        let held = self.held();
-        if let Some((memory, held)) = self.memory.as_mut().zip(held) {
-            memory.measuring = held;
+        let resident = self.server_memory();
+        if let Some((memory, resident)) = self.memory.as_mut().zip(resident) {
+            memory.measuring = resident;
         }
         if self.server.is_none() {
             self.is_hidden =
-                self.sides.find_server(std::slice::from_ref(&self.listens_at)) == Servers::Hidden;
+                self.sides.find_server(std::slice::from_ref(&self.listens_at)) == ServerLocation::Hidden;
         }
-        self.begin = self.sides.sample().ok();
+        self.start = self.sides.sample().ok();
         if let Some(hop) = &self.hop {
-            hop.begin();
+            hop.reset();
         }
         if self.counts {
             self.connections = self.server.and_then(|server| connections_at(server, &self.listens_at).ok());
@@ -325,8 +326,8 @@ impl Seen {
 
     fn measured(&mut self) {
         let end = self.sides.sample().ok();
-        self.wire = self.hop.as_ref().map(Hop::seen);
-        let Some((begin, end)) = self.begin.as_ref().zip(end) else { return };
+        self.wire = self.hop.as_ref().map(Hop::traffic);
+        let Some((begin, end)) = self.start.as_ref().zip(end) else { return };
         let usage = end.since(begin);
         if self.server.is_some() {
             self.usage = Some(Usage { server_memory: self.memory, ..usage });
@@ -337,16 +338,17 @@ impl Seen {
     }
 }
 
-impl Watch for Seen {
+impl Watch for ProcessObserver {
     fn announced(&mut self, announcement: Announcement) {
         match announcement {
             Announcement::First => {
-                self.memory = self.held().map(|first| ServerMemory { first, ..ServerMemory::default() });
+                self.memory =
+                    self.server_memory().map(|first| ServerMemory { first, ..ServerMemory::default() });
             }
             Announcement::Connected => {
-                let held = self.held();
-                if let Some((memory, held)) = self.memory.as_mut().zip(held) {
-                    memory.connected = held;
+                let resident = self.server_memory();
+                if let Some((memory, resident)) = self.memory.as_mut().zip(resident) {
+                    memory.connected = resident;
                 }
             }
             Announcement::Measuring => self.measuring(),
@@ -355,13 +357,13 @@ impl Watch for Seen {
     }
 }
 
-fn echo_arguments(EchoWork { shape, protocol, looks, gzip }: EchoWork) -> Vec<String> {
+fn echo_arguments(EchoWork { shape, protocol, client_work, gzip }: EchoWork) -> Vec<String> {
     let mut arguments =
         vec!["--echo".to_owned(), shape.to_string(), "--protocol".to_owned(), protocol.name().to_owned()];
-    match looks {
-        Looks::Objects => {}
-        Looks::Times => arguments.push("--times".to_owned()),
-        Looks::Bytes => arguments.push("--prepared".to_owned()),
+    match client_work {
+        ClientWork::Objects => {}
+        ClientWork::Times => arguments.push("--times".to_owned()),
+        ClientWork::Bytes => arguments.push("--prepared".to_owned()),
     }
     arguments.extend(gzip.then(|| "--gzip".to_owned()));
     arguments
@@ -386,7 +388,7 @@ mod tests {
     use crate::load::{Transport, Work};
 
     #[test]
-    fn a_run_by_number_has_time_for_a_slow_server() {
+    fn time_limit_by_call_count_allows_for_slow_server() {
         let point = Point {
             work: Work::Call(crate::record::CallType::Unary),
             size_bytes: ByteSize(0),
@@ -400,7 +402,7 @@ mod tests {
             duration: Duration::from_millis(2700),
         };
         // A gateway takes 7 ms for 5,000 strings, and several times that on a busy machine.
-        assert!(patience(&point, Some(5000)) > 5 * 5000 * Duration::from_millis(7));
-        assert_eq!(patience(&point, None), Duration::from_millis(200 + 2700) + DRIVER_PATIENCE);
+        assert!(time_limit(&point, Some(5000)) > 5 * 5000 * Duration::from_millis(7));
+        assert_eq!(time_limit(&point, None), Duration::from_millis(200 + 2700) + DRIVER_PATIENCE);
     }
 }

@@ -14,7 +14,7 @@ use super::program::Program;
 use super::server::{Addresses, Server};
 use super::servers::{ServerKey, Servers};
 use crate::echo::{EchoWork, Protocol};
-use crate::load::{Measured, Point, Transport, Work};
+use crate::load::{MeasuredLoad, Point, Transport, Work};
 use crate::record::{CallType, LaneRule};
 use crate::stack::{OURS, Stack, VIEWS};
 use crate::study::ExecuteError;
@@ -37,7 +37,7 @@ pub(crate) struct EchoRun {
     pub(crate) work: EchoWork,
     pub(crate) in_flight: u32,
     /// Whether each call uses a new connection.
-    pub(crate) afresh: bool,
+    pub(crate) new_connection: bool,
     pub(crate) warmup: Duration,
     /// Expected duration.
     pub(crate) duration: Duration,
@@ -57,32 +57,32 @@ impl EchoExecutor {
         Self { programs, servers: Servers::default(), hops: Hops::default(), own, cpus, interrupt }
     }
 
-    /// Drives the stack's server. The server is kept for later runs, or with `anew` started for this run and stopped
+    /// Drives the stack's server. The server is kept for later runs, or with `restart` started for this run and stopped
     /// after it. `with_json`: whether it serves JSON at all.
     pub(crate) fn drive(
         &mut self,
         stack: &Stack,
         with_json: bool,
-        anew: bool,
+        restart: bool,
         run: EchoRun,
-    ) -> Result<Measured, ExecuteError> {
-        if self.interrupt.is_asked() {
+    ) -> Result<MeasuredLoad, ExecuteError> {
+        if self.interrupt.is_requested() {
             return Err(ExecuteError::Interrupted);
         }
         let start = || start(&self.programs, self.own.as_ref(), &self.cpus, stack, with_json);
-        if anew {
+        if restart {
             let server = start().map_err(|why| failure(stack, why))?;
-            return self.driver(reached(stack, &server, run.work.protocol)?, run)?.run();
+            return self.driver(server_address(stack, &server, run.work.protocol)?, run)?.run();
         }
         let key = ServerKey { stack: stack.clone(), is_twin: false };
-        let server = self.servers.serving(&key, start)?;
-        let reached = reached(stack, server, run.work.protocol)?;
+        let server = self.servers.get_or_start(&key, start)?;
+        let reached = server_address(stack, server, run.work.protocol)?;
         let found = self.driver(reached, run)?.run();
-        self.servers.judged(&key, found)
+        self.servers.check_result(&key, found)
     }
 
     fn driver(&mut self, (server, target): (u32, String), run: EchoRun) -> Result<Driver, ExecuteError> {
-        let EchoRun { work, in_flight, afresh, warmup, duration, calls, network } = run;
+        let EchoRun { work, in_flight, new_connection, warmup, duration, calls, network } = run;
         let ours = self.programs.get(OURS);
         let ours = ours.ok_or_else(|| ExecuteError::Study("there is no client".to_owned()))?.clone();
         let connections = if work.protocol.is_http1() { in_flight } else { 1 };
@@ -96,7 +96,7 @@ impl EchoExecutor {
         let has_hop = network != Network::default();
         let hop = has_hop.then(|| self.hops.to(&target, network, &self.cpus)).transpose()?;
         Ok(Driver {
-            lanes: if afresh { LaneRule::PerCall } else { LaneRule::Fixed },
+            lanes: if new_connection { LaneRule::PerCall } else { LaneRule::Fixed },
             hop,
             server_pid: Some(server),
             echo: Some(Echo { work, own: self.own.clone(), calls }),
@@ -124,7 +124,7 @@ fn start(
 }
 
 /// Returns the server's process and its address for the protocol.
-fn reached(stack: &Stack, server: &Server, protocol: Protocol) -> Result<(u32, String), ExecuteError> {
+fn server_address(stack: &Stack, server: &Server, protocol: Protocol) -> Result<(u32, String), ExecuteError> {
     let target = match (protocol, server.tcp()) {
         (Protocol::Grpc, (grpc, _)) => grpc,
         (_, (_, Some(json))) => json,

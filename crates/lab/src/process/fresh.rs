@@ -12,7 +12,7 @@ use thalweg_measure::interrupt::Interrupt;
 use super::driver::Driver;
 use super::program::Program;
 use super::server::{Addresses, Server, threads};
-use crate::load::{Found, Purpose, Strategy, Window, Work};
+use crate::load::{Purpose, Strategy, Window, WindowMeasurement, Work};
 use crate::record::{BareWire, LaneRule};
 use crate::stack::{OURS, SOCKET, Stack};
 use crate::study::{Execute, ExecuteError};
@@ -82,7 +82,7 @@ impl FreshExecutor {
         let Work::Call(_) = window.point.work else {
             return Err("only calls are driven at a server of their own".to_owned());
         };
-        let pair = window.callers().map_err(|error| error.to_string())?;
+        let pair = window.calling_pair().map_err(|error| error.to_string())?;
         let bare = window.is_bare().then(|| match pair.server.name() {
             SOCKET => BareWire::Echo,
             _ => BareWire::Grpc,
@@ -105,20 +105,20 @@ impl FreshExecutor {
 
 impl Execute for FreshExecutor {
     type Window = Window;
-    type Found = Found;
+    type Measurement = WindowMeasurement;
 
-    fn measure(&mut self, window: &Window) -> Result<Found, ExecuteError> {
-        if self.interrupt.is_asked() {
+    fn measure(&mut self, window: &Window) -> Result<WindowMeasurement, ExecuteError> {
+        if self.interrupt.is_requested() {
             return Err(ExecuteError::Interrupted);
         }
         if window.purpose != Purpose::Figures {
             return Err(ExecuteError::Window("a server of its own is measured for figures alone".to_owned()));
         }
-        let pair = window.callers()?;
+        let pair = window.calling_pair()?;
         let mut server = self.start(&pair.server, window.point.tls).map_err(ExecuteError::Window)?;
         let found = self.driver(window, &server).map_err(ExecuteError::Window)?.run();
-        match (found, server.ended()) {
-            (Ok(measured), None) => Ok(Found::Figures(Box::new(measured))),
+        match (found, server.exit_reason()) {
+            (Ok(measured), None) => Ok(WindowMeasurement::Figures(Box::new(measured))),
             (Ok(_), Some(why)) => Err(ExecuteError::Window(why)),
             (Err(ExecuteError::Window(reason)), Some(why)) => {
                 Err(ExecuteError::Window(format!("{reason}; {why}")))

@@ -8,7 +8,7 @@ use std::time::Duration;
 use thalweg_link::{Link, LinkOptions, Rate, Stats};
 use thalweg_measure::cpus::{CpuAssignment, CpuList};
 
-use crate::load::{Idle, Wire};
+use crate::load::{IdleGaps, WireTraffic};
 use crate::study::ExecuteError;
 
 /// Network between client and server.
@@ -56,9 +56,9 @@ impl Hop {
     fn start(to: &str, Network { round_trip, rate }: Network, cpus: &CpuAssignment) -> Result<Self, String> {
         let bytes = rate.and_then(|bits| NonZeroU64::new(bits.get() / 8));
         let rate = bytes.map(Rate::from_bytes_per_second);
-        let said = |error: &dyn std::fmt::Display| format!("no network to {to}: {error}");
-        let address = to.parse().map_err(|error| said(&error))?;
-        let listen = "127.0.0.1:0".parse().map_err(|error| said(&error))?;
+        let start_error = |error: &dyn std::fmt::Display| format!("no network to {to}: {error}");
+        let address = to.parse().map_err(|error| start_error(&error))?;
+        let listen = "127.0.0.1:0".parse().map_err(|error| start_error(&error))?;
         let options = LinkOptions::new(listen, address).delay(round_trip / 2).rate(rate);
         // A thread inherits the CPU affinity of the thread that starts it.
         let started = thread::scope(|scope| {
@@ -73,8 +73,8 @@ impl Hop {
         });
         match started {
             Ok(Ok(link)) => Ok(Self { link: Arc::new(link), to: to.to_owned() }),
-            Ok(Err(error)) => Err(said(&error)),
-            Err(_) => Err(said(&"the thread that starts it panicked")),
+            Ok(Err(error)) => Err(start_error(&error)),
+            Err(_) => Err(start_error(&"the thread that starts it panicked")),
         }
     }
 
@@ -84,12 +84,12 @@ impl Hop {
     }
 
     /// Resets the statistics when measuring begins.
-    pub(super) fn begin(&self) {
+    pub(super) fn reset(&self) {
         self.link.reset_stats();
     }
 
     /// Returns the traffic since then.
-    pub(super) fn seen(&self) -> Wire {
+    pub(super) fn traffic(&self) -> WireTraffic {
         wire(&self.link.stats())
     }
 }
@@ -100,8 +100,8 @@ fn spare(cpus: &CpuAssignment) -> Option<CpuList> {
     available.without(cpus.client_cpus.as_ref()?)?.without(cpus.server_cpus.as_ref()?)
 }
 
-fn wire(stats: &Stats) -> Wire {
-    Wire {
+fn wire(stats: &Stats) -> WireTraffic {
+    WireTraffic {
         watched_ns: stats.window_ns,
         all: idle(&stats.wire),
         each: idle(&stats.per_connection),
@@ -111,9 +111,9 @@ fn wire(stats: &Stats) -> Wire {
     }
 }
 
-fn idle(idle: &thalweg_link::Idle) -> Idle {
+fn idle(idle: &thalweg_link::Idle) -> IdleGaps {
     let gaps = &idle.gaps_ns;
-    Idle {
+    IdleGaps {
         share: idle.idle_share,
         gaps: gaps.count,
         p50_ns: gaps.p50,

@@ -54,11 +54,11 @@ impl Server {
         flags: &[OsString],
         cpus: Option<&CpuList>,
     ) -> Result<Self, String> {
-        let started = Self::started(program, stack, addresses, flags, cpus);
+        let started = Self::try_start(program, stack, addresses, flags, cpus);
         started.map_err(|why| format!("cannot start the server `{} serve`: {why}", program.path.display()))
     }
 
-    fn started(
+    fn try_start(
         program: &Program,
         stack: &Stack,
         addresses: Addresses,
@@ -78,9 +78,10 @@ impl Server {
             command.args(["--variant", variant]);
         }
         command.args(flags);
-        let (process, said) = listening(command, cpus, 1 + usize::from(addresses != Addresses::Tcp))?;
+        let (process, listening) =
+            wait_until_listening(command, cpus, 1 + usize::from(addresses != Addresses::Tcp))?;
         // The gRPC address is printed first.
-        let mut on_tcp = said.into_iter().filter(|address| !address.starts_with("unix"));
+        let mut on_tcp = listening.into_iter().filter(|address| !address.starts_with("unix"));
         let tcp = on_tcp.next().ok_or("it does not say its TCP address")?;
         Ok(Self { process, tcp, uds, json: on_tcp.next(), _scratch: scratch })
     }
@@ -103,19 +104,19 @@ impl Server {
     }
 
     /// Returns whether the process has exited.
-    pub(super) fn has_ended(&mut self) -> bool {
+    pub(super) fn has_exited(&mut self) -> bool {
         matches!(self.process.child.try_wait(), Ok(Some(_)))
     }
 
     /// Returns why the server stopped, if it has.
-    pub(super) fn ended(&mut self) -> Option<String> {
+    pub(super) fn exit_reason(&mut self) -> Option<String> {
         let status = self.process.child.try_wait().ok().flatten()?;
-        Some(format!("the server ended ({status}): {}", self.process.last_words()))
+        Some(format!("the server ended ({status}): {}", self.process.stderr_tail_or_default()))
     }
 }
 
 /// Starts the process and waits until it has printed `count` addresses.
-fn listening(
+fn wait_until_listening(
     mut command: Command,
     cpus: Option<&CpuList>,
     count: usize,
@@ -130,7 +131,7 @@ fn listening(
             Err(RecvTimeoutError::Timeout) => {
                 return Err(format!("it did not listen within {} s", LISTEN_PATIENCE.as_secs()));
             }
-            Err(RecvTimeoutError::Disconnected) => return Err(process.last_words()),
+            Err(RecvTimeoutError::Disconnected) => return Err(process.stderr_tail_or_default()),
         }
     }
     Ok((process, addresses))
@@ -151,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_server_says_where_it_listens() {
+    fn listen_address_is_parsed() {
         let check =
             |line: &str, address: Option<&str>| assert_eq!(address_in(line).as_deref(), address, "{line}");
         check("listening on 127.0.0.1:41233", Some("127.0.0.1:41233"));

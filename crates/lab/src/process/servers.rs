@@ -44,7 +44,7 @@ impl Servers {
     }
 
     /// Returns the server for a window, calling `start` if it is not running.
-    pub(super) fn serving(
+    pub(super) fn get_or_start(
         &mut self,
         key: &ServerKey,
         start: impl FnOnce() -> Result<Server, String>,
@@ -53,7 +53,7 @@ impl Servers {
             None => Some((None, false)),
             Some(ServerState::Gone(why)) => return Err(ExecuteError::Window(why.clone())),
             Some(ServerState::Serving { server, restarted }) => {
-                server.ended().map(|why| (Some(why), *restarted))
+                server.exit_reason().map(|why| (Some(why), *restarted))
             }
         };
         if let Some((why, restarted)) = ended {
@@ -75,7 +75,7 @@ impl Servers {
     }
 
     /// Discards results of a server that exited during the window. If ours exited, the study ends.
-    pub(super) fn judged<T>(
+    pub(super) fn check_result<T>(
         &mut self,
         key: &ServerKey,
         found: Result<T, ExecuteError>,
@@ -83,8 +83,10 @@ impl Servers {
         let Some(ServerState::Serving { server, .. }) = self.0.get_mut(key) else { return found };
         match found {
             Err(ExecuteError::Interrupted) => found,
-            _ if !server.has_ended() => found,
-            _ if key.stack.is_ours() => server.ended().map_or(found, |why| Err(ExecuteError::Study(why))),
+            _ if !server.has_exited() => found,
+            _ if key.stack.is_ours() => {
+                server.exit_reason().map_or(found, |why| Err(ExecuteError::Study(why)))
+            }
             Err(ExecuteError::Window(reason)) => {
                 Err(ExecuteError::Window(format!("{reason}; the server is gone")))
             }

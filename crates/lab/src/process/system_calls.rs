@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Counts of one run.
 #[derive(Clone, Copy, Debug)]
-struct Counted {
+struct RunCounts {
     client: u64,
     server: u64,
     operations: u64,
@@ -39,26 +39,26 @@ pub(super) fn count(driver: &Driver) -> Result<SystemCalls, ExecuteError> {
     })
 }
 
-fn per_operation(short: Counted, long: Counted) -> Option<SystemCalls> {
+fn per_operation(short: RunCounts, long: RunCounts) -> Option<SystemCalls> {
     let operations = long.operations.checked_sub(short.operations).filter(|&more| more > 0)? as f64;
     let client = long.client.checked_sub(short.client)? as f64;
     let server = long.server.checked_sub(short.server)? as f64;
     Some(SystemCalls { client_per_operation: client / operations, server_per_operation: server / operations })
 }
 
-fn count_run(driver: &Driver) -> Result<Counted, ExecuteError> {
+fn count_run(driver: &Driver) -> Result<RunCounts, ExecuteError> {
     let failed = |what: &str, error: &dyn std::fmt::Display| ExecuteError::Window(format!("{what}: {error}"));
     let scratch = tempfile::tempdir().map_err(|error| failed("no place for strace's counts", &error))?;
     let (client_file, server_file) = (scratch.path().join("client"), scratch.path().join("server"));
     let tracer = Tracer::attach(driver, &server_file)?;
     let client_path = client_file.display().to_string();
     let load = driver.run_under(&["strace", "-f", "-c", "-o", &client_path, "--"])?;
-    tracer.let_go()?;
+    tracer.detach()?;
     let read = |path: &Path| -> Result<u64, ExecuteError> {
         let table = fs::read_to_string(path).map_err(|error| failed("strace's counts", &error))?;
         Ok(calls_in(&table))
     };
-    Ok(Counted { client: read(&client_file)?, server: read(&server_file)?, operations: load.messages })
+    Ok(RunCounts { client: read(&client_file)?, server: read(&server_file)?, operations: load.messages })
 }
 
 /// Sums the column `calls` of strace's table:
@@ -107,7 +107,7 @@ impl Tracer {
     }
 
     /// Detaches; the counts are then in the file.
-    fn let_go(mut self) -> Result<(), ExecuteError> {
+    fn detach(mut self) -> Result<(), ExecuteError> {
         self.signal(Signal::SIGINT);
         let deadline = Instant::now() + PATIENCE;
         while matches!(self.0.try_wait(), Ok(None)) {
@@ -152,7 +152,7 @@ fn await_attached(stderr: ChildStderr, driver: &Driver) -> Result<(), ExecuteErr
             Ok(line) if line.contains(" attached") => return Ok(()),
             Ok(line) => complaint = line,
             Err(RecvTimeoutError::Disconnected) => return Err(ExecuteError::Window(complaint)),
-            Err(RecvTimeoutError::Timeout) if driver.interrupt.is_asked() => {
+            Err(RecvTimeoutError::Timeout) if driver.interrupt.is_requested() => {
                 return Err(ExecuteError::Interrupted);
             }
             Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_column_of_calls_is_summed() {
+    fn strace_call_column_is_summed() {
         let table = "\
 % time     seconds  usecs/call     calls    errors syscall
 ------ ----------- ----------- --------- --------- ----------------
@@ -185,9 +185,9 @@ mod tests {
     }
 
     #[test]
-    fn what_both_runs_have_in_common_falls_out() {
-        let short = Counted { client: 500 + 200, server: 50 + 100, operations: 100 };
-        let long = Counted { client: 500 + 2000, server: 50 + 1000, operations: 1000 };
+    fn constant_cost_of_both_runs_cancels_out() {
+        let short = RunCounts { client: 500 + 200, server: 50 + 100, operations: 100 };
+        let long = RunCounts { client: 500 + 2000, server: 50 + 1000, operations: 1000 };
         let per = per_operation(short, long).unwrap();
         assert_eq!((per.client_per_operation, per.server_per_operation), (2.0, 1.0));
         assert_eq!(per_operation(long, short), None);

@@ -5,7 +5,7 @@ use thalweg_measure::interrupt::Interrupt;
 
 use super::driver::Driver;
 use super::program::Program;
-use crate::load::{Found, Purpose, Strategy, Window};
+use crate::load::{Purpose, Strategy, Window, WindowMeasurement};
 use crate::record::{BareWire, LaneRule, MethodCall};
 use crate::study::{Execute, ExecuteError};
 
@@ -59,9 +59,9 @@ fn explained(reason: &str) -> String {
 
 impl Execute for TargetExecutor {
     type Window = Window;
-    type Found = Found;
+    type Measurement = WindowMeasurement;
 
-    fn measure(&mut self, window: &Window) -> Result<Found, ExecuteError> {
+    fn measure(&mut self, window: &Window) -> Result<WindowMeasurement, ExecuteError> {
         match window.purpose {
             Purpose::Figures | Purpose::NoiseFloor(_) => self.run(window),
             Purpose::SystemCalls => {
@@ -75,14 +75,14 @@ impl Execute for TargetExecutor {
 }
 
 impl TargetExecutor {
-    fn run(&mut self, window: &Window) -> Result<Found, ExecuteError> {
-        if self.interrupt.is_asked() {
+    fn run(&mut self, window: &Window) -> Result<WindowMeasurement, ExecuteError> {
+        if self.interrupt.is_requested() {
             return Err(ExecuteError::Interrupted);
         }
         match self.driver(window).run() {
             Ok(measured) => {
                 self.has_answered = true;
-                Ok(Found::Figures(Box::new(measured)))
+                Ok(WindowMeasurement::Figures(Box::new(measured)))
             }
             // A target that fails the first window is assumed to fail them all.
             Err(ExecuteError::Window(reason)) if !self.has_answered => {

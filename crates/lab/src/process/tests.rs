@@ -109,7 +109,7 @@ fn window(stack: &str) -> Window {
     Window::of_figures(point, Some(Pair::own(stack.parse().unwrap())), None)
 }
 
-fn failure(found: Result<Measured, ExecuteError>) -> String {
+fn failure(found: Result<MeasuredLoad, ExecuteError>) -> String {
     match found {
         Err(ExecuteError::Window(reason)) => reason,
         other => panic!("the window alone was to fail: {other:?}"),
@@ -117,7 +117,7 @@ fn failure(found: Result<Measured, ExecuteError>) -> String {
 }
 
 #[test]
-fn a_peer_without_a_server_says_nothing_of_one() {
+fn peer_without_server_does_not_serve() {
     let fake = Fake::new();
     assert!(fake.program().serves);
     let program = fake.told_to("drives").program();
@@ -126,7 +126,7 @@ fn a_peer_without_a_server_says_nothing_of_one() {
 }
 
 #[test]
-fn a_peer_says_who_it_is_and_what_it_knows() {
+fn peer_reports_version_settings_and_variants() {
     let fake = Fake::new();
     let program = fake.program();
     assert_eq!(program.version, "fake 1.2.3");
@@ -144,7 +144,7 @@ fn a_peer_says_who_it_is_and_what_it_knows() {
 }
 
 #[test]
-fn a_window_is_driven_by_the_contract_and_looked_at_from_outside() {
+fn window_is_driven_by_contract_and_observed_from_outside() {
     let fake = Fake::new();
     let mut executor = fake.executor("fake");
     let measured = executor.run(&window("fake")).unwrap();
@@ -179,7 +179,7 @@ fn a_window_is_driven_by_the_contract_and_looked_at_from_outside() {
 }
 
 #[test]
-fn a_driver_is_told_its_lanes_and_threads_where_they_are_not_its_own_choice() {
+fn driver_gets_lanes_and_threads_unless_default() {
     let fake = Fake::new();
     let mut executor = fake.executor("fake");
     executor.cpus.client_threads = Some(3);
@@ -200,7 +200,7 @@ fn a_driver_is_told_its_lanes_and_threads_where_they_are_not_its_own_choice() {
 }
 
 #[test]
-fn a_driver_talks_through_a_hop_where_there_is_a_way_or_somebody_watches() {
+fn driver_uses_hop_for_delay_or_wire_watching() {
     let fake = Fake::new();
     let mut executor = fake.executor("fake");
     let mut near = window("fake");
@@ -223,7 +223,7 @@ fn a_driver_talks_through_a_hop_where_there_is_a_way_or_somebody_watches() {
 }
 
 #[test]
-fn a_target_that_fails_at_first_ends_the_study() {
+fn target_failing_at_first_ends_the_study() {
     let method = MethodCall { path: "/a.B/C".to_owned(), request: vec![1, 255] };
     let at = |fake: &Fake| {
         let cpus = CpuAssignment { client_threads: Some(2), ..CpuAssignment::default() };
@@ -233,7 +233,7 @@ fn a_target_that_fails_at_first_ends_the_study() {
     let mut window = window("fake");
     window.strategy = Some(Strategy::Fixed(1));
     let fake = Fake::new();
-    let Found::Figures(measured) = at(&fake).measure(&window).unwrap() else {
+    let WindowMeasurement::Figures(measured) = at(&fake).measure(&window).unwrap() else {
         panic!("it was asked for figures")
     };
     assert_eq!((measured.load.messages, measured.usage), (7, None));
@@ -246,7 +246,7 @@ fn a_target_that_fails_at_first_ends_the_study() {
 }
 
 #[test]
-fn a_variant_goes_to_the_side_that_knows_it() {
+fn variant_is_passed_to_the_side_that_supports_it() {
     let check = |stack: &str, serve: bool, load: bool| {
         let fake = Fake::new();
         fake.executor("fake").run(&window(stack)).unwrap();
@@ -260,11 +260,11 @@ fn a_variant_goes_to_the_side_that_knows_it() {
 }
 
 #[test]
-fn one_server_serves_all_windows_and_its_twin_the_noise_floor() {
+fn one_server_serves_all_windows_and_a_second_one_the_noise_floor() {
     let fake = Fake::new();
     let mut executor = fake.executor("fake");
     executor.serve(&"fake".parse().unwrap()).unwrap();
-    for purpose in [Purpose::Figures, Purpose::NoiseFloor(Label::A), Purpose::NoiseFloor(Label::B)] {
+    for purpose in [Purpose::Figures, Purpose::NoiseFloor(AaSide::A), Purpose::NoiseFloor(AaSide::B)] {
         executor.run(&Window { purpose, ..window("fake") }).unwrap();
     }
     let served = fake.commands().lines().filter(|line| line.starts_with("serve")).count();
@@ -272,14 +272,14 @@ fn one_server_serves_all_windows_and_its_twin_the_noise_floor() {
 }
 
 #[test]
-fn a_driver_that_fails_is_a_failed_window_with_its_complaint() {
+fn failed_driver_fails_window_with_its_stderr() {
     let fake = Fake::new().told_to("fails");
     let mut executor = fake.executor("fake");
     assert_eq!(failure(executor.run(&window("fake"))), "connection refused");
 }
 
 #[test]
-fn a_server_that_does_not_start_is_named_with_its_complaint() {
+fn server_start_failure_includes_its_stderr() {
     let fake = Fake::new().told_to("refuses");
     let error = fake.executor("fake").serve(&"fake".parse().unwrap()).unwrap_err().to_string();
     assert!(error.contains("fake/peer serve") && error.contains("no, thank you"), "{error}");
@@ -288,14 +288,14 @@ fn a_server_that_does_not_start_is_named_with_its_complaint() {
 /// Waits until the server of the executor's only stack has exited.
 fn until_it_ended(executor: &mut ProcessExecutor) {
     for server in executor.servers.all_serving() {
-        while !server.has_ended() {
+        while !server.has_exited() {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 }
 
 #[test]
-fn a_server_that_ends_is_started_again_once() {
+fn exited_server_is_restarted_once() {
     let fake = Fake::new().told_to("dies");
     let mut executor = fake.executor("fake");
     executor.serve(&"fake".parse().unwrap()).unwrap();
@@ -309,7 +309,7 @@ fn a_server_that_ends_is_started_again_once() {
 }
 
 #[test]
-fn the_end_of_our_server_ends_the_study() {
+fn exit_of_our_server_ends_the_study() {
     let fake = Fake::new().told_to("dies");
     let mut executor = fake.executor(OURS);
     executor.serve(&Stack::ours()).unwrap();
@@ -319,15 +319,15 @@ fn the_end_of_our_server_ends_the_study() {
 }
 
 #[test]
-fn who_asks_to_stop_is_heard() {
+fn interrupt_stops_the_window() {
     let fake = Fake::new();
     let mut executor = fake.executor("fake");
-    executor.interrupt.ask();
+    executor.interrupt.request();
     assert_eq!(executor.run(&window("fake")), Err(ExecuteError::Interrupted));
 }
 
 #[test]
-fn system_calls_are_counted_or_it_is_said_why_not() {
+fn system_calls_are_counted_or_failure_has_reason() {
     let fake = Fake::new();
     let found =
         fake.executor("fake").count_system_calls(&Window { purpose: Purpose::SystemCalls, ..window("fake") });
@@ -337,7 +337,7 @@ fn system_calls_are_counted_or_it_is_said_why_not() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_an_error() {
+fn missing_program_is_an_error() {
     let programs = BTreeMap::from([(OURS.to_owned(), Program::ours("/nonexistent/thalweg".into()))]);
     let error = ProcessExecutor::new(programs, CpuAssignment::halves().unwrap(), Interrupt::default())
         .serve(&Stack::ours())

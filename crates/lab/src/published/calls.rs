@@ -2,17 +2,17 @@
 
 use super::cell::CallsCell;
 use super::scope::Scope;
-use super::value::{Found, Value};
-use crate::load::gathered::{Windows, distinct, gathered};
+use super::value::{Value, ValueResult};
+use crate::load::gathered::{MergedCell, distinct, gather_cells};
 use crate::load::paired::{self, PairedWindow};
-use crate::load::{Idle, LabResults, Point, Strategy, Transport, Work};
+use crate::load::{IdleGaps, LabResults, Point, Strategy, Transport, Work};
 use crate::record::CallType;
 use crate::stack::Pair;
 
 /// All cells of a study.
 pub(crate) struct Calls<'r> {
     results: &'r LabResults,
-    cells: Vec<Windows<'r>>,
+    cells: Vec<MergedCell<'r>>,
 }
 
 /// Conditions that select a cell: client and server with variants, and the scope's conditions.
@@ -35,11 +35,11 @@ const SHARED: &str = ":shared";
 
 impl<'r> Calls<'r> {
     pub(crate) fn of(results: &'r LabResults) -> Self {
-        Self { results, cells: gathered(&results.points) }
+        Self { results, cells: gather_cells(&results.points) }
     }
 
     /// Returns the measure of this name, or `None` if a study of calls does not define it.
-    pub(crate) fn measure(&self, name: &str, scope: &Scope<'_>) -> Option<Found> {
+    pub(crate) fn measure(&self, name: &str, scope: &Scope<'_>) -> Option<ValueResult> {
         let points = || self.cells.iter().map(|cell| cell.point);
         Some(match name {
             "cell" => CellConditions::of(scope).and_then(|at| self.at(&at)).map(Value::from),
@@ -50,7 +50,9 @@ impl<'r> Calls<'r> {
             }
             "round_trips" => Ok(Value::ascending(points().map(round_trip_ns))),
             "cores" => Ok(Value::Number(self.results.machine.cores as f64)),
-            "ways" => scope.words("client").map(|client| self.ways(&client).into_iter().map(way).collect()),
+            "ways" => scope
+                .words("client")
+                .map(|client| self.strategies(&client).into_iter().map(strategy_record).collect()),
             "gain" => CellConditions::of(scope).and_then(|at| self.gain(&at, scope.number("counts")?)),
             "system_calls" => CellConditions::of(scope).and_then(|at| self.system_calls(&at)),
             "wire" => CellConditions::of(scope).and_then(|at| self.wire(&at)),
@@ -67,9 +69,9 @@ impl<'r> Calls<'r> {
         let windows = self.cells.iter().find(|cell| at.is_of(cell));
         let windows =
             windows.ok_or_else(|| format!("not measured: {}", self.why(at).unwrap_or_else(name)))?;
-        let why_not = || format!("{}: no window is valid: {}", name(), windows.why_not());
+        let why_not = || format!("{}: no window is valid: {}", name(), windows.invalid_reasons());
         let merged = windows.merged().ok_or_else(why_not)?;
-        let seen = windows.valid().filter_map(|(_, load)| load.connections.established).max();
+        let established = windows.valid().filter_map(|(_, load)| load.connections.established).max();
         let all: Vec<PairedWindow> = windows.all.iter().map(|window| PairedWindow::of(window)).collect();
         let mean = |side: fn(&paired::PairedFigures) -> f64| {
             let measured = all.iter().filter_map(|window| window.outcome.as_ref().ok()).map(side);
@@ -81,7 +83,7 @@ impl<'r> Calls<'r> {
             rate_per_s: merged.rate_per_s,
             operations: merged.messages,
             latency: merged.latency_ns,
-            connections: seen,
+            connections: established,
             processor_ns: (mean(|it| it.client_ns), mean(|it| it.server_ns)),
             windows: all,
         })
@@ -95,17 +97,17 @@ impl<'r> Calls<'r> {
     }
 
     /// Returns the connection strategies measured for this client.
-    fn ways(&self, name: &str) -> Vec<(String, Strategy)> {
-        let way = |cell: &Windows<'_>| {
+    fn strategies(&self, name: &str) -> Vec<(String, Strategy)> {
+        let of_client = |cell: &MergedCell<'_>| {
             let pair = cell.pair.filter(|pair| pair.client.name() == name)?;
             Some((pair.client.to_string(), strategy(cell)?))
         };
-        distinct(self.cells.iter().filter_map(way))
+        distinct(self.cells.iter().filter_map(of_client))
     }
 
     /// Compares a stack's one connection with its fastest strategy of several. A ratio of at least `counts` is a shown
     /// gain.
-    fn gain(&self, at: &CellConditions, counts: f64) -> Found {
+    fn gain(&self, at: &CellConditions, counts: f64) -> ValueResult {
         let stack = &at.client;
         let one = self.at(&CellConditions { strategy: Some(Strategy::Fixed(1)), ..at.clone() })?;
         let has_several = |(client, strategy): &(String, Strategy)| {
@@ -116,9 +118,9 @@ impl<'r> Calls<'r> {
             };
             several && !client.ends_with(SHARED)
         };
-        let ways = self.ways(stack).into_iter().filter(has_several);
-        let measured = ways.filter_map(|(client, way)| {
-            self.at(&CellConditions { client, strategy: Some(way), ..at.clone() }).ok()
+        let strategies = self.strategies(stack).into_iter().filter(has_several);
+        let measured = strategies.filter_map(|(client, strategy)| {
+            self.at(&CellConditions { client, strategy: Some(strategy), ..at.clone() }).ok()
         });
         // An adaptive channel that stayed at one connection does not count as several.
         let measured = measured.filter(|cell| cell.connections.is_none_or(|connections| connections > 1));
@@ -141,7 +143,7 @@ impl<'r> Calls<'r> {
     }
 
     /// Returns system calls per operation of the smallest size, counted in a separate run.
-    fn system_calls(&self, at: &CellConditions) -> Found {
+    fn system_calls(&self, at: &CellConditions) -> ValueResult {
         let counted = self.results.system_calls.iter().find(|it| {
             it.pair.as_ref().is_some_and(|pair| at.is_of_pair(pair))
                 && it.point.work == Work::Call(at.call)
@@ -153,7 +155,7 @@ impl<'r> Calls<'r> {
     }
 
     /// Returns wire traffic between this client and its server.
-    fn wire(&self, at: &CellConditions) -> Found {
+    fn wire(&self, at: &CellConditions) -> ValueResult {
         let watched = self.results.wire.iter().find(|it| {
             it.pair.as_ref().is_some_and(|pair| pair.client.to_string() == at.client)
                 && it.strategy == at.strategy
@@ -173,7 +175,7 @@ impl<'r> Calls<'r> {
 }
 
 /// Converts a connection strategy to a record, with its client's name.
-fn way((client, strategy): (String, Strategy)) -> Value {
+fn strategy_record((client, strategy): (String, Strategy)) -> Value {
     let words = |text: String| Value::Words(text);
     [("client", words(client)), ("strategy", words(strategy.name())), ("title", words(strategy.to_string()))]
         .into()
@@ -181,7 +183,7 @@ fn way((client, strategy): (String, Strategy)) -> Value {
 
 /// Returns the gap length in ns at which half of the silent time lies in gaps as long or longer. Most gaps are short
 /// ones between packets of a batch, which make up little of the time.
-fn middle_of_silence_ns(idle: &Idle) -> f64 {
+fn middle_of_silence_ns(idle: &IdleGaps) -> f64 {
     let time = |&(bound, gaps): &(u64, u64)| bound as f64 * gaps as f64;
     let half = idle.buckets.iter().map(time).sum::<f64>() / 2.0;
     let mut sum = 0.0;
@@ -214,7 +216,7 @@ impl CellConditions {
         })
     }
 
-    fn is_of(&self, cell: &Windows<'_>) -> bool {
+    fn is_of(&self, cell: &MergedCell<'_>) -> bool {
         let point = cell.point;
         cell.pair.is_some_and(|pair| self.is_of_pair(pair))
             && point.work == Work::Call(self.call)
@@ -235,7 +237,7 @@ fn base(client: &str) -> &str {
     client.split(':').next().unwrap_or(client)
 }
 
-fn strategy(cell: &Windows<'_>) -> Option<Strategy> {
+fn strategy(cell: &MergedCell<'_>) -> Option<Strategy> {
     cell.all.first().and_then(|window| window.strategy)
 }
 

@@ -34,8 +34,8 @@ impl CallsCell {
             "rate" => self.rate_per_s,
             "operations" => self.operations as f64,
             "connections" => {
-                let seen = self.connections.map(f64::from);
-                seen.ok_or("the kernel did not say how many connections there were")?
+                let connections = self.connections.map(f64::from);
+                connections.ok_or("the kernel did not say how many connections there were")?
             }
             "client_ns" => self.processor_ns.0,
             "server_ns" => self.processor_ns.1,

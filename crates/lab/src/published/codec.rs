@@ -3,13 +3,13 @@
 use thalweg_measure::statistics::median;
 
 use super::scope::Scope;
-use super::value::{Found, Value};
+use super::value::{Value, ValueResult};
 use crate::codec::CodecResults;
 use crate::codec::line::{CodecLine, Operation};
 
 /// Returns the measure of this name for the scope's codec and message, in ns per round trip or in bytes. `None` if a
 /// codec study does not define it.
-pub(super) fn measure(results: &CodecResults, name: &str, scope: &Scope<'_>) -> Option<Found> {
+pub(super) fn measure(results: &CodecResults, name: &str, scope: &Scope<'_>) -> Option<ValueResult> {
     let of_scope = |figure: fn(&CodecResults, &str, &str, &Scope<'_>) -> Option<f64>| {
         let (codec, data) = (scope.words("codec")?, scope.words("data")?);
         figure(results, &codec, &data, scope).map(Value::Number).ok_or_else(|| {
@@ -50,7 +50,7 @@ fn by_jmh(results: &CodecResults, codec: &str, data: &str, _: &Scope<'_>) -> Opt
 /// Returns the time in the longest measured step.
 fn in_rust(results: &CodecResults, codec: &str, data: &str, _: &Scope<'_>) -> Option<f64> {
     let of = results.steps.iter().filter(|step| {
-        is(&step.line, codec, data) && step.line.operation == Operation::RoundTrip && !step.again
+        is(&step.line, codec, data) && step.line.operation == Operation::RoundTrip && !step.is_duplicate
     });
     let step = of.max_by_key(|step| step.conversions)?;
     median(step.elapsed_ns.iter().map(|&ns| ns as f64 / step.conversions as f64))

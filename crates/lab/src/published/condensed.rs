@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::original::original;
-use super::results::{Answered, PublishedResults};
+use super::results::{JudgedPublication, PublishedResults};
 use super::terminal::summary;
 
 pub(super) fn condensed(results: &PublishedResults) -> String {
@@ -11,7 +11,7 @@ pub(super) fn condensed(results: &PublishedResults) -> String {
     json!({ "answer": summary(results), "publications": publications }).to_string()
 }
 
-fn publication(answered: &Answered) -> Value {
+fn publication(answered: &JudgedPublication) -> Value {
     let claims = answered.claims.iter().map(|judged| {
         json!({
             "id": judged.id,

@@ -55,7 +55,7 @@ impl TryFrom<String> for Expression {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        whole(&text, |parser| parser.binary(0))
+        parse_all(&text, |parser| parser.binary(0))
     }
 }
 
@@ -63,7 +63,7 @@ impl TryFrom<String> for Bindings {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        whole(&text, |parser| parser.bindings("=", ""))
+        parse_all(&text, |parser| parser.bindings("=", ""))
     }
 }
 
@@ -71,11 +71,11 @@ impl TryFrom<String> for Text {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        whole(&text, |parser| parser.text(None))
+        parse_all(&text, |parser| parser.text(None))
     }
 }
 
-fn whole<'t, T>(
+fn parse_all<'t, T>(
     text: &'t str,
     parse: impl FnOnce(&mut Parser<'t>) -> Result<T, String>,
 ) -> Result<T, String> {
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn malformed_data_is_rejected_with_its_place() {
+    fn malformed_data_is_rejected_with_position() {
         for (text, expected) in [
             ("1 +", "expected a name at ``"),
             ("[a for b]", "expected `in` at `]`"),

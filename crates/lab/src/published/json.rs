@@ -4,10 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use super::jvm_log::{JvmLog, Meanwhile};
 use super::scope::Scope;
-use super::value::{Found, Value};
+use super::value::{Value, ValueResult};
 use crate::echo::Protocol;
 use crate::json::{
-    Case, Cells, Cold, JsonResults, Latencies, Purpose, ServerStart, Way, WayCell, WindowResult,
+    Case, Cells, Cold, Endpoint, EndpointCell, JsonResults, Latencies, Purpose, ServerStart, WindowResult,
 };
 
 /// The publication's JVM server, and its maintained counterpart.
@@ -28,7 +28,7 @@ impl<'r> Servers<'r> {
     }
 
     /// Returns the measure of this name, or `None` if a JSON study does not define it. Times are in ns.
-    pub(super) fn measure(&self, name: &str, scope: &Scope<'_>) -> Option<Found> {
+    pub(super) fn measure(&self, name: &str, scope: &Scope<'_>) -> Option<ValueResult> {
         let both = || self.both(&scope.words("stack")?);
         Some(match name {
             "original" => match ON_JVM.map(|stack| self.both(stack)) {
@@ -54,14 +54,14 @@ impl<'r> Servers<'r> {
     }
 
     /// Returns the gRPC and JSON cells of the published message at this stack's server.
-    fn both(&self, stack: &str) -> Result<[&WayCell; 2], String> {
+    fn both(&self, stack: &str) -> Result<[&EndpointCell; 2], String> {
         let at = |protocol| {
             let stack = stack.parse().map_err(|_| format!("{stack} is not a stack"))?;
-            let way = Way { stack, protocol };
-            self.cells.at(&way, self.published()).ok_or_else(|| {
-                let left_out = self.results.left_out.iter().find(|it| it.is_stack(way.stack.name()));
+            let endpoint = Endpoint { stack, protocol };
+            self.cells.at(&endpoint, self.published()).ok_or_else(|| {
+                let left_out = self.results.left_out.iter().find(|it| it.is_stack(endpoint.stack.name()));
                 let left_out = left_out.map(|it| format!("{}: {}", it.what, it.reason));
-                left_out.unwrap_or_else(|| format!("{way} was not measured"))
+                left_out.unwrap_or_else(|| format!("{endpoint} was not measured"))
             })
         };
         Ok([at(Protocol::Grpc)?, at(Protocol::JsonHttp1)?])
@@ -69,12 +69,12 @@ impl<'r> Servers<'r> {
 
     /// Returns the slowest calls of JVM servers, slowest first: up to `OF_KIND` first calls and as many warm ones. Each
     /// has the JVM's activity at the time, if it was logged.
-    fn slowest(&self) -> Found {
+    fn slowest(&self) -> ValueResult {
         /// Most calls listed of each window.
         const OF_WINDOW: usize = 3;
         const OF_KIND: usize = 8;
         let is_of = |it: &&WindowResult| {
-            ON_JVM.contains(&it.window.way.stack.name())
+            ON_JVM.contains(&it.window.endpoint.stack.name())
                 && it.window.case == self.published()
                 && matches!(it.window.purpose, Purpose::Latency | Purpose::Cold)
         };
@@ -86,7 +86,7 @@ impl<'r> Servers<'r> {
             for spike in load.spikes.iter().take(OF_WINDOW) {
                 let took = Duration::from_nanos(spike.took_ns);
                 let mut slow = vec![
-                    ("way", Value::Words(result.window.way.to_string())),
+                    ("way", Value::Words(result.window.endpoint.to_string())),
                     ("is_first", is_first.into()),
                     ("took", (spike.took_ns as f64).into()),
                     ("at", (spike.at_ns as f64).into()),
@@ -107,11 +107,11 @@ impl<'r> Servers<'r> {
             }
         }
         all.sort_by_key(|&(took_ns, ..)| std::cmp::Reverse(took_ns));
-        let mut seen = [0; 2];
+        let mut counts = [0; 2];
         all.retain(|&(_, is_first, _)| {
-            let seen = &mut seen[usize::from(is_first)];
-            *seen += 1;
-            *seen <= OF_KIND
+            let counts = &mut counts[usize::from(is_first)];
+            *counts += 1;
+            *counts <= OF_KIND
         });
         if all.is_empty() {
             return Err("no call of a server on the JVM was measured".to_owned());
@@ -121,7 +121,7 @@ impl<'r> Servers<'r> {
 }
 
 /// Returns gRPC's time divided by JSON's for a part of the first calls, paired by server start.
-fn first_calls([grpc, json]: [&WayCell; 2], part: &str) -> Found {
+fn first_calls([grpc, json]: [&EndpointCell; 2], part: &str) -> ValueResult {
     let part: fn(&ServerStart) -> f64 = match part {
         "request" => |start| start.request,
         "response" => |start| start.response,
@@ -131,19 +131,19 @@ fn first_calls([grpc, json]: [&WayCell; 2], part: &str) -> Found {
     ratio.map(Value::Ratio).ok_or_else(|| UNUSABLE.to_owned())
 }
 
-/// Returns the first calls and the warm calls of a way.
-fn measured(cell: &WayCell) -> Result<(&Cold, &Latencies), String> {
+/// Returns the first calls and the warm calls of an endpoint.
+fn measured(cell: &EndpointCell) -> Result<(&Cold, &Latencies), String> {
     let both = cell.cold.as_ref().zip(cell.latency.as_ref());
-    both.ok_or_else(|| format!("{}: {UNUSABLE}", cell.way))
+    both.ok_or_else(|| format!("{}: {UNUSABLE}", cell.endpoint))
 }
 
-/// Returns mean times of a way's first calls and warm calls.
-fn figures(cell: &WayCell) -> Found {
+/// Returns mean times of an endpoint's first calls and warm calls.
+fn figures(cell: &EndpointCell) -> ValueResult {
     let (cold, warm) = measured(cell)?;
     let number = |value: f64| Value::Number(value);
     Ok([
-        ("server", Value::Words(cell.way.stack.to_string())),
-        ("protocol", cell.way.protocol.title().into()),
+        ("server", Value::Words(cell.endpoint.stack.to_string())),
+        ("protocol", cell.endpoint.protocol.title().into()),
         ("calls", number(cold.calls as f64)),
         ("very_first", number(cold.first_ns as f64)),
         ("first_all", number(cold.next.mean)),

@@ -1,28 +1,28 @@
 //! Judges each claim by the evidence of the runs.
 
-use thalweg_measure::page::table::{Field, Table};
+use thalweg_measure::page::table::{Table, TableCell};
 
 use super::evidence::Evidence;
-use super::judgement::{ClaimFigure, ClaimVerdict, Judged};
-use super::original::{Claim, FigureColumn, FigureTable, OpenQuestion, Shown, original};
+use super::judgement::{ClaimFigure, ClaimVerdict, JudgedClaim};
+use super::original::{Claim, FigureColumn, FigureRule, FigureTable, OpenQuestion, original};
 use super::publication::Publication;
-use super::results::{Answered, TitledTable};
+use super::results::{JudgedPublication, TitledTable};
 use super::scope::Scope;
 use super::sources::Sources;
 use super::value::{Value, unit};
 use crate::json::JsonAnalysis;
 
 /// Judges each claim of these publications.
-pub fn judge(publications: &[Publication], evidence: &Evidence) -> Vec<Answered> {
+pub fn judge(publications: &[Publication], evidence: &Evidence) -> Vec<JudgedPublication> {
     let sources = Sources::of(evidence);
     let outermost = Scope::new(&sources);
     let answered = |&publication: &Publication| {
         let original = original(publication);
         let scope = outermost.binding(&original.values);
         let tables = original.tables.iter().filter_map(|rows| rows.table(&scope));
-        Answered {
+        JudgedPublication {
             publication,
-            claims: original.claims.iter().map(|claim| claim.judged(&scope)).collect(),
+            claims: original.claims.iter().map(|claim| claim.judge(&scope)).collect(),
             tables: tables.chain(questions(&original.questions, evidence)).collect(),
         }
     };
@@ -30,14 +30,14 @@ pub fn judge(publications: &[Publication], evidence: &Evidence) -> Vec<Answered>
 }
 
 impl Claim {
-    fn judged(&self, scope: &Scope<'_>) -> Judged {
+    fn judge(&self, scope: &Scope<'_>) -> JudgedClaim {
         let scope = scope.binding(&self.values);
         let (verdict, ours, cause, figures) = match self.judgement(&scope) {
             Ok((verdict, ours, cause)) => (verdict, ours, cause, self.figures(&scope)),
             Err(reason) => (ClaimVerdict::CannotBeTried, "–".to_owned(), reason, Vec::new()),
         };
         let (id, claim, published) = (self.id.clone(), self.text.clone(), self.published.clone());
-        Judged { id, claim, published, verdict, ours, cause, figures }
+        JudgedClaim { id, claim, published, verdict, ours, cause, figures }
     }
 
     /// Returns the verdict, the findings and the cause, or why the claim cannot be judged.
@@ -47,7 +47,7 @@ impl Claim {
         {
             return Err(scope.text(&self.without)?);
         }
-        let verdict = match (scope.holds(&self.there)?, scope.holds(&self.as_large)?) {
+        let verdict = match (scope.holds(&self.effect)?, scope.holds(&self.same_size)?) {
             (true, true) => ClaimVerdict::Confirmed,
             (true, false) => ClaimVerdict::InDirection,
             (false, _) => ClaimVerdict::NotConfirmed,
@@ -69,7 +69,7 @@ impl Claim {
     }
 }
 
-impl Shown {
+impl FigureRule {
     fn figure(&self, scope: &Scope<'_>) -> Result<ClaimFigure, String> {
         let value = scope.value(&self.value)?;
         Ok(ClaimFigure {
@@ -89,17 +89,17 @@ impl FigureTable {
             let scope = scope.of(&row);
             self.columns.iter().map(|column| column.field(&scope)).collect()
         };
-        let rows: Vec<Vec<Field>> = rows.into_iter().flatten().map(row).collect();
-        let heads = self.columns.iter().map(|column| column.name.clone()).collect();
+        let rows: Vec<Vec<TableCell>> = rows.into_iter().flatten().map(row).collect();
+        let headers = self.columns.iter().map(|column| column.name.clone()).collect();
         let about = scope.text(&self.about).unwrap_or_default();
-        let table = Table { heads, rows, ..Table::default() };
+        let table = Table { headers, rows, ..Table::default() };
         (!table.rows.is_empty()).then(|| TitledTable { title: self.title.clone(), about, table })
     }
 }
 
 impl FigureColumn {
     /// Returns a figure, words or a dash.
-    fn field(&self, scope: &Scope<'_>) -> Field {
+    fn field(&self, scope: &Scope<'_>) -> TableCell {
         let field = || {
             let value = scope.value(&self.value)?;
             let (text, value) = match &self.text {
@@ -107,9 +107,9 @@ impl FigureColumn {
                 None if self.format.is_empty() => (value.shown("")?, None),
                 None => (value.shown(&self.format)?, Some(value.number()?)),
             };
-            Ok::<_, String>(Field { value, ..Field::words(text) })
+            Ok::<_, String>(TableCell { value, ..TableCell::words(text) })
         };
-        field().unwrap_or_else(|_| Field::figure(None, |_| String::new()))
+        field().unwrap_or_else(|_| TableCell::figure(None, |_| String::new()))
     }
 }
 
@@ -117,9 +117,9 @@ impl FigureColumn {
 fn questions(questions: &[OpenQuestion], evidence: &Evidence) -> Vec<TitledTable> {
     let Some(results) = evidence.json().filter(|_| !questions.is_empty()) else { return Vec::new() };
     let analysis = JsonAnalysis::of(results);
-    let table = |asked: &OpenQuestion| {
-        let question = analysis.questions().iter().find(|question| question.id == asked.id)?;
-        let (title, about) = (asked.title.clone(), question.sentences.join(" "));
+    let table = |open_question: &OpenQuestion| {
+        let question = analysis.questions().iter().find(|question| question.id == open_question.id)?;
+        let (title, about) = (open_question.title.clone(), question.sentences.join(" "));
         Some(TitledTable { title, about, table: question.table.clone() })
             .filter(|it| !it.table.rows.is_empty())
     };

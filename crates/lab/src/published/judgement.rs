@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A claim with its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Judged {
+pub(crate) struct JudgedClaim {
     pub(crate) id: String,
     pub(crate) claim: String,
     pub(crate) published: String,
@@ -59,7 +59,7 @@ impl fmt::Display for ClaimVerdict {
 }
 
 /// Returns the number of claims by verdict: `2 confirmed, 1 not confirmed`.
-pub(crate) fn counts<'c>(claims: impl IntoIterator<Item = &'c Judged>) -> String {
+pub(crate) fn counts<'c>(claims: impl IntoIterator<Item = &'c JudgedClaim>) -> String {
     let verdicts: Vec<ClaimVerdict> = claims.into_iter().map(|claim| claim.verdict).collect();
     let count = |verdict: ClaimVerdict| (verdicts.iter().filter(|it| **it == verdict).count(), verdict);
     let counts = ClaimVerdict::ALL.into_iter().map(count).filter(|(count, _)| *count > 0);

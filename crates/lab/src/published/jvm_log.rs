@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_happened_meanwhile_is_found() {
+    fn jvm_events_within_a_span_are_found() {
         let log = JvmLog::of(
             "[2026-11-26T10:00:00.010+0000][jit,compilation] 1201 3 java.lang.String::hashCode (60 bytes)\n\
              [2026-11-26T10:00:00.050+0000][gc             ] GC(0) Pause Young (Normal) 20M->3M(256M) 12.5ms\n\
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_options_name_a_file_for_each_machine() {
+    fn java_options_name_one_log_file_per_process() {
         let options = java_options(Path::new("/tmp/run")).unwrap();
         assert!(options.contains("file=/tmp/run/jvm-%p.log"), "{options}");
         assert_eq!(java_options(Path::new("/tmp/a run")), None);

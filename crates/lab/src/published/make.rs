@@ -37,7 +37,7 @@ pub fn make(
 ) -> RunResult {
     let began = Instant::now();
     let folder = directory.join(run.name);
-    let failed = begin(program, &run, &folder).and_then(|child| wait(child, interrupt));
+    let failed = spawn_run(program, &run, &folder).and_then(|child| wait(child, interrupt));
     let failed = match failed {
         Ok(status) if status.success() => None,
         Ok(status) => Some(format!("`thalweg {}` ended with {status}", run.arguments.join(" "))),
@@ -54,7 +54,7 @@ pub fn make(
     }
 }
 
-fn begin(program: &Path, run: &Run, folder: &Path) -> io::Result<Child> {
+fn spawn_run(program: &Path, run: &Run, folder: &Path) -> io::Result<Child> {
     // Results of an earlier run are removed. A folder of this name without a run's output is left alone.
     if folder.join(PRINTED).is_file() {
         fs::remove_dir_all(folder)?;
@@ -80,15 +80,15 @@ fn begin(program: &Path, run: &Run, folder: &Path) -> io::Result<Child> {
 
 fn wait(mut child: Child, interrupt: &Interrupt) -> io::Result<ExitStatus> {
     let group = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
-    let mut told: Option<Instant> = None;
+    let mut terminated_at: Option<Instant> = None;
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        match told {
+        match terminated_at {
             // Its other children, such as a build of peers, belong to the same group.
-            None if interrupt.is_asked() => {
-                told = Some(Instant::now());
+            None if interrupt.is_requested() => {
+                terminated_at = Some(Instant::now());
                 killpg(group, Signal::SIGTERM)?;
             }
             Some(at) if at.elapsed() > PATIENCE => killpg(group, Signal::SIGKILL)?,
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_prints_is_kept() {
+    fn output_of_run_is_kept() {
         let (result, directory) = run("echo $JAVA_TOOL_OPTIONS $0 $1", &Interrupt::default());
         assert_eq!(result.failed, None);
         let printed = fs::read_to_string(directory.join("run").join(PRINTED)).unwrap();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_run_left_is_taken_away_and_nothing_else() {
+    fn only_leftovers_of_earlier_run_are_removed() {
         let directory = scratch("published-make-again");
         let folder = directory.join("run");
         let run = || Run {
@@ -149,16 +149,16 @@ mod tests {
     }
 
     #[test]
-    fn how_it_ends_is_told() {
+    fn exit_status_of_run_is_reported() {
         let (result, directory) = run("exit 3", &Interrupt::default());
         assert!(result.failed.is_some_and(|reason| reason.contains("exit status: 3")));
         fs::remove_dir_all(directory).unwrap();
     }
 
     #[test]
-    fn who_asks_to_stop_stops_it() {
+    fn interrupt_stops_run() {
         let interrupt = Interrupt::default();
-        interrupt.ask();
+        interrupt.request();
         let (result, directory) = run("trap 'exit 130' TERM; while :; do sleep 0.05; done", &interrupt);
         assert!(result.failed.is_some(), "{result:?}");
         fs::remove_dir_all(directory).unwrap();

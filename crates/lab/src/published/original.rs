@@ -50,20 +50,22 @@ pub(crate) struct Claim {
     #[serde(default)]
     pub(crate) without: Text,
     /// Rules: whether the effect exists, and whether it is as large as published.
-    pub(crate) there: Expression,
-    pub(crate) as_large: Expression,
+    #[serde(rename = "there")]
+    pub(crate) effect: Expression,
+    #[serde(rename = "as_large")]
+    pub(crate) same_size: Expression,
     /// Text of the findings, with their figures.
     pub(crate) ours: Text,
     /// Text of the cause.
     pub(crate) cause: Text,
     /// Figures behind the verdict.
-    pub(crate) figures: Vec<Shown>,
+    pub(crate) figures: Vec<FigureRule>,
 }
 
 /// A figure of a claim, omitted if missing.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Shown {
+pub(crate) struct FigureRule {
     /// List of records; the figure is repeated for each.
     pub(crate) of: Option<Expression>,
     pub(crate) name: Text,

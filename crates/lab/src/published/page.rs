@@ -9,10 +9,10 @@ use thalweg_measure::page::section::{Block, Section};
 use thalweg_measure::page::statement::Statement;
 use thalweg_measure::wording::counted;
 
-use super::judgement::{ClaimVerdict, Judged, counts};
+use super::judgement::{ClaimVerdict, JudgedClaim, counts};
 use super::original::{Flaw, Original, Situation, original, situations};
 use super::publication::Publication;
-use super::results::{Answered, PublishedResults, RunResult};
+use super::results::{JudgedPublication, PublishedResults, RunResult};
 use crate::report::origin::Origin;
 
 pub(super) fn lede(results: &PublishedResults) -> String {
@@ -20,16 +20,16 @@ pub(super) fn lede(results: &PublishedResults) -> String {
     format!(
         "Measurements of gRPC that others published, made again on {}: what was claimed, what is measured here, and \
          why.{quick}",
-        results.origin().place()
+        results.origin().machine_text()
     )
 }
 
 pub(super) fn cards(results: &PublishedResults) -> Markup {
     html! {
-        @for Answered { publication, claims, .. } in &results.answered {
-            @let held = claims.iter().filter(|claim| claim.verdict.is_shown()).count();
-            @let held = format!("{held} of {}", claims.len());
-            (card(&original(*publication).short, &held, &counts(claims)))
+        @for JudgedPublication { publication, claims, .. } in &results.answered {
+            @let shown = claims.iter().filter(|claim| claim.verdict.is_shown()).count();
+            @let shown = format!("{shown} of {}", claims.len());
+            (card(&original(*publication).short, &shown, &counts(claims)))
         }
     }
 }
@@ -39,7 +39,7 @@ pub(super) fn sections(results: &PublishedResults) -> Vec<Section> {
     answered.chain([what_to_change(results)]).collect()
 }
 
-fn section(answered: &Answered, runs: &[RunResult]) -> Section {
+fn section(answered: &JudgedPublication, runs: &[RunResult]) -> Section {
     let Original { title, short, source, method, flaws, .. } = original(answered.publication);
     let mut blocks = vec![
         Block::About(format!("Published: {source}.")),
@@ -61,7 +61,7 @@ fn section(answered: &Answered, runs: &[RunResult]) -> Section {
 }
 
 /// Returns the claim, its verdict, the figures and the cause.
-fn statement(claim: &Judged) -> Statement {
+fn statement(claim: &JudgedClaim) -> Statement {
     let class = match claim.verdict {
         ClaimVerdict::Confirmed => "confirmed",
         ClaimVerdict::InDirection => "direction",

@@ -2,7 +2,7 @@
 
 use thalweg_measure::page::table::Columns;
 
-use super::judgement::Judged;
+use super::judgement::JudgedClaim;
 use super::publication::Publication;
 use super::results::PublishedResults;
 use super::{condensed, page, terminal};
@@ -19,7 +19,7 @@ impl PublishedResults {
         doubts.extend(failed.map(|(run, reason)| Doubt::left_out(&format!("The run {}", run.name), reason)));
         let claims =
             self.answered.iter().flat_map(|it| it.claims.iter().map(|claim| (it.publication, claim)));
-        let csv = Columns::<(Publication, &Judged)>::default()
+        let csv = Columns::<(Publication, &JudgedClaim)>::default()
             .words("publication", |(publication, _)| publication.to_string())
             .words("claim", |(_, claim)| claim.id.clone())
             .words("text", |(_, claim)| claim.claim.clone())
@@ -44,6 +44,6 @@ impl PublishedResults {
             text: terminal::text(self),
             condensed: Some(condensed::condensed(self)),
         };
-        report.written()
+        report.into_report()
     }
 }

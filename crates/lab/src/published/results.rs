@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use thalweg_measure::machine::{Machine, Versions};
 use thalweg_measure::page::table::Table;
 
-use super::judgement::Judged;
+use super::judgement::JudgedClaim;
 use super::publication::Publication;
 use crate::study::directory::RESULTS_FILE;
 use crate::study::{NotWritable, ReadError, ResultsDirectory, ResultsText, timestamp};
@@ -33,7 +33,7 @@ pub struct PublishedResults {
     /// Runs in the order made. Their results are in subfolders of the same names.
     pub runs: Vec<RunResult>,
     /// Judged claims.
-    pub(crate) answered: Vec<Answered>,
+    pub(crate) answered: Vec<JudgedPublication>,
 }
 
 /// Settings of a reproduction.
@@ -77,9 +77,9 @@ fn yes() -> bool {
 
 /// Judged claims and tables of a publication.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Answered {
+pub struct JudgedPublication {
     pub(crate) publication: Publication,
-    pub(crate) claims: Vec<Judged>,
+    pub(crate) claims: Vec<JudgedClaim>,
     pub(crate) tables: Vec<TitledTable>,
 }
 
@@ -95,14 +95,14 @@ pub(crate) struct TitledTable {
 
 impl PublishedResults {
     /// Returns empty results that start now.
-    pub fn begun(settings: PublishedSettings) -> Self {
+    pub fn started(settings: PublishedSettings) -> Self {
         let now = timestamp(SystemTime::now());
         Self {
             schema: PUBLISHED_SCHEMA.to_owned(),
             started: now.clone(),
             ended: now,
             machine: Machine::this(),
-            versions: Versions::this(),
+            versions: Versions::current(),
             settings,
             runs: Vec::new(),
             answered: Vec::new(),
@@ -135,12 +135,12 @@ impl PublishedResults {
     }
 
     /// Sets the judged claims.
-    pub fn answer(&mut self, answered: Vec<Answered>) {
+    pub fn answer(&mut self, answered: Vec<JudgedPublication>) {
         self.answered = answered;
     }
 
     /// Returns all claims.
-    pub(crate) fn claims(&self) -> impl Iterator<Item = &Judged> {
+    pub(crate) fn claims(&self) -> impl Iterator<Item = &JudgedClaim> {
         self.answered.iter().flat_map(|answered| &answered.claims)
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use thalweg_measure::statistics::median;
 
 use super::expression::{Bindings, Each, Expression, Part, Text};
-use super::value::{Found, Record, Value};
+use super::value::{Record, Value, ValueResult};
 
 /// Largest factor between our figure and the published one that counts as equally large, since machines differ.
 const NEAR: f64 = 1.5;
@@ -13,24 +13,24 @@ const NEAR: f64 = 1.5;
 /// Source of values for names that no scope defines.
 pub(crate) trait Measure {
     /// Measures a name in the scope's run, under the scope's conditions.
-    fn measure(&self, name: &str, scope: &Scope<'_>) -> Found;
+    fn measure(&self, name: &str, scope: &Scope<'_>) -> ValueResult;
 }
 
 /// Names visible to expressions: conditions of measures, and earlier values.
 pub(crate) struct Scope<'s> {
     sources: &'s dyn Measure,
-    around: Option<&'s Scope<'s>>,
+    parent: Option<&'s Scope<'s>>,
     names: Record,
 }
 
 impl<'s> Scope<'s> {
     pub(crate) fn new(sources: &'s dyn Measure) -> Self {
-        Self { sources, around: None, names: Vec::new() }
+        Self { sources, parent: None, names: Vec::new() }
     }
 
     /// Returns an inner scope with additional names.
     pub(crate) fn with(&'s self, names: Record) -> Self {
-        Self { sources: self.sources, around: Some(self), names }
+        Self { sources: self.sources, parent: Some(self), names }
     }
 
     /// Returns an inner scope with these bindings, evaluated in order.
@@ -49,9 +49,9 @@ impl<'s> Scope<'s> {
         self.with(fields.as_ref().clone())
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Found> {
+    pub(crate) fn get(&self, name: &str) -> Option<&ValueResult> {
         let own = self.names.iter().rev().find(|(own, _)| own == name);
-        own.map(|(_, found)| found).or_else(|| self.around?.get(name))
+        own.map(|(_, found)| found).or_else(|| self.parent?.get(name))
     }
 
     /// Returns a number that a measure needs.
@@ -64,7 +64,7 @@ impl<'s> Scope<'s> {
         self.value(&Expression::Name(name.to_owned()))?.shown("")
     }
 
-    pub(crate) fn value(&self, expression: &Expression) -> Found {
+    pub(crate) fn value(&self, expression: &Expression) -> ValueResult {
         match expression {
             Expression::Number(number) => Ok(Value::Number(*number)),
             Expression::Text(text) => self.text(text).map(Value::Words),
@@ -102,7 +102,12 @@ impl<'s> Scope<'s> {
         Ok(written)
     }
 
-    fn each(&self, each: &Each, over: &[(String, Expression)], items: &mut Vec<Found>) -> Result<(), String> {
+    fn each(
+        &self,
+        each: &Each,
+        over: &[(String, Expression)],
+        items: &mut Vec<ValueResult>,
+    ) -> Result<(), String> {
         let Some(((name, list), inner)) = over.split_first() else {
             if each.condition.as_ref().is_none_or(|condition| self.holds(condition) == Ok(true)) {
                 items.push(self.value(&each.item));
@@ -122,7 +127,7 @@ impl<'s> Scope<'s> {
         Ok(())
     }
 
-    fn binary(&self, operator: &str, left: &Expression, right: &Expression) -> Found {
+    fn binary(&self, operator: &str, left: &Expression, right: &Expression) -> ValueResult {
         let left = self.value(left)?;
         match operator {
             "or" if left.number()? != 0.0 => return Ok(left),
@@ -149,7 +154,7 @@ impl<'s> Scope<'s> {
         })
     }
 
-    fn call(&self, name: &str, arguments: &[Expression]) -> Found {
+    fn call(&self, name: &str, arguments: &[Expression]) -> ValueResult {
         let argument = |index: usize| match arguments.get(index) {
             Some(argument) => self.value(argument),
             None => Err(format!("`{name}` needs more")),
@@ -182,7 +187,7 @@ impl<'s> Scope<'s> {
         }
         let mut list = argument(0)?.list()?;
         let reason = || argument(arguments.len() - 1)?.shown("");
-        let within = |item: &Found, index: usize| {
+        let within = |item: &ValueResult, index: usize| {
             self.of(item.as_ref().map_err(Clone::clone)?).value(&arguments[index])
         };
         match name {
@@ -191,8 +196,9 @@ impl<'s> Scope<'s> {
                 return Ok(Value::List(list));
             }
             "best" => {
-                let of =
-                    |item: &Found| within(item, 1).and_then(|it| it.number()).unwrap_or(f64::NEG_INFINITY);
+                let of = |item: &ValueResult| {
+                    within(item, 1).and_then(|it| it.number()).unwrap_or(f64::NEG_INFINITY)
+                };
                 let best = list.into_iter().max_by(|a, b| of(a).total_cmp(&of(b)));
                 return best.unwrap_or_else(|| Err(reason()?));
             }
@@ -223,7 +229,7 @@ fn is_near(ours: f64, published: f64, factor: f64) -> bool {
 }
 
 /// Returns whether the condition holds for the ratio and both ends of its interval.
-fn is_sure(ratio: &Found, bound: f64, holds: fn(&f64, &f64) -> bool) -> Value {
+fn is_sure(ratio: &ValueResult, bound: f64, holds: fn(&f64, &f64) -> bool) -> Value {
     let ratio = ratio.as_ref().ok().and_then(|ratio| ratio.ratio().ok());
     let ends = ratio.and_then(|ratio| Some([ratio.ratio, ratio.interval?.low, ratio.interval?.high]));
     ends.is_some_and(|ends| ends.iter().all(|end| holds(end, &bound))).into()
@@ -237,13 +243,13 @@ mod tests {
     struct Nothing;
 
     impl Measure for Nothing {
-        fn measure(&self, name: &str, _: &Scope<'_>) -> Found {
+        fn measure(&self, name: &str, _: &Scope<'_>) -> ValueResult {
             Err(format!("no `{name}`"))
         }
     }
 
     #[test]
-    fn expressions_come_to_their_values() {
+    fn expressions_are_evaluated() {
         let check = |text: &str, expected: Result<&str, &str>| {
             let found = Scope::new(&Nothing).value(&text.to_owned().try_into().unwrap());
             let shown = found.and_then(|value| value.shown("tenths"));

@@ -7,7 +7,7 @@ use super::codec;
 use super::evidence::Evidence;
 use super::json::Servers;
 use super::scope::{Measure, Scope};
-use super::value::Found;
+use super::value::ValueResult;
 use crate::AnyResults;
 use crate::codec::CodecResults;
 
@@ -39,7 +39,7 @@ impl<'e> Sources<'e> {
 
 impl Measure for Sources<'_> {
     /// Measures a name in the scope's run, under the scope's conditions.
-    fn measure(&self, name: &str, scope: &Scope<'_>) -> Found {
+    fn measure(&self, name: &str, scope: &Scope<'_>) -> ValueResult {
         let run = scope.get("run").ok_or("the data has no `run`")?.clone()?.shown("")?;
         self.evidence.run(&run)?;
         let found = self.runs.get(run.as_str()).and_then(|measured| match measured {

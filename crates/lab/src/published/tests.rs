@@ -28,7 +28,7 @@ fn each_claim_has_a_verdict_and_each_verdict_a_figure() {
 }
 
 #[test]
-fn a_claim_that_cannot_be_tried_says_why() {
+fn untestable_claim_has_a_reason() {
     let answered = judge(&Publication::ALL, &Evidence::default());
     for claim in answered.iter().flat_map(|answered| &answered.claims) {
         assert_eq!(claim.verdict, ClaimVerdict::CannotBeTried);
@@ -37,7 +37,7 @@ fn a_claim_that_cannot_be_tried_says_why() {
 }
 
 #[test]
-fn claims_and_runs_have_names_of_their_own() {
+fn claims_and_runs_have_unique_names() {
     let claims: Vec<&str> =
         Publication::ALL.iter().flat_map(|&it| &original(it).claims).map(|claim| claim.id.as_str()).collect();
     assert_eq!(claims.iter().collect::<BTreeSet<_>>().len(), claims.len(), "{claims:?}");
@@ -79,7 +79,7 @@ fn the_page_has_every_claim_and_every_study() {
 }
 
 #[test]
-fn a_run_that_failed_is_replaced_by_one_that_did_not() {
+fn failed_run_is_replaced_by_successful_one() {
     let mut results = results();
     let run = |failed: Option<&str>| RunResult {
         name: "qt-at-cpp".to_owned(),
@@ -105,15 +105,15 @@ fn a_run_that_failed_is_replaced_by_one_that_did_not() {
 }
 
 #[test]
-fn what_is_saved_is_read_again() {
+fn published_results_survive_round_trip() {
     let results = results();
     let text = serde_json::to_string(&results).unwrap();
     let read: PublishedResults = serde_json::from_str(&text).unwrap();
     // Figures may differ in the last digit.
-    let told = |results: &PublishedResults| -> Vec<_> {
+    let contents = |results: &PublishedResults| -> Vec<_> {
         results.claims().map(|claim| (claim.id.clone(), claim.verdict, claim.ours.clone())).collect()
     };
-    assert_eq!((told(&read), &read.settings), (told(&results), &results.settings));
+    assert_eq!((contents(&read), &read.settings), (contents(&results), &results.settings));
 }
 
 /// The sample channels have the published behaviour of the gRPC C++ channel.
@@ -128,7 +128,7 @@ fn made_up_figures_as_published_confirm_them() {
 
 /// A stack that was left out is the reason given.
 #[test]
-fn a_peer_that_is_not_there_is_named() {
+fn missing_peer_is_named() {
     let mut calls = crate::tests::sample::channels::quick();
     calls.points.retain(|point| point.pair.as_ref().is_none_or(|pair| pair.client.name() != "grpc-cpp"));
     calls.left_out = vec![crate::study::LeftOut::new("grpc-cpp", "there is no compiler")];

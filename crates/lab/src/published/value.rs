@@ -15,16 +15,16 @@ pub(crate) enum Value {
     Number(f64),
     Ratio(Ratio),
     Words(String),
-    List(Vec<Found>),
+    List(Vec<ValueResult>),
     Record(Rc<Record>),
     Cell(Rc<CallsCell>),
 }
 
 /// A value, or why it is missing.
-pub(crate) type Found = Result<Value, String>;
+pub(crate) type ValueResult = Result<Value, String>;
 
 /// Named values; the last of a name counts.
-pub(crate) type Record = Vec<(String, Found)>;
+pub(crate) type Record = Vec<(String, ValueResult)>;
 
 impl Value {
     /// Returns the distinct values in ascending order.
@@ -49,12 +49,12 @@ impl Value {
         if let Self::Cell(cell) = self { Ok(cell) } else { Err("not a cell".to_owned()) }
     }
 
-    pub(crate) fn list(self) -> Result<Vec<Found>, String> {
+    pub(crate) fn list(self) -> Result<Vec<ValueResult>, String> {
         if let Self::List(list) = self { Ok(list) } else { Err("not a list".to_owned()) }
     }
 
     /// Returns a field of a record or cell, or of each element of a list.
-    pub(crate) fn field(&self, name: &str) -> Found {
+    pub(crate) fn field(&self, name: &str) -> ValueResult {
         let unknown = || format!("no field `{name}`");
         match self {
             Self::Record(record) => {

@@ -2,7 +2,7 @@
 
 use thalweg_measure::figures::span;
 use thalweg_measure::machine::{Machine, Versions};
-use thalweg_measure::page::parts::{command_line, took};
+use thalweg_measure::page::parts::{command_line, duration_between};
 use thalweg_measure::wording::counted;
 
 use crate::study::StudyResults;
@@ -36,7 +36,7 @@ impl<S, T> StudyResults<S, T> {
 
 impl Origin<'_> {
     /// Returns the machine, such as `Xeon with 2 cores, Linux 6.1`.
-    pub(crate) fn place(&self) -> String {
+    pub(crate) fn machine_text(&self) -> String {
         let Machine { cpu, cores, kernel, .. } = self.machine;
         format!("{cpu} with {}, {kernel}", counted(*cores as u64, "core"))
     }
@@ -52,7 +52,7 @@ impl Origin<'_> {
         let mut facts = vec![
             (COMMAND, command_line(words)),
             ("Started", (*started).to_owned()),
-            ("Took", took(started, ended).map(span).unwrap_or_default()),
+            ("Took", duration_between(started, ended).map(span).unwrap_or_default()),
         ];
         facts.extend(own);
         facts.extend([

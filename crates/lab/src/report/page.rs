@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use thalweg_measure::figures::bound;
 use thalweg_measure::page::charts;
 use thalweg_measure::page::frame::Frame;
-use thalweg_measure::page::parts::{doubts, eyebrow, method};
+use thalweg_measure::page::parts::{eyebrow, method_section, warnings_section};
 use thalweg_measure::page::section::Section;
 
 use super::Report;
@@ -47,7 +47,7 @@ pub(crate) struct StudyReport<'r> {
 }
 
 impl StudyReport<'_> {
-    pub(crate) fn written(self) -> Report {
+    pub(crate) fn into_report(self) -> Report {
         let links = self.sections.iter();
         let links = links.filter_map(|section| Some((section.id.as_str(), section.link.as_deref()?)));
         let links: Vec<(&str, &str)> = links.chain([("method", "Method")]).collect();
@@ -63,9 +63,9 @@ impl StudyReport<'_> {
                 @for (_, command) in &command { (self::command(command)) }
                 div.cards { (self.cards) }
             }
-            (doubts("warnings", "Before you use these figures", DOUBTS_OPEN, &self.doubts))
+            (warnings_section("warnings", "Before you use these figures", DOUBTS_OPEN, &self.doubts))
             @for section in &self.sections { (section.html()) }
-            (method(&self.method, &facts))
+            (method_section(&self.method, &facts))
         };
         let page = Frame {
             part: "lab",

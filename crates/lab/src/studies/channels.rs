@@ -37,7 +37,7 @@ pub(crate) fn report(study: &ChannelsAnalysis<'_>) -> Report {
         condensed: Some(condensed::condensed(results, channels, verdicts)),
         ..of_calls(results, "Channels study")
     };
-    report.written()
+    report.into_report()
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub(crate) use analysis::CodecAnalysis;
 
 pub use execute::CodecExecutor;
 pub use line::WARM_UPS;
-pub use plan::{Besides, CodecOptions, conversions, plan};
+pub use plan::{CodecOptions, ExtraMeasurements, conversions, plan};
 pub use program::{CodecProgram, NoCodecs, Origin, Selection};
 pub use results::{CodecResults, CodecSettings, CodecTables};
 
@@ -51,5 +51,5 @@ pub(crate) fn report(study: &CodecAnalysis<'_>) -> Report {
         text: terminal::text(study),
         condensed: Some(condensed::condensed(study)),
     };
-    report.written()
+    report.into_report()
 }

@@ -40,7 +40,7 @@ pub(crate) fn report(study: &ConnectionsAnalysis<'_>) -> Report {
         condensed: Some(condensed::condensed(study)),
         ..of_calls(results, "Connections study")
     };
-    report.written()
+    report.into_report()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! JSON study: gRPC against a JSON API doing the same work at several servers, with each call divided into stages.
 //!
-//! A [`Way`] is a server and a protocol. A case is a message and the conditions of its calls. The client is always
-//! ours, so only server and protocol differ.
+//! An [`Endpoint`] is a server and a protocol. A case is a message and the conditions of its calls. The client is
+//! always ours, so only server and protocol differ.
 
 mod analysis;
 mod answer;
@@ -10,6 +10,7 @@ mod cell_pair;
 mod cells;
 mod condensed;
 mod doubts;
+mod endpoint;
 mod execute;
 mod noise;
 mod page;
@@ -19,7 +20,6 @@ mod questions;
 mod results;
 mod table;
 mod terminal;
-mod way;
 mod window;
 
 use crate::report::Report;
@@ -27,10 +27,10 @@ use crate::report::page::StudyReport;
 
 pub(crate) use analysis::JsonAnalysis;
 pub(crate) use case::Case;
-pub(crate) use cells::{Cells, Cold, Latencies, ServerStart, WayCell};
+pub(crate) use cells::{Cells, Cold, EndpointCell, Latencies, ServerStart};
+pub use endpoint::{Endpoint, endpoints_of, our_endpoints};
 pub use plan::{Budget, JsonOptions, PUBLISHED, plan};
 pub use results::{JsonResults, JsonSettings, OwnInfo};
-pub use way::{Way, our_ways, ways_of};
 pub(crate) use window::{Purpose, WindowResult};
 
 /// Returns the study's report in all formats.
@@ -52,5 +52,5 @@ pub(crate) fn report(study: &JsonAnalysis<'_>) -> Report {
         text: terminal::text(study),
         condensed: Some(condensed::condensed(study)),
     };
-    report.written()
+    report.into_report()
 }

@@ -10,7 +10,7 @@ mod page;
 mod plan;
 mod terminal;
 
-use crate::load::gathered::Windows;
+use crate::load::gathered::MergedCell;
 use crate::load::report::of_calls;
 use crate::load::{PointResult, table};
 use crate::report::Report;
@@ -23,7 +23,8 @@ pub use plan::{SizesOptions, plan};
 /// Returns the study's report in all formats.
 pub(crate) fn report(study: &SizesAnalysis<'_>) -> Report {
     let results = study.results;
-    let socket = |window: &PointResult| study.lines.socket_beside(&window.point).map(Windows::rate_per_s);
+    let socket =
+        |window: &PointResult| study.lines.socket_reference(&window.point).map(MergedCell::rate_per_s);
     let mut report = StudyReport {
         answer: study.answer.clone(),
         unanswered: study.unanswered.clone(),
@@ -36,5 +37,5 @@ pub(crate) fn report(study: &SizesAnalysis<'_>) -> Report {
         ..of_calls(results, page::title(study))
     };
     report.doubts.splice(0..0, findings::noisy(&study.lines.noise));
-    report.written()
+    report.into_report()
 }

@@ -19,17 +19,17 @@ pub trait Execute {
     /// Window type.
     type Window;
     /// Result type.
-    type Found;
+    type Measurement;
 
     /// Measures one window.
-    fn measure(&mut self, window: &Self::Window) -> Result<Self::Found, ExecuteError>;
+    fn measure(&mut self, window: &Self::Window) -> Result<Self::Measurement, ExecuteError>;
 }
 
 impl<E: Execute + ?Sized> Execute for Box<E> {
     type Window = E::Window;
-    type Found = E::Found;
+    type Measurement = E::Measurement;
 
-    fn measure(&mut self, window: &E::Window) -> Result<E::Found, ExecuteError> {
+    fn measure(&mut self, window: &E::Window) -> Result<E::Measurement, ExecuteError> {
         (**self).measure(window)
     }
 }
@@ -51,9 +51,9 @@ pub enum ExecuteError {
 /// Observer of a study's progress.
 pub trait Observe<W, F> {
     /// Called before a window is measured; `left` is the expected time of it and all later windows.
-    fn begins(&mut self, window: &W, left: Duration);
+    fn window_started(&mut self, window: &W, left: Duration);
     /// Called after a window.
-    fn ended(&mut self, window: &W, outcome: &WindowOutcome<F>);
+    fn window_ended(&mut self, window: &W, outcome: &WindowOutcome<F>);
 }
 
 /// Outcome of a study.
@@ -83,11 +83,11 @@ pub enum CutShort {
 pub fn conduct<S: Serialize, T: StudyTables>(
     plan: &Plan<T::Window>,
     mut results: StudyResults<S, T>,
-    executor: &mut dyn Execute<Window = T::Window, Found = T::Found>,
+    executor: &mut dyn Execute<Window = T::Window, Measurement = T::Measurement>,
     directory: &ResultsDirectory,
-    observer: &mut dyn Observe<T::Window, T::Found>,
+    observer: &mut dyn Observe<T::Window, T::Measurement>,
 ) -> Conducted<StudyResults<S, T>> {
-    let others = ProgramWatch::begin();
+    let others = ProgramWatch::start();
     let measured = measure_all(plan, executor, directory, observer, &mut results);
     results.others = others.busy();
     let saved = directory.save(&results);
@@ -97,22 +97,22 @@ pub fn conduct<S: Serialize, T: StudyTables>(
 
 fn measure_all<S: Serialize, T: StudyTables>(
     plan: &Plan<T::Window>,
-    executor: &mut dyn Execute<Window = T::Window, Found = T::Found>,
+    executor: &mut dyn Execute<Window = T::Window, Measurement = T::Measurement>,
     directory: &ResultsDirectory,
-    observer: &mut dyn Observe<T::Window, T::Found>,
+    observer: &mut dyn Observe<T::Window, T::Measurement>,
     results: &mut StudyResults<S, T>,
 ) -> Result<(), CutShort> {
     let mut estimate = Estimate::new(plan);
     let mut saving = Saving::new();
     for window in &plan.windows {
-        observer.begins(window, estimate.left());
+        observer.window_started(window, estimate.left());
         let outcome = match executor.measure(window) {
             Ok(found) => Ok(found),
             Err(ExecuteError::Window(reason)) => Err(reason),
             Err(ExecuteError::Study(reason)) => return Err(CutShort::Failed(reason)),
             Err(ExecuteError::Interrupted) => return Err(CutShort::Interrupted),
         };
-        observer.ended(window, &outcome);
+        observer.window_ended(window, &outcome);
         results.record(window, outcome, SystemTime::now());
         saving.save_if_due(directory, results)?;
         estimate.done(window);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_that_took_longer_say_that_the_rest_will() {
+    fn slow_windows_increase_remaining_time() {
         check((0, 10), (0, 100), 0, 100);
         check((5, 5), (50, 50), 60, 60);
         check((5, 5), (50, 50), 40, 40);

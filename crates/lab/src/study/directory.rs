@@ -97,7 +97,7 @@ impl<'p> ResultsText<'p> {
     /// Reads a file with one of these schemas.
     pub(crate) fn read(path: &'p Path, expected: &[&'static str]) -> Result<Self, ReadError> {
         #[derive(Deserialize)]
-        struct Head {
+        struct SchemaHeader {
             schema: String,
         }
         let text =
@@ -108,10 +108,11 @@ impl<'p> ResultsText<'p> {
             let expected = expected.join(" or ");
             ReadError::Schema { path: path.to_owned(), expected, reason }
         };
-        let head: Head = serde_json::from_str(&text).map_err(|error| schema_error(error.to_string()))?;
-        match expected.iter().find(|schema| **schema == head.schema) {
+        let header: SchemaHeader =
+            serde_json::from_str(&text).map_err(|error| schema_error(error.to_string()))?;
+        match expected.iter().find(|schema| **schema == header.schema) {
             Some(schema) => Ok(Self { path, text, schema }),
-            None => Err(schema_error(format!("its schema is {}", head.schema))),
+            None => Err(schema_error(format!("its schema is {}", header.schema))),
         }
     }
 

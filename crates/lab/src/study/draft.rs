@@ -17,7 +17,7 @@ pub(crate) struct Draft<W> {
 /// A window whose round and length are set by a plan.
 pub(crate) trait Planned: Window + Clone {
     /// Moves the window to a later round.
-    fn later(&mut self, rounds: u32);
+    fn delay_rounds(&mut self, rounds: u32);
 
     /// Extends warm-up and measured time.
     fn stretch(&mut self, warmup: Duration, measured: Duration);
@@ -26,7 +26,7 @@ pub(crate) trait Planned: Window + Clone {
 /// Returns a window of each draft per round, in alternating order.
 pub(crate) fn in_rounds<W: Planned>(compared: &[Draft<W>], rounds: u32) -> Vec<Draft<W>> {
     let in_round = |(round, mut draft): (u32, Draft<W>)| {
-        draft.window.later(round);
+        draft.window.delay_rounds(round);
         draft
     };
     interleaved(compared, rounds).into_iter().map(in_round).collect()

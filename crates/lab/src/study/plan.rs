@@ -12,7 +12,7 @@ pub trait Window: fmt::Display {
     fn group(&self) -> String;
 
     /// Returns whether the window runs within its group without being compared there.
-    fn is_beside(&self) -> bool {
+    fn is_reference(&self) -> bool {
         false
     }
 }

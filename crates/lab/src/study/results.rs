@@ -110,13 +110,13 @@ pub trait StudyTables: Serialize {
     /// Window type.
     type Window: Window;
     /// Result type.
-    type Found;
+    type Measurement;
 
     /// Records the outcome of a window. Unavailable items are added to `left_out` if the study has no table for them.
     fn record(
         &mut self,
         window: &Self::Window,
-        outcome: WindowOutcome<Self::Found>,
+        outcome: WindowOutcome<Self::Measurement>,
         left_out: &mut Vec<LeftOut>,
     );
 
@@ -147,7 +147,7 @@ impl<S, T> StudyResults<S, T> {
             ended: now,
             planned,
             machine: Machine::this(),
-            versions: Versions::this(),
+            versions: Versions::current(),
             settings,
             left_out,
             others: Vec::new(),
@@ -165,7 +165,12 @@ impl<S: DeserializeOwned, T: DeserializeOwned> StudyResults<S, T> {
 
 impl<S, T: StudyTables> StudyResults<S, T> {
     /// Records the outcome of a window that ended at `now`.
-    pub(crate) fn record(&mut self, window: &T::Window, outcome: WindowOutcome<T::Found>, now: SystemTime) {
+    pub(crate) fn record(
+        &mut self,
+        window: &T::Window,
+        outcome: WindowOutcome<T::Measurement>,
+        now: SystemTime,
+    ) {
         self.ended = timestamp(now);
         self.tables.record(window, outcome, &mut self.left_out);
     }
@@ -206,14 +211,14 @@ impl<'p> SavedResults<'p> {
     /// Reads a file with the current schema or an earlier one.
     pub(crate) fn read(path: &'p Path) -> Result<Self, ReadError> {
         #[derive(Deserialize)]
-        struct Head {
+        struct SchemaHeader {
             study: StudyKind,
         }
         let text = ResultsText::read(path, &SCHEMAS)?;
         let study = match text.schema() {
             CODEC_SCHEMA => StudyKind::Codec,
             JSON_SCHEMA => StudyKind::Json,
-            _ => text.parse::<Head>()?.study,
+            _ => text.parse::<SchemaHeader>()?.study,
         };
         Ok(Self { text, study })
     }

@@ -10,7 +10,7 @@ fn analyse(results: &CodecResults) -> CodecAnalysis<'_> {
     CodecAnalysis::of(results)
 }
 
-fn said(results: &CodecResults, topic: &str) -> Option<String> {
+fn finding(results: &CodecResults, topic: &str) -> Option<String> {
     let findings = analyse(results).findings;
     findings.into_iter().find(|it| it.topic == topic).map(|it| it.text)
 }
@@ -22,7 +22,7 @@ fn doubted(results: &CodecResults) -> String {
 
 #[track_caller]
 fn check(topic: &str, words: &[&str]) {
-    let text = said(&sample::quick(), topic).unwrap_or_else(|| panic!("nothing is said of: {topic}"));
+    let text = finding(&sample::quick(), topic).unwrap_or_else(|| panic!("nothing is said of: {topic}"));
     for words in words {
         assert!(text.contains(words), "{topic}: {text}\ndoes not say: {words}");
     }
@@ -45,7 +45,7 @@ fn figures_are_medians_of_the_largest_step() {
 }
 
 #[test]
-fn the_words_follow_the_figures() {
+fn findings_follow_figures() {
     check("Where Protobuf wins", &["3.0 times prost’s time to encode small", "0.95 times for strings"]);
     check(
         "Where it does not",
@@ -82,21 +82,21 @@ fn the_words_follow_the_figures() {
 }
 
 #[test]
-fn what_is_lost_in_the_noise_is_no_difference() {
+fn difference_within_codec_noise_does_not_count() {
     let mut results = sample::quick();
-    for step in results.steps.iter_mut().filter(|step| step.again) {
+    for step in results.steps.iter_mut().filter(|step| step.is_duplicate) {
         step.elapsed_ns.iter_mut().for_each(|ns| *ns = *ns * 11 / 10);
     }
-    let text = said(&results, "Where it does not").unwrap();
+    let text = finding(&results, "Where it does not").unwrap();
     assert!(text.starts_with("JSON was not slower beyond the noise at strings encode"), "{text}");
 }
 
 #[test]
-fn a_fast_dynamic_codec_hides_no_loss_of_generated_code() {
+fn fast_dynamic_codec_does_not_hide_loss_of_generated_code() {
     let mut results = sample::quick();
     make_fast(&mut results, "dynamic");
     results.codecs.iter_mut().for_each(|codec| codec.decodes = Some(Decodes::Owned));
-    let text = said(&results, "Where it does not").unwrap();
+    let text = finding(&results, "Where it does not").unwrap();
     assert!(
         text.starts_with("The fastest JSON codec was slower than the fastest of Protobuf everywhere."),
         "{text}"
@@ -113,10 +113,10 @@ fn make_fast(results: &mut CodecResults, codec: &str) {
 }
 
 #[test]
-fn a_fast_codec_that_borrows_hides_no_loss_of_those_that_own() {
+fn fast_borrowing_codec_does_not_hide_loss_of_owning_ones() {
     let mut results = sample::quick();
     make_fast(&mut results, "dynamic");
-    let text = said(&results, "Where it does not").unwrap();
+    let text = finding(&results, "Where it does not").unwrap();
     assert!(text.contains("JSON took less time at strings decode: "), "{text}");
     assert!(
         text.contains("owned is compared with what is owned") && !text.contains("with dynamic"),
@@ -126,29 +126,29 @@ fn a_fast_codec_that_borrows_hides_no_loss_of_those_that_own() {
     let mut results = sample::quick();
     let serde_json = results.codecs.iter_mut().find(|codec| codec.name == "serde_json").unwrap();
     serde_json.decodes = Some(Decodes::Borrowed);
-    let text = said(&results, "Where it does not").unwrap();
+    let text = finding(&results, "Where it does not").unwrap();
     assert!(text.contains("strings decode, borrowed: ") && text.contains("with dynamic ("), "{text}");
 }
 
 #[test]
-fn what_borrows_is_compared_with_what_owns_in_so_many_words() {
+fn comparison_of_borrowing_and_owning_codecs_is_marked() {
     let mut results = sample::quick();
     results.steps.retain(|step| step.line.codec != "prost");
     let unlike = "dynamic borrows what it decodes, and each field is read; serde_json owns it";
     for topic in ["Where Protobuf wins", "Share of a whole call"] {
-        let text = said(&results, topic).unwrap();
+        let text = finding(&results, topic).unwrap();
         assert!(text.contains(unlike), "{topic}: {text}");
     }
-    let text = said(&results, "MessagePack").unwrap();
+    let text = finding(&results, "MessagePack").unwrap();
     assert!(
         text.contains("dynamic borrows what it decodes, and each field is read; rmp-serde owns it"),
         "{text}"
     );
-    assert!(!said(&sample::quick(), "Where Protobuf wins").unwrap().contains("borrows"));
+    assert!(!finding(&sample::quick(), "Where Protobuf wins").unwrap().contains("borrows"));
 }
 
 #[test]
-fn rows_of_decoders_say_whether_they_borrow() {
+fn decoder_rows_state_ownership() {
     let results = sample::quick();
     let report = report(&analyse(&results));
     let text = terminal(&report);
@@ -163,37 +163,37 @@ fn rows_of_decoders_say_whether_they_borrow() {
 }
 
 #[test]
-fn of_one_message_there_is_one_ratio() {
+fn single_message_has_single_ratio() {
     let mut results = sample::quick();
     results.data.truncate(1);
-    let text = said(&results, "Bytes").unwrap();
+    let text = finding(&results, "Bytes").unwrap();
     assert!(text.starts_with("JSON is 3.0 times the bytes of Protobuf."), "{text}");
-    let text = said(&results, "MessagePack").unwrap();
+    let text = finding(&results, "MessagePack").unwrap();
     assert!(text.contains("takes 1.5 times prost’s time"), "{text}");
 }
 
 #[test]
-fn what_peers_say_is_judged_as_well() {
+fn peer_results_are_judged() {
     let mut results = sample::quick();
     let slow = |line: &&mut PeerLine| line.line.codec == "jackson" && line.line.data == "small";
     for line in results.peers[0].lines.iter_mut().filter(slow) {
         line.ns_per_conversion = vec![4000.0, 3000.0, 2900.0];
     }
-    let text = said(&results, "On the JVM").unwrap();
+    let text = finding(&results, "On the JVM").unwrap();
     assert!(text.contains("is reached by small alone"), "{text}");
     let doubts = doubted(&results);
     assert!(doubts.contains("1 of 4 results of other programs are unstable"), "{doubts}");
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn missing_measurements_are_reported() {
     let mut results = sample::quick();
     results.planned += 1;
     results.machine.load_average = 3.0;
     results.peers.clear();
     let doubts = doubted(&results);
     assert!(doubts.contains("cut short") && doubts.contains("load average 3.0"), "{doubts}");
-    assert_eq!(said(&results, "On the JVM"), None);
+    assert_eq!(finding(&results, "On the JVM"), None);
     results.steps.clear();
     assert_eq!(analyse(&results).answer, None);
     assert!(report(&analyse(&results)).page.contains("Nothing was measured."));

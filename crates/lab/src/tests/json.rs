@@ -3,7 +3,7 @@
 use super::sample::json;
 use crate::AnyResults;
 use crate::echo::{Protocol, Shape};
-use crate::json::{JsonAnalysis, JsonResults, Purpose, Way, report};
+use crate::json::{Endpoint, JsonAnalysis, JsonResults, Purpose, report};
 use crate::load::Outcome;
 use crate::report::Report;
 use crate::stack::Stack;
@@ -26,7 +26,7 @@ fn check(words: &[&str]) {
 }
 
 #[test]
-fn the_answer_is_by_what_factor() {
+fn answer_states_the_factor() {
     check(&[
         "With 5 000 strings of 20 letters, a JSON API over HTTP/1.1 takes 2.0 × (2.0–2.0) as long as gRPC",
         "with a small person, a JSON API over HTTP/1.1 takes as long as gRPC",
@@ -34,7 +34,7 @@ fn the_answer_is_by_what_factor() {
 }
 
 #[test]
-fn the_difference_is_told_step_by_step() {
+fn difference_is_explained_step_by_step() {
     check(&[
         "JSON over HTTP/1.1 takes 503 µs longer than gRPC: +252 µs for the format (JSON instead of Protobuf), +50.2 µs \
          for a REST path instead of the gRPC method’s path and +201 µs for HTTP/1.1 instead of HTTP/2",
@@ -46,7 +46,7 @@ fn the_difference_is_told_step_by_step() {
 fn each_question_has_its_answer() {
     check(&[
         "JSON is within 10 % of gRPC in 1 case: JSON over HTTP/1.1 with a small person.",
-        // One in a hundred, in three windows of 21 ways.
+        // One in a hundred, in three windows of 21 endpoints.
         "63 of 6 300 calls took more than 10 times the median of their variant.",
         "MessagePack takes 0.80 × (0.80–0.80) as long as JSON over the same protocol",
         "the time of a JSON call relative to our server, which transcodes itself, is 5.0 × (5.0–5.0) through \
@@ -65,7 +65,7 @@ fn each_question_has_its_answer() {
 }
 
 #[test]
-fn all_spikes_count_not_only_those_that_are_kept() {
+fn all_spikes_are_counted_beyond_the_kept_ones() {
     let text = text(&json::with_spikes(30));
     assert!(
         text.contains("1 890 of 6 300 calls took more than 10 times the median of their variant."),
@@ -78,7 +78,7 @@ fn with_noise() -> JsonResults {
     let mut results = json::quick();
     for result in &mut results.windows {
         let window = result.window.clone();
-        let is_json = window.way == Way::ours(Protocol::JsonHttp1);
+        let is_json = window.endpoint == Endpoint::ours(Protocol::JsonHttp1);
         let latency = result.measured_mut().and_then(|load| load.latency_ns.as_mut());
         if let Some(latency) = latency.filter(|_| is_json && window.round % 2 == 0) {
             latency.p50 *= 4;
@@ -88,7 +88,7 @@ fn with_noise() -> JsonResults {
 }
 
 #[test]
-fn what_shows_no_difference_is_not_told_as_one() {
+fn inconclusive_ratio_is_not_reported_as_difference() {
     let results = with_noise();
     let text = text(&results);
     let answer = text.split("The published comparison").next().unwrap();
@@ -106,16 +106,16 @@ fn what_shows_no_difference_is_not_told_as_one() {
 }
 
 #[test]
-fn what_a_slow_network_makes_alike_is_as_good() {
+fn network_bound_variants_count_as_equal() {
     let mut results = json::quick();
     for result in &mut results.windows {
         let window = result.window.clone();
-        let is_meant = window.case.round_trip_ns == 5_000_000 && window.way.stack == Stack::ours();
+        let is_meant = window.case.round_trip_ns == 5_000_000 && window.endpoint.stack == Stack::ours();
         if let Some(latency) =
             result.measured_mut().and_then(|load| load.latency_ns.as_mut()).filter(|_| is_meant)
         {
             // Neither is always faster.
-            let is_first = (window.way.protocol == Protocol::Grpc) == (window.round % 2 == 0);
+            let is_first = (window.endpoint.protocol == Protocol::Grpc) == (window.round % 2 == 0);
             latency.p50 = if is_first { 5_500_000 } else { 5_510_000 };
         }
     }
@@ -126,7 +126,7 @@ fn what_a_slow_network_makes_alike_is_as_good() {
 }
 
 #[test]
-fn what_speaks_against_the_figures_goes_with_them() {
+fn doubts_are_reported_with_figures() {
     let mut results = json::quick();
     results.machine.load_average = 64.0;
     let condensed: serde_json::Value = serde_json::from_str(&analyse(&results).condensed.unwrap()).unwrap();
@@ -138,10 +138,10 @@ fn what_speaks_against_the_figures_goes_with_them() {
 }
 
 #[test]
-fn what_failed_is_no_figure_and_is_said() {
+fn failed_windows_are_reported_without_figures() {
     let mut results = json::quick();
     for window in &mut results.windows {
-        if window.window.way.stack.name() == "axum" {
+        if window.window.endpoint.stack.name() == "axum" {
             window.outcome = Outcome::Failed("it fell over".to_owned());
             (window.usage, window.not_valid) = (None, None);
         }
@@ -157,12 +157,13 @@ fn what_failed_is_no_figure_and_is_said() {
 }
 
 #[test]
-fn a_bad_cell_judges_its_own_figures_alone() {
+fn noise_of_a_cell_affects_only_its_figures() {
     let mut results = json::quick();
     // Every other duplicate window of the person's rates differs from the original.
     for result in &mut results.windows {
         let window = result.window.clone();
-        let is_bad = window.again && window.purpose == Purpose::Rate && window.case.shape == Shape::Person;
+        let is_bad =
+            window.is_duplicate && window.purpose == Purpose::Rate && window.case.shape == Shape::Person;
         if let Some(load) = result.measured_mut().filter(|_| is_bad && window.round % 2 == 0) {
             load.rate_per_s *= 100.0;
         }
@@ -190,7 +191,7 @@ fn a_bad_cell_judges_its_own_figures_alone() {
 }
 
 #[test]
-fn nothing_measured_is_said_and_breaks_nothing() {
+fn empty_json_study_is_reported() {
     let mut results = json::quick();
     results.windows.clear();
     let analysis = analyse(&results);
@@ -201,15 +202,15 @@ fn nothing_measured_is_said_and_breaks_nothing() {
 #[test]
 fn results_survive_their_json_and_become_rows() {
     let results = json::quick();
-    let again: JsonResults = serde_json::from_str(&serde_json::to_string(&results).unwrap()).unwrap();
+    let restored: JsonResults = serde_json::from_str(&serde_json::to_string(&results).unwrap()).unwrap();
     // Figures lose their last digits in JSON.
-    assert_eq!(again.windows.len(), results.windows.len());
-    assert!(again.windows.iter().zip(&results.windows).all(|(one, other)| one.window == other.window));
-    assert_eq!(text(&again), text(&results));
+    assert_eq!(restored.windows.len(), results.windows.len());
+    assert!(restored.windows.iter().zip(&results.windows).all(|(one, other)| one.window == other.window));
+    assert_eq!(text(&restored), text(&results));
     let csv = analyse(&results).csv;
     assert_eq!(csv.lines().count(), 1 + results.windows.len());
-    let head = csv.lines().next().unwrap();
-    assert!(head.starts_with("server,protocol,message,round_trip_ns"), "{head}");
+    let header = csv.lines().next().unwrap();
+    assert!(header.starts_with("server,protocol,message,round_trip_ns"), "{header}");
     let condensed = AnyResults::Json(Box::new(results)).analyse().condensed.unwrap();
     let condensed: serde_json::Value = serde_json::from_str(&condensed).unwrap();
     let cells = condensed["cells"].as_array().unwrap();

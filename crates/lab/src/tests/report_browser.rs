@@ -166,7 +166,7 @@ fn a_comparison_draws_on_a_narrow_page() {
 
 #[test]
 #[ignore = "needs Chromium"]
-fn a_comparison_of_nobody_says_whom_it_leaves_out() {
+fn comparison_without_peers_lists_left_out_stacks() {
     let mut lonely = comparison::quick();
     lonely.points.retain(|window| window.pair.as_ref().is_none_or(|pair| pair.to_string() == "thalweg"));
     lonely.stacks.truncate(1);
@@ -351,10 +351,10 @@ fn check_connections(name: &str, width: u32) {
     // Times, rates and latencies of three servers, with a tenth and with all connections active, 1 and 4 calls on
     // each.
     assert_eq!(["server-", "rate-", "latency-"].map(|name| lines(&dom, name)), [3 * 4; 3]);
-    let told = of_page("data-told");
+    let tooltip = of_page("data-told");
     assert!(
-        told.starts_with("100 connections") && told.contains("grpc-cpp") && told.contains("µs"),
-        "{told}"
+        tooltip.starts_with("100 connections") && tooltip.contains("grpc-cpp") && tooltip.contains("µs"),
+        "{tooltip}"
     );
     for words in ["Compared with the bare echo", "Jain’s index", "100&nbsp;% active, 1 on each"] {
         assert!(dom.contains(words), "the page does not say: {words}");
@@ -383,10 +383,10 @@ fn check_comparison(name: &str, width: u32) {
     // line.
     assert_eq!(of_page("data-walked"), "5,2");
     assert_eq!(of_page("data-looked"), "unary, 16 in flight, TCP");
-    let told = of_page("data-told");
+    let tooltip = of_page("data-told");
     assert!(
-        told.contains("unary, 16 in flight, TCP, 1 KiB") && told.contains("8 pairs of windows"),
-        "{told}"
+        tooltip.contains("unary, 16 in flight, TCP, 1 KiB") && tooltip.contains("8 pairs of windows"),
+        "{tooltip}"
     );
     for words in
         ["thalweg is faster than tonic in", "Where others are faster", "left out: target/peers/connect-go"]

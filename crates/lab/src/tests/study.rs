@@ -10,7 +10,8 @@ use super::{sample, scratch};
 use crate::channels::{self, ChannelsOptions, contenders};
 use crate::load::Outcome;
 use crate::load::{
-    CallsSettings, Found, Idle, LabResults, Measured, Purpose, StackInfo, SystemCalls, Window, Wire,
+    CallsSettings, IdleGaps, LabResults, MeasuredLoad, Purpose, StackInfo, SystemCalls, Window,
+    WindowMeasurement, WireTraffic,
 };
 use crate::sizes::{self, SizesOptions};
 use crate::stack::{Pair, Stack};
@@ -26,21 +27,22 @@ struct Scripted(Vec<Result<(), ExecuteError>>);
 
 impl Execute for Scripted {
     type Window = Window;
-    type Found = Found;
+    type Measurement = WindowMeasurement;
 
-    fn measure(&mut self, window: &Window) -> Result<Found, ExecuteError> {
+    fn measure(&mut self, window: &Window) -> Result<WindowMeasurement, ExecuteError> {
         if self.0.is_empty() { Ok(()) } else { self.0.remove(0) }?;
         Ok(match window.purpose {
-            Purpose::Figures | Purpose::NoiseFloor(_) => Found::Figures(Box::new(measured())),
-            Purpose::SystemCalls => {
-                Found::SystemCalls(SystemCalls { client_per_operation: 2.0, server_per_operation: 1.5 })
-            }
-            Purpose::Wire => Found::Wire(Box::new(wire())),
+            Purpose::Figures | Purpose::NoiseFloor(_) => WindowMeasurement::Figures(Box::new(measured())),
+            Purpose::SystemCalls => WindowMeasurement::SystemCalls(SystemCalls {
+                client_per_operation: 2.0,
+                server_per_operation: 1.5,
+            }),
+            Purpose::Wire => WindowMeasurement::Wire(Box::new(wire())),
         })
     }
 }
 
-fn measured() -> Measured {
+fn measured() -> MeasuredLoad {
     let load = sample::sizes().points[0].measured().expect("the sample's points are measured").clone();
     let process = |ns| ProcessUsage { user_ns: ns, system_ns: 2 * ns, ..ProcessUsage::default() };
     let usage = Usage {
@@ -49,11 +51,11 @@ fn measured() -> Measured {
         server: process(2_000_000),
         server_memory: None,
     };
-    Measured { load, usage: Some(usage) }
+    MeasuredLoad { load, usage: Some(usage) }
 }
 
-fn wire() -> Wire {
-    let idle = Idle {
+fn wire() -> WireTraffic {
+    let idle = IdleGaps {
         share: 0.25,
         gaps: 1000,
         p50_ns: 20_000,
@@ -62,7 +64,7 @@ fn wire() -> Wire {
         max_ns: 2_000_000,
         buckets: vec![(25_000, 700), (100_000, 250), (2_500_000, 50)],
     };
-    Wire {
+    WireTraffic {
         watched_ns: 400_000_000,
         all: idle.clone(),
         each: idle,
@@ -75,21 +77,21 @@ fn wire() -> Wire {
 /// Counts observed windows.
 #[derive(Default)]
 struct Counting {
-    begun: usize,
+    started: usize,
     ended: usize,
     /// Time left, as first reported.
     left: Duration,
 }
 
-impl Observe<Window, Found> for Counting {
-    fn begins(&mut self, _: &Window, left: Duration) {
-        if self.begun == 0 {
+impl Observe<Window, WindowMeasurement> for Counting {
+    fn window_started(&mut self, _: &Window, left: Duration) {
+        if self.started == 0 {
             self.left = left;
         }
-        self.begun += 1;
+        self.started += 1;
     }
 
-    fn ended(&mut self, _: &Window, _: &WindowOutcome<Found>) {
+    fn window_ended(&mut self, _: &Window, _: &WindowOutcome<WindowMeasurement>) {
         self.ended += 1;
     }
 }
@@ -121,7 +123,7 @@ fn check_study(
     let stacks =
         vec![StackInfo { stack: Stack::ours(), version: "thalweg 0.1.0".to_owned(), settings: Vec::new() }];
     let left_out = vec![LeftOut::new("grpc-go", "no Go here")];
-    let results = LabResults::begun(kind, study, settings, stacks, left_out);
+    let results = LabResults::started(kind, study, settings, stacks, left_out);
     let mut observer = Counting::default();
     let conducted = conduct(study, results, &mut Scripted(answers), &directory, &mut observer);
     let planned = study.windows.iter().map(crate::study::Window::total).sum();
@@ -142,7 +144,7 @@ fn every_point_is_measured_and_saved() {
     let (conducted, observer, saved) = check("whole", Vec::new());
     let points = study().windows.len();
     assert!(conducted.cut_short.is_none());
-    assert_eq!((observer.begun, observer.ended), (points, points));
+    assert_eq!((observer.started, observer.ended), (points, points));
     assert!(conducted.results.is_complete() && !conducted.results.has_failures());
     assert_eq!(saved, Some(conducted.results));
 }
@@ -152,13 +154,13 @@ fn an_interrupted_study_keeps_what_it_has() {
     let (conducted, observer, saved) =
         check("interrupted", vec![Ok(()), Ok(()), Err(ExecuteError::Interrupted)]);
     assert!(matches!(conducted.cut_short, Some(CutShort::Interrupted)));
-    assert_eq!((observer.begun, observer.ended), (noise_windows() + 3, noise_windows() + 2));
+    assert_eq!((observer.started, observer.ended), (noise_windows() + 3, noise_windows() + 2));
     assert!(!conducted.results.is_complete());
     assert_eq!(saved.map(|saved| saved.points.len()), Some(2));
 }
 
 #[test]
-fn a_point_that_fails_does_not_end_the_study() {
+fn failed_point_does_not_end_the_study() {
     let reason = "no, \"thank\" you <b>".to_owned();
     let (conducted, observer, _) = check("failed", vec![Err(ExecuteError::Window(reason.clone()))]);
     assert!(conducted.cut_short.is_none());
@@ -171,7 +173,7 @@ fn a_point_that_fails_does_not_end_the_study() {
 }
 
 #[test]
-fn a_server_that_is_gone_ends_the_study() {
+fn exited_server_ends_the_study() {
     let (conducted, _, saved) =
         check("gone", vec![Ok(()), Err(ExecuteError::Study("the server ended".to_owned()))]);
     let cut_short = conducted.cut_short.map(|why| why.to_string());
@@ -180,7 +182,7 @@ fn a_server_that_is_gone_ends_the_study() {
 }
 
 #[test]
-fn a_comparison_keeps_noise_figures_and_system_calls_apart() {
+fn comparison_stores_noise_figures_and_system_calls_separately() {
     let pairs = ["thalweg", "tonic"].map(|name| Pair::own(name.parse().unwrap())).to_vec();
     let options = SizesOptions { sizes: vec![ByteSize(0)], ..SizesOptions::quick_comparison(pairs, true) };
     let study = sizes::plan(&options).unwrap();
@@ -199,25 +201,25 @@ fn a_comparison_keeps_noise_figures_and_system_calls_apart() {
 }
 
 #[test]
-fn a_channels_study_keeps_the_wire_apart_too() {
+fn channels_study_stores_wire_separately() {
     let contenders = contenders(&Pair::ours(), &[], 4);
     let study = channels::plan(&ChannelsOptions::quick(contenders)).unwrap();
     let (conducted, observer, saved) = check_study("channels", StudyKind::Channels, &study, Vec::new());
     let results = conducted.results;
     assert_eq!(observer.ended, study.windows.len());
-    let apart = results.aa.len() + results.system_calls.len() + results.wire.len();
-    assert_eq!(apart + results.points.len(), study.windows.len());
+    let separate = results.aa.len() + results.system_calls.len() + results.wire.len();
+    assert_eq!(separate + results.points.len(), study.windows.len());
     assert_eq!((results.points.len(), results.wire.len()), (results.planned, 5));
     assert!(results.points.iter().all(|window| window.strategy.is_some()));
     let csv = csv(results.clone());
-    let head = csv.lines().next().unwrap();
-    assert!(head.ends_with("wire_gap_max_ns") && head.contains(",strategy,round_trip_ns,"), "{head}");
+    let header = csv.lines().next().unwrap();
+    assert!(header.ends_with("wire_gap_max_ns") && header.contains(",strategy,round_trip_ns,"), "{header}");
     assert!(csv.contains(",per-worker,5000000,"), "{csv}");
     assert_eq!(saved, Some(results), "all of it survives JSON");
 }
 
 #[test]
-fn a_place_that_is_no_directory_is_refused_before_anything_is_measured() {
+fn unusable_directory_is_rejected_before_measuring() {
     let file = scratch("study-file");
     fs::write(&file, "in the way").unwrap();
     let error = ResultsDirectory::create(&file).unwrap_err().to_string();

@@ -117,12 +117,12 @@ fn csv_and_json_have_the_value_of_the_window() {
     disturb(&mut results.points[0]);
     let csv = AnyResults::Calls(Box::new(results.clone())).analyse().csv;
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
-    let head = reader.headers().unwrap().clone();
-    let at = |name: &str| head.iter().position(|head| head == name).unwrap();
+    let header = reader.headers().unwrap().clone();
+    let at = |name: &str| header.iter().position(|header| header == name).unwrap();
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     for (row, window) in rows.iter().zip(&results.points) {
         assert_eq!(row[at("valid")], window.validity().is_valid().to_string());
-        assert_eq!(row[at("not_valid_because")], window.why_not().unwrap_or_default());
+        assert_eq!(row[at("not_valid_because")], window.invalid_reason().unwrap_or_default());
     }
     assert_eq!(&rows[0][at("valid")], "false");
     assert_eq!(results.points[0].validity().reasons[0].cause, Cause::OtherPrograms);
@@ -143,7 +143,7 @@ fn saved_value_counts_and_a_missing_one_is_judged() {
 }
 
 #[test]
-fn client_that_was_the_limit_is_no_reason() {
+fn client_limit_does_not_invalidate_window() {
     let mut results = sample::sizes();
     let window = &mut results.points[0];
     let Outcome::Measured(load) = &mut window.outcome else { panic!("it is measured") };
@@ -153,5 +153,5 @@ fn client_that_was_the_limit_is_no_reason() {
     assert!(window.validity().is_valid());
     let Outcome::Measured(load) = &mut window.outcome else { panic!("it is measured") };
     load.notes = vec![note("the server was gone at the end: it was killed")];
-    assert_eq!(window.why_not().as_deref(), Some("the server was gone at the end: it was killed"));
+    assert_eq!(window.invalid_reason().as_deref(), Some("the server was gone at the end: it was killed"));
 }

@@ -18,7 +18,7 @@ struct Change {
 }
 
 #[test]
-fn changes_are_followed_soon() {
+fn load_changes_are_followed_quickly() {
     let mut table = String::from(
         "What follows a change, in the model: lanes at times after it, rate from 2 s to 3 s after it as a share of \
          the best\nfixed number of lanes, and that number.\n\n\
@@ -28,12 +28,12 @@ fn changes_are_followed_soon() {
     for Change { name, before, after } in changes() {
         let mut adaptive = Adaptive::new(before);
         adaptive.run_until(CHANGE_AT);
-        let lanes_before = adaptive.model.lanes_taking();
+        let lanes_before = adaptive.model.ready_lanes();
         adaptive.model.set_round_trip(after.round_trip);
         adaptive.model.set_load(after.load);
         let lanes = [500, 1_000, 2_000, 3_000].map(|ms| {
             adaptive.run_until(CHANGE_AT + Duration::from_millis(ms));
-            adaptive.model.lanes_taking()
+            adaptive.model.ready_lanes()
         });
         let best = best_fixed(after);
         let share = adaptive.rate_of_last(Duration::from_secs(1)) / best.calls_per_s;

@@ -22,7 +22,7 @@ pub(in super::super) struct Costs {
     pub(super) byte_ps: u64,
     /// Sizes of a request and of a response.
     pub(super) call_bytes: u64,
-    pub(super) answer_bytes: u64,
+    pub(super) response_bytes: u64,
     /// Bytes in transit that the server allows per connection, or [`UNLIMITED`].
     pub(super) window_bytes: u64,
     /// Time per byte on the client's link; 0 if it is never full.
@@ -51,7 +51,7 @@ pub(in super::super) const OURS: Costs = Costs {
     server_ns: 900,
     byte_ps: 300,
     call_bytes: 60,
-    answer_bytes: 60,
+    response_bytes: 60,
     window_bytes: UNLIMITED,
     link_byte_ps: 0,
     turn_calls_max: 2_000,
@@ -68,7 +68,7 @@ pub(in super::super) const GRPC_CPP: Costs = Costs {
     client_receive_ns: 6_300,
     server_ns: 11_000,
     call_bytes: 100,
-    answer_bytes: 100,
+    response_bytes: 100,
     turn_calls_max: 8,
     ..OURS
 };

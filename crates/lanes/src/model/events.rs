@@ -15,7 +15,7 @@ pub(super) enum Event {
         lane: u16,
         bytes: u32,
     },
-    Answers {
+    Responses {
         lane: u16,
         calls: u16,
     },

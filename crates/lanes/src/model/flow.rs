@@ -14,13 +14,13 @@ use super::costs::Costs;
 
 /// Consecutive bytes of messages, of which the first may be partly sent.
 #[derive(Debug, Default)]
-pub(super) struct Stretch {
+pub(super) struct MessageBytes {
     bytes: u64,
     /// Sent bytes of the first message.
-    begun: u64,
+    first_sent: u64,
 }
 
-impl Stretch {
+impl MessageBytes {
     pub(super) fn push(&mut self, bytes: u64) {
         self.bytes += bytes;
     }
@@ -32,10 +32,10 @@ impl Stretch {
     /// Takes up to this many bytes and messages of `each` bytes. Returns how many messages are now complete, and the
     /// bytes.
     pub(super) fn take(&mut self, each: u64, bytes_max: u64, messages_max: usize) -> (usize, u64) {
-        let bytes = self.bytes.min(bytes_max).min(messages_max as u64 * each - self.begun);
-        let gone = self.begun + bytes;
+        let bytes = self.bytes.min(bytes_max).min(messages_max as u64 * each - self.first_sent);
+        let gone = self.first_sent + bytes;
         self.bytes -= bytes;
-        self.begun = gone % each;
+        self.first_sent = gone % each;
         ((gone / each) as usize, bytes)
     }
 }

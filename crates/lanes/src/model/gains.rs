@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::grid::Point;
 
-pub(super) fn write_heads(table: &mut String, in_flight: &[usize]) {
+pub(super) fn write_column_headers(table: &mut String, in_flight: &[usize]) {
     for in_flight in in_flight {
         write!(table, "{in_flight:>13} in flight").expect("a string takes all");
     }

@@ -18,7 +18,7 @@ const SETTLED_MAX: Duration = Duration::from_secs(8);
 const SLOW_S: f64 = 0.1;
 const SLOW_TIMES: u32 = 8;
 
-struct Row {
+struct GridRow {
     costs: (&'static str, Costs),
     cores: (usize, usize),
     round_trip: Duration,
@@ -33,7 +33,7 @@ pub(super) struct Point {
     pub(super) settled: Duration,
 }
 
-impl Row {
+impl GridRow {
     fn world(&self, in_flight: usize) -> World {
         World {
             client_cores: self.cores.0,
@@ -53,13 +53,13 @@ impl Point {
         let mut adaptive = Adaptive::new(world);
         adaptive.run_until_quiet(times * QUIET, times * SETTLED_MAX);
         let rate = adaptive.rate_of_last(times * Duration::from_secs(1));
-        let lanes = adaptive.model.lanes_taking();
+        let lanes = adaptive.model.ready_lanes();
         Self { best, lanes, share: rate / best.calls_per_s, settled: adaptive.last_change() }
     }
 }
 
 #[test]
-fn adaptive_lanes_do_as_well_as_the_best_fixed_number() {
+fn adaptive_lanes_match_the_best_fixed_number() {
     let rows = rows();
     let worlds: Vec<World> =
         rows.iter().flat_map(|row| IN_FLIGHT.map(|in_flight| row.world(in_flight))).collect();
@@ -93,21 +93,29 @@ fn adaptive_lanes_do_as_well_as_the_best_fixed_number() {
     }
 }
 
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<GridRow> {
     let mut rows = Vec::new();
     let micros = |list: &[u64]| list.iter().copied().map(Duration::from_micros).collect::<Vec<_>>();
     let near_and_far = micros(&[10, 50, 200, 1_000, 5_000, 50_000]);
     for cores in [(1, 1), (2, 2), (4, 4), (8, 8), (16, 16), (16, 2)] {
-        rows.extend(near_and_far.iter().map(|&round_trip| Row { costs: ("ours", OURS), cores, round_trip }));
+        rows.extend(near_and_far.iter().map(|&round_trip| GridRow {
+            costs: ("ours", OURS),
+            cores,
+            round_trip,
+        }));
     }
     let some = micros(&[10, 50, 200, 5_000]);
     for cores in [(1, 1), (4, 4), (16, 16)] {
-        rows.extend(some.iter().map(|&round_trip| Row { costs: ("gRPC C++", GRPC_CPP), cores, round_trip }));
+        rows.extend(some.iter().map(|&round_trip| GridRow {
+            costs: ("gRPC C++", GRPC_CPP),
+            cores,
+            round_trip,
+        }));
     }
     rows
 }
 
-fn table(rows: &[Row], points: &[Point]) -> String {
+fn table(rows: &[GridRow], points: &[Point]) -> String {
     let mut table = String::from(
         "The adaptive channel beside fixed numbers of lanes, in the model. A cell: the fewest lanes within 2 % \
          of the highest\nrate of 1 to 16 fixed lanes; those of the adaptive channel, settled; its rate as a \
@@ -138,9 +146,9 @@ fn table(rows: &[Row], points: &[Point]) -> String {
 /// Checks published measurements of gRPC C++. On a fast network, several connections give about 4.5 to 6 times the rate
 /// of one, with fewer than 100 calls in flight. With a round trip of 5 ms they give nothing.
 #[test]
-fn several_lanes_give_grpc_cpp_what_was_published() {
+fn grpc_cpp_gains_match_published_measurements() {
     let gain = |round_trip, in_flight| {
-        let row = Row { costs: ("gRPC C++", GRPC_CPP), cores: (16, 16), round_trip };
+        let row = GridRow { costs: ("gRPC C++", GRPC_CPP), cores: (16, 16), round_trip };
         let world = row.world(in_flight);
         let mut adaptive = Adaptive::new(world);
         adaptive.run_until_quiet(QUIET, SETTLED_MAX);

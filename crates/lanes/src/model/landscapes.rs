@@ -50,7 +50,7 @@ const LANDSCAPES: &[Landscape] = &[
 ];
 
 /// Result of a channel.
-struct Course {
+struct LandscapeRun {
     /// Mean rate after [`FOUND_BY`], relative to the best.
     share: f64,
     is_found: bool,
@@ -68,7 +68,7 @@ impl Landscape {
         if self.cap == 0 { two_cores } else { PolicyConfig { cap: self.cap, ..two_cores } }
     }
 
-    fn run(&self, noise: f64, seed: u64) -> Course {
+    fn run(&self, noise: f64, seed: u64) -> LandscapeRun {
         let config = self.config();
         let tick = Duration::from_millis(config.tick_ms);
         let mut policy = Policy::new(config);
@@ -115,12 +115,12 @@ impl Landscape {
         let minute = |from: &Duration| {
             after.iter().filter(|at| *at >= from && **at < *from + Duration::from_secs(60)).count()
         };
-        Course { share: rates / ticks, is_found, changes: after.iter().map(minute).max().unwrap_or(0) }
+        LandscapeRun { share: rates / ticks, is_found, changes: after.iter().map(minute).max().unwrap_or(0) }
     }
 }
 
 #[test]
-fn the_best_is_found_behind_a_dip() {
+fn best_number_beyond_a_dip_is_found() {
     let mut table = String::from(
         "Rates that are given for each number of lanes, and what 20 channels make of them: how many have the best \
          number\nafter 5 s, their mean rate from then to 3 min as a share of the best, and how often lanes were \
@@ -131,10 +131,10 @@ fn the_best_is_found_behind_a_dip() {
         let Landscape { name, in_flight, .. } = landscape;
         write!(table, "{name:<25} {in_flight:>9} {:>4}", landscape.config().cap).expect("a string takes all");
         for noise in [0.0, 0.05, 0.2] {
-            let courses: Vec<_> = (1..=CHANNELS).map(|seed| landscape.run(noise, seed)).collect();
-            let found = courses.iter().filter(|course| course.is_found).count();
-            let share = courses.iter().map(|course| course.share).sum::<f64>() / courses.len() as f64;
-            let changes = courses.iter().map(|course| course.changes).max().unwrap_or(0);
+            let runs: Vec<_> = (1..=CHANNELS).map(|seed| landscape.run(noise, seed)).collect();
+            let found = runs.iter().filter(|run| run.is_found).count();
+            let share = runs.iter().map(|run| run.share).sum::<f64>() / runs.len() as f64;
+            let changes = runs.iter().map(|run| run.changes).max().unwrap_or(0);
             // Impossible if the cap is below the best, and a matter of luck with much noise.
             let is_possible = landscape.cap > 0 && noise < 0.1;
             assert!(!is_possible || share > 0.97, "{name}, noise {noise}: {share:.3} of the best");

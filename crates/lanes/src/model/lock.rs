@@ -38,8 +38,8 @@ pub(super) const NO_LOCK: LockCosts =
     LockCosts { call_ns: 0, event_ns: 0, handover_ns: 0, spin_ns_max: 0, sleep_ns: (0, 1) };
 
 /// Acquisitions of the lock by a call, and by a driver's poll.
-const CALL_TAKES: u64 = 2;
-const DRIVER_TAKES: u64 = 4;
+const CALL_ACQUISITIONS: u64 = 2;
+const DRIVER_ACQUISITIONS: u64 = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Lock {
@@ -57,10 +57,10 @@ impl Lock {
         whole
     }
 
-    /// Takes the lock `takes` times, and returns when the last hold ends.
-    fn hold(&mut self, now_ns: u64, takes: u64, hold_ns: f64, rivals: f64) -> u64 {
-        self.contended += takes as f64 * rivals / (1.0 + rivals);
-        self.free_ns = self.free_ns.max(now_ns) + (takes as f64 * hold_ns) as u64;
+    /// Takes the lock `acquisitions` times, and returns when the last hold ends.
+    fn hold(&mut self, now_ns: u64, acquisitions: u64, hold_ns: f64, rivals: f64) -> u64 {
+        self.contended += acquisitions as f64 * rivals / (1.0 + rivals);
+        self.free_ns = self.free_ns.max(now_ns) + (acquisitions as f64 * hold_ns) as u64;
         self.free_ns
     }
 }
@@ -68,7 +68,7 @@ impl Lock {
 impl Costs {
     /// Returns the share of a running caller's time in which it holds a lock.
     fn caller_lock_share(&self) -> f64 {
-        (CALL_TAKES * self.lock.call_ns) as f64 / self.caller_ns as f64
+        (CALL_ACQUISITIONS * self.lock.call_ns) as f64 / self.caller_ns as f64
     }
 
     /// Returns the same share for a driver.
@@ -84,22 +84,23 @@ impl Model {
         let others = self.callers_running;
         self.callers_running += 1;
         let costs = self.world.costs;
-        let lanes = self.taking.len();
+        let lanes = self.ready.len();
         if costs.lock.call_ns == 0 {
             return duration;
         }
         let callers = others as f64 * costs.caller_lock_share() / lanes as f64;
-        let driven = |lane: usize| f64::from(u8::from(self.lanes[lane].client.scheduled));
-        let drivers = self.taking.iter().map(|&lane| driven(lane)).sum::<f64>() / lanes as f64;
+        let is_driven = |lane: usize| f64::from(u8::from(self.lanes[lane].client.scheduled));
+        let drivers = self.ready.iter().map(|&lane| is_driven(lane)).sum::<f64>() / lanes as f64;
         let rivals = callers + drivers * costs.driver_lock_share();
         let hold_ns = costs.lock.call_ns as f64 + costs.lock.handover_ns as f64 * rivals;
         let mut done_ns = 0;
-        for nth in 0..calls.min(lanes) {
-            let lane = self.taking[(self.last + nth) % lanes];
-            let takes = CALL_TAKES * (calls / lanes + usize::from(nth < calls % lanes)) as u64;
-            done_ns = done_ns.max(self.lanes[lane].lock.hold(self.now_ns, takes, hold_ns, rivals));
+        for offset in 0..calls.min(lanes) {
+            let lane = self.ready[(self.last + offset) % lanes];
+            let acquisitions =
+                CALL_ACQUISITIONS * (calls / lanes + usize::from(offset < calls % lanes)) as u64;
+            done_ns = done_ns.max(self.lanes[lane].lock.hold(self.now_ns, acquisitions, hold_ns, rivals));
         }
-        self.waited(done_ns, duration, hold_ns, rivals)
+        self.duration_with_lock(done_ns, duration, hold_ns, rivals)
     }
 
     /// Returns how long a driver's poll with this many events takes with its lock.
@@ -108,17 +109,17 @@ impl Model {
         if costs.lock.call_ns == 0 || events == 0 {
             return duration;
         }
-        let lanes = self.taking.len();
+        let lanes = self.ready.len();
         let rivals = self.callers_running as f64 * costs.caller_lock_share() / lanes as f64;
-        let held_ns = (DRIVER_TAKES + events as u64) * costs.lock.event_ns;
-        let hold_ns = held_ns as f64 / DRIVER_TAKES as f64 + costs.lock.handover_ns as f64 * rivals;
+        let held_ns = (DRIVER_ACQUISITIONS + events as u64) * costs.lock.event_ns;
+        let hold_ns = held_ns as f64 / DRIVER_ACQUISITIONS as f64 + costs.lock.handover_ns as f64 * rivals;
         let lock = &mut self.lanes[usize::from(lane)].lock;
-        let done_ns = lock.hold(self.now_ns, DRIVER_TAKES, hold_ns, rivals);
-        self.waited(done_ns, duration, hold_ns, rivals)
+        let done_ns = lock.hold(self.now_ns, DRIVER_ACQUISITIONS, hold_ns, rivals);
+        self.duration_with_lock(done_ns, duration, hold_ns, rivals)
     }
 
     /// Returns the duration of a task that must wait for its lock.
-    fn waited(&mut self, done_ns: u64, duration: u64, hold_ns: f64, rivals: f64) -> u64 {
+    fn duration_with_lock(&mut self, done_ns: u64, duration: u64, hold_ns: f64, rivals: f64) -> u64 {
         let bound_ns = done_ns.saturating_sub(self.now_ns);
         if bound_ns <= duration {
             return duration;

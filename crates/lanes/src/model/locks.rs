@@ -41,7 +41,7 @@ fn contended_locks_are_spread_over_lanes() {
          server.\nA last figure in each cell: the best rate as a multiple of that of one lane.\n\n\
          lock held  cores",
     );
-    gains::write_heads(&mut table, &IN_FLIGHT);
+    gains::write_column_headers(&mut table, &IN_FLIGHT);
     for (&(call_ns, cores), points) in rows.iter().zip(points.chunks(IN_FLIGHT.len())) {
         write!(table, "{:>9} {cores:>6}", format!("{call_ns} ns")).expect("a string takes all");
         gains::write_cells(&mut table, points);

@@ -35,7 +35,7 @@ fn world((message_kib, window_kib, round_trip_us): (u64, u64, u64), in_flight: u
 }
 
 #[test]
-fn windows_that_are_full_get_lanes() {
+fn full_windows_get_more_lanes() {
     let windows = MESSAGE_KIB.iter().flat_map(|&message| WINDOW_KIB.map(|window| (message, window)));
     let rows = windows.flat_map(|(message, window)| ROUND_TRIP_US.map(|us| (message, window, us)));
     let rows: Vec<_> = rows.collect();
@@ -49,7 +49,7 @@ fn windows_that_are_full_get_lanes() {
          cores a side.\nA last figure in each cell: the best rate as a multiple of that of one lane.\n\n\
          message    window  round trip",
     );
-    gains::write_heads(&mut table, &IN_FLIGHT);
+    gains::write_column_headers(&mut table, &IN_FLIGHT);
     let mut left = points.iter();
     for &(message, window, us) in &rows {
         let round_trip = format!("{:?}", Duration::from_micros(us));

@@ -19,13 +19,13 @@ const TICK_CALLS_MIN: u64 = 1_000;
 
 /// Returns the calls per second with a fixed number of lanes, and a call's duration in seconds. Averages several runs,
 /// because lanes may fall into step in one and not in another.
-pub(super) fn fixed(world: World, lanes: usize) -> (f64, f64) {
-    let runs: Vec<_> = (1..=FIXED_RUNS).map(|seed| fixed_run(world, lanes, seed)).collect();
+pub(super) fn run_fixed(world: World, lanes: usize) -> (f64, f64) {
+    let runs: Vec<_> = (1..=FIXED_RUNS).map(|seed| run_fixed_seed(world, lanes, seed)).collect();
     let mean = |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
     (mean(|run| run.0), mean(|run| run.1))
 }
 
-fn fixed_run(world: World, lanes: usize, seed: u64) -> (f64, f64) {
+fn run_fixed_seed(world: World, lanes: usize, seed: u64) -> (f64, f64) {
     let mut model = Model::seeded(world, lanes, seed);
     let calls = world.load.calls() as u64;
     model.run_calls(8 * calls, FIXED_MAX);
@@ -152,7 +152,7 @@ pub(super) fn best_fixed(world: World) -> Best {
         Load::Closed { in_flight } => in_flight.min(LANES_MAX),
         Load::Open { .. } => LANES_MAX,
     };
-    let all: Vec<(f64, f64)> = (1..=most).map(|lanes| fixed(world, lanes)).collect();
+    let all: Vec<(f64, f64)> = (1..=most).map(|lanes| run_fixed(world, lanes)).collect();
     let calls_per_s = all.iter().map(|&(rate, _)| rate).fold(0.0, f64::max);
     let latency_s = all.iter().map(|&(_, latency)| latency).fold(f64::INFINITY, f64::min);
     let is_open = matches!(world.load, Load::Open { .. });

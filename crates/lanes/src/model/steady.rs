@@ -26,12 +26,12 @@ fn check(name: &str, world: World, noise: f64, knows_round_trip: bool, lanes_max
             "{name}: {opened} opened and {closed} closed from {from:?} on: {after:#?}"
         );
     }
-    let lanes = adaptive.model.lanes_taking();
+    let lanes = adaptive.model.ready_lanes();
     assert!(lanes <= lanes_max, "{name}: noise has led to {lanes} lanes: {:#?}", adaptive.decisions);
 }
 
 #[test]
-fn lanes_do_not_come_and_go_in_steady_load() {
+fn lanes_are_stable_in_steady_load() {
     let world = |cores, round_trip_us, costs, in_flight| World {
         client_cores: cores,
         server_cores: cores,

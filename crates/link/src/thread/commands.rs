@@ -6,8 +6,8 @@ use std::sync::mpsc::TryRecvError;
 use std::time::{Duration, Instant};
 
 use super::{ConnectionKey, LinkThread, Request, Timer, find};
-use crate::connection::Over;
-use crate::control::Control;
+use crate::command::Command;
+use crate::connection::CloseReason;
 use crate::direction::Direction;
 use crate::options::{Cut, Loss};
 use crate::shape::Transmitter;
@@ -15,14 +15,14 @@ use crate::stats::Stats;
 
 impl LinkThread {
     /// Answers pending requests. Returns false on a quit request.
-    pub(super) fn answer(&mut self) -> bool {
+    pub(super) fn handle_requests(&mut self) -> bool {
         // Fails if there was no wake-up, as at the start.
         let _ = self.wake.read();
         loop {
             // The requester may have stopped waiting.
             match self.requests.try_recv() {
-                Ok(Request::Control(control, answer)) => drop(answer.send(self.control(control))),
-                Ok(Request::Stats(answer)) => drop(answer.send(Box::new(self.stats()))),
+                Ok(Request::Command(command, response)) => drop(response.send(self.execute(command))),
+                Ok(Request::Stats(response)) => drop(response.send(Box::new(self.stats()))),
                 Ok(Request::Quit) | Err(TryRecvError::Disconnected) => return false,
                 Err(TryRecvError::Empty) => return true,
             }
@@ -30,34 +30,34 @@ impl LinkThread {
     }
 
     /// Executes a command, and returns the number of connections affected.
-    fn control(&mut self, control: Control) -> io::Result<usize> {
+    fn execute(&mut self, command: Command) -> io::Result<usize> {
         let now = Instant::now();
-        match control {
-            Control::Stall(lasts) => self.stall(now, lasts),
-            Control::Resume => self.resume(now),
-            Control::Cut(how) => return Ok(self.cut_all(how)),
-            Control::Refuse => self.door.close(),
-            Control::Accept => {
-                if self.door.reopen()? {
-                    self.watch_door()?;
+        match command {
+            Command::Stall(lasts) => self.stall(now, lasts),
+            Command::Resume => self.resume(now),
+            Command::Cut(how) => return Ok(self.cut_all(how)),
+            Command::Refuse => self.listening_socket.close(),
+            Command::Accept => {
+                if self.listening_socket.reopen()? {
+                    self.watch_listener()?;
                 }
             }
-            Control::Delay(delay) => {
+            Command::Delay(delay) => {
                 self.wire.path.delay = delay;
                 self.wire.propagation.delay = delay;
             }
-            Control::Jitter(jitter) => {
+            Command::Jitter(jitter) => {
                 self.wire.path.jitter = jitter;
                 self.wire.propagation.jitter = jitter;
             }
-            Control::Rate(rate) => {
+            Command::Rate(rate) => {
                 self.wire.path.rate = rate;
                 self.wire.transmitters = [Transmitter::new(rate), Transmitter::new(rate)];
                 for direction in Direction::BOTH {
-                    self.call_waiting(direction);
+                    self.wake_waiting(direction);
                 }
             }
-            Control::Reset => self.wire.observer.reset(now),
+            Command::Reset => self.wire.observer.reset(now),
         }
         self.wire.buffer_bytes = self.wire.path.buffer_bytes();
         Ok(self.connections.len())
@@ -71,12 +71,12 @@ impl LinkThread {
         }
     }
 
-    pub(super) fn stall_by_plan(&mut self, due: Instant) {
+    pub(super) fn start_planned_stall(&mut self, due: Instant) {
         let Some(plan) = self.stall else { return };
         // Relative to the planned time, so that planned stalls do not drift.
         self.stall(due, plan.lasts);
         if let Some(every) = plan.every {
-            self.timers.push(Reverse((due + every, Timer::StallBegins)));
+            self.timers.push(Reverse((due + every, Timer::StallStarts)));
         }
     }
 
@@ -86,7 +86,7 @@ impl LinkThread {
         }
         self.stall_id += 1;
         self.wire.resumed = now;
-        for key in std::mem::take(&mut self.held) {
+        for key in std::mem::take(&mut self.stalled_connects) {
             self.connect(key);
         }
         for key in self.keys() {
@@ -123,45 +123,45 @@ impl LinkThread {
         }
         self.wire.observer.counts.cut += 1;
         match how {
-            Cut::Reset => self.remove(key, Over::Reset),
+            Cut::Reset => self.remove(key, CloseReason::Reset),
             Cut::Silent => {
-                if connection.silence(&mut self.wire, Instant::now()) {
-                    self.remove(key, Over::Ended);
+                if connection.cut_silently(&mut self.wire, Instant::now()) {
+                    self.remove(key, CloseReason::Ended);
                 }
             }
         }
     }
 
     /// Cuts a connection in the way set for connection loss.
-    pub(super) fn lose(&mut self, key: ConnectionKey) {
+    pub(super) fn cut_by_loss_option(&mut self, key: ConnectionKey) {
         let Loss { how, .. } = self.loss;
         self.cut(key, how);
     }
 
     /// Closes a connection that ended without a cut.
-    pub(super) fn close(&mut self, key: ConnectionKey, over: Over) {
+    pub(super) fn close(&mut self, key: ConnectionKey, reason: CloseReason) {
         let Some(connection) = find(&mut self.connections, key) else { return };
         let counts = &mut self.wire.observer.counts;
-        match over {
+        match reason {
             // Already counted as failed or cut.
             _ if connection.is_refused || connection.is_silent() => {}
-            Over::Ended => counts.ended += 1,
-            Over::Reset | Over::AllowanceSpent => counts.reset += 1,
+            CloseReason::Ended => counts.ended += 1,
+            CloseReason::Reset | CloseReason::AllowanceSpent => counts.reset += 1,
         }
-        self.remove(key, over);
+        self.remove(key, reason);
     }
 
-    fn remove(&mut self, key: ConnectionKey, over: Over) {
-        self.connections.remove(key.index).close(&mut self.wire, over, Instant::now());
+    fn remove(&mut self, key: ConnectionKey, reason: CloseReason) {
+        self.connections.remove(key.index).close(&mut self.wire, reason, Instant::now());
     }
 
     fn stats(&self) -> Stats {
         let now = Instant::now();
         let (wire, path) = (&self.wire, &self.wire.path);
-        let open = self.connections.iter().map(|(_, connection)| (connection.accepted, &connection.silence));
+        let open = self.connections.iter().map(|(_, connection)| (connection.accepted, &connection.idle));
         Stats {
             schema: "thalweg.link/1",
-            listen: self.door.address.to_string(),
+            listen: self.listening_socket.address.to_string(),
             to: self.to.to_string(),
             delay_ns: path.delay.as_nanos() as u64,
             jitter: path.jitter.to_string(),
@@ -169,7 +169,7 @@ impl LinkThread {
             buffer_bytes: wire.buffer_bytes as u64,
             window_ns: wire.observer.window(now).as_nanos() as u64,
             stalled: wire.stalled,
-            refusing: self.door.listener().is_none(),
+            refusing: self.listening_socket.listener().is_none(),
             connections: wire.observer.counts.clone(),
             up: wire.observer.direction(Direction::Up, now),
             down: wire.observer.direction(Direction::Down, now),

@@ -8,7 +8,7 @@ use nix::libc::EINPROGRESS;
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 use socket2::{Domain, Socket, Type};
 
-use super::{ConnectionKey, DOOR, LinkThread, SERVER, SIDE_EVENTS, Timer, find, token};
+use super::{ConnectionKey, LISTENER_TOKEN, LinkThread, SERVER, SIDE_EVENTS, Timer, find, token};
 use crate::connection::Connection;
 use crate::direction::Direction;
 
@@ -18,30 +18,31 @@ const ACCEPTS_MAX: usize = 64;
 const RETRY: Duration = Duration::from_millis(5);
 
 impl LinkThread {
-    pub(super) fn watch_door(&mut self) -> io::Result<()> {
-        if let Some(listener) = self.door.listener() {
-            self.epoll.add(listener, EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, DOOR))?;
+    pub(super) fn watch_listener(&mut self) -> io::Result<()> {
+        if let Some(listener) = self.listening_socket.listener() {
+            self.epoll
+                .add(listener, EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, LISTENER_TOKEN))?;
         }
-        self.door_rang = true;
+        self.accept_pending = true;
         Ok(())
     }
 
     /// Accepts waiting connections, up to a limit.
     pub(super) fn accept(&mut self) {
         for _ in 0..ACCEPTS_MAX {
-            let Some(listener) = self.door.listener() else {
-                self.door_rang = false;
+            let Some(listener) = self.listening_socket.listener() else {
+                self.accept_pending = false;
                 return;
             };
-            match listener.accept().and_then(|(socket, _)| self.accepted(socket)) {
+            match listener.accept().and_then(|(socket, _)| self.add_connection(socket)) {
                 Ok(()) => {}
                 Err(error) => match error.kind() {
                     io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
                     kind => {
-                        self.door_rang = false;
+                        self.accept_pending = false;
                         if kind != io::ErrorKind::WouldBlock {
                             self.last_error = Some(format!("cannot accept: {error}"));
-                            self.timers.push(Reverse((Instant::now() + RETRY, Timer::AcceptAgain)));
+                            self.timers.push(Reverse((Instant::now() + RETRY, Timer::RetryAccept)));
                         }
                         return;
                     }
@@ -50,9 +51,9 @@ impl LinkThread {
         }
     }
 
-    fn accepted(&mut self, socket: Socket) -> io::Result<()> {
+    fn add_connection(&mut self, socket: Socket) -> io::Result<()> {
         let now = Instant::now();
-        let are_unix = [self.door.is_unix(), self.to_resolved[0].is_unix()];
+        let are_unix = [self.listening_socket.is_unix(), self.to_resolved[0].is_unix()];
         prepare(&socket, are_unix[0])?;
         let handshake = if self.handshake { self.wire.path.delay } else { Duration::ZERO };
         let id = self.accepted;
@@ -80,7 +81,7 @@ impl LinkThread {
     /// Connects to the server, at the first address that accepts.
     pub(super) fn connect(&mut self, key: ConnectionKey) {
         if self.wire.stalled {
-            self.held.push(key);
+            self.stalled_connects.push(key);
             return;
         }
         let Some(connection) = find(&mut self.connections, key) else { return };
@@ -88,7 +89,7 @@ impl LinkThread {
             return;
         }
         let address = &self.to_resolved[connection.attempt];
-        let opened = Socket::new(address.domain(), Type::STREAM.nonblocking(), None).and_then(|socket| {
+        let connecting = Socket::new(address.domain(), Type::STREAM.nonblocking(), None).and_then(|socket| {
             prepare(&socket, address.is_unix())?;
             let outcome = socket.connect(address);
             match outcome {
@@ -97,7 +98,7 @@ impl LinkThread {
                 Err(error) => Err(error),
             }
         });
-        let watched = opened.and_then(|(socket, is_connected)| {
+        let watched = connecting.and_then(|(socket, is_connected)| {
             let event = EpollEvent::new(events(address.is_unix()), token(key, SERVER));
             self.epoll.add(&socket, event)?;
             Ok((socket, is_connected))
@@ -106,19 +107,19 @@ impl LinkThread {
             Ok((socket, is_connected)) => {
                 connection.set_server(socket);
                 if is_connected {
-                    self.connected(key);
+                    self.finish_connect(key);
                 }
             }
             // The backlog of the UNIX socket is full.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.timers.push(Reverse((Instant::now() + RETRY, Timer::Connect(key))));
             }
-            Err(error) => self.not_connected(key, &error),
+            Err(error) => self.fail_connect(key, &error),
         }
     }
 
     /// Handles an event of a connecting socket.
-    pub(super) fn connected(&mut self, key: ConnectionKey) {
+    pub(super) fn finish_connect(&mut self, key: ConnectionKey) {
         let Some(connection) = find(&mut self.connections, key) else { return };
         let Some(socket) = &connection.side(SERVER).socket else { return };
         match socket.take_error() {
@@ -127,14 +128,14 @@ impl LinkThread {
             Ok(Some(error)) if error.kind() == io::ErrorKind::ConnectionReset => {
                 connection.side(SERVER).failed = true;
             }
-            Ok(Some(error)) | Err(error) => return self.not_connected(key, &error),
+            Ok(Some(error)) | Err(error) => return self.fail_connect(key, &error),
         }
-        connection.reached(Instant::now());
+        connection.mark_connected(Instant::now());
         self.enqueue(key, Direction::Up);
         self.enqueue(key, Direction::Down);
     }
 
-    fn not_connected(&mut self, key: ConnectionKey, error: &io::Error) {
+    fn fail_connect(&mut self, key: ConnectionKey, error: &io::Error) {
         let Some(connection) = find(&mut self.connections, key) else { return };
         if connection.attempt + 1 < self.to_resolved.len() {
             connection.attempt += 1;
@@ -142,7 +143,7 @@ impl LinkThread {
             self.connect(key);
             return;
         }
-        connection.refused(&self.wire, Instant::now());
+        connection.mark_refused(&self.wire, Instant::now());
         self.wire.observer.counts.failed += 1;
         self.last_error = Some(format!("cannot connect to {}: {error}", self.to));
         self.enqueue(key, Direction::Down);

@@ -4,42 +4,42 @@ use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::{Linked, MS, Server, Stream, linked, linked_to, noise, until};
+use crate::support::{LinkedPair, MS, Server, Stream, connect_pair, connect_pair_to, noise, wait_until};
 use thalweg_link::{Address, Jitter, Link, LinkOptions};
 
 /// Sends noise in both directions at once, in writes of many sizes, and compares what arrives.
-fn check_both_ways(linked: Linked, len: usize) {
-    let Linked { client, server, link, listener: _listener } = linked;
-    let way = |mut from: Stream, mut to: Stream, seed: u64| {
+fn check_both_ways(connect_pair: LinkedPair, len: usize) {
+    let LinkedPair { client, server, link, listener: _listener } = connect_pair;
+    let one_way = |mut from: Stream, mut to: Stream, seed: u64| {
         let bytes = noise(seed, len);
         let expected = bytes.clone();
         let writes = thread::spawn(move || {
-            let mut rest = &bytes[..];
+            let mut read_rest = &bytes[..];
             for size in [1, 7, 100, 4096, 70_000, 300_000, 1].iter().cycle() {
-                let (now, later) = rest.split_at((*size).min(rest.len()));
+                let (now, later) = read_rest.split_at((*size).min(read_rest.len()));
                 from.write_all(now).unwrap();
-                rest = later;
-                if rest.is_empty() {
+                read_rest = later;
+                if read_rest.is_empty() {
                     break;
                 }
             }
             from.finish();
         });
-        let reads = thread::spawn(move || assert!(to.rest() == expected, "other bytes came than went"));
+        let reads = thread::spawn(move || assert!(to.read_rest() == expected, "other bytes came than went"));
         [writes, reads]
     };
-    let up = way(client.try_clone(), server.try_clone(), 1);
-    let down = way(server, client, 2);
+    let up = one_way(client.try_clone(), server.try_clone(), 1);
+    let down = one_way(server, client, 2);
     for thread in up.into_iter().chain(down) {
         thread.join().unwrap();
     }
-    let stats = until(&link, "both sides have ended", |stats| stats.connections.ended == 1);
+    let stats = wait_until(&link, "both sides have ended", |stats| stats.connections.ended == 1);
     assert_eq!((stats.up.bytes, stats.down.bytes, stats.connections.open), (len as u64, len as u64, 0));
 }
 
 #[test]
-fn bytes_come_in_order_over_every_kind_of_link() {
-    let check = |options: fn(LinkOptions) -> LinkOptions| check_both_ways(linked(options), 3_000_000);
+fn bytes_arrive_in_order_with_any_options() {
+    let check = |options: fn(LinkOptions) -> LinkOptions| check_both_ways(connect_pair(options), 3_000_000);
     check(|options| options);
     check(|options| options.delay(MS));
     check(|options| options.delay(3 * MS).jitter(Jitter::Uniform(3 * MS)));
@@ -51,27 +51,27 @@ fn bytes_come_in_order_over_every_kind_of_link() {
 }
 
 #[test]
-fn every_kind_of_socket_on_either_side() {
+fn tcp_and_unix_sockets_mix() {
     let directory = tempfile::tempdir().unwrap();
     let path: Address = format!("unix:{}", directory.path().join("link").display()).parse().unwrap();
     let tcp = || "127.0.0.1:0".parse().unwrap();
-    check_both_ways(linked_to(Server::unix(&directory), path.clone(), |options| options), 3_000_000);
+    check_both_ways(connect_pair_to(Server::unix(&directory), path.clone(), |options| options), 3_000_000);
     assert!(!directory.path().join("link").exists(), "the socket's file goes with the link");
-    check_both_ways(linked_to(Server::tcp(), path, |options| options.delay(MS)), 3_000_000);
+    check_both_ways(connect_pair_to(Server::tcp(), path, |options| options.delay(MS)), 3_000_000);
     std::fs::remove_file(directory.path().join("server")).unwrap();
-    check_both_ways(linked_to(Server::unix(&directory), tcp(), |options| options.delay(MS)), 3_000_000);
+    check_both_ways(connect_pair_to(Server::unix(&directory), tcp(), |options| options.delay(MS)), 3_000_000);
 }
 
 #[test]
-fn a_large_amount_passes_without_delay() {
-    check_both_ways(linked(|options| options), 100_000_000);
+fn large_transfer_passes_without_delay() {
+    check_both_ways(connect_pair(|options| options), 100_000_000);
 }
 
 #[test]
-fn a_way_takes_no_less_than_the_delay() {
+fn one_way_time_is_at_least_the_delay() {
     let check = |delay: Duration, least: Duration, jitter: Jitter| {
-        let Linked { mut client, mut server, link: _link, listener: _listener } =
-            linked(|options| options.delay(delay).jitter(jitter).handshake(false));
+        let LinkedPair { mut client, mut server, link: _link, listener: _listener } =
+            connect_pair(|options| options.delay(delay).jitter(jitter).handshake(false));
         for _ in 0..20 {
             let sent = Instant::now();
             client.write_all(b"there").unwrap();
@@ -90,34 +90,34 @@ fn a_way_takes_no_less_than_the_delay() {
 }
 
 #[test]
-fn opening_a_connection_takes_a_round_trip() {
+fn opening_takes_a_round_trip() {
     const DELAY: Duration = Duration::from_millis(20);
     let server = Server::tcp();
     let options = LinkOptions::new("127.0.0.1:0".parse().unwrap(), server.address()).delay(DELAY);
     let link = Link::start(options).unwrap();
-    let began = Instant::now();
+    let started = Instant::now();
     let mut client = Stream::connect(link.address()).unwrap();
     client.write_all(b"hello").unwrap();
     let mut accepted = server.accept();
-    assert!(began.elapsed() >= DELAY, "SYN");
+    assert!(started.elapsed() >= DELAY, "SYN");
     accepted.write_all(b"hi").unwrap();
     assert_eq!(accepted.take(5), b"hello");
-    assert!(began.elapsed() >= 3 * DELAY, "SYN, SYN-ACK, and the first bytes");
+    assert!(started.elapsed() >= 3 * DELAY, "SYN, SYN-ACK, and the first bytes");
     assert_eq!(client.take(2), b"hi");
     assert!(
-        began.elapsed() >= 4 * DELAY,
+        started.elapsed() >= 4 * DELAY,
         "the server knows of the connection only after three one-way times"
     );
 }
 
 #[test]
-fn a_transfer_takes_no_less_than_its_rate_permits() {
+fn transfer_is_not_faster_than_the_rate() {
     const BYTES: usize = 2_000_000;
     let check = |connections: usize| {
         let server = Server::tcp();
         let options = LinkOptions::new("127.0.0.1:0".parse().unwrap(), server.address());
         let link = Link::start(options.rate("10MB/s".parse().ok())).unwrap();
-        let began = Instant::now();
+        let started = Instant::now();
         let threads: Vec<_> = (0..connections)
             .flat_map(|_| {
                 let mut client = Stream::connect(link.address()).unwrap();
@@ -126,23 +126,27 @@ fn a_transfer_takes_no_less_than_its_rate_permits() {
                     client.write_all(&noise(3, BYTES / connections)).unwrap();
                     client.finish();
                 });
-                [writes, thread::spawn(move || assert_eq!(server.rest().len(), BYTES / connections))]
+                [writes, thread::spawn(move || assert_eq!(server.read_rest().len(), BYTES / connections))]
             })
             .collect();
         for thread in threads {
             thread.join().unwrap();
         }
-        assert!(began.elapsed() >= Duration::from_millis(200), "2 MB at 10 MB/s took {:?}", began.elapsed());
+        assert!(
+            started.elapsed() >= Duration::from_millis(200),
+            "2 MB at 10 MB/s took {:?}",
+            started.elapsed()
+        );
     };
     check(1);
     check(8);
 }
 
 #[test]
-fn a_receiver_that_does_not_read_holds_its_sender_back() {
+fn slow_receiver_blocks_sender() {
     const BUFFER: usize = 100_000;
-    let Linked { mut client, mut server, link, listener: _listener } =
-        linked(|options| options.delay(MS).buffer(BUFFER));
+    let LinkedPair { mut client, mut server, link, listener: _listener } =
+        connect_pair(|options| options.delay(MS).buffer(BUFFER));
     client.set_nonblocking(true);
     let message = noise(4, 1 << 20);
     let mut sent = 0_usize;
@@ -162,27 +166,28 @@ fn a_receiver_that_does_not_read_holds_its_sender_back() {
     assert!(stats.up.bytes < sent as u64, "the sender's own buffers are full");
     // All bytes arrive.
     client.finish();
-    let arrived = server.rest();
+    let arrived = server.read_rest();
     assert_eq!(arrived.len(), sent);
     assert!(arrived.chunks(message.len()).all(|chunk| *chunk == message[..chunk.len()]));
 }
 
 #[test]
-fn a_slow_connection_does_not_hold_up_others() {
-    let Linked { mut client, server: slow, link, listener } = linked(|options| options.buffer(100_000));
+fn slow_connection_does_not_block_others() {
+    let LinkedPair { mut client, server: slow, link, listener } =
+        connect_pair(|options| options.buffer(100_000));
     client.set_nonblocking(true);
     while client.write(&[0; 10_000]).is_ok() {}
-    let mut quick = Stream::connect(link.address()).unwrap();
+    let mut fast = Stream::connect(link.address()).unwrap();
     let mut server = listener.accept();
     for _ in 0..100 {
-        quick.write_all(b"ping").unwrap();
+        fast.write_all(b"ping").unwrap();
         assert_eq!(server.take(4), b"ping");
     }
     drop(slow);
 }
 
 #[test]
-fn many_connections_at_once() {
+fn many_connections_work_concurrently() {
     let server = Server::tcp();
     let options = LinkOptions::new("127.0.0.1:0".parse().unwrap(), server.address()).delay(MS);
     let link = Link::start(options).unwrap();
@@ -202,15 +207,15 @@ fn many_connections_at_once() {
     }
     assert_eq!(link.stats().connections.open, 200);
     drop(pairs);
-    until(&link, "all are closed", |stats| stats.connections.open == 0);
+    wait_until(&link, "all are closed", |stats| stats.connections.open == 0);
 }
 
 #[test]
-fn what_is_measured() {
-    let Linked { mut client, mut server, link, listener: _listener } =
-        linked(|options| options.delay(2 * MS).handshake(false));
+fn stats_report_transfers() {
+    let LinkedPair { mut client, mut server, link, listener: _listener } =
+        connect_pair(|options| options.delay(2 * MS).handshake(false));
     link.reset_stats();
-    let began = Instant::now();
+    let started = Instant::now();
     for _ in 0..10 {
         client.write_all(b"ping").unwrap();
         server.take(4);
@@ -220,7 +225,7 @@ fn what_is_measured() {
         thread::sleep(5 * MS);
     }
     let stats = link.stats();
-    let took = began.elapsed().as_nanos() as u64;
+    let took = started.elapsed().as_nanos() as u64;
     assert_eq!((stats.up.bytes, stats.down.bytes), (40, 50));
     assert_eq!((stats.up.chunks, stats.down.chunks, stats.lateness_ns.count), (10, 10, 20));
     // 19 gaps between 20 messages, and one before the first. Each lasts 5 ms, less the link thread's wait for a CPU.

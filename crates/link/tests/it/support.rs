@@ -76,7 +76,7 @@ impl Stream {
     }
 
     /// Reads to the end.
-    pub(crate) fn rest(&mut self) -> Vec<u8> {
+    pub(crate) fn read_rest(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.read_to_end(&mut bytes).unwrap();
         bytes
@@ -91,14 +91,14 @@ impl Stream {
     }
 
     /// Reads to the end, and returns how it ended.
-    pub(crate) fn ending(&mut self) -> io::Result<()> {
+    pub(crate) fn read_until_end(&mut self) -> io::Result<()> {
         let mut buffer = [0; 4096];
         while self.read(&mut buffer)? > 0 {}
         Ok(())
     }
 
     pub(crate) fn is_reset(&mut self) -> bool {
-        self.ending().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionReset)
+        self.read_until_end().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionReset)
     }
 }
 
@@ -158,7 +158,7 @@ impl Server {
 }
 
 /// A link to a server of the test, and both ends of a connection through it.
-pub(crate) struct Linked {
+pub(crate) struct LinkedPair {
     pub(crate) client: Stream,
     pub(crate) server: Stream,
     pub(crate) link: Link,
@@ -166,30 +166,30 @@ pub(crate) struct Linked {
 }
 
 /// Creates a link over TCP, with default options changed by `options`.
-pub(crate) fn linked(options: impl FnOnce(LinkOptions) -> LinkOptions) -> Linked {
-    linked_to(Server::tcp(), "127.0.0.1:0".parse().unwrap(), options)
+pub(crate) fn connect_pair(options: impl FnOnce(LinkOptions) -> LinkOptions) -> LinkedPair {
+    connect_pair_to(Server::tcp(), "127.0.0.1:0".parse().unwrap(), options)
 }
 
-pub(crate) fn linked_to(
+pub(crate) fn connect_pair_to(
     listener: Server,
     listen: Address,
     options: impl FnOnce(LinkOptions) -> LinkOptions,
-) -> Linked {
+) -> LinkedPair {
     let link = Link::start(options(LinkOptions::new(listen, listener.address()))).unwrap();
     let client = Stream::connect(link.address()).unwrap();
     let server = listener.accept();
-    Linked { client, server, link, listener }
+    LinkedPair { client, server, link, listener }
 }
 
 /// Waits until the link's statistics fulfil a condition.
-pub(crate) fn until(link: &Link, what: &str, is_so: impl Fn(&Stats) -> bool) -> Stats {
-    let began = Instant::now();
+pub(crate) fn wait_until(link: &Link, what: &str, is_so: impl Fn(&Stats) -> bool) -> Stats {
+    let started = Instant::now();
     loop {
         let stats = link.stats();
         if is_so(&stats) {
             return stats;
         }
-        assert!(began.elapsed() < PATIENCE, "it does not come to this: {what}: {stats:#?}");
+        assert!(started.elapsed() < PATIENCE, "it does not come to this: {what}: {stats:#?}");
         std::thread::sleep(MS);
     }
 }

@@ -9,7 +9,7 @@ use thalweg::tls::rustls::StreamOwned;
 use thalweg_engine::http2::frame::{PREFACE, Setting};
 
 use super::frames::Frames;
-use super::outcome::{End, Outcome};
+use super::outcome::{CloseInfo, Outcome};
 use super::tls::{Siege, TLS13};
 
 /// `response_size` of `grpc.testing.SimpleRequest`: 4 MiB less 64.
@@ -70,7 +70,9 @@ impl Hoard {
                     true
                 }
                 Err(error) => {
-                    outcome.ends.push(End { at: Instant::now(), how: format!("writing failed: {error}") });
+                    outcome
+                        .ends
+                        .push(CloseInfo { at: Instant::now(), how: format!("writing failed: {error}") });
                     false
                 }
             });

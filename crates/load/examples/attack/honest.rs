@@ -62,6 +62,6 @@ pub(crate) async fn run(
 async fn call(client: BenchmarkServiceClient) -> Option<Duration> {
     let mut request = Request::new(SimpleRequest::default());
     request.set_timeout(PATIENCE);
-    let begun = Instant::now();
-    client.unary_call(request).await.ok().map(|_| begun.elapsed())
+    let start = Instant::now();
+    client.unary_call(request).await.ok().map(|_| start.elapsed())
 }

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use clap::{Parser, ValueEnum};
 
 use classes::{Class, Work};
-use outcome::{End, LAST_WORDS, Outcome};
+use outcome::{CloseInfo, LAST_WORDS, Outcome};
 use tls::Siege;
 use wire::Wire;
 
@@ -36,8 +36,8 @@ struct Args {
     /// HOST:PORT of a server that offers `grpc.testing.BenchmarkService`
     target: String,
     /// Class of attack, or `honest`
-    #[arg(value_parser = what)]
-    what: What,
+    #[arg(value_parser = parse_selection)]
+    what: Selection,
     /// Duration, unless the server ends the attack
     #[arg(long = "for", default_value = "10s", value_parser = humantime::parse_duration)]
     duration: Duration,
@@ -50,27 +50,29 @@ struct Args {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum What {
+enum Selection {
     Honest,
     Attack(Class),
 }
 
-fn what(word: &str) -> Result<What, String> {
+fn parse_selection(word: &str) -> Result<Selection, String> {
     if word == "honest" {
-        return Ok(What::Honest);
+        return Ok(Selection::Honest);
     }
     let known = || {
         let all = Class::value_variants().iter().filter_map(Class::to_possible_value);
         all.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(", ")
     };
-    Class::from_str(word, false).map(What::Attack).map_err(|_| format!("say honest, or one of {}", known()))
+    Class::from_str(word, false)
+        .map(Selection::Attack)
+        .map_err(|_| format!("say honest, or one of {}", known()))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
     let printed = match args.what {
-        What::Honest => honest::run(&args.target, args.duration, args.cacert.as_deref())?,
-        What::Attack(class) => attack(&args, class)?.json(&format!("{class:?}")),
+        Selection::Honest => honest::run(&args.target, args.duration, args.cacert.as_deref())?,
+        Selection::Attack(class) => attack(&args, class)?.json(&format!("{class:?}")),
     };
     println!("{printed}");
     Ok(())
@@ -133,7 +135,7 @@ fn attack(args: &Args, class: Class) -> Result<Outcome, Box<dyn Error>> {
 
 fn outcome(wires: &[Wire], began: Instant) -> Outcome {
     thread::sleep(LAST_WORDS);
-    let ends: Vec<End> = wires.iter().filter_map(Wire::end).collect();
+    let ends: Vec<CloseInfo> = wires.iter().filter_map(Wire::end).collect();
     Outcome {
         began,
         connections: wires.len(),

@@ -17,34 +17,34 @@ pub(crate) struct Outcome {
     /// HTTP/2 frames, or TLS records.
     pub(crate) sent_frames: u64,
     /// Ends of connections, or of the calls on them.
-    pub(crate) ends: Vec<End>,
+    pub(crate) ends: Vec<CloseInfo>,
     pub(crate) lasted: Duration,
 }
 
 /// End of a connection or call by the server.
 #[derive(Clone)]
-pub(crate) struct End {
+pub(crate) struct CloseInfo {
     pub(crate) at: Instant,
     pub(crate) how: String,
 }
 
 /// End of a connection as seen by its reading thread.
 #[derive(Default)]
-pub(crate) struct Seen(Mutex<Option<End>>);
+pub(crate) struct ConnectionEnd(Mutex<Option<CloseInfo>>);
 
-impl Seen {
+impl ConnectionEnd {
     /// Notes an end. Only the first one counts, as GOAWAY precedes the end of the stream.
     pub(crate) fn note(&self, how: impl FnOnce() -> String) {
         let mut end = self.0.lock().expect("nobody panics with it");
-        end.get_or_insert_with(|| End { at: Instant::now(), how: how() });
+        end.get_or_insert_with(|| CloseInfo { at: Instant::now(), how: how() });
     }
 
-    pub(crate) fn end(&self) -> Option<End> {
+    pub(crate) fn end(&self) -> Option<CloseInfo> {
         self.0.lock().expect("nobody panics with it").clone()
     }
 
     /// Returns the end after waiting for the server's last frames.
-    pub(crate) fn end_in_time(&self) -> Option<End> {
+    pub(crate) fn end_in_time(&self) -> Option<CloseInfo> {
         thread::sleep(LAST_WORDS);
         self.end()
     }

@@ -19,7 +19,7 @@ use thalweg::tls::rustls::{
     RootCertStore, SupportedCipherSuite, SupportedProtocolVersion,
 };
 
-use super::outcome::{End, Outcome, Seen};
+use super::outcome::{CloseInfo, ConnectionEnd, Outcome};
 
 /// An attack on TLS.
 pub(crate) enum TlsWork {
@@ -61,9 +61,9 @@ impl TlsWork {
         let mut outcome = Outcome::new();
         match self {
             Self::Stall(part) => siege.stall(*part, &mut outcome)?,
-            Self::Knock(says) => {
+            Self::Knock(bytes) => {
                 println!("attacking");
-                siege.knock(&says(), &mut outcome);
+                siege.knock(&bytes(), &mut outcome);
             }
             Self::Handshakes => {
                 println!("attacking");
@@ -151,18 +151,18 @@ impl Siege<'_> {
         Ok(())
     }
 
-    fn knock(&self, says: &[u8], outcome: &mut Outcome) {
+    fn knock(&self, bytes: &[u8], outcome: &mut Outcome) {
         while !self.is_over() {
             // A server that refuses further connections has defended itself too.
             let Ok(mut stream) = self.connect() else { break };
             outcome.connections += 1;
             // The server may close before it has read everything.
-            let _ = stream.write_all(says);
-            outcome.sent_bytes += says.len() as u64;
+            let _ = stream.write_all(bytes);
+            outcome.sent_bytes += bytes.len() as u64;
             let left = self.until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
             let _ = stream.set_read_timeout(Some(left));
             if let Some(how) = end_of(&mut stream) {
-                outcome.ends.push(End { at: Instant::now(), how });
+                outcome.ends.push(CloseInfo { at: Instant::now(), how });
             }
         }
     }
@@ -176,7 +176,7 @@ impl Siege<'_> {
                     let _ = stream.shutdown(Shutdown::Both);
                 }
                 Err(error) => {
-                    outcome.ends.push(End { at: Instant::now(), how: error.to_string() });
+                    outcome.ends.push(CloseInfo { at: Instant::now(), how: error.to_string() });
                     break;
                 }
             }
@@ -299,8 +299,8 @@ impl Records {
     }
 }
 
-fn watch(stream: &TcpStream) -> io::Result<Arc<Seen>> {
-    let (mut reader, seen) = (stream.try_clone()?, Arc::<Seen>::default());
+fn watch(stream: &TcpStream) -> io::Result<Arc<ConnectionEnd>> {
+    let (mut reader, seen) = (stream.try_clone()?, Arc::<ConnectionEnd>::default());
     let watched = Arc::clone(&seen);
     thread::spawn(move || {
         if let Some(how) = end_of(&mut reader) {

@@ -8,10 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use thalweg_engine::http2::ErrorCode;
-use thalweg_engine::http2::frame::{Flags, FrameHead, GoAway, HEAD_LEN, Kind, PREFACE, Setting};
+use thalweg_engine::http2::frame::{FRAME_HEADER_LEN, Flags, FrameHeader, GoAway, Kind, PREFACE, Setting};
 
 use super::frames::Frames;
-use super::outcome::{End, Seen};
+use super::outcome::{CloseInfo, ConnectionEnd};
 
 /// Bytes buffered before a write, to send many frames per system call.
 const WRITE_LEN: usize = 32 * 1024;
@@ -24,13 +24,13 @@ pub(crate) struct Wire {
     frames: Frames,
     pub(crate) sent_bytes: u64,
     pub(crate) sent_frames: u64,
-    watched: Arc<Watched>,
+    watched: Arc<ReaderState>,
 }
 
 /// State shared with the reading thread.
 #[derive(Default)]
-struct Watched {
-    seen: Seen,
+struct ReaderState {
+    seen: ConnectionEnd,
     is_paused: AtomicBool,
     /// Whether the end of a call counts too.
     counts_calls: AtomicBool,
@@ -42,7 +42,7 @@ impl Wire {
         let stream = TcpStream::connect(target)?;
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(WRITE_PATIENCE))?;
-        let watched = Arc::<Watched>::default();
+        let watched = Arc::<ReaderState>::default();
         let (reader, shared) = (stream.try_clone()?, Arc::clone(&watched));
         thread::spawn(move || watch(reader, &shared));
         let mut wire = Self { stream, frames: Frames::new(), sent_bytes: 0, sent_frames: 0, watched };
@@ -65,7 +65,7 @@ impl Wire {
         self.watched.counts_calls.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn end(&self) -> Option<End> {
+    pub(crate) fn end(&self) -> Option<CloseInfo> {
         self.watched.seen.end()
     }
 
@@ -93,9 +93,9 @@ impl Wire {
 }
 
 /// Discards input until the connection ends.
-fn watch(mut stream: TcpStream, watched: &Watched) {
+fn watch(mut stream: TcpStream, watched: &ReaderState) {
     let seen = &watched.seen;
-    let mut head = [0; HEAD_LEN];
+    let mut head = [0; FRAME_HEADER_LEN];
     let mut payload = Vec::new();
     loop {
         while watched.is_paused.load(Ordering::Relaxed) {
@@ -108,7 +108,7 @@ fn watch(mut stream: TcpStream, watched: &Watched) {
             };
             return seen.note(|| how);
         }
-        let head = FrameHead::parse(&head);
+        let head = FrameHeader::parse(&head);
         payload.resize(head.len as usize, 0);
         if stream.read_exact(&mut payload).is_err() {
             return seen.note(|| "closed".to_owned());
@@ -128,7 +128,7 @@ fn watch(mut stream: TcpStream, watched: &Watched) {
     }
 }
 
-fn end_of_call(head: FrameHead, payload: &[u8]) -> Option<String> {
+fn end_of_call(head: FrameHeader, payload: &[u8]) -> Option<String> {
     match head.kind {
         Kind::RstStream => {
             let code = payload.try_into().map_or(0, u32::from_be_bytes);

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 use socket2::{Domain, Socket, Type};
 
 use super::bounds::READ_BYTES;
-use super::wire::{Answer, Wire, WireError};
+use super::wire::{CompletedCall, Wire, WireError};
 
 #[derive(Debug)]
 pub(super) struct Connection<W> {
@@ -15,11 +15,11 @@ pub(super) struct Connection<W> {
     wire: W,
     pub(super) stage: Stage,
     /// The beginning of an incomplete message or frame.
-    rest: Vec<u8>,
+    unparsed: Vec<u8>,
     /// Bytes the socket did not accept yet.
     unsent: Vec<u8>,
     /// Calls in flight.
-    pub(super) under_way: u32,
+    pub(super) in_flight: u32,
     /// Calls completed within the window.
     pub(super) counted: u64,
 }
@@ -39,7 +39,7 @@ pub(super) enum Stage {
 
 /// Reason why a connection ended.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Ended {
+pub(super) enum EndReason {
     #[error("{0}")]
     Io(#[from] io::Error),
     #[error("the server ended a connection")]
@@ -70,12 +70,12 @@ impl<W: Wire> Connection<W> {
             Err(error) if error.raw_os_error() != Some(Errno::EINPROGRESS as i32) => return Err(error),
             _ => {}
         }
-        let (rest, unsent) = (Vec::new(), Vec::new());
-        Ok(Self { socket, wire, stage: Stage::Connecting, rest, unsent, under_way: 0, counted: 0 })
+        let (unparsed, unsent) = (Vec::new(), Vec::new());
+        Ok(Self { socket, wire, stage: Stage::Connecting, unparsed, unsent, in_flight: 0, counted: 0 })
     }
 
     /// Sends the first call, once the socket is writable for the first time.
-    pub(super) fn open(&mut self, now_ns: u64, buffers: &mut Buffers) -> Result<(), Ended> {
+    pub(super) fn open(&mut self, now_ns: u64, buffers: &mut Buffers) -> Result<(), EndReason> {
         if let Some(error) = self.socket.take_error()? {
             return Err(error.into());
         }
@@ -86,11 +86,11 @@ impl<W: Wire> Connection<W> {
     }
 
     /// Sends `calls` calls, after any bytes already in `buffers.out`.
-    fn call(&mut self, calls: u32, now_ns: u64, buffers: &mut Buffers) -> Result<(), Ended> {
+    fn call(&mut self, calls: u32, now_ns: u64, buffers: &mut Buffers) -> Result<(), EndReason> {
         for _ in 0..calls {
             self.wire.call(now_ns, &mut buffers.out);
         }
-        self.under_way += calls;
+        self.in_flight += calls;
         if !buffers.out.is_empty() {
             self.send(&buffers.out)?;
         }
@@ -102,18 +102,18 @@ impl<W: Wire> Connection<W> {
         calls: u32,
         now_ns: u64,
         buffers: &mut Buffers,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), EndReason> {
         buffers.out.clear();
         self.call(calls, now_ns, buffers)
     }
 
-    /// Handles received bytes. Starts a new call for each response for which `answered` returns true.
+    /// Handles received bytes. Starts a new call for each response for which `on_response` returns true.
     pub(super) fn ready(
         &mut self,
         now_ns: impl Fn() -> u64,
         buffers: &mut Buffers,
-        mut answered: impl FnMut(&mut u64, Answer, u64) -> bool,
-    ) -> Result<(), Ended> {
+        mut on_response: impl FnMut(&mut u64, CompletedCall, u64) -> bool,
+    ) -> Result<(), EndReason> {
         if !self.unsent.is_empty() {
             let unsent = std::mem::take(&mut self.unsent);
             self.send(&unsent)?;
@@ -121,18 +121,18 @@ impl<W: Wire> Connection<W> {
         loop {
             let Some((read, is_all)) = self.read(&mut buffers.read)? else { return Ok(()) };
             let now_ns = now_ns();
-            let (mut answers, mut calls) = (0, 0);
+            let (mut responses, mut calls) = (0, 0);
             let counted = &mut self.counted;
-            let mut answer = |answer| {
-                answers += 1;
-                calls += u32::from(answered(counted, answer, now_ns));
+            let mut on_completed = |completed| {
+                responses += 1;
+                calls += u32::from(on_response(counted, completed, now_ns));
             };
             buffers.out.clear();
-            let done = self.wire.received(&buffers.read[..read], &mut buffers.out, &mut answer)?;
-            self.rest.clear();
-            self.rest.extend(&buffers.read[done..read]);
-            self.under_way -= answers;
-            if self.stage == Stage::Opening && answers > 0 {
+            let done = self.wire.received(&buffers.read[..read], &mut buffers.out, &mut on_completed)?;
+            self.unparsed.clear();
+            self.unparsed.extend(&buffers.read[done..read]);
+            self.in_flight -= responses;
+            if self.stage == Stage::Opening && responses > 0 {
                 self.stage = Stage::Open;
             }
             self.call(calls, now_ns, buffers)?;
@@ -144,12 +144,12 @@ impl<W: Wire> Connection<W> {
 
     /// Reads into `buffer`, after the leftover bytes. Returns the total length and whether the socket is drained, or
     /// `None` if nothing was received.
-    fn read(&mut self, buffer: &mut [u8]) -> Result<Option<(usize, bool)>, Ended> {
-        let before = self.rest.len();
-        buffer[..before].copy_from_slice(&self.rest);
+    fn read(&mut self, buffer: &mut [u8]) -> Result<Option<(usize, bool)>, EndReason> {
+        let before = self.unparsed.len();
+        buffer[..before].copy_from_slice(&self.unparsed);
         let room = &mut buffer[before..before + READ_BYTES];
         match (&self.socket).read(room) {
-            Ok(0) => Err(Ended::ByPeer),
+            Ok(0) => Err(EndReason::ByPeer),
             Ok(read) => Ok(Some((before + read, read < READ_BYTES))),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error.into()),

@@ -13,21 +13,21 @@ use thalweg_measure::cpu_time::CpuTime;
 use thalweg_measure::interrupt::Interrupt;
 
 use super::bounds::{EVENTS_MAX, MESSAGE_BYTES};
-use super::connection::{Buffers, Connection, Ended, Stage};
-use super::grpc::{Grpc, Prepared};
+use super::connection::{Buffers, Connection, EndReason, Stage};
+use super::grpc::{Grpc, PreparedCall};
 use super::messages::Messages;
 use super::wire::Wire;
 use crate::peer::{Announcement, DriveError, Patience, prepared_call};
 use crate::record::{
-    Around, BareRun, BareWire, CallType, Connections, Fairness, LoadResult, LoadSettings, Note, Recorder,
+    BareRun, BareWire, CallType, Connections, Fairness, LoadResult, LoadSettings, Note, Recorder, RunContext,
 };
 
 /// Maximum connections being opened at a time; less than a listener's backlog.
 const OPENING_MAX: usize = 256;
 /// Maximum sleep of the loop before it reads the clock again.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL_MAX: Duration = Duration::from_millis(50);
 /// Idle time of both sides around a moment at which memory is measured.
-const REST: Duration = Duration::from_millis(30);
+const MEMORY_PAUSE: Duration = Duration::from_millis(30);
 
 /// Drives `settings.target` like [`crate::peer::drive`], with calls on the active connections only; the others stay
 /// idle.
@@ -58,8 +58,8 @@ pub fn drive(
             Driver::new(settings, bounds, || Messages::new(bytes))?.run(interrupt, announce)
         }
         BareWire::Grpc => {
-            let (path, message, answer_bytes) = prepared_call(settings)?;
-            let prepared = Prepared::new(&settings.target, &path, &message, answer_bytes);
+            let (path, message, response_bytes) = prepared_call(settings)?;
+            let prepared = PreparedCall::new(&settings.target, &path, &message, response_bytes);
             let prepared = prepared
                 .map(Rc::new)
                 .ok_or(DriveError::Settings("the bare client sends messages of at most 16 KiB"))?;
@@ -91,7 +91,7 @@ struct Driver<'s, W, F> {
     /// The measured window, in ns since `began`. Until it is set, nothing is counted and no call follows another.
     window: Option<(u64, u64)>,
     recorder: Recorder,
-    under_way: u64,
+    in_flight: u64,
     /// Reason why the first connection ended.
     ended: Option<String>,
 }
@@ -112,7 +112,7 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
             opening: 0,
             window: None,
             recorder: Recorder::new(CallType::Unary, Instant::now()),
-            under_way: 0,
+            in_flight: 0,
             ended: None,
         })
     }
@@ -123,23 +123,23 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
         mut announce: impl FnMut(Announcement),
     ) -> Result<LoadResult, DriveError> {
         self.open(1, interrupt)?;
-        thread::sleep(REST);
+        thread::sleep(MEMORY_PAUSE);
         announce(Announcement::First);
-        thread::sleep(REST);
+        thread::sleep(MEMORY_PAUSE);
         self.open(self.settings.connections as usize, interrupt)?;
-        thread::sleep(REST);
+        thread::sleep(MEMORY_PAUSE);
         announce(Announcement::Connected);
-        thread::sleep(REST);
+        thread::sleep(MEMORY_PAUSE);
 
         let from_ns = self.now_ns() + self.settings.warmup_ns;
         let until_ns = from_ns + self.bounds.duration_ns;
         self.window = Some((from_ns, until_ns));
         self.recorder = Recorder::new(CallType::Unary, self.began + Duration::from_nanos(from_ns));
         self.begin_calls();
-        self.turn_until(from_ns, interrupt)?;
+        self.poll_until(from_ns, interrupt)?;
         let (started, cpu_before) = (SystemTime::now(), cpu());
         announce(Announcement::Measuring);
-        self.turn_until(until_ns, interrupt)?;
+        self.poll_until(until_ns, interrupt)?;
         let client_cpu = cpu() - cpu_before;
         announce(Announcement::Measured);
         let drained = self.drain(until_ns)?;
@@ -157,11 +157,11 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
             while self.connections.len() < connections && self.opening < OPENING_MAX {
                 self.connect().map_err(|error| failed(self.settings, &error))?;
             }
-            self.turn(LOOK_EVERY)?;
+            self.poll(POLL_INTERVAL_MAX)?;
             if let Some(why) = &self.ended {
                 return Err(failed(self.settings, why));
             }
-            if interrupt.is_asked() {
+            if interrupt.is_requested() {
                 return Err(DriveError::Interrupted);
             }
             if Instant::now() > deadline {
@@ -199,41 +199,41 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
         for (index, place) in (0..).zip(self.active()) {
             let calls = in_flight / active + u32::from(index < in_flight % active);
             let now_ns = self.now_ns();
-            let begun = self.connections[place].begin_calls(calls, now_ns, &mut self.buffers);
-            match begun {
-                Ok(()) => self.under_way += u64::from(calls),
+            let result = self.connections[place].begin_calls(calls, now_ns, &mut self.buffers);
+            match result {
+                Ok(()) => self.in_flight += u64::from(calls),
                 Err(ended) => self.close(place, &ended),
             }
         }
     }
 
-    fn turn_until(&mut self, until_ns: u64, interrupt: &Interrupt) -> Result<(), DriveError> {
+    fn poll_until(&mut self, until_ns: u64, interrupt: &Interrupt) -> Result<(), DriveError> {
         loop {
             let left = until_ns.saturating_sub(self.now_ns());
             if left == 0 {
                 return Ok(());
             }
-            if interrupt.is_asked() {
+            if interrupt.is_requested() {
                 return Err(DriveError::Interrupted);
             }
-            self.turn(LOOK_EVERY.min(Duration::from_nanos(left)))?;
+            self.poll(POLL_INTERVAL_MAX.min(Duration::from_nanos(left)))?;
         }
     }
 
     /// Waits for the calls in flight. Returns the time this took after the window's end, in ns.
     fn drain(&mut self, until_ns: u64) -> Result<u64, DriveError> {
         let patience_ns = self.bounds.patience.call.as_nanos() as u64;
-        while self.under_way > 0 && self.now_ns() < until_ns + patience_ns {
-            self.turn(LOOK_EVERY)?;
+        while self.in_flight > 0 && self.now_ns() < until_ns + patience_ns {
+            self.poll(POLL_INTERVAL_MAX)?;
         }
-        for _ in 0..self.under_way {
+        for _ in 0..self.in_flight {
             self.recorder.failed(Code::DeadlineExceeded);
         }
         Ok(self.now_ns() - until_ns)
     }
 
     /// Polls once and handles all ready connections.
-    fn turn(&mut self, sleep: Duration) -> Result<(), DriveError> {
+    fn poll(&mut self, sleep: Duration) -> Result<(), DriveError> {
         // Rounded up: a timeout of zero would make this a busy loop.
         let sleep_ms = u16::try_from(sleep.as_micros().div_ceil(1000)).unwrap_or(u16::MAX);
         let count = match self.epoll.wait(&mut self.events, EpollTimeout::from(sleep_ms)) {
@@ -243,14 +243,14 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
         };
         for index in 0..count {
             let place = self.events[index].data() as usize;
-            if let Err(ended) = self.look_at(place) {
+            if let Err(ended) = self.handle_ready(place) {
                 self.close(place, &ended);
             }
         }
         Ok(())
     }
 
-    fn look_at(&mut self, place: usize) -> Result<(), Ended> {
+    fn handle_ready(&mut self, place: usize) -> Result<(), EndReason> {
         let connection = &mut self.connections[place];
         let began = self.began;
         let now_ns = || began.elapsed().as_nanos() as u64;
@@ -259,26 +259,26 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
             Stage::Connecting => return connection.open(now_ns(), &mut self.buffers),
             Stage::Opening | Stage::Open => {}
         }
-        let (window, recorder, under_way) = (self.window, &mut self.recorder, &mut self.under_way);
+        let (window, recorder, in_flight) = (self.window, &mut self.recorder, &mut self.in_flight);
         let mut failed_first = false;
         let was_opening = connection.stage == Stage::Opening;
-        connection.ready(now_ns, &mut self.buffers, |counted, answer, now_ns| {
+        connection.ready(now_ns, &mut self.buffers, |counted, completed, now_ns| {
             let Some((from_ns, until_ns)) = window else {
-                failed_first |= !answer.is_good;
+                failed_first |= !completed.is_good;
                 return false;
             };
             if (from_ns..=until_ns).contains(&now_ns) {
-                if answer.is_good {
+                if completed.is_good {
                     let at = |ns: u64| began + Duration::from_nanos(ns);
-                    recorder.record(at(answer.began_ns), at(now_ns));
+                    recorder.record(at(completed.began_ns), at(now_ns));
                     *counted += 1;
                 } else {
                     recorder.failed(Code::Unknown);
                 }
             }
-            let goes_on = now_ns < until_ns;
-            *under_way -= u64::from(!goes_on);
-            goes_on
+            let can_continue = now_ns < until_ns;
+            *in_flight -= u64::from(!can_continue);
+            can_continue
         })?;
         self.opening -= usize::from(was_opening && connection.stage == Stage::Open);
         if failed_first {
@@ -289,7 +289,7 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
         Ok(())
     }
 
-    fn close(&mut self, place: usize, why: &Ended) {
+    fn close(&mut self, place: usize, why: &EndReason) {
         let connection = &mut self.connections[place];
         if connection.stage == Stage::Closed {
             return;
@@ -298,8 +298,8 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
         connection.stage = Stage::Closed;
         self.ended.get_or_insert_with(|| why.to_string());
         if self.window.is_some() {
-            self.under_way -= u64::from(connection.under_way);
-            for _ in 0..connection.under_way {
+            self.in_flight -= u64::from(connection.in_flight);
+            for _ in 0..connection.in_flight {
                 self.recorder.failed(Code::Unavailable);
             }
         }
@@ -312,7 +312,7 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
             .ended
             .iter()
             .map(|why| Note { text: format!("a connection ended: {why}"), invalidates: false });
-        let around = Around {
+        let context = RunContext {
             settings: self.settings.clone(),
             started,
             duration: Duration::from_nanos(self.bounds.duration_ns),
@@ -324,7 +324,7 @@ impl<'s, W: Wire, F: Fn() -> W> Driver<'s, W, F> {
             },
             notes: notes.collect(),
         };
-        let mut result = self.recorder.finish(around);
+        let mut result = self.recorder.finish(context);
         result.bytes_sent = result.messages * self.settings.size_bytes;
         result.bytes_received = result.bytes_sent;
         result.drain_ns = drain_ns;

@@ -7,10 +7,10 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::wire::{Answer, Wire, WireError};
+use super::wire::{CompletedCall, Wire, WireError};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const FRAME_HEAD_BYTES: usize = 9;
+const FRAME_HEADER_BYTES: usize = 9;
 /// Maximum bytes of a call's message: one frame, of a size that every peer accepts (RFC 9113 §4.2).
 const FRAME_BYTES_MAX: usize = 16 << 10;
 /// Bytes of gRPC's message prefix.
@@ -40,22 +40,22 @@ const PADDED: u8 = 8;
 
 /// Bytes sent by all connections of a run.
 #[derive(Debug)]
-pub(super) struct Prepared {
-    first_head: Vec<u8>,
-    later_head: Vec<u8>,
+pub(super) struct PreparedCall {
+    first_header_block: Vec<u8>,
+    later_header_block: Vec<u8>,
     /// Message with its prefix.
     message: Vec<u8>,
     /// Expected bytes of a response's message with its prefix; `None` accepts any.
-    answer_bytes: Option<usize>,
+    response_bytes: Option<usize>,
 }
 
-impl Prepared {
+impl PreparedCall {
     /// Encodes calls of `path` with this message. Returns `None` if the message needs more than one frame.
     pub(super) fn new(
         authority: &str,
         path: &str,
         message: &[u8],
-        answer_bytes: Option<usize>,
+        response_bytes: Option<usize>,
     ) -> Option<Self> {
         let fields: [(u8, &str, &str); 5] = [
             (4, ":path", path),
@@ -65,24 +65,24 @@ impl Prepared {
             (58, "user-agent", concat!("thalweg-bare/", env!("CARGO_PKG_VERSION"))),
         ];
         // `:method: POST` and `:scheme: http` of the static table.
-        let mut first_head = vec![0x83, 0x86];
-        let mut later_head = first_head.clone();
+        let mut first_header_block = vec![0x83, 0x86];
+        let mut later_header_block = first_header_block.clone();
         let entries = u8::try_from(fields.len()).ok()?;
         for (place, (index, name, value)) in (0_u8..).zip(fields) {
             // Literal with incremental indexing (RFC 7541 §6.2.1).
-            first_head.push(0x40 | index);
+            first_header_block.push(0x40 | index);
             if index == 0 {
-                string(name, &mut first_head);
+                string(name, &mut first_header_block);
             }
-            string(value, &mut first_head);
-            later_head.push(0x80 | (STATIC_ENTRIES + entries - place));
+            string(value, &mut first_header_block);
+            later_header_block.push(0x80 | (STATIC_ENTRIES + entries - place));
         }
         let is_small = message.len() + PREFIX_BYTES <= FRAME_BYTES_MAX;
         let mut prefixed = vec![0];
         prefixed.extend(u32::try_from(message.len()).ok()?.to_be_bytes());
         prefixed.extend(message);
-        let answer_bytes = answer_bytes.map(|bytes| bytes + PREFIX_BYTES);
-        is_small.then_some(Self { first_head, later_head, message: prefixed, answer_bytes })
+        let response_bytes = response_bytes.map(|bytes| bytes + PREFIX_BYTES);
+        is_small.then_some(Self { first_header_block, later_header_block, message: prefixed, response_bytes })
     }
 
     /// Returns the bytes a call takes of the window. A message is no larger than a frame.
@@ -110,7 +110,7 @@ fn string(text: &str, out: &mut Vec<u8>) {
 
 #[derive(Debug)]
 pub(super) struct Grpc {
-    prepared: Rc<Prepared>,
+    prepared: Rc<PreparedCall>,
     next_stream: u32,
     /// Remaining send window.
     window: i64,
@@ -118,12 +118,12 @@ pub(super) struct Grpc {
     received: u32,
     /// Start times of the calls that wait for the window.
     waiting: VecDeque<u64>,
-    open: Vec<Open>,
+    open: Vec<OpenCall>,
 }
 
 /// A call in flight.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct OpenCall {
     stream: u32,
     began_ns: u64,
     /// Bytes received so far of the response's message.
@@ -131,18 +131,18 @@ struct Open {
 }
 
 impl Grpc {
-    pub(super) fn new(prepared: Rc<Prepared>) -> Self {
+    pub(super) fn new(prepared: Rc<PreparedCall>) -> Self {
         let (waiting, open) = (VecDeque::new(), Vec::new());
         Self { prepared, next_stream: 1, window: WINDOW_BYTES, received: 0, waiting, open }
     }
 
     fn send(&mut self, began_ns: u64, out: &mut Vec<u8>) {
-        let Prepared { first_head, later_head, message, .. } = &*self.prepared;
-        let head = if self.next_stream == 1 { first_head } else { later_head };
-        frame(HEADERS, END_HEADERS, self.next_stream, head, out);
+        let PreparedCall { first_header_block, later_header_block, message, .. } = &*self.prepared;
+        let header_block = if self.next_stream == 1 { first_header_block } else { later_header_block };
+        frame(HEADERS, END_HEADERS, self.next_stream, header_block, out);
         frame(DATA, END_STREAM, self.next_stream, message, out);
         self.window -= self.prepared.sent_bytes();
-        self.open.push(Open { stream: self.next_stream, began_ns, bytes: 0 });
+        self.open.push(OpenCall { stream: self.next_stream, began_ns, bytes: 0 });
         self.next_stream += 2;
     }
 
@@ -152,12 +152,12 @@ impl Grpc {
 
     fn frame(
         &mut self,
-        head: Head,
+        header: FrameHeader,
         payload: &[u8],
         out: &mut Vec<u8>,
-        answer: &mut dyn FnMut(Answer),
+        on_completed: &mut dyn FnMut(CompletedCall),
     ) -> Result<(), WireError> {
-        let Head { kind, flags, stream } = head;
+        let FrameHeader { kind, flags, stream } = header;
         match kind {
             DATA => {
                 let padding = if flags & PADDED == 0 { 0 } else { payload.first().map_or(0, |it| *it + 1) };
@@ -170,15 +170,15 @@ impl Grpc {
                     self.received = 0;
                 }
                 // Without trailers there is no status, so the call has failed.
-                self.ended(stream, flags & END_STREAM != 0, |_, _| false, answer);
+                self.ended(stream, flags & END_STREAM != 0, |_, _| false, on_completed);
             }
             HEADERS => {
-                let is_whole = |asked: Option<usize>, bytes: usize| {
-                    asked.map_or(bytes >= PREFIX_BYTES, |asked| bytes == asked)
+                let is_complete = |expected: Option<usize>, bytes: usize| {
+                    expected.map_or(bytes >= PREFIX_BYTES, |expected| bytes == expected)
                 };
-                self.ended(stream, flags & END_STREAM != 0, is_whole, answer);
+                self.ended(stream, flags & END_STREAM != 0, is_complete, on_completed);
             }
-            RST_STREAM => self.ended(stream, true, |_, _| false, answer),
+            RST_STREAM => self.ended(stream, true, |_, _| false, on_completed),
             SETTINGS if flags & ACK == 0 => {
                 for setting in payload.chunks_exact(6) {
                     let name = u16::from_be_bytes([setting[0], setting[1]]);
@@ -210,12 +210,12 @@ impl Grpc {
         stream: u32,
         has_ended: bool,
         is_good: impl Fn(Option<usize>, usize) -> bool,
-        answer: &mut dyn FnMut(Answer),
+        on_completed: &mut dyn FnMut(CompletedCall),
     ) {
         let at = self.open.iter().position(|open| open.stream == stream).filter(|_| has_ended);
         if let Some(at) = at {
-            let Open { began_ns, bytes, .. } = self.open.swap_remove(at);
-            answer(Answer { began_ns, is_good: is_good(self.prepared.answer_bytes, bytes) });
+            let OpenCall { began_ns, bytes, .. } = self.open.swap_remove(at);
+            on_completed(CompletedCall { began_ns, is_good: is_good(self.prepared.response_bytes, bytes) });
         }
     }
 }
@@ -235,15 +235,20 @@ impl Wire for Grpc {
         &mut self,
         bytes: &[u8],
         out: &mut Vec<u8>,
-        answer: &mut dyn FnMut(Answer),
+        on_completed: &mut dyn FnMut(CompletedCall),
     ) -> Result<usize, WireError> {
         let mut done = 0;
-        while let Some(head) = bytes[done..].first_chunk::<FRAME_HEAD_BYTES>() {
-            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
-            let Some(payload) = bytes[done + FRAME_HEAD_BYTES..].get(..length) else { break };
-            let stream = u32::from_be_bytes([head[5] & 0x7f, head[6], head[7], head[8]]);
-            self.frame(Head { kind: head[3], flags: head[4], stream }, payload, out, answer)?;
-            done += FRAME_HEAD_BYTES + length;
+        while let Some(header) = bytes[done..].first_chunk::<FRAME_HEADER_BYTES>() {
+            let length = u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize;
+            let Some(payload) = bytes[done + FRAME_HEADER_BYTES..].get(..length) else { break };
+            let stream = u32::from_be_bytes([header[5] & 0x7f, header[6], header[7], header[8]]);
+            self.frame(
+                FrameHeader { kind: header[3], flags: header[4], stream },
+                payload,
+                out,
+                on_completed,
+            )?;
+            done += FRAME_HEADER_BYTES + length;
         }
         Ok(done)
     }
@@ -251,7 +256,7 @@ impl Wire for Grpc {
 
 /// A frame header without its length (RFC 9113 §4.1).
 #[derive(Clone, Copy, Debug)]
-struct Head {
+struct FrameHeader {
     kind: u8,
     flags: u8,
     stream: u32,
@@ -270,7 +275,7 @@ mod tests {
     use super::*;
 
     fn calls() -> Grpc {
-        Grpc::new(Rc::new(Prepared::new("localhost", "/a.B/C", b"", Some(0)).unwrap()))
+        Grpc::new(Rc::new(PreparedCall::new("localhost", "/a.B/C", b"", Some(0)).unwrap()))
     }
 
     fn frames(parts: &[(u8, u8, u32, &[u8])]) -> Vec<u8> {
@@ -281,16 +286,17 @@ mod tests {
         out
     }
 
-    /// Checks the responses in `came` and the number of bytes left over. Returns the bytes to send.
-    fn check(grpc: &mut Grpc, came: &[u8], answers: &[(u64, bool)], left: usize) -> Vec<u8> {
-        let (mut out, mut told) = (Vec::new(), Vec::new());
-        let done = grpc.received(came, &mut out, &mut |it| told.push((it.began_ns, it.is_good))).unwrap();
-        assert_eq!((told.as_slice(), came.len() - done), (answers, left));
+    /// Checks the responses in `received` and the number of bytes left over. Returns the bytes to send.
+    fn check(grpc: &mut Grpc, received: &[u8], responses: &[(u64, bool)], left: usize) -> Vec<u8> {
+        let (mut out, mut completed) = (Vec::new(), Vec::new());
+        let done =
+            grpc.received(received, &mut out, &mut |it| completed.push((it.began_ns, it.is_good))).unwrap();
+        assert_eq!((completed.as_slice(), received.len() - done), (responses, left));
         out
     }
 
     #[test]
-    fn a_call_is_good_with_its_message_and_its_trailers() {
+    fn call_succeeds_with_one_message_and_trailers() {
         let mut grpc = calls();
         let mut out = Vec::new();
         for began_ns in 1..=4 {
@@ -309,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_are_named_by_their_entries_from_the_second_call_on() {
+    fn later_calls_send_indexed_headers() {
         let mut grpc = calls();
         let (mut first, mut second) = (Vec::new(), Vec::new());
         grpc.call(0, &mut first);
@@ -320,28 +326,28 @@ mod tests {
     }
 
     #[test]
-    fn what_a_peer_asks_is_answered() {
+    fn settings_and_ping_are_acknowledged() {
         let mut grpc = calls();
         let ping: &[u8] = b"12345678";
-        let asked = frames(&[(SETTINGS, 0, 0, &[]), (SETTINGS, ACK, 0, &[]), (PING, 0, 0, ping)]);
-        let said = check(&mut grpc, &asked, &[], 0);
-        assert_eq!(said, frames(&[(SETTINGS, ACK, 0, &[]), (PING, ACK, 0, ping)]));
+        let requests = frames(&[(SETTINGS, 0, 0, &[]), (SETTINGS, ACK, 0, &[]), (PING, 0, 0, ping)]);
+        let sent = check(&mut grpc, &requests, &[], 0);
+        assert_eq!(sent, frames(&[(SETTINGS, ACK, 0, &[]), (PING, ACK, 0, ping)]));
         let small = frames(&[(SETTINGS, 0, 0, &[0, 1, 0, 0, 0, 0])]);
         assert!(grpc.received(&small, &mut Vec::new(), &mut |_| ()).is_err());
         assert!(grpc.received(&frames(&[(GOAWAY, 0, 0, &[0; 8])]), &mut Vec::new(), &mut |_| ()).is_err());
     }
 
     #[test]
-    fn no_more_is_sent_than_the_window_holds() {
+    fn sending_stops_at_connection_window() {
         let message = vec![0; 10_000];
-        let mut grpc = Grpc::new(Rc::new(Prepared::new("a", "/b", &message, None).unwrap()));
+        let mut grpc = Grpc::new(Rc::new(PreparedCall::new("a", "/b", &message, None).unwrap()));
         let mut out = Vec::new();
         for began_ns in 0..7 {
             grpc.call(began_ns, &mut out);
         }
         assert_eq!((grpc.open.len(), grpc.waiting.len()), (6, 1));
-        let said = check(&mut grpc, &frames(&[(WINDOW_UPDATE, 0, 0, &10_000_u32.to_be_bytes())]), &[], 0);
-        assert!(grpc.waiting.is_empty() && said.len() > 10_000);
-        assert!(Prepared::new("a", "/b", &[0; FRAME_BYTES_MAX], None).is_none());
+        let sent = check(&mut grpc, &frames(&[(WINDOW_UPDATE, 0, 0, &10_000_u32.to_be_bytes())]), &[], 0);
+        assert!(grpc.waiting.is_empty() && sent.len() > 10_000);
+        assert!(PreparedCall::new("a", "/b", &[0; FRAME_BYTES_MAX], None).is_none());
     }
 }

@@ -2,18 +2,18 @@
 
 use std::collections::VecDeque;
 
-use super::wire::{Answer, Wire, WireError};
+use super::wire::{CompletedCall, Wire, WireError};
 
 #[derive(Debug)]
 pub(super) struct Messages {
     bytes: usize,
     /// Send times of the messages in flight, oldest first.
-    under_way: VecDeque<u64>,
+    in_flight: VecDeque<u64>,
 }
 
 impl Messages {
     pub(super) fn new(bytes: usize) -> Self {
-        Self { bytes, under_way: VecDeque::new() }
+        Self { bytes, in_flight: VecDeque::new() }
     }
 }
 
@@ -21,7 +21,7 @@ impl Wire for Messages {
     fn begin(&mut self, _: &mut Vec<u8>) {}
 
     fn call(&mut self, now_ns: u64, out: &mut Vec<u8>) {
-        self.under_way.push_back(now_ns);
+        self.in_flight.push_back(now_ns);
         out.resize(out.len() + self.bytes, 0);
     }
 
@@ -29,12 +29,12 @@ impl Wire for Messages {
         &mut self,
         bytes: &[u8],
         _: &mut Vec<u8>,
-        answer: &mut dyn FnMut(Answer),
+        on_completed: &mut dyn FnMut(CompletedCall),
     ) -> Result<usize, WireError> {
         let whole = bytes.len() / self.bytes;
         for _ in 0..whole {
-            let began_ns = self.under_way.pop_front().ok_or(WireError("more came back than was sent"))?;
-            answer(Answer { began_ns, is_good: true });
+            let began_ns = self.in_flight.pop_front().ok_or(WireError("more came back than was sent"))?;
+            on_completed(CompletedCall { began_ns, is_good: true });
         }
         Ok(whole * self.bytes)
     }

@@ -12,7 +12,7 @@ use super::bounds::{EVENTS_MAX, READ_BYTES};
 /// Tag of the listener's events. Connections are tagged by their index.
 const LISTENER: u64 = u64::MAX;
 /// Interval at which an interrupt is checked for.
-const LOOK_EVERY_MS: u16 = 50;
+const POLL_INTERVAL_MS: u16 = 50;
 
 /// A single-threaded server that echoes bytes.
 #[derive(Debug)]
@@ -50,8 +50,8 @@ impl EchoServer {
     /// Echoes until interrupted.
     pub fn serve(mut self, interrupt: &Interrupt) -> io::Result<()> {
         let mut events = vec![EpollEvent::empty(); EVENTS_MAX];
-        while !interrupt.is_asked() {
-            let count = match self.epoll.wait(&mut events, EpollTimeout::from(LOOK_EVERY_MS)) {
+        while !interrupt.is_requested() {
+            let count = match self.epoll.wait(&mut events, EpollTimeout::from(POLL_INTERVAL_MS)) {
                 Ok(count) => count,
                 Err(Errno::EINTR) => 0,
                 Err(error) => return Err(error.into()),

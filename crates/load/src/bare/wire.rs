@@ -7,18 +7,18 @@ pub(super) trait Wire {
 
     fn call(&mut self, now_ns: u64, out: &mut Vec<u8>);
 
-    /// Passes each response in `bytes` to `answer` and returns the number of bytes consumed. The rest is incomplete,
-    /// and passed again with the bytes that follow. Bytes to send in return are appended to `out`.
+    /// Passes each response in `bytes` to `on_completed` and returns the number of bytes consumed. The rest is
+    /// incomplete, and passed again with the bytes that follow. Bytes to send in return are appended to `out`.
     fn received(
         &mut self,
         bytes: &[u8],
         out: &mut Vec<u8>,
-        answer: &mut dyn FnMut(Answer),
+        on_completed: &mut dyn FnMut(CompletedCall),
     ) -> Result<usize, WireError>;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct CompletedCall {
     pub(super) began_ns: u64,
     /// Whether the response is as expected.
     pub(super) is_good: bool,

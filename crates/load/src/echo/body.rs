@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 use http::{HeaderMap, StatusCode};
 use thalweg::{Code, Status};
 
-use super::connection::Answer;
+use super::connection::EchoResponse;
 use super::document::Document;
 use super::protocol::{Format, Framing, Protocol};
 
@@ -46,7 +46,7 @@ impl Bodies {
 
     pub(super) fn encode(self, document: &Document) -> Bytes {
         let prefix_len = if self.framing == Framing::Body { 0 } else { PREFIX_LEN };
-        let mut bytes = document.encode_behind(self.format, if self.gzip { 0 } else { prefix_len });
+        let mut bytes = document.encode_after_prefix(self.format, if self.gzip { 0 } else { prefix_len });
         if self.gzip {
             bytes = compressed(&bytes, prefix_len);
         }
@@ -60,8 +60,8 @@ impl Bodies {
     }
 
     /// Decodes the response's document. Returns the call's status if it failed.
-    pub(super) fn decode(self, answer: &Answer, like: &Document) -> Result<Document, Status> {
-        let message = self.message(answer)?;
+    pub(super) fn decode(self, response: &EchoResponse, like: &Document) -> Result<Document, Status> {
+        let message = self.message(response)?;
         let decoded = match message {
             Message { bytes, is_compressed: false } => like.decode_like(self.format, bytes),
             Message { bytes, is_compressed: true } => {
@@ -72,36 +72,36 @@ impl Bodies {
     }
 
     /// Checks the status of the call without decoding the message.
-    pub(super) fn check(self, answer: &Answer) -> Result<(), Status> {
-        self.message(answer).map(drop)
+    pub(super) fn check(self, response: &EchoResponse) -> Result<(), Status> {
+        self.message(response).map(drop)
     }
 
-    fn message(self, answer: &Answer) -> Result<Message<'_>, Status> {
+    fn message(self, response: &EchoResponse) -> Result<Message<'_>, Status> {
         match self.framing {
-            Framing::Body if answer.status == StatusCode::OK => {
-                let is_compressed = answer.headers.contains_key("content-encoding");
-                Ok(Message { bytes: &answer.body, is_compressed })
+            Framing::Body if response.status == StatusCode::OK => {
+                let is_compressed = response.headers.contains_key("content-encoding");
+                Ok(Message { bytes: &response.body, is_compressed })
             }
-            Framing::Body => Err(http_status(answer)),
+            Framing::Body => Err(http_status(response)),
             Framing::Grpc => {
-                grpc_status(answer.trailers.as_ref().unwrap_or(&answer.headers), answer)?;
-                match parts(&answer.body)? {
+                grpc_status(response.trailers.as_ref().unwrap_or(&response.headers), response)?;
+                match parts(&response.body)? {
                     (message, []) => Ok(message),
                     _ => Err(Status::data_loss("unexpected data after the response message")),
                 }
             }
             Framing::GrpcWeb => {
-                if answer.headers.contains_key("grpc-status") {
-                    grpc_status(&answer.headers, answer)?;
+                if response.headers.contains_key("grpc-status") {
+                    grpc_status(&response.headers, response)?;
                 }
-                if answer.status != StatusCode::OK {
-                    return Err(http_status(answer));
+                if response.status != StatusCode::OK {
+                    return Err(http_status(response));
                 }
-                if answer.body.first().is_some_and(|first| first & TRAILERS != 0) {
-                    grpc_status(&trailers(&answer.body)?, answer)?;
+                if response.body.first().is_some_and(|first| first & TRAILERS != 0) {
+                    grpc_status(&trailers(&response.body)?, response)?;
                 }
-                let (message, behind) = parts(&answer.body)?;
-                grpc_status(&trailers(behind)?, answer)?;
+                let (message, behind) = parts(&response.body)?;
+                grpc_status(&trailers(behind)?, response)?;
                 Ok(message)
             }
         }
@@ -145,7 +145,7 @@ fn trailers(part: &[u8]) -> Result<HeaderMap, Status> {
     Ok(fields)
 }
 
-fn grpc_status(fields: &HeaderMap, answer: &Answer) -> Result<(), Status> {
+fn grpc_status(fields: &HeaderMap, response: &EchoResponse) -> Result<(), Status> {
     let code = fields.get("grpc-status").and_then(|value| value.to_str().ok()?.parse().ok());
     let message = fields.get("grpc-message").and_then(|value| value.to_str().ok()).unwrap_or_default();
     match code {
@@ -154,15 +154,15 @@ fn grpc_status(fields: &HeaderMap, answer: &Answer) -> Result<(), Status> {
         Some(code) => {
             Err(Status::unknown(format!("the server sent an unknown grpc-status: {code}: {message}")))
         }
-        None => Err(Status::unknown(format!("HTTP status {} without grpc-status", answer.status))),
+        None => Err(Status::unknown(format!("HTTP status {} without grpc-status", response.status))),
     }
 }
 
-fn http_status(answer: &Answer) -> Status {
-    let text = String::from_utf8_lossy(&answer.body);
+fn http_status(response: &EchoResponse) -> Status {
+    let text = String::from_utf8_lossy(&response.body);
     let text: String =
         text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(QUOTED_LEN_MAX).collect();
-    Status::unknown(format!("HTTP status {}: {text}", answer.status))
+    Status::unknown(format!("HTTP status {}: {text}", response.status))
 }
 
 fn compressed(bytes: &[u8], prefix_len: usize) -> Vec<u8> {
@@ -183,16 +183,16 @@ mod tests {
 
     const SHAPE: Shape = Shape::Strings { count: 40, letters: 20 };
 
-    fn answer(status: u16, headers: &[(&'static str, &str)], body: Bytes) -> Answer {
+    fn response(status: u16, headers: &[(&'static str, &str)], body: Bytes) -> EchoResponse {
         let fields = headers.iter().map(|(name, value)| {
             (http::HeaderName::from_static(name), http::HeaderValue::from_str(value).unwrap())
         });
         let status = StatusCode::from_u16(status).unwrap();
-        Answer { status, headers: fields.collect(), body, trailers: None }
+        EchoResponse { status, headers: fields.collect(), body, trailers: None }
     }
 
     /// Returns the response of a server that echoes the request.
-    fn echoed(protocol: Protocol, gzip: bool) -> (Bodies, Document, Answer) {
+    fn echoed(protocol: Protocol, gzip: bool) -> (Bodies, Document, EchoResponse) {
         let bodies = Bodies::new(protocol, gzip);
         let document = Document::all(SHAPE, protocol.format(), None).remove(0);
         let mut body = bodies.encode(&document).to_vec();
@@ -203,18 +203,18 @@ mod tests {
             Framing::Grpc => headers.push(("grpc-status", "0")),
             Framing::GrpcWeb => body.extend(b"\x80\0\0\0\x10grpc-status: 0\r\n"),
         }
-        (bodies, document, answer(200, &headers, body.into()))
+        (bodies, document, response(200, &headers, body.into()))
     }
 
     #[test]
-    fn bodies_are_read_as_they_are_made() {
+    fn bodies_round_trip() {
         for protocol in Protocol::ALL {
             for gzip in [false, true] {
-                let (bodies, document, answer) = echoed(protocol, gzip);
-                bodies.check(&answer).unwrap();
-                assert_eq!(bodies.decode(&answer, &document).unwrap(), document, "{protocol} {gzip}");
-                let cut = answer.body.slice(..answer.body.len() - 1);
-                let cut = Answer { body: cut, ..answer };
+                let (bodies, document, response) = echoed(protocol, gzip);
+                bodies.check(&response).unwrap();
+                assert_eq!(bodies.decode(&response, &document).unwrap(), document, "{protocol} {gzip}");
+                let cut = response.body.slice(..response.body.len() - 1);
+                let cut = EchoResponse { body: cut, ..response };
                 assert!(bodies.decode(&cut, &document).is_err(), "{protocol} {gzip}");
             }
         }
@@ -229,9 +229,10 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_found_wherever_it_is() {
+    fn status_is_read_from_headers_trailers_and_body() {
         let failed = |protocol, headers: &[(&'static str, &str)], body: &'static [u8]| {
-            let status = Bodies::new(protocol, false).check(&answer(200, headers, Bytes::from_static(body)));
+            let status =
+                Bodies::new(protocol, false).check(&response(200, headers, Bytes::from_static(body)));
             let status = status.unwrap_err();
             (status.code(), status.message().to_owned())
         };

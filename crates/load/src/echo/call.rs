@@ -9,14 +9,14 @@ use thalweg::Status;
 use thalweg_engine::{ChannelConfig, ConnectError};
 
 use super::body::Bodies;
-use super::connection::{Answer, Connections, Http1};
+use super::connection::{Connections, EchoResponse, Http1};
 use super::document::Document;
-use super::moments::Moments;
 use super::own::OwnEcho;
 use super::protocol::Protocol;
-use super::stages::{ClientMoments, Stages, divide};
-use super::work::{EchoWork, Looks};
-use crate::services::{TIMES, monotonic_ns};
+use super::stages::{ClientTimestamps, Stages, divide};
+use super::timestamps::ServerTimestamps;
+use super::work::{ClientWork, EchoWork};
+use crate::services::{TIMESTAMPS_KEY, monotonic_ns};
 
 /// The target and the documents to send.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ struct Sent {
     /// The document's encoding.
     request: Bytes,
     /// Body length of its first response.
-    answer_len: OnceLock<usize>,
+    response_len: OnceLock<usize>,
 }
 
 impl EchoCall {
@@ -56,18 +56,19 @@ impl EchoCall {
         target: &str,
         channel: ChannelConfig,
     ) -> Result<Self, ConnectError> {
-        let EchoWork { shape, protocol, looks, gzip } = work;
+        let EchoWork { shape, protocol, client_work, gzip } = work;
         let bodies = Bodies::new(protocol, gzip);
         let mut head = Request::new(());
         *head.method_mut() = Method::POST;
         *head.uri_mut() = protocol.path(shape).parse().expect("the paths are constants");
-        let asks = (looks == Looks::Times).then_some((TIMES, "1"));
-        for (name, value) in protocol.fields().iter().chain(bodies.fields()).copied().chain(asks) {
+        let timestamps_header = (client_work == ClientWork::Times).then_some((TIMESTAMPS_KEY, "1"));
+        for (name, value) in protocol.fields().iter().chain(bodies.fields()).copied().chain(timestamps_header)
+        {
             head.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         let connections = connections(protocol, target, &channel)?;
         let sent =
-            |document| Sent { request: bodies.encode(&document), document, answer_len: OnceLock::new() };
+            |document| Sent { request: bodies.encode(&document), document, response_len: OnceLock::new() };
         Ok(Self {
             work,
             sent: Document::all(shape, protocol.format(), own).into_iter().map(sent).collect(),
@@ -83,19 +84,19 @@ impl EchoCall {
     /// Makes the first call, and compares the whole response with the request.
     pub(crate) async fn first(&self) -> Result<(), Status> {
         let sent = self.next();
-        let answer = self.exchange(&self.connections, sent.request.clone()).await?;
-        if self.bodies.decode(&answer, &sent.document)? != sent.document {
+        let response = self.exchange(&self.connections, sent.request.clone()).await?;
+        if self.bodies.decode(&response, &sent.document)? != sent.document {
             return Err(Status::data_loss("the response does not match the request"));
         }
-        sent.answer_len.get_or_init(|| answer.body.len());
+        sent.response_len.get_or_init(|| response.body.len());
         Ok(())
     }
 
     /// Returns the body bytes of `calls` calls, sent and received. The first call must have completed.
     pub(crate) fn body_bytes(&self, calls: u64) -> (u64, u64) {
         let requests = self.sent.iter().map(|sent| sent.request.len() as u64);
-        let answers = self.sent.iter().filter_map(|sent| Some(*sent.answer_len.get()? as u64));
-        (of_calls(calls, requests), of_calls(calls, answers))
+        let responses = self.sent.iter().filter_map(|sent| Some(*sent.response_len.get()? as u64));
+        (bytes_of_calls(calls, requests), bytes_of_calls(calls, responses))
     }
 
     fn next(&self) -> &Sent {
@@ -105,10 +106,10 @@ impl EchoCall {
         }
     }
 
-    /// Makes one call, on its own connection if `afresh`. Returns the duration of its stages, if times are requested
-    /// and both sides use the same clock.
-    pub(crate) async fn once(&self, afresh: bool) -> Result<Option<Stages>, Status> {
-        if !afresh {
+    /// Makes one call, on its own connection if `new_connection`. Returns the duration of its stages, if times are
+    /// requested and both sides use the same clock.
+    pub(crate) async fn once(&self, new_connection: bool) -> Result<Option<Stages>, Status> {
+        if !new_connection {
             return self.on(&self.connections).await;
         }
         let connections = connections(self.work.protocol, &self.target, &self.channel);
@@ -116,13 +117,13 @@ impl EchoCall {
     }
 
     async fn on(&self, connections: &Connections) -> Result<Option<Stages>, Status> {
-        match self.work.looks {
-            Looks::Bytes => self.bytes_on(connections).await.map(|()| None),
-            Looks::Objects => self.objects_on(connections, || 0).await.map(|_| None),
-            Looks::Times => {
-                let (client, answer) = self.objects_on(connections, monotonic_ns).await?;
-                let times = answer.headers.get(TIMES).and_then(|value| value.to_str().ok());
-                let times = times.and_then(Moments::parse);
+        match self.work.client_work {
+            ClientWork::Bytes => self.bytes_on(connections).await.map(|()| None),
+            ClientWork::Objects => self.objects_on(connections, || 0).await.map(|_| None),
+            ClientWork::Times => {
+                let (client, response) = self.objects_on(connections, monotonic_ns).await?;
+                let times = response.headers.get(TIMESTAMPS_KEY).and_then(|value| value.to_str().ok());
+                let times = times.and_then(ServerTimestamps::parse);
                 let times =
                     times.ok_or_else(|| Status::data_loss("the server does not report its timestamps"))?;
                 Ok(divide(client, times))
@@ -132,11 +133,11 @@ impl EchoCall {
 
     async fn bytes_on(&self, connections: &Connections) -> Result<(), Status> {
         let sent = self.next();
-        let answer = self.exchange(connections, sent.request.clone()).await?;
-        self.bodies.check(&answer)?;
-        let len = *sent.answer_len.get_or_init(|| answer.body.len());
+        let response = self.exchange(connections, sent.request.clone()).await?;
+        self.bodies.check(&response)?;
+        let len = *sent.response_len.get_or_init(|| response.body.len());
         // Maps are unordered, and their order changes the gzip size.
-        if len == answer.body.len() || self.work.gzip { Ok(()) } else { Err(unlike()) }
+        if len == response.body.len() || self.work.gzip { Ok(()) } else { Err(mismatch()) }
     }
 
     /// Makes a call from object to object. Returns the time of each step.
@@ -144,35 +145,35 @@ impl EchoCall {
         &self,
         connections: &Connections,
         now: fn() -> i64,
-    ) -> Result<(ClientMoments, Answer), Status> {
+    ) -> Result<(ClientTimestamps, EchoResponse), Status> {
         let sent = self.next();
         let began = now();
         let body = self.bodies.encode(&sent.document);
         let encoded = now();
-        let answer = self.exchange(connections, body).await?;
+        let response = self.exchange(connections, body).await?;
         let received = now();
-        let answered = self.bodies.decode(&answer, &sent.document)?;
-        if !answered.is_alike(&sent.document) {
-            return Err(unlike());
+        let echoed = self.bodies.decode(&response, &sent.document)?;
+        if !echoed.is_alike(&sent.document) {
+            return Err(mismatch());
         }
         let ended = now();
-        sent.answer_len.get_or_init(|| answer.body.len());
-        Ok((ClientMoments { began, encoded, received, ended }, answer))
+        sent.response_len.get_or_init(|| response.body.len());
+        Ok((ClientTimestamps { began, encoded, received, ended }, response))
     }
 
-    async fn exchange(&self, connections: &Connections, body: Bytes) -> Result<Answer, Status> {
+    async fn exchange(&self, connections: &Connections, body: Bytes) -> Result<EchoResponse, Status> {
         let (parts, ()) = self.head.clone().into_parts();
         connections.send(Request::from_parts(parts, body)).await
     }
 }
 
 /// Returns the total bytes of `calls` calls that use these lengths in turn.
-fn of_calls(calls: u64, lens: impl Iterator<Item = u64>) -> u64 {
+fn bytes_of_calls(calls: u64, lens: impl Iterator<Item = u64>) -> u64 {
     let (sum, count) = lens.fold((0, 0), |(sum, count), len| (sum + len, count + 1));
     calls * sum / u64::max(count, 1)
 }
 
-fn unlike() -> Status {
+fn mismatch() -> Status {
     Status::data_loss("the response does not have the expected size")
 }
 

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 
 /// A whole response.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct EchoResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
@@ -32,7 +32,7 @@ pub(super) enum Connections {
 
 impl Connections {
     /// Sends a request and receives the whole response.
-    pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Answer, Status> {
+    pub(super) async fn send(&self, request: Request<Bytes>) -> Result<EchoResponse, Status> {
         match self {
             Self::H2(channel) => send_h2(channel, request).await,
             Self::Http1(http1) => http1.send(request).await,
@@ -40,12 +40,13 @@ impl Connections {
     }
 }
 
-async fn send_h2(channel: &thalweg_engine::Channel, request: Request<Bytes>) -> Result<Answer, Status> {
+async fn send_h2(channel: &thalweg_engine::Channel, request: Request<Bytes>) -> Result<EchoResponse, Status> {
     let options = CallOptions::default();
-    let answer = channel.raw(request.map(|bytes| Whole(Some(bytes))), &options).await.map_err(status_of)?;
-    let (head, body) = answer.into_parts();
+    let response =
+        channel.raw(request.map(|bytes| FullBody(Some(bytes))), &options).await.map_err(status_of)?;
+    let (head, body) = response.into_parts();
     let (body, trailers) = collect(body).await.map_err(status_of)?;
-    Ok(Answer { status: head.status, headers: head.headers, body, trailers })
+    Ok(EchoResponse { status: head.status, headers: head.headers, body, trailers })
 }
 
 async fn collect(mut body: RawBody) -> Result<(Bytes, Option<HeaderMap>), thalweg_engine::Status> {
@@ -64,9 +65,9 @@ fn status_of(status: thalweg_engine::Status) -> Status {
 }
 
 /// A body available at once.
-struct Whole(Option<Bytes>);
+struct FullBody(Option<Bytes>);
 
-impl Body for Whole {
+impl Body for FullBody {
     type Data = Bytes;
     type Error = thalweg_engine::Status;
 
@@ -86,7 +87,7 @@ impl Body for Whole {
     }
 }
 
-impl OutgoingBody for Whole {
+impl OutgoingBody for FullBody {
     fn status(error: Self::Error) -> thalweg_engine::Status {
         error
     }
@@ -110,7 +111,7 @@ impl Http1 {
         Self { address, idle: Mutex::default() }
     }
 
-    async fn send(&self, mut request: Request<Bytes>) -> Result<Answer, Status> {
+    async fn send(&self, mut request: Request<Bytes>) -> Result<EchoResponse, Status> {
         let host =
             self.address.parse().map_err(|_| Status::internal("the address is not a valid header value"))?;
         request.headers_mut().insert(http::header::HOST, host);
@@ -118,12 +119,12 @@ impl Http1 {
             Some(connection) => connection,
             None => self.connect().await?,
         };
-        let answer = connection.send_request(request.map(Full::new)).await.map_err(|error| lost(&error))?;
-        let (head, body) = answer.into_parts();
+        let response = connection.send_request(request.map(Full::new)).await.map_err(|error| lost(&error))?;
+        let (head, body) = response.into_parts();
         let collected = body.collect().await.map_err(|error| lost(&error))?;
         let trailers = collected.trailers().cloned();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-        Ok(Answer { status: head.status, headers: head.headers, body: collected.to_bytes(), trailers })
+        Ok(EchoResponse { status: head.status, headers: head.headers, body: collected.to_bytes(), trailers })
     }
 
     /// Returns the most recently used connection that the server has not closed.

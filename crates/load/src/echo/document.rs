@@ -94,7 +94,7 @@ impl Document {
     }
 
     /// Encodes the document after `prefix_len` zero bytes.
-    pub(super) fn encode_behind(&self, format: Format, prefix_len: usize) -> Vec<u8> {
+    pub(super) fn encode_after_prefix(&self, format: Format, prefix_len: usize) -> Vec<u8> {
         match self {
             Self::ProtoStrings(message) => protobuf(message, prefix_len),
             Self::ProtoPerson(message) => protobuf(message, prefix_len),
@@ -105,7 +105,7 @@ impl Document {
             Self::LogRecord(both) => by_either(both, format, prefix_len),
             Self::Visit(both) => by_either(both, format, prefix_len),
             Self::Samples(both) => by_either(both, format, prefix_len),
-            Self::Own(message) => message.encode_behind(format, prefix_len),
+            Self::Own(message) => message.encode_after_prefix(format, prefix_len),
         }
     }
 
@@ -254,11 +254,11 @@ mod tests {
     const FORMATS: [Format; 3] = [Format::Protobuf, Format::Json, Format::Msgpack];
 
     #[test]
-    fn documents_come_back_from_their_bytes() {
+    fn documents_round_trip_through_bytes() {
         for shape in shapes() {
             for format in FORMATS {
                 let document = first(shape, format);
-                let bytes = document.encode_behind(format, 3);
+                let bytes = document.encode_after_prefix(format, 3);
                 assert_eq!(bytes[..3], [0; 3]);
                 let back = document.decode_like(format, &bytes[3..]).unwrap();
                 assert_eq!(back, document);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_same_is_not_alike() {
+    fn different_documents_are_not_alike() {
         for format in FORMATS {
             let strings = |count, letters| first(Shape::Strings { count, letters }, format);
             assert!(!strings(2, 3).is_alike(&strings(3, 2)));
@@ -283,9 +283,9 @@ mod tests {
     }
 
     #[test]
-    fn json_has_the_names_of_the_contract() {
+    fn json_has_field_names_of_contract() {
         let json = |shape| {
-            let bytes = first(shape, Format::Json).encode_behind(Format::Json, 0);
+            let bytes = first(shape, Format::Json).encode_after_prefix(Format::Json, 0);
             serde_json::from_slice::<serde_json::Value>(&bytes).unwrap()
         };
         let person = json(Shape::Person);
@@ -296,8 +296,8 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_the_codec_study_are_those_that_it_converts() {
-        let bytes = |kind, format| first(Shape::Study(kind), format).encode_behind(format, 0);
+    fn echoed_study_messages_equal_codec_messages() {
+        let bytes = |kind, format| first(Shape::Study(kind), format).encode_after_prefix(format, 0);
         assert_eq!(bytes(Kind::PersonSparse, Format::Protobuf), b"\x0a\x0dpolar penguin\x10\x14");
         assert_eq!(
             bytes(Kind::PersonSparse, Format::Json),
@@ -312,12 +312,12 @@ mod tests {
 
     /// For each message, the server accepts the client's encoding and the client the server's.
     #[test]
-    fn objects_of_serde_are_the_mapping_s_json_and_messagepack() {
+    fn serde_output_equals_protobuf_json_mapping() {
         let schema = Schema::from_descriptor_set(proto::FILE_DESCRIPTOR_SET).unwrap();
         for kind in [Kind::SeveralData, Kind::Order, Kind::LogRecord, Kind::Visit, Kind::Samples] {
             let of = schema.message(kind.type_name()).unwrap();
             for document in Document::all(Shape::Study(kind), Format::Protobuf, None) {
-                let written = |format| document.encode_behind(format, 0);
+                let written = |format| document.encode_after_prefix(format, 0);
                 let wires = [
                     json::to_wire(of, &written(Format::Json)).unwrap(),
                     msgpack::to_wire(of, &written(Format::Msgpack)).unwrap(),

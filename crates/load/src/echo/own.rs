@@ -19,7 +19,7 @@ pub struct OwnEcho(pub(super) Vec<OwnMessage>);
 
 /// Reason why the messages cannot be echoed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoOwnEcho {
+pub enum OwnEchoError {
     /// The descriptors lack the message's type.
     #[error("message {0} is missing from its own descriptors")]
     NoType(String),
@@ -45,17 +45,17 @@ impl OwnEcho {
     /// # Errors
     ///
     /// If there is no message, or one has no JSON form, such as an `Any` of an unknown type.
-    pub fn new(own: &OwnMessages) -> Result<Self, NoOwnEcho> {
-        let no_type = || NoOwnEcho::NoType(own.type_name.clone());
+    pub fn new(own: &OwnMessages) -> Result<Self, OwnEchoError> {
+        let no_type = || OwnEchoError::NoType(own.type_name.clone());
         let schema = Schema::from_descriptor_set(&own.set).map_err(|_| no_type())?;
         let of = schema.message(&own.type_name).ok_or_else(no_type)?;
         if own.wires.is_empty() {
-            return Err(NoOwnEcho::Empty);
+            return Err(OwnEchoError::Empty);
         }
         let message = |(index, wire): (usize, &Vec<u8>)| {
             let number = index + 1;
             let by_json = by_json(of, wire);
-            by_json.map(OwnMessage).map_err(|reason| NoOwnEcho::NoJson { number, reason })
+            by_json.map(OwnMessage).map_err(|reason| OwnEchoError::NoJson { number, reason })
         };
         own.wires.iter().enumerate().map(message).collect::<Result<_, _>>().map(Self)
     }
@@ -71,7 +71,7 @@ fn by_json(of: MessageType<'_>, wire: &[u8]) -> Result<Message, String> {
 
 impl OwnMessage {
     /// Encodes the message after `prefix_len` zero bytes.
-    pub(super) fn encode_behind(&self, format: Format, prefix_len: usize) -> Vec<u8> {
+    pub(super) fn encode_after_prefix(&self, format: Format, prefix_len: usize) -> Vec<u8> {
         let of = self.0.message_type();
         ENCODER.with_borrow_mut(|encoder| {
             let wire = encoder.encode(self.0.as_ref());

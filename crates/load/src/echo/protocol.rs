@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_the_same_everywhere() {
+    fn protocol_names_round_trip() {
         for protocol in Protocol::ALL {
             assert_eq!(protocol.name().parse(), Ok(protocol));
             assert_eq!(serde_json::to_value(protocol).unwrap(), protocol.name());

@@ -38,7 +38,7 @@ pub enum Shape {
      codec study: {known}",
     known = Kind::ALL.map(Kind::name).join(", ")
 )]
-pub struct NotAShape(String);
+pub struct InvalidShape(String);
 
 impl Shape {
     /// Returns service and method.
@@ -90,9 +90,9 @@ impl Shape {
 }
 
 impl FromStr for Shape {
-    type Err = NotAShape;
+    type Err = InvalidShape;
 
-    fn from_str(text: &str) -> Result<Self, NotAShape> {
+    fn from_str(text: &str) -> Result<Self, InvalidShape> {
         match text {
             "person" => return Ok(Self::Person),
             "own" => return Ok(Self::Own),
@@ -109,7 +109,7 @@ impl FromStr for Shape {
             {
                 Ok(Self::Strings { count, letters })
             }
-            _ => Err(NotAShape(text.to_owned())),
+            _ => Err(InvalidShape(text.to_owned())),
         }
     }
 }
@@ -126,9 +126,9 @@ impl fmt::Display for Shape {
 }
 
 impl TryFrom<String> for Shape {
-    type Error = NotAShape;
+    type Error = InvalidShape;
 
-    fn try_from(text: String) -> Result<Self, NotAShape> {
+    fn try_from(text: String) -> Result<Self, InvalidShape> {
         text.parse()
     }
 }
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_are_read_and_shown() {
+    fn shapes_round_trip_through_text() {
         for text in [
             "strings:5000x20",
             "strings:0x0",
@@ -166,7 +166,7 @@ mod tests {
             "strings:1048577x1",
             "strings:2x16777217",
         ] {
-            assert_eq!(text.parse::<Shape>(), Err(NotAShape(text.to_owned())), "{text}");
+            assert_eq!(text.parse::<Shape>(), Err(InvalidShape(text.to_owned())), "{text}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Division of a call into stages, by the timestamps of client and server.
 
-use super::moments::Moments;
+use super::timestamps::ServerTimestamps;
 
 /// Names of the stages, in order.
 pub const STAGES: [&str; 7] =
@@ -12,7 +12,7 @@ pub type Stages = [Option<u64>; 7];
 
 /// Timestamps of a call on the client, in ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ClientMoments {
+pub(super) struct ClientTimestamps {
     /// The request object is available.
     pub(super) began: i64,
     /// The request is encoded.
@@ -24,7 +24,7 @@ pub(super) struct ClientMoments {
 }
 
 /// Divides a call into stages. Returns `None` if a stage would end before it begins: the two clocks differ.
-pub(super) fn divide(client: ClientMoments, server: Moments) -> Option<Stages> {
+pub(super) fn divide(client: ClientTimestamps, server: ServerTimestamps) -> Option<Stages> {
     let arrived = server.received.unwrap_or(server.decoded);
     let left = server.encoded.unwrap_or(server.handled);
     let took = |from: i64, to: i64| u64::try_from(to - from).ok();
@@ -45,10 +45,10 @@ pub(super) fn divide(client: ClientMoments, server: Moments) -> Option<Stages> {
 mod tests {
     use super::*;
 
-    const CLIENT: ClientMoments = ClientMoments { began: 100, encoded: 110, received: 190, ended: 199 };
+    const CLIENT: ClientTimestamps = ClientTimestamps { began: 100, encoded: 110, received: 190, ended: 199 };
 
     /// The stages must add up to the whole call, whichever timestamps the server reports.
-    fn check(server: Moments, expected: Option<Stages>) {
+    fn check(server: ServerTimestamps, expected: Option<Stages>) {
         let stages = divide(CLIENT, server);
         assert_eq!(stages, expected, "{server:?}");
         if let Some(stages) = stages {
@@ -58,17 +58,17 @@ mod tests {
 
     #[test]
     fn stages_add_up_to_the_call() {
-        let all = Moments { received: Some(130), decoded: 135, handled: 142, encoded: Some(150) };
+        let all = ServerTimestamps { received: Some(130), decoded: 135, handled: 142, encoded: Some(150) };
         check(all, Some([10, 20, 5, 7, 8, 40, 9].map(Some)));
-        let handler = Moments { received: None, encoded: None, ..all };
+        let handler = ServerTimestamps { received: None, encoded: None, ..all };
         check(handler, Some([Some(10), Some(25), None, Some(7), None, Some(48), Some(9)]));
     }
 
     #[test]
-    fn clocks_that_differ_are_found() {
-        let before = Moments { received: None, decoded: 90, handled: 91, encoded: None };
+    fn inconsistent_clocks_are_rejected() {
+        let before = ServerTimestamps { received: None, decoded: 90, handled: 91, encoded: None };
         check(before, None);
-        let after = Moments { received: None, decoded: 190, handled: 191, encoded: None };
+        let after = ServerTimestamps { received: None, decoded: 190, handled: 191, encoded: None };
         check(after, None);
     }
 }

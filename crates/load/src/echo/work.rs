@@ -13,8 +13,8 @@ pub struct EchoWork {
     /// Protocol.
     pub protocol: Protocol,
     /// Work of the client on each call.
-    #[serde(default)]
-    pub looks: Looks,
+    #[serde(rename = "looks", default)]
+    pub client_work: ClientWork,
     /// Whether messages are compressed with gzip, both ways.
     #[serde(default)]
     pub gzip: bool,
@@ -23,7 +23,7 @@ pub struct EchoWork {
 /// Work of the client on each call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Looks {
+pub enum ClientWork {
     /// Encodes an object and decodes the response to one.
     #[default]
     Objects,

@@ -35,7 +35,7 @@ mod tests {
     use super::TextFormat::{self, OpenMetrics, Prometheus};
 
     #[test]
-    fn openmetrics_is_for_those_who_ask_for_it() {
+    fn openmetrics_is_sent_only_if_accepted() {
         for (accept, expected) in [
             ("", Prometheus),
             ("*/*", Prometheus),

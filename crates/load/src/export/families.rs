@@ -172,15 +172,15 @@ fn calls(run: &LoadRun) -> Vec<(Attributes, u64)> {
 
 /// Returns latencies from the intended start: successful calls by method and step, failed calls together.
 fn latencies(run: &LoadRun) -> Vec<(Attributes, Option<&Timing>)> {
-    let went = |mut with: Attributes, how: &str| {
+    let outcome = |mut with: Attributes, how: &str| {
         with.push(("thalweg.load.outcome", how.to_owned()));
         with
     };
     let mut latencies: Vec<_> = match &run.steps[..] {
-        [] => vec![(went(vec![("grpc.method", run.method.clone())], "ok"), run.latency.as_ref())],
-        steps => steps.iter().map(|step| (went(of_step(step), "ok"), step.latency.as_ref())).collect(),
+        [] => vec![(outcome(vec![("grpc.method", run.method.clone())], "ok"), run.latency.as_ref())],
+        steps => steps.iter().map(|step| (outcome(of_step(step), "ok"), step.latency.as_ref())).collect(),
     };
-    latencies.push((went(Vec::new(), "failed"), run.failed_latency.as_ref()));
+    latencies.push((outcome(Vec::new(), "failed"), run.failed_latency.as_ref()));
     latencies
 }
 

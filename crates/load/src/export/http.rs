@@ -40,25 +40,25 @@ pub(super) async fn serve(listener: TcpListener, latest: Latest) {
         };
         let latest = latest.clone();
         tokio::spawn(async move {
-            let answer = service_fn(|request| {
-                let answer = answer(&request, &latest);
-                async { Ok::<_, Infallible>(answer) }
+            let service = service_fn(|request| {
+                let response = respond(&request, &latest);
+                async { Ok::<_, Infallible>(response) }
             });
             let mut server = http1::Builder::new();
             server.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
             // A scraper that disconnects early is not an error.
-            let _ = server.serve_connection(TokioIo::new(socket), answer).await;
+            let _ = server.serve_connection(TokioIo::new(socket), service).await;
             drop(place);
         });
     }
 }
 
-fn answer(request: &Request<Incoming>, latest: &Latest) -> Response<Full<Bytes>> {
+fn respond(request: &Request<Incoming>, latest: &Latest) -> Response<Full<Bytes>> {
     if request.uri().path() != "/metrics" {
-        return said(StatusCode::NOT_FOUND, "metrics are at /metrics\n");
+        return text_response(StatusCode::NOT_FOUND, "metrics are at /metrics\n");
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut response = said(StatusCode::METHOD_NOT_ALLOWED, "metrics are read by GET\n");
+        let mut response = text_response(StatusCode::METHOD_NOT_ALLOWED, "metrics are read by GET\n");
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return response;
     }
@@ -70,7 +70,7 @@ fn answer(request: &Request<Incoming>, latest: &Latest) -> Response<Full<Bytes>>
     response
 }
 
-fn said(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
+fn text_response(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));

@@ -61,23 +61,23 @@ impl Pusher {
             let (pushed, has_ended) = tokio::select! {
                 pushed = &mut push => (pushed, false),
                 // Wait for the push in flight: a collector might store an abandoned push after the last one.
-                _ = &mut ends => (soon(push).await, true),
+                _ = &mut ends => (push_within(push).await, true),
             };
-            self.told(pushed, &mut has_failed);
+            self.report_first_failure(pushed, &mut has_failed);
             if has_ended {
                 break;
             }
         }
         self.push.channel.reset_connect_backoff();
-        self.told(soon(self.push(&client)).await, &mut has_failed);
+        self.report_first_failure(push_within(self.push(&client)).await, &mut has_failed);
     }
 
     async fn push(&self, client: &MetricsServiceClient<Channel>) -> Result<(), Status> {
         let Some(snapshot) = self.latest.snapshot() else { return Ok(()) };
         let mut request = Request::new(export(&snapshot));
         *request.metadata_mut() = self.push.headers.clone();
-        let answer = client.export(request).await?.into_inner();
-        match answer.partial_success.filter(|partial| partial.rejected_data_points > 0) {
+        let response = client.export(request).await?.into_inner();
+        match response.partial_success.filter(|partial| partial.rejected_data_points > 0) {
             None => Ok(()),
             Some(partial) => Err(Status::invalid_argument(format!(
                 "the collector rejected {} data points: {}",
@@ -87,7 +87,7 @@ impl Pusher {
     }
 
     /// Reports the first failure only.
-    fn told(&self, pushed: Result<(), Status>, has_failed: &mut bool) {
+    fn report_first_failure(&self, pushed: Result<(), Status>, has_failed: &mut bool) {
         let Err(status) = pushed else { return };
         if !std::mem::replace(has_failed, true) {
             let (target, code, message) = (&self.push.target, status.code(), status.message());
@@ -99,7 +99,7 @@ impl Pusher {
 }
 
 /// Limits the time of a push after the run's end.
-async fn soon(push: impl Future<Output = Result<(), Status>>) -> Result<(), Status> {
+async fn push_within(push: impl Future<Output = Result<(), Status>>) -> Result<(), Status> {
     let pushed = tokio::time::timeout(LAST_TIMEOUT, push).await;
     pushed.unwrap_or_else(|_| Err(Status::deadline_exceeded("no response")))
 }

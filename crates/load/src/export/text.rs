@@ -37,13 +37,13 @@ impl Text {
             Points::Counts(points) => self.counter(&name, unit, family.about, points),
             Points::Seconds(points) => self.counter(&name, unit, family.about, points),
             Points::Now(points) => {
-                self.head(&name, "gauge", unit, family.about);
+                self.metadata(&name, "gauge", unit, family.about);
                 for Point { attributes, value } in points {
                     self.sample(&name, attributes, None, value);
                 }
             }
             Points::Histograms(points) => {
-                self.head(&name, "histogram", unit, family.about);
+                self.metadata(&name, "histogram", unit, family.about);
                 for point in points {
                     self.histogram(&name, point);
                 }
@@ -53,8 +53,8 @@ impl Text {
 
     fn counter(&mut self, name: &str, unit: &str, about: &str, points: &[Point<impl std::fmt::Display>]) {
         let samples = format!("{name}_total");
-        let of_head = if self.format == TextFormat::OpenMetrics { name } else { &samples };
-        self.head(of_head, "counter", unit, about);
+        let family_name = if self.format == TextFormat::OpenMetrics { name } else { &samples };
+        self.metadata(family_name, "counter", unit, about);
         for Point { attributes, value } in points {
             self.sample(&samples, attributes, None, value);
         }
@@ -72,7 +72,7 @@ impl Text {
         self.sample(&format!("{name}_count"), attributes, None, &value.count);
     }
 
-    fn head(&mut self, name: &str, kind: &str, unit: &str, about: &str) {
+    fn metadata(&mut self, name: &str, kind: &str, unit: &str, about: &str) {
         // Writing to a String cannot fail, here and below.
         let _ = writeln!(self.text, "# TYPE {name} {kind}");
         if self.format == TextFormat::OpenMetrics && !unit.is_empty() {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn names_labels_and_buckets_are_prometheus_s() {
+    fn metrics_follow_prometheus_text_format() {
         let text = text(&families(), TextFormat::Prometheus);
         let label = r#"grpc_method="a.B/\"C\"\\""#;
         let begin = format!(
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn openmetrics_names_the_unit_and_says_that_it_is_all() {
+    fn openmetrics_has_unit_and_eof() {
         let text = text(&families(), TextFormat::OpenMetrics);
         assert!(text.starts_with("# TYPE a_io_bytes counter\n# UNIT a_io_bytes bytes\n"), "{text}");
         assert!(text.contains("\na_io_bytes_total{") && text.ends_with("\n# EOF\n"), "{text}");

@@ -11,11 +11,11 @@ use thalweg_measure::folder::json_files;
 use crate::run::{EARLIER_SCHEMA, LoadRun, SCHEMA};
 
 /// Interval at which files are checked again.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Results to wait for.
 #[derive(Clone, Copy, Debug)]
-pub struct Awaited {
+pub struct ResultsToAwait {
     /// Number of complete results.
     pub count: usize,
     /// Time limit.
@@ -37,7 +37,7 @@ impl LoadRun {
     }
 }
 
-/// Reads the results in files and folders, without the file `output`. With `awaited`, waits until there are enough.
+/// Reads the results in files and folders, without the file `output`. With `expected`, waits until there are enough.
 ///
 /// # Errors
 ///
@@ -45,9 +45,9 @@ impl LoadRun {
 pub fn gather(
     paths: &[PathBuf],
     output: Option<&Path>,
-    awaited: Option<Awaited>,
+    expected: Option<ResultsToAwait>,
 ) -> Result<Vec<(PathBuf, LoadRun)>, String> {
-    let Some(Awaited { count, patience }) = awaited else {
+    let Some(ResultsToAwait { count, patience }) = expected else {
         return candidates(paths, output)?.into_iter().map(read).filter_map(Result::transpose).collect();
     };
     let began = Instant::now();
@@ -89,7 +89,7 @@ pub fn gather(
                 if results.is_empty() { "none".to_owned() } else { names() },
             ));
         }
-        thread::sleep(LOOK_AGAIN.min(patience));
+        thread::sleep(CHECK_INTERVAL.min(patience));
     }
 }
 
@@ -119,14 +119,14 @@ fn candidates(paths: &[PathBuf], output: Option<&Path>) -> Result<Vec<Candidate>
 /// Reads a result. Returns `None` if a file found in a folder is something else.
 fn read(candidate: Candidate) -> Result<Option<(PathBuf, LoadRun)>, String> {
     let Candidate { path, is_named } = candidate;
-    if !is_named && fs::read(&path).is_ok_and(|bytes| is_something_else(&bytes)) {
+    if !is_named && fs::read(&path).is_ok_and(|bytes| is_other_json(&bytes)) {
         return Ok(None);
     }
     LoadRun::read(&path).map(|run| Some((path, run)))
 }
 
 /// Returns whether the file is JSON but not a result. Invalid JSON may be a result that is being written.
-fn is_something_else(bytes: &[u8]) -> bool {
+fn is_other_json(bytes: &[u8]) -> bool {
     serde_json::from_slice::<serde_json::Value>(bytes)
         .is_ok_and(|value| ![SCHEMA, EARLIER_SCHEMA].map(Into::into).contains(&value["schema"]))
 }
@@ -136,13 +136,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_result_is_told_from_one_that_is_being_written() {
-        assert!(is_something_else(b"{\"schema\": \"thalweg.load/3\"}"));
-        assert!(is_something_else(b"[1]"));
+    fn other_json_is_distinguished_from_partial_result() {
+        assert!(is_other_json(b"{\"schema\": \"thalweg.load/3\"}"));
+        assert!(is_other_json(b"[1]"));
         for schema in [SCHEMA, EARLIER_SCHEMA] {
-            assert!(!is_something_else(format!("{{\"schema\": \"{schema}\"}}").as_bytes()));
+            assert!(!is_other_json(format!("{{\"schema\": \"{schema}\"}}").as_bytes()));
         }
-        assert!(!is_something_else(b""));
-        assert!(!is_something_else(b"{\"schema\": \"thal"));
+        assert!(!is_other_json(b""));
+        assert!(!is_other_json(b"{\"schema\": \"thal"));
     }
 }

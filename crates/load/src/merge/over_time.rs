@@ -31,7 +31,7 @@ pub(super) fn over_time(runs: &[LoadRun]) -> OverTime {
     let mut by_place: BTreeMap<u64, Interval> = BTreeMap::new();
     for (place, interval) in runs.iter().flat_map(|run| widened(run, interval_ns)) {
         match by_place.entry(place) {
-            Entry::Occupied(mut all) => all.get_mut().add_beside(&interval),
+            Entry::Occupied(mut all) => all.get_mut().merge_concurrent(&interval),
             Entry::Vacant(place) => _ = place.insert(interval),
         }
     }
@@ -57,7 +57,7 @@ fn widened(run: &LoadRun, length_ns: u64) -> BTreeMap<u64, Interval> {
         // Ticks may be late, but the middle stays within the same interval.
         let place = interval.at_ns.saturating_add(run.interval_ns / 2) / length_ns;
         match by_place.entry(place) {
-            Entry::Occupied(mut all) => all.get_mut().add_next(interval),
+            Entry::Occupied(mut all) => all.get_mut().append(interval),
             Entry::Vacant(vacant) => {
                 vacant.insert(Interval { at_ns: place * length_ns, ..interval.clone() });
             }

@@ -70,7 +70,7 @@ fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadR
         flows: None,
         late: 1,
         dropped: 2,
-        held_back: Some(5),
+        delayed: Some(5),
         messages_sent: 3,
         messages_received: 4,
         bytes_sent: 5,
@@ -89,7 +89,7 @@ fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadR
         client_cpu: CpuTime::default(),
         client_cpu_per_call: None,
         machine: Some(Machine::this()),
-        gates: Vec::new(),
+        conditions: Vec::new(),
         search: None,
         not_valid: Validity::default(),
         notes: vec![RunNote::new("slow")],
@@ -98,7 +98,7 @@ fn run(started_s: u64, took_ns: impl Iterator<Item = u64>, failed: u64) -> LoadR
 
 /// Two runs with alternate calls merge to the whole.
 #[test]
-fn two_halves_are_the_whole() {
+fn merging_two_halves_gives_whole() {
     let took = |n: u64| 1_000 + n * n * 37 % 1_000_003;
     let halves = [run(10, (0..5000).map(|n| took(2 * n)), 1), run(10, (0..5000).map(|n| took(2 * n + 1)), 2)];
     let whole = run(10, (0..10_000).map(took), 3);
@@ -113,7 +113,7 @@ fn two_halves_are_the_whole() {
     assert_eq!((merged.ok, merged.failed, merged.errors["NOT_FOUND"]), (10_000, 3, 3));
     assert!((merged.rate_per_s - 5000.0).abs() < 1e-9, "both ran at the same time");
     assert_eq!((merged.in_flight, merged.connections_established, merged.dropped), (8, Some(2), 4));
-    assert_eq!(merged.held_back, Some(10));
+    assert_eq!(merged.delayed, Some(10));
     assert_eq!(merged.intervals.len(), 2);
     assert_eq!((merged.intervals[1].ok, merged.intervals[1].failed), (5000, 3));
     assert_eq!(merged.intervals[1].connections, 6);
@@ -123,7 +123,7 @@ fn two_halves_are_the_whole() {
 }
 
 #[test]
-fn a_joined_run_is_not_joined_with_what_may_be_in_it() {
+fn merged_run_is_not_merged_with_its_parts() {
     let without_ids = || LoadRun { ids: Vec::new(), ..run(10, 0..10, 0) };
     let parts = [without_ids(), LoadRun { started: "1970-01-01T00:00:10.001Z".to_owned(), ..without_ids() }];
     let joined = LoadRun::merged(&parts).unwrap();
@@ -136,7 +136,7 @@ fn a_joined_run_is_not_joined_with_what_may_be_in_it() {
 }
 
 #[test]
-fn run_given_twice_is_refused() {
+fn duplicate_run_is_rejected() {
     let [one, other, third] = [run(10, 0..10, 0), run(10, 0..10, 0), run(10, 0..10, 0)];
     let merged = |runs: &[&LoadRun]| LoadRun::merged(&runs.iter().copied().cloned().collect::<Vec<_>>());
     let pair = merged(&[&one, &other]).unwrap();
@@ -153,13 +153,13 @@ fn run_given_twice_is_refused() {
 
 #[test]
 fn runs_that_do_not_overlap_are_noted() {
-    let said = |runs: &[LoadRun]| -> Vec<String> {
+    let notes_of = |runs: &[LoadRun]| -> Vec<String> {
         let notes = LoadRun::merged(runs).unwrap().notes;
         notes.into_iter().map(|note| note.text).filter(|text| text.contains("started after")).collect()
     };
     // Each takes 2 s.
-    assert_eq!(said(&[run(10, 0..10, 0), run(11, 0..10, 0)]), [""; 0]);
-    let notes = said(&[run(13, 0..10, 0), run(10, 0..10, 0), run(11, 0..10, 0)]);
+    assert_eq!(notes_of(&[run(10, 0..10, 0), run(11, 0..10, 0)]), [""; 0]);
+    let notes = notes_of(&[run(13, 0..10, 0), run(10, 0..10, 0), run(11, 0..10, 0)]);
     assert_eq!(notes.len(), 1);
     assert!(
         notes[0].starts_with("run 1 started after run 2 ended: the merged rate is an average"),
@@ -168,7 +168,7 @@ fn runs_that_do_not_overlap_are_noted() {
 }
 
 #[test]
-fn percentiles_stay_without_their_histograms() {
+fn percentiles_survive_missing_histograms() {
     let whole = run(10, 0..1000, 0);
     let light = whole.clone().without_histograms();
     let (of_light, of_whole) = (light.latency.as_ref().unwrap(), whole.latency.as_ref().unwrap());
@@ -194,7 +194,7 @@ fn with_intervals(interval_ms: u64, in_flight: u64) -> LoadRun {
 
 /// Calls in flight are those at the end of the interval; different interval lengths must not add to them.
 #[test]
-fn intervals_of_different_lengths_become_longer() {
+fn intervals_of_different_lengths_are_widened() {
     let merged = LoadRun::merged(&[with_intervals(1000, 100), with_intervals(2000, 10)]).unwrap();
     assert_eq!((merged.interval_ns, merged.intervals.len()), (2_000_000_000, 6));
     for (number, interval) in (0..).zip(&merged.intervals) {
@@ -209,7 +209,7 @@ fn intervals_of_different_lengths_become_longer() {
 }
 
 #[test]
-fn intervals_become_as_long_as_a_multiple_of_all() {
+fn interval_length_becomes_common_multiple() {
     let check = |lengths_ms: &[u64], expected_ms: u64, is_common: bool| {
         let runs: Vec<LoadRun> = lengths_ms.iter().map(|ms| with_intervals(*ms, 1)).collect();
         let merged = LoadRun::merged(&runs).unwrap();
@@ -217,8 +217,9 @@ fn intervals_become_as_long_as_a_multiple_of_all() {
         // No call is lost or counted twice.
         let ok: u64 = runs.iter().flat_map(|run| &run.intervals).map(|interval| interval.ok).sum();
         assert_eq!(merged.intervals.iter().map(|interval| interval.ok).sum::<u64>(), ok, "{lengths_ms:?}");
-        let said = merged.notes.iter().filter(|note| note.text.contains("of which no whole numbers")).count();
-        assert_eq!(said == 0, is_common, "{:?}", merged.notes);
+        let count =
+            merged.notes.iter().filter(|note| note.text.contains("of which no whole numbers")).count();
+        assert_eq!(count == 0, is_common, "{:?}", merged.notes);
         merged
     };
     check(&[1000, 1000, 500], 1000, true);
@@ -235,7 +236,7 @@ fn intervals_become_as_long_as_a_multiple_of_all() {
 }
 
 #[test]
-fn a_machine_stays_where_all_say_the_same() {
+fn machine_is_kept_if_all_agree() {
     let check = |change: fn(&mut LoadRun), expected: bool| {
         let mut other = run(10, 0..10, 0);
         change(&mut other);
@@ -249,7 +250,7 @@ fn a_machine_stays_where_all_say_the_same() {
 }
 
 #[test]
-fn what_all_are_called_stays() {
+fn name_and_tags_common_to_all_are_kept() {
     let merged = LoadRun::merged(&[run(10, 0..10, 0), run(11, 0..10, 0)]).unwrap();
     assert_eq!(merged.name.as_deref(), Some("nightly"));
     assert_eq!(merged.tags, BTreeMap::from([("build".to_owned(), "7".to_owned())]));
@@ -259,18 +260,18 @@ fn what_all_are_called_stays() {
 }
 
 #[test]
-fn a_later_part_makes_the_run_longer() {
+fn later_part_extends_run() {
     let merged = LoadRun::merged(&[run(10, 0..10, 0), run(11, 0..10, 0)]).unwrap();
     assert_eq!(merged.duration_ns, 3_000_000_000);
     assert_eq!(merged.started, "1970-01-01T00:00:10.000Z");
 }
 
 #[test]
-fn flows_are_added_where_all_runs_have_counted_them() {
+fn flows_are_added_if_all_runs_have_them() {
     let of = |flows| LoadRun { flows, ..run(10, 0..10, 0) };
     let merged = |runs: &[LoadRun]| LoadRun::merged(runs).unwrap().flows;
-    let (one, other) = (Flows { begun: 9, ok: 5, failed: 3 }, Flows { begun: 2, ok: 1, failed: 1 });
-    let both = Flows { begun: 11, ok: 6, failed: 4 };
+    let (one, other) = (Flows { started: 9, ok: 5, failed: 3 }, Flows { started: 2, ok: 1, failed: 1 });
+    let both = Flows { started: 11, ok: 6, failed: 4 };
     assert_eq!(merged(&[of(Some(one)), of(Some(other))]), Some(both));
     assert_eq!(merged(&[of(Some(one)), of(None)]), None);
     assert_eq!(merged(&[of(None)]), None);
@@ -281,38 +282,38 @@ fn part(index: u32, of: u32) -> LoadRun {
 }
 
 #[test]
-fn parts_are_the_whole() {
+fn merged_shares_equal_whole_load() {
     let merged = LoadRun::merged(&[part(1, 2), part(0, 2)]).unwrap();
     assert_eq!((merged.schedule.as_deref(), merged.share), (Some("10"), None));
     assert_eq!((merged.ok, merged.scheduled_per_s, merged.notes), (20, Some(20.0), Vec::new()));
 }
 
 #[test]
-fn notes_say_whose_they_are() {
-    let said = |runs: &[LoadRun]| LoadRun::merged(runs).unwrap().notes.pop().unwrap().text;
+fn merged_notes_name_their_run() {
+    let notes_of = |runs: &[LoadRun]| LoadRun::merged(runs).unwrap().notes.pop().unwrap().text;
     let noted = |share| LoadRun { share: Some(share), ..run(10, 0..10, 0) };
-    assert_eq!(said(&[run(10, 0..10, 0)]), "slow");
-    assert_eq!(said(&[noted("0/2".parse().unwrap()), noted("1/2".parse().unwrap())]), "part 1/2: slow");
+    assert_eq!(notes_of(&[run(10, 0..10, 0)]), "slow");
+    assert_eq!(notes_of(&[noted("0/2".parse().unwrap()), noted("1/2".parse().unwrap())]), "part 1/2: slow");
 }
 
 #[test]
-fn a_part_that_is_missing_or_late_is_said() {
-    let said = |runs: &[LoadRun]| LoadRun::merged(runs).unwrap().notes.remove(0).text;
+fn missing_or_late_share_is_noted() {
+    let notes_of = |runs: &[LoadRun]| LoadRun::merged(runs).unwrap().notes.remove(0).text;
     assert_eq!(
-        said(&[part(1, 3), part(0, 3)]),
+        notes_of(&[part(1, 3), part(0, 3)]),
         "part 2 of 3 is missing: counts and rates cover only the other 2 parts"
     );
     assert_eq!(
-        said(&[part(1, 20)]),
+        notes_of(&[part(1, 20)]),
         "parts 0, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 9 more of 20 are missing: counts and rates cover only \
          the other part"
     );
     let late = LoadRun { started: "1970-01-01T00:00:12.500Z".to_owned(), ..part(1, 2) };
-    assert!(said(&[part(0, 2), late]).contains("started 2.5 s apart"));
+    assert!(notes_of(&[part(0, 2), late]).contains("started 2.5 s apart"));
 }
 
 #[test]
-fn what_are_not_the_parts_of_one_load_is_refused() {
+fn shares_of_different_loads_are_rejected() {
     let check = |other: LoadRun, expected: &str| {
         let error = LoadRun::merged(&[part(0, 3), other]).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
@@ -326,7 +327,7 @@ fn what_are_not_the_parts_of_one_load_is_refused() {
 }
 
 #[test]
-fn what_is_not_one_run_is_refused() {
+fn incompatible_runs_are_rejected() {
     let check = |change: fn(&mut LoadRun), expected: &str| {
         let mut other = run(10, 0..10, 0);
         change(&mut other);

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_is_at_an_edge() {
+    fn out_of_range_times_fall_into_edge_bins() {
         let bins = Bins::between(0, 10_000, 1);
         assert_eq!(bins, Bins { per_decade: 1, first: 3, count: 2 });
         let mut some = Distribution::new();

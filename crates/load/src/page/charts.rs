@@ -3,14 +3,14 @@
 use maud::{Markup, html};
 use thalweg_measure::page::parts::choices;
 
-use super::data::Drawn;
+use super::data::PlotData;
 use crate::run::LoadRun;
 
 const FROM_THE_SCHEDULE: &str = "Latency counts from the scheduled start, so a stalled server affects all calls that \
                                  were due meanwhile.";
 
-pub(super) fn over_time(run: &LoadRun, drawn: &Drawn) -> Option<Markup> {
-    drawn.time.as_ref()?;
+pub(super) fn over_time(run: &LoadRun, plot_data: &PlotData) -> Option<Markup> {
+    plot_data.time.as_ref()?;
     let what = if run.is_open() { "scheduled, OK, failed, late" } else { "OK, failed" };
     Some(html! {
         figure data-chart="rate" {
@@ -31,7 +31,7 @@ pub(super) fn over_time(run: &LoadRun, drawn: &Drawn) -> Option<Markup> {
                 (plot("latency", "", "Percentiles of latency over time. Those of the run are in a table below."))
             }
         }
-        @if drawn.heat.is_some() {
+        @if plot_data.heat.is_some() {
             figure data-chart="heat" {
                 figcaption {
                     h3 { "All latencies" }
@@ -50,8 +50,8 @@ pub(super) fn over_time(run: &LoadRun, drawn: &Drawn) -> Option<Markup> {
     })
 }
 
-pub(super) fn spread(run: &LoadRun, drawn: &Drawn) -> Option<Markup> {
-    drawn.spread.as_ref()?;
+pub(super) fn spread(run: &LoadRun, plot_data: &PlotData) -> Option<Markup> {
+    plot_data.spread.as_ref()?;
     Some(html! {
         @if run.is_open() {
             p.about {

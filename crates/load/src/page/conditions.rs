@@ -7,17 +7,17 @@ use thalweg_measure::page::parts::scrolled;
 use crate::run::LoadRun;
 
 pub(super) fn section(run: &LoadRun) -> Option<Markup> {
-    (!run.gates.is_empty()).then(|| {
+    (!run.conditions.is_empty()).then(|| {
         scrolled(&html! {
             table {
                 caption.unseen { "Conditions and results" }
                 thead { tr { th scope="col" { "Condition" } th scope="col" { "Value" } th scope="col" { "Result" } } }
                 tbody {
-                    @for gate in &run.gates {
+                    @for condition in &run.conditions {
                         tr {
-                            th scope="row" { code { (gate.gate) } }
-                            td { (bound(&gate.figure)) }
-                            td { (verdict(gate.is_kept)) }
+                            th scope="row" { code { (condition.condition) } }
+                            td { (bound(&condition.figure)) }
+                            td { (verdict(condition.is_met)) }
                         }
                     }
                 }
@@ -26,8 +26,8 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
     })
 }
 
-fn verdict(is_kept: bool) -> Markup {
+fn verdict(is_met: bool) -> Markup {
     html! {
-        @if is_kept { span.kept { "✓ passed" } } @else { span.broken { "✗ failed" } }
+        @if is_met { span.kept { "✓ passed" } } @else { span.broken { "✗ failed" } }
     }
 }

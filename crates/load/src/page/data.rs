@@ -8,14 +8,14 @@ use super::spread::{Spread, spread};
 use crate::run::LoadRun;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Drawn {
+pub(super) struct PlotData {
     pub(super) time: Option<OverTime>,
     pub(super) heat: Option<Heat>,
     pub(super) spread: Option<Spread>,
 }
 
-pub(super) fn drawn(run: &LoadRun) -> Drawn {
+pub(super) fn plot_data(run: &LoadRun) -> PlotData {
     let time = over_time(run);
     let heat = time.as_ref().and_then(|time| heat(run, &time.edges));
-    Drawn { time, heat, spread: spread(run) }
+    PlotData { time, heat, spread: spread(run) }
 }

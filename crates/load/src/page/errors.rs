@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use thalweg_measure::figures::percent;
 use thalweg_measure::page::parts::scrolled;
 
-use super::figures::whole;
+use super::figures::integer;
 use crate::run::LoadRun;
 
 pub(super) fn section(run: &LoadRun) -> Option<Markup> {
@@ -13,7 +13,7 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
     }
     let mut errors: Vec<(&String, u64)> = run.errors.iter().map(|(code, count)| (code, *count)).collect();
     errors.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let (calls, scheduled) = (run.calls() as f64, (run.starts().begun + run.dropped) as f64);
+    let (calls, scheduled) = (run.calls() as f64, (run.starts().started + run.dropped) as f64);
     Some(html! {
         @if !errors.is_empty() {
             (scrolled(&html! {
@@ -24,7 +24,7 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
                         @for (code, count) in errors {
                             tr {
                                 th scope="row" { code { (code) } }
-                                td { (whole(count as f64)) }
+                                td { (integer(count as f64)) }
                                 td { (percent(count as f64 / calls.max(1.0))) }
                             }
                         }
@@ -34,8 +34,8 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
         }
         @if run.late + run.dropped > 0 {
             p.hint {
-                (whole(run.late as f64)) " " (run.unit()) "s started more than 1\u{a0}ms late; "
-                (whole(run.dropped as f64)) " did not start (" (percent(run.dropped as f64 / scheduled.max(1.0)))
+                (integer(run.late as f64)) " " (run.unit()) "s started more than 1\u{a0}ms late; "
+                (integer(run.dropped as f64)) " did not start (" (percent(run.dropped as f64 / scheduled.max(1.0)))
                 " of the schedule)."
             }
         }

@@ -41,7 +41,7 @@ pub(super) fn over_time(run: &LoadRun) -> Option<OverTime> {
     let lengths_ns = |end_ns: u64| {
         begins_ns.iter().zip(ends_ns(end_ns)).map(|(from, to)| to.saturating_sub(*from)).collect::<Vec<_>>()
     };
-    let (begun_in_ns, ended_in_ns) = (lengths_ns(end_ns), lengths_ns(end_ns + drain_ns));
+    let (start_lengths_ns, end_lengths_ns) = (lengths_ns(end_ns), lengths_ns(end_ns + drain_ns));
     let shortest_ns = if intervals.len() == 1 { 1 } else { run.interval_ns / 2 };
     let rates = |of: Figure, lengths_ns: &[u64]| {
         let rate = |(interval, ns): (&Interval, &u64)| {
@@ -65,10 +65,10 @@ pub(super) fn over_time(run: &LoadRun) -> Option<OverTime> {
             .chain([end_ns + drain_ns])
             .map(|ns| short(ns as f64 / 1e9))
             .collect(),
-        scheduled: run.is_open().then(|| rates(|interval| interval.scheduled, &begun_in_ns)),
-        ok: rates(ok, &ended_in_ns),
-        failed: rates(failed, &ended_in_ns),
-        late: rates(|interval| interval.late as f64, &ended_in_ns),
+        scheduled: run.is_open().then(|| rates(|interval| interval.scheduled, &start_lengths_ns)),
+        ok: rates(ok, &end_lengths_ns),
+        failed: rates(failed, &end_lengths_ns),
+        late: rates(|interval| interval.late as f64, &end_lengths_ns),
         in_flight: intervals.iter().map(|interval| interval.in_flight).collect(),
         p50: latencies(|ns| ns.p50),
         p90: latencies(|ns| ns.p90),

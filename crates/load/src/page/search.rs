@@ -5,23 +5,23 @@ use thalweg_measure::figures::bound;
 use thalweg_measure::page::parts::scrolled;
 use thalweg_measure::wording::counted;
 
-use super::figures::whole;
+use super::figures::integer;
 use crate::run::{LoadRun, Search, Try};
 
 pub(super) fn section(run: &LoadRun) -> Option<Markup> {
     let search = run.search.as_ref()?;
     let unit = run.unit();
     Some(html! {
-        p.about { (answer(search, unit)) }
+        p.about { (conclusion(search, unit)) }
         (scrolled(&table(search, unit)))
     })
 }
 
-fn answer(Search { conditions, found_per_s, tries }: &Search, unit: &str) -> Markup {
+fn conclusion(Search { conditions, found_per_s, tries }: &Search, unit: &str) -> Markup {
     html! {
         @match found_per_s {
             Some(found) => {
-                "The highest rate that meets " (all(conditions)) " is " b { (whole(*found)) "\u{a0}" (unit) "s/s" }
+                "The highest rate that meets " (all(conditions)) " is " b { (integer(*found)) "\u{a0}" (unit) "s/s" }
             }
             None => { "No tried rate meets " (all(conditions)) }
         }
@@ -61,21 +61,21 @@ fn table(search: &Search, unit: &str) -> Markup {
 }
 
 fn row(number: usize, tried: &Try, highest: f64) -> Markup {
-    let class = if tried.is_kept { "kept" } else { "broken" };
+    let class = if tried.is_met { "kept" } else { "broken" };
     html! {
         tr {
             th scope="row" { (number) }
-            td { (whole(tried.rate_per_s)) }
+            td { (integer(tried.rate_per_s)) }
             td.words {
                 span.tried aria-hidden="true" {
                     i class=(class) style={ "width:" (format!("{:.1}", 100.0 * tried.rate_per_s / highest)) "%" } {}
                 }
             }
-            td { (whole(tried.reached_per_s)) }
+            td { (integer(tried.reached_per_s)) }
             td {
                 span class=(class) {
-                    (if tried.is_kept { "✓" } else { "✗" })
-                    span.unseen { (if tried.is_kept { "passed" } else { "failed" }) }
+                    (if tried.is_met { "✓" } else { "✗" })
+                    span.unseen { (if tried.is_met { "passed" } else { "failed" }) }
                 }
             }
             td.words { (bound(&tried.figures.join("; "))) }

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_curve_begins_at_the_median_and_ends_where_times_do() {
+    fn percentile_curve_spans_median_to_maximum() {
         assert_eq!(nines(1).len(), 1);
         for (count, expected) in [(1, 2_f64.log10()), (10, 1.0), (1000, 3.0), (1_000_000_000, NINES_MAX)] {
             let (first, last) = (nines(count)[0], *nines(count).last().unwrap());

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use thalweg_measure::figures::{percent, time};
 use thalweg_measure::page::parts::scrolled;
 
-use super::figures::whole;
+use super::figures::integer;
 use crate::run::{LoadRun, StepRun};
 
 /// Returns the section for scenarios only, since otherwise the single step is the run.
@@ -43,7 +43,7 @@ fn row(step: &StepRun) -> Markup {
                 @if is_named { small { (step.method) } }
             }
             td.words { (step.flow) }
-            td { (whole(calls as f64)) }
+            td { (integer(calls as f64)) }
             td {
                 @if step.failed == 0 { "0" } @else {
                     span.broken { (percent(step.failed as f64 / calls as f64)) }

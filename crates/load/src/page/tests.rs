@@ -31,7 +31,7 @@ const USE: &str = "<script>addEventListener('load', () => setTimeout(() => {
 }, 40))</script>";
 
 /// Returns the page's DOM after checking for errors.
-fn shown(name: &str, width: u32, run: &LoadRun) -> String {
+fn rendered(name: &str, width: u32, run: &LoadRun) -> String {
     let page = page(run).replacen("<head>", &["<head>", WATCH].concat(), 1) + PROBE + USE;
     let dom = shown_page(&format!("load-{name}"), width, &page);
     let of_page = |name| attribute(&dom, "<html", name);
@@ -54,14 +54,14 @@ fn check_drawn(dom: &str, plots: &[(&str, usize)]) {
     }
 }
 
-fn check_says(dom: &str, all: &[&str]) {
+fn check_contains(dom: &str, all: &[&str]) {
     for words in all {
         assert!(dom.contains(words), "the page does not say: {words}");
     }
 }
 
 fn check_open(name: &str, width: u32) {
-    let dom = shown(name, width, &stalled());
+    let dom = rendered(name, width, &stalled());
     // Scheduled, OK, late and failed; four percentiles; latency, service and wait.
     check_drawn(&dom, &[("rate", 4), ("in-flight", 1), ("latency", 4), ("percentiles", 3), ("histogram", 3)]);
     let fields = attribute(&dom, "data-chart=\"heat\"", "data-fields").unwrap();
@@ -69,7 +69,7 @@ fn check_open(name: &str, width: u32) {
     assert_eq!(attribute(&dom, "<html", "data-before").as_deref(), Some("3"));
     assert_eq!(attribute(&dom, "<html", "data-after").as_deref(), Some("2"));
     assert_eq!(attribute(&dom, "<html", "data-json").as_deref(), Some("blob"));
-    check_says(
+    check_contains(
         &dom,
         &[
             "of 1\u{202f}000&nbsp;scheduled calls/s",
@@ -94,22 +94,22 @@ fn check_open(name: &str, width: u32) {
 
 #[test]
 #[ignore = "needs Chromium"]
-fn an_open_loop_is_shown_on_a_wide_page() {
+fn open_loop_page_renders_at_wide_width() {
     check_open("open-wide", 1280);
 }
 
 #[test]
 #[ignore = "needs Chromium"]
-fn an_open_loop_is_shown_on_a_narrow_page() {
+fn open_loop_page_renders_at_narrow_width() {
     check_open("open-narrow", 390);
 }
 
 #[test]
 #[ignore = "needs Chromium"]
 fn a_closed_loop_has_no_schedule() {
-    let dom = shown("closed", 820, &closed());
+    let dom = rendered("closed", 820, &closed());
     check_drawn(&dom, &[("rate", 1), ("in-flight", 1), ("latency", 4), ("percentiles", 1), ("histogram", 1)]);
-    check_says(&dom, &["calls/s with 64 in flight", "by 64 workers"]);
+    check_contains(&dom, &["calls/s with 64 in flight", "by 64 workers"]);
     for words in ["scheduled", "Conditions", "Notes", "Not valid: "] {
         assert!(!dom[..dom.find("<script").unwrap()].contains(words), "the page says: {words}");
     }
@@ -117,13 +117,16 @@ fn a_closed_loop_has_no_schedule() {
 
 #[test]
 #[ignore = "needs Chromium"]
-fn a_scenario_has_its_steps() {
-    let dom = shown("scenario", 390, &scenario());
-    check_says(&dom, &["a scenario", "sign up", "<small>shop.Carts/Add</small>", "7 ABORTED", "all steps"]);
+fn scenario_page_lists_steps() {
+    let dom = rendered("scenario", 390, &scenario());
+    check_contains(
+        &dom,
+        &["a scenario", "sign up", "<small>shop.Carts/Add</small>", "7 ABORTED", "all steps"],
+    );
 }
 
 #[test]
-fn a_part_of_a_load_that_goes_on_says_both() {
+fn page_of_unfinished_share_shows_share_and_progress() {
     let part = LoadRun { so_far: true, share: Some("1/4".parse().unwrap()), ..open() };
     let (part, whole) = (page(&part), page(&open()));
     for words in ["part 1/4 of a distributed load", "The run is not complete"] {
@@ -132,10 +135,10 @@ fn a_part_of_a_load_that_goes_on_says_both() {
 }
 
 #[test]
-fn a_run_says_what_its_user_calls_it() {
+fn page_shows_name_and_tags_of_run() {
     let tags = [("build".to_owned(), "7".to_owned())].into();
     let named = page(&LoadRun { name: Some("nightly".to_owned()), tags, ..open() });
-    check_says(
+    check_contains(
         &named,
         &["<title>nightly", "<strong>nightly</strong>", "<code>build=7</code>", "<dt>Tags</dt>"],
     );
@@ -143,9 +146,9 @@ fn a_run_says_what_its_user_calls_it() {
 
 #[test]
 #[ignore = "needs Chromium"]
-fn a_search_has_its_tries() {
-    let dom = shown("search", 390, &searched());
-    check_says(
+fn search_page_lists_tries() {
+    let dom = rendered("search", 390, &searched());
+    check_contains(
         &dom,
         &["The highest rate that meets <code>p99&lt;5ms</code>", "500&nbsp;calls/s", "width:50.0%"],
     );
@@ -153,31 +156,31 @@ fn a_search_has_its_tries() {
 
 #[test]
 #[ignore = "needs Chromium"]
-fn what_comes_from_outside_is_text() {
-    let dom = shown("hostile", 1280, &hostile());
+fn page_escapes_untrusted_text() {
+    let dom = rendered("hostile", 1280, &hostile());
     assert_eq!(attribute(&dom, "<html", "data-hostile"), None);
 }
 
 #[test]
 #[ignore = "needs Chromium"]
-fn a_run_of_which_nothing_came_says_so() {
-    let dom = shown("nothing", 390, &nothing());
-    check_says(&dom, &["No call finished", "–"]);
+fn page_of_run_without_calls_says_so() {
+    let dom = rendered("nothing", 390, &nothing());
+    check_contains(&dom, &["No call finished", "–"]);
     assert!(!dom.contains("<figure"), "there is nothing to draw");
 }
 
 #[test]
 #[ignore = "needs Chromium"]
-fn a_single_interval_is_drawn() {
+fn page_draws_single_interval() {
     let mut run = stalled();
     run.intervals.truncate(1);
-    let dom = shown("single", 390, &run);
+    let dom = rendered("single", 390, &run);
     check_drawn(&dom, &[("latency", 4), ("in-flight", 1)]);
 }
 
 #[test]
 #[ignore = "needs Chromium"]
-fn a_run_that_failed_throughout_has_its_errors() {
+fn page_of_failed_run_lists_errors() {
     let mut run = stalled();
     (run.failed, run.ok, run.rate_per_s) = (run.calls(), 0, 0.0);
     run.failed_latency = run.latency.take();
@@ -186,8 +189,8 @@ fn a_run_that_failed_throughout_has_its_errors() {
         (interval.failed, interval.ok) = (interval.ok + interval.failed, 0);
         (interval.latency_ns, interval.histogram) = (None, None);
     }
-    let dom = shown("failed", 1280, &run);
-    check_says(&dom, &["No call succeeded", "failed calls", "100&nbsp;%"]);
+    let dom = rendered("failed", 1280, &run);
+    check_contains(&dom, &["No call succeeded", "failed calls", "100&nbsp;%"]);
     for plot in ["latency", "heat"] {
         assert!(!dom.contains(&format!("<figure data-chart=\"{plot}\"")), "there is no latency to draw");
     }
@@ -196,7 +199,7 @@ fn a_run_that_failed_throughout_has_its_errors() {
 
 #[test]
 #[ignore = "needs Chromium"]
-fn a_run_of_hours_is_a_page_of_reasonable_size() {
+fn page_size_is_bounded_for_long_runs() {
     let mut run = stalled();
     let parts = run.intervals.clone();
     run.intervals = (0..3600_u64)
@@ -206,18 +209,18 @@ fn a_run_of_hours_is_a_page_of_reasonable_size() {
     run.duration_ns = 3_600_000_000_000;
     let size = page(&run).len();
     assert!(size < PAGE_BYTES_MAX, "the page has {size} bytes");
-    let dom = shown("hours", 1280, &run);
+    let dom = rendered("hours", 1280, &run);
     check_drawn(&dom, &[("latency", 4)]);
     assert_eq!(attribute(&dom, "<html", "data-json"), None, "the run itself is too long");
 }
 
 #[test]
 #[ignore = "needs Chromium"]
-fn runs_that_were_joined_are_shown() {
+fn page_renders_merged_runs() {
     let mut later = open();
     later.started = "2026-11-26T10:00:05.000Z".to_owned();
     let joined = LoadRun::merged(&[open(), later]).unwrap();
-    let dom = shown("joined", 1280, &joined);
+    let dom = rendered("joined", 1280, &joined);
     check_drawn(&dom, &[("rate", 2), ("latency", 4)]);
-    check_says(&dom, &["took 15 s"]);
+    check_contains(&dom, &["took 15 s"]);
 }

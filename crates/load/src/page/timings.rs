@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use thalweg_measure::figures::time;
 use thalweg_measure::page::parts::scrolled;
 
-use super::figures::whole;
+use super::figures::integer;
 use crate::run::{LoadRun, Timing};
 
 pub(super) fn section(run: &LoadRun) -> Option<Markup> {
@@ -28,7 +28,7 @@ fn table(rows: &[(&str, &str, &Timing)]) -> Markup {
                 @for (name, about, timing) in rows {
                     tr {
                         th scope="row" { (name) small { (about) } }
-                        td { (whole(timing.count as f64)) }
+                        td { (integer(timing.count as f64)) }
                         @for ns in quantiles(timing) { td { (ns.map_or("–".to_owned(), time)) } }
                     }
                 }

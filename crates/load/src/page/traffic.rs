@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use thalweg_measure::figures::throughput;
 use thalweg_measure::page::parts::scrolled;
 
-use super::figures::whole;
+use super::figures::integer;
 use crate::run::LoadRun;
 
 pub(super) fn section(run: &LoadRun) -> Option<Markup> {
@@ -29,10 +29,10 @@ pub(super) fn section(run: &LoadRun) -> Option<Markup> {
                     @for (name, messages, bytes) in rows {
                         tr {
                             th scope="row" { (name) }
-                            td { (whole(messages as f64)) }
-                            td { (whole(messages as f64 / seconds)) }
-                            td { (whole(messages as f64 / run.calls().max(1) as f64)) }
-                            td { (whole(bytes as f64)) }
+                            td { (integer(messages as f64)) }
+                            td { (integer(messages as f64 / seconds)) }
+                            td { (integer(messages as f64 / run.calls().max(1) as f64)) }
+                            td { (integer(bytes as f64)) }
                             td { (throughput(bytes as f64 / seconds)) }
                         }
                     }

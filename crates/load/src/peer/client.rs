@@ -102,7 +102,9 @@ pub fn conduct<W: Watch>(
         match receiver.recv_timeout(INTERRUPT_INTERVAL) {
             Ok(read) => break read,
             Err(RecvTimeoutError::Disconnected) => break Err(io::ErrorKind::BrokenPipe.into()),
-            Err(RecvTimeoutError::Timeout) if interrupt.is_asked() => return Err(ConductError::Interrupted),
+            Err(RecvTimeoutError::Timeout) if interrupt.is_requested() => {
+                return Err(ConductError::Interrupted);
+            }
             Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
                 return Err(ConductError::Late(patience));
             }
@@ -121,22 +123,22 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Default)]
-    struct Heard(Vec<Announcement>);
+    struct Announced(Vec<Announcement>);
 
-    impl Watch for Heard {
+    impl Watch for Announced {
         fn announced(&mut self, announcement: Announcement) {
             self.0.push(announcement);
         }
     }
 
-    fn conducted(script: &str, patience: Duration) -> Result<Conducted<Heard>, ConductError> {
+    fn conducted(script: &str, patience: Duration) -> Result<Conducted<Announced>, ConductError> {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        conduct(&mut command, None, patience, &Interrupt::default(), |_| Heard::default())
+        conduct(&mut command, None, patience, &Interrupt::default(), |_| Announced::default())
     }
 
     #[test]
-    fn announcements_are_told_from_the_result() {
+    fn announcements_are_separated_from_result() {
         let script = "echo measuring; echo '{'; echo measured; echo '}'; exit 1";
         let client = conducted(script, Duration::from_secs(60)).unwrap();
         assert_eq!(client.watch.0, [Announcement::Measuring, Announcement::Measured]);
@@ -144,12 +146,12 @@ mod tests {
     }
 
     #[test]
-    fn client_that_does_not_end_is_ended() {
+    fn client_that_exceeds_patience_is_killed() {
         let error = conducted("exec sleep 1000", Duration::from_millis(20)).unwrap_err();
         assert!(matches!(error, ConductError::Late(_)), "{error}");
         let mut nothing = Command::new("/nonexistent/client");
         let patience = Duration::from_secs(1);
-        let error = conduct(&mut nothing, None, patience, &Interrupt::default(), |_| Heard::default());
+        let error = conduct(&mut nothing, None, patience, &Interrupt::default(), |_| Announced::default());
         assert!(error.unwrap_err().to_string().starts_with("cannot start `/nonexistent/client`: "));
     }
 }

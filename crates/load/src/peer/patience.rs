@@ -10,17 +10,11 @@ pub struct Patience {
     /// Limit for one unary call, or for a stream's next message. It is enforced here and not sent as a deadline, so
     /// that the measured calls are as plain as possible.
     pub call: Duration,
-    /// Grace period for calls in flight when the run is interrupted.
-    pub interrupted: Duration,
 }
 
 impl Default for Patience {
     fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(10),
-            call: Duration::from_secs(10),
-            interrupted: Duration::from_secs(1),
-        }
+        Self { connect: Duration::from_secs(10), call: Duration::from_secs(10) }
     }
 }
 

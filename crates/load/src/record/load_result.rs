@@ -69,8 +69,8 @@ pub struct LoadResult {
     /// The client's processor time divided by [`Self::messages`]; `null` if nothing succeeded.
     pub client_cpu_per_call: Option<CpuTime>,
     /// Part of [`Self::client_cpu`] spent polling without result, where the client would otherwise have slept.
-    #[serde(default, skip_serializing_if = "is_nothing")]
-    pub looked_in_vain_ns: u64,
+    #[serde(rename = "looked_in_vain_ns", default, skip_serializing_if = "is_zero")]
+    pub busy_poll_wasted_ns: u64,
     /// Connections to the target.
     pub connections: Connections,
     /// Distribution of the calls over the active connections; bare client only.
@@ -132,8 +132,8 @@ pub struct LoadSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bare: Option<BareRun>,
     /// Ownership of stream messages between client and stack.
-    #[serde(default)]
-    pub handing: Handing,
+    #[serde(rename = "handing", default)]
+    pub message_ownership: MessageOwnership,
     /// Duration of the warm-up, which is not counted.
     pub warmup_ns: u64,
     /// Measured time, if time ends the run.
@@ -150,7 +150,7 @@ pub struct LoadSettings {
 /// Ownership of a stream's messages between the stack and their reader or writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Handing {
+pub enum MessageOwnership {
     /// Each message is newly allocated and passed by value: `Streaming::message`, streams of messages. The only mode of
     /// tonic, and of results without this field.
     #[default]
@@ -160,7 +160,7 @@ pub enum Handing {
     InPlace,
 }
 
-impl Handing {
+impl MessageOwnership {
     /// Returns the name used in results.
     pub fn name(self) -> &'static str {
         match self {
@@ -187,10 +187,10 @@ impl Variant {
     pub const ALL: [Self; 3] = [Self::Owned, Self::InPlace, Self::NoBusyPoll];
 
     /// Returns the ownership of its stream messages.
-    pub fn handing(self) -> Handing {
+    pub fn message_ownership(self) -> MessageOwnership {
         match self {
-            Self::Owned | Self::NoBusyPoll => Handing::Owned,
-            Self::InPlace => Handing::InPlace,
+            Self::Owned | Self::NoBusyPoll => MessageOwnership::Owned,
+            Self::InPlace => MessageOwnership::InPlace,
         }
     }
 
@@ -419,7 +419,7 @@ impl Fairness {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_nothing(nanoseconds: &u64) -> bool {
+fn is_zero(nanoseconds: &u64) -> bool {
     *nanoseconds == 0
 }
 

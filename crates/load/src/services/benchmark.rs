@@ -44,9 +44,9 @@ impl Work {
 }
 
 impl BenchmarkService for BenchmarkWorker {
-    type StreamingCallStream = Answers;
-    type StreamingFromServerStream = Answers;
-    type StreamingBothWaysStream = Answers;
+    type StreamingCallStream = ResponseStream;
+    type StreamingFromServerStream = ResponseStream;
+    type StreamingBothWaysStream = ResponseStream;
 
     async fn unary_call(&self, request: Request<SimpleRequest>) -> Result<Response<SimpleResponse>, Status> {
         self.work.done();
@@ -56,7 +56,7 @@ impl BenchmarkService for BenchmarkWorker {
     async fn streaming_call(
         &self,
         request: Request<Streaming<SimpleRequest>>,
-    ) -> Result<Response<Answers>, Status> {
+    ) -> Result<Response<ResponseStream>, Status> {
         Ok(Response::new(echo(request.into_inner(), self.work)))
     }
 
@@ -76,10 +76,10 @@ impl BenchmarkService for BenchmarkWorker {
     async fn streaming_from_server(
         &self,
         request: Request<SimpleRequest>,
-    ) -> Result<Response<Answers>, Status> {
+    ) -> Result<Response<ResponseStream>, Status> {
         let (response, work) = (response(request.get_ref())?, self.work);
         // The same response repeatedly, until flow control or cancellation stops it.
-        Ok(Response::new(Answers::new(move |_, pack| {
+        Ok(Response::new(ResponseStream::new(move |_, pack| {
             work.done();
             while pack.push(&response) {
                 work.done();
@@ -92,7 +92,7 @@ impl BenchmarkService for BenchmarkWorker {
     async fn streaming_both_ways(
         &self,
         request: Request<Streaming<SimpleRequest>>,
-    ) -> Result<Response<Answers>, Status> {
+    ) -> Result<Response<ResponseStream>, Status> {
         let mut requests = request.into_inner();
         let first = requests.message().await?;
         let response = first.as_ref().map(response).transpose()?.unwrap_or_default();
@@ -105,16 +105,16 @@ impl BenchmarkService for BenchmarkWorker {
     }
 }
 
-type Answers = Responses<SimpleResponse>;
+type ResponseStream = Responses<SimpleResponse>;
 
 pub(super) fn response(request: &SimpleRequest) -> Result<SimpleResponse, Status> {
     Ok(SimpleResponse { payload: payload(request.response_size)?, ..SimpleResponse::default() })
 }
 
 /// Returns one response for each request. Both messages are reused; only the payload of the response changes.
-fn echo(mut requests: Streaming<SimpleRequest>, work: Work) -> Answers {
+fn echo(mut requests: Streaming<SimpleRequest>, work: Work) -> ResponseStream {
     let (mut request, mut response) = (SimpleRequest::default(), SimpleResponse::default());
-    Answers::new(move |cx, pack| {
+    ResponseStream::new(move |cx, pack| {
         while !pack.is_full() {
             match requests.poll_message_into(cx, &mut request) {
                 Poll::Ready(Ok(true)) => work.done(),
@@ -130,8 +130,8 @@ fn echo(mut requests: Streaming<SimpleRequest>, work: Work) -> Answers {
 
 /// Returns responses until the requests end. A separate task reads the requests: reading them between responses would
 /// deadlock with a client that sends all requests before it reads.
-fn both_ways(response: SimpleResponse, work: Work, mut reader: Reader) -> Answers {
-    Answers::new(move |cx, pack| {
+fn both_ways(response: SimpleResponse, work: Work, mut reader: Reader) -> ResponseStream {
+    ResponseStream::new(move |cx, pack| {
         while !reader.0.is_finished() {
             work.done();
             if !pack.push(&response) {

@@ -10,7 +10,7 @@ use super::echo_proto::{Person, Strings};
 use super::shapes_proto::{LogRecord, Order, Samples, SeveralData, Visit};
 
 /// Header that requests the server's timestamps of a call, and carries them in the response: see `peers/README.md`.
-pub(crate) const TIMES: &str = "lab-times";
+pub(crate) const TIMESTAMPS_KEY: &str = "lab-times";
 
 /// Server of the gRPC and JSON API comparison.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,25 +53,27 @@ impl EchoShapes for EchoWorker {
 
 /// Echoes a message. The library decodes and encodes it, so only the handler's own timestamps are available here.
 pub(super) fn echoed<M>(request: Request<M>) -> Response<M> {
-    let times = handled(request.metadata());
+    let times = handler_timestamps(request.metadata());
     let mut response = Response::new(request.into_inner());
-    tell(&mut response, times);
+    set_timestamps(&mut response, times);
     response
 }
 
 /// Returns when the handler received the request and returns the response, if the request asks for it.
-pub(super) fn handled(metadata: &MetadataMap) -> Option<[i64; 2]> {
-    metadata.get(TIMES)?;
+pub(super) fn handler_timestamps(metadata: &MetadataMap) -> Option<[i64; 2]> {
+    metadata.get(TIMESTAMPS_KEY)?;
     let decoded = monotonic_ns();
     // The work of a handler would be here.
     let handled = monotonic_ns();
     Some([decoded, handled])
 }
 
-pub(super) fn tell<M>(response: &mut Response<M>, times: Option<[i64; 2]>) {
+pub(super) fn set_timestamps<M>(response: &mut Response<M>, times: Option<[i64; 2]>) {
     let Some([decoded, handled]) = times else { return };
     let times = format!("decoded={decoded} handled={handled}");
-    response.metadata_mut().insert(TIMES, times.parse().expect("words and digits are printable ASCII"));
+    response
+        .metadata_mut()
+        .insert(TIMESTAMPS_KEY, times.parse().expect("words and digits are printable ASCII"));
 }
 
 /// Returns the time in ns of CLOCK_MONOTONIC, which all processes of a machine share.

@@ -9,7 +9,7 @@ use thalweg::server::{Methods, Service};
 use thalweg::{Encoding, Raw, Request, Response, ServiceOptions, Status};
 use thalweg_protobuf::{Message, Schema};
 
-use super::echo::{handled, tell};
+use super::echo::{handler_timestamps, set_timestamps};
 
 /// Proto file that declares the service.
 const FILE: &str = "thalweg/lab/v1/echo_own.proto";
@@ -81,8 +81,8 @@ fn echo(like: &Message, request: Request<Raw>) -> Result<Response<Raw>, Status> 
     let (metadata, _, Raw(wire)) = request.into_parts();
     let message = Message::decode(like.message_type(), wire);
     let message = message.map_err(|error| Status::invalid_argument(error.to_string()))?;
-    let times = handled(&metadata);
+    let times = handler_timestamps(&metadata);
     let mut response = Response::new(Raw(message.as_ref().encode_to_vec().into()));
-    tell(&mut response, times);
+    set_timestamps(&mut response, times);
     Ok(response)
 }

@@ -42,20 +42,20 @@ pub(crate) mod wide {
 }
 
 /// An array of 64-bit integers.
-pub(crate) mod wide_row {
+pub(crate) mod wide_array {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[derive(Serialize, Deserialize)]
     #[serde(transparent)]
     struct Wide(#[serde(with = "super::wide")] u64);
 
-    pub(crate) fn serialize<S: Serializer>(row: &[u64], to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(row.iter().copied().map(Wide))
+    pub(crate) fn serialize<S: Serializer>(values: &[u64], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(values.iter().copied().map(Wide))
     }
 
     pub(crate) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Vec<u64>, D::Error> {
-        let row: Vec<Wide> = Vec::deserialize(from)?;
-        Ok(row.into_iter().map(|Wide(value)| value).collect())
+        let values: Vec<Wide> = Vec::deserialize(from)?;
+        Ok(values.into_iter().map(|Wide(value)| value).collect())
     }
 }
 

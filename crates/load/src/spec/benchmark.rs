@@ -12,7 +12,7 @@ use crate::benchmark_calls::{self, SERVICE, try_out};
 use crate::call::{CallKind, Calls};
 use crate::connect::StartError;
 use crate::peer::window;
-use crate::record::{CallType, Handing};
+use crate::record::{CallType, MessageOwnership};
 use crate::services::PAYLOAD_BYTES_MAX;
 use crate::services::proto::DESCRIPTORS;
 
@@ -56,7 +56,7 @@ impl Benchmark {
 
     /// Returns the calls of a method. A request stream has `messages` messages.
     pub(super) fn calls(self, kind: CallKind, messages: u64) -> Calls {
-        benchmark_calls::calls(kind, self.size, Handing::InPlace, messages)
+        benchmark_calls::calls(kind, self.size, MessageOwnership::InPlace, messages)
     }
 
     /// Returns the settings of streams of this type. If nothing else ends a stream, it lasts to the end of the run, or

@@ -5,15 +5,15 @@ use std::io::{self, Read};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use thalweg_dynamic::Called;
-use thalweg_dynamic::delimited::{self, Fault};
+use thalweg_dynamic::ResolvedMethod;
+use thalweg_dynamic::delimited::{self, DelimitedError};
 use thalweg_dynamic::texts::{MessageFormat, Texts, elements};
 
 use super::error::SpecError;
 use super::rows;
 use super::templates::{PLACE, TextTemplates};
 use crate::requests::{Order, Requests};
-use crate::template::Names;
+use crate::template::TemplateNames;
 
 /// Format of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,17 +59,17 @@ pub(super) struct Data<'a> {
     pub(super) has_templates: bool,
     pub(super) seed: u64,
     /// Names that templates may use besides those of each call.
-    pub(super) names: Names<'a>,
+    pub(super) names: TemplateNames<'a>,
 }
 
 impl Data<'_> {
     /// Returns the messages per stream, if specified. Methods that take one message use the next one in each call.
-    fn per_stream(&self, called: &Called) -> Option<u64> {
+    fn per_stream(&self, called: &ResolvedMethod) -> Option<u64> {
         let endless = self.is_endless.then_some(u64::MAX);
         if called.is_client_streaming { self.messages.or(endless) } else { Some(1) }
     }
 
-    pub(super) fn requests(&self, called: &Called) -> Result<Requests, SpecError> {
+    pub(super) fn requests(&self, called: &ResolvedMethod) -> Result<Requests, SpecError> {
         let per_stream = self.per_stream(called);
         if self.texts.is_empty() {
             called.empty().map_err(|why| {
@@ -81,9 +81,9 @@ impl Data<'_> {
             Requests::new(wires.into_iter().map(Into::into).collect(), self.order, per_stream)
         };
         if matches!(self.input, Some(Input::Binary | Input::Delimited)) {
-            let is_whole = self.input == Some(Input::Binary) && !called.is_client_streaming;
+            let is_single_message = self.input == Some(Input::Binary) && !called.is_client_streaming;
             let wires = |text: &str, data: &[u8]| {
-                if is_whole { Ok(vec![data.to_vec()]) } else { apart(text, data) }
+                if is_single_message { Ok(vec![data.to_vec()]) } else { split_messages(text, data) }
             };
             return Ok(ready(self.each(wires)?));
         }
@@ -131,7 +131,7 @@ impl Data<'_> {
 }
 
 /// Splits length-prefixed messages.
-fn apart(text: &str, mut data: &[u8]) -> Result<Vec<Vec<u8>>, SpecError> {
+fn split_messages(text: &str, mut data: &[u8]) -> Result<Vec<Vec<u8>>, SpecError> {
     let name = text.strip_prefix('@').unwrap_or("the data");
     let mut wires = Vec::new();
     loop {
@@ -141,13 +141,15 @@ fn apart(text: &str, mut data: &[u8]) -> Result<Vec<Vec<u8>>, SpecError> {
                 return Err(SpecError::invalid(format!("{name} has no message")));
             }
             Ok(None) => return Ok(wires),
-            Err(Fault::Wrong(what)) => {
+            Err(DelimitedError::Malformed(what)) => {
                 return Err(SpecError::invalid(format!(
                     "{name}: message {} {what}; expected each message after its length as a varint",
                     wires.len() + 1
                 )));
             }
-            Err(Fault::Unreadable(error)) => return Err(SpecError::failed(format!("{name}: {error}"))),
+            Err(DelimitedError::Unreadable(error)) => {
+                return Err(SpecError::failed(format!("{name}: {error}")));
+            }
         }
     }
 }
@@ -169,7 +171,11 @@ fn all(mut texts: Texts, data: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-fn encoded(format: MessageFormat, texts: &[Vec<u8>], called: &Called) -> Result<Vec<Vec<u8>>, SpecError> {
+fn encoded(
+    format: MessageFormat,
+    texts: &[Vec<u8>],
+    called: &ResolvedMethod,
+) -> Result<Vec<Vec<u8>>, SpecError> {
     let wire = |(number, text): (usize, &Vec<u8>)| {
         called.encoded(format, text, false).map_err(|why| {
             SpecError::invalid(format!("request {number} is not a valid {}: {why}", called.request_type))

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_may_last_as_long_as_it_was_asked_to() {
+    fn stream_deadline_includes_requested_duration() {
         let check = |timeout: Option<u64>, rate: &str, lasts: Option<u64>, expected: Option<u64>| {
             let schedule: Option<Schedule> = (!rate.is_empty()).then(|| rate.parse().unwrap());
             let messages = schedule.as_ref().map(|rate| (rate, 31));

@@ -18,27 +18,27 @@ use crate::scenario::Think;
 /// Content of a scenario file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FileOfFlows {
+struct ScenarioFile {
     name: Option<String>,
-    flow: Vec<FlowOfFile>,
+    flow: Vec<FileFlow>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FlowOfFile {
+struct FileFlow {
     name: Option<String>,
-    #[serde(default = "one")]
+    #[serde(default = "default_weight")]
     weight: u32,
-    step: Vec<StepOfFile>,
+    step: Vec<FileStep>,
 }
 
-fn one() -> u32 {
+fn default_weight() -> u32 {
     1
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct StepOfFile {
+struct FileStep {
     call: String,
     name: Option<String>,
     data: Option<String>,
@@ -80,7 +80,7 @@ pub struct Defaults<'a> {
 pub(super) fn read(path: &Path, defaults: &Defaults<'_>) -> Result<(String, Vec<FlowSpec>), SpecError> {
     let failed = |why: String| SpecError::invalid(format!("{}: {why}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
-    let file: FileOfFlows = toml::from_str(text.trim_start_matches(BYTE_ORDER_MARK))
+    let file: ScenarioFile = toml::from_str(text.trim_start_matches(BYTE_ORDER_MARK))
         .map_err(|error| failed(format!("invalid scenario: {}", error.to_string().trim())))?;
     let named = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = file.name.or(named).unwrap_or_else(|| "scenario".to_owned());
@@ -114,7 +114,7 @@ pub(super) fn read(path: &Path, defaults: &Defaults<'_>) -> Result<(String, Vec<
     Ok((name, flows))
 }
 
-impl StepOfFile {
+impl FileStep {
     fn asked(self, file: &Path, defaults: &Defaults<'_>) -> Result<StepSpec, String> {
         let time = |name: &str, text: Option<String>| {
             let parse = |text: String| {
@@ -143,7 +143,7 @@ impl StepOfFile {
             benchmark: None,
             name: self.name.unwrap_or_else(|| self.call.clone()),
             method: self.call.parse().map_err(|error: MethodNameError| error.to_string())?,
-            data: self.data.map(|data| beside(file, data)).into_iter().collect(),
+            data: self.data.map(|data| relative_to(file, data)).into_iter().collect(),
             input: match self.input {
                 Some(name) => Some(name.parse().map_err(|error| format!("input: {error}"))?),
                 None => None,
@@ -199,7 +199,7 @@ fn think(text: &str) -> Result<Think, String> {
 }
 
 /// Resolves a file name relative to the scenario file.
-fn beside(scenario: &Path, data: String) -> String {
+fn relative_to(scenario: &Path, data: String) -> String {
     match data.strip_prefix('@') {
         Some(path) if !matches!(path, "" | "-") && Path::new(path).is_relative() => {
             let folder = scenario.parent().unwrap_or_else(|| Path::new(""));

@@ -1,7 +1,7 @@
 //! Requests from CSV rows.
 
 use serde_json::{Map, Value};
-use thalweg_dynamic::Called;
+use thalweg_dynamic::ResolvedMethod;
 use thalweg_protobuf::{Field, Kind, MessageType};
 
 use super::error::SpecError;
@@ -19,7 +19,7 @@ struct Column<'s> {
 
 /// Returns each row as the JSON of a request. An empty cell means that the field is absent. Cells are written as in
 /// JSON without quotes, and lists, maps and messages as JSON.
-pub(super) fn documents(data: &[u8], called: &Called) -> Result<Vec<Vec<u8>>, SpecError> {
+pub(super) fn documents(data: &[u8], called: &ResolvedMethod) -> Result<Vec<Vec<u8>>, SpecError> {
     let bad = |why: String| SpecError::invalid(format!("rows of -d: {why}"));
     let message = called
         .schema
@@ -114,11 +114,11 @@ mod tests {
     use super::*;
     use thalweg_dynamic::texts::MessageFormat;
 
-    fn called() -> Called {
+    fn called() -> ResolvedMethod {
         let source = "syntax = 'proto3'; message Order { int64 order_id = 1; string note = 2; bool paid = 3; \
                       repeated string tags = 4; Customer customer = 5; message Customer { string name = 1; } }";
         let set = sources::compile(&["o.proto"], |_| Some(source.to_owned())).unwrap();
-        Called {
+        ResolvedMethod {
             schema: Schema::from_descriptor_set(&set).unwrap(),
             path: "/a.B/C".to_owned(),
             request_type: "Order".to_owned(),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_a_request() {
+    fn each_csv_row_becomes_a_request() {
         let rows = "order_id, note,paid,tags,customer.name\n7,\"[a, b]\",true,\"[\"\"x\"\"]\",Ada\n8,,,,\n";
         let texts = texts(rows).unwrap();
         assert_eq!(
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_rows_is_said() {
+    fn invalid_csv_rows_are_reported() {
         for (csv, expected) in [
             ("id\n7\n", "Order has no field `id`"),
             ("note.length\n7\n", "`note` of `note.length` is not a message"),

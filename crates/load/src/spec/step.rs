@@ -2,7 +2,7 @@
 
 use thalweg::{CallOptions, Encoding, Method};
 use thalweg_dynamic::metadata::Entry;
-use thalweg_dynamic::{Called, MethodName};
+use thalweg_dynamic::{MethodName, ResolvedMethod};
 
 use super::benchmark::Benchmark;
 use super::data::{Data, Input};
@@ -11,10 +11,10 @@ use super::error::SpecError;
 use super::stream::StreamSpec;
 use super::templates::call_metadata;
 use crate::call::{Call, CallKind, Calls, StreamPlan};
-use crate::conditions::{Condition, FieldPath, expected};
 use crate::requests::Order;
+use crate::response_checks::{FieldPath, ResponseCheck, expected};
 use crate::scenario::{Step, Think};
-use crate::template::Names;
+use crate::template::TemplateNames;
 
 #[derive(Debug)]
 pub(super) struct FlowSpec {
@@ -51,7 +51,7 @@ pub struct StepSpec {
     /// Settings of streams.
     pub stream: StreamSpec,
     /// Conditions that responses must meet.
-    pub checks: Vec<Condition>,
+    pub checks: Vec<ResponseCheck>,
     /// Values of responses that later steps use.
     pub keep: Vec<(String, FieldPath)>,
     /// Time between this step and the next one.
@@ -60,11 +60,16 @@ pub struct StepSpec {
 
 impl StepSpec {
     /// Returns the step with the call of this method. `variables` are the values kept by earlier steps.
-    pub(super) fn step(&self, called: &Called, seed: u64, variables: &[String]) -> Result<Step, SpecError> {
+    pub(super) fn step(
+        &self,
+        called: &ResolvedMethod,
+        seed: u64,
+        variables: &[String],
+    ) -> Result<Step, SpecError> {
         let kind = CallKind::of(called.is_client_streaming, called.is_server_streaming);
         self.stream.check(kind, &self.method)?;
         let constants = called.constants();
-        let names = Names { variables, constants: &constants };
+        let names = TemplateNames { variables, constants: &constants };
         let data = Data {
             texts: &self.data,
             input: self.input,
@@ -102,7 +107,7 @@ impl StepSpec {
                 responses: self.stream.responses,
                 outstanding: self.stream.outstanding,
                 lasts_to_end: self.stream.lasts_to_end,
-                counts_answered: false,
+                counts_at_response: false,
             },
             expects,
         };

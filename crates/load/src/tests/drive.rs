@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::connect::StartError;
 use crate::peer::{Announcement, DriveError, Patience, drive};
-use crate::record::{CallType, Handing, LaneRule, LoadResult, LoadSettings, MethodCall};
+use crate::record::{CallType, LaneRule, LoadResult, LoadSettings, MessageOwnership, MethodCall};
 use crate::services::BenchmarkWorker;
 use crate::services::proto::benchmark_service_server::{BenchmarkService, BenchmarkServiceServer};
 use crate::services::proto::{Payload, SimpleRequest, SimpleResponse};
@@ -139,7 +139,7 @@ async fn driven_as<S: BenchmarkService>(
         lanes: LaneRule::Fixed,
         method: None,
         echo: None,
-        handing: Handing::default(),
+        message_ownership: MessageOwnership::default(),
         warmup_ns: 0,
         duration_ns: Some(WINDOW_NS),
         total: None,
@@ -190,14 +190,14 @@ async fn refusals_are_errors() {
 }
 
 #[tokio::test]
-async fn answers_of_another_size_are_errors() {
+async fn responses_of_wrong_size_are_errors() {
     for call in CallType::ALL {
         check(Manner::AnswersShort, call, "DATA_LOSS", "expected a response of").await;
     }
 }
 
 #[tokio::test]
-async fn calls_that_stall_are_given_up() {
+async fn stalled_calls_time_out() {
     for call in CallType::ALL {
         check(Manner::Stalls, call, "DEADLINE_EXCEEDED", "within 100ms").await;
     }
@@ -211,7 +211,7 @@ async fn streams_that_end_too_early_are_errors() {
 }
 
 #[tokio::test]
-async fn a_client_stream_that_is_answered_before_its_end_does_not_count() {
+async fn client_stream_with_early_response_is_not_counted() {
     let service = Misbehaving { manner: Manner::EndsAfter(0), calls: Arc::default() };
     let result = driven(service, CallType::ClientStream).await.unwrap();
     assert!(result.errors["DATA_LOSS"] > 0, "{:?}", result.errors);
@@ -225,14 +225,14 @@ async fn messages_count_even_if_their_stream_fails_later() {
     let result = driven(service, CallType::ServerStream).await.unwrap();
     let (messages, failed) = (result.messages, result.errors["DATA_LOSS"]);
     // A stream that fails just after the end of the run is counted, but its messages are not.
-    let under_way = u64::from(result.settings.in_flight);
+    let in_flight = u64::from(result.settings.in_flight);
     assert!(messages > 0 && messages.is_multiple_of(5), "{messages}");
-    assert!((failed.saturating_sub(under_way)..=failed).contains(&(messages / 5)), "{messages}, {failed}");
+    assert!((failed.saturating_sub(in_flight)..=failed).contains(&(messages / 5)), "{messages}, {failed}");
     assert_eq!(result.calls, 0);
 }
 
 #[tokio::test]
-async fn a_server_that_fails_the_first_call_is_no_run() {
+async fn failing_first_call_prevents_run() {
     let service = Misbehaving { manner: Manner::Refuses, calls: Arc::new(AtomicU64::new(1)) };
     let error = driven(service, CallType::Unary).await.unwrap_err();
     assert!(matches!(error, DriveError::Start(StartError::FirstCall { .. })), "{error}");
@@ -240,7 +240,7 @@ async fn a_server_that_fails_the_first_call_is_no_run() {
 }
 
 #[tokio::test]
-async fn a_server_that_behaves_has_no_errors() {
+async fn correct_server_has_no_errors() {
     for call in CallType::ALL {
         let mut window_ns = WINDOW_NS;
         loop {
@@ -262,17 +262,17 @@ async fn a_server_that_behaves_has_no_errors() {
 }
 
 #[tokio::test]
-async fn a_ping_pong_has_one_message_under_way() {
+async fn ping_pong_has_one_message_in_flight() {
     let result = driven(BenchmarkWorker::default(), CallType::PingPong).await.unwrap();
     assert!(result.messages > 0 && result.errors.is_empty(), "{:?}", result.errors);
     // The message in flight at the end of each stream may not count.
     let latency = result.latency_ns.unwrap();
-    let (under_way, took_ns) = (f64::from(result.settings.in_flight), result.duration_ns as f64);
-    assert!(latency.mean * (result.messages as f64) < took_ns * under_way * 1.01, "{latency:?}");
+    let (in_flight, took_ns) = (f64::from(result.settings.in_flight), result.duration_ns as f64);
+    assert!(latency.mean * (result.messages as f64) < took_ns * in_flight * 1.01, "{latency:?}");
 }
 
 #[tokio::test]
-async fn each_call_may_have_a_channel_of_its_own() {
+async fn lane_rule_per_call_opens_channel_per_call() {
     for call in [CallType::Unary, CallType::PingPong] {
         let patience = Duration::from_secs(5);
         let edit = |settings: &mut LoadSettings| {
@@ -286,7 +286,7 @@ async fn each_call_may_have_a_channel_of_its_own() {
 }
 
 #[tokio::test]
-async fn lanes_of_an_adaptive_channel_are_told() {
+async fn lane_counts_of_adaptive_channel_are_reported() {
     let edit = |settings: &mut LoadSettings| settings.lanes = LaneRule::Adaptive;
     let result = driven_as(BenchmarkWorker::default(), Duration::from_secs(5), edit).await.unwrap();
     assert!(result.messages > 0 && result.errors.is_empty(), "{:?}", result.errors);

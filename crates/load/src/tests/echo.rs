@@ -15,9 +15,9 @@ use thalweg_messages::own::descriptors;
 use thalweg_messages::{Kind, OwnMessages};
 use tokio::net::TcpListener;
 
-use crate::echo::{EchoWork, Looks, NoOwnEcho, OwnEcho, Protocol, Shape};
+use crate::echo::{ClientWork, EchoWork, OwnEcho, OwnEchoError, Protocol, Shape};
 use crate::peer::{DriveError, Patience, drive};
-use crate::record::{CallType, Handing, LaneRule, LoadResult, LoadSettings};
+use crate::record::{CallType, LaneRule, LoadResult, LoadSettings, MessageOwnership};
 use crate::services::echo_proto::echo_client::EchoClient;
 use crate::services::echo_proto::echo_server::EchoServer;
 use crate::services::echo_proto::echo_shapes_server::EchoShapesServer;
@@ -37,7 +37,7 @@ fn settings(target: &str, work: EchoWork, in_flight: u32) -> LoadSettings {
         lanes: LaneRule::Fixed,
         method: None,
         echo: Some(work),
-        handing: Handing::default(),
+        message_ownership: MessageOwnership::default(),
         warmup_ns: 0,
         duration_ns: None,
         total: Some(CALLS),
@@ -79,13 +79,13 @@ async fn ours() -> String {
 }
 
 /// Starts an HTTP/1.1 server that computes the response from the request's body.
-async fn http1(answer: fn(Bytes) -> (u16, Bytes)) -> String {
+async fn http1(respond: fn(Bytes) -> (u16, Bytes)) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let target = listener.local_addr().unwrap().to_string();
     let service = move |request: Request<Incoming>| async move {
         let is_timed = request.headers().contains_key("lab-times");
         let body = request.into_body().collect().await.unwrap().to_bytes();
-        let (received, (status, body)) = (monotonic_ns(), answer(body));
+        let (received, (status, body)) = (monotonic_ns(), respond(body));
         let mut response = Response::new(Full::new(body));
         *response.status_mut() = status.try_into().unwrap();
         if is_timed {
@@ -104,31 +104,31 @@ async fn http1(answer: fn(Bytes) -> (u16, Bytes)) -> String {
 }
 
 #[tokio::test]
-async fn grpc_is_driven_and_divided() {
+async fn grpc_calls_are_divided_into_stages() {
     let target = ours().await;
     for shape in [SMALL, Shape::Person] {
-        let work = |looks| EchoWork { shape, protocol: Protocol::Grpc, looks, gzip: false };
-        check(&settings(&target, work(Looks::Objects), 4), &[]).await;
+        let work = |client_work| EchoWork { shape, protocol: Protocol::Grpc, client_work, gzip: false };
+        check(&settings(&target, work(ClientWork::Objects), 4), &[]).await;
         let stages = ["client-encode", "request", "handler", "response", "client-decode"];
-        check(&settings(&target, work(Looks::Times), 1), &stages).await;
+        check(&settings(&target, work(ClientWork::Times), 1), &stages).await;
     }
 }
 
 /// One server for all protocols, in each mode, plain and compressed.
 #[tokio::test]
-async fn every_protocol_is_driven_at_our_own_port() {
+async fn every_protocol_echoes_on_one_port() {
     let server = Server::builder().add_service(EchoServer::new(EchoWorker).send_compressed(Encoding::Gzip));
     let server = server.web(Web::new()).bind(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
     let target = server.local_addresses()[0].to_string();
     tokio::spawn(server.serve());
     for protocol in Protocol::ALL {
         for gzip in [false, true] {
-            for (looks, stages) in [
-                (Looks::Objects, &[][..]),
-                (Looks::Bytes, &[]),
-                (Looks::Times, &["client-encode", "request", "handler", "response", "client-decode"]),
+            for (client_work, stages) in [
+                (ClientWork::Objects, &[][..]),
+                (ClientWork::Bytes, &[]),
+                (ClientWork::Times, &["client-encode", "request", "handler", "response", "client-decode"]),
             ] {
-                let work = EchoWork { shape: SMALL, protocol, looks, gzip };
+                let work = EchoWork { shape: SMALL, protocol, client_work, gzip };
                 let result = check(&settings(&target, work, 1), stages).await;
                 assert!(result.first_call_ns > Some(0));
                 // 50 strings of 20 letters, compressed to less than 900 bytes.
@@ -160,7 +160,7 @@ async fn views_are_echoed() {
     assert_eq!(client.echo_person(person.clone()).await.unwrap().into_inner(), person);
     for shape in [SMALL, Shape::Person] {
         for protocol in [Protocol::Grpc, Protocol::JsonHttp1, Protocol::JsonH2] {
-            let work = EchoWork { shape, protocol, looks: Looks::Times, gzip: false };
+            let work = EchoWork { shape, protocol, client_work: ClientWork::Times, gzip: false };
             let stages = ["client-encode", "request", "handler", "response", "client-decode"];
             check(&settings(&target, work, 1), &stages).await;
         }
@@ -178,8 +178,8 @@ async fn messages_of_the_codec_study_are_driven_in_turn() {
     for kind in Kind::ALL {
         let mut bytes = Vec::new();
         for protocol in [Protocol::Grpc, Protocol::ConnectH2, Protocol::JsonHttp1, Protocol::MsgpackH2] {
-            for looks in [Looks::Objects, Looks::Bytes] {
-                let work = EchoWork { shape: Shape::Study(kind), protocol, looks, gzip: false };
+            for client_work in [ClientWork::Objects, ClientWork::Bytes] {
+                let work = EchoWork { shape: Shape::Study(kind), protocol, client_work, gzip: false };
                 let result = check(&settings(&target, work, 1), &[]).await;
                 bytes.push(result.bytes_sent / CALLS);
             }
@@ -195,7 +195,7 @@ async fn messages_of_the_codec_study_are_driven_in_turn() {
 
 /// User-provided messages in turn, over every protocol.
 #[tokio::test]
-async fn own_messages_are_driven_and_divided() {
+async fn user_messages_are_divided_into_stages() {
     const TYPE: &str = "shop.Order";
     const ORDERS: &str = "{\"item\": \"boot\", \"count\": \"2\", \"labels\": {\"size\": \"43\", \"sale\": \"yes\"}}\n\
                           {\"item\": \"hat\", \"prices\": [9.5, \"NaN\"]}\n{}\n";
@@ -218,10 +218,12 @@ async fn own_messages_are_driven_and_divided() {
     let own = OwnEcho::new(&own).unwrap();
     let all = ["client-encode", "request", "handler", "response", "client-decode"];
     for protocol in Protocol::ALL {
-        for (looks, stages, gzip) in
-            [(Looks::Objects, &[][..], true), (Looks::Bytes, &[], false), (Looks::Times, &all, false)]
-        {
-            let work = EchoWork { shape: Shape::Own, protocol, looks, gzip };
+        for (client_work, stages, gzip) in [
+            (ClientWork::Objects, &[][..], true),
+            (ClientWork::Bytes, &[], false),
+            (ClientWork::Times, &all, false),
+        ] {
+            let work = EchoWork { shape: Shape::Own, protocol, client_work, gzip };
             let settings = settings(&target, work, 1);
             let result = checked(driven(&settings, Some(&own)).await.unwrap(), stages);
             if protocol == Protocol::Grpc && !gzip {
@@ -234,7 +236,7 @@ async fn own_messages_are_driven_and_divided() {
 }
 
 #[test]
-fn own_messages_without_json_are_refused() {
+fn user_messages_without_json_are_rejected() {
     let of = |type_name: &str, wires: &[&[u8]]| {
         let wires = wires.iter().map(|wire| wire.to_vec()).collect();
         let set = echo_proto::FILE_DESCRIPTOR_SET.to_vec();
@@ -244,33 +246,42 @@ fn own_messages_without_json_are_refused() {
     // A name with invalid UTF-8.
     let error = of("shapes.Person", &[b"", b"\x0a\x01\xff"]).unwrap_err();
     assert!(error.to_string().starts_with("message 2 cannot be echoed as JSON: "), "{error}");
-    assert_eq!(of("shapes.Nobody", &[b""]), Err(NoOwnEcho::NoType("shapes.Nobody".to_owned())));
-    assert_eq!(of("shapes.Person", &[]), Err(NoOwnEcho::Empty));
+    assert_eq!(of("shapes.Nobody", &[b""]), Err(OwnEchoError::NoType("shapes.Nobody".to_owned())));
+    assert_eq!(of("shapes.Person", &[]), Err(OwnEchoError::Empty));
 }
 
 #[tokio::test]
-async fn json_over_http1_is_driven_and_divided() {
-    let target = http1(|body| (200, body)).await;
-    let work = |looks| EchoWork { shape: SMALL, protocol: Protocol::JsonHttp1, looks, gzip: false };
-    check(&settings(&target, work(Looks::Objects), 4), &[]).await;
-    check(&settings(&target, work(Looks::Times), 1), &crate::echo::STAGES).await;
-}
-
-#[tokio::test]
-async fn a_connection_for_each_call_is_a_new_one() {
+async fn json_over_http1_calls_are_divided_into_stages() {
     let target = http1(|body| (200, body)).await;
     let work =
-        EchoWork { shape: Shape::Person, protocol: Protocol::JsonHttp1, looks: Looks::Objects, gzip: false };
+        |client_work| EchoWork { shape: SMALL, protocol: Protocol::JsonHttp1, client_work, gzip: false };
+    check(&settings(&target, work(ClientWork::Objects), 4), &[]).await;
+    check(&settings(&target, work(ClientWork::Times), 1), &crate::echo::STAGES).await;
+}
+
+#[tokio::test]
+async fn per_call_connections_are_not_reused() {
+    let target = http1(|body| (200, body)).await;
+    let work = EchoWork {
+        shape: Shape::Person,
+        protocol: Protocol::JsonHttp1,
+        client_work: ClientWork::Objects,
+        gzip: false,
+    };
     let settings = LoadSettings { lanes: LaneRule::PerCall, ..settings(&target, work, 1) };
     check(&settings, &[]).await;
 }
 
 #[tokio::test]
-async fn what_is_not_echoed_is_an_error() {
-    let fails = async |answer: fn(Bytes) -> (u16, Bytes), words: &str| {
-        let target = http1(answer).await;
-        let work =
-            EchoWork { shape: SMALL, protocol: Protocol::JsonHttp1, looks: Looks::Objects, gzip: false };
+async fn wrong_echo_is_an_error() {
+    let fails = async |respond: fn(Bytes) -> (u16, Bytes), words: &str| {
+        let target = http1(respond).await;
+        let work = EchoWork {
+            shape: SMALL,
+            protocol: Protocol::JsonHttp1,
+            client_work: ClientWork::Objects,
+            gzip: false,
+        };
         let error = driven(&settings(&target, work, 1), None).await.unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     };
@@ -280,8 +291,13 @@ async fn what_is_not_echoed_is_an_error() {
 }
 
 #[tokio::test]
-async fn settings_that_make_no_run_are_refused() {
-    let work = EchoWork { shape: SMALL, protocol: Protocol::JsonHttp1, looks: Looks::Objects, gzip: false };
+async fn invalid_settings_are_rejected() {
+    let work = EchoWork {
+        shape: SMALL,
+        protocol: Protocol::JsonHttp1,
+        client_work: ClientWork::Objects,
+        gzip: false,
+    };
     let good = settings("127.0.0.1:1", work, 2);
     for wrong in [
         LoadSettings { connections: 1, ..good.clone() },

@@ -8,7 +8,7 @@ use super::sockets::{sockets_of, unix_row};
 
 /// Location of the servers that a process is connected to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Servers {
+pub enum ServerLocation {
     /// On other machines, or there is no connection.
     Elsewhere,
     /// On this machine, with these PIDs. Empty for the process itself.
@@ -24,7 +24,7 @@ struct Ends {
     remote: String,
 }
 
-impl Servers {
+impl ServerLocation {
     /// Finds the servers of a process. Reads the open files of all processes, which takes some ms.
     ///
     /// `targets` are the addresses that it is connected to; those of Unix domain sockets start with `unix:`.
@@ -155,7 +155,7 @@ mod tests {
     fn is_found(targets: &[String], server: &Server) {
         // The server accepts asynchronously.
         loop {
-            if let Servers::Here(pids) = Servers::of(std::process::id(), targets).unwrap()
+            if let ServerLocation::Here(pids) = ServerLocation::of(std::process::id(), targets).unwrap()
                 && pids.contains(&server.0.id())
             {
                 return;

@@ -19,42 +19,42 @@ pub(super) fn sockets_of(pid: impl Display) -> io::Result<HashSet<u64>> {
 }
 
 /// An established stream socket, from a row of a table in `/proc/PID/net`.
-pub(super) struct Row<'t> {
+pub(super) struct SocketRow<'t> {
     pub(super) inode: u64,
-    place: Place<'t>,
+    local_address: LocalAddress<'t>,
 }
 
-pub(super) enum Place<'t> {
+pub(super) enum LocalAddress<'t> {
     /// Local port of a TCP socket.
     Tcp(u16),
     /// Local path of a Unix socket; empty for the connecting side.
     Unix(&'t str),
 }
 
-impl Row<'_> {
+impl SocketRow<'_> {
     pub(super) fn is_tcp_at(&self, port: u16) -> bool {
-        matches!(self.place, Place::Tcp(local) if local == port)
+        matches!(self.local_address, LocalAddress::Tcp(local) if local == port)
     }
 
     pub(super) fn is_unix_at(&self, path: &str) -> bool {
-        matches!(self.place, Place::Unix(local) if local == path)
+        matches!(self.local_address, LocalAddress::Unix(local) if local == path)
     }
 }
 
 /// Parses a row `sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode …`.
 /// TCP_ESTABLISHED is 01.
-pub(super) fn tcp_row(text: &str) -> Option<Row<'_>> {
+pub(super) fn tcp_row(text: &str) -> Option<SocketRow<'_>> {
     let columns: Vec<&str> = text.split_ascii_whitespace().collect();
     let &[_, local, _, "01", _, _, _, _, _, inode, ..] = columns.as_slice() else { return None };
     let (_, port) = local.rsplit_once(':')?;
-    let place = Place::Tcp(u16::from_str_radix(port, 16).ok()?);
-    Some(Row { inode: inode.parse().ok()?, place })
+    let local_address = LocalAddress::Tcp(u16::from_str_radix(port, 16).ok()?);
+    Some(SocketRow { inode: inode.parse().ok()?, local_address })
 }
 
 /// Parses a row `Num RefCount Protocol Flags Type St Inode Path`. SOCK_STREAM is 0001, SS_CONNECTED is 03.
-pub(super) fn unix_row(text: &str) -> Option<Row<'_>> {
+pub(super) fn unix_row(text: &str) -> Option<SocketRow<'_>> {
     let columns: Vec<&str> = text.split_ascii_whitespace().collect();
     let &[_, _, _, _, "0001", "03", inode, ref path @ ..] = columns.as_slice() else { return None };
-    let place = Place::Unix(path.first().copied().unwrap_or_default());
-    Some(Row { inode: inode.parse().ok()?, place })
+    let local_address = LocalAddress::Unix(path.first().copied().unwrap_or_default());
+    Some(SocketRow { inode: inode.parse().ok()?, local_address })
 }

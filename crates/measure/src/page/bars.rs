@@ -24,7 +24,7 @@ pub struct BarRow {
     /// Name.
     pub name: String,
     /// Muted text after the name.
-    pub beside: String,
+    pub note: String,
     /// CSS class of the name.
     pub class: &'static str,
     /// Bars below each other, each made of parts.
@@ -58,16 +58,16 @@ fn html(panel: &Bars) -> Markup {
             @if !panel.title.is_empty() {
                 figcaption { b { (panel.title) } @if !panel.about.is_empty() { small { (bound(&panel.about)) } } }
             }
-            @for row in &panel.rows { (row_of(row, most)) }
+            @for row in &panel.rows { (row_html(row, most)) }
         }
     }
 }
 
-fn row_of(row: &BarRow, most: f64) -> Markup {
+fn row_html(row: &BarRow, most: f64) -> Markup {
     let width = |value: f64| if most > 0.0 { 100.0 * value / most } else { 0.0 };
     html! {
         div.row title=[(!row.title.is_empty()).then_some(&row.title)] {
-            span class={ "name " (row.class) } { b { (row.name) } " " (row.beside) }
+            span class={ "name " (row.class) } { b { (row.name) } " " (row.note) }
             span.tracks {
                 @for bar in &row.bars {
                     span.track {

@@ -11,7 +11,7 @@ use crate::statistics::Interval;
 
 /// Name and stroke of a line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Way {
+pub struct LineStyle {
     /// Key. A button of the legend hides all lines with the same key.
     pub key: String,
     /// Name in the legend and the tooltip.
@@ -30,7 +30,7 @@ pub struct Way {
     pub hidden: bool,
 }
 
-impl Way {
+impl LineStyle {
     /// Returns a solid line whose key is its name.
     pub fn new(name: impl Into<String>, colour: impl Into<String>) -> Self {
         let name = name.into();
@@ -174,19 +174,19 @@ pub type Column = Vec<Option<f64>>;
 /// A series of a chart.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Series {
-    /// Indices of ways, with their conditions. The first condition that holds selects the way.
+    /// Indices of line styles, with their conditions. The first condition that holds selects the style.
     pub shown: Vec<(usize, When)>,
     /// Values.
-    #[serde(serialize_with = "briefly")]
+    #[serde(serialize_with = "serialize_compact")]
     pub y: Column,
     /// Positions, if they differ from the chart's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub x: Vec<f64>,
     /// Lower ends of intervals.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "briefly")]
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_compact")]
     pub low: Column,
     /// Upper ends of intervals.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "briefly")]
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_compact")]
     pub high: Column,
     /// Whether intervals are drawn as a band around the line instead of bars.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -194,7 +194,7 @@ pub struct Series {
     /// Values of single windows, drawn as dots next to the points.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<Vec<f64>>,
-    /// Text after the way's name in the tooltip.
+    /// Text after the style's name in the tooltip.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Link of the points: the start of an element id, which a key of the axis completes.
@@ -208,9 +208,9 @@ pub struct Series {
 }
 
 impl Series {
-    /// Creates a series with rounded values, shown as one way under a condition.
-    pub fn new(way: usize, when: When, y: impl IntoIterator<Item = Option<f64>>) -> Self {
-        Self { shown: vec![(way, when)], y: rounded(y), ..Self::default() }
+    /// Creates a series with rounded values, shown with one style under a condition.
+    pub fn new(style: usize, when: When, y: impl IntoIterator<Item = Option<f64>>) -> Self {
+        Self { shown: vec![(style, when)], y: rounded(y), ..Self::default() }
     }
 
     /// Adds intervals.
@@ -231,7 +231,7 @@ impl Series {
 }
 
 /// Serializes whole numbers without a decimal point. Most columns are in ns, so this saves a fifth of a page.
-fn briefly<S: Serializer>(values: &[Option<f64>], serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_compact<S: Serializer>(values: &[Option<f64>], serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     #[serde(untagged)]
     enum Number {
@@ -275,8 +275,9 @@ pub struct Chart {
     pub x: XAxis,
     /// Vertical axis.
     pub y: YAxis,
-    /// Ways of the lines.
-    pub ways: Vec<Way>,
+    /// Styles of the lines.
+    #[serde(rename = "ways")]
+    pub styles: Vec<LineStyle>,
     /// Lines.
     pub series: Vec<Series>,
     /// Shaded ranges of values, with their conditions.

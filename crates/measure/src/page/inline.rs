@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_to_the_page_and_files_beside_it_only() {
+    fn links_other_than_anchors_and_local_files_are_ignored() {
         let shown = |text| inline(text).into_string();
         assert_eq!(shown("[0] of [a<b](#c-1)."), "[0] of <a href=\"#c-1\">a&lt;b</a>.");
         assert_eq!(shown("[a](b/c.html)[d](#e)"), "<a href=\"b/c.html\">a</a><a href=\"#e\">d</a>");

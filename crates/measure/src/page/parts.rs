@@ -71,7 +71,7 @@ pub fn folded<T>(items: &[T], open: usize, item: impl Fn(&T) -> Markup) -> Marku
 
 /// Returns a section of warnings, or nothing without sentences. Those after the first `open` are folded. The class
 /// `invalid` makes it an alert.
-pub fn doubts(class: &str, title: &str, open: usize, sentences: &[impl AsRef<str>]) -> Markup {
+pub fn warnings_section(class: &str, title: &str, open: usize, sentences: &[impl AsRef<str>]) -> Markup {
     html! {
         @if !sentences.is_empty() {
             section.doubts.(class) role=[(class == "invalid").then_some("alert")] {
@@ -83,7 +83,7 @@ pub fn doubts(class: &str, title: &str, open: usize, sentences: &[impl AsRef<str
 }
 
 /// Returns the section on the method: sentences, and names with their values.
-pub fn method(sentences: &[String], facts: &[(impl AsRef<str>, String)]) -> Markup {
+pub fn method_section(sentences: &[String], facts: &[(impl AsRef<str>, String)]) -> Markup {
     html! {
         section #method {
             h2 { "How it was measured" }
@@ -98,14 +98,14 @@ pub fn method(sentences: &[String], facts: &[(impl AsRef<str>, String)]) -> Mark
 /// Returns the name of the study, its date and, if both times are valid, how long it took.
 pub fn eyebrow(study: &str, started: &str, ended: &str) -> String {
     let day = started.split('T').next().unwrap_or_default();
-    match took(started, ended) {
+    match duration_between(started, ended) {
         Some(took) => format!("{study} · {day}, took {}", span(took)),
         None => format!("{study} · {day}"),
     }
 }
 
 /// Returns the time between two RFC 3339 timestamps. `None` if one is invalid or if `ended` precedes `started`.
-pub fn took(started: &str, ended: &str) -> Option<Duration> {
+pub fn duration_between(started: &str, ended: &str) -> Option<Duration> {
     let started = humantime::parse_rfc3339(started).ok()?;
     let ended = humantime::parse_rfc3339(ended).ok()?;
     ended.duration_since(started).ok()
@@ -138,7 +138,7 @@ pub fn command_line(arguments: impl IntoIterator<Item = String>) -> String {
 /// Returns the section with the command line that created the page, a button to copy it, and files to download.
 ///
 /// Its id is `source`. An empty command line is omitted.
-pub fn source(command: &str, downloads: &[Download<'_>]) -> Markup {
+pub fn source_section(command: &str, downloads: &[Download<'_>]) -> Markup {
     let url = |file: &Download<'_>| {
         format!("data:{};charset=utf-8;base64,{}", file.media, STANDARD.encode(file.content))
     };
@@ -196,11 +196,11 @@ mod tests {
     #[test]
     fn source_has_command_and_files_in_the_page() {
         let file = Download { name: "a.csv", media: "text/csv", content: "a,ä\n" };
-        let shown = source("thalweg compare 'a b' <c>", &[file]).into_string();
+        let shown = source_section("thalweg compare 'a b' <c>", &[file]).into_string();
         assert!(shown.contains("<code>thalweg compare 'a b' &lt;c&gt;</code><button"), "{shown}");
         let link = "<a download=\"a.csv\" href=\"data:text/csv;charset=utf-8;base64,YSzDpAo=\">a.csv</a>";
         assert!(shown.contains(link), "{shown}");
-        assert!(!source("", &[]).into_string().contains("command\""));
+        assert!(!source_section("", &[]).into_string().contains("command\""));
     }
 
     #[test]

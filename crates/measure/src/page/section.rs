@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::bars::{Bars, bars};
-use super::chart::{Chart, Way};
+use super::chart::{Chart, LineStyle};
 use super::inline::inline;
 use super::statement::Statement;
 use super::table::Table;
@@ -125,8 +125,8 @@ pub enum Block {
     Hint(String),
     /// Choices, side by side.
     Choices(Vec<Choice>),
-    /// Buttons that hide the lines of these ways in all charts.
-    Legend(Vec<Way>),
+    /// Buttons that hide the lines of these styles in all charts.
+    Legend(Vec<LineStyle>),
     /// Large charts, in two columns.
     Charts(Vec<Chart>),
     /// Charts below each other, with the width of the page.
@@ -183,7 +183,7 @@ impl Block {
                 Self::About(text) => { p.about { (inline(text)) } }
                 Self::Hint(text) => { p.hint { (inline(text)) } }
                 Self::Choices(choices) => { div.controls { @for choice in choices { (choice.html()) } } }
-                Self::Legend(ways) => { (legend(ways)) }
+                Self::Legend(styles) => { (legend(styles)) }
                 Self::Charts(charts) => { div.charts { @for chart in charts { (chart.html()) } } }
                 Self::Wide(charts) => { div.wide { @for chart in charts { (chart.html()) } } }
                 Self::Multiples(charts) => { div.multiples { @for chart in charts { (chart.html()) } } }
@@ -198,7 +198,9 @@ impl Block {
                 Self::Table(table) => { (table.html()) }
                 Self::Tables(tables) => {
                     div.numbers {
-                        @for (title, table) in tables { figure { figcaption { (inline(title)) } (table.bare()) } }
+                        @for (title, table) in tables {
+                            figure { figcaption { (inline(title)) } (table.html_without_container()) }
+                        }
                     }
                 }
                 Self::Findings(findings) => {
@@ -219,11 +221,11 @@ impl Block {
     }
 }
 
-fn legend(ways: &[Way]) -> Markup {
+fn legend(styles: &[LineStyle]) -> Markup {
     html! {
         div.legend role="group" aria-label="Lines shown" {
-            @for way in ways {
-                button type="button" data-key=(way.key) aria-pressed=(!way.hidden) { (way.swatch()) (way.name) }
+            @for style in styles {
+                button type="button" data-key=(style.key) aria-pressed=(!style.hidden) { (style.swatch()) (style.name) }
             }
         }
     }

@@ -14,7 +14,7 @@ pub const NONE: &str = "–";
 
 /// A table cell: the text shown, and the value that it sorts by.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Field {
+pub struct TableCell {
     /// Text.
     pub text: String,
     /// Sort key. Cells without one sort by their text.
@@ -34,10 +34,10 @@ pub struct Field {
     pub bars: Vec<(f64, f64, String)>,
 }
 
-/// Width and maximum height of a [`Field`]'s bars in px.
+/// Width and maximum height of a [`TableCell`]'s bars in px.
 const BAR: (f64, f64) = (3.0, 22.0);
 
-impl Field {
+impl TableCell {
     /// Creates a text, which sorts alphabetically.
     pub fn words(text: impl Into<String>) -> Self {
         Self { text: text.into(), value: None, below: None, class: None, link: None, bars: Vec::new() }
@@ -49,7 +49,7 @@ impl Field {
     }
 
     /// Creates a figure with its interval.
-    pub fn sure(value: Option<f64>, show: fn(f64) -> String, interval: Option<Interval>) -> Self {
+    pub fn with_interval(value: Option<f64>, show: fn(f64) -> String, interval: Option<Interval>) -> Self {
         Self { below: value.and(from_to(interval, show)), ..Self::figure(value, show) }
     }
 
@@ -135,9 +135,9 @@ pub struct Columns<'a, R> {
 }
 
 /// Formats a figure of a value for CSV. `None` if there is none.
-pub type FigureOf<V> = fn(&V) -> Option<String>;
+pub type FormatFigure<V> = fn(&V) -> Option<String>;
 
-type CellOf<'a, R> = Box<dyn Fn(&R) -> Field + 'a>;
+type CellOf<'a, R> = Box<dyn Fn(&R) -> TableCell + 'a>;
 
 impl<R> Default for Columns<'_, R> {
     fn default() -> Self {
@@ -148,32 +148,32 @@ impl<R> Default for Columns<'_, R> {
 impl<'a, R> Columns<'a, R> {
     /// Adds a column.
     #[must_use]
-    pub fn field(mut self, head: impl Into<String>, cell: impl Fn(&R) -> Field + 'a) -> Self {
-        self.columns.push((head.into(), Box::new(cell)));
+    pub fn field(mut self, header: impl Into<String>, cell: impl Fn(&R) -> TableCell + 'a) -> Self {
+        self.columns.push((header.into(), Box::new(cell)));
         self
     }
 
     /// Adds a column of text.
     #[must_use]
-    pub fn words(self, head: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Self {
-        self.field(head, move |row| Field::words(cell(row)))
+    pub fn words(self, header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Self {
+        self.field(header, move |row| TableCell::words(cell(row)))
     }
 
     /// Adds a column of figures.
     #[must_use]
     pub fn figure(
         self,
-        head: impl Into<String>,
+        header: impl Into<String>,
         show: fn(f64) -> String,
         cell: impl Fn(&R) -> Option<f64> + 'a,
     ) -> Self {
-        self.field(head, move |row| Field::figure(cell(row), show))
+        self.field(header, move |row| TableCell::figure(cell(row), show))
     }
 
     /// Adds a column of plain values for CSV, empty if there is none.
     #[must_use]
-    pub fn plain<T: ToString>(self, head: impl Into<String>, cell: impl Fn(&R) -> Option<T> + 'a) -> Self {
-        self.words(head, move |row| cell(row).map(|value| value.to_string()).unwrap_or_default())
+    pub fn plain<T: ToString>(self, header: impl Into<String>, cell: impl Fn(&R) -> Option<T> + 'a) -> Self {
+        self.words(header, move |row| cell(row).map(|value| value.to_string()).unwrap_or_default())
     }
 
     /// Adds columns of plain figures of a value. They are empty if the row has no such value.
@@ -181,28 +181,28 @@ impl<'a, R> Columns<'a, R> {
     pub fn plain_figures<V: 'a>(
         self,
         value: impl Fn(&R) -> Option<V> + Clone + 'a,
-        figures: &[(&'static str, FigureOf<V>)],
+        figures: &[(&'static str, FormatFigure<V>)],
     ) -> Self {
-        figures.iter().fold(self, |columns, &(head, figure)| {
+        figures.iter().fold(self, |columns, &(header, figure)| {
             let value = value.clone();
-            columns.plain(head, move |row| figure(&value(row)?))
+            columns.plain(header, move |row| figure(&value(row)?))
         })
     }
 
-    /// Adds columns of a plain ratio and the ends of its interval: `head`, `head_low` and `head_high`.
+    /// Adds columns of a plain ratio and the ends of its interval: `header`, `header_low` and `header_high`.
     #[must_use]
-    pub fn plain_ratio(self, head: &str, ratio: impl Fn(&R) -> Option<Ratio> + Clone + 'a) -> Self {
+    pub fn plain_ratio(self, header: &str, ratio: impl Fn(&R) -> Option<Ratio> + Clone + 'a) -> Self {
         let (low, high) = (ratio.clone(), ratio.clone());
-        self.plain(head, move |row| Some(format!("{:.4}", ratio(row)?.ratio)))
-            .plain(format!("{head}_low"), move |row| Some(format!("{:.4}", low(row)?.interval?.low)))
-            .plain(format!("{head}_high"), move |row| Some(format!("{:.4}", high(row)?.interval?.high)))
+        self.plain(header, move |row| Some(format!("{:.4}", ratio(row)?.ratio)))
+            .plain(format!("{header}_low"), move |row| Some(format!("{:.4}", low(row)?.interval?.low)))
+            .plain(format!("{header}_high"), move |row| Some(format!("{:.4}", high(row)?.interval?.high)))
     }
 
     /// Creates the table from rows.
     pub fn table(&self, rows: impl IntoIterator<Item = R>) -> Table {
         let cells = |row: R| self.columns.iter().map(|(_, cell)| cell(&row)).collect();
         Table {
-            heads: self.columns.iter().map(|(head, _)| head.clone()).collect(),
+            headers: self.columns.iter().map(|(header, _)| header.clone()).collect(),
             rows: rows.into_iter().map(cells).collect(),
             ..Table::default()
         }
@@ -213,9 +213,10 @@ impl<'a, R> Columns<'a, R> {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     /// Names of the columns.
-    pub heads: Vec<String>,
+    #[serde(rename = "heads")]
+    pub headers: Vec<String>,
     /// Cells, one per column in each row.
-    pub rows: Vec<Vec<Field>>,
+    pub rows: Vec<Vec<TableCell>>,
     /// Whether the columns cannot be sorted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_fixed: bool,
@@ -226,28 +227,28 @@ pub struct Table {
 
 impl Table {
     /// Creates an empty table with these columns.
-    pub fn new(heads: &[&str]) -> Self {
-        Self { heads: heads.iter().map(|&head| head.to_owned()).collect(), ..Self::default() }
+    pub fn new(headers: &[&str]) -> Self {
+        Self { headers: headers.iter().map(|&header| header.to_owned()).collect(), ..Self::default() }
     }
 
     /// Returns the table as HTML in a scrollable container. Cells of the first column are row headers.
     pub fn html(&self) -> Markup {
-        scrolled(&self.bare())
+        scrolled(&self.html_without_container())
     }
 
     /// Returns the table as HTML without a container.
-    pub fn bare(&self) -> Markup {
+    pub fn html_without_container(&self) -> Markup {
         // A column without figures contains text.
         let has_figure = |column: usize| self.rows.iter().any(|row| row[column].value.is_some());
-        let words: Vec<bool> = (0..self.heads.len()).map(|column| !has_figure(column)).collect();
+        let words: Vec<bool> = (0..self.headers.len()).map(|column| !has_figure(column)).collect();
         let plain = (None, When::default());
         html! {
             table {
                 thead {
                     tr {
-                        @for (index, (head, is_words)) in self.heads.iter().zip(&words).enumerate() {
+                        @for (index, (header, is_words)) in self.headers.iter().zip(&words).enumerate() {
                             th scope="col" class=[(*is_words && index > 0).then_some("words")] {
-                                @if self.is_fixed { (head) } @else { button type="button" { (head) } }
+                                @if self.is_fixed { (header) } @else { button type="button" { (header) } }
                             }
                         }
                     }
@@ -280,7 +281,7 @@ impl Table {
     pub fn csv(&self) -> String {
         const ALIKE: &str = "memory can be written to, and every row has a cell in each column";
         let mut writer = csv::Writer::from_writer(Vec::new());
-        writer.write_record(&self.heads).expect(ALIKE);
+        writer.write_record(&self.headers).expect(ALIKE);
         for row in &self.rows {
             writer.write_record(row.iter().map(|field| &field.text)).expect(ALIKE);
         }
@@ -289,19 +290,19 @@ impl Table {
 
     /// Returns the table as aligned text. Empty if the table has no rows.
     pub fn text(&self) -> String {
-        self.text_of(|_, _| true)
+        self.text_of_columns(|_, _| true)
     }
 
     /// Returns the columns for which `is_shown`, called with index and name, is true, as aligned text. Empty if the
     /// table has no rows.
-    pub fn text_of(&self, is_shown: impl Fn(usize, &str) -> bool) -> String {
-        let is_shown = |column: &usize| is_shown(*column, &self.heads[*column]);
-        let columns: Vec<usize> = (0..self.heads.len()).filter(is_shown).collect();
-        let cells = |row: &Vec<Field>| -> Vec<String> {
+    pub fn text_of_columns(&self, is_shown: impl Fn(usize, &str) -> bool) -> String {
+        let is_shown = |column: &usize| is_shown(*column, &self.headers[*column]);
+        let columns: Vec<usize> = (0..self.headers.len()).filter(is_shown).collect();
+        let cells = |row: &Vec<TableCell>| -> Vec<String> {
             columns.iter().map(|&column| row[column].text.replace('\u{a0}', " ")).collect()
         };
-        let heads = columns.iter().map(|&column| self.heads[column].clone()).collect();
-        let rows: Vec<Vec<String>> = std::iter::once(heads).chain(self.rows.iter().map(cells)).collect();
+        let headers = columns.iter().map(|&column| self.headers[column].clone()).collect();
+        let rows: Vec<Vec<String>> = std::iter::once(headers).chain(self.rows.iter().map(cells)).collect();
         if self.rows.is_empty() { String::new() } else { aligned(&rows) }
     }
 }
@@ -314,7 +315,9 @@ mod tests {
     fn sample() -> Table {
         let columns = Columns::<(&str, Option<f64>)>::default()
             .words("name", |(name, _)| (*name).to_owned())
-            .field("time", |&(_, ns)| Field::sure(ns, time, Some(Interval { low: 1.0, high: 2.0 })));
+            .field("time", |&(_, ns)| {
+                TableCell::with_interval(ns, time, Some(Interval { low: 1.0, high: 2.0 }))
+            });
         columns.table([("a<b", Some(1500.0)), ("c", None)])
     }
 
@@ -327,16 +330,16 @@ mod tests {
     }
 
     #[test]
-    fn interval_of_a_ratio_is_below_it_in_html_and_behind_it_in_a_terminal() {
+    fn ratio_interval_is_below_in_html_and_inline_in_terminal() {
         let ratio = Ratio { ratio: 2.0, interval: Some(Interval { low: 1.5, high: 3.0 }), pairs: 5 };
-        let field = Field::ratio(Some(ratio));
+        let field = TableCell::ratio(Some(ratio));
         assert_eq!(field.text, "2.0 × (1.50–3.0)");
         let shown = field.html(false, true).into_string();
         assert_eq!(shown, "<td class=\"sure\" data-v=\"2\">2.0 ×<small>(1.50–3.0)</small></td>");
     }
 
     #[test]
-    fn what_would_break_a_line_of_csv_is_quoted() {
+    fn csv_quotes_special_characters() {
         let columns = Columns::<&str>::default()
             .plain("name", |row| Some((*row).to_owned()))
             .plain("length", |row| (*row == "unary").then_some(5));
@@ -349,7 +352,7 @@ mod tests {
     #[test]
     fn terminal_shows_columns_without_intervals() {
         assert_eq!(sample().text(), "name     time\n a<b  1.50 µs\n   c        –\n");
-        assert_eq!(sample().text_of(|_, head| head != "name"), "   time\n1.50 µs\n      –\n");
+        assert_eq!(sample().text_of_columns(|_, header| header != "name"), "   time\n1.50 µs\n      –\n");
     }
 
     #[test]

@@ -133,7 +133,7 @@ fn percentile_bootstrap(logs: &[f64]) -> (f64, f64) {
         .map(|_| (0..logs.len()).map(|_| logs[random.below(logs.len())]).sum::<f64>() / logs.len() as f64)
         .collect();
     let tail = (RESAMPLES as f64 * (1.0 - CONFIDENCE) / 2.0) as usize;
-    let mut at = |place| *means.select_nth_unstable_by(place, f64::total_cmp).1;
+    let mut at = |index| *means.select_nth_unstable_by(index, f64::total_cmp).1;
     (at(tail), at(RESAMPLES - 1 - tail))
 }
 
@@ -232,8 +232,8 @@ mod tests {
     fn coverage(noise: Noise, pairs: usize, holds: impl Fn(&[(f64, f64)]) -> bool) -> f64 {
         const STUDIES: usize = 400;
         let mut random = SplitMix64(1);
-        let held = (0..STUDIES).filter(|_| holds(&simulated(noise, pairs, &mut random))).count();
-        held as f64 / STUDIES as f64
+        let covered = (0..STUDIES).filter(|_| holds(&simulated(noise, pairs, &mut random))).count();
+        covered as f64 / STUDIES as f64
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub struct Estimate {
 ///
 /// Skips values that are not finite or not above zero. Returns `None` if a side has no values left. The interval needs
 /// at least [`PAIRS_MIN`] values per side. [`Ratio::pairs`] is the smaller number of values.
-pub fn apart(of: &[f64], to: &[f64]) -> Option<Ratio> {
+pub fn unpaired_ratio(of: &[f64], to: &[f64]) -> Option<Ratio> {
     let (of, to) = (logs(of), logs(to));
     if of.is_empty() || to.is_empty() {
         return None;
@@ -31,7 +31,7 @@ pub fn apart(of: &[f64], to: &[f64]) -> Option<Ratio> {
     let pairs = of.len().min(to.len());
     let ratio = (mean(&of) - mean(&to)).exp();
     let is_sure = pairs >= PAIRS_MIN;
-    let interval = is_sure.then(|| Some(Estimate::of(&of)?.less(Estimate::of(&to)?).interval())).flatten();
+    let interval = is_sure.then(|| Some(Estimate::of(&of)?.minus(Estimate::of(&to)?).interval())).flatten();
     Some(Ratio { ratio, interval, pairs })
 }
 
@@ -52,14 +52,14 @@ impl Estimate {
         Self::of(&log_ratios(pairs))
     }
 
-    /// Returns the log ratio of unpaired values, with the rules of [`apart`]. `None` if a side has fewer than two
-    /// values.
-    pub fn apart(of: &[f64], to: &[f64]) -> Option<Self> {
-        Some(Self::of(&logs(of))?.less(Self::of(&logs(to))?))
+    /// Returns the log ratio of unpaired values, with the rules of [`unpaired_ratio`]. `None` if a side has fewer than
+    /// two values.
+    pub fn of_unpaired(of: &[f64], to: &[f64]) -> Option<Self> {
+        Some(Self::of(&logs(of))?.minus(Self::of(&logs(to))?))
     }
 
     /// Returns the difference from an independent estimate.
-    pub fn less(self, other: Self) -> Self {
+    pub fn minus(self, other: Self) -> Self {
         Self::sum([self, Self { mean: -other.mean, ..other }])
     }
 
@@ -87,18 +87,19 @@ impl Estimate {
 
     /// Returns the 95 % confidence interval of the ratio whose log this estimates.
     pub fn interval(self) -> Interval {
-        self.interval_among(1)
+        self.interval_corrected_for(1)
     }
 
-    /// Returns the [`interval`](Self::interval), widened for one of `comparisons` ratios as by [`Ratio::among`].
-    pub fn interval_among(self, comparisons: usize) -> Interval {
-        let Interval { low, high } = self.mean_among(comparisons);
+    /// Returns the [`interval`](Self::interval), widened for one of `comparisons` ratios as by
+    /// [`Ratio::corrected_for`].
+    pub fn interval_corrected_for(self, comparisons: usize) -> Interval {
+        let Interval { low, high } = self.mean_corrected_for(comparisons);
         Interval { low: low.exp(), high: high.exp() }
     }
 
     /// Returns the confidence interval of the mean itself, widened for one of `comparisons` means: 95 % for all of them
     /// together.
-    pub fn mean_among(self, comparisons: usize) -> Interval {
+    pub fn mean_corrected_for(self, comparisons: usize) -> Interval {
         // Equal values have no error, and their degrees of freedom are 0 ÷ 0. `quantile_between` accepts NaN.
         let missed = (1.0 - CONFIDENCE) / comparisons.max(1) as f64;
         let reach = quantile_between(missed, self.df) * self.error;
@@ -117,7 +118,7 @@ mod tests {
     fn welch_interval_matches_manual_computation() {
         let a = [27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4];
         let b = [27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 20.5, 24.4];
-        let difference = Estimate::of(&a).unwrap().less(Estimate::of(&b).unwrap());
+        let difference = Estimate::of(&a).unwrap().minus(Estimate::of(&b).unwrap());
         let close = |value: f64, expected: f64, within: f64| {
             assert!((value - expected).abs() < within, "got {value}, expected {expected}");
         };
@@ -142,13 +143,13 @@ mod tests {
             let mut side = |rounds: usize, truth: f64, deviation: f64| -> Vec<f64> {
                 (0..rounds).map(|_| truth * (deviation * random.normal()).exp()).collect()
             };
-            let mut held = 0;
+            let mut covered = 0;
             for _ in 0..STUDIES {
                 let (of, to) =
                     (side(rounds.0, 100.0 * TRUTH, deviations.0), side(rounds.1, 100.0, deviations.1));
-                held += usize::from(apart(&of, &to).unwrap().interval.unwrap().contains(TRUTH));
+                covered += usize::from(unpaired_ratio(&of, &to).unwrap().interval.unwrap().contains(TRUTH));
             }
-            let covered = held as f64 / STUDIES as f64;
+            let covered = covered as f64 / STUDIES as f64;
             // With 1,000 studies and 95 % coverage, two standard deviations are 1.4 %. Welch's interval is slightly
             // wide for few values.
             assert!((0.93..=0.98).contains(&covered), "{rounds:?}, {deviations:?}: {covered}");
@@ -159,18 +160,18 @@ mod tests {
     #[test]
     fn degrees_of_freedom_follow_the_sample_with_larger_variance() {
         let (steady, wide) = ([100.0, 101.0, 99.0, 100.5, 99.5, 100.0], [80.0, 100.0, 125.0]);
-        let estimate = Estimate::apart(&wide, &steady).unwrap();
+        let estimate = Estimate::of_unpaired(&wide, &steady).unwrap();
         // The three values cause nearly all of the error, so they determine the degrees of freedom.
         assert!((2.0..2.1).contains(&estimate.df), "{}", estimate.df);
     }
 
     #[test]
     fn two_values_have_no_interval_and_equal_values_have_zero_width() {
-        assert_eq!(apart(&[], &[1.0]), None);
-        assert_eq!(apart(&[0.0, f64::NAN], &[1.0]), None);
-        let few = apart(&[2.0, 8.0], &[1.0, 1.0, 1.0]).unwrap();
+        assert_eq!(unpaired_ratio(&[], &[1.0]), None);
+        assert_eq!(unpaired_ratio(&[0.0, f64::NAN], &[1.0]), None);
+        let few = unpaired_ratio(&[2.0, 8.0], &[1.0, 1.0, 1.0]).unwrap();
         assert!((few.ratio - 4.0).abs() < 1e-12 && few.interval.is_none() && few.pairs == 2, "{few:?}");
-        let equal = apart(&[2.0; 3], &[1.0; 4]).unwrap().interval.unwrap();
+        let equal = unpaired_ratio(&[2.0; 3], &[1.0; 4]).unwrap().interval.unwrap();
         assert!((equal.low - 2.0).abs() < 1e-9 && (equal.high - 2.0).abs() < 1e-9, "{equal:?}");
     }
 
@@ -186,11 +187,11 @@ mod tests {
     #[test]
     fn interval_of_estimate_widens_with_comparisons() {
         let one = Estimate { mean: 0.1, error: 0.02, df: 5.0 };
-        let (single, double) = (one.interval(), one.interval_among(2));
+        let (single, double) = (one.interval(), one.interval_corrected_for(2));
         // Student's t with 5 degrees of freedom: 2.5706 for 5 %, and 3.1634 for half of it.
         assert!((single.high.ln() - 0.1 - 2.5706 * 0.02).abs() < 1e-5, "{single:?}");
         assert!((double.high.ln() - 0.1 - 3.1634 * 0.02).abs() < 1e-5, "{double:?}");
-        let mean = one.mean_among(2);
+        let mean = one.mean_corrected_for(2);
         assert!((mean.low - (0.1 - 3.1634 * 0.02)).abs() < 1e-5, "{mean:?}");
     }
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::figures::percent;
-use crate::kernel::Servers;
-use crate::usage::sample::{Sample, Side, Sides};
+use crate::kernel::ServerLocation;
+use crate::usage::sample::{MeasuredProcesses, Sample, SideProcesses};
 use crate::usage::used::{KEPT_WAITING_NS_MIN, Usage, WAITING_SHARE_MAX};
 use crate::validity::{Cause, Reason};
 
@@ -13,12 +13,12 @@ use crate::validity::{Cause, Reason};
 #[derive(Clone, Debug)]
 pub struct OwnUsage {
     /// Empty until the first sample is taken.
-    begin: Arc<OnceLock<Begin>>,
+    start: Arc<OnceLock<StartSample>>,
 }
 
 #[derive(Debug)]
-struct Begin {
-    sides: Sides,
+struct StartSample {
+    sides: MeasuredProcesses,
     sample: Sample,
     is_server_hidden: bool,
 }
@@ -36,30 +36,31 @@ impl OwnUsage {
     /// Starts watching on a separate thread, because finding the servers takes some ms.
     ///
     /// `targets` are the addresses that it is connected to; Unix domain sockets start with `unix:`.
-    pub fn begin(targets: &[String]) -> Self {
-        let begin = Arc::new(OnceLock::new());
-        let (cell, targets) = (begin.clone(), targets.to_vec());
+    pub fn start(targets: &[String]) -> Self {
+        let start = Arc::new(OnceLock::new());
+        let (cell, targets) = (start.clone(), targets.to_vec());
         // Watches nothing if the thread cannot be started.
         let _ = std::thread::Builder::new().spawn(move || {
-            if let Some(begin) = Begin::now(&targets) {
+            if let Some(begin) = StartSample::now(&targets) {
                 let _ = cell.set(begin);
             }
         });
-        Self { begin }
+        Self { start }
     }
 
     /// Returns a note if the threads had to wait for a CPU since then. `None` if not, or if `/proc` is not readable.
-    pub fn waiting(&self) -> Option<KeptWaiting> {
-        let Begin { sides, sample, is_server_hidden } = self.begin.get()?;
+    pub fn kept_waiting(&self) -> Option<KeptWaiting> {
+        let StartSample { sides, sample, is_server_hidden } = self.start.get()?;
         let usage = sides.sample().ok()?.since(sample);
         waiting(&usage, *is_server_hidden)
     }
 }
 
-impl Begin {
+impl StartSample {
     fn now(targets: &[String]) -> Option<Self> {
-        let mut sides = Sides { client: Side::of(std::process::id(), None), server: None };
-        let is_server_hidden = sides.find_server(targets) == Servers::Hidden;
+        let mut sides =
+            MeasuredProcesses { client: SideProcesses::of(std::process::id(), None), server: None };
+        let is_server_hidden = sides.find_server(targets) == ServerLocation::Hidden;
         Some(Self { sample: sides.sample().ok()?, sides, is_server_hidden })
     }
 }
@@ -101,9 +102,9 @@ mod tests {
             };
             let server = ProcessUsage { user_ns: servers_ns, ..ProcessUsage::default() };
             let usage = Usage { window_ns: 1_000_000_000, client, server, server_memory: None };
-            let said = waiting(&usage, is_hidden);
-            assert_eq!(said.as_ref().map(|said| said.invalidates), expected.map(|it| it.0), "{said:?}");
-            assert!(said.is_none_or(|said| said.reason.text.ends_with(expected.unwrap().1)));
+            let note = waiting(&usage, is_hidden);
+            assert_eq!(note.as_ref().map(|note| note.invalidates), expected.map(|it| it.0), "{note:?}");
+            assert!(note.is_none_or(|note| note.reason.text.ends_with(expected.unwrap().1)));
         };
         check(400_000_000, 0, false, Some((true, "other programs were running")));
         check(400_000_000, 0, true, Some((false, "other programs were running")));

@@ -10,20 +10,20 @@ use nix::unistd::Pid;
 use super::throttling::throttled;
 use super::used::{ProcessUsage, Usage};
 use crate::cpus::CpuList;
-use crate::kernel::{Servers, TICK_MS};
+use crate::kernel::{ServerLocation, TICK_MS};
 
 /// The two processes of a measurement.
 #[derive(Clone, Debug)]
-pub struct Sides {
+pub struct MeasuredProcesses {
     /// The driver process.
-    pub client: Side,
+    pub client: SideProcesses,
     /// The server's processes. `None` if it runs elsewhere.
-    pub server: Option<Side>,
+    pub server: Option<SideProcesses>,
 }
 
 /// One side of a measurement.
 #[derive(Clone, Debug)]
-pub struct Side {
+pub struct SideProcesses {
     /// PIDs.
     pub processes: Vec<u32>,
     /// CPUs that the processes are pinned to. `None`: the CPUs that the first process may use.
@@ -40,7 +40,7 @@ pub struct Sample {
 
 /// Time of a set of CPUs since boot, over all programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Processors {
+struct CpuCounters {
     busy: Duration,
     /// Time that the host ran something else while these CPUs were runnable.
     stolen: Duration,
@@ -53,12 +53,12 @@ struct ProcessSample {
     cpu: Duration,
     ticks: Ticks,
     /// Context switches of each living thread, by TID.
-    switches: Vec<(u32, Switches)>,
+    switches: Vec<(u32, ContextSwitches)>,
     /// Time that each living thread was runnable but not running, by TID.
     waited: Vec<(u32, Duration)>,
     cpus: Vec<usize>,
     /// Counters of these CPUs.
-    processors: Processors,
+    processors: CpuCounters,
     /// Time that a quota throttled the cgroup.
     throttled: Duration,
 }
@@ -72,12 +72,12 @@ struct Ticks {
 
 /// Number of context switches by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Switches {
+struct ContextSwitches {
     voluntary: u64,
     involuntary: u64,
 }
 
-impl Side {
+impl SideProcesses {
     /// Creates a side with one process.
     pub fn of(process: u32, cpus: Option<CpuList>) -> Self {
         Self { processes: vec![process], cpus }
@@ -92,7 +92,7 @@ impl Side {
         let first = self.processes.first().copied().unwrap_or_default();
         let allowed = || allowed_cpus(&fs::read_to_string(format!("/proc/{first}/status")).ok()?);
         if let Some(cpus) = self.cpus.clone().or_else(allowed) {
-            all.processors = Processors::in_stat(&fs::read_to_string("/proc/stat")?, &cpus);
+            all.processors = CpuCounters::in_stat(&fs::read_to_string("/proc/stat")?, &cpus);
             all.cpus = cpus.as_slice().to_vec();
         }
         all.throttled = throttled(first);
@@ -100,18 +100,18 @@ impl Side {
     }
 }
 
-impl Sides {
+impl MeasuredProcesses {
     /// Uses the processes on this machine that the client is connected to as the server. Returns the location of
     /// servers.
     ///
     /// Reads the open files of all processes, which takes some ms.
-    pub fn find_server(&mut self, targets: &[String]) -> Servers {
+    pub fn find_server(&mut self, targets: &[String]) -> ServerLocation {
         let client = self.client.processes.first().copied().unwrap_or_default();
-        let servers = Servers::of(client, targets).unwrap_or(Servers::Elsewhere);
-        if let Servers::Here(processes) = &servers
+        let servers = ServerLocation::of(client, targets).unwrap_or(ServerLocation::Elsewhere);
+        if let ServerLocation::Here(processes) = &servers
             && !processes.is_empty()
         {
-            self.server = Some(Side { processes: processes.clone(), cpus: None });
+            self.server = Some(SideProcesses { processes: processes.clone(), cpus: None });
         }
         servers
     }
@@ -123,7 +123,7 @@ impl Sides {
     /// Returns an error if a process is gone or `/proc` is not readable.
     pub fn sample(&self) -> io::Result<Sample> {
         let taken = Instant::now();
-        let server = self.server.as_ref().map(Side::sample).transpose()?.unwrap_or_default();
+        let server = self.server.as_ref().map(SideProcesses::sample).transpose()?.unwrap_or_default();
         Ok(Sample { taken, client: self.client.sample()?, server })
     }
 }
@@ -144,7 +144,7 @@ impl Sample {
     }
 }
 
-impl Processors {
+impl CpuCounters {
     /// Sums the lines `cpuN user nice system idle iowait irq softirq steal …` of `/proc/stat` over `cpus`.
     fn in_stat(stat: &str, cpus: &CpuList) -> Self {
         let mut sum = Self::default();
@@ -198,7 +198,7 @@ impl ProcessSample {
             let status = fs::read_to_string(entry.path().join("status"));
             let schedule = fs::read_to_string(entry.path().join("schedstat")).unwrap_or_default();
             if let (Some(thread), Ok(status)) = (thread, status) {
-                switches.push((thread, Switches::in_status(&status)));
+                switches.push((thread, ContextSwitches::in_status(&status)));
                 waited.push((thread, waited_in(&schedule)));
             }
         }
@@ -208,14 +208,14 @@ impl ProcessSample {
     fn since(&self, earlier: &Self) -> ProcessUsage {
         let cpu_ns = nanoseconds(self.cpu.saturating_sub(earlier.cpu));
         let system_ns = (cpu_ns as f64 * self.ticks.system_share_since(earlier.ticks)).round() as u64;
-        let mut switches = Switches::default();
+        let mut switches = ContextSwitches::default();
         for (thread, now) in &self.switches {
             let before = earlier.switches.iter().find(|(earlier, _)| earlier == thread);
-            let before = before.map_or(Switches::default(), |(_, before)| *before);
+            let before = before.map_or(ContextSwitches::default(), |(_, before)| *before);
             switches.voluntary += now.voluntary.saturating_sub(before.voluntary);
             switches.involuntary += now.involuntary.saturating_sub(before.involuntary);
         }
-        let taken = |of: fn(&Processors) -> Duration| {
+        let taken = |of: fn(&CpuCounters) -> Duration| {
             nanoseconds(of(&self.processors).saturating_sub(of(&earlier.processors)))
         };
         ProcessUsage {
@@ -314,7 +314,7 @@ impl Ticks {
     }
 }
 
-impl Switches {
+impl ContextSwitches {
     /// Reads the lines `voluntary_ctxt_switches` and `nonvoluntary_ctxt_switches` of `/proc/PID/task/TID/status`.
     fn in_status(status: &str) -> Self {
         let value = |name: &str| {
@@ -371,8 +371,8 @@ mod tests {
     #[test]
     fn context_switches_are_parsed_by_name() {
         let status = "Name:\tpeer\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
-        assert_eq!(Switches::in_status(status), Switches { voluntary: 150, involuntary: 545 });
-        assert_eq!(Switches::in_status("Name:\tpeer\n"), Switches::default());
+        assert_eq!(ContextSwitches::in_status(status), ContextSwitches { voluntary: 150, involuntary: 545 });
+        assert_eq!(ContextSwitches::in_status("Name:\tpeer\n"), ContextSwitches::default());
     }
 
     #[test]
@@ -381,8 +381,8 @@ mod tests {
             "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 3 100 5 6 7 8 0 0\ncpu1 10 0 0 50 0 0 0 1 0 0\nintr 5 5\n";
         let check = |cpus: &str, busy, stolen| {
             let [busy, stolen] = [busy, stolen].map(|ticks| Duration::from_millis(TICK_MS * ticks));
-            let expected = Processors { busy, stolen };
-            assert_eq!(Processors::in_stat(stat, &cpus.parse().unwrap()), expected, "{cpus}");
+            let expected = CpuCounters { busy, stolen };
+            assert_eq!(CpuCounters::in_stat(stat, &cpus.parse().unwrap()), expected, "{cpus}");
         };
         check("0", 19, 8);
         check("1", 10, 1);
@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     fn cpu_time_is_split_by_ticks_and_threads_are_matched_by_tid() {
-        let switches = |voluntary, involuntary| Switches { voluntary, involuntary };
+        let switches = |voluntary, involuntary| ContextSwitches { voluntary, involuntary };
         let before = ProcessSample {
             cpu: Duration::from_millis(100),
             ticks: Ticks { user: 5, system: 5 },
@@ -438,9 +438,9 @@ mod tests {
 
     impl Shell {
         /// Returns this shell as the client of `server`, both pinned to these CPUs.
-        fn beside(&self, server: &Self, cpus: Option<&CpuList>) -> Sides {
-            let side = |shell: &Self| Side::of(shell.0.id(), cpus.cloned());
-            Sides { client: side(self), server: Some(side(server)) }
+        fn sides_with(&self, server: &Self, cpus: Option<&CpuList>) -> MeasuredProcesses {
+            let side = |shell: &Self| SideProcesses::of(shell.0.id(), cpus.cloned());
+            MeasuredProcesses { client: side(self), server: Some(side(server)) }
         }
     }
 
@@ -455,7 +455,7 @@ mod tests {
     fn busy_process_uses_more_cpu_time_than_idle_one() {
         let busy = Shell::run("echo; while :; do :; done");
         let idle = Shell::run("echo; exec sleep 1000");
-        let sides = busy.beside(&idle, None);
+        let sides = busy.sides_with(&idle, None);
         let before = sides.sample().unwrap();
         let mut usage = before.since(&before);
         assert_eq!((usage.client.cpu_ns(), usage.client.waited_ns), (0, 0));
@@ -489,7 +489,7 @@ mod tests {
         let busy = format!("echo; exec taskset -c {cpu} sh -c 'while :; do :; done'");
         let (client, _neighbour) = (Shell::run(&busy), Shell::run(&busy));
         let server = Shell::run("echo; exec sleep 1000");
-        let sides = client.beside(&server, Some(&cpu.to_string().parse().unwrap()));
+        let sides = client.sides_with(&server, Some(&cpu.to_string().parse().unwrap()));
         let before = sides.sample().unwrap();
         let mut usage = before.since(&before);
         assert_eq!(usage.disturbance(), None);
@@ -507,7 +507,9 @@ mod tests {
     fn allowed_cpus_are_those_of_an_unpinned_process() {
         let allowed = allowed_cpus("Name:\tpeer\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1,4\n").unwrap();
         assert_eq!(allowed.as_slice(), [0, 1, 4]);
-        let own = Sides { client: Side::of(std::process::id(), None), server: None }.sample().unwrap();
+        let own = MeasuredProcesses { client: SideProcesses::of(std::process::id(), None), server: None }
+            .sample()
+            .unwrap();
         assert_eq!(own.client.cpus, CpuList::available().unwrap().as_slice());
     }
 
@@ -515,7 +517,11 @@ mod tests {
     fn sampling_a_gone_process_is_an_error() {
         let mut child = Command::new("true").spawn().unwrap();
         child.wait().unwrap();
-        let side = |process| Side::of(process, None);
-        assert!(Sides { client: side(child.id()), server: Some(side(std::process::id())) }.sample().is_err());
+        let side = |process| SideProcesses::of(process, None);
+        assert!(
+            MeasuredProcesses { client: side(child.id()), server: Some(side(std::process::id())) }
+                .sample()
+                .is_err()
+        );
     }
 }

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cgroups_of_both_versions_and_their_parents_are_looked_at() {
+    fn cgroups_of_both_versions_and_their_parents_are_read() {
         let check = |line: &str, expected: &[&str]| assert_eq!(stat_files(line), expected, "{line}");
         check(
             "0::/user.slice/a:b",

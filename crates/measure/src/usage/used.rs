@@ -162,10 +162,16 @@ mod tests {
         let check = |client: ProcessUsage, expected: Option<(Cause, &str)>| {
             let server = ProcessUsage::default();
             let usage = Usage { window_ns: 300_000_000, client, server, server_memory: None };
-            let said = usage.disturbance();
-            assert_eq!(said.as_ref().map(|said| said.cause), expected.map(|(cause, _)| cause), "{said:?}");
+            let reason = usage.disturbance();
+            assert_eq!(
+                reason.as_ref().map(|reason| reason.cause),
+                expected.map(|(cause, _)| cause),
+                "{reason:?}"
+            );
             let share = expected.map_or("", |(_, share)| share);
-            assert!(said.is_none_or(|said| said.text.contains(&format!("waited for a CPU for {share} of"))));
+            assert!(
+                reason.is_none_or(|reason| reason.text.contains(&format!("waited for a CPU for {share} of")))
+            );
         };
         check(alone, None);
         check(ProcessUsage { others_ns: 10_000_000, ..alone }, None);
@@ -188,8 +194,8 @@ mod tests {
         let server = used(1_000_000, 1_500_000);
         let check = |client, server, expected: &str| {
             let usage = Usage { window_ns: 400_000_000, client, server, server_memory: None };
-            let said = usage.disturbance().unwrap();
-            assert!(said.text.starts_with(expected), "{said:?}");
+            let reason = usage.disturbance().unwrap();
+            assert!(reason.text.starts_with(expected), "{reason:?}");
         };
         check(client, server, "the client waited for a CPU for 50 %");
         check(server, client, "the server waited for a CPU for 50 %");

@@ -3,7 +3,7 @@
 use thalweg_protobuf::Method;
 
 use crate::info::Info;
-use crate::rules::{Binding, Body};
+use crate::rules::{Binding, BodyMapping};
 
 /// The HTTP methods of OpenAPI 3.1, as it writes them.
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
@@ -21,7 +21,7 @@ impl Call<'_> {
     /// Returns the HTTP method, or `None` if OpenAPI does not support it.
     pub(super) fn http_method(&self) -> Option<&'static str> {
         let Some(method) = self.binding.http_method() else {
-            return Some(if self.binding.body() == Body::Absent { "get" } else { "post" });
+            return Some(if self.binding.body() == BodyMapping::Absent { "get" } else { "post" });
         };
         METHODS.into_iter().find(|known| known.eq_ignore_ascii_case(method.as_str()))
     }

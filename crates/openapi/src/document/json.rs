@@ -132,7 +132,7 @@ mod tests {
     use super::Object;
 
     #[test]
-    fn members_stay_in_their_order() {
+    fn members_keep_their_order() {
         let object =
             Object::new().with("z", "1").with("a", vec![1, 2]).with("z", true).with_some("n", None::<bool>);
         assert_eq!(serde_json::to_string(&object).unwrap(), r#"{"z":true,"a":[1,2]}"#);

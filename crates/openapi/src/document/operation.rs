@@ -9,7 +9,7 @@ use super::path::Path;
 use super::schemas::{self, Schemas};
 use super::text;
 use crate::options::Deprecated;
-use crate::rules::{Body, FieldPath, is_http_body};
+use crate::rules::{BodyMapping, FieldPath, is_http_body};
 
 const JSON: &str = "application/json";
 const NDJSON: &str = "application/x-ndjson";
@@ -41,7 +41,7 @@ impl<'r> Operation<'_, 'r> {
             text::add_paragraph(&mut description, &note);
         }
         let query = parameters::of_query(self.call, schemas);
-        if query.is_cut {
+        if query.is_truncated {
             text::add_paragraph(&mut description, "It has more parameters than are listed here.");
         }
         let parameters = [parameters::of_path(self.call, self.path, schemas), query.parameters].concat();
@@ -86,29 +86,30 @@ impl<'r> Operation<'_, 'r> {
 
     fn request_body(&self, schemas: &mut Schemas<'r>) -> Option<Object> {
         let input = self.call.method.input();
-        let of = |media: Object| Object::new().with("content", media);
+        let content_of = |media: Object| Object::new().with("content", media);
         let content_type = if self.call.binding.is_client_streaming() { NDJSON } else { JSON };
         // A POST needs a content type so that forms of other sites cannot send it. Without a body it would have none.
         let is_post = self.call.http_method() == Some("post");
         match self.call.binding.body() {
-            Body::Absent if is_post => {
+            BodyMapping::Absent if is_post => {
                 let empty = Object::new().with("type", "object").with("maxProperties", 0);
-                Some(of(media(content_type, empty)).with("required", true))
+                Some(content_of(media(content_type, empty)).with("required", true))
             }
-            Body::Absent => None,
-            Body::Whole if is_http_body(input) => {
-                let body = of(Object::new().with(ANY, Object::new()));
+            BodyMapping::Absent => None,
+            BodyMapping::Whole if is_http_body(input) => {
+                let body = content_of(Object::new().with(ANY, Object::new()));
                 Some(body.with_some("required", is_post.then_some(true)))
             }
-            Body::Whole => {
-                let in_path: Vec<u32> = self.call.binding.variables().iter().filter_map(top).collect();
+            BodyMapping::Whole => {
+                let in_path: Vec<u32> =
+                    self.call.binding.variables().iter().filter_map(top_level_field).collect();
                 let schema = schemas.of_message_without(input, &in_path);
                 // An empty body is an empty message.
                 let has_fields =
                     input.well_known() != Some(WellKnown::Empty) && input.fields().len() > in_path.len();
-                Some(of(media(content_type, schema)).with("required", is_post || has_fields))
+                Some(content_of(media(content_type, schema)).with("required", is_post || has_fields))
             }
-            Body::Field(number) => {
+            BodyMapping::Field(number) => {
                 let field = input.field_by_number(number)?;
                 let is_any = !field.is_repeated() && field.message_type().is_some_and(is_http_body);
                 let content = if is_any {
@@ -181,7 +182,7 @@ fn streamed(schema: &Object) -> Object {
 }
 
 /// Returns the number of a top-level field in the path.
-fn top(path: &FieldPath) -> Option<u32> {
+fn top_level_field(path: &FieldPath) -> Option<u32> {
     match path.numbers() {
         [number] => Some(*number),
         _ => None,

@@ -8,12 +8,12 @@ use crate::rules::{FieldPath, Segment, Template, Variable};
 /// A path and its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Path {
-    segments: Vec<Part>,
+    segments: Vec<PathSegment>,
     verb: Option<Box<str>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum PathSegment {
     Literal(Box<str>),
     Parameter(Parameter),
 }
@@ -25,7 +25,7 @@ pub(super) struct Parameter {
     /// Index of the template variable that it is, or is part of.
     pub(super) variable: Option<usize>,
     /// Whether it is the whole variable.
-    pub(super) is_whole: bool,
+    pub(super) is_whole_variable: bool,
     /// Whether it may contain slashes.
     pub(super) is_rest: bool,
 }
@@ -36,11 +36,11 @@ impl Path {
         let mut path = Path { segments: Vec::new(), verb: template.verb().map(Into::into) };
         for (index, segment) in template.segments().iter().enumerate() {
             let part = match segment {
-                Segment::Literal(text) => Part::Literal(text.clone()),
+                Segment::Literal(text) => PathSegment::Literal(text.clone()),
                 Segment::Any | Segment::Rest => {
                     let mut parameter = parameter(call, index, *segment == Segment::Rest);
                     path.make_unique(&mut parameter.name);
-                    Part::Parameter(parameter)
+                    PathSegment::Parameter(parameter)
                 }
             };
             path.segments.push(part);
@@ -50,40 +50,40 @@ impl Path {
 
     pub(super) fn parameters(&self) -> impl Iterator<Item = &Parameter> {
         self.segments.iter().filter_map(|part| match part {
-            Part::Parameter(parameter) => Some(parameter),
-            Part::Literal(_) => None,
+            PathSegment::Parameter(parameter) => Some(parameter),
+            PathSegment::Literal(_) => None,
         })
     }
 
     /// Returns the path: `/v1/shelves/{shelf}/books/{book}:publish`.
     pub(super) fn text(&self) -> String {
-        self.written(|parameter| &parameter.name)
+        self.render(|parameter| &parameter.name)
     }
 
     /// Returns the path without names; to OpenAPI, paths of the same shape are equal.
     pub(super) fn shape(&self) -> String {
-        self.written(|_| "")
+        self.render(|_| "")
     }
 
     /// Returns the segments of a variable: `shelves/{shelf}/books/{book}`.
     pub(super) fn text_of(&self, variable: &Variable) -> String {
         let segments = self.segments[variable.segments.clone()].iter();
-        let segments: Vec<String> = segments.map(|part| part.written(&|parameter| &parameter.name)).collect();
+        let segments: Vec<String> = segments.map(|part| part.render(&|parameter| &parameter.name)).collect();
         segments.join("/")
     }
 
     /// Returns this path with the parameter names of another of the same shape.
-    pub(super) fn renamed(mut self, like: &Path) -> Path {
+    pub(super) fn with_names_of(mut self, like: &Path) -> Path {
         for (part, like) in self.segments.iter_mut().zip(&like.segments) {
-            if let (Part::Parameter(parameter), Part::Parameter(like)) = (part, like) {
+            if let (PathSegment::Parameter(parameter), PathSegment::Parameter(like)) = (part, like) {
                 parameter.name.clone_from(&like.name);
             }
         }
         self
     }
 
-    fn written<'p>(&'p self, name: impl Fn(&'p Parameter) -> &'p str) -> String {
-        let segments = self.segments.iter().map(|part| format!("/{}", part.written(&name)));
+    fn render<'p>(&'p self, name: impl Fn(&'p Parameter) -> &'p str) -> String {
+        let segments = self.segments.iter().map(|part| format!("/{}", part.render(&name)));
         let mut text: String = segments.collect();
         if text.is_empty() {
             text.push('/');
@@ -106,11 +106,11 @@ impl Path {
     }
 }
 
-impl Part {
-    fn written<'p>(&'p self, name: &impl Fn(&'p Parameter) -> &'p str) -> String {
+impl PathSegment {
+    fn render<'p>(&'p self, name: &impl Fn(&'p Parameter) -> &'p str) -> String {
         match self {
-            Part::Literal(text) => text.to_string(),
-            Part::Parameter(parameter) => format!("{{{}}}", name(parameter)),
+            PathSegment::Literal(text) => text.to_string(),
+            PathSegment::Parameter(parameter) => format!("{{{}}}", name(parameter)),
         }
     }
 }
@@ -120,14 +120,14 @@ fn parameter(call: &Call<'_>, segment: usize, is_rest: bool) -> Parameter {
     let variables = template.variables().iter();
     let variable = variables.enumerate().find(|(_, variable)| variable.segments.contains(&segment));
     let of_variable = variable.map(|(index, _)| variable_name(call, &call.binding.variables()[index]));
-    let is_whole = variable.is_some_and(|(_, variable)| variable.segments.len() == 1);
+    let is_whole_variable = variable.is_some_and(|(_, variable)| variable.segments.len() == 1);
     let name = match of_variable {
-        Some(name) if is_whole => name,
+        Some(name) if is_whole_variable => name,
         of_variable => collection(template, segment)
             .or_else(|| of_variable?.rsplit('.').next().map(str::to_owned))
             .unwrap_or_else(|| if is_rest { "rest".to_owned() } else { "segment".to_owned() }),
     };
-    Parameter { name, variable: variable.map(|(index, _)| index), is_whole, is_rest }
+    Parameter { name, variable: variable.map(|(index, _)| index), is_whole_variable, is_rest }
 }
 
 /// Returns the name of its field, from JSON or the schema.

@@ -151,8 +151,10 @@ impl<'s> Schemas<'s> {
 
     fn enumeration(&self, kind: EnumType<'_>) -> Object {
         let mut description = self.comment(kind.full_name()).unwrap_or_default();
-        let is_told = |name: &str| self.info.comments.get(&format!("{}.{name}", kind.full_name())).is_some();
-        if self.info.enum_numbers || kind.values().any(|value| is_told(value.name()) || value.is_deprecated())
+        let has_comment =
+            |name: &str| self.info.comments.get(&format!("{}.{name}", kind.full_name())).is_some();
+        if self.info.enum_numbers
+            || kind.values().any(|value| has_comment(value.name()) || value.is_deprecated())
         {
             let lines: Vec<String> = kind.values().map(|value| self.value_line(kind, value)).collect();
             text::add_paragraph(&mut description, &lines.join("\n"));

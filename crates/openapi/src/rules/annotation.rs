@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_in_parts_is_one_rule_beside_other_options() {
+    fn split_rule_is_merged_among_other_options() {
         let nested = record(11, &[record(4, b"/b"), record(7, b"*")].concat());
         let options = [
             b"\x88\x02\x01".to_vec(),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_or_broken_is_told() {
+    fn missing_or_malformed_rule_is_reported() {
         assert_eq!(HttpRule::of_options(b"\x88\x02\x01"), Ok(None));
         assert_eq!(HttpRule::of_options(b""), Ok(None));
         assert!(HttpRule::of_options(&record(HTTP, b"\x12\x7f")).is_err());

@@ -267,7 +267,7 @@ mod tests {
     use super::{Segment, Template};
 
     /// Formats segments, verb and variables: `a * ** | verb | x:0..1 y.z:1..3+`, where `+` marks several segments.
-    fn described(template: &Template) -> String {
+    fn describe(template: &Template) -> String {
         let segments: Vec<&str> = template
             .segments()
             .iter()
@@ -292,7 +292,7 @@ mod tests {
     fn check(text: &str, expected: &str) {
         match text.parse::<Template>() {
             Ok(template) => {
-                assert_eq!(described(&template), expected, "{text}");
+                assert_eq!(describe(&template), expected, "{text}");
                 assert_eq!(template.to_string(), text);
             }
             Err(error) => panic!("{error}"),
@@ -356,14 +356,14 @@ mod tests {
     }
 
     #[test]
-    fn literals_are_what_a_path_may_have() {
+    fn literal_may_have_any_path_character() {
         check("/a-b._~/!$&'()+,;=@/%20%2f", "a-b._~ !$&'()+,;=@ %20%2f |  |");
         check("/google.longrunning.Operations/Get", "google.longrunning.Operations Get |  |");
     }
 
     fn check_error(text: &str, column: usize, problem: &str) {
         match text.parse::<Template>() {
-            Ok(template) => panic!("{text}: {}", described(&template)),
+            Ok(template) => panic!("{text}: {}", describe(&template)),
             Err(error) => {
                 assert_eq!((error.column, error.template.as_str()), (column, text), "{error}");
                 assert!(error.problem.contains(problem), "{error}");
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_is_told_with_its_place() {
+    fn invalid_template_is_reported_with_column() {
         let slash = "begins with a slash";
         for text in
             ["", "a", "a/b", "{x}", "{x=/a}", "{x=/a/b}", "a/b/{x}", "a/{x}/b", "a/{x}/b:verb", ":", ":verb"]
@@ -419,7 +419,7 @@ mod tests {
         check_error("/a/{x=var:verb}", 10, "a closing brace");
         check_error("/{a-b}", 4, "a closing brace");
         check_error("/{var=a/{nested=b}}", 9, "in another one");
-        let whole = "a whole segment";
+        let not_whole_segment = "a whole segment";
         for (text, column) in [
             ("/a{x}", 3),
             ("/a{x}b", 3),
@@ -432,7 +432,7 @@ mod tests {
             ("/a{x=b/**}/bb/{y=*}", 3),
             ("/a{x=b/**}/bb/{y=**}", 3),
         ] {
-            check_error(text, column, whole);
+            check_error(text, column, not_whole_segment);
         }
         let expected = "a slash, a colon or the end";
         for (text, column) in [
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_have_no_names() {
+    fn shape_omits_variable_names() {
         for (left, right) in
             [("/a/{b}", "/a/{c.d=*}"), ("/{x=a/*}/**:v", "/a/{y}/{z=**}:v"), ("/", "/"), ("/{x=a}", "/a")]
         {

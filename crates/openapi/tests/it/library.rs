@@ -10,7 +10,7 @@ use thalweg_protobuf::sources;
 pub(crate) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi/tests");
 
 /// Checks that this is the document of the library.
-pub(crate) fn is_golden(found: &Value) {
+pub(crate) fn assert_golden(found: &Value) {
     let expected = include_str!("../golden/library.json");
     let expected: Value = serde_json::from_str(expected).unwrap();
     for pointer in ["/info", "/tags", "/x-google-api-http"] {

@@ -10,18 +10,18 @@ use thalweg_openapi::{Info, document};
 use thalweg_protobuf::{Schema, sources};
 
 use crate::declared::{rules, service};
-use crate::library::{FOLDER, descriptors, is_golden};
+use crate::library::{FOLDER, assert_golden, descriptors};
 
 /// The whole library of `tests/proto`. `THALWEG_GOLDEN=write` rewrites the file.
 #[test]
-fn the_library() {
+fn library_document_matches_golden_file() {
     let (rules, info) = library();
     let found: Value = serde_json::from_str(&document(&rules, &info)).unwrap();
     if std::env::var_os("THALWEG_GOLDEN").is_some_and(|value| value == "write") {
         let golden = Path::new(FOLDER).join("golden/library.json");
         fs::write(golden, serde_json::to_string_pretty(&found).unwrap() + "\n").unwrap();
     }
-    is_golden(&found);
+    assert_golden(&found);
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn the_same_rules_give_the_same_bytes() {
 }
 
 #[test]
-fn names_of_the_schema_and_numbers_of_enums() {
+fn schema_names_and_enum_numbers_are_optional() {
     let (rules, info) = library();
     let info = Info { schema_names: true, enum_numbers: true, ..info };
     let found: Value = serde_json::from_str(&document(&rules, &info)).unwrap();
@@ -45,7 +45,7 @@ fn names_of_the_schema_and_numbers_of_enums() {
 }
 
 #[test]
-fn without_comments_there_is_no_text_of_them() {
+fn descriptions_are_omitted_without_comments() {
     let (rules, _) = library();
     let found: Value = serde_json::from_str(&document(&rules, &Info::default())).unwrap();
     assert_eq!(found.pointer("/paths/~1v1~1authors/get/summary"), None);
@@ -76,7 +76,7 @@ fn check(rules_text: &[&str], expected: &[&str]) {
 const MESSAGES: &str = "message In { string a = 1; string b_c = 2; In in = 3; } message Out {}";
 
 #[test]
-fn paths_as_openapi_writes_them() {
+fn paths_use_openapi_form() {
     check(&["get: '/a'"], &["get /a S_M0"]);
     check(&["get: '/'"], &["get / S_M0"]);
     check(&["get: '/{b_c}'"], &["get /{bC} S_M0 bC"]);
@@ -99,7 +99,7 @@ fn methods_of_http() {
 }
 
 #[test]
-fn post_without_a_message_in_its_body_has_a_content_type() {
+fn post_without_body_has_a_content_type() {
     let of = |rule: &str| found(MESSAGES, rule);
     let body = of("post: '/a:cancel'").pointer("/paths/~1a:cancel/post/requestBody").cloned();
     let schema = json!({"type": "object", "maxProperties": 0});
@@ -111,7 +111,7 @@ fn post_without_a_message_in_its_body_has_a_content_type() {
 }
 
 #[test]
-fn paths_of_one_shape_are_one_path() {
+fn paths_of_the_same_shape_are_merged() {
     check(
         &["get: '/books/{a}'", "put: '/books/{b_c}'", "delete: '/{a=books/*}'"],
         &["delete /books/{a} S_M2 a", "get /books/{a} S_M0 a", "put /books/{a} S_M1 a"],
@@ -121,7 +121,7 @@ fn paths_of_one_shape_are_one_path() {
 }
 
 #[test]
-fn operations_have_ids_of_their_own() {
+fn operation_ids_are_unique() {
     check(
         &["get: '/a' additional_bindings { get: '/b' } additional_bindings { get: '/c' }", "get: '/d'"],
         &["get /a S_M0", "get /b S_M0_2", "get /c S_M0_3", "get /d S_M1"],
@@ -129,7 +129,7 @@ fn operations_have_ids_of_their_own() {
 }
 
 #[test]
-fn messages_in_themselves_end() {
+fn recursive_messages_are_not_expanded_again() {
     let messages =
         "message In { Tree tree = 1; } message Tree { Tree left = 1; Other other = 2; string leaf = 3; }
         message Other { Tree tree = 1; In in = 2; bytes raw = 3; } message Out { Tree tree = 1; }";
@@ -141,7 +141,7 @@ fn messages_in_themselves_end() {
 }
 
 #[test]
-fn parameters_are_bounded() {
+fn number_of_operation_parameters_is_limited() {
     // Twelve messages, each containing the next one three times.
     let chain: String = (0..12).fold(String::new(), |all, n| {
         let next = n + 1;
@@ -158,7 +158,7 @@ fn parameters_are_bounded() {
 }
 
 #[test]
-fn services_of_one_name_have_operations_of_their_own() {
+fn services_of_the_same_name_have_distinct_operations() {
     let read = |name: &str| {
         let text = |package: &str| {
             format!(

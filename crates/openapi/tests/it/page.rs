@@ -13,16 +13,16 @@ fn page() -> Page {
 }
 
 #[test]
-fn every_part_that_is_named_is_there_and_nothing_else_is_loaded() {
+fn every_referenced_part_exists() {
     let page = page();
-    let html = page.answer(&Method::GET, "/docs").unwrap();
+    let html = page.respond(&Method::GET, "/docs").unwrap();
     let text = String::from_utf8(html.body().to_vec()).unwrap();
     let mut parts = 0;
     for attribute in ["href=\"", "src=\""] {
         let targets = text.split(attribute).skip(1).filter_map(|rest| rest.split('"').next());
         // Links within the page are not parts.
         for target in targets.filter(|target| !target.starts_with('#')) {
-            assert!(page.answer(&Method::GET, &format!("/{target}")).is_some(), "{target}");
+            assert!(page.respond(&Method::GET, &format!("/{target}")).is_some(), "{target}");
             parts += 1;
         }
     }
@@ -34,40 +34,40 @@ fn every_part_that_is_named_is_there_and_nothing_else_is_loaded() {
             && !text.contains(" style=")
             && !text.contains(" on")
     );
-    let css = page.answer(&Method::GET, "/docs/page.css").unwrap();
+    let css = page.respond(&Method::GET, "/docs/page.css").unwrap();
     let css = String::from_utf8(css.body().to_vec()).unwrap();
     assert!(!css.contains("url(") && !css.contains("@import"));
 }
 
 #[test]
-fn browsers_are_told_to_load_nothing_else() {
+fn policy_forbids_other_sources() {
     let page = page();
     for path in ["/docs", "/docs/page.js", "/docs/page.css", "/docs/icon.svg", "/docs/services.json"] {
-        let answer = page.answer(&Method::GET, path).unwrap();
-        let policy = answer.headers()["content-security-policy"].to_str().unwrap();
+        let response = page.respond(&Method::GET, path).unwrap();
+        let policy = response.headers()["content-security-policy"].to_str().unwrap();
         assert!(policy.starts_with("default-src 'none'; script-src 'self'; "), "{policy}");
         assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
-        assert_eq!(answer.headers()["x-content-type-options"], "nosniff");
+        assert_eq!(response.headers()["x-content-type-options"], "nosniff");
     }
 }
 
 #[test]
-fn parts_are_read_and_not_written() {
+fn only_get_and_head_are_allowed() {
     let page = page();
-    assert_eq!(page.answer(&Method::HEAD, "/docs").unwrap().status(), 200);
-    let refused = page.answer(&Method::POST, "/docs/page.js").unwrap();
+    assert_eq!(page.respond(&Method::HEAD, "/docs").unwrap().status(), 200);
+    let refused = page.respond(&Method::POST, "/docs/page.js").unwrap();
     assert_eq!(
         (refused.status().as_u16(), &refused.headers()["allow"]),
         (405, &"GET, HEAD".parse().unwrap())
     );
     for path in ["/", "/docs/", "/docs/page.html", "/docs/page.js/", "/openapi.json"] {
-        assert!(page.answer(&Method::GET, path).is_none(), "{path}");
+        assert!(page.respond(&Method::GET, path).is_none(), "{path}");
     }
 }
 
 #[test]
-fn services_are_told_with_their_types_and_comments() {
-    let services = page().answer(&Method::GET, "/docs/services.json").unwrap();
+fn page_data_has_services_types_and_comments() {
+    let services = page().respond(&Method::GET, "/docs/services.json").unwrap();
     let services: Value = serde_json::from_slice(services.body()).unwrap();
     assert_eq!(services["title"], "Library");
     let library = &services["services"][0];
@@ -117,10 +117,10 @@ fn services_are_told_with_their_types_and_comments() {
 }
 
 #[test]
-fn a_page_of_nothing_says_so() {
+fn page_without_services_says_so() {
     let (rules, _) = library();
     let none = thalweg_openapi::rules::Rules::new(rules.schema(), [""; 0]).unwrap();
-    let services = Page::new(&none, &Info::default()).answer(&Method::GET, "/docs/services.json").unwrap();
+    let services = Page::new(&none, &Info::default()).respond(&Method::GET, "/docs/services.json").unwrap();
     let services: Value = serde_json::from_slice(services.body()).unwrap();
     assert_eq!((&services["title"], &services["services"]), (&json!("No services"), &json!([])));
 }

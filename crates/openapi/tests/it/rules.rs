@@ -1,7 +1,7 @@
 //! Errors in annotations, found when a server starts.
 
 use http::Method;
-use thalweg_openapi::rules::Body;
+use thalweg_openapi::rules::BodyMapping;
 
 use crate::declared::{rules, service};
 
@@ -18,7 +18,7 @@ fn check(rule: &str, expected: &str) {
 }
 
 #[test]
-fn a_wrong_annotation_is_told_with_its_method() {
+fn invalid_annotation_is_reported_with_its_method() {
     check("body: \"*\"", "it has no path: set one of get, put, post, delete, patch and custom");
     check("custom: { kind: \"A B\" path: \"/a\" }", "`A B` is no method of HTTP: write one, or * for all");
     check("get: \"a\"", "the path `a`, column 1: a path begins with a slash");
@@ -46,7 +46,7 @@ fn a_wrong_annotation_is_told_with_its_method() {
 }
 
 #[test]
-fn routes_of_one_form_are_a_conflict() {
+fn routes_of_the_same_form_conflict() {
     let check = |first: &str, second: &str, expected: Option<&str>| {
         let found = rules(&service(MESSAGES, "Request", "Book", &[first, second]));
         assert_eq!(found.err().map(|error| error.to_string()).as_deref(), expected, "{first} {second}");
@@ -72,7 +72,7 @@ fn routes_of_one_form_are_a_conflict() {
 }
 
 #[test]
-fn bindings_say_what_is_where() {
+fn binding_has_path_body_and_variables() {
     let of = |rule: &str| {
         let rules = rules(&service(MESSAGES, "Request", "Book", &[rule])).unwrap();
         let [binding] = rules.bindings() else { panic!("{rule}") };
@@ -84,7 +84,7 @@ fn bindings_say_what_is_where() {
     assert_eq!(binding.variables()[0].numbers(), [1, 1]);
     assert_eq!(
         (binding.body(), binding.response_body(), binding.update_mask()),
-        (Body::Field(1), Some(3), Some(2))
+        (BodyMapping::Field(1), Some(3), Some(2))
     );
     // Only a PATCH of a field with fields has a mask.
     assert_eq!(of("put: \"/a\" body: \"book\"").update_mask(), None);
@@ -94,7 +94,7 @@ fn bindings_say_what_is_where() {
 }
 
 #[test]
-fn services_that_are_not_there() {
+fn unknown_service_is_an_error() {
     let schema = crate::declared::schema(MESSAGES);
     let error = thalweg_openapi::rules::Rules::new(&schema, ["t.Gone"]).unwrap_err();
     assert_eq!(error.to_string(), "the descriptors have no service `t.Gone`");

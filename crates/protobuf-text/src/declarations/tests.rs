@@ -115,7 +115,7 @@ fn descriptor(set: &[u8], name: &str) -> Message {
 }
 
 #[test]
-fn what_is_printed_compiles_to_the_same_descriptors() {
+fn printed_declarations_compile_to_the_same_descriptors() {
     let names = ["opts.proto", "old.proto", "new.proto", "editions.proto", "editions_2024.proto"];
     let set = sources::compile(&names, source).expect("they compile");
     let declarations = Declarations::of(&set).expect("a set");
@@ -145,7 +145,7 @@ fn what_is_printed_compiles_to_the_same_descriptors() {
 }
 
 #[test]
-fn declarations_are_found_by_their_full_names() {
+fn declarations_are_found_by_full_name() {
     let set = sources::compile(&["new.proto"], source).expect("they compile");
     let declarations = Declarations::of(&set).expect("a set");
     for (name, file, expected) in [

@@ -7,7 +7,7 @@ use super::record::{Message, Record, Value};
 
 /// Bytes of all occurrences of a field at one position in the message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Share {
+pub struct FieldBytes {
     /// Field numbers from the root to this field.
     pub path: Vec<u32>,
     /// Name of the field, if a schema declares it.
@@ -24,10 +24,10 @@ pub struct Share {
     pub total: usize,
 }
 
-/// All shares of one or several messages.
+/// Bytes by field of one or several messages.
 #[derive(Clone, Debug, Default)]
-pub struct Account {
-    fields: Vec<Field>,
+pub struct ByteAccount {
+    fields: Vec<FieldNode>,
     /// Index in `fields`, by parent field and number.
     positions: HashMap<(Option<usize>, u32), usize>,
     /// Bytes that do not belong to a record.
@@ -35,27 +35,27 @@ pub struct Account {
 }
 
 #[derive(Clone, Debug)]
-struct Field {
-    share: Share,
+struct FieldNode {
+    bytes: FieldBytes,
     fields: Vec<usize>,
 }
 
-impl Account {
+impl ByteAccount {
     /// Adds the bytes of `message`.
     pub fn add(&mut self, input: &[u8], message: &Message) {
         self.add_to(None, input, message);
     }
 
-    /// Returns the shares in order of appearance, each before those nested in it.
-    pub fn shares(&self) -> Vec<&Share> {
-        let mut shares = Vec::with_capacity(self.fields.len());
-        let outermost = (0..self.fields.len()).filter(|at| self.fields[*at].share.path.len() == 1);
+    /// Returns the fields in order of appearance, each before those nested in it.
+    pub fn fields(&self) -> Vec<&FieldBytes> {
+        let mut fields = Vec::with_capacity(self.fields.len());
+        let outermost = (0..self.fields.len()).filter(|at| self.fields[*at].bytes.path.len() == 1);
         let mut open: Vec<usize> = outermost.rev().collect();
         while let Some(at) = open.pop() {
-            shares.push(&self.fields[at].share);
+            fields.push(&self.fields[at].bytes);
             open.extend(self.fields[at].fields.iter().rev());
         }
-        shares
+        fields
     }
 
     /// Returns the number of bytes that do not belong to a record.
@@ -65,9 +65,9 @@ impl Account {
 
     /// Returns the total bytes of tags, lengths and payloads, in this order.
     pub fn parts(&self) -> [usize; 3] {
-        let shares = self.fields.iter().map(|field| &field.share);
-        shares.fold([0; 3], |[tag, length, payload], share| {
-            [tag + share.tag, length + share.length, payload + share.payload]
+        let fields = self.fields.iter().map(|field| &field.bytes);
+        fields.fold([0; 3], |[tag, length, payload], bytes| {
+            [tag + bytes.tag, length + bytes.length, payload + bytes.payload]
         })
     }
 
@@ -75,11 +75,11 @@ impl Account {
     fn add_to(&mut self, parent: Option<usize>, input: &[u8], message: &Message) {
         for record in &message.records {
             let at = self.position(parent, record);
-            let share = &mut self.fields[at].share;
-            share.add(record);
+            let bytes = &mut self.fields[at].bytes;
+            bytes.add(record);
             match record.likely_message(input) {
                 Some(inner) => self.add_to(Some(at), input, inner),
-                None => share.payload += payload_len(&record.value),
+                None => bytes.payload += payload_len(&record.value),
             }
         }
         self.rest += message.rest().len();
@@ -89,10 +89,13 @@ impl Account {
         let number = record.tag.number();
         *self.positions.entry((parent, number)).or_insert_with(|| {
             let at = self.fields.len();
-            let mut path = parent.map(|parent| self.fields[parent].share.path.clone()).unwrap_or_default();
+            let mut path = parent.map(|parent| self.fields[parent].bytes.path.clone()).unwrap_or_default();
             path.push(number);
             let name = record.field.map(known::name);
-            self.fields.push(Field { share: Share { path, name, ..Share::default() }, fields: Vec::new() });
+            self.fields.push(FieldNode {
+                bytes: FieldBytes { path, name, ..FieldBytes::default() },
+                fields: Vec::new(),
+            });
             if let Some(parent) = parent {
                 self.fields[parent].fields.push(at);
             }
@@ -101,7 +104,7 @@ impl Account {
     }
 }
 
-impl Share {
+impl FieldBytes {
     fn add(&mut self, record: &Record) {
         self.count += 1;
         self.tag += record.tag.span.len();
@@ -128,13 +131,13 @@ mod tests {
     use crate::dissect::{Limits, Span, dissect};
 
     #[test]
-    fn each_byte_is_accounted_for_once() {
+    fn each_byte_is_counted_once() {
         // 1: {1: 150} 2: "ab" 1: {1: 1 2: 7i32} 3: !{1: 1}, and one extra byte.
         let input = b"\x0a\x03\x08\x96\x01\x12\x02ab\x0a\x07\x08\x01\x15\x07\0\0\0\x1b\x08\x01\x1c\x00";
         let message = dissect(input, Span::all(input), None, &Limits::default());
-        let mut account = Account::default();
+        let mut account = ByteAccount::default();
         account.add(input, &message);
-        let share = |path: &[u32], count, tag, length, payload, total| Share {
+        let field_bytes = |path: &[u32], count, tag, length, payload, total| FieldBytes {
             path: path.to_vec(),
             name: None,
             count,
@@ -144,14 +147,14 @@ mod tests {
             total,
         };
         assert_eq!(
-            account.shares(),
+            account.fields(),
             [
-                &share(&[1], 2, 2, 2, 0, 14),
-                &share(&[1, 1], 2, 2, 0, 3, 5),
-                &share(&[1, 2], 1, 1, 0, 4, 5),
-                &share(&[2], 1, 1, 1, 2, 4),
-                &share(&[3], 1, 2, 0, 0, 4),
-                &share(&[3, 1], 1, 1, 0, 1, 2),
+                &field_bytes(&[1], 2, 2, 2, 0, 14),
+                &field_bytes(&[1, 1], 2, 2, 0, 3, 5),
+                &field_bytes(&[1, 2], 1, 1, 0, 4, 5),
+                &field_bytes(&[2], 1, 1, 1, 2, 4),
+                &field_bytes(&[3], 1, 2, 0, 0, 4),
+                &field_bytes(&[3, 1], 1, 1, 0, 1, 2),
             ]
         );
         assert_eq!((account.rest(), account.parts()), (1, [9, 3, 10]));

@@ -65,7 +65,7 @@ pub struct Frame {
     /// Position of the available bytes of the message.
     pub payload: Span,
     /// The declared length, if the input ends before the message does.
-    pub missing_of: Option<u64>,
+    pub truncated_from: Option<u64>,
 }
 
 /// An input split into frames.
@@ -81,8 +81,8 @@ pub struct Frames {
 
 impl Frames {
     /// Whether all frames are complete and nothing else remains.
-    fn are_whole(&self) -> bool {
-        self.problem.is_none() && self.frames.iter().all(|frame| frame.missing_of.is_none())
+    fn are_complete(&self) -> bool {
+        self.problem.is_none() && self.frames.iter().all(|frame| frame.truncated_from.is_none())
     }
 }
 
@@ -93,7 +93,12 @@ pub fn split(input: &[u8], framing: Framing, limits: &Limits) -> Frames {
     let next = match framing {
         Framing::Protobuf => {
             let prefix_span = Span { start: 0, end: 0 };
-            frames.frames.push(Frame { prefix: Prefix::None, prefix_span, payload: all, missing_of: None });
+            frames.frames.push(Frame {
+                prefix: Prefix::None,
+                prefix_span,
+                payload: all,
+                truncated_from: None,
+            });
             return frames;
         }
         Framing::Grpc => grpc_prefix,
@@ -114,12 +119,12 @@ pub fn split(input: &[u8], framing: Framing, limits: &Limits) -> Frames {
                 let left = input.len() - prefix_end;
                 let len = usize::try_from(length).unwrap_or(usize::MAX).min(left);
                 let payload = Span { start: prefix_end, end: prefix_end + len };
-                let missing_of = (length > left as u64).then_some(length);
+                let truncated_from = (length > left as u64).then_some(length);
                 frames.frames.push(Frame {
                     prefix,
                     prefix_span: Span { start, end: prefix_end },
                     payload,
-                    missing_of,
+                    truncated_from,
                 });
                 start = payload.end;
             }
@@ -179,9 +184,9 @@ pub struct Detection {
 ///
 /// `fits` decides whether a message has the type that the caller expects; without a schema, pass `|_| true`.
 pub fn detect(input: &[u8], limits: &Limits, fits: impl Fn(Span) -> bool) -> Detection {
-    let whole = |framing| {
+    let is_complete = |framing| {
         let frames = split(input, framing, limits);
-        frames.are_whole()
+        frames.are_complete()
             && frames.frames.iter().all(|frame| {
                 if let Prefix::Grpc { flags: 1.., .. } = frame.prefix {
                     true
@@ -195,8 +200,8 @@ pub fn detect(input: &[u8], limits: &Limits, fits: impl Fn(Span) -> bool) -> Det
     if input.is_empty() {
         return detected(Framing::Protobuf, "nothing is a message without fields", Vec::new());
     }
-    let fitting: Vec<Framing> = Framing::ALL.into_iter().filter(|framing| whole(*framing)).collect();
-    match fitting.split_first() {
+    let complete: Vec<Framing> = Framing::ALL.into_iter().filter(|framing| is_complete(*framing)).collect();
+    match complete.split_first() {
         Some((framing @ Framing::Protobuf, others)) => {
             let reason = "all bytes are fields of one message";
             detected(*framing, reason, others.to_vec())
@@ -229,7 +234,7 @@ mod tests {
     const MESSAGE: &[u8] = b"\x0a\x0dpolar penguin\x10\x14";
 
     #[test]
-    fn framings_are_told_apart() {
+    fn framings_are_detected() {
         let check = |input: &[u8], framing: Framing, others: &[Framing]| {
             let detection = detect(input, &Limits::default(), |_| true);
             assert_eq!((detection.framing, &detection.others[..]), (framing, others), "{input:02x?}");
@@ -249,12 +254,12 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_are_cut_off_say_what_is_missing() {
+    fn truncated_frames_report_the_declared_length() {
         let frames = split(b"\0\0\0\0\x02\x08\x01\0\0\0\x01\0ab", Framing::Grpc, &Limits::default());
-        assert!(!frames.are_whole());
+        assert!(!frames.are_complete());
         let [first, second] = frames.frames[..] else { panic!("{frames:?}") };
-        assert_eq!((first.payload, first.missing_of), (Span { start: 5, end: 7 }, None));
-        assert_eq!((second.payload, second.missing_of), (Span { start: 12, end: 14 }, Some(256)));
+        assert_eq!((first.payload, first.truncated_from), (Span { start: 5, end: 7 }, None));
+        assert_eq!((second.payload, second.truncated_from), (Span { start: 12, end: 14 }, Some(256)));
 
         let frames = split(b"\0\0\0\0\0\0\0", Framing::Grpc, &Limits::default());
         assert_eq!((frames.frames.len(), frames.rest), (1, Span { start: 5, end: 7 }));

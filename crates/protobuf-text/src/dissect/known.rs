@@ -77,7 +77,7 @@ pub enum Remark<'s> {
     /// The number is not in the closed enum, so decoders treat the field as unknown.
     ClosedEnum,
     /// The number has more bits than the type; decoders drop them.
-    Dropped,
+    DroppedBits,
     /// The field is declared packed but encoded unpacked; decoders accept both.
     Unpacked,
     /// The field is encoded packed but not declared so; decoders accept both.
@@ -85,7 +85,7 @@ pub enum Remark<'s> {
     /// The value is the default, which need not be encoded.
     Default,
     /// The field occurred before; the last value wins.
-    Again,
+    Duplicate,
     /// The message occurred before; the two are merged.
     Merged,
     /// Another field of the same oneof occurred before; this one clears it.
@@ -103,11 +103,11 @@ impl Display for Remark<'_> {
             Remark::ClosedEnum => {
                 f.write_str("not in the enum, which is closed: an unknown field to decoders")
             }
-            Remark::Dropped => f.write_str("has more bits than the type, which are dropped"),
+            Remark::DroppedBits => f.write_str("has more bits than the type, which are dropped"),
             Remark::Unpacked => f.write_str("not packed, though declared so: decoders take both"),
             Remark::Packed => f.write_str("packed, though not declared so: decoders take both"),
             Remark::Default => f.write_str("the default, which need not be written"),
-            Remark::Again => f.write_str("here again: the last one counts"),
+            Remark::Duplicate => f.write_str("here again: the last one counts"),
             Remark::Merged => f.write_str("here again: the two are merged"),
             Remark::Clears(oneof, field) => {
                 write!(f, "clears {}: both are in oneof {}", field.name(), oneof.name())
@@ -185,7 +185,7 @@ impl<'s> Record<'s> {
 impl<'s> Message<'s> {
     /// Returns the remarks about each record, in order. Without a schema there are none.
     pub fn remarks(&self) -> Vec<Vec<Remark<'s>>> {
-        let mut seen = Seen::default();
+        let mut seen = SeenFields::default();
         let remarks = |record| if self.message_type.is_some() { seen.remarks(record) } else { Vec::new() };
         self.records.iter().map(remarks).collect()
     }
@@ -205,12 +205,12 @@ impl<'s> Message<'s> {
 
 /// The fields of a message seen so far.
 #[derive(Default)]
-struct Seen<'s> {
+struct SeenFields<'s> {
     numbers: HashSet<u32>,
     oneofs: HashMap<&'s str, Field<'s>>,
 }
 
-impl<'s> Seen<'s> {
+impl<'s> SeenFields<'s> {
     fn remarks(&mut self, record: &Record<'s>) -> Vec<Remark<'s>> {
         let Some(field) = record.field else { return vec![Remark::Unknown] };
         let (Some(found), expected) = (record.tag.wire_type(), expected(field)) else { return Vec::new() };
@@ -227,9 +227,9 @@ impl<'s> Seen<'s> {
         let is_default = !field.has_presence() && !field.is_repeated() && is_zero(&record.value);
         let is_entry = field.message().is_map_entry();
         remarks.extend((is_default && !is_entry && field.oneof().is_none()).then_some(Remark::Default));
-        let again = !self.numbers.insert(field.number());
-        if again && !field.is_repeated() {
-            remarks.push(if field.kind().is_message() { Remark::Merged } else { Remark::Again });
+        let is_duplicate = !self.numbers.insert(field.number());
+        if is_duplicate && !field.is_repeated() {
+            remarks.push(if field.kind().is_message() { Remark::Merged } else { Remark::Duplicate });
         }
         if let Some(oneof) = field.oneof()
             && let Some(other) = self.oneofs.insert(oneof.name(), field)
@@ -267,9 +267,9 @@ fn of_number(field: Field<'_>, bits: u64) -> Option<Remark<'_>> {
     let signed = bits.cast_signed();
     let is_32 = |number: i64| i32::try_from(number).is_ok();
     match field.kind() {
-        Kind::Uint32 if u32::try_from(bits).is_err() => Some(Remark::Dropped),
-        Kind::Sint32 if !is_32(unzigzag(bits)) => Some(Remark::Dropped),
-        Kind::Int32 | Kind::Enum if !is_32(signed) => Some(Remark::Dropped),
+        Kind::Uint32 if u32::try_from(bits).is_err() => Some(Remark::DroppedBits),
+        Kind::Sint32 if !is_32(unzigzag(bits)) => Some(Remark::DroppedBits),
+        Kind::Int32 | Kind::Enum if !is_32(signed) => Some(Remark::DroppedBits),
         Kind::Enum => {
             let enumeration = field.enum_type()?;
             let is_named = enumeration.value_by_number(bits as u32 as i32).is_some();
@@ -292,7 +292,7 @@ pub(super) fn problem(field: Field<'_>, record: &Record, input: &[u8]) -> Option
     if is_packed(field, WireType::Len) {
         let (_, rest) = elements(field, *payload, input);
         if !rest.is_empty() {
-            return problem(rest.start, ProblemKind::Packed(name(field), field.kind().name()));
+            return problem(rest.start, ProblemKind::IncompletePacked(name(field), field.kind().name()));
         }
     }
     None

@@ -56,7 +56,7 @@ pub enum ProblemKind {
     },
     /// A length extends beyond the end.
     #[error("the length says {length} bytes, but {}", only(*.left))]
-    Short {
+    LengthTooLong {
         /// The declared length.
         length: u64,
         /// Number of bytes available.
@@ -64,7 +64,7 @@ pub enum ProblemKind {
     },
     /// A varint has more than ten bytes.
     #[error("{} goes on after 10 bytes, which no 64-bit number needs", .0.name())]
-    Endless(Part),
+    VarintTooLong(Part),
     /// A field number is 0 or more than 2²⁹ - 1.
     #[error("{0} is no field number: those are 1 to 536870911")]
     FieldNumber(u64),
@@ -78,30 +78,30 @@ pub enum ProblemKind {
     },
     /// An end tag without an open group.
     #[error("group {0} ends here, but has not begun")]
-    NotBegun(u32),
+    UnexpectedEndGroup(u32),
     /// An end tag of a group that is not the innermost.
-    #[error("group {ends} ends here, but it is group {begun} that has begun")]
-    OtherGroup {
+    #[error("group {end} ends here, but it is group {open} that has begun")]
+    MismatchedEndGroup {
         /// The innermost open group.
-        begun: u32,
+        open: u32,
         /// The group of the end tag.
-        ends: u32,
+        end: u32,
     },
     /// The bytes end within a group.
     #[error("group {0} does not end")]
-    NotEnded(u32),
+    UnterminatedGroup(u32),
     /// A string that must be UTF-8 is not.
     #[error("{0} is a string, and this is no UTF-8")]
     NotUtf8(String),
     /// Packed values end with an incomplete one.
     #[error("{0} has {1} values, and this does not end with a whole one")]
-    Packed(String, &'static str),
+    IncompletePacked(String, &'static str),
     /// Groups exceed [`super::Limits::depth_max`].
     #[error("a group lies {0} levels deep, and decoders go no deeper")]
     TooDeep(usize),
     /// Records exceed [`super::Limits::records_max`].
     #[error("there are more than {0} records; what follows is not taken apart")]
-    TooMany(usize),
+    TooManyRecords(usize),
 }
 
 fn only(bytes: usize) -> String {

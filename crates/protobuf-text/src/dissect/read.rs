@@ -71,12 +71,12 @@ impl Cursor {
 }
 
 /// The next element in a message.
-enum Next<'s> {
+enum Element<'s> {
     Record(Record<'s>),
     /// An end tag.
     EndGroup(Tag),
     /// A record with a problem inside, as far as it is understood.
-    Broken(Record<'s>),
+    Malformed(Record<'s>),
 }
 
 impl Reader<'_> {
@@ -86,13 +86,13 @@ impl Reader<'_> {
         let mut message = Message { message_type: None, span, records: Vec::new(), problem: None };
         while cursor.left() > 0 {
             match self.record(&mut cursor, None, depth) {
-                Ok(Next::Record(record)) => message.records.push(record),
-                Ok(Next::Broken(record)) => {
+                Ok(Element::Record(record)) => message.records.push(record),
+                Ok(Element::Malformed(record)) => {
                     message.records.push(record);
                     break;
                 }
-                Ok(Next::EndGroup(tag)) => {
-                    let kind = ProblemKind::NotBegun(tag.number());
+                Ok(Element::EndGroup(tag)) => {
+                    let kind = ProblemKind::UnexpectedEndGroup(tag.number());
                     message.problem = Some(Problem { offset: tag.span.start, kind, tag: None, length: None });
                     break;
                 }
@@ -130,7 +130,9 @@ impl Reader<'_> {
                             self.descend(&mut inner, Some(content), depth + 1);
                             *message = Some(inner);
                         }
-                        (None, None) if !payload.is_empty() => *message = self.whole(*payload, depth + 1),
+                        (None, None) if !payload.is_empty() => {
+                            *message = self.complete_message(*payload, depth + 1)
+                        }
                         _ => {}
                     }
                 }
@@ -141,7 +143,7 @@ impl Reader<'_> {
     }
 
     /// Reads a span as a message, if it is records from the first to the last byte.
-    fn whole<'s>(&mut self, span: Span, depth: usize) -> Option<Message<'s>> {
+    fn complete_message<'s>(&mut self, span: Span, depth: usize) -> Option<Message<'s>> {
         let records_left = self.records_left;
         let mut message = self.records(span, depth);
         if !message.problems().is_empty() {
@@ -157,7 +159,7 @@ impl Reader<'_> {
         cursor: &mut Cursor,
         open: Option<u32>,
         depth: usize,
-    ) -> Result<Next<'s>, Problem> {
+    ) -> Result<Element<'s>, Problem> {
         let tag = varint(self.input, cursor, Part::Tag, None)?;
         let problem = |kind| Problem { offset: tag.span.start, kind, tag: None, length: None };
         let number = tag.value >> 3;
@@ -170,7 +172,7 @@ impl Reader<'_> {
         self.records_left = self
             .records_left
             .checked_sub(1)
-            .ok_or_else(|| problem(ProblemKind::TooMany(self.limits.records_max)))?;
+            .ok_or_else(|| problem(ProblemKind::TooManyRecords(self.limits.records_max)))?;
         let value = match wire_type {
             WireType::Varint => Value::Varint(varint(self.input, cursor, Part::Varint, Some(tag))?),
             WireType::Fixed64 => {
@@ -185,17 +187,17 @@ impl Reader<'_> {
             WireType::StartGroup => return self.group(cursor, tag, depth + 1),
             WireType::EndGroup => {
                 return match open {
-                    Some(begun) if begun != tag.number() => {
-                        Err(problem(ProblemKind::OtherGroup { begun, ends: tag.number() }))
+                    Some(open) if open != tag.number() => {
+                        Err(problem(ProblemKind::MismatchedEndGroup { open, end: tag.number() }))
                     }
-                    _ => Ok(Next::EndGroup(tag)),
+                    _ => Ok(Element::EndGroup(tag)),
                 };
             }
         };
-        Ok(Next::Record(Record::new(tag, value)))
+        Ok(Element::Record(Record::new(tag, value)))
     }
 
-    fn group<'s>(&mut self, cursor: &mut Cursor, tag: Tag, depth: usize) -> Result<Next<'s>, Problem> {
+    fn group<'s>(&mut self, cursor: &mut Cursor, tag: Tag, depth: usize) -> Result<Element<'s>, Problem> {
         if depth > self.limits.depth_max {
             let kind = ProblemKind::TooDeep(depth);
             return Err(Problem { offset: tag.span.start, kind, tag: None, length: None });
@@ -204,19 +206,19 @@ impl Reader<'_> {
         let mut records = Vec::new();
         let problem = loop {
             if cursor.left() == 0 {
-                let kind = ProblemKind::NotEnded(tag.number());
+                let kind = ProblemKind::UnterminatedGroup(tag.number());
                 break Some(Problem { offset: cursor.at, kind, tag: None, length: None });
             }
             match self.record(cursor, Some(tag.number()), depth) {
-                Ok(Next::Record(record)) => records.push(record),
-                Ok(Next::Broken(record)) => {
+                Ok(Element::Record(record)) => records.push(record),
+                Ok(Element::Malformed(record)) => {
                     records.push(record);
                     break None;
                 }
-                Ok(Next::EndGroup(end)) => {
+                Ok(Element::EndGroup(end)) => {
                     let span = Span { start, end: end.span.start };
                     let message = Message { message_type: None, span, records, problem: None };
-                    return Ok(Next::Record(Record::new(tag, Value::Group { message, end: Some(end) })));
+                    return Ok(Element::Record(Record::new(tag, Value::Group { message, end: Some(end) })));
                 }
                 Err(problem) => break Some(problem),
             }
@@ -225,7 +227,7 @@ impl Reader<'_> {
         cursor.at = cursor.end;
         let span = Span { start, end: cursor.end };
         let message = Message { message_type: None, span, records, problem };
-        Ok(Next::Broken(Record::new(tag, Value::Group { message, end: None })))
+        Ok(Element::Malformed(Record::new(tag, Value::Group { message, end: None })))
     }
 }
 
@@ -248,9 +250,9 @@ fn varint(input: &[u8], cursor: &mut Cursor, part: Part, tag: Option<Tag>) -> Re
         .inspect(|varint| {
             cursor.at = varint.span.end;
         })
-        .map_err(|endless| {
-            let kind = if endless {
-                ProblemKind::Endless(part)
+        .map_err(|is_too_long| {
+            let kind = if is_too_long {
+                ProblemKind::VarintTooLong(part)
             } else {
                 ProblemKind::Truncated { part, left: bytes.len() }
             };
@@ -284,7 +286,7 @@ fn len<'s>(input: &[u8], cursor: &mut Cursor, tag: Tag) -> Result<Value<'s>, Pro
             Ok(Value::Len { length, payload, message: None })
         }
         _ => {
-            let kind = ProblemKind::Short { length: length.value, left };
+            let kind = ProblemKind::LengthTooLong { length: length.value, left };
             Err(Problem { offset: length.span.start, kind, tag: Some(tag), length: Some(length) })
         }
     }

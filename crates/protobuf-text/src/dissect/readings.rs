@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_varints_stand_side_by_side() {
+    fn varint_readings_include_all_integer_types() {
         let check = |value: u64, expected: &[&str]| {
             let found: Vec<String> = of_varint(value).iter().map(ToString::to_string).collect();
             assert_eq!(found, expected);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_values_are_numbers_of_either_kind() {
+    fn fixed_readings_include_integers_and_floats() {
         let check = |found: Vec<Reading>, expected: &[&str]| {
             let found: Vec<String> = found.iter().map(ToString::to_string).collect();
             assert_eq!(found, expected);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_all_that_they_can_be() {
+    fn byte_readings_include_all_plausible_types() {
         let check = |bytes: &[u8], expected: &[&str]| {
             let found: Vec<String> = of_bytes(bytes, None).iter().map(ToString::to_string).collect();
             assert_eq!(found, expected);

@@ -10,7 +10,7 @@ fn taken_apart(bytes: &[u8]) -> Message<'static> {
 
 /// The documented example: `Person { name: "polar penguin", age: 20 }`.
 #[test]
-fn seventeen_published_bytes() {
+fn published_example_is_dissected() {
     let input = b"\x0A\x0D\x70\x6F\x6C\x61\x72\x20\x70\x65\x6E\x67\x75\x69\x6E\x10\x14";
     let message = taken_apart(input);
     assert_eq!(message.problem, None);
@@ -30,7 +30,7 @@ fn seventeen_published_bytes() {
 }
 
 #[test]
-fn what_is_malformed_is_understood_until_then() {
+fn malformed_message_keeps_the_records_before_the_problem() {
     let check = |bytes: &[u8], records: usize, offset: usize, what: &str| {
         let message = taken_apart(bytes);
         let [problem] = message.problems()[..] else { panic!("{bytes:02x?}: {message:?}") };
@@ -64,7 +64,7 @@ fn a_problem_keeps_the_tag_and_the_length_before_it() {
 }
 
 #[test]
-fn payloads_are_opened_where_they_can_be_read_to_their_ends() {
+fn payloads_that_parse_completely_are_nested_messages() {
     // Field 1 is a message with a string; field 2 is text that is not a message.
     let input = b"\x0a\x05\x0a\x03abc\x12\x03abc";
     let message = taken_apart(input);
@@ -74,7 +74,7 @@ fn payloads_are_opened_where_they_can_be_read_to_their_ends() {
 }
 
 #[test]
-fn depth_and_records_are_bounded() {
+fn depth_and_record_count_are_limited() {
     let mut nested = Vec::new();
     for _ in 0..150 {
         let mut outer = vec![0x0a];
@@ -103,7 +103,7 @@ fn depth_and_records_are_bounded() {
 }
 
 #[test]
-fn varints_say_how_they_are_written() {
+fn varints_report_their_encoded_length() {
     let message = taken_apart(b"\x90\x80\x00\x94\x00\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02");
     let [long, overflowing] = &message.records[..] else { panic!("{message:?}") };
     assert_eq!((long.tag.value, long.tag.excess_bytes()), (0x10, 2));
@@ -178,7 +178,7 @@ impl Random {
 }
 
 #[test]
-fn every_well_formed_message_is_understood_and_assembled_to_the_same_bytes() {
+fn well_formed_messages_round_trip_through_text() {
     let mut random = Random(2);
     for _ in 0..5_000 {
         let input = random.message(5);
@@ -191,7 +191,7 @@ fn every_well_formed_message_is_understood_and_assembled_to_the_same_bytes() {
 
 /// Random bytes, and bytes similar to messages, survive conversion to text and back.
 #[test]
-fn every_input_is_assembled_to_the_same_bytes() {
+fn any_input_round_trips_through_text() {
     use super::framing::{Framing, split};
 
     let mut random = Random(1);

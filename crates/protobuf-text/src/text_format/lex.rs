@@ -1,7 +1,7 @@
 //! Tokens of the text.
 
-use super::fault::Fault;
 use super::literal;
+use super::located_error::LocatedError;
 
 /// A token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,9 +27,9 @@ pub(super) struct Lexer<'t> {
 }
 
 impl<'t> Lexer<'t> {
-    pub(super) fn new(text: &'t [u8]) -> Result<Self, Fault> {
+    pub(super) fn new(text: &'t [u8]) -> Result<Self, LocatedError> {
         let text = std::str::from_utf8(text)
-            .map_err(|error| Fault::new(error.valid_up_to(), "this is not UTF-8"))?;
+            .map_err(|error| LocatedError::new(error.valid_up_to(), "this is not UTF-8"))?;
         let mut lexer = Self { text, start: 0, end: 0, next: Token::End };
         lexer.advance()?;
         Ok(lexer)
@@ -45,14 +45,14 @@ impl<'t> Lexer<'t> {
         self.start
     }
 
-    pub(super) fn take(&mut self) -> Result<Token<'t>, Fault> {
+    pub(super) fn take(&mut self) -> Result<Token<'t>, LocatedError> {
         let token = self.next;
         self.advance()?;
         Ok(token)
     }
 
     /// Consumes this sign if it comes next, and returns whether it did.
-    pub(super) fn eat(&mut self, sign: char) -> Result<bool, Fault> {
+    pub(super) fn eat(&mut self, sign: char) -> Result<bool, LocatedError> {
         let is_there = self.next == Token::Sign(sign);
         if is_there {
             self.advance()?;
@@ -71,13 +71,13 @@ impl<'t> Lexer<'t> {
     }
 
     /// Reads a name up to `]`, after `[`. Drops white space and comments.
-    pub(super) fn bracketed(&mut self) -> Result<String, Fault> {
+    pub(super) fn bracketed(&mut self) -> Result<String, LocatedError> {
         let mut name = String::new();
         let mut rest = self.text[self.start..].char_indices();
         while let Some((at, c)) = rest.next() {
             match c {
                 ']' if name.is_empty() => {
-                    return Err(Fault::new(self.start, "the brackets have no name in them"));
+                    return Err(LocatedError::new(self.start, "the brackets have no name in them"));
                 }
                 ']' => {
                     self.end = self.start + at + 1;
@@ -88,30 +88,38 @@ impl<'t> Lexer<'t> {
                 '%' => {
                     let digits = rest.as_str().as_bytes().first_chunk::<2>();
                     if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
-                        return Err(Fault::new(self.start + at, "`%` and two hex digits are wanted here"));
+                        return Err(LocatedError::new(
+                            self.start + at,
+                            "`%` and two hex digits are wanted here",
+                        ));
                     }
                     name.push(c);
                 }
                 _ if c.is_ascii_whitespace() => {}
                 _ if c.is_ascii_alphanumeric() || "._/-~!$&()*+,;=".contains(c) => name.push(c),
-                _ => return Err(Fault::new(self.start + at, format!("`{c}` is not of a name in brackets"))),
+                _ => {
+                    return Err(LocatedError::new(
+                        self.start + at,
+                        format!("`{c}` is not of a name in brackets"),
+                    ));
+                }
             }
         }
-        Err(Fault::new(self.start, "the brackets do not end"))
+        Err(LocatedError::new(self.start, "the brackets do not end"))
     }
 
     /// Returns the bytes of one or several adjacent strings.
-    pub(super) fn strings(&mut self) -> Result<Vec<u8>, Fault> {
+    pub(super) fn strings(&mut self) -> Result<Vec<u8>, LocatedError> {
         let mut bytes = Vec::new();
         while let Token::Text(text) = self.next {
             let start = self.start + 1;
-            literal::unescape(text, &mut bytes).map_err(|(at, what)| Fault::new(start + at, what))?;
+            literal::unescape(text, &mut bytes).map_err(|(at, what)| LocatedError::new(start + at, what))?;
             self.advance()?;
         }
         Ok(bytes)
     }
 
-    fn advance(&mut self) -> Result<(), Fault> {
+    fn advance(&mut self) -> Result<(), LocatedError> {
         let mut at = self.end;
         let bytes = self.text.as_bytes();
         loop {
@@ -145,7 +153,7 @@ impl<'t> Lexer<'t> {
         Ok(())
     }
 
-    fn quoted(&mut self, quote: char) -> Result<(), Fault> {
+    fn quoted(&mut self, quote: char) -> Result<(), LocatedError> {
         let inner = self.start + 1;
         let mut escaped = false;
         for (at, c) in self.text[inner..].char_indices() {
@@ -160,7 +168,7 @@ impl<'t> Lexer<'t> {
                 _ => {}
             }
         }
-        Err(Fault::new(self.start, "the string does not end on its line"))
+        Err(LocatedError::new(self.start, "the string does not end on its line"))
     }
 }
 
@@ -190,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_told_apart() {
+    fn tokens_are_classified() {
         use Token::{Number, Sign, Text, Word};
         assert_eq!(
             tokens("a_1: -0x1F # c: 1\n b{.5f,'\\'x'} \"\""),

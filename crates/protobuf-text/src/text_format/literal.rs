@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_and_text_are_quoted() {
+    fn bytes_and_strings_are_quoted() {
         let quoted = |bytes: &[u8], is_text| {
             let mut out = String::new();
             quote(bytes, is_text, &mut out);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_are_read() {
+    fn escapes_are_decoded() {
         let read = |text| {
             let mut out = Vec::new();
             unescape(text, &mut out).map(|()| out)

@@ -7,16 +7,16 @@ use thalweg_protobuf::printable::excerpt;
 use thalweg_protobuf::wire::{Tag, WireType, put_tag, put_varint, zigzag};
 use thalweg_protobuf::{EnumValue, Field, Kind, Message, MessageType, WellKnown};
 
-use super::fault::Fault;
 use super::group;
 use super::lex::{Lexer, Token};
+use super::located_error::LocatedError;
 
 /// Returns the wire records in the order of the text; `Any`s are encoded.
 pub(super) fn parse(
     message_type: MessageType<'_>,
     text: &[u8],
     options: &ParseOptions,
-) -> Result<Vec<u8>, Fault> {
+) -> Result<Vec<u8>, LocatedError> {
     let mut parser = Parser { lexer: Lexer::new(text)?, options };
     parser.body(message_type, None, options.depth_max)
 }
@@ -28,7 +28,7 @@ struct Parser<'t, 'o> {
 
 /// The fields of a message parsed so far.
 #[derive(Default)]
-struct Seen {
+struct SeenFields {
     /// Numbers of singular fields.
     fields: Vec<u32>,
     /// Names of oneofs, each with its set member.
@@ -50,14 +50,14 @@ impl Parser<'_, '_> {
         message: MessageType<'_>,
         close: Option<char>,
         depth: usize,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Vec<u8>, LocatedError> {
         let mut wire = Vec::new();
-        let mut seen = Seen::default();
+        let mut seen = SeenFields::default();
         loop {
             match (self.lexer.peek(), close) {
                 (Token::End, None) => return Ok(wire),
                 (Token::End, Some(close)) => {
-                    return Err(self.fault(format!("the message does not end: `{close}` is wanted")));
+                    return Err(self.error_here(format!("the message does not end: `{close}` is wanted")));
                 }
                 (Token::Sign(sign), Some(close)) if sign == close => {
                     self.lexer.take()?;
@@ -71,7 +71,7 @@ impl Parser<'_, '_> {
                 Name::Any(url) => {
                     seen.note_any(at, &wire)?;
                     self.any(message, &url, depth, &mut wire)
-                        .map_err(|fault| fault.in_field(&format!("[{url}]")))?;
+                        .map_err(|error| error.in_field(&format!("[{url}]")))?;
                 }
                 Name::Field(field) => {
                     if field.is_repeated() {
@@ -80,7 +80,7 @@ impl Parser<'_, '_> {
                         seen.note(field, at)?;
                         self.value(field, depth, &mut wire)
                     }
-                    .map_err(|fault| fault.in_field(field.name()))?;
+                    .map_err(|error| error.in_field(field.name()))?;
                 }
             }
             self.check_len(&wire)?;
@@ -90,7 +90,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn name<'s>(&mut self, message: MessageType<'s>) -> Result<Name<'s>, Fault> {
+    fn name<'s>(&mut self, message: MessageType<'s>) -> Result<Name<'s>, LocatedError> {
         let at = self.lexer.at();
         let (name, found) = match self.lexer.peek() {
             Token::Word(name) => {
@@ -108,15 +108,22 @@ impl Parser<'_, '_> {
                 (format!("[{name}]"), field)
             }
             Token::Number(_) => {
-                return Err(self.fault("a field is written by its name, not by its number".to_owned()));
+                return Err(self.error_here("a field is written by its name, not by its number".to_owned()));
             }
-            _ => return Err(self.fault(format!("a field is wanted here, not {}", self.lexer.described()))),
+            _ => {
+                return Err(
+                    self.error_here(format!("a field is wanted here, not {}", self.lexer.described()))
+                );
+            }
         };
         match found {
             Some(field) => Ok(Name::Field(field)),
             // The text may have been written when the field existed.
             None if self.options.ignore_unknown || message.is_reserved_name(&name) => Ok(Name::Unknown),
-            None => Err(Fault::new(at, format!("{} has no field `{}`", message.full_name(), excerpt(&name)))),
+            None => Err(LocatedError::new(
+                at,
+                format!("{} has no field `{}`", message.full_name(), excerpt(&name)),
+            )),
         }
     }
 
@@ -126,18 +133,18 @@ impl Parser<'_, '_> {
         url: &str,
         depth: usize,
         wire: &mut Vec<u8>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), LocatedError> {
         if message.well_known() != Some(WellKnown::Any) {
-            return Err(self.fault(format!("{} is no google.protobuf.Any", message.full_name())));
+            return Err(self.error_here(format!("{} is no google.protobuf.Any", message.full_name())));
         }
-        let Some(held) = message.schema().message_by_url(url) else {
-            return Err(self.fault("the schema does not have this type".to_owned()));
+        let Some(content_type) = message.schema().message_by_url(url) else {
+            return Err(self.error_here("the schema does not have this type".to_owned()));
         };
         self.lexer.eat(':')?;
         let at = self.lexer.at();
-        let records = self.braced(held, depth)?;
-        let value = Message::decode(held, records)
-            .map_err(|error| Fault::new(at, error.to_string()))?
+        let records = self.braced(content_type, depth)?;
+        let value = Message::decode(content_type, records)
+            .map_err(|error| LocatedError::new(at, error.to_string()))?
             .as_ref()
             .encode_to_vec();
         put_bytes(1, url.as_bytes(), wire);
@@ -146,7 +153,7 @@ impl Parser<'_, '_> {
     }
 
     /// Parses a value of a repeated field, or several in brackets.
-    fn values(&mut self, field: Field<'_>, depth: usize, wire: &mut Vec<u8>) -> Result<(), Fault> {
+    fn values(&mut self, field: Field<'_>, depth: usize, wire: &mut Vec<u8>) -> Result<(), LocatedError> {
         self.colon(field)?;
         if !self.lexer.eat('[')? {
             return self.bare_value(field, depth, wire);
@@ -155,32 +162,34 @@ impl Parser<'_, '_> {
             return Ok(());
         }
         for index in 0.. {
-            self.bare_value(field, depth, wire).map_err(|fault| fault.in_element(index))?;
+            self.bare_value(field, depth, wire).map_err(|error| error.in_element(index))?;
             self.check_len(wire)?;
             if self.lexer.eat(']')? {
                 break;
             }
             if !self.lexer.eat(',')? {
-                return Err(self.fault(format!("`,` or `]` is wanted here, not {}", self.lexer.described())));
+                return Err(
+                    self.error_here(format!("`,` or `]` is wanted here, not {}", self.lexer.described()))
+                );
             }
         }
         Ok(())
     }
 
-    fn value(&mut self, field: Field<'_>, depth: usize, wire: &mut Vec<u8>) -> Result<(), Fault> {
+    fn value(&mut self, field: Field<'_>, depth: usize, wire: &mut Vec<u8>) -> Result<(), LocatedError> {
         self.colon(field)?;
         self.bare_value(field, depth, wire)
     }
 
     /// Parses the colon, which is optional before messages.
-    fn colon(&mut self, field: Field<'_>) -> Result<(), Fault> {
+    fn colon(&mut self, field: Field<'_>) -> Result<(), LocatedError> {
         if self.lexer.eat(':')? || field.kind().is_message() {
             return Ok(());
         }
-        Err(self.fault(format!("`:` is wanted here, not {}", self.lexer.described())))
+        Err(self.error_here(format!("`:` is wanted here, not {}", self.lexer.described())))
     }
 
-    fn bare_value(&mut self, field: Field<'_>, depth: usize, wire: &mut Vec<u8>) -> Result<(), Fault> {
+    fn bare_value(&mut self, field: Field<'_>, depth: usize, wire: &mut Vec<u8>) -> Result<(), LocatedError> {
         let Some(message) = field.message_type() else { return self.scalar(field, wire) };
         let records = self.braced(message, depth)?;
         if field.kind() == Kind::Group {
@@ -193,15 +202,14 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    fn braced(&mut self, message: MessageType<'_>, depth: usize) -> Result<Vec<u8>, Fault> {
+    fn braced(&mut self, message: MessageType<'_>, depth: usize) -> Result<Vec<u8>, LocatedError> {
         let close = match self.lexer.peek() {
             Token::Sign('{') => '}',
             Token::Sign('<') => '>',
             _ => {
                 let found = self.lexer.described();
-                return Err(
-                    self.fault(format!("`{{` and a {} is wanted here, not {found}", message.full_name()))
-                );
+                return Err(self
+                    .error_here(format!("`{{` and a {} is wanted here, not {found}", message.full_name())));
             }
         };
         let depth = depth.checked_sub(1).ok_or_else(|| self.too_deep())?;
@@ -209,17 +217,17 @@ impl Parser<'_, '_> {
         self.body(message, Some(close), depth)
     }
 
-    fn scalar(&mut self, field: Field<'_>, wire: &mut Vec<u8>) -> Result<(), Fault> {
+    fn scalar(&mut self, field: Field<'_>, wire: &mut Vec<u8>) -> Result<(), LocatedError> {
         let at = self.lexer.at();
         let kind = field.kind();
         if matches!(kind, Kind::String | Kind::Bytes) {
             if !matches!(self.lexer.peek(), Token::Text(_)) {
                 let found = self.lexer.described();
-                return Err(self.fault(format!("a string in quotes is wanted here, not {found}")));
+                return Err(self.error_here(format!("a string in quotes is wanted here, not {found}")));
             }
             let bytes = self.lexer.strings()?;
             if field.requires_utf8() && std::str::from_utf8(&bytes).is_err() {
-                return Err(Fault::new(at, "the string is not UTF-8"));
+                return Err(LocatedError::new(at, "the string is not UTF-8"));
             }
             put_bytes(field.number(), &bytes, wire);
             return Ok(());
@@ -228,7 +236,7 @@ impl Parser<'_, '_> {
         let (Token::Word(text) | Token::Number(text)) = self.lexer.peek() else {
             let found = self.lexer.described();
             return Err(
-                self.fault(format!("a value of type {} is wanted here, not {found}", type_name(field)))
+                self.error_here(format!("a value of type {} is wanted here, not {found}", type_name(field)))
             );
         };
         let number = || integer(text).map(|number| if is_negative { -number } else { number });
@@ -257,7 +265,7 @@ impl Parser<'_, '_> {
         let Some(written) = written else {
             let sign = if is_negative { "-" } else { "" };
             let problem = format!("`{sign}{}` is no {}", excerpt(text), type_name(field));
-            return Err(Fault::new(at, problem));
+            return Err(LocatedError::new(at, problem));
         };
         self.lexer.take()?;
         written.put(field.number(), wire);
@@ -265,7 +273,7 @@ impl Parser<'_, '_> {
     }
 
     /// Skips the value of an unknown field.
-    fn skip_value(&mut self, depth: usize) -> Result<(), Fault> {
+    fn skip_value(&mut self, depth: usize) -> Result<(), LocatedError> {
         self.lexer.eat(':')?;
         let depth = depth.checked_sub(1).ok_or_else(|| self.too_deep())?;
         match self.lexer.peek() {
@@ -288,7 +296,7 @@ impl Parser<'_, '_> {
                         Token::Word(_) | Token::Number(_) => drop(self.lexer.take()?),
                         _ => {
                             let found = self.lexer.described();
-                            return Err(self.fault(format!("a field is wanted here, not {found}")));
+                            return Err(self.error_here(format!("a field is wanted here, not {found}")));
                         }
                     }
                     self.skip_value(depth)?;
@@ -304,7 +312,7 @@ impl Parser<'_, '_> {
                     Token::Word(_) | Token::Number(_) => drop(self.lexer.take()?),
                     _ => {
                         let found = self.lexer.described();
-                        return Err(self.fault(format!("a value is wanted here, not {found}")));
+                        return Err(self.error_here(format!("a value is wanted here, not {found}")));
                     }
                 }
             }
@@ -312,32 +320,32 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    fn check_len(&self, wire: &[u8]) -> Result<(), Fault> {
+    fn check_len(&self, wire: &[u8]) -> Result<(), LocatedError> {
         if wire.len() <= self.options.len_max {
             return Ok(());
         }
-        Err(Fault::too_long(self.lexer.at(), self.options.len_max))
+        Err(LocatedError::too_long(self.lexer.at(), self.options.len_max))
     }
 
-    fn fault(&self, problem: String) -> Fault {
-        Fault::new(self.lexer.at(), problem)
+    fn error_here(&self, problem: String) -> LocatedError {
+        LocatedError::new(self.lexer.at(), problem)
     }
 
-    fn too_deep(&self) -> Fault {
-        self.fault(format!("more than {} messages lie in one another", self.options.depth_max))
+    fn too_deep(&self) -> LocatedError {
+        self.error_here(format!("more than {} messages lie in one another", self.options.depth_max))
     }
 }
 
-impl Seen {
+impl SeenFields {
     /// Records a singular field. Fails if it or another member of its oneof is set.
-    fn note(&mut self, field: Field<'_>, at: usize) -> Result<(), Fault> {
+    fn note(&mut self, field: Field<'_>, at: usize) -> Result<(), LocatedError> {
         if self.fields.contains(&field.number()) {
-            return Err(Fault::new(at, "the field is there twice").in_field(field.name()));
+            return Err(LocatedError::new(at, "the field is there twice").in_field(field.name()));
         }
         if let Some(oneof) = field.oneof() {
             if let Some((_, member)) = self.oneofs.iter().find(|(name, _)| name == oneof.name()) {
                 let problem = format!("{member} is set, another member of the oneof {}", oneof.name());
-                return Err(Fault::new(at, problem).in_field(field.name()));
+                return Err(LocatedError::new(at, problem).in_field(field.name()));
             }
             self.oneofs.push((oneof.name().to_owned(), field.name().to_owned()));
         }
@@ -346,9 +354,9 @@ impl Seen {
     }
 
     /// Records the content of an `Any`, which must be its only field.
-    fn note_any(&mut self, at: usize, wire: &[u8]) -> Result<(), Fault> {
+    fn note_any(&mut self, at: usize, wire: &[u8]) -> Result<(), LocatedError> {
         self.fields.extend([1, 2]);
-        if wire.is_empty() { Ok(()) } else { Err(Fault::new(at, "the Any has a value already")) }
+        if wire.is_empty() { Ok(()) } else { Err(LocatedError::new(at, "the Any has a value already")) }
     }
 }
 

@@ -80,7 +80,7 @@ impl Printer<'_> {
             return Ok(false);
         }
         let schema = message.message_type().schema();
-        let Some(held) = schema.message_by_url(url) else {
+        let Some(content_type) = schema.message_by_url(url) else {
             if !self.unknown_types.iter().any(|known| known == url) {
                 self.unknown_types.push(url.to_owned());
             }
@@ -88,8 +88,8 @@ impl Printer<'_> {
         };
         let Some(depth) = depth.checked_sub(1) else { return Ok(false) };
         // If the content is not a valid message, print its bytes instead.
-        let Ok(held) = decoded(held, value, depth) else { return Ok(false) };
-        self.nested(&format!("[{url}]"), |printer| printer.message(held.as_ref(), depth))?;
+        let Ok(content_type) = decoded(content_type, value, depth) else { return Ok(false) };
+        self.nested(&format!("[{url}]"), |printer| printer.message(content_type.as_ref(), depth))?;
         Ok(true)
     }
 

@@ -47,7 +47,7 @@ fn schema() -> Schema {
 }
 
 #[test]
-fn a_message_has_a_line_for_each_field() {
+fn each_field_is_printed_on_its_own_line() {
     let schema = schema();
     let order = schema.message("shop.Order").unwrap();
     let text = r#"
@@ -106,7 +106,7 @@ price: 1000.0
 }
 
 #[test]
-fn what_nobody_declares_is_printed_by_its_number() {
+fn unknown_fields_are_printed_by_number() {
     let schema = schema();
     let order = schema.message("shop.Order").unwrap();
     // A number, eight bytes, a message, bytes that are not a message, a group, four bytes; a closed enum; an Any.
@@ -126,7 +126,7 @@ fn what_nobody_declares_is_printed_by_its_number() {
 }
 
 #[test]
-fn fields_that_are_not_set_are_printed_if_that_is_wanted() {
+fn unset_fields_are_printed_on_request() {
     let schema = schema();
     let point = schema.message("free.Point").unwrap();
     let mut text = String::new();
@@ -137,7 +137,7 @@ fn fields_that_are_not_set_are_printed_if_that_is_wanted() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn invalid_text_is_rejected_with_its_position() {
     let schema = schema();
     let check = |message: &str, text: &str, expected: &str| {
         let error = text_format::to_wire(schema.message(message).unwrap(), text.as_bytes()).unwrap_err();
@@ -173,7 +173,7 @@ fn what_is_wrong_is_said_with_its_place() {
 }
 
 #[test]
-fn unknown_fields_of_a_text_are_read_over_if_that_is_wanted() {
+fn unknown_fields_are_skipped_on_request() {
     let schema = schema();
     let point = schema.message("free.Point").unwrap();
     let options = ParseOptions { ignore_unknown: true, ..ParseOptions::default() };
@@ -187,7 +187,7 @@ fn unknown_fields_of_a_text_are_read_over_if_that_is_wanted() {
 }
 
 #[test]
-fn any_text_is_read_or_refused() {
+fn arbitrary_text_is_parsed_or_rejected() {
     let schema = schema();
     let order = schema.message("shop.Order").unwrap();
     let text = "id: 0x2a note: 'a\\n\\u00e9' sizes: [SMALL] items { key: 'b' value < count: 2 > } \

@@ -1,12 +1,12 @@
 //! Converts a single field of a message, as HTTP transcoding needs it: a whole body, or a URL parameter.
 
-use super::print::{print, print_set};
+use super::print::{print, print_present_fields};
 use super::read::Reader;
 use crate::printable::excerpt;
 use crate::schema::{Field, Kind, WellKnown};
 use crate::text::field_mask;
-use crate::transcode::fault::Fault;
-use crate::transcode::plain::Plain;
+use crate::transcode::parse_error::LocatedError;
+use crate::transcode::unquoted::UnquotedValue;
 use crate::transcode::{ParseError, ParseOptions, PrintError, PrintOptions, build_field, build_value};
 use crate::wire::{self, Tag, WireType};
 
@@ -42,9 +42,9 @@ pub fn parse_field(
         let source = Reader::new(json)?;
         build_field(field, source, options, wire)?.end()
     };
-    build().map_err(|fault| {
+    build().map_err(|error| {
         wire.truncate(start);
-        fault.locate(json)
+        error.locate(json)
     })
 }
 
@@ -69,29 +69,28 @@ pub fn parse_text(
 ) -> Result<(), ParseError> {
     let start = wire.len();
     let parsed = match field.message_type().map(|message| (message, message.well_known())) {
-        _ if field.is_map() => Err(Fault::new(0, "a map has no value as a whole")),
+        _ if field.is_map() => Err(LocatedError::new(0, "a map has no value as a whole")),
         Some((_, Some(WellKnown::Struct | WellKnown::Value | WellKnown::ListValue | WellKnown::Any))) => {
             Reader::new(text.as_bytes())
                 .and_then(|source| build_value(field, source, options, wire))
                 .and_then(|mut source| source.end())
         }
-        Some((_, Some(WellKnown::FieldMask))) => {
-            camel_paths(text).and_then(|paths| build_value(field, Plain(&paths), options, wire).map(drop))
-        }
+        Some((_, Some(WellKnown::FieldMask))) => camel_paths(text)
+            .and_then(|paths| build_value(field, UnquotedValue(&paths), options, wire).map(drop)),
         Some((message, None | Some(WellKnown::Empty))) => {
             let problem = format!("{} is a message, which has fields and no value", message.full_name());
-            Err(Fault::new(0, problem))
+            Err(LocatedError::new(0, problem))
         }
-        Some(_) | None => build_value(field, Plain(text), options, wire).map(drop),
+        Some(_) | None => build_value(field, UnquotedValue(text), options, wire).map(drop),
     };
-    parsed.map_err(|fault| {
+    parsed.map_err(|error| {
         wire.truncate(start);
-        fault.locate(text.as_bytes())
+        error.locate(text.as_bytes())
     })
 }
 
 /// Converts the paths of a mask to JSON form; each may be in schema form or JSON form.
-fn camel_paths(text: &str) -> Result<String, Fault> {
+fn camel_paths(text: &str) -> Result<String, LocatedError> {
     let mut camel = Vec::with_capacity(text.len());
     for (index, path) in text.split(',').enumerate() {
         if index > 0 {
@@ -100,7 +99,7 @@ fn camel_paths(text: &str) -> Result<String, Fault> {
         if !path.contains('_') {
             camel.extend_from_slice(path.as_bytes());
         } else if !field_mask::to_camel(path, &mut camel) {
-            return Err(Fault::new(0, format!("`{}` is no path of fields", excerpt(path))));
+            return Err(LocatedError::new(0, format!("`{}` is no path of fields", excerpt(path))));
         }
     }
     // Still UTF-8: the input is a `str`, of which only ASCII was changed.
@@ -130,7 +129,7 @@ pub fn print_field(
     // Print any other field as the only one of its message, then strip the enclosing object.
     let records = records_of(field.number(), wire)?;
     let start = json.len();
-    print_set(field.message(), &records, options, json)?;
+    print_present_fields(field.message(), &records, options, json)?;
     let object = json.split_off(start);
     match value_of_only_member(&object) {
         Some(value) => put_less_indented(value, json),

@@ -1,9 +1,9 @@
 //! Lists the fields that are present in JSON.
 
-use super::read::{Kind, Reader};
+use super::read::{JsonKind, Reader};
 use crate::printable::excerpt;
 use crate::schema::{Field, MessageType};
-use crate::transcode::fault::Fault;
+use crate::transcode::parse_error::LocatedError;
 use crate::transcode::{ParseError, ParseOptions, Source as _};
 
 /// Returns the fields present in the JSON of a message as paths of a `google.protobuf.FieldMask`: schema names
@@ -39,7 +39,7 @@ pub fn field_paths(
         walk.reader.end()?;
         Ok(walk.paths)
     };
-    walk().map_err(|fault: Fault| fault.locate(json))
+    walk().map_err(|error: LocatedError| error.locate(json))
 }
 
 struct Walk<'t, 'o> {
@@ -57,7 +57,7 @@ const PATH_OVERHEAD: usize = 40;
 
 impl Walk<'_, '_> {
     /// Returns whether the object had any known members. `depth` is the remaining nesting depth.
-    fn members(&mut self, message_type: MessageType<'_>, depth: usize) -> Result<bool, Fault> {
+    fn members(&mut self, message_type: MessageType<'_>, depth: usize) -> Result<bool, LocatedError> {
         let mut open = self.reader.begin_map()?;
         let mut is_any = false;
         while self.reader.next_key(&mut open)? {
@@ -65,7 +65,7 @@ impl Walk<'_, '_> {
             let key = self.reader.key()?;
             match message_type.field_by_json_name(&key) {
                 Some(field) => {
-                    self.field(field, depth).map_err(|fault| fault.in_field(field.json_name()))?;
+                    self.field(field, depth).map_err(|error| error.in_field(field.json_name()))?;
                     is_any = true;
                 }
                 None if self.options.ignore_unknown || key.starts_with('[') => {
@@ -73,21 +73,21 @@ impl Walk<'_, '_> {
                 }
                 None => {
                     let problem = format!("{} has no field `{}`", message_type.full_name(), excerpt(&key));
-                    return Err(Fault::new(at, problem));
+                    return Err(LocatedError::new(at, problem));
                 }
             }
         }
         Ok(is_any)
     }
 
-    fn field(&mut self, field: Field<'_>, depth: usize) -> Result<(), Fault> {
+    fn field(&mut self, field: Field<'_>, depth: usize) -> Result<(), LocatedError> {
         let nested =
             field.message_type().filter(|nested| !field.is_repeated() && nested.well_known().is_none());
         if let Some(nested) = nested
-            && self.reader.peek()? == Kind::Object
+            && self.reader.peek()? == JsonKind::Object
         {
             let Some(depth) = depth.checked_sub(1) else {
-                return Err(Fault::new(self.reader.offset(), "messages lie in one another too deep"));
+                return Err(LocatedError::new(self.reader.offset(), "messages lie in one another too deep"));
             };
             let outer_len = self.prefix.len();
             self.prefix.push_str(field.name());
@@ -103,7 +103,7 @@ impl Walk<'_, '_> {
         }
         self.len += self.prefix.len() + field.name().len() + PATH_OVERHEAD;
         if self.len > self.options.len_max {
-            return Err(Fault::too_long(self.reader.offset(), self.options.len_max));
+            return Err(LocatedError::too_long(self.reader.offset(), self.options.len_max));
         }
         self.paths.push([&self.prefix, field.name()].concat());
         Ok(())

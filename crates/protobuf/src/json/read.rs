@@ -5,11 +5,11 @@ use std::borrow::Cow;
 
 use crate::text::number;
 use crate::text::quoted::{plain_len, special};
-use crate::transcode::fault::Fault;
+use crate::transcode::parse_error::LocatedError;
 
 /// The kind of a value, known from its first character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum JsonKind {
     Object,
     Array,
     String,
@@ -19,17 +19,17 @@ pub(crate) enum Kind {
     Null,
 }
 
-impl Kind {
+impl JsonKind {
     /// Describes the kind, for error messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Kind::Object => "an object",
-            Kind::Array => "an array",
-            Kind::String => "a string",
-            Kind::Number => "a number",
-            Kind::True => "true",
-            Kind::False => "false",
-            Kind::Null => "null",
+            JsonKind::Object => "an object",
+            JsonKind::Array => "an array",
+            JsonKind::String => "a string",
+            JsonKind::Number => "a number",
+            JsonKind::True => "true",
+            JsonKind::False => "false",
+            JsonKind::Null => "null",
         }
     }
 }
@@ -42,9 +42,9 @@ pub(crate) struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    pub(crate) fn new(text: &'t [u8]) -> Result<Reader<'t>, Fault> {
+    pub(crate) fn new(text: &'t [u8]) -> Result<Reader<'t>, LocatedError> {
         let text = std::str::from_utf8(text)
-            .map_err(|error| Fault::new(error.valid_up_to(), "the text is not UTF-8"))?;
+            .map_err(|error| LocatedError::new(error.valid_up_to(), "the text is not UTF-8"))?;
         Ok(Reader { text, at: 0 })
     }
 
@@ -68,25 +68,25 @@ impl<'t> Reader<'t> {
 
     #[cold]
     #[inline(never)]
-    fn unexpected(&self, expected: &str) -> Fault {
+    fn unexpected(&self, expected: &str) -> LocatedError {
         match self.text[self.at.min(self.text.len())..].chars().next() {
-            Some(found) => Fault::new(self.at, format!("expected {expected}, found {found:?}")),
-            None => Fault::new(self.at, format!("expected {expected}, found the end of the text")),
+            Some(found) => LocatedError::new(self.at, format!("expected {expected}, found {found:?}")),
+            None => LocatedError::new(self.at, format!("expected {expected}, found the end of the text")),
         }
     }
 
     /// Returns the kind of the next value and moves to its first character.
     #[inline]
-    pub(crate) fn peek(&mut self) -> Result<Kind, Fault> {
+    pub(crate) fn peek(&mut self) -> Result<JsonKind, LocatedError> {
         self.skip_space();
         Ok(match self.byte() {
-            Some(b'"') => Kind::String,
-            Some(b'-' | b'0'..=b'9') => Kind::Number,
-            Some(b'{') => Kind::Object,
-            Some(b'[') => Kind::Array,
-            Some(b't') => Kind::True,
-            Some(b'f') => Kind::False,
-            Some(b'n') => Kind::Null,
+            Some(b'"') => JsonKind::String,
+            Some(b'-' | b'0'..=b'9') => JsonKind::Number,
+            Some(b'{') => JsonKind::Object,
+            Some(b'[') => JsonKind::Array,
+            Some(b't') => JsonKind::True,
+            Some(b'f') => JsonKind::False,
+            Some(b'n') => JsonKind::Null,
             _ => return Err(self.unexpected("a value")),
         })
     }
@@ -99,7 +99,7 @@ impl<'t> Reader<'t> {
 
     /// Called after `{` or a member's value: moves to the next member's name, or returns false after `}`.
     #[inline]
-    pub(crate) fn next_member(&mut self, is_first: bool) -> Result<bool, Fault> {
+    pub(crate) fn next_member(&mut self, is_first: bool) -> Result<bool, LocatedError> {
         self.skip_space();
         match self.byte() {
             Some(b'}') => {
@@ -128,7 +128,7 @@ impl<'t> Reader<'t> {
 
     /// Reads a member's name and the colon after it.
     #[inline]
-    pub(crate) fn name(&mut self) -> Result<Cow<'t, str>, Fault> {
+    pub(crate) fn name(&mut self) -> Result<Cow<'t, str>, LocatedError> {
         let name = self.string()?;
         self.skip_space();
         if self.byte() != Some(b':') {
@@ -140,7 +140,7 @@ impl<'t> Reader<'t> {
 
     /// Called after `[` or an element: returns true at the next element, or false after `]`.
     #[inline]
-    pub(crate) fn next_element(&mut self, is_first: bool) -> Result<bool, Fault> {
+    pub(crate) fn next_element(&mut self, is_first: bool) -> Result<bool, LocatedError> {
         self.skip_space();
         match self.byte() {
             Some(b']') => {
@@ -158,7 +158,7 @@ impl<'t> Reader<'t> {
 
     /// Reads `true`, `false` or `null`, whose first letter `peek` has seen.
     #[inline]
-    pub(crate) fn word(&mut self, word: &'static str) -> Result<(), Fault> {
+    pub(crate) fn word(&mut self, word: &'static str) -> Result<(), LocatedError> {
         if self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
             self.at += word.len();
             Ok(())
@@ -169,7 +169,7 @@ impl<'t> Reader<'t> {
 
     /// Reads a number as written.
     #[inline]
-    pub(crate) fn number(&mut self) -> Result<&'t str, Fault> {
+    pub(crate) fn number(&mut self) -> Result<&'t str, LocatedError> {
         let start = self.at;
         if self.byte() == Some(b'-') {
             self.at += 1;
@@ -177,7 +177,7 @@ impl<'t> Reader<'t> {
         let digits = self.at;
         self.digits("a digit")?;
         if self.text.as_bytes()[digits] == b'0' && self.at > digits + 1 {
-            return Err(Fault::new(digits, "a number must not begin with 0"));
+            return Err(LocatedError::new(digits, "a number must not begin with 0"));
         }
         if self.byte() == Some(b'.') {
             self.at += 1;
@@ -224,8 +224,8 @@ impl<'t> Reader<'t> {
         let is_negative = bytes.first() == Some(&b'-');
         let start = usize::from(is_negative);
         let (mut mantissa, mut end) = leading_digits(bytes, start, 0);
-        let (whole, mut decimals) = (end - start, 0);
-        if whole == 0 || whole > 1 && bytes[start] == b'0' {
+        let (integer_digits, mut decimals) = (end - start, 0);
+        if integer_digits == 0 || integer_digits > 1 && bytes[start] == b'0' {
             return None;
         }
         if bytes.get(end) == Some(&b'.') {
@@ -236,7 +236,7 @@ impl<'t> Reader<'t> {
                 return None;
             }
         }
-        if whole + decimals > 18 || matches!(bytes.get(end), Some(b'e' | b'E')) {
+        if integer_digits + decimals > 18 || matches!(bytes.get(end), Some(b'e' | b'E')) {
             return None;
         }
         let magnitude = number::small_double(mantissa, decimals)?;
@@ -245,7 +245,7 @@ impl<'t> Reader<'t> {
     }
 
     #[inline]
-    fn digits(&mut self, expected: &str) -> Result<(), Fault> {
+    fn digits(&mut self, expected: &str) -> Result<(), LocatedError> {
         let start = self.at;
         while let Some(b'0'..=b'9') = self.byte() {
             self.at += 1;
@@ -255,7 +255,7 @@ impl<'t> Reader<'t> {
 
     /// Reads a string, whose quote `peek` has seen.
     #[inline]
-    pub(crate) fn string(&mut self) -> Result<Cow<'t, str>, Fault> {
+    pub(crate) fn string(&mut self) -> Result<Cow<'t, str>, LocatedError> {
         let start = self.at + 1;
         let end = plain_end(self.text.as_bytes(), start);
         if self.text.as_bytes().get(end) == Some(&b'"') {
@@ -270,9 +270,9 @@ impl<'t> Reader<'t> {
     ///
     /// Most lists of strings qualify. Bytes are scanned and copied together, and records collected before they are
     /// appended.
-    pub(crate) fn plain_texts(&mut self, tag: u32, wire: &mut Vec<u8>) -> usize {
+    pub(crate) fn plain_strings(&mut self, tag: u32, wire: &mut Vec<u8>) -> usize {
         let text = self.text.as_bytes();
-        let (head, head_len) = head_of_short(tag);
+        let (head, head_len) = short_prefix(tag);
         let mut records = [0; 512];
         let (mut filled, mut count) = (0, 0);
         while let Some(b",\"") = text[self.at..].first_chunk() {
@@ -309,7 +309,7 @@ impl<'t> Reader<'t> {
     }
 
     #[cold]
-    fn string_with_escapes(&mut self, start: usize, mut end: usize) -> Result<String, Fault> {
+    fn string_with_escapes(&mut self, start: usize, mut end: usize) -> Result<String, LocatedError> {
         let bytes = self.text.as_bytes();
         let mut string = String::with_capacity(2 * (end - start));
         let mut from = start;
@@ -322,8 +322,10 @@ impl<'t> Reader<'t> {
                     return Ok(string);
                 }
                 Some(b'\\') => string.push(self.escape()?),
-                Some(_) => return Err(Fault::new(end, "a control character in a string must be escaped")),
-                None => return Err(Fault::new(start - 1, "the string has no end")),
+                Some(_) => {
+                    return Err(LocatedError::new(end, "a control character in a string must be escaped"));
+                }
+                None => return Err(LocatedError::new(start - 1, "the string has no end")),
             }
             from = self.at;
             end = plain_end(bytes, from);
@@ -331,7 +333,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads an escape, or both escapes of a surrogate pair.
-    fn escape(&mut self) -> Result<char, Fault> {
+    fn escape(&mut self) -> Result<char, LocatedError> {
         let start = self.at;
         self.at += 1;
         let letter = self.byte();
@@ -344,13 +346,13 @@ impl<'t> Reader<'t> {
             Some(b'r') => '\r',
             Some(b't') => '\t',
             Some(b'u') => return self.code_point(start),
-            _ => return Err(Fault::new(start, "there is no such escape")),
+            _ => return Err(LocatedError::new(start, "there is no such escape")),
         })
     }
 
-    fn code_point(&mut self, start: usize) -> Result<char, Fault> {
+    fn code_point(&mut self, start: usize) -> Result<char, LocatedError> {
         let first = self.four_digits(start)?;
-        let lone = || Fault::new(start, "half a surrogate pair");
+        let lone = || LocatedError::new(start, "half a surrogate pair");
         let code = match first {
             0xd800..=0xdbff => {
                 if !self.text.as_bytes()[self.at..].starts_with(b"\\u") {
@@ -368,26 +370,27 @@ impl<'t> Reader<'t> {
         char::from_u32(code).ok_or_else(lone)
     }
 
-    fn four_digits(&mut self, start: usize) -> Result<u32, Fault> {
+    fn four_digits(&mut self, start: usize) -> Result<u32, LocatedError> {
         let digits = self.text.as_bytes().get(self.at..self.at + 4);
         let value = |digits: &[u8]| {
             digits.iter().try_fold(0, |code, &digit| Some(code << 4 | (digit as char).to_digit(16)?))
         };
-        let code = digits.and_then(value).ok_or_else(|| Fault::new(start, "\\u wants four hex digits"))?;
+        let code =
+            digits.and_then(value).ok_or_else(|| LocatedError::new(start, "\\u wants four hex digits"))?;
         self.at += 4;
         Ok(code)
     }
 
     /// Skips a value of any kind, with objects and arrays nested at most `depth_max` deep.
-    pub(crate) fn skip_value(&mut self, depth_max: usize) -> Result<(), Fault> {
+    pub(crate) fn skip_value(&mut self, depth_max: usize) -> Result<(), LocatedError> {
         match self.peek()? {
-            Kind::String => drop(self.string()?),
-            Kind::Number => drop(self.number()?),
-            Kind::True => self.word("true")?,
-            Kind::False => self.word("false")?,
-            Kind::Null => self.word("null")?,
-            Kind::Object | Kind::Array if depth_max == 0 => return Err(too_deep(self.at)),
-            Kind::Object => {
+            JsonKind::String => drop(self.string()?),
+            JsonKind::Number => drop(self.number()?),
+            JsonKind::True => self.word("true")?,
+            JsonKind::False => self.word("false")?,
+            JsonKind::Null => self.word("null")?,
+            JsonKind::Object | JsonKind::Array if depth_max == 0 => return Err(too_deep(self.at)),
+            JsonKind::Object => {
                 self.open();
                 let mut is_first = true;
                 while self.next_member(is_first)? {
@@ -396,7 +399,7 @@ impl<'t> Reader<'t> {
                     is_first = false;
                 }
             }
-            Kind::Array => {
+            JsonKind::Array => {
                 self.open();
                 let mut is_first = true;
                 while self.next_element(is_first)? {
@@ -409,14 +412,14 @@ impl<'t> Reader<'t> {
     }
 
     /// Checks that only space follows the value.
-    pub(crate) fn end(&mut self) -> Result<(), Fault> {
+    pub(crate) fn end(&mut self) -> Result<(), LocatedError> {
         self.skip_space();
         if self.at == self.text.len() { Ok(()) } else { Err(self.unexpected("the end of the text")) }
     }
 }
 
-pub(crate) fn too_deep(at: usize) -> Fault {
-    Fault::new(at, "nested too deep")
+pub(crate) fn too_deep(at: usize) -> LocatedError {
+    LocatedError::new(at, "nested too deep")
 }
 
 /// Reads digits from `at`, continuing `number`. Returns the number, which wraps if it has too many digits, and the end
@@ -436,7 +439,7 @@ const SHORT: usize = 0x80;
 const SHORT_RECORD_MAX: usize = 8 + SHORT + 16;
 
 /// Returns a tag followed by a length byte, and the length of both.
-fn head_of_short(tag: u32) -> ([u8; 8], usize) {
+fn short_prefix(tag: u32) -> ([u8; 8], usize) {
     let (mut head, mut len, mut rest) = ([0; 8], 0, tag);
     while rest >= 0x80 {
         head[len] = rest as u8 | 0x80;
@@ -463,7 +466,7 @@ fn plain_end(bytes: &[u8], mut at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Reader, plain_end};
+    use super::{JsonKind, Reader, plain_end};
     use crate::text::quoted;
 
     fn written(text: &str) -> String {
@@ -473,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_come_back_as_they_were_written() {
+    fn strings_round_trip() {
         for len in 0..100 {
             let plain: String = ('a'..='z').cycle().take(len).collect();
             assert_eq!(written(&plain), format!("\"{plain}\""));
@@ -494,13 +497,13 @@ mod tests {
 
     fn check(text: &str) -> Result<(), String> {
         let mut reader =
-            Reader::new(text.as_bytes()).map_err(|fault| fault.locate(text.as_bytes()).to_string())?;
+            Reader::new(text.as_bytes()).map_err(|error| error.locate(text.as_bytes()).to_string())?;
         let read = reader.skip_value(100).and_then(|()| reader.end());
-        read.map_err(|fault| fault.locate(text.as_bytes()).to_string())
+        read.map_err(|error| error.locate(text.as_bytes()).to_string())
     }
 
     #[test]
-    fn the_grammar_is_accepted() {
+    fn valid_json_is_accepted() {
         for text in [
             "null",
             " true ",
@@ -529,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is() {
+    fn invalid_json_is_rejected() {
         for text in [
             "",
             " ",
@@ -585,13 +588,13 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_not_utf8_is_refused() {
+    fn non_utf8_text_is_rejected() {
         assert!(Reader::new(b"\"\xff\"").is_err());
         assert!(Reader::new(b"\"\xed\xa0\x80\"").is_err());
     }
 
     #[test]
-    fn nesting_has_a_bound() {
+    fn nesting_depth_is_limited() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert_eq!(check(&nested(100)), Ok(()));
         assert!(check(&nested(101)).is_err());
@@ -608,29 +611,29 @@ mod tests {
     #[test]
     fn members_and_elements_are_walked() {
         let mut reader = Reader::new(br#"{"a": [1, "x"], "b":null}"#).unwrap();
-        assert_eq!(reader.peek().unwrap(), Kind::Object);
+        assert_eq!(reader.peek().unwrap(), JsonKind::Object);
         reader.open();
         assert!(reader.next_member(true).unwrap());
         assert_eq!(reader.name().unwrap(), "a");
-        assert_eq!(reader.peek().unwrap(), Kind::Array);
+        assert_eq!(reader.peek().unwrap(), JsonKind::Array);
         reader.open();
         assert!(reader.next_element(true).unwrap());
-        assert_eq!(reader.peek().unwrap(), Kind::Number);
+        assert_eq!(reader.peek().unwrap(), JsonKind::Number);
         assert_eq!(reader.number().unwrap(), "1");
         assert!(reader.next_element(false).unwrap());
-        assert_eq!(reader.peek().unwrap(), Kind::String);
+        assert_eq!(reader.peek().unwrap(), JsonKind::String);
         assert_eq!(reader.string().unwrap(), "x");
         assert!(!reader.next_element(false).unwrap());
         assert!(reader.next_member(false).unwrap());
         assert!(reader.take_name(b"\"b\":"));
-        assert_eq!(reader.peek().unwrap(), Kind::Null);
+        assert_eq!(reader.peek().unwrap(), JsonKind::Null);
         reader.word("null").unwrap();
         assert!(!reader.next_member(false).unwrap());
         reader.end().unwrap();
     }
 
     #[test]
-    fn a_special_character_is_found_wherever_it_stands() {
+    fn special_characters_are_found_at_any_offset() {
         for special in [b'"', b'\\', 0, 1, 0x1f] {
             for other in [b'a', b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xa2, 0xdc, 0xff] {
                 for len in 0..20 {

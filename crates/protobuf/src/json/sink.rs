@@ -1,7 +1,7 @@
 //! JSON as an output format.
 
 use crate::schema::{Key, Kind};
-use crate::text::number::{self, NumberBytes, append_row};
+use crate::text::number::{self, NumberBytes, append_elements};
 use crate::text::{base64, quoted, time};
 use crate::transcode::{Mark, NotText, Sink};
 
@@ -13,7 +13,7 @@ pub(super) struct JsonSink<'o, const PRETTY: bool> {
 }
 
 /// An open map or list.
-pub(super) struct Open {
+pub(super) struct OpenContainer {
     is_empty: bool,
 }
 
@@ -25,14 +25,14 @@ impl<'o, const PRETTY: bool> JsonSink<'o, PRETTY> {
     }
 
     #[inline]
-    fn begin(&mut self, bracket: u8) -> Open {
+    fn begin(&mut self, bracket: u8) -> OpenContainer {
         self.json.push(bracket);
         self.depth += 1;
-        Open { is_empty: true }
+        OpenContainer { is_empty: true }
     }
 
     #[inline]
-    fn end(&mut self, open: &Open, bracket: u8) {
+    fn end(&mut self, open: &OpenContainer, bracket: u8) {
         self.depth -= 1;
         if PRETTY && !open.is_empty {
             self.new_line();
@@ -41,7 +41,7 @@ impl<'o, const PRETTY: bool> JsonSink<'o, PRETTY> {
     }
 
     #[inline]
-    fn separate(&mut self, open: &mut Open) {
+    fn separate(&mut self, open: &mut OpenContainer) {
         if !open.is_empty {
             self.json.push(b',');
         }
@@ -64,7 +64,7 @@ impl<'o, const PRETTY: bool> JsonSink<'o, PRETTY> {
     }
 
     /// Appends `text` in quotes; it must not need escaping.
-    fn plain_text(&mut self, text: &str) {
+    fn plain_string(&mut self, text: &str) {
         self.json.push(b'"');
         self.json.extend_from_slice(text.as_bytes());
         self.json.push(b'"');
@@ -72,15 +72,15 @@ impl<'o, const PRETTY: bool> JsonSink<'o, PRETTY> {
 }
 
 impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
-    type Open = Open;
+    type OpenContainer = OpenContainer;
 
     #[inline]
-    fn begin_map(&mut self) -> Open {
+    fn begin_map(&mut self) -> OpenContainer {
         self.begin(b'{')
     }
 
     #[inline]
-    fn name(&mut self, open: &mut Open, name: &Key) {
+    fn name(&mut self, open: &mut OpenContainer, name: &Key) {
         if PRETTY {
             self.separate(open);
             let key = name.member();
@@ -93,7 +93,7 @@ impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
     }
 
     #[inline]
-    fn text_key(&mut self, open: &mut Open, key: &[u8]) -> Result<(), NotText> {
+    fn text_key(&mut self, open: &mut OpenContainer, key: &[u8]) -> Result<(), NotText> {
         self.separate(open);
         self.text(key)?;
         self.colon();
@@ -101,42 +101,42 @@ impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
     }
 
     #[inline]
-    fn int_key(&mut self, open: &mut Open, key: i64) {
+    fn int_key(&mut self, open: &mut OpenContainer, key: i64) {
         self.separate(open);
         self.int64(key);
         self.colon();
     }
 
     #[inline]
-    fn uint_key(&mut self, open: &mut Open, key: u64) {
+    fn uint_key(&mut self, open: &mut OpenContainer, key: u64) {
         self.separate(open);
         self.uint64(key);
         self.colon();
     }
 
-    fn bool_key(&mut self, open: &mut Open, key: bool) {
+    fn bool_key(&mut self, open: &mut OpenContainer, key: bool) {
         self.separate(open);
-        self.plain_text(if key { "true" } else { "false" });
+        self.plain_string(if key { "true" } else { "false" });
         self.colon();
     }
 
     #[inline]
-    fn end_map(&mut self, open: Open) {
+    fn end_map(&mut self, open: OpenContainer) {
         self.end(&open, b'}');
     }
 
     #[inline]
-    fn begin_list(&mut self) -> Open {
+    fn begin_list(&mut self) -> OpenContainer {
         self.begin(b'[')
     }
 
     #[inline]
-    fn element(&mut self, open: &mut Open) {
+    fn element(&mut self, open: &mut OpenContainer) {
         self.separate(open);
     }
 
     #[inline]
-    fn end_list(&mut self, open: Open) {
+    fn end_list(&mut self, open: OpenContainer) {
         self.end(&open, b']');
     }
 
@@ -179,7 +179,7 @@ impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
         number::append(self.json, |into| number::put_double(value, into));
     }
 
-    fn numbers(&mut self, open: &mut Open, kind: Kind, words: &[u64]) {
+    fn numbers(&mut self, open: &mut OpenContainer, kind: Kind, words: &[u64]) {
         if PRETTY {
             for &word in words {
                 self.element(open);
@@ -191,21 +191,23 @@ impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
         let json = &mut *self.json;
         match kind {
             Kind::Double => {
-                append_row(words, json, |word, into| number::put_double(f64::from_bits(word), into));
+                append_elements(words, json, |word, into| number::put_double(f64::from_bits(word), into));
             }
             Kind::Float => {
-                append_row(words, json, |word, into| number::put_float(f32::from_bits(word as u32), into));
+                append_elements(words, json, |word, into| {
+                    number::put_float(f32::from_bits(word as u32), into)
+                });
             }
             Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => {
-                append_row(words, json, |word, into| put_int64(word as i64, into));
+                append_elements(words, json, |word, into| put_int64(word as i64, into));
             }
             Kind::Uint64 | Kind::Fixed64 => {
-                append_row(words, json, |word, into| number::put_quoted_integer(false, word, into));
+                append_elements(words, json, |word, into| number::put_quoted_integer(false, word, into));
             }
-            Kind::Bool => append_row(words, json, |word, into| number::put_bool(word != 0, into)),
-            Kind::Sfixed32 => append_row(words, json, |word, into| put_int32(word as i32, into)),
+            Kind::Bool => append_elements(words, json, |word, into| number::put_bool(word != 0, into)),
+            Kind::Sfixed32 => append_elements(words, json, |word, into| put_int32(word as i32, into)),
             // 32-bit values are already extended to 64.
-            _ => append_row(words, json, |word, into| {
+            _ => append_elements(words, json, |word, into| {
                 let value = word as i64;
                 number::put_integer(value < 0, value.unsigned_abs(), into)
             }),
@@ -218,7 +220,7 @@ impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
     }
 
     /// Scans and copies bytes together, and collects elements before appending them.
-    fn plain_texts(&mut self, _: &mut Open, tag: u8, wire: &[u8], len_max: usize) -> usize {
+    fn plain_strings(&mut self, _: &mut OpenContainer, tag: u8, wire: &[u8], len_max: usize) -> usize {
         const SHORT: u8 = 0x80;
         /// Size of an element with its comma and quotes, and of the bytes copied after it.
         const ELEMENT_MAX: usize = 3 + SHORT as usize + 16;

@@ -2,41 +2,41 @@
 
 use std::borrow::Cow;
 
-use super::read::{Kind, Reader};
+use super::read::{JsonKind, Reader};
 use crate::printable::excerpt;
 use crate::schema::Key;
 use crate::text::number::{self, NumberProblem};
 use crate::text::{base64, time};
-use crate::transcode::fault::Fault;
-use crate::transcode::{Shape, Source};
+use crate::transcode::parse_error::LocatedError;
+use crate::transcode::{Source, ValueKind};
 
 /// An open map or list.
-pub(crate) struct Open {
+pub(crate) struct OpenContainer {
     is_first: bool,
 }
 
 impl Reader<'_> {
     /// Skips the opening bracket of a value that must be `kind`.
     #[inline]
-    fn begin(&mut self, kind: Kind) -> Result<Open, Fault> {
+    fn begin(&mut self, kind: JsonKind) -> Result<OpenContainer, LocatedError> {
         self.expect(kind)?;
         self.open();
-        Ok(Open { is_first: true })
+        Ok(OpenContainer { is_first: true })
     }
 
     #[inline]
-    fn expect(&mut self, kind: Kind) -> Result<(), Fault> {
+    fn expect(&mut self, kind: JsonKind) -> Result<(), LocatedError> {
         let found = self.peek()?;
         if found == kind { Ok(()) } else { Err(self.mismatch(kind.name(), found)) }
     }
 
     #[cold]
-    fn mismatch(&self, expected: &str, found: Kind) -> Fault {
-        Fault::new(self.offset(), format!("expected {expected}, found {}", found.name()))
+    fn mismatch(&self, expected: &str, found: JsonKind) -> LocatedError {
+        LocatedError::new(self.offset(), format!("expected {expected}, found {}", found.name()))
     }
 
     #[cold]
-    fn long_integer<N: TryFrom<i128>>(&mut self) -> Result<N, Fault> {
+    fn long_integer<N: TryFrom<i128>>(&mut self) -> Result<N, LocatedError> {
         Reader::peek(self)?;
         let at = self.offset();
         let number = Source::integer(self)?;
@@ -49,15 +49,15 @@ impl Reader<'_> {
         &mut self,
         plain: impl FnOnce(&str) -> Result<N, NumberProblem>,
         quoted: impl FnOnce(&str) -> Result<N, NumberProblem>,
-    ) -> Result<N, Fault> {
+    ) -> Result<N, LocatedError> {
         let found = self.peek()?;
         let at = self.offset();
         match found {
-            Kind::Number => {
+            JsonKind::Number => {
                 let text = self.number()?;
                 plain(text).map_err(|problem| no_number(at, text, problem))
             }
-            Kind::String => {
+            JsonKind::String => {
                 let text = self.string()?;
                 quoted(&text).map_err(|problem| no_number(at, &text, problem))
             }
@@ -67,36 +67,36 @@ impl Reader<'_> {
 }
 
 #[cold]
-fn no_number(at: usize, text: &str, problem: NumberProblem) -> Fault {
-    Fault::new(at, format!("`{}` is {}", excerpt(text), problem.words()))
+fn no_number(at: usize, text: &str, problem: NumberProblem) -> LocatedError {
+    LocatedError::new(at, format!("`{}` is {}", excerpt(text), problem.words()))
 }
 
 impl<'t> Source<'t> for Reader<'t> {
-    type Open = Open;
+    type OpenContainer = OpenContainer;
 
     fn offset(&self) -> usize {
         Reader::offset(self)
     }
 
     #[inline]
-    fn peek(&mut self) -> Result<Shape, Fault> {
+    fn peek(&mut self) -> Result<ValueKind, LocatedError> {
         Ok(match Reader::peek(self)? {
-            Kind::Object => Shape::Map,
-            Kind::Array => Shape::List,
-            Kind::String => Shape::Text,
-            Kind::Number => Shape::Number,
-            Kind::True | Kind::False => Shape::Bool,
-            Kind::Null => Shape::Null,
+            JsonKind::Object => ValueKind::Map,
+            JsonKind::Array => ValueKind::List,
+            JsonKind::String => ValueKind::Text,
+            JsonKind::Number => ValueKind::Number,
+            JsonKind::True | JsonKind::False => ValueKind::Bool,
+            JsonKind::Null => ValueKind::Null,
         })
     }
 
     #[inline]
-    fn begin_map(&mut self) -> Result<Open, Fault> {
-        self.begin(Kind::Object)
+    fn begin_map(&mut self) -> Result<OpenContainer, LocatedError> {
+        self.begin(JsonKind::Object)
     }
 
     #[inline]
-    fn next_key(&mut self, open: &mut Open) -> Result<bool, Fault> {
+    fn next_key(&mut self, open: &mut OpenContainer) -> Result<bool, LocatedError> {
         let is_first = std::mem::replace(&mut open.is_first, false);
         self.next_member(is_first)
     }
@@ -107,61 +107,61 @@ impl<'t> Source<'t> for Reader<'t> {
     }
 
     #[inline]
-    fn key(&mut self) -> Result<Cow<'t, str>, Fault> {
+    fn key(&mut self) -> Result<Cow<'t, str>, LocatedError> {
         self.name()
     }
 
-    fn integer_key(&mut self) -> Result<i128, Fault> {
+    fn integer_key(&mut self) -> Result<i128, LocatedError> {
         let at = Reader::offset(self);
         let text = self.name()?;
         number::integer_in_string(&text).map_err(|problem| no_number(at, &text, problem))
     }
 
-    fn bool_key(&mut self) -> Result<bool, Fault> {
+    fn bool_key(&mut self) -> Result<bool, LocatedError> {
         let at = Reader::offset(self);
         match &*self.name()? {
             "true" => Ok(true),
             "false" => Ok(false),
-            text => Err(Fault::new(at, format!("`{}` is neither true nor false", excerpt(text)))),
+            text => Err(LocatedError::new(at, format!("`{}` is neither true nor false", excerpt(text)))),
         }
     }
 
     #[inline]
-    fn begin_list(&mut self) -> Result<Open, Fault> {
-        self.begin(Kind::Array)
+    fn begin_list(&mut self) -> Result<OpenContainer, LocatedError> {
+        self.begin(JsonKind::Array)
     }
 
     #[inline]
-    fn next_element(&mut self, open: &mut Open) -> Result<bool, Fault> {
+    fn next_element(&mut self, open: &mut OpenContainer) -> Result<bool, LocatedError> {
         let is_first = std::mem::replace(&mut open.is_first, false);
         Reader::next_element(self, is_first)
     }
 
     #[inline]
-    fn plain_texts(&mut self, tag: u32, wire: &mut Vec<u8>) -> usize {
-        Reader::plain_texts(self, tag, wire)
+    fn plain_strings(&mut self, tag: u32, wire: &mut Vec<u8>) -> usize {
+        Reader::plain_strings(self, tag, wire)
     }
 
-    fn null(&mut self) -> Result<(), Fault> {
-        self.expect(Kind::Null)?;
+    fn null(&mut self) -> Result<(), LocatedError> {
+        self.expect(JsonKind::Null)?;
         self.word("null")
     }
 
     #[inline]
-    fn bool(&mut self) -> Result<bool, Fault> {
+    fn bool(&mut self) -> Result<bool, LocatedError> {
         match Reader::peek(self)? {
-            Kind::True => self.word("true").map(|()| true),
-            Kind::False => self.word("false").map(|()| false),
+            JsonKind::True => self.word("true").map(|()| true),
+            JsonKind::False => self.word("false").map(|()| false),
             found => Err(self.mismatch("true or false", found)),
         }
     }
 
-    fn integer(&mut self) -> Result<i128, Fault> {
+    fn integer(&mut self) -> Result<i128, LocatedError> {
         self.numeric(number::integer, number::integer_in_string)
     }
 
     #[inline]
-    fn int64(&mut self) -> Result<i64, Fault> {
+    fn int64(&mut self) -> Result<i64, LocatedError> {
         match self.short_integer() {
             // The magnitude has at most 18 digits.
             Some((is_negative, magnitude)) => {
@@ -172,7 +172,7 @@ impl<'t> Source<'t> for Reader<'t> {
     }
 
     #[inline]
-    fn uint64(&mut self) -> Result<u64, Fault> {
+    fn uint64(&mut self) -> Result<u64, LocatedError> {
         let before = self.clone();
         if let Some((false, magnitude)) = self.short_integer() {
             return Ok(magnitude);
@@ -182,7 +182,7 @@ impl<'t> Source<'t> for Reader<'t> {
     }
 
     #[inline]
-    fn float(&mut self) -> Result<f32, Fault> {
+    fn float(&mut self) -> Result<f32, LocatedError> {
         let before = self.clone();
         if let Some(float) = self.short_double().and_then(number::to_float) {
             return Ok(float);
@@ -192,7 +192,7 @@ impl<'t> Source<'t> for Reader<'t> {
     }
 
     #[inline]
-    fn double(&mut self) -> Result<f64, Fault> {
+    fn double(&mut self) -> Result<f64, LocatedError> {
         if let Some(double) = self.short_double() {
             return Ok(double);
         }
@@ -200,30 +200,30 @@ impl<'t> Source<'t> for Reader<'t> {
     }
 
     #[inline]
-    fn text(&mut self) -> Result<Cow<'t, str>, Fault> {
-        self.expect(Kind::String)?;
+    fn text(&mut self) -> Result<Cow<'t, str>, LocatedError> {
+        self.expect(JsonKind::String)?;
         self.string()
     }
 
-    fn bytes(&mut self, wire: &mut Vec<u8>) -> Result<(), Fault> {
-        self.expect(Kind::String)?;
+    fn bytes(&mut self, wire: &mut Vec<u8>) -> Result<(), LocatedError> {
+        self.expect(JsonKind::String)?;
         let at = Reader::offset(self);
         let text = self.string()?;
         if base64::decode(&text, wire) {
             return Ok(());
         }
-        Err(Fault::new(at, format!("`{}` is not base64", excerpt(&text))))
+        Err(LocatedError::new(at, format!("`{}` is not base64", excerpt(&text))))
     }
 
-    fn timestamp(&mut self) -> Result<(i64, i32), Fault> {
-        self.expect(Kind::String)?;
+    fn timestamp(&mut self) -> Result<(i64, i32), LocatedError> {
+        self.expect(JsonKind::String)?;
         let at = Reader::offset(self);
         let text = self.string()?;
         let problem = || format!("`{}` is no time such as 2024-02-29T12:00:00.5Z", excerpt(&text));
-        time::parse_timestamp(&text).ok_or_else(|| Fault::new(at, problem()))
+        time::parse_timestamp(&text).ok_or_else(|| LocatedError::new(at, problem()))
     }
 
-    fn skip_value(&mut self, depth_max: usize) -> Result<(), Fault> {
+    fn skip_value(&mut self, depth_max: usize) -> Result<(), LocatedError> {
         Reader::skip_value(self, depth_max)
     }
 }

@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | integer, enum, `bool` | the value of its varint: sign-extended, but not zigzag |
 //! | fixed-size number | its bits |
-//! | string, bytes | a [`Text`] |
+//! | string, bytes | a [`ByteRange`] |
 //! | message | the address of its record |
 //! | repeated, map | address << 32 \| length; the second word has the capacity |
 //!
@@ -14,17 +14,17 @@
 
 use crate::schema::table::{Entry, Table};
 
-/// A byte range: offset << 32 | owner bit << 31 | length.
+/// A byte range: offset << 32 | arena bit << 31 | length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Text(pub(crate) u64);
+pub(crate) struct ByteRange(pub(crate) u64);
 
 /// Set if the bytes are in the arena, not in the input.
-pub(crate) const OWN: u64 = 1 << 31;
+pub(crate) const IN_ARENA: u64 = 1 << 31;
 
-impl Text {
+impl ByteRange {
     #[inline(always)]
     pub(crate) fn len(self) -> usize {
-        (self.0 & (OWN - 1)) as usize
+        (self.0 & (IN_ARENA - 1)) as usize
     }
 
     #[inline(always)]
@@ -33,19 +33,19 @@ impl Text {
     }
 
     #[inline(always)]
-    pub(crate) fn is_own(self) -> bool {
-        self.0 & OWN != 0
+    pub(crate) fn is_in_arena(self) -> bool {
+        self.0 & IN_ARENA != 0
     }
 }
 
 /// Set in the second word of a map that is in [`Arena::unsorted`].
-pub(crate) const QUEUED: u64 = 1 << 32;
+pub(crate) const IN_UNSORTED: u64 = 1 << 32;
 
 /// Initial number of words of an arena.
 const WORDS_MIN: usize = 32;
 
 /// Maximum number of words reserved from the input's length alone.
-const WORDS_EXPECTED_MAX: usize = 256;
+const RESERVED_WORDS_MAX: usize = 256;
 
 /// Initial capacity of a list.
 const CAPACITY_MIN: usize = 4;
@@ -67,23 +67,23 @@ impl Arena {
         self.top = 0;
         self.bytes.clear();
         self.unsorted.clear();
-        self.take(root.record_words as usize);
+        self.allocate(root.record_words as usize);
     }
 
     /// Allocates `count` zeroed words and returns the address of the first.
     #[inline(always)]
-    pub(crate) fn take(&mut self, count: usize) -> usize {
+    pub(crate) fn allocate(&mut self, count: usize) -> usize {
         let at = self.top;
         self.top += count;
         if self.top > self.words.len() {
-            self.extend();
+            self.grow_words();
         }
         at
     }
 
-    /// Reserves the words that an input of `len` bytes probably needs, up to [`WORDS_EXPECTED_MAX`].
-    pub(crate) fn expect(&mut self, len: usize) {
-        let likely = self.top + (len / 4).min(WORDS_EXPECTED_MAX);
+    /// Reserves the words that an input of `len` bytes probably needs, up to [`RESERVED_WORDS_MAX`].
+    pub(crate) fn reserve_for_input(&mut self, len: usize) {
+        let likely = self.top + (len / 4).min(RESERVED_WORDS_MAX);
         if self.words.len() < likely {
             self.words.resize(likely, 0);
         }
@@ -91,7 +91,7 @@ impl Arena {
 
     #[cold]
     #[inline(never)]
-    fn extend(&mut self) {
+    fn grow_words(&mut self) {
         self.words.resize(self.top.max(self.words.len() * 2).max(WORDS_MIN), 0);
     }
 
@@ -102,21 +102,21 @@ impl Arena {
 
     #[inline]
     pub(crate) fn new_record(&mut self, table: &Table) -> usize {
-        self.take(table.record_words as usize)
+        self.allocate(table.record_words as usize)
     }
 
-    /// Copies `bytes` into the arena and returns the [`Text`] word for them.
-    pub(crate) fn keep(&mut self, bytes: &[u8]) -> u64 {
+    /// Copies `bytes` into the arena and returns the [`ByteRange`] word for them.
+    pub(crate) fn store(&mut self, bytes: &[u8]) -> u64 {
         let offset = self.bytes.len() as u64;
         self.bytes.extend_from_slice(bytes);
-        offset << 32 | OWN | bytes.len() as u64
+        offset << 32 | IN_ARENA | bytes.len() as u64
     }
 
     /// Returns the bytes of a text.
     #[inline]
     pub(crate) fn text<'a>(&'a self, input: &'a [u8], word: u64) -> &'a [u8] {
-        let text = Text(word);
-        let from = if text.is_own() { &self.bytes } else { input };
+        let text = ByteRange(word);
+        let from = if text.is_in_arena() { &self.bytes } else { input };
         from.get(text.offset()..text.offset() + text.len()).unwrap_or_default()
     }
 
@@ -135,9 +135,9 @@ impl Arena {
         set_absent(&mut self.words[at..], index);
     }
 
-    /// See [`choose`].
-    pub(crate) fn choose(&mut self, at: usize, index: usize, entry: &Entry) {
-        choose(&mut self.words[at..], index, entry);
+    /// See [`select_member`].
+    pub(crate) fn select_member(&mut self, at: usize, index: usize, entry: &Entry) {
+        select_member(&mut self.words[at..], index, entry);
     }
 
     /// Appends a word to the list whose slot is at `slot`.
@@ -178,10 +178,10 @@ impl Arena {
         let (start, capacity) = ((self.words[slot] >> 32) as usize, self.capacity(slot));
         let wanted = needed.max(CAPACITY_MIN).max(capacity * 2);
         let address = if capacity > 0 && start + capacity == self.top {
-            self.take(wanted - capacity);
+            self.allocate(wanted - capacity);
             start
         } else {
-            let address = self.take(wanted);
+            let address = self.allocate(wanted);
             // Most lists never grow past their first capacity; skip the call for them.
             if capacity > 0 {
                 self.words.copy_within(start..start + capacity, address);
@@ -199,17 +199,17 @@ impl Arena {
         (last != 0).then(|| (self.words[last + 1] as u32 as usize, last))
     }
 
-    /// Appends an unknown field. If `number` is 0, `word` is the [`Text`] of whole wire records. Otherwise `word` is
-    /// an enum value from a packed field, which has no wire record of its own.
+    /// Appends an unknown field. If `number` is 0, `word` is the [`ByteRange`] of whole wire records. Otherwise `word`
+    /// is an enum value from a packed field, which has no wire record of its own.
     ///
     /// The nodes form a ring and the record points to the last one, so both ends are reachable in one step.
     pub(crate) fn add_unknown(&mut self, at: usize, word: u64, number: u32) {
         let new = self.top;
         let first = match self.unknown(at) {
             Some((_, last))
-                if number == 0 && self.words[last + 1] >> 32 == 0 && adjoin(self.words[last], word) =>
+                if number == 0 && self.words[last + 1] >> 32 == 0 && are_adjacent(self.words[last], word) =>
             {
-                self.words[last] += word & (OWN - 1);
+                self.words[last] += word & (IN_ARENA - 1);
                 return;
             }
             Some((first, last)) => {
@@ -218,7 +218,7 @@ impl Arena {
             }
             None => new,
         };
-        self.take(2);
+        self.allocate(2);
         self.words[new] = word;
         self.words[new + 1] = u64::from(number) << 32 | first as u64;
         self.words[at] = new as u64;
@@ -237,25 +237,25 @@ impl Arena {
 
     /// Removes duplicate keys from all maps that may have them; the last pair of each key stays.
     #[inline(always)]
-    pub(crate) fn unite_keys(&mut self, input: &[u8]) {
+    pub(crate) fn dedup_map_keys(&mut self, input: &[u8]) {
         if !self.unsorted.is_empty() {
-            self.unite_unsorted(input);
+            self.dedup_unsorted_maps(input);
         }
     }
 
     #[inline(never)]
-    fn unite_unsorted(&mut self, input: &[u8]) {
+    fn dedup_unsorted_maps(&mut self, input: &[u8]) {
         let mut unsorted = std::mem::take(&mut self.unsorted);
         for (slot, strings) in unsorted.drain(..) {
             let slot = slot as usize;
-            self.words[slot + 1] &= !QUEUED;
-            self.unite_keys_of(input, slot, strings);
+            self.words[slot + 1] &= !IN_UNSORTED;
+            self.dedup_keys_of(input, slot, strings);
         }
         self.unsorted = unsorted;
     }
 
     /// Moves the last pair of a map over an earlier pair with the same key.
-    pub(crate) fn unite_last(&mut self, input: &[u8], slot: usize, strings: bool) {
+    pub(crate) fn dedup_last_key(&mut self, input: &[u8], slot: usize, strings: bool) {
         let (start, len) = self.list(slot);
         let Some(last) = len.checked_sub(1) else { return };
         let key = |index: usize| self.words[start + 2 * index];
@@ -272,7 +272,7 @@ impl Arena {
         }
     }
 
-    fn unite_keys_of(&mut self, input: &[u8], slot: usize, strings: bool) {
+    fn dedup_keys_of(&mut self, input: &[u8], slot: usize, strings: bool) {
         let (start, len) = self.list(slot);
         let key = |index: usize| self.words[start + 2 * index];
         let compare = |&left: &usize, &right: &usize| {
@@ -320,7 +320,7 @@ fn set_absent(record: &mut [u64], index: usize) {
 
 /// Selects `index` as the set member of its oneof. If another member was set, the slot is zeroed.
 #[inline(always)]
-pub(crate) fn choose(record: &mut [u64], index: usize, entry: &Entry) {
+pub(crate) fn select_member(record: &mut [u64], index: usize, entry: &Entry) {
     let case = entry.case as usize;
     let (before, now) = (record[case], index as u64 + 1);
     if before != now {
@@ -333,7 +333,7 @@ pub(crate) fn choose(record: &mut [u64], index: usize, entry: &Entry) {
 }
 
 /// Whether the second text starts where the first ends.
-fn adjoin(first: u64, second: u64) -> bool {
-    let (first, second) = (Text(first), Text(second));
-    first.is_own() == second.is_own() && first.offset() + first.len() == second.offset()
+fn are_adjacent(first: u64, second: u64) -> bool {
+    let (first, second) = (ByteRange(first), ByteRange(second));
+    first.is_in_arena() == second.is_in_arena() && first.offset() + first.len() == second.offset()
 }

@@ -1,8 +1,8 @@
 //! Decodes wire bytes into records.
 //!
 //! One loop handles all fields of a message. The tag's number selects the [`Entry`]; if the tag is the expected one,
-//! `Entry::op` selects the action. [`Decoding::other`] handles the rare cases: unknown fields, numbers that are packed
-//! or unpacked against expectation, and ends of groups.
+//! `Entry::op` selects the action. [`Decoding::unexpected_tag`] handles the rare cases: unknown fields, numbers that are
+//! packed or unpacked against expectation, and ends of groups.
 
 // Both arms of a match on a closed enum's value (known, unknown) are equally important.
 #![allow(clippy::single_match_else)]
@@ -12,8 +12,8 @@ mod packed;
 
 use decoding::{Decoding, Values};
 
-use super::arena::{Arena, OWN, QUEUED, choose, set_present};
-use super::limits::{DecodeError, Fault, INPUT_LEN_MAX, Limits, wire};
+use super::arena::{Arena, IN_ARENA, IN_UNSORTED, select_member, set_present};
+use super::limits::{BoxedDecodeError, DecodeError, INPUT_LEN_MAX, Limits, wire};
 use crate::schema::Kind;
 use crate::schema::pool::Pool;
 use crate::schema::table::{Entry, Flags, Op, Table};
@@ -33,14 +33,14 @@ pub(super) fn merge(
     if input.len() > INPUT_LEN_MAX || copy.is_some_and(|offset| offset + input.len() > INPUT_LEN_MAX) {
         return Err(DecodeError::TooLong { len: input.len() });
     }
-    let base = copy.map_or(0, |offset| (offset as u64) << 32 | OWN);
+    let base = copy.map_or(0, |offset| (offset as u64) << 32 | IN_ARENA);
     // When merging, the existing content does not count towards the limit.
-    arena.expect(input.len());
+    arena.reserve_for_input(input.len());
     let allowed = limits.words_max(input.len());
     let words_max = arena.top.saturating_add(allowed).min(u32::MAX as usize);
     let mut decoding = Decoding { values: Values { pool, base }, arena, words_max, allowed };
     let table = &pool.tables[type_index as usize];
-    decoding.records(&mut Reader::new(input), table, at, limits.depth_max, 0).map_err(|fault| *fault)
+    decoding.records(&mut Reader::new(input), table, at, limits.depth_max, 0).map_err(|error| *error)
 }
 
 impl<'d> Decoding<'d> {
@@ -52,7 +52,7 @@ impl<'d> Decoding<'d> {
         at: usize,
         depth: usize,
         group: u32,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), BoxedDecodeError> {
         loop {
             // Most values change only the record, so reader and record stay in registers in this inner loop.
             let (values, mut here) = (self.values, *reader);
@@ -72,7 +72,7 @@ impl<'d> Decoding<'d> {
                     Some((index, entry)) if entry.op <= Op::String => {
                         let word = values.read(&mut here, entry.op, entry)?;
                         if entry.case != 0 {
-                            choose(record, index, entry);
+                            select_member(record, index, entry);
                         }
                         record[entry.slot as usize] = word;
                         set_present(record, index);
@@ -82,7 +82,7 @@ impl<'d> Decoding<'d> {
             };
             *reader = here;
             let Some((index, entry)) = found else {
-                if self.other(reader, table, at, depth, (start, bits, group))? {
+                if self.unexpected_tag(reader, table, at, depth, (start, bits, group))? {
                     return Ok(());
                 }
                 continue;
@@ -92,7 +92,7 @@ impl<'d> Decoding<'d> {
                 Op::Message => {
                     let nested = &mut reader.nested()?;
                     let (address, inner) = self.sub_message(nested, entry, at, index)?;
-                    self.records(nested, inner, address, deeper(reader, depth)?, 0)?;
+                    self.records(nested, inner, address, enter_nested(reader, depth)?, 0)?;
                 }
                 Op::RepeatedMessage => self.repeated_message(reader, entry, slot, depth)?,
                 Op::RepeatedBytes => self.repeated_bytes(reader, entry, slot)?,
@@ -100,12 +100,12 @@ impl<'d> Decoding<'d> {
                 Op::Map => self.map_entry(reader, entry, at, start, depth)?,
                 Op::Group => {
                     let (address, inner) = self.sub_message(reader, entry, at, index)?;
-                    self.records(reader, inner, address, deeper(reader, depth)?, entry.number)?;
+                    self.records(reader, inner, address, enter_nested(reader, depth)?, entry.number)?;
                 }
                 Op::ClosedEnum => match self.closed_enum(reader, entry)? {
                     Some(word) => {
                         if entry.case != 0 {
-                            self.arena.choose(at, index, entry);
+                            self.arena.select_member(at, index, entry);
                         }
                         self.arena.words[slot] = word;
                     }
@@ -129,11 +129,11 @@ impl<'d> Decoding<'d> {
         entry: &Entry,
         at: usize,
         index: usize,
-    ) -> Result<(usize, &'d Table), Fault> {
+    ) -> Result<(usize, &'d Table), BoxedDecodeError> {
         let slot = at + entry.slot as usize;
         let table = &self.values.pool.tables[entry.type_index as usize];
         if entry.case != 0 {
-            self.arena.choose(at, index, entry);
+            self.arena.select_member(at, index, entry);
         }
         let address = if self.arena.is_present(at, index) {
             self.arena.words[slot] as usize
@@ -152,27 +152,32 @@ impl<'d> Decoding<'d> {
         entry: &Entry,
         slot: usize,
         depth: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), BoxedDecodeError> {
         let table = &self.values.pool.tables[entry.type_index as usize];
-        let depth = deeper(reader, depth)?;
+        let depth = enter_nested(reader, depth)?;
         loop {
             let mut nested = reader.nested()?;
             // The list grows only occasionally, so its memory rarely separates a record from its content.
             let address = self.new_record(reader, table)?;
             self.push(reader, slot, address as u64)?;
             self.records(&mut nested, table, address, depth, 0)?;
-            if !follows(reader, entry) {
+            if !eat_same_tag(reader, entry) {
                 return Ok(());
             }
         }
     }
 
     /// Decodes strings or bytes of a list while the same tag follows.
-    fn repeated_bytes(&mut self, reader: &mut Reader<'_>, entry: &Entry, slot: usize) -> Result<(), Fault> {
+    fn repeated_bytes(
+        &mut self,
+        reader: &mut Reader<'_>,
+        entry: &Entry,
+        slot: usize,
+    ) -> Result<(), BoxedDecodeError> {
         loop {
             let word = self.values.read(reader, entry.element, entry)?;
             self.push(reader, slot, word)?;
-            if !follows(reader, entry) {
+            if !eat_same_tag(reader, entry) {
                 return Ok(());
             }
         }
@@ -186,7 +191,7 @@ impl<'d> Decoding<'d> {
         at: usize,
         start: usize,
         depth: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), BoxedDecodeError> {
         let slot = at + entry.slot as usize;
         let word = match entry.element {
             Op::ClosedEnum => match self.closed_enum(reader, entry)? {
@@ -199,7 +204,7 @@ impl<'d> Decoding<'d> {
             Op::Group => {
                 let table = &self.values.pool.tables[entry.type_index as usize];
                 let address = self.new_record(reader, table)?;
-                self.records(reader, table, address, deeper(reader, depth)?, entry.number)?;
+                self.records(reader, table, address, enter_nested(reader, depth)?, entry.number)?;
                 address as u64
             }
             op => self.values.read(reader, op, entry)?,
@@ -215,8 +220,8 @@ impl<'d> Decoding<'d> {
         at: usize,
         start: usize,
         depth: usize,
-    ) -> Result<(), Fault> {
-        let depth = deeper(reader, depth)?;
+    ) -> Result<(), BoxedDecodeError> {
+        let depth = enter_nested(reader, depth)?;
         let mut nested = reader.nested()?;
         let pool = self.values.pool;
         let [key, value] = pool.tables[entry.type_index as usize].entries() else {
@@ -235,7 +240,7 @@ impl<'d> Decoding<'d> {
                             Some(address) => address as usize,
                             None => self.new_record(reader, table)?,
                         };
-                        self.records(&mut nested.nested()?, table, address, deeper(reader, depth)?, 0)?;
+                        self.records(&mut nested.nested()?, table, address, enter_nested(reader, depth)?, 0)?;
                         address as u64
                     }
                     Op::ClosedEnum => match self.closed_enum(&mut nested, value)? {
@@ -256,12 +261,12 @@ impl<'d> Decoding<'d> {
             (Some(word), _) => word,
             (None, true) => self.new_record(reader, &pool.tables[value.type_index as usize])? as u64,
             // An enum's default is its first value; in a closed enum that can be any number.
-            (None, false) => pool.preset_word(value),
+            (None, false) => pool.default_word(value),
         };
         let slot = at + entry.slot as usize;
         self.arena.push_pair(slot, key_word, value_word);
-        if self.arena.words[slot] as u32 > 1 && self.arena.words[slot + 1] & QUEUED == 0 {
-            self.arena.words[slot + 1] |= QUEUED;
+        if self.arena.words[slot] as u32 > 1 && self.arena.words[slot + 1] & IN_UNSORTED == 0 {
+            self.arena.words[slot + 1] |= IN_UNSORTED;
             self.arena.unsorted.push((slot as u32, key.kind == Kind::String));
         }
         self.check_memory(reader, 0)
@@ -269,20 +274,20 @@ impl<'d> Decoding<'d> {
 
     /// Handles a tag that no field of the table expects. Returns whether it ended the group.
     #[inline(never)]
-    fn other(
+    fn unexpected_tag(
         &mut self,
         reader: &mut Reader<'_>,
         table: &Table,
         at: usize,
         depth: usize,
         (start, bits, group): (usize, u32, u32),
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, BoxedDecodeError> {
         let tag = Tag::from_bits(bits).map_err(|kind| wire(start, kind))?;
         if tag.wire_type == WireType::EndGroup {
             return if tag.number == group { Ok(true) } else { Err(wire(start, WireErrorKind::EndGroup)) };
         }
         if table.message_set && bits == message_set::ITEM {
-            self.set_item(reader, table, at, start, depth)?;
+            self.message_set_item(reader, table, at, start, depth)?;
             return Ok(false);
         }
         if let Some((index, entry)) = table.find(tag.number)
@@ -308,15 +313,15 @@ impl<'d> Decoding<'d> {
     }
 
     /// Decodes a message set item: a group with an extension number and its message, in either order.
-    fn set_item(
+    fn message_set_item(
         &mut self,
         reader: &mut Reader<'_>,
         table: &Table,
         at: usize,
         start: usize,
         depth: usize,
-    ) -> Result<(), Fault> {
-        let depth = deeper(reader, depth)?;
+    ) -> Result<(), BoxedDecodeError> {
+        let depth = enter_nested(reader, depth)?;
         let (mut number, mut message) = (0, None);
         loop {
             if reader.is_empty() {
@@ -348,7 +353,7 @@ impl<'d> Decoding<'d> {
 }
 
 #[inline(always)]
-fn deeper(reader: &Reader<'_>, depth: usize) -> Result<usize, Fault> {
+fn enter_nested(reader: &Reader<'_>, depth: usize) -> Result<usize, BoxedDecodeError> {
     match depth.checked_sub(1) {
         Some(depth) => Ok(depth),
         None => Err(wire(reader.offset(), WireErrorKind::TooDeep)),
@@ -357,6 +362,6 @@ fn deeper(reader: &Reader<'_>, depth: usize) -> Result<usize, Fault> {
 
 /// Consumes the next tag if it is the same, and returns whether it did.
 #[inline(always)]
-fn follows(reader: &mut Reader<'_>, entry: &Entry) -> bool {
+fn eat_same_tag(reader: &mut Reader<'_>, entry: &Entry) -> bool {
     reader.eat(entry.tag_bytes())
 }

@@ -48,7 +48,7 @@ impl Decoder {
         self.arena.reset(of.table());
         let schema = of.schema();
         decode::merge(schema.pool(), &mut self.arena, (of.index(), 0), input, None, &self.limits)?;
-        self.arena.unite_keys(input);
+        self.arena.dedup_map_keys(input);
         Ok(MessageRef { schema, arena: &self.arena, input, type_index: of.index(), at: 0 })
     }
 }

@@ -3,7 +3,7 @@
 //! A length prefix precedes its content. Writing backwards, the length is known when it is needed. Each field is
 //! visited once, and no sizes are precomputed.
 
-use super::arena::{Arena, Text};
+use super::arena::{Arena, ByteRange};
 use super::output::{BLOCK, Output};
 use crate::schema::pool::Pool;
 use crate::schema::table::{Entry, Flags, Op, Table};
@@ -55,7 +55,7 @@ impl<'e> Encoding<'e> {
             Op::Repeated => self.repeated(head, entry, word),
             Op::Packed => self.packed(head, entry, word),
             Op::Map => self.map(head, entry, word),
-            Op::Message if table.message_set => self.set_item(head, entry, word),
+            Op::Message if table.message_set => self.message_set_item(head, entry, word),
             Op::Message => self.nested(head, entry, word),
             // A field without presence is skipped if it has its default value.
             _ if word == 0 && !entry.flags.has(Flags::EXPLICIT) => head,
@@ -74,7 +74,7 @@ impl<'e> Encoding<'e> {
     #[inline(always)]
     fn value(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
         match entry.element {
-            Op::String | Op::Bytes if Text(word).len() == 0 => self.out.varint_field(head, entry, 0),
+            Op::String | Op::Bytes if ByteRange(word).len() == 0 => self.out.varint_field(head, entry, 0),
             Op::String | Op::Bytes => self.text(head, entry, word),
             Op::Message => self.nested(head, entry, word),
             op => self.number(head, entry, op, word),
@@ -104,11 +104,11 @@ impl<'e> Encoding<'e> {
         {
             return self.out.block(head, entry, block, low);
         }
-        self.other_text(head, entry, word)
+        self.long_text(head, entry, word)
     }
 
     #[inline(never)]
-    fn other_text(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
+    fn long_text(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
         let text = self.arena.text(self.input, word);
         if text.is_empty() && !entry.flags.has(Flags::EXPLICIT) {
             return head;
@@ -119,7 +119,7 @@ impl<'e> Encoding<'e> {
 
     #[inline(never)]
     fn texts(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
-        self.list(word).iter().rev().fold(head, |head, &word| match Text(word).len() {
+        self.list(word).iter().rev().fold(head, |head, &word| match ByteRange(word).len() {
             0 => self.out.varint_field(head, entry, 0),
             _ => self.text(head, entry, word),
         })
@@ -175,7 +175,7 @@ impl<'e> Encoding<'e> {
     }
 
     #[inline(never)]
-    fn set_item(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
+    fn message_set_item(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
         let head = self.out.varint(head, u64::from(message_set::ITEM_END));
         let before = self.out.len(head);
         let mut head = self.message(head, &self.pool.tables[entry.type_index as usize], word as usize);
@@ -216,7 +216,7 @@ pub(super) fn unknown_bytes(arena: &Arena, input: &[u8], at: usize) -> Vec<u8> {
 /// Returns the encoded length of the message in the record at `at`, without encoding it.
 pub(super) fn encoded_len(pool: &Pool, arena: &Arena, table: &Table, at: usize) -> usize {
     let unknown = arena.unknown_nodes(at).map(|(word, number)| match number {
-        0 => Text(word).len(),
+        0 => ByteRange(word).len(),
         _ => varint_len(u64::from(number) << 3) + varint_len(word),
     });
     let mut len: usize = unknown.sum();
@@ -247,7 +247,7 @@ pub(super) fn encoded_len(pool: &Pool, arena: &Arena, table: &Table, at: usize) 
             Op::Message if table.message_set => {
                 4 + varint_len(u64::from(entry.number)) + value_len(pool, arena, entry, word)
             }
-            Op::String | Op::Bytes if Text(word).len() == 0 && !entry.flags.has(Flags::EXPLICIT) => 0,
+            Op::String | Op::Bytes if ByteRange(word).len() == 0 && !entry.flags.has(Flags::EXPLICIT) => 0,
             _ if word == 0 && !entry.flags.has(Flags::EXPLICIT) => 0,
             _ => value(entry, word),
         };
@@ -258,7 +258,7 @@ pub(super) fn encoded_len(pool: &Pool, arena: &Arena, table: &Table, at: usize) 
 /// Returns the length of one value with its length prefix, but without its tag.
 fn value_len(pool: &Pool, arena: &Arena, entry: &Entry, word: u64) -> usize {
     match entry.element {
-        Op::String | Op::Bytes => varint_len(Text(word).len() as u64) + Text(word).len(),
+        Op::String | Op::Bytes => varint_len(ByteRange(word).len() as u64) + ByteRange(word).len(),
         Op::Message => {
             let len = encoded_len(pool, arena, &pool.tables[entry.type_index as usize], word as usize);
             varint_len(len as u64) + len

@@ -88,17 +88,17 @@ impl DecodeError {
 }
 
 /// Decoder errors are boxed, so that a result without a value fits in a register.
-pub(super) type Fault = Box<DecodeError>;
+pub(super) type BoxedDecodeError = Box<DecodeError>;
 
-impl From<WireError> for Fault {
+impl From<WireError> for BoxedDecodeError {
     #[cold]
-    fn from(error: WireError) -> Fault {
+    fn from(error: WireError) -> BoxedDecodeError {
         Box::new(DecodeError::Wire(error))
     }
 }
 
 #[cold]
-#[expect(clippy::unnecessary_box_returns, reason = "a fault is boxed from the start")]
-pub(super) fn wire(offset: usize, kind: WireErrorKind) -> Fault {
+#[expect(clippy::unnecessary_box_returns, reason = "the error is boxed from the start")]
+pub(super) fn wire(offset: usize, kind: WireErrorKind) -> BoxedDecodeError {
     Box::new(DecodeError::Wire(WireError { offset, kind }))
 }

@@ -1,6 +1,6 @@
 //! Borrowed messages: the address of the record, and which fields are set.
 
-use super::arena::{Arena, Text};
+use super::arena::{Arena, ByteRange};
 use crate::schema::pool::NONE;
 use crate::schema::table::{Entry, Flags, Table};
 use crate::schema::{Kind, MessageType, Schema};
@@ -50,7 +50,7 @@ impl<'a> MessageRef<'a> {
         } else if entry.flags.has(Flags::EXPLICIT) {
             true
         } else if matches!(entry.kind, Kind::String | Kind::Bytes) {
-            Text(word).len() != 0
+            ByteRange(word).len() != 0
         } else {
             word != 0
         }

@@ -78,7 +78,7 @@ impl Message {
         let pool = self.schema.pool();
         let decoded = decode::merge(pool, &mut self.arena, (self.type_index, 0), &self.input, None, limits);
         match decoded {
-            Ok(()) => self.arena.unite_keys(&self.input),
+            Ok(()) => self.arena.dedup_map_keys(&self.input),
             Err(_) => self.clear(),
         }
         decoded

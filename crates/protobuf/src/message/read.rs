@@ -5,7 +5,7 @@ use std::fmt;
 use super::field_key::FieldKey;
 use super::message_ref::{ABSENT, MessageRef};
 use super::value::{List, Map, Value};
-use crate::schema::pool::Preset;
+use crate::schema::pool::DefaultValue;
 use crate::schema::table::{Entry, Flags};
 use crate::schema::{Field, Kind, Oneof};
 
@@ -104,15 +104,15 @@ impl<'a> MessageRef<'a> {
             return Value::Message(self.inner(entry.type_index, ABSENT as usize));
         }
         match &self.schema.pool().field(entry).default {
-            Preset::Word(word) if !matches!(entry.kind, Kind::String | Kind::Bytes) => {
+            DefaultValue::Word(word) if !matches!(entry.kind, Kind::String | Kind::Bytes) => {
                 Value::of(*self, entry, *word)
             }
-            Preset::Word(_) if entry.kind == Kind::String => Value::String(""),
-            Preset::Word(_) => Value::Bytes(&[]),
-            Preset::Bytes(bytes) if entry.kind == Kind::String => {
+            DefaultValue::Word(_) if entry.kind == Kind::String => Value::String(""),
+            DefaultValue::Word(_) => Value::Bytes(&[]),
+            DefaultValue::Bytes(bytes) if entry.kind == Kind::String => {
                 Value::String(std::str::from_utf8(bytes).unwrap_or_default())
             }
-            Preset::Bytes(bytes) => Value::Bytes(bytes),
+            DefaultValue::Bytes(bytes) => Value::Bytes(bytes),
         }
     }
 }

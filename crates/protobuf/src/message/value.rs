@@ -89,8 +89,8 @@ impl<'a> Value<'a> {
             (Value::U64(value), Kind::Uint64 | Kind::Fixed64) => *value,
             (Value::F32(value), Kind::Float) => u64::from(value.to_bits()),
             (Value::F64(value), Kind::Double) => value.to_bits(),
-            (Value::String(value), Kind::String) => arena.keep(value.as_bytes()),
-            (Value::Bytes(value), Kind::Bytes) => arena.keep(value),
+            (Value::String(value), Kind::String) => arena.store(value.as_bytes()),
+            (Value::Bytes(value), Kind::Bytes) => arena.store(value),
             _ => return None,
         })
     }

@@ -174,7 +174,7 @@ impl<'a> MessageMut<'a> {
         let slot = self.at + entry.slot as usize;
         let strings = self.arena_is_string_keyed(entry);
         debug_assert!(self.arena.is_present(self.at, index));
-        self.arena.unite_last(self.input, slot, strings);
+        self.arena.dedup_last_key(self.input, slot, strings);
         Ok(())
     }
 
@@ -241,7 +241,7 @@ impl<'a> MessageMut<'a> {
         self.arena.bytes.extend_from_slice(bytes);
         let address = (self.type_index, self.at);
         let merged = decode::merge(self.schema.pool(), self.arena, address, bytes, Some(offset), limits);
-        self.arena.unite_keys(self.input);
+        self.arena.dedup_map_keys(self.input);
         merged
     }
 
@@ -304,7 +304,7 @@ impl<'a> MessageMut<'a> {
 
     pub(crate) fn set_word(&mut self, index: usize, entry: &Entry, word: u64) {
         if entry.case != 0 {
-            self.arena.choose(self.at, index, entry);
+            self.arena.select_member(self.at, index, entry);
         }
         self.arena.words[self.at + entry.slot as usize] = word;
         self.arena.set_present(self.at, index);

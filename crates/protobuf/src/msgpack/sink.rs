@@ -14,7 +14,7 @@ pub(super) struct MsgpackSink<'o> {
 
 /// An open map or list. Its header contains the length and is written at the end. One byte is reserved for it, which
 /// is enough for up to 15 members.
-pub(super) struct Open {
+pub(super) struct OpenContainer {
     head: usize,
     len: u32,
 }
@@ -27,12 +27,12 @@ impl<'o> MsgpackSink<'o> {
         MsgpackSink { msgpack }
     }
 
-    fn begin(&mut self) -> Open {
+    fn begin(&mut self) -> OpenContainer {
         self.msgpack.push(0);
-        Open { head: self.msgpack.len() - 1, len: 0 }
+        OpenContainer { head: self.msgpack.len() - 1, len: 0 }
     }
 
-    fn end(&mut self, open: &Open, head: &[u8]) {
+    fn end(&mut self, open: &OpenContainer, head: &[u8]) {
         match head {
             [byte] => self.msgpack[open.head] = *byte,
             _ => drop(self.msgpack.splice(open.head..=open.head, head.iter().copied())),
@@ -97,52 +97,52 @@ fn form(value: u64) -> u8 {
 }
 
 impl Sink for MsgpackSink<'_> {
-    type Open = Open;
+    type OpenContainer = OpenContainer;
 
-    fn begin_map(&mut self) -> Open {
+    fn begin_map(&mut self) -> OpenContainer {
         self.begin()
     }
 
-    fn name(&mut self, open: &mut Open, name: &Key) {
+    fn name(&mut self, open: &mut OpenContainer, name: &Key) {
         open.len += 1;
         encode::write_str(self.msgpack, name.text()).expect(FITS);
     }
 
-    fn text_key(&mut self, open: &mut Open, key: &[u8]) -> Result<(), NotText> {
+    fn text_key(&mut self, open: &mut OpenContainer, key: &[u8]) -> Result<(), NotText> {
         open.len += 1;
         self.text(key)
     }
 
-    fn int_key(&mut self, open: &mut Open, key: i64) {
+    fn int_key(&mut self, open: &mut OpenContainer, key: i64) {
         open.len += 1;
         self.int64(key);
     }
 
-    fn uint_key(&mut self, open: &mut Open, key: u64) {
+    fn uint_key(&mut self, open: &mut OpenContainer, key: u64) {
         open.len += 1;
         self.uint64(key);
     }
 
-    fn bool_key(&mut self, open: &mut Open, key: bool) {
+    fn bool_key(&mut self, open: &mut OpenContainer, key: bool) {
         open.len += 1;
         self.bool(key);
     }
 
-    fn end_map(&mut self, open: Open) {
+    fn end_map(&mut self, open: OpenContainer) {
         let mut head = Vec::new();
         encode::write_map_len(&mut head, open.len).expect(FITS);
         self.end(&open, &head);
     }
 
-    fn begin_list(&mut self) -> Open {
+    fn begin_list(&mut self) -> OpenContainer {
         self.begin()
     }
 
-    fn element(&mut self, open: &mut Open) {
+    fn element(&mut self, open: &mut OpenContainer) {
         open.len += 1;
     }
 
-    fn end_list(&mut self, open: Open) {
+    fn end_list(&mut self, open: OpenContainer) {
         let mut head = Vec::new();
         encode::write_array_len(&mut head, open.len).expect(FITS);
         self.end(&open, &head);
@@ -180,7 +180,7 @@ impl Sink for MsgpackSink<'_> {
         encode::write_f64(self.msgpack, value).expect(FITS);
     }
 
-    fn numbers(&mut self, open: &mut Open, kind: Kind, words: &[u64]) {
+    fn numbers(&mut self, open: &mut OpenContainer, kind: Kind, words: &[u64]) {
         open.len += words.len() as u32;
         let msgpack = &mut *self.msgpack;
         match kind {
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_the_shortest_form() {
+    fn integers_have_the_shortest_form() {
         let edges = (0..64).flat_map(|bit| [1_u64 << bit, (1 << bit) - 1, (1 << bit) + 1]);
         let words: Vec<u64> = edges.clone().chain(edges.map(|edge| !edge)).collect();
         let (mut sints, mut uints, mut expected_sints, mut expected_uints) = (vec![], vec![], vec![], vec![]);
@@ -256,7 +256,7 @@ mod tests {
             assert_eq!(uints, expected_uints, "{word}");
         }
         for (kind, one_by_one) in [(Kind::Sint64, sints), (Kind::Uint64, uints)] {
-            let (mut msgpack, mut open) = (vec![], Open { head: 0, len: 0 });
+            let (mut msgpack, mut open) = (vec![], OpenContainer { head: 0, len: 0 });
             MsgpackSink::new(&mut msgpack).numbers(&mut open, kind, &words);
             assert_eq!(msgpack, one_by_one);
             assert_eq!(open.len as usize, words.len());

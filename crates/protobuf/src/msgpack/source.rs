@@ -8,8 +8,8 @@ use rmp::decode::{self, Bytes};
 use crate::printable::excerpt;
 use crate::schema::Key;
 use crate::text::{number, time};
-use crate::transcode::fault::Fault;
-use crate::transcode::{Shape, Source};
+use crate::transcode::parse_error::LocatedError;
+use crate::transcode::{Source, ValueKind};
 
 /// Extension type of timestamps.
 pub(super) const TIMESTAMP: i8 = -1;
@@ -22,7 +22,7 @@ pub(super) struct Reader<'t> {
 }
 
 /// An open map or list. Its claimed length is only counted down; nothing is allocated for it.
-pub(super) struct Open {
+pub(super) struct OpenContainer {
     left: u32,
 }
 
@@ -39,20 +39,24 @@ impl<'t> Reader<'t> {
     }
 
     /// Checks that nothing follows the value.
-    pub(super) fn end(&self) -> Result<(), Fault> {
-        if self.at == self.bytes.len() { Ok(()) } else { Err(self.fault("more bytes behind the message")) }
+    pub(super) fn end(&self) -> Result<(), LocatedError> {
+        if self.at == self.bytes.len() {
+            Ok(())
+        } else {
+            Err(self.error_here("more bytes behind the message"))
+        }
     }
 
     #[cold]
-    fn fault(&self, problem: &str) -> Fault {
-        Fault::new(self.at, problem)
+    fn error_here(&self, problem: &str) -> LocatedError {
+        LocatedError::new(self.at, problem)
     }
 
     #[cold]
-    fn mismatch(&mut self, expected: &str) -> Fault {
+    fn mismatch(&mut self, expected: &str) -> LocatedError {
         match self.peek() {
-            Ok(found) => Fault::new(self.at, format!("expected {expected}, found {}", found.name())),
-            Err(fault) => fault,
+            Ok(found) => LocatedError::new(self.at, format!("expected {expected}, found {}", found.name())),
+            Err(error) => error,
         }
     }
 
@@ -65,7 +69,7 @@ impl<'t> Reader<'t> {
         &mut self,
         expected: &str,
         read: impl FnOnce(&mut Bytes<'t>) -> Result<T, E>,
-    ) -> Result<T, Fault> {
+    ) -> Result<T, LocatedError> {
         let mut bytes = Bytes::new(self.rest());
         match read(&mut bytes) {
             Ok(value) => {
@@ -77,15 +81,15 @@ impl<'t> Reader<'t> {
     }
 
     /// Takes the next `len` bytes.
-    fn take(&mut self, len: usize) -> Result<&'t [u8], Fault> {
+    fn take(&mut self, len: usize) -> Result<&'t [u8], LocatedError> {
         let Some(bytes) = self.rest().get(..len) else {
-            return Err(self.fault("the bytes end inside a value"));
+            return Err(self.error_here("the bytes end inside a value"));
         };
         self.at += len;
         Ok(bytes)
     }
 
-    fn number(&mut self) -> Result<Number, Fault> {
+    fn number(&mut self) -> Result<Number, LocatedError> {
         let at = self.at;
         let marker = self.read("a number", decode::read_marker)?;
         Ok(match marker {
@@ -108,38 +112,38 @@ impl<'t> Reader<'t> {
         })
     }
 
-    fn array<const LEN: usize>(&mut self) -> Result<[u8; LEN], Fault> {
+    fn array<const LEN: usize>(&mut self) -> Result<[u8; LEN], LocatedError> {
         match self.take(LEN)?.first_chunk() {
             Some(array) => Ok(*array),
-            None => Err(self.fault("the bytes end inside a value")),
+            None => Err(self.error_here("the bytes end inside a value")),
         }
     }
 
     /// Reads an extension; only timestamps are known.
-    fn extension(&mut self) -> Result<(i8, &'t [u8]), Fault> {
+    fn extension(&mut self) -> Result<(i8, &'t [u8]), LocatedError> {
         let meta = self.read("a time", decode::read_ext_meta)?;
         Ok((meta.typeid, self.take(meta.size as usize)?))
     }
 }
 
 impl<'t> Source<'t> for Reader<'t> {
-    type Open = Open;
+    type OpenContainer = OpenContainer;
 
     fn offset(&self) -> usize {
         self.at
     }
 
-    fn peek(&mut self) -> Result<Shape, Fault> {
+    fn peek(&mut self) -> Result<ValueKind, LocatedError> {
         let Some(&byte) = self.bytes.get(self.at) else {
-            return Err(self.fault("expected a value, found the end of the bytes"));
+            return Err(self.error_here("expected a value, found the end of the bytes"));
         };
         Ok(match Marker::from_u8(byte) {
-            Marker::FixMap(_) | Marker::Map16 | Marker::Map32 => Shape::Map,
-            Marker::FixArray(_) | Marker::Array16 | Marker::Array32 => Shape::List,
-            Marker::FixStr(_) | Marker::Str8 | Marker::Str16 | Marker::Str32 => Shape::Text,
-            Marker::Bin8 | Marker::Bin16 | Marker::Bin32 => Shape::Bytes,
-            Marker::Null => Shape::Null,
-            Marker::True | Marker::False => Shape::Bool,
+            Marker::FixMap(_) | Marker::Map16 | Marker::Map32 => ValueKind::Map,
+            Marker::FixArray(_) | Marker::Array16 | Marker::Array32 => ValueKind::List,
+            Marker::FixStr(_) | Marker::Str8 | Marker::Str16 | Marker::Str32 => ValueKind::Text,
+            Marker::Bin8 | Marker::Bin16 | Marker::Bin32 => ValueKind::Bytes,
+            Marker::Null => ValueKind::Null,
+            Marker::True | Marker::False => ValueKind::Bool,
             Marker::FixExt1
             | Marker::FixExt2
             | Marker::FixExt4
@@ -147,17 +151,17 @@ impl<'t> Source<'t> for Reader<'t> {
             | Marker::FixExt16
             | Marker::Ext8
             | Marker::Ext16
-            | Marker::Ext32 => Shape::Time,
-            Marker::Reserved => return Err(self.fault("the byte 0xc1 begins no value")),
-            _ => Shape::Number,
+            | Marker::Ext32 => ValueKind::Time,
+            Marker::Reserved => return Err(self.error_here("the byte 0xc1 begins no value")),
+            _ => ValueKind::Number,
         })
     }
 
-    fn begin_map(&mut self) -> Result<Open, Fault> {
-        Ok(Open { left: self.read("an object", decode::read_map_len)? })
+    fn begin_map(&mut self) -> Result<OpenContainer, LocatedError> {
+        Ok(OpenContainer { left: self.read("an object", decode::read_map_len)? })
     }
 
-    fn next_key(&mut self, open: &mut Open) -> Result<bool, Fault> {
+    fn next_key(&mut self, open: &mut OpenContainer) -> Result<bool, LocatedError> {
         let has_next = open.left > 0;
         open.left -= u32::from(has_next);
         Ok(has_next)
@@ -178,40 +182,40 @@ impl<'t> Source<'t> for Reader<'t> {
         is_next
     }
 
-    fn key(&mut self) -> Result<Cow<'t, str>, Fault> {
+    fn key(&mut self) -> Result<Cow<'t, str>, LocatedError> {
         self.text()
     }
 
-    fn integer_key(&mut self) -> Result<i128, Fault> {
+    fn integer_key(&mut self) -> Result<i128, LocatedError> {
         self.integer()
     }
 
-    fn bool_key(&mut self) -> Result<bool, Fault> {
+    fn bool_key(&mut self) -> Result<bool, LocatedError> {
         self.bool()
     }
 
-    fn begin_list(&mut self) -> Result<Open, Fault> {
-        Ok(Open { left: self.read("an array", decode::read_array_len)? })
+    fn begin_list(&mut self) -> Result<OpenContainer, LocatedError> {
+        Ok(OpenContainer { left: self.read("an array", decode::read_array_len)? })
     }
 
-    fn next_element(&mut self, open: &mut Open) -> Result<bool, Fault> {
+    fn next_element(&mut self, open: &mut OpenContainer) -> Result<bool, LocatedError> {
         self.next_key(open)
     }
 
-    fn null(&mut self) -> Result<(), Fault> {
+    fn null(&mut self) -> Result<(), LocatedError> {
         self.read("null", decode::read_nil)
     }
 
-    fn bool(&mut self) -> Result<bool, Fault> {
+    fn bool(&mut self) -> Result<bool, LocatedError> {
         self.read("true or false", decode::read_bool)
     }
 
     /// Also accepts whole floating-point numbers: some languages have no others.
-    fn integer(&mut self) -> Result<i128, Fault> {
+    fn integer(&mut self) -> Result<i128, LocatedError> {
         let at = self.at;
-        if self.peek()? == Shape::Text {
+        if self.peek()? == ValueKind::Text {
             let text = self.text()?;
-            let problem = || Fault::new(at, format!("`{}` is not a whole number", excerpt(&text)));
+            let problem = || LocatedError::new(at, format!("`{}` is not a whole number", excerpt(&text)));
             return number::integer_in_string(&text).map_err(|_| problem());
         }
         let value = match self.number()? {
@@ -223,23 +227,23 @@ impl<'t> Source<'t> for Reader<'t> {
         if value.fract() == 0.0 && value.abs() < 2_f64.powi(64) {
             return Ok(value as i128);
         }
-        Err(Fault::new(at, format!("{value} is not a whole number")))
+        Err(LocatedError::new(at, format!("{value} is not a whole number")))
     }
 
-    fn float(&mut self) -> Result<f32, Fault> {
+    fn float(&mut self) -> Result<f32, LocatedError> {
         let at = self.at;
         let value = match self.number()? {
             Number::Whole(value) => value as f32,
             Number::Float(value) => value,
             Number::Double(value) if value.is_finite() && !(value as f32).is_finite() => {
-                return Err(Fault::new(at, format!("{value} is out of range")));
+                return Err(LocatedError::new(at, format!("{value} is out of range")));
             }
             Number::Double(value) => value as f32,
         };
         Ok(value)
     }
 
-    fn double(&mut self) -> Result<f64, Fault> {
+    fn double(&mut self) -> Result<f64, LocatedError> {
         Ok(match self.number()? {
             Number::Whole(value) => value as f64,
             Number::Float(value) => value.into(),
@@ -247,34 +251,34 @@ impl<'t> Source<'t> for Reader<'t> {
         })
     }
 
-    fn text(&mut self) -> Result<Cow<'t, str>, Fault> {
+    fn text(&mut self) -> Result<Cow<'t, str>, LocatedError> {
         let len = self.read("a string", decode::read_str_len)?;
         let bytes = self.take(len as usize)?;
-        let text = std::str::from_utf8(bytes).map_err(|_| self.fault("a string is not UTF-8"))?;
+        let text = std::str::from_utf8(bytes).map_err(|_| self.error_here("a string is not UTF-8"))?;
         Ok(Cow::Borrowed(text))
     }
 
-    fn bytes(&mut self, wire: &mut Vec<u8>) -> Result<(), Fault> {
+    fn bytes(&mut self, wire: &mut Vec<u8>) -> Result<(), LocatedError> {
         let len = self.read("bytes", decode::read_bin_len)?;
         wire.extend_from_slice(self.take(len as usize)?);
         Ok(())
     }
 
-    fn timestamp(&mut self) -> Result<(i64, i32), Fault> {
+    fn timestamp(&mut self) -> Result<(i64, i32), LocatedError> {
         let at = self.at;
-        let time = if self.peek()? == Shape::Text {
+        let time = if self.peek()? == ValueKind::Text {
             time::parse_timestamp(&self.text()?)
         } else {
             let (kind, bytes) = self.extension()?;
             if kind == TIMESTAMP { timestamp(bytes) } else { None }
         };
-        time.ok_or_else(|| Fault::new(at, "this is no timestamp from year 1 to 9999"))
+        time.ok_or_else(|| LocatedError::new(at, "this is no timestamp from year 1 to 9999"))
     }
 
-    fn skip_value(&mut self, depth_max: usize) -> Result<(), Fault> {
+    fn skip_value(&mut self, depth_max: usize) -> Result<(), LocatedError> {
         match self.peek()? {
-            Shape::Map | Shape::List if depth_max == 0 => Err(self.fault("nested too deep")),
-            Shape::Map => {
+            ValueKind::Map | ValueKind::List if depth_max == 0 => Err(self.error_here("nested too deep")),
+            ValueKind::Map => {
                 let mut open = self.begin_map()?;
                 while self.next_key(&mut open)? {
                     self.skip_value(depth_max - 1)?;
@@ -282,22 +286,22 @@ impl<'t> Source<'t> for Reader<'t> {
                 }
                 Ok(())
             }
-            Shape::List => {
+            ValueKind::List => {
                 let mut open = self.begin_list()?;
                 while self.next_element(&mut open)? {
                     self.skip_value(depth_max - 1)?;
                 }
                 Ok(())
             }
-            Shape::Text => self.text().map(drop),
-            Shape::Bytes => {
+            ValueKind::Text => self.text().map(drop),
+            ValueKind::Bytes => {
                 let len = self.read("bytes", decode::read_bin_len)?;
                 self.take(len as usize).map(drop)
             }
-            Shape::Number => self.number().map(drop),
-            Shape::Bool => self.bool().map(drop),
-            Shape::Null => self.null(),
-            Shape::Time => self.extension().map(drop),
+            ValueKind::Number => self.number().map(drop),
+            ValueKind::Bool => self.bool().map(drop),
+            ValueKind::Null => self.null(),
+            ValueKind::Time => self.extension().map(drop),
         }
     }
 }

@@ -55,14 +55,14 @@ struct Scope<'s> {
 }
 
 /// A message whose fields are linked once all names are known.
-struct Waiting<'a> {
+struct PendingMessage<'a> {
     index: u32,
     message: &'a raw::Message<'a>,
     features: Features,
 }
 
 /// An extension, and the scope that declares it.
-struct WaitingExtension<'a> {
+struct PendingExtension<'a> {
     file: u32,
     scope: String,
     field: &'a raw::Field<'a>,
@@ -74,8 +74,8 @@ struct Compiler<'a> {
     pool: Pool,
     /// One per field of the pool, until the messages' tables take them.
     entries: Vec<Entry>,
-    messages: Vec<Waiting<'a>>,
-    extensions: Vec<WaitingExtension<'a>>,
+    messages: Vec<PendingMessage<'a>>,
+    extensions: Vec<PendingExtension<'a>>,
     services: Vec<(u32, &'a raw::Service<'a>)>,
 }
 

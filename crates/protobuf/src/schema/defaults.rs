@@ -1,10 +1,10 @@
 //! Default values, which descriptors hold as text.
 
 use super::kind::Kind;
-use super::pool::{Pool, Preset};
+use super::pool::{DefaultValue, Pool};
 
 /// Parses `text` to the value in slot form.
-pub(super) fn parse(pool: &Pool, kind: Kind, type_index: u32, text: &str) -> Option<Preset> {
+pub(super) fn parse(pool: &Pool, kind: Kind, type_index: u32, text: &str) -> Option<DefaultValue> {
     let word = match kind {
         Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => i64::from(text.parse::<i32>().ok()?) as u64,
         Kind::Uint32 | Kind::Fixed32 => u64::from(text.parse::<u32>().ok()?),
@@ -17,11 +17,11 @@ pub(super) fn parse(pool: &Pool, kind: Kind, type_index: u32, text: &str) -> Opt
             let value = pool.enums[type_index as usize].value_named(text)?;
             i64::from(value.number) as u64
         }
-        Kind::String => return Some(Preset::Bytes(text.as_bytes().into())),
-        Kind::Bytes => return Some(Preset::Bytes(unescape(text)?.into())),
+        Kind::String => return Some(DefaultValue::Bytes(text.as_bytes().into())),
+        Kind::Bytes => return Some(DefaultValue::Bytes(unescape(text)?.into())),
         Kind::Message | Kind::Group => return None,
     };
-    Some(Preset::Word(word))
+    Some(DefaultValue::Word(word))
 }
 
 /// Decodes the C escapes that the compiler writes for bytes.
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_have_the_escapes_of_c() {
+    fn default_bytes_accept_c_escapes() {
         let check = |text, bytes: Option<&[u8]>| assert_eq!(unescape(text).as_deref(), bytes, "{text}");
         check("abc", Some(b"abc"));
         check(r#"\000\001\377\x41\n\"\\z"#, Some(b"\x00\x01\xffA\n\"\\z"));
@@ -87,16 +87,16 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_the_range_of_their_type() {
+    fn default_numbers_are_range_checked() {
         let pool = Pool::default();
         let check = |kind, text, word| assert_eq!(parse(&pool, kind, 0, text), word, "{text}");
-        check(Kind::Int32, "-1", Some(Preset::Word(u64::MAX)));
+        check(Kind::Int32, "-1", Some(DefaultValue::Word(u64::MAX)));
         check(Kind::Int32, "2147483648", None);
-        check(Kind::Uint32, "4294967295", Some(Preset::Word(0xffff_ffff)));
-        check(Kind::Bool, "true", Some(Preset::Word(1)));
+        check(Kind::Uint32, "4294967295", Some(DefaultValue::Word(0xffff_ffff)));
+        check(Kind::Bool, "true", Some(DefaultValue::Word(1)));
         check(Kind::Bool, "1", None);
-        check(Kind::Double, "-inf", Some(Preset::Word(f64::NEG_INFINITY.to_bits())));
-        check(Kind::Float, "nan", Some(Preset::Word(f32::NAN.to_bits().into())));
+        check(Kind::Double, "-inf", Some(DefaultValue::Word(f64::NEG_INFINITY.to_bits())));
+        check(Kind::Float, "nan", Some(DefaultValue::Word(f32::NAN.to_bits().into())));
         check(Kind::Message, "", None);
     }
 }

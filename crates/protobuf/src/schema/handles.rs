@@ -211,7 +211,7 @@ impl<'s> Field<'s> {
 
     /// Returns its own name.
     pub fn name(self) -> &'s str {
-        self.get().own_name()
+        self.get().short_name()
     }
 
     /// Returns its name with the scope that declares it. For an extension, that is not the extended message.

@@ -45,7 +45,7 @@ mod tests {
     use super::Key;
 
     #[test]
-    fn a_name_is_kept_with_its_quotes() {
+    fn key_has_the_quoted_name() {
         for (name, member) in
             [("name", ",\"name\":"), ("", ",\"\":"), ("a\"b", ",\"a\\\"b\":"), ("é", ",\"é\":")]
         {

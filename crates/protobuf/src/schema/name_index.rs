@@ -93,7 +93,7 @@ mod tests {
     use super::NameIndex;
 
     #[test]
-    fn each_name_leads_to_its_record_and_no_other_does() {
+    fn each_name_finds_its_own_record() {
         for count in [0, 1, 2, 3, 100, 1000] {
             let names: Vec<String> = (0..count).map(|index| format!("name_{index}")).collect();
             let name_of = |position: u32| &*names[position as usize];

@@ -56,14 +56,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_names_are_those_of_protoc() {
+    fn json_names_equal_those_of_protoc() {
         let names = ["foo_bar", "fooBar", "FOO_BAR", "_foo", "foo_", "foo__bar", "field_1", "a1_b2"];
         let expected = ["fooBar", "fooBar", "FOOBAR", "Foo", "foo", "fooBar", "field1", "a1B2"];
         assert_eq!(names.map(json_name), expected);
     }
 
     #[test]
-    fn values_lose_the_name_of_their_enum() {
+    fn enum_prefix_is_removed_from_value_names() {
         let check = |enum_name, value, expected| {
             assert_eq!(pascal_case_value(enum_name, value), expected, "{value} of {enum_name}");
         };

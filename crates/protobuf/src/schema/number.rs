@@ -23,7 +23,7 @@ pub(crate) fn read_number(op: Op, reader: &mut Reader<'_>) -> Result<u64, WireEr
 
 /// Converts packed varints to slot form in place.
 #[inline(always)]
-pub(crate) fn convert_row(op: Op, words: &mut [u64]) {
+pub(crate) fn convert_packed(op: Op, words: &mut [u64]) {
     #[inline(always)]
     fn each(words: &mut [u64], convert: impl Fn(u64) -> u64) {
         for word in words {

@@ -84,7 +84,7 @@ pub(crate) struct FieldData {
     pub(crate) file: u32,
     /// Index of its [`Entry`] in the message's [`Table`].
     pub(crate) entry: u16,
-    pub(crate) default: Preset,
+    pub(crate) default: DefaultValue,
     pub(crate) options: Box<[u8]>,
 }
 
@@ -94,7 +94,7 @@ impl FieldData {
         self.name.text().strip_prefix('[')?.strip_suffix(']')
     }
 
-    pub(crate) fn own_name(&self) -> &str {
+    pub(crate) fn short_name(&self) -> &str {
         match self.extension_name() {
             Some(name) => name.rsplit('.').next().unwrap_or(name),
             None => self.name.text(),
@@ -104,7 +104,7 @@ impl FieldData {
 
 /// The default value of a field.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Preset {
+pub(crate) enum DefaultValue {
     /// Slot word of a number, boolean or enum; 0 for all other types.
     Word(u64),
     /// Bytes of a string or bytes field.
@@ -261,10 +261,10 @@ impl Pool {
     }
 
     /// Returns the default slot word of a number or enum; 0 for all other types.
-    pub(crate) fn preset_word(&self, entry: &Entry) -> u64 {
+    pub(crate) fn default_word(&self, entry: &Entry) -> u64 {
         match self.field(entry).default {
-            Preset::Word(word) => word,
-            Preset::Bytes(_) => 0,
+            DefaultValue::Word(word) => word,
+            DefaultValue::Bytes(_) => 0,
         }
     }
 

@@ -90,7 +90,7 @@ impl Flags {
 
 /// The cardinality of a field, which determines its JSON form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Shape {
+pub(crate) enum FieldShape {
     Singular,
     Repeated,
     Map,
@@ -132,7 +132,7 @@ impl Entry {
         put_varint(&mut bytes, u64::from(tag));
         let mut tag_ending = [0; 8];
         tag_ending[8 - bytes.len()..].copy_from_slice(&bytes);
-        let element = Op::of_one(kind, flags);
+        let element = Op::of_element(kind, flags);
         let op = match element {
             _ if flags.has(Flags::MAP) => Op::Map,
             _ if is_packed => Op::Packed,
@@ -177,11 +177,11 @@ impl Entry {
     }
 
     #[inline(always)]
-    pub(crate) fn shape(&self) -> Shape {
+    pub(crate) fn shape(&self) -> FieldShape {
         match self.flags.0 & (Flags::REPEATED.0 | Flags::MAP.0) {
-            0 => Shape::Singular,
-            1 => Shape::Repeated,
-            _ => Shape::Map,
+            0 => FieldShape::Singular,
+            1 => FieldShape::Repeated,
+            _ => FieldShape::Map,
         }
     }
 
@@ -211,14 +211,14 @@ impl Entry {
     /// Whether a wire record with this tag has values of the field, including numbers that are packed or unpacked
     /// against expectation.
     #[inline(always)]
-    pub(crate) fn takes(&self, tag: u32) -> bool {
+    pub(crate) fn matches_tag(&self, tag: u32) -> bool {
         // Tags of the same number differ only in their three lowest bits.
         let difference = self.tag ^ tag;
-        difference == 0 || difference < 8 && self.takes_unexpected(tag)
+        difference == 0 || difference < 8 && self.matches_unexpected_tag(tag)
     }
 
     #[cold]
-    fn takes_unexpected(&self, tag: u32) -> bool {
+    fn matches_unexpected_tag(&self, tag: u32) -> bool {
         let other = if self.flags.has(Flags::PACKED) { self.kind.wire_type() } else { WireType::Len };
         self.is_repeated() && self.kind.is_packable() && tag == Tag::new(self.number, other).bits()
     }
@@ -226,7 +226,7 @@ impl Entry {
 
 impl Op {
     /// Returns the action for one value, repeated or not.
-    fn of_one(kind: Kind, flags: Flags) -> Op {
+    fn of_element(kind: Kind, flags: Flags) -> Op {
         match kind {
             Kind::Int64 | Kind::Uint64 => Op::Varint,
             Kind::Enum if flags.has(Flags::CLOSED_ENUM) => Op::ClosedEnum,
@@ -264,7 +264,7 @@ impl Table {
     /// Returns the entry of the field that accepts this tag.
     #[inline(always)]
     pub(crate) fn find_by_tag(&self, tag: u32) -> Option<&Entry> {
-        self.find(tag >> 3).map(|(_, entry)| entry).filter(|entry| entry.takes(tag))
+        self.find(tag >> 3).map(|(_, entry)| entry).filter(|entry| entry.matches_tag(tag))
     }
 
     #[inline(never)]

@@ -26,6 +26,6 @@ pub(super) fn file(pool: &mut Pool, file: FileId, with_source_info: bool) -> Vec
 /// Encodes the message value of an option.
 pub(super) fn option_message(pool: &Pool, message: &OptionMessage) -> Vec<u8> {
     let mut writer = Writer::default();
-    options::message(pool, message, &mut writer, &mut options::Stripped::none());
+    options::message(pool, message, &mut writer, &mut options::StrippedPaths::none());
     writer.finish()
 }

@@ -14,12 +14,12 @@ pub(super) struct Position {
 
 impl Position {
     /// The position of an error that concerns the whole file.
-    pub(super) const NONE: Position = Position { line: u32::MAX, column: 0 };
+    pub(super) const WHOLE_FILE: Position = Position { line: u32::MAX, column: 0 };
 }
 
 impl Default for Position {
     fn default() -> Self {
-        Position::NONE
+        Position::WHOLE_FILE
     }
 }
 
@@ -65,13 +65,13 @@ impl std::error::Error for SourceError {}
 pub struct Diagnostic {
     pub(super) file: String,
     pub(super) path: Option<String>,
-    pub(super) place: Option<Place>,
+    pub(super) excerpt: Option<SourceExcerpt>,
     pub(super) message: String,
 }
 
-/// A position in a file's text.
+/// The line of a diagnostic, with the part to mark.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(super) struct SourceExcerpt {
     line: usize,
     column: usize,
     text: String,
@@ -84,17 +84,18 @@ pub(super) struct Place {
 impl Diagnostic {
     /// Creates an error for a file that could not be read.
     pub(super) fn of_file(file: &str, message: &str) -> Self {
-        Diagnostic { file: file.to_owned(), path: None, place: None, message: message.to_owned() }
+        Diagnostic { file: file.to_owned(), path: None, excerpt: None, message: message.to_owned() }
     }
 
     /// Creates an error at a line and column of `source`, both from 0, as in source info.
     #[must_use]
     pub fn at(file: String, source: &str, start: Option<(usize, usize)>, message: String) -> Self {
-        let place = start.and_then(|(line, column)| {
+        let excerpt = start.and_then(|(line, column)| {
             let position = Position { line: line as u32, column: column as u32 };
-            Place::find(source, &Lines::new(source), position).map(|place| Place { width: 1, ..place })
+            SourceExcerpt::find(source, &Lines::new(source), position)
+                .map(|excerpt| SourceExcerpt { width: 1, ..excerpt })
         });
-        Diagnostic { file, path: None, place, message }
+        Diagnostic { file, path: None, excerpt, message }
     }
 
     /// Returns the file, as imports name it.
@@ -112,14 +113,14 @@ impl Diagnostic {
     /// Returns the line, from 1. `None` if the error concerns the whole file.
     #[must_use]
     pub fn line(&self) -> Option<usize> {
-        self.place.as_ref().map(|place| place.line)
+        self.excerpt.as_ref().map(|excerpt| excerpt.line)
     }
 
     /// Returns the column, from 1. It counts bytes, and a tab advances to the next multiple of eight, as in protoc's
     /// errors.
     #[must_use]
     pub fn column(&self) -> Option<usize> {
-        self.place.as_ref().map(|place| place.column)
+        self.excerpt.as_ref().map(|excerpt| excerpt.column)
     }
 
     /// Returns the error message.
@@ -132,7 +133,7 @@ impl Diagnostic {
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.path.as_deref().unwrap_or(&self.file))?;
-        let Some(Place { line, column, text, indent, width }) = &self.place else {
+        let Some(SourceExcerpt { line, column, text, indent, width }) = &self.excerpt else {
             return write!(f, ": {}", self.message);
         };
         let gutter = " ".repeat(line.to_string().len());
@@ -165,10 +166,10 @@ impl Lines {
     }
 }
 
-impl Place {
-    /// Returns the place of `position` in `source`, marking the word that starts there.
-    pub(super) fn find(source: &str, lines: &Lines, position: Position) -> Option<Place> {
-        if position == Position::NONE {
+impl SourceExcerpt {
+    /// Returns the excerpt at `position` in `source`, marking the word that starts there.
+    pub(super) fn find(source: &str, lines: &Lines, position: Position) -> Option<SourceExcerpt> {
+        if position == Position::WHOLE_FILE {
             return None;
         }
         let (line, column) = (position.line as usize, position.column as usize);
@@ -197,7 +198,7 @@ impl Place {
             _ => (text.chars().take(LINE_CHARS_MAX).collect(), indent),
         };
         let width = width.min(LINE_CHARS_MAX - indent.min(LINE_CHARS_MAX - 1));
-        Some(Place { line: line + 1, column: column + 1, text, indent, width })
+        Some(SourceExcerpt { line: line + 1, column: column + 1, text, indent, width })
     }
 }
 
@@ -206,11 +207,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_is_marked_below_its_line() {
+    fn diagnostic_marks_the_position_below_its_line() {
         let check = |source: &str, line: u32, column: u32, expected: &str| {
-            let place = Place::find(source, &Lines::new(source), Position { line, column });
+            let excerpt = SourceExcerpt::find(source, &Lines::new(source), Position { line, column });
             let (file, message) = ("a.proto".to_owned(), "wrong".to_owned());
-            assert_eq!(Diagnostic { file, path: None, place, message }.to_string(), expected);
+            assert_eq!(Diagnostic { file, path: None, excerpt, message }.to_string(), expected);
         };
         check("a\n  Foo b", 1, 2, "a.proto:2:3: wrong\n  |\n2 |   Foo b\n  |   ^^^");
         check("\tFoo", 0, 8, "a.proto:1:9: wrong\n  |\n1 | \tFoo\n  | \t^^^");
@@ -218,7 +219,7 @@ mod tests {
         check("a", 1, 0, "a.proto:2:1: wrong\n  |\n2 | \n  | ^");
         check("a", u32::MAX, 0, "a.proto: wrong");
         let long = format!("{}X{}", "a".repeat(1000), "b".repeat(1000));
-        let place = Place::find(&long, &Lines::new(&long), Position { line: 0, column: 1000 });
-        assert!(place.is_some_and(|place| place.text.len() == 200));
+        let excerpt = SourceExcerpt::find(&long, &Lines::new(&long), Position { line: 0, column: 1000 });
+        assert!(excerpt.is_some_and(|excerpt| excerpt.text.len() == 200));
     }
 }

@@ -64,8 +64,8 @@ impl Folders {
     pub fn push(&mut self, path: impl Into<PathBuf>) {
         let path = path.into();
         // An empty path is the current folder.
-        let looked_up = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
-        let canonical = (self.disk.canonicalize)(looked_up).ok();
+        let searched = if path.as_os_str().is_empty() { Path::new(".") } else { &path };
+        let canonical = (self.disk.canonicalize)(searched).ok();
         self.folders.push(Folder { path, canonical });
     }
 
@@ -76,27 +76,27 @@ impl Folders {
     ///
     /// Returns an error if the file does not exist, or if it is in none of the folders.
     pub fn name(&self, file: &Path) -> Result<String, FolderError> {
-        let looked_up = match (self.disk.canonicalize)(file) {
+        let name_by_path = match (self.disk.canonicalize)(file) {
             Ok(canonical) => {
                 // A symbolic link is named by its own location, if that is in a folder.
-                let mut places = self.place_of(file).into_iter().chain([canonical]);
-                match places.find_map(|place| self.below(&place)) {
+                let mut candidates = self.resolved_path(file).into_iter().chain([canonical]);
+                match candidates.find_map(|candidate| self.below(&candidate)) {
                     Some(below) => return name_of(&below),
                     None => Err(FolderError::Outside),
                 }
             }
             Err(error) => Err(FolderError::NotFound(error)),
         };
-        let is_there = |folder: &Folder| (self.disk.canonicalize)(&folder.path.join(file)).is_ok();
+        let contains = |folder: &Folder| (self.disk.canonicalize)(&folder.path.join(file)).is_ok();
         let name = name_of(file)?;
-        if file.is_relative() && self.folders.iter().any(is_there) || builtin::source(&name).is_some() {
+        if file.is_relative() && self.folders.iter().any(contains) || builtin::source(&name).is_some() {
             return Ok(name);
         }
-        looked_up
+        name_by_path
     }
 
     /// Returns the canonical path of the folder that contains `file`, joined with its name there.
-    fn place_of(&self, file: &Path) -> Option<PathBuf> {
+    fn resolved_path(&self, file: &Path) -> Option<PathBuf> {
         let parent = file.parent()?;
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         Some((self.disk.canonicalize)(parent).ok()?.join(file.file_name()?))

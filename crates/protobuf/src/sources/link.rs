@@ -20,7 +20,7 @@ pub(super) struct Linker {
     pub(super) descriptor: FileId,
     is_descriptor_imported: bool,
     /// Names of the files to compile, without their imports.
-    pub(super) given: HashSet<Rc<str>>,
+    pub(super) requested: HashSet<Rc<str>>,
 }
 
 /// The file being linked, and the files visible to it.
@@ -47,11 +47,11 @@ impl Linker {
         let mut pool = Pool::default();
         let root = pool.root();
         let descriptor = pool.add_file(File::default());
-        Linker { pool, root, descriptor, is_descriptor_imported: false, given: HashSet::new() }
+        Linker { pool, root, descriptor, is_descriptor_imported: false, requested: HashSet::new() }
     }
 
-    pub(super) fn is_given(&self, file: FileId) -> bool {
-        self.given.contains(&self.pool[file].name)
+    pub(super) fn is_requested(&self, file: FileId) -> bool {
+        self.requested.contains(&self.pool[file].name)
     }
 
     pub(super) fn root(&self) -> NodeId {
@@ -94,12 +94,12 @@ impl Linker {
         }
         let visible: Vec<FileId> = scope.imports.iter().chain(&scope.option_imports).copied().collect();
         for visible in visible {
-            scope.see_package(&self.pool, self.pool[visible].node);
+            scope.make_visible(&self.pool, self.pool[visible].node);
         }
         scope
     }
 
-    pub(super) fn warn_of_unused(&mut self, scope: &Scope) {
+    pub(super) fn warn_unused_imports(&mut self, scope: &Scope) {
         let file = &self.pool[scope.file];
         let is_unused = |import: &&Import| {
             let Some(imported) = import.file else { return false };
@@ -117,7 +117,7 @@ impl Linker {
 
 impl Scope {
     /// Makes a package and its enclosing packages visible.
-    pub(super) fn see_package(&mut self, pool: &Pool, mut node: Option<NodeId>) {
+    pub(super) fn make_visible(&mut self, pool: &Pool, mut node: Option<NodeId>) {
         while let Some(package) = node
             && self.packages.insert(package)
         {

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_as_c_does() {
+    fn floats_are_formatted_as_in_c() {
         let check = |value: f64, expected: &str| assert_eq!(double_text(value), expected);
         check(0.0, "0");
         check(-1.5, "-1.5");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_have_three_bases() {
+    fn integers_accept_decimal_octal_and_hex() {
         let check = |text: &str, expected: Option<u64>| assert_eq!(integer(text.as_bytes(), 255), expected);
         check("0", Some(0));
         check("255", Some(255));

@@ -24,20 +24,20 @@ pub(super) struct Loader<'t> {
     linker: Linker,
     tree: &'t dyn SourceTree,
     /// By the name used in imports.
-    states: HashMap<Rc<str>, State>,
+    states: HashMap<Rc<str>, FileState>,
     identities: HashMap<String, FileId>,
     with_source_info: bool,
 }
 
 #[derive(Clone)]
-enum State {
+enum FileState {
     Found(FileId),
     /// The reason.
     NotFound(Rc<str>),
 }
 
 /// A file being loaded.
-struct Frame {
+struct LoadFrame {
     file: FileId,
     next_import: usize,
 }
@@ -63,7 +63,7 @@ impl<'t> Loader<'t> {
 
     /// Loads files with all their imports. Errors are recorded in the pool.
     pub(super) fn load_all(&mut self, names: &[&str]) -> Vec<FileId> {
-        self.linker.given = names.iter().map(|&name| name.into()).collect();
+        self.linker.requested = names.iter().map(|&name| name.into()).collect();
         names.iter().filter_map(|name| self.load(name)).collect()
     }
 
@@ -87,7 +87,7 @@ impl<'t> Loader<'t> {
                     self.start(&name, &mut stack);
                     continue;
                 }
-                Some(State::Found(imported)) if self.linker.pool[imported].is_done => {
+                Some(FileState::Found(imported)) if self.linker.pool[imported].is_done => {
                     self.linker.pool[file].imports[index].file = Some(imported);
                     if self.linker.pool[imported].failed {
                         // Its own error has been reported.
@@ -95,16 +95,16 @@ impl<'t> Loader<'t> {
                     }
                 }
                 // Reported in `finish`, so that the errors of other imports come first.
-                Some(State::NotFound(_)) => {}
-                Some(State::Found(imported)) => self.recursive_import(&stack, imported, &name),
+                Some(FileState::NotFound(_)) => {}
+                Some(FileState::Found(imported)) => self.recursive_import(&stack, imported, &name),
             }
             if let Some(frame) = stack.last_mut() {
                 frame.next_import += 1;
             }
         }
         match self.state(name) {
-            Some(State::Found(file)) => Some(file),
-            Some(State::NotFound(why)) => {
+            Some(FileState::Found(file)) => Some(file),
+            Some(FileState::NotFound(why)) => {
                 self.linker.pool.errors.push(Diagnostic::of_file(name, &why));
                 None
             }
@@ -112,16 +112,16 @@ impl<'t> Loader<'t> {
         }
     }
 
-    fn state(&self, name: &str) -> Option<State> {
+    fn state(&self, name: &str) -> Option<FileState> {
         self.states.get(name).cloned()
     }
 
     /// Reads and parses a file.
-    fn start(&mut self, name: &Rc<str>, stack: &mut Vec<Frame>) {
+    fn start(&mut self, name: &Rc<str>, stack: &mut Vec<LoadFrame>) {
         let source = match self.source(name) {
             Ok(source) => source,
             Err(why) => {
-                self.states.insert(name.clone(), State::NotFound(why.into()));
+                self.states.insert(name.clone(), FileState::NotFound(why.into()));
                 return;
             }
         };
@@ -129,7 +129,7 @@ impl<'t> Loader<'t> {
             && let Some(&file) = self.identities.get(identity)
         {
             // The same file under another name: it keeps its first name.
-            self.states.insert(name.clone(), State::Found(file));
+            self.states.insert(name.clone(), FileState::Found(file));
             return;
         }
         let text: Rc<str> = source.text.into();
@@ -137,7 +137,7 @@ impl<'t> Loader<'t> {
             name: name.clone(),
             path: source.path,
             text: text.clone(),
-            syntax_at: Position::NONE,
+            syntax_at: Position::WHOLE_FILE,
             ..File::default()
         });
         if **name == *builtin::DESCRIPTOR {
@@ -146,11 +146,11 @@ impl<'t> Loader<'t> {
         if let Some(identity) = source.identity {
             self.identities.insert(identity, file);
         }
-        self.states.insert(name.clone(), State::Found(file));
+        self.states.insert(name.clone(), FileState::Found(file));
         if text.len() > FILE_BYTES_MAX || self.states.len() > FILES_MAX {
             self.linker.pool.error(
                 file,
-                Position::NONE,
+                Position::WHOLE_FILE,
                 format!("more than {FILE_BYTES_MAX} bytes or {FILES_MAX} files"),
             );
         } else {
@@ -159,7 +159,7 @@ impl<'t> Loader<'t> {
         if self.linker.pool[file].failed {
             self.linker.pool[file].imports.clear();
         }
-        stack.push(Frame { file, next_import: 0 });
+        stack.push(LoadFrame { file, next_import: 0 });
     }
 
     fn source(&self, name: &str) -> Result<SourceFile, String> {
@@ -179,7 +179,7 @@ impl<'t> Loader<'t> {
     fn finish(&mut self, file: FileId) {
         let missing =
             self.linker.pool[file].imports.iter().filter_map(|import| match self.states.get(&import.name) {
-                Some(State::NotFound(why)) => Some((import.at, import.name.clone(), why.clone())),
+                Some(FileState::NotFound(why)) => Some((import.at, import.name.clone(), why.clone())),
                 _ => None,
             });
         for (at, name, why) in missing.collect::<Vec<_>>() {
@@ -194,7 +194,7 @@ impl<'t> Loader<'t> {
         file.lines = OnceCell::default();
     }
 
-    fn recursive_import(&mut self, stack: &[Frame], imported: FileId, name: &str) {
+    fn recursive_import(&mut self, stack: &[LoadFrame], imported: FileId, name: &str) {
         let Some(start) = stack.iter().position(|frame| frame.file == imported) else { return };
         let cycle = &stack[start..];
         let mut path = String::new();
@@ -224,8 +224,8 @@ impl<'t> Loader<'t> {
         if self.linker.pool[file].failed {
             return;
         }
-        if self.linker.is_given(file) {
-            self.linker.warn_of_unused(&scope);
+        if self.linker.is_requested(file) {
+            self.linker.warn_unused_imports(&scope);
         }
         let with_source_info = self.with_source_info;
         let encoded = encode::file(&mut self.linker.pool, file, with_source_info);

@@ -7,12 +7,12 @@ mod set;
 
 use super::error::Position;
 use super::ids::{FieldId, MessageId};
-use super::link::lookup::Wanted;
+use super::link::lookup::SymbolFilter;
 use super::link::{Linker, Scope};
 use super::locations::LocationId;
 use super::option_value::{OPTION_DEPTH_MAX, OptionMessage, OptionValue};
 use super::owner::{Owner, owners};
-use super::pool::{Kind, OptionSet, RawValue, Symbol, TypeRef, Uninterpreted};
+use super::pool::{FieldKind, OptionSet, RawValue, Symbol, TypeRef, Uninterpreted};
 
 use scalar::{enum_number, float_value, number_value};
 
@@ -166,13 +166,13 @@ fn option_field(
         });
     }
     let from = owner.scope(pool, scope.package);
-    match linker.lookup(scope, &part.name, from, Wanted::Any) {
+    match linker.lookup(scope, &part.name, from, SymbolFilter::Any) {
         Ok(Symbol::Field(field)) if pool[field].message == Some(message) => Ok(field),
         Ok(Symbol::Field(_)) => {
             Err(format!("\"{shown}\" is not an option of \"{}\"", pool[message].full_name))
         }
         Ok(_) => Err(format!("unknown option \"{shown}\"")),
-        Err(missing) => Err(match linker.why_missing(&missing) {
+        Err(missing) => Err(match linker.missing_reason(&missing) {
             Some(why) => format!("unknown option \"{shown}\": {why}"),
             None => format!("unknown option \"{shown}\": import the file that defines it"),
         }),
@@ -193,53 +193,54 @@ fn option_value(
         Err(OptionError { at: option.value_at, message: format!("option \"{}\" must be {what}", name()) })
     };
     let value = &option.value;
-    let kind = declared.kind.unwrap_or(Kind::Message);
+    let kind = declared.kind.unwrap_or(FieldKind::Message);
     match kind {
-        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => match signed(value) {
+        FieldKind::Int32 | FieldKind::Sint32 | FieldKind::Sfixed32 => match signed(value) {
             Some(Ok(value)) if i32::try_from(value).is_ok() => Ok(number_value(kind, value as u64)),
             Some(_) => fail("in the range of int32"),
             None => fail("an integer"),
         },
-        Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => match signed(value) {
+        FieldKind::Int64 | FieldKind::Sint64 | FieldKind::Sfixed64 => match signed(value) {
             Some(Ok(value)) => Ok(number_value(kind, value as u64)),
             Some(Err(())) => fail("in the range of int64"),
             None => fail("an integer"),
         },
-        Kind::Uint32 | Kind::Fixed32 => match value {
+        FieldKind::Uint32 | FieldKind::Fixed32 => match value {
             RawValue::Positive(value) if u32::try_from(*value).is_ok() => Ok(number_value(kind, *value)),
             RawValue::Positive(_) => fail("in the range of uint32"),
             _ => fail("an integer that is not negative"),
         },
-        Kind::Uint64 | Kind::Fixed64 => match value {
+        FieldKind::Uint64 | FieldKind::Fixed64 => match value {
             RawValue::Positive(value) => Ok(number_value(kind, *value)),
             _ => fail("an integer that is not negative"),
         },
-        Kind::Float | Kind::Double => match float(value) {
+        FieldKind::Float | FieldKind::Double => match float(value) {
             Some(value) => Ok(float_value(kind, value)),
             None => fail("a number"),
         },
-        Kind::Bool => match value {
+        FieldKind::Bool => match value {
             RawValue::Identifier(value) if **value == *"true" => Ok(OptionValue::Varint(1)),
             RawValue::Identifier(value) if **value == *"false" => Ok(OptionValue::Varint(0)),
             _ => fail("\"true\" or \"false\""),
         },
-        Kind::Enum => {
-            let (RawValue::Identifier(wanted), TypeRef::Enum(declared)) = (value, declared.type_ref) else {
+        FieldKind::Enum => {
+            let (RawValue::Identifier(value_name), TypeRef::Enum(declared)) = (value, declared.type_ref)
+            else {
                 return fail("the name of an enum value");
             };
-            match enum_number(pool, declared, wanted) {
+            match enum_number(pool, declared, value_name) {
                 Some(number) => Ok(OptionValue::Varint(i64::from(number) as u64)),
                 None => fail(&format!(
-                    "a value of enum \"{}\", which has no \"{wanted}\"",
+                    "a value of enum \"{}\", which has no \"{value_name}\"",
                     pool[declared].full_name
                 )),
             }
         }
-        Kind::String | Kind::Bytes => match value {
+        FieldKind::String | FieldKind::Bytes => match value {
             RawValue::String(value) => Ok(OptionValue::Bytes(value.clone())),
             _ => fail("a string in quotes"),
         },
-        Kind::Message | Kind::Group => match (value, declared.type_ref) {
+        FieldKind::Message | FieldKind::Group => match (value, declared.type_ref) {
             (RawValue::Aggregate(tokens), TypeRef::Message(message)) => {
                 let parsed = aggregate::parse(linker, scope, message, tokens);
                 parsed.map(OptionValue::Message).map_err(|message| OptionError {

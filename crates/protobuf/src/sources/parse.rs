@@ -45,7 +45,7 @@ impl Parser<'_, '_> {
             }
         } else {
             let file = self.file;
-            self.pool[file].syntax_at = Position::NONE;
+            self.pool[file].syntax_at = Position::WHOLE_FILE;
         }
         while self.lexer.current.kind != TokenKind::End {
             if self.top_level().is_err() {
@@ -168,8 +168,8 @@ impl Parser<'_, '_> {
             return self.option_import(start);
         }
         let file = self.file;
-        let count = |parser: &Self, wanted: &dyn Fn(ImportKind) -> bool| {
-            parser.pool[file].imports.iter().filter(|import| wanted(import.kind)).count() as i32
+        let count = |parser: &Self, is_counted: &dyn Fn(ImportKind) -> bool| {
+            parser.pool[file].imports.iter().filter(|import| is_counted(import.kind)).count() as i32
         };
         let index = count(self, &|kind| kind != ImportKind::Option);
         let location = self.open(&[path::file::DEPENDENCY, index]);

@@ -6,7 +6,7 @@ use std::ops::{Index, IndexMut};
 use std::rc::Rc;
 
 use super::edition::Edition;
-use super::error::{Diagnostic, ERRORS_MAX, Lines, Place, Position};
+use super::error::{Diagnostic, ERRORS_MAX, Lines, Position, SourceExcerpt};
 use super::features::Features;
 use super::ids::{EnumId, FieldId, FileId, MessageId, NodeId, ServiceId};
 use super::lex::Token;
@@ -172,7 +172,7 @@ pub(super) struct Field {
     pub(super) number: i32,
     pub(super) label: Label,
     /// `None` until the type name is resolved.
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<FieldKind>,
     /// The name as written.
     pub(super) type_name: Rc<str>,
     pub(super) type_ref: TypeRef,
@@ -208,7 +208,7 @@ pub(super) enum Label {
 
 /// `google.protobuf.FieldDescriptorProto.Type`
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum FieldKind {
     Double = 1,
     Float = 2,
     Int64 = 3,
@@ -410,7 +410,7 @@ impl Pool {
         Diagnostic {
             file: name.to_string(),
             path: path.clone(),
-            place: Place::find(text, lines, at),
+            excerpt: SourceExcerpt::find(text, lines, at),
             message,
         }
     }
@@ -473,59 +473,61 @@ impl Field {
     }
 
     pub(super) fn is_message(&self) -> bool {
-        matches!(self.kind, Some(Kind::Message | Kind::Group))
+        matches!(self.kind, Some(FieldKind::Message | FieldKind::Group))
     }
 
     /// Whether its values may be packed.
     pub(super) fn is_packable(&self) -> bool {
-        let is_scalar =
-            !matches!(self.kind, Some(Kind::Message | Kind::Group | Kind::String | Kind::Bytes) | None);
+        let is_scalar = !matches!(
+            self.kind,
+            Some(FieldKind::Message | FieldKind::Group | FieldKind::String | FieldKind::Bytes) | None
+        );
         self.is_repeated() && is_scalar
     }
 }
 
-impl Kind {
+impl FieldKind {
     pub(super) fn keyword(self) -> &'static str {
         match self {
-            Kind::Double => "double",
-            Kind::Float => "float",
-            Kind::Int64 => "int64",
-            Kind::Uint64 => "uint64",
-            Kind::Int32 => "int32",
-            Kind::Fixed64 => "fixed64",
-            Kind::Fixed32 => "fixed32",
-            Kind::Bool => "bool",
-            Kind::String => "string",
-            Kind::Group => "group",
-            Kind::Message => "message",
-            Kind::Bytes => "bytes",
-            Kind::Uint32 => "uint32",
-            Kind::Enum => "enum",
-            Kind::Sfixed32 => "sfixed32",
-            Kind::Sfixed64 => "sfixed64",
-            Kind::Sint32 => "sint32",
-            Kind::Sint64 => "sint64",
+            FieldKind::Double => "double",
+            FieldKind::Float => "float",
+            FieldKind::Int64 => "int64",
+            FieldKind::Uint64 => "uint64",
+            FieldKind::Int32 => "int32",
+            FieldKind::Fixed64 => "fixed64",
+            FieldKind::Fixed32 => "fixed32",
+            FieldKind::Bool => "bool",
+            FieldKind::String => "string",
+            FieldKind::Group => "group",
+            FieldKind::Message => "message",
+            FieldKind::Bytes => "bytes",
+            FieldKind::Uint32 => "uint32",
+            FieldKind::Enum => "enum",
+            FieldKind::Sfixed32 => "sfixed32",
+            FieldKind::Sfixed64 => "sfixed64",
+            FieldKind::Sint32 => "sint32",
+            FieldKind::Sint64 => "sint64",
         }
     }
 
-    pub(super) fn from_keyword(keyword: &[u8]) -> Option<Kind> {
+    pub(super) fn from_keyword(keyword: &[u8]) -> Option<FieldKind> {
         Some(match keyword {
-            b"double" => Kind::Double,
-            b"float" => Kind::Float,
-            b"int64" => Kind::Int64,
-            b"uint64" => Kind::Uint64,
-            b"int32" => Kind::Int32,
-            b"fixed64" => Kind::Fixed64,
-            b"fixed32" => Kind::Fixed32,
-            b"bool" => Kind::Bool,
-            b"string" => Kind::String,
-            b"group" => Kind::Group,
-            b"bytes" => Kind::Bytes,
-            b"uint32" => Kind::Uint32,
-            b"sfixed32" => Kind::Sfixed32,
-            b"sfixed64" => Kind::Sfixed64,
-            b"sint32" => Kind::Sint32,
-            b"sint64" => Kind::Sint64,
+            b"double" => FieldKind::Double,
+            b"float" => FieldKind::Float,
+            b"int64" => FieldKind::Int64,
+            b"uint64" => FieldKind::Uint64,
+            b"int32" => FieldKind::Int32,
+            b"fixed64" => FieldKind::Fixed64,
+            b"fixed32" => FieldKind::Fixed32,
+            b"bool" => FieldKind::Bool,
+            b"string" => FieldKind::String,
+            b"group" => FieldKind::Group,
+            b"bytes" => FieldKind::Bytes,
+            b"uint32" => FieldKind::Uint32,
+            b"sfixed32" => FieldKind::Sfixed32,
+            b"sfixed64" => FieldKind::Sfixed64,
+            b"sint32" => FieldKind::Sint32,
+            b"sint64" => FieldKind::Sint64,
             _ => return None,
         })
     }

@@ -28,7 +28,7 @@ fn refused(files: &[(&str, &str)], expected: &[&str]) {
 }
 
 #[test]
-fn well_known_types_are_built_in() {
+fn well_known_types_need_no_source() {
     let source =
         "syntax = 'proto3'; import 'google/protobuf/any.proto'; message A { google.protobuf.Any b = 1; }";
     let set =
@@ -37,7 +37,7 @@ fn well_known_types_are_built_in() {
 }
 
 #[test]
-fn extension_ranges_have_options() {
+fn extension_ranges_keep_their_options() {
     let source = "syntax = 'proto2'; message M { extensions 100 [verification = UNVERIFIED]; \
                   extensions 4 to 5, 7 [declaration = { number: 4 full_name: '.x' type: 'int32' }, \
                   declaration = { number: 7 reserved: true }]; }";
@@ -54,7 +54,7 @@ fn extension_ranges_have_options() {
 }
 
 #[test]
-fn names_mean_what_the_imports_declare() {
+fn names_resolve_to_imported_declarations() {
     let other = "syntax = 'proto3'; package env.clusters.common; message Other {}";
     let common = "syntax = 'proto3'; package env.common; message Cfg {}";
     let user =
@@ -81,7 +81,7 @@ fn names_mean_what_the_imports_declare() {
 }
 
 #[test]
-fn errors_name_the_missing_import() {
+fn unresolved_name_suggests_the_missing_import() {
     let a = "syntax = 'proto3'; import 'b.proto'; message A { C c = 1; }";
     let b = "syntax = 'proto3'; import 'c.proto'; message B { C c = 1; }";
     let c = "syntax = 'proto3'; message C {}";
@@ -95,7 +95,7 @@ fn errors_name_the_missing_import() {
 }
 
 #[test]
-fn the_errors_of_imports_come_first() {
+fn errors_of_imports_are_reported_first() {
     let a = "import 'gone.proto';\nimport 'b.proto';";
     let b = "syntax = 'proto3';\nimport 'gone.proto';";
     refused(
@@ -116,7 +116,7 @@ fn the_errors_of_imports_come_first() {
 }
 
 #[test]
-fn parsing_goes_on_behind_an_error() {
+fn parsing_continues_after_an_error() {
     let source =
         "syntax = 'proto3';\nmessage A {\n  int32 x = 1\n  int32 y = 2;\n  int32 z 3;\n}\nenum E { }";
     refused(
@@ -164,7 +164,7 @@ fn folders(paths: &[&str]) -> Folders {
 }
 
 #[test]
-fn a_file_has_one_name_however_its_path_is_spelled() {
+fn one_file_has_one_name_for_all_spellings_of_its_path() {
     let check = |include: &[&str], file: &str, expected: &str| {
         assert_eq!(folders(include).name(Path::new(file)).expect("it is there"), expected);
     };
@@ -187,7 +187,7 @@ fn a_file_has_one_name_however_its_path_is_spelled() {
 }
 
 #[test]
-fn a_file_in_nested_folders_is_one_file() {
+fn file_in_nested_folders_is_loaded_once() {
     let folders = folders(&["inc", "inc/sub", "/link"]);
     let compiled = Compiler::new(&folders).compile(&["a.proto", "b.proto", "sub/a.proto"]);
     let compiled = compiled.expect("no name is declared twice");
@@ -198,7 +198,7 @@ fn a_file_in_nested_folders_is_one_file() {
 }
 
 #[test]
-fn what_is_no_text_is_said() {
+fn non_utf8_source_is_reported() {
     let folders = folders(&["inc"]);
     let check = |file: &str, expected: &str| {
         let error = Compiler::new(&folders).compile(&[file]).expect_err("not a source");
@@ -211,7 +211,7 @@ fn what_is_no_text_is_said() {
 
 /// None of these may panic or take long; with quadratic algorithms each would take minutes.
 #[test]
-fn hostile_sources_end() {
+fn hostile_sources_terminate() {
     let many = |count: usize, part: &dyn Fn(usize) -> String| (0..count).map(part).collect::<String>();
     let check = |source: String| drop(compile_files(&[("a.proto", &source)]));
     check("message M {".repeat(100_000));
@@ -241,7 +241,7 @@ fn hostile_sources_end() {
 }
 
 #[test]
-fn long_chains_of_imports_need_no_stack() {
+fn long_import_chains_do_not_overflow_the_stack() {
     let read = |name: &str| {
         let index: usize = name.strip_suffix(".proto")?.parse().ok()?;
         let import = if index < 20_000 { format!("import '{}.proto';", index + 1) } else { String::new() };

@@ -5,7 +5,7 @@ mod extensions;
 mod features;
 mod fields;
 mod files;
-mod found;
+mod found_errors;
 mod lifetimes;
 mod messages;
 mod style;
@@ -16,33 +16,33 @@ use super::link::{Linker, Scope};
 use super::owner::{Owner, owners};
 use super::pool::{Pool, Visibility};
 
-use found::Found;
+use found_errors::FoundErrors;
 
-type Check<'c> = dyn Fn(&mut Linker, &mut Scope, Owner, &mut Found) + 'c;
+type Check<'c> = dyn Fn(&mut Linker, &mut Scope, Owner, &mut FoundErrors) + 'c;
 
 pub(super) fn validate(linker: &mut Linker, scope: &mut Scope) {
     let owners = owners(&linker.pool, scope.file);
-    let is_given = linker.is_given(scope.file);
+    let is_requested = linker.is_requested(scope.file);
     let checks: [&Check<'_>; 4] = [
-        &|linker, scope, owner, found| declaration(linker, scope, owner, found),
-        &|linker, scope, owner, found| lifetimes::check(&linker.pool, scope.file, owner, found),
-        &|linker, scope, owner, found| style::check(&linker.pool, scope.file, owner, found),
-        &|linker, scope, owner, found| {
-            visibility(&linker.pool, scope.file, owner, found);
+        &|linker, scope, owner, errors| declaration(linker, scope, owner, errors),
+        &|linker, scope, owner, errors| lifetimes::check(&linker.pool, scope.file, owner, errors),
+        &|linker, scope, owner, errors| style::check(&linker.pool, scope.file, owner, errors),
+        &|linker, scope, owner, errors| {
+            visibility(&linker.pool, scope.file, owner, errors);
             // protoc checks these only in the given files.
-            if is_given {
-                lifetimes::targets(&linker.pool, owner, found);
-                fields::check_reserved_range(&linker.pool, owner, found);
+            if is_requested {
+                lifetimes::targets(&linker.pool, owner, errors);
+                fields::check_reserved_range(&linker.pool, owner, errors);
             }
         },
     ];
     // Each check assumes that the earlier ones succeeded.
     for check in checks {
-        let mut found = Vec::new();
+        let mut errors = Vec::new();
         for &owner in &owners {
-            check(linker, scope, owner, &mut found);
+            check(linker, scope, owner, &mut errors);
         }
-        for (at, message) in found {
+        for (at, message) in errors {
             linker.pool.error(scope.file, at, message);
         }
         if linker.pool[scope.file].failed {
@@ -51,27 +51,27 @@ pub(super) fn validate(linker: &mut Linker, scope: &mut Scope) {
     }
 }
 
-fn declaration(linker: &mut Linker, scope: &mut Scope, owner: Owner, found: &mut Found) {
+fn declaration(linker: &mut Linker, scope: &mut Scope, owner: Owner, errors: &mut FoundErrors) {
     match owner {
-        Owner::File(file) => files::check(&linker.pool, file, found),
+        Owner::File(file) => files::check(&linker.pool, file, errors),
         Owner::Message(message) => {
-            messages::check(linker, scope, message, found);
-            extensions::check_ranges(&linker.pool, message, found);
+            messages::check(linker, scope, message, errors);
+            extensions::check_ranges(&linker.pool, message, errors);
         }
         Owner::Field(field) => {
-            features::check(&linker.pool, field, found);
-            fields::check(linker, scope, field, found);
-            extensions::check_declared(&linker.pool, field, found);
+            features::check(&linker.pool, field, errors);
+            fields::check(linker, scope, field, errors);
+            extensions::check_declared(&linker.pool, field, errors);
         }
-        Owner::Enum(declared) => enums::check(linker, scope, declared, found),
-        Owner::Value(declared, index) => enums::check_value(&linker.pool, declared, index, found),
+        Owner::Enum(declared) => enums::check(linker, scope, declared, errors),
+        Owner::Value(declared, index) => enums::check_value(&linker.pool, declared, index, errors),
         Owner::Service(service) => {
             let options = linker.pool[scope.file].options.as_deref();
             let generic = options.is_some_and(|options| options.value.flag(16) || options.value.flag(17));
             if files::is_lite(&linker.pool, scope.file) && generic {
                 let message = "a file with optimize_for = LITE_RUNTIME cannot have services, unless \
                                cc_generic_services and java_generic_services are false";
-                found.push((linker.pool[service].name_at, message.to_owned()));
+                errors.push((linker.pool[service].name_at, message.to_owned()));
             }
         }
         Owner::Oneof(..) | Owner::Range(..) | Owner::Method(..) => {}
@@ -79,7 +79,7 @@ fn declaration(linker: &mut Linker, scope: &mut Scope, owner: Owner, found: &mut
 }
 
 /// Under strict visibility, nested declarations cannot be exported, except enums in messages that serve as namespaces.
-fn visibility(pool: &Pool, file: FileId, owner: Owner, found: &mut Found) {
+fn visibility(pool: &Pool, file: FileId, owner: Owner, errors: &mut FoundErrors) {
     let is_strict = pool[file].features.get(number::DEFAULT_SYMBOL_VISIBILITY) == value::STRICT;
     let (name, at, parent, is_exported, is_enum) = match owner {
         Owner::Message(message) => {
@@ -96,7 +96,7 @@ fn visibility(pool: &Pool, file: FileId, owner: Owner, found: &mut Found) {
     };
     let Some(parent) = parent.filter(|_| is_strict && is_exported) else { return };
     if !(is_enum && is_namespace(pool, parent)) {
-        found.push((
+        errors.push((
             at,
             format!("nested \"{name}\" cannot be exported under strict visibility: move it to the top level"),
         ));

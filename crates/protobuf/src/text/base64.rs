@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn both_alphabets_are_read_with_padding_or_without() {
+    fn base64_accepts_both_alphabets_with_or_without_padding() {
         for text in ["+/8=", "+/8", "-_8=", "-_8"] {
             assert_eq!(decoded(text), Some(vec![0xfb, 0xff]), "{text}");
         }
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn base64_round_trips() {
         for len in 0..100 {
             let bytes: Vec<u8> = (0..len).map(|index: u8| index.wrapping_mul(37)).collect();
             let mut text = b"x".to_vec();

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_day_has_its_date() {
+    fn days_and_dates_round_trip() {
         let (mut year, mut month, mut day) = (1, 1, 1);
         for days in -719_162..=2_932_896 {
             let found = (date(days), days_since_1970(year, month, day));
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn days_have_dates() {
+    fn known_days_have_known_dates() {
         let check = |days, expected| assert_eq!(date(days), expected);
         check(0, (1970, 1, 1));
         check(59, (1970, 3, 1));

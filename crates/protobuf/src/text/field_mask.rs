@@ -41,7 +41,7 @@ mod tests {
     use super::{to_camel, to_snake};
 
     #[test]
-    fn paths_go_to_json_and_back() {
+    fn field_mask_paths_round_trip() {
         for (path, json) in
             [("foo", "foo"), ("foo_bar", "fooBar"), ("a.b_c.d", "a.bC.d"), ("", ""), ("a1", "a1")]
         {
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_come_back_is_refused() {
+    fn ambiguous_field_mask_paths_are_rejected() {
         for path in ["fooBar", "foo_3_bar", "foo__bar", "foo_", "_", "foo_.a", "foo_B"] {
             assert!(!to_camel(path, &mut Vec::new()), "{path}");
         }

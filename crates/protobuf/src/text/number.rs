@@ -188,7 +188,11 @@ pub(crate) fn append<const N: usize>(text: &mut Vec<u8>, put: impl FnOnce(&mut [
 /// Appends the output of `put` for each word, separated by commas. Reserves the space for all words at once. Not
 /// inlined: in a larger function the loop's constants do not stay in registers.
 #[inline(never)]
-pub(crate) fn append_row(words: &[u64], text: &mut Vec<u8>, put: impl Fn(u64, &mut NumberBytes) -> usize) {
+pub(crate) fn append_elements(
+    words: &[u64],
+    text: &mut Vec<u8>,
+    put: impl Fn(u64, &mut NumberBytes) -> usize,
+) {
     let start = text.len();
     text.resize(start + words.len() * size_of::<NumberBytes>(), 0);
     let (free, mut end) = (&mut text[start..], 0);
@@ -367,7 +371,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_numbers_are_read_however_they_are_written() {
+    fn integers_accept_all_json_notations() {
         for (text, number) in [
             ("0", 0),
             ("-0", 0),
@@ -392,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_or_too_large_is_refused() {
+    fn fractions_and_out_of_range_integers_are_rejected() {
         for (text, problem) in [
             ("1.5", Fraction),
             ("1e-1", Fraction),
@@ -413,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_with_a_point_keep_to_their_range() {
+    fn floats_are_range_checked() {
         assert_eq!(double("1.7976931348623157e308"), Ok(f64::MAX));
         assert_eq!(double("1e309"), Err(Range));
         assert_eq!(float("3.4028235e38"), Ok(f32::MAX));
@@ -426,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_are_those_of_the_number() {
+    fn integers_are_formatted_in_decimal() {
         let powers = (0..20).map(|power| 10_u64.pow(power));
         let edges = powers.flat_map(|power| [power - 1, power, power + 1, power / 2, power / 7 * 3]);
         for number in edges.chain([u64::MAX, u64::MAX - 1, i64::MAX as u64]) {
@@ -438,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_way_to_a_number_is_the_long_one() {
+    fn fast_double_parsing_equals_the_slow_path() {
         let mut number = 1_u64;
         for _ in 0..200_000 {
             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -461,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_as_short_as_they_can() {
+    fn floats_have_the_shortest_round_trip_form() {
         let float = |number| written(|into| put_float(number, into));
         let double = |number| written(|into| put_double(number, into));
         assert_eq!([float(0.1), float(f32::NAN), float(f32::MIN)], ["0.1", "\"NaN\"", "-3.4028235e+38"]);
@@ -474,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn thousandths_are_written_as_any_number_is() {
+    fn thousandths_fast_path_equals_the_general_path() {
         let mut number = 1_u64;
         for round in 0..300_000 {
             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -493,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_its_numbers_with_commas_between() {
+    fn array_elements_are_separated_by_commas() {
         // The longest number of each kind, each in the space for one.
         let longest = [f64::MIN, f64::NAN, f64::NEG_INFINITY, -f64::MIN_POSITIVE, -5e-324, 0.0, 0.125];
         for count in [0, 1, 2, 63, 64, 65, 200] {
@@ -501,7 +505,7 @@ mod tests {
             let check = |put: fn(u64, &mut NumberBytes) -> usize| {
                 let each: Vec<String> = words.iter().map(|&word| written(|into| put(word, into))).collect();
                 let mut text = b"[".to_vec();
-                append_row(&words, &mut text, put);
+                append_elements(&words, &mut text, put);
                 assert_eq!(String::from_utf8(text).unwrap(), format!("[{}", each.join(",")));
             };
             check(|word, into| put_double(f64::from_bits(word), into));

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_is_refused() {
+    fn non_utf8_bytes_are_rejected() {
         for bytes in
             [&b"\xff"[..], b"0123456789\xc3", b"\xed\xa0\x80", b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\x80"]
         {

@@ -89,13 +89,13 @@ pub(crate) fn parse_duration(text: &str) -> Option<(i64, i32)> {
         Some(text) => (true, text),
         None => (false, text),
     };
-    let whole = text.bytes().take_while(u8::is_ascii_digit).count();
+    let integer_digits = text.bytes().take_while(u8::is_ascii_digit).count();
     // Apart from leading zeros, longer numbers are out of range.
-    if whole == 0 || whole > 18 {
+    if integer_digits == 0 || integer_digits > 18 {
         return None;
     }
-    let seconds: i64 = text[..whole].parse().ok()?;
-    let (nanos, rest) = parse_fraction(&text.as_bytes()[whole..])?;
+    let seconds: i64 = text[..integer_digits].parse().ok()?;
+    let (nanos, rest) = parse_fraction(&text.as_bytes()[integer_digits..])?;
     let is_sound = rest.is_empty() && seconds <= DURATION_SECONDS_MAX;
     let nanos = nanos as i32;
     is_sound.then_some(if is_negative { (-seconds, -nanos) } else { (seconds, nanos) })
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn timestamps_go_to_text_and_back() {
+    fn timestamps_round_trip() {
         for (seconds, nanos, text) in [
             (0, 0, "1970-01-01T00:00:00Z"),
             (-1, 999_999_999, "1969-12-31T23:59:59.999999999Z"),
@@ -168,13 +168,13 @@ mod tests {
     }
 
     #[test]
-    fn zones_are_read() {
+    fn timestamps_accept_time_zones() {
         assert_eq!(parse_timestamp("1970-01-01T01:00:00+01:00"), Some((0, 0)));
         assert_eq!(parse_timestamp("1969-12-31T23:30:00.5-00:30"), Some((0, 500_000_000)));
     }
 
     #[test]
-    fn what_is_no_timestamp_is_refused() {
+    fn invalid_timestamps_are_rejected() {
         for text in [
             "",
             "1970-01-01",
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_go_to_text_and_back() {
+    fn durations_round_trip() {
         for (seconds, nanos, text) in [
             (0, 0, "0s"),
             (1, 500_000_000, "1.500s"),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused() {
+    fn invalid_durations_are_rejected() {
         for text in
             ["", "s", "1", "1.s", ".5s", "-s", "+1s", "1.1234567890s", "1 s", "315576000001s", "1e3s", "--1s"]
         {

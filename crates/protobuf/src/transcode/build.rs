@@ -4,13 +4,13 @@ mod known;
 
 use std::borrow::Cow;
 
-use super::fault::Fault;
-use super::keys::{Keys, Seen};
+use super::keys::{Keys, SeenFields};
 use super::options::ParseOptions;
-use super::source::{Shape as Found, Source, in_range};
+use super::parse_error::LocatedError;
+use super::source::{Source, ValueKind, in_range};
 use crate::printable::excerpt;
 use crate::schema::pool::{EnumData, FieldData, Pool};
-use crate::schema::table::{Entry, Flags, Shape, Table};
+use crate::schema::table::{Entry, FieldShape, Flags, Table};
 use crate::schema::{Field, Kind, WellKnown};
 use crate::wire::{Tag, WireType, put_tag, put_varint, varint_len, zigzag};
 
@@ -30,7 +30,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     }
 
     /// Appends a whole message. Returns the source, positioned after it.
-    pub(crate) fn build(mut self, message_type: u32) -> Result<S, Fault> {
+    pub(crate) fn build(mut self, message_type: u32) -> Result<S, LocatedError> {
         // The message itself does not count.
         let depth = self.options.depth_max.saturating_add(1);
         self.message(&self.pool.tables[message_type as usize], depth)?;
@@ -38,7 +38,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     }
 
     /// Appends the wire records of a field. Returns the source, positioned after its value.
-    pub(crate) fn build_field(mut self, field: Field<'s>) -> Result<S, Fault> {
+    pub(crate) fn build_field(mut self, field: Field<'s>) -> Result<S, LocatedError> {
         let table = field.message().table();
         let mut members = self.members(table);
         let data = &self.pool.fields[field.index() as usize];
@@ -47,7 +47,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     }
 
     /// Appends the wire record of one value of a field. Returns the source, positioned after it.
-    pub(crate) fn build_value(mut self, field: Field<'s>) -> Result<S, Fault> {
+    pub(crate) fn build_value(mut self, field: Field<'s>) -> Result<S, LocatedError> {
         let entry = field.entry();
         if !entry.flags.has(Flags::PACKED) {
             // An ignored value is omitted, as in a map.
@@ -61,9 +61,9 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     }
 
     /// Appends the wire records of a message; `depth` is the remaining nesting depth.
-    pub(super) fn message(&mut self, table: &'s Table, depth: usize) -> Result<(), Fault> {
+    pub(super) fn message(&mut self, table: &'s Table, depth: usize) -> Result<(), LocatedError> {
         let Some(depth) = depth.checked_sub(1) else {
-            return Err(self.fault("messages lie in one another too deep"));
+            return Err(self.error_here("messages lie in one another too deep"));
         };
         if table.known.is_some() {
             return self.known(table, depth);
@@ -78,7 +78,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
 
     /// Checks required fields at the end of a message's members.
     #[inline]
-    pub(super) fn check_required(&self, table: &Table, members: &Members<'_>) -> Result<(), Fault> {
+    pub(super) fn check_required(&self, table: &Table, members: &Members<'_>) -> Result<(), LocatedError> {
         if table.required.is_empty() {
             return Ok(());
         }
@@ -87,7 +87,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
             None => Ok(()),
             Some(&index) => {
                 let field = self.pool.field(&table.entries()[usize::from(index)]).json_name.text();
-                Err(self.fault(&format!("the required field `{field}` is missing")))
+                Err(self.error_here(&format!("the required field `{field}` is missing")))
             }
         }
     }
@@ -103,7 +103,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         table: &'s Table,
         members: &mut Members<'s>,
         depth: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), LocatedError> {
         // Most writers follow the order of the schema.
         let expected = members.declared.get(members.next);
         if let Some(field) = expected.filter(|field| self.source.take_name(&field.json_name)) {
@@ -123,7 +123,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         at: usize,
         members: &mut Members<'s>,
         depth: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), LocatedError> {
         match self.field_of_key(table.message, key) {
             Some(index) => {
                 let field = &self.pool.fields[index as usize];
@@ -134,7 +134,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
             None if self.options.ignore_unknown => self.source.skip_value(depth),
             None => {
                 let (name, key) = (self.name(table), excerpt(key));
-                Err(Fault::new(at, format!("{name} has no field `{key}`")))
+                Err(LocatedError::new(at, format!("{name} has no field `{key}`")))
             }
         }
     }
@@ -153,11 +153,11 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         data: &'s FieldData,
         members: &mut Members<'s>,
         depth: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), LocatedError> {
         let index = usize::from(data.entry);
         let field = &table.entries()[index];
         let done = self.member_value(field, index, members, depth);
-        done.and_then(|()| self.check_len()).map_err(|fault| fault.in_field(data.json_name.text()))
+        done.and_then(|()| self.check_len()).map_err(|error| error.in_field(data.json_name.text()))
     }
 
     #[inline]
@@ -167,24 +167,25 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         index: usize,
         members: &mut Members<'s>,
         depth: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), LocatedError> {
         if members.fields.set(index as u32) {
-            return Err(self.fault("the field comes twice"));
+            return Err(self.error_here("the field comes twice"));
         }
-        if self.source.peek()? == Found::Null && !(field.shape() == Shape::Singular && self.takes_null(field))
+        if self.source.peek()? == ValueKind::Null
+            && !(field.shape() == FieldShape::Singular && self.takes_null(field))
         {
             if field.flags.has(Flags::REQUIRED) && !self.options.allow_partial {
-                return Err(self.fault("a required field must not be null"));
+                return Err(self.error_here("a required field must not be null"));
             }
             return self.source.null();
         }
         if field.is_in_oneof() && members.oneofs.set(field.slot) {
-            return Err(self.fault("another field of the same oneof is set"));
+            return Err(self.error_here("another field of the same oneof is set"));
         }
         match field.shape() {
-            Shape::Singular => self.singular(field, depth),
-            Shape::Repeated => self.repeated(field, depth),
-            Shape::Map => self.map(field, depth),
+            FieldShape::Singular => self.singular(field, depth),
+            FieldShape::Repeated => self.repeated(field, depth),
+            FieldShape::Map => self.map(field, depth),
         }
     }
 
@@ -198,7 +199,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     }
 
     #[inline]
-    pub(super) fn singular(&mut self, field: &'s Entry, depth: usize) -> Result<(), Fault> {
+    pub(super) fn singular(&mut self, field: &'s Entry, depth: usize) -> Result<(), LocatedError> {
         match field.kind {
             Kind::String | Kind::Bytes | Kind::Message | Kind::Group => {
                 let start = self.wire.len();
@@ -224,7 +225,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
 
     /// Appends a tag and a string, bytes or message.
     #[inline]
-    fn value(&mut self, field: &'s Entry, depth: usize) -> Result<(), Fault> {
+    fn value(&mut self, field: &'s Entry, depth: usize) -> Result<(), LocatedError> {
         put_varint(self.wire, field.tag.into());
         match field.kind {
             Kind::String => {
@@ -253,8 +254,8 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     #[inline]
     pub(super) fn len_prefixed(
         &mut self,
-        body: impl FnOnce(&mut Self) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        body: impl FnOnce(&mut Self) -> Result<(), LocatedError>,
+    ) -> Result<(), LocatedError> {
         let start = self.wire.len();
         // Most are shorter than 128 bytes and need one length byte. Longer ones are moved.
         self.wire.push(0);
@@ -282,7 +283,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         self.wire[start + more] = rest as u8;
     }
 
-    fn repeated(&mut self, field: &'s Entry, depth: usize) -> Result<(), Fault> {
+    fn repeated(&mut self, field: &'s Entry, depth: usize) -> Result<(), LocatedError> {
         if field.kind == Kind::String {
             return self.texts(field, depth);
         }
@@ -309,19 +310,19 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     }
 
     /// Appends strings, plain ones in batches and others one by one.
-    fn texts(&mut self, field: &'s Entry, depth: usize) -> Result<(), Fault> {
+    fn texts(&mut self, field: &'s Entry, depth: usize) -> Result<(), LocatedError> {
         let mut open = self.source.begin_list()?;
         let mut index = 0;
         while self.source.next_element(&mut open)? {
-            self.value(field, depth).map_err(|fault| fault.in_element(index))?;
-            index += 1 + self.source.plain_texts(field.tag, self.wire);
+            self.value(field, depth).map_err(|error| error.in_element(index))?;
+            index += 1 + self.source.plain_strings(field.tag, self.wire);
             self.check_len()?;
         }
         Ok(())
     }
 
     /// Appends packed numbers, with a separate loop for each kind.
-    fn packed(&mut self, field: &'s Entry) -> Result<(), Fault> {
+    fn packed(&mut self, field: &'s Entry) -> Result<(), LocatedError> {
         macro_rules! by_kind {
             ($($kind:ident)*) => {
                 match field.kind {
@@ -346,14 +347,15 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     pub(super) fn elements(
         &mut self,
         field: &Entry,
-        mut element: impl FnMut(&mut Self) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        mut element: impl FnMut(&mut Self) -> Result<(), LocatedError>,
+    ) -> Result<(), LocatedError> {
         let mut open = self.source.begin_list()?;
         let mut index = 0;
         while self.source.next_element(&mut open)? {
             let is_null = field.kind.is_message() && self.is_stray_null(field)?;
-            let done = if is_null { Err(self.fault("an element must not be null")) } else { element(self) };
-            done.map_err(|fault| fault.in_element(index))?;
+            let done =
+                if is_null { Err(self.error_here("an element must not be null")) } else { element(self) };
+            done.map_err(|error| error.in_element(index))?;
             self.check_len()?;
             index += 1;
         }
@@ -362,25 +364,25 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
 
     /// Checks the length after each member, element and entry, whose output is proportional to its text.
     #[inline]
-    pub(super) fn check_len(&self) -> Result<(), Fault> {
+    pub(super) fn check_len(&self) -> Result<(), LocatedError> {
         if self.wire.len() <= self.wire_len_max {
             return Ok(());
         }
-        Err(Fault::too_long(self.source.offset(), self.options.len_max))
+        Err(LocatedError::too_long(self.source.offset(), self.options.len_max))
     }
 
     /// Whether null appears in place of a value. Numbers and strings detect that themselves.
     #[inline(always)]
-    fn is_stray_null(&mut self, field: &Entry) -> Result<bool, Fault> {
-        Ok(self.source.peek()? == Found::Null && !self.takes_null(field))
+    fn is_stray_null(&mut self, field: &Entry) -> Result<bool, LocatedError> {
+        Ok(self.source.peek()? == ValueKind::Null && !self.takes_null(field))
     }
 
-    pub(super) fn map(&mut self, field: &'s Entry, depth: usize) -> Result<(), Fault> {
+    pub(super) fn map(&mut self, field: &'s Entry, depth: usize) -> Result<(), LocatedError> {
         let Some(depth) = depth.checked_sub(1) else {
-            return Err(self.fault("messages lie in one another too deep"));
+            return Err(self.error_here("messages lie in one another too deep"));
         };
         let [key_field, value_field] = self.pool.table(field).entries() else {
-            return Err(self.fault("the schema has no entry for this map"));
+            return Err(self.error_here("the schema has no entry for this map"));
         };
         let mut open = self.source.begin_map()?;
         let mut keys = Keys::new();
@@ -393,10 +395,10 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
                 let key = builder.map_key(key_field)?;
                 let step = key.clone();
                 if !keys.insert(key) {
-                    return Err(Fault::new(at, "the key comes twice").in_field(&step.text()));
+                    return Err(LocatedError::new(at, "the key comes twice").in_field(&step.text()));
                 }
                 let entry = builder.map_value(value_field, depth);
-                is_ignored = !entry.map_err(|fault| fault.in_field(&step.text()))?;
+                is_ignored = !entry.map_err(|error| error.in_field(&step.text()))?;
                 Ok(())
             })?;
             if is_ignored {
@@ -407,7 +409,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         Ok(())
     }
 
-    fn map_key(&mut self, field: &Entry) -> Result<Key<'t>, Fault> {
+    fn map_key(&mut self, field: &Entry) -> Result<Key<'t>, LocatedError> {
         put_varint(self.wire, field.tag.into());
         if field.kind == Kind::String {
             let key = self.source.key()?;
@@ -426,9 +428,9 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     }
 
     /// Returns false if the value is to be ignored.
-    fn map_value(&mut self, field: &'s Entry, depth: usize) -> Result<bool, Fault> {
+    fn map_value(&mut self, field: &'s Entry, depth: usize) -> Result<bool, LocatedError> {
         if self.is_stray_null(field)? {
-            return Err(self.fault("a value must not be null"));
+            return Err(self.error_here("a value must not be null"));
         }
         if let Kind::String | Kind::Bytes | Kind::Message | Kind::Group = field.kind {
             return self.value(field, depth).map(|()| true);
@@ -442,7 +444,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     /// Reads a number, boolean or enum as 64 bits: signed 32-bit values are extended, floats are in the low half.
     /// Returns `None` for an enum name that is to be ignored.
     #[inline]
-    fn number(&mut self, field: &Entry) -> Result<Option<u64>, Fault> {
+    fn number(&mut self, field: &Entry) -> Result<Option<u64>, LocatedError> {
         match field.kind {
             Kind::Enum => self.enumeration(field),
             kind => self.plain_number(kind).map(Some),
@@ -450,7 +452,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     }
 
     #[inline(always)]
-    fn plain_number(&mut self, kind: Kind) -> Result<u64, Fault> {
+    fn plain_number(&mut self, kind: Kind) -> Result<u64, LocatedError> {
         let source = &mut self.source;
         Ok(match kind {
             Kind::Double => source.double()?.to_bits(),
@@ -469,20 +471,20 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         })
     }
 
-    fn enumeration(&mut self, field: &Entry) -> Result<Option<u64>, Fault> {
+    fn enumeration(&mut self, field: &Entry) -> Result<Option<u64>, LocatedError> {
         let enumeration = self.enumeration_of(field);
         let at = self.source.offset();
         let found = self.source.peek()?;
-        if found == Found::Null && enumeration.is_null() {
+        if found == ValueKind::Null && enumeration.is_null() {
             return self.source.null().map(|()| Some(0));
         }
         let name = &enumeration.name;
-        if found != Found::Number {
+        if found != ValueKind::Number {
             let text = self.source.text()?;
             return match enumeration.value_named(&text) {
                 Some(value) => Ok(Some(i64::from(value.number) as u64)),
                 None if self.may_ignore(field) => Ok(None),
-                None => Err(Fault::new(at, format!("{name} has no value `{}`", excerpt(&text)))),
+                None => Err(LocatedError::new(at, format!("{name} has no value `{}`", excerpt(&text)))),
             };
         }
         let number = self.plain_number(Kind::Int32)?;
@@ -492,7 +494,10 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         if self.may_ignore(field) {
             return Ok(None);
         }
-        Err(Fault::new(at, format!("{name} is closed, and has no value with the number {}", number as i32)))
+        Err(LocatedError::new(
+            at,
+            format!("{name} is closed, and has no value with the number {}", number as i32),
+        ))
     }
 
     fn enumeration_of(&self, field: &Entry) -> &'s EnumData {
@@ -504,7 +509,13 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     pub(super) fn members(&self, table: &Table) -> Members<'s> {
         let fields = &self.pool.messages[table.message as usize].fields;
         let declared = &self.pool.fields[fields.start as usize..fields.end as usize];
-        Members { fields: Seen::default(), oneofs: Seen::default(), declared, first: fields.start, next: 0 }
+        Members {
+            fields: SeenFields::default(),
+            oneofs: SeenFields::default(),
+            declared,
+            first: fields.start,
+            next: 0,
+        }
     }
 
     /// Returns the full name of a type.
@@ -514,17 +525,17 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
 
     /// Returns an error at the source's position.
     #[cold]
-    pub(super) fn fault(&self, problem: &str) -> Fault {
-        Fault::new(self.source.offset(), problem)
+    pub(super) fn error_here(&self, problem: &str) -> LocatedError {
+        LocatedError::new(self.source.offset(), problem)
     }
 }
 
 /// The members of a message seen so far.
 pub(super) struct Members<'s> {
     /// By index of the entry.
-    fields: Seen,
+    fields: SeenFields,
     /// By the slot that the members of a oneof share.
-    oneofs: Seen,
+    oneofs: SeenFields,
     /// The declared fields of the message.
     declared: &'s [FieldData],
     /// Index of the first declared field in the pool.
@@ -550,7 +561,7 @@ impl Key<'_> {
 }
 
 /// Checks the key of a map against the range of its type.
-fn key_number(kind: Kind, number: i128, at: usize) -> Result<u64, Fault> {
+fn key_number(kind: Kind, number: i128, at: usize) -> Result<u64, LocatedError> {
     Ok(match kind {
         Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => in_range::<i32, _>(number, at)? as u64,
         Kind::Uint32 | Kind::Fixed32 => in_range::<u32, _>(number, at)?.into(),

@@ -5,13 +5,13 @@ use std::hash::Hash;
 
 /// The fields of a message seen so far: one bit for each record slot; members of a oneof share a bit.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct SeenFields {
     first: [u64; 2],
     /// Bits beyond the first 128.
     others: Vec<u64>,
 }
 
-impl Seen {
+impl SeenFields {
     /// Sets a bit and returns whether it was already set.
     #[inline]
     pub(crate) fn set(&mut self, bit: u32) -> bool {
@@ -104,12 +104,12 @@ impl<K: Ord + Hash + Clone> Keys<K> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Keys, Seen};
+    use super::{Keys, SeenFields};
 
     #[test]
-    fn each_bit_is_its_own() {
+    fn seen_bits_are_independent() {
         for bits in [[0, 1, 63], [64, 127, 128], [255, 256, 131_071], [129, 4000, 65_535]] {
-            let mut seen = Seen::default();
+            let mut seen = SeenFields::default();
             for bit in bits {
                 assert!(!seen.has(bit) && !seen.set(bit) && seen.has(bit) && seen.set(bit), "{bit}");
             }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_comes_twice_is_found() {
+    fn duplicate_keys_are_detected() {
         for len in [1, 2, 12, 13, 14, 100] {
             for step in [1, 37] {
                 let mut keys = Keys::new();

@@ -2,51 +2,51 @@
 //!
 //! This requires that a field's records are adjacent and that each singular field appears once, as all encoders write
 //! them. The wire format allows more: scattered records of repeated fields, messages in pieces to be merged, and
-//! several values of which the last wins. For such input the printer stops with [`Stop::Merge`], and the caller
-//! normalises it first.
+//! several values of which the last wins. For such input the printer stops with [`PrintInterrupt::Unordered`], and the
+//! caller normalises it first.
 
 mod any;
 mod known;
 mod list;
 mod map;
 mod message_set;
+mod packed;
 mod records;
-mod row;
 mod unordered;
 mod unset;
 
 use super::error::PrintError;
-use super::keys::Seen;
+use super::keys::SeenFields;
 use super::options::PrintOptions;
 use super::sink::{NotText, Sink};
 use crate::schema::Kind;
 use crate::schema::number::read_number;
 use crate::schema::pool::Pool;
-use crate::schema::table::{Entry, Shape, Table};
+use crate::schema::table::{Entry, FieldShape, Table};
 use crate::wire::message_set::ITEM;
 use crate::wire::{Reader, WireErrorKind, WireType};
 use records::{End, at_end, skip};
-pub(crate) use unordered::{Merge, Stop};
+pub(crate) use unordered::{Normalize, PrintInterrupt};
 
 pub(crate) struct Printer<'s, S> {
     pool: &'s Pool,
     options: &'s PrintOptions,
     sink: S,
-    merge: Merge<'s>,
+    normalize: Normalize<'s>,
     /// Maximum length of the output, including its previous content.
-    end_max: usize,
+    out_len_max: usize,
     /// Normalises the content of an Any before printing it, rather than only if needed.
-    merges_any: bool,
+    normalizes_any: bool,
 }
 
 impl<'s, S: Sink> Printer<'s, S> {
-    pub(crate) fn new(pool: &'s Pool, options: &'s PrintOptions, sink: S, merge: Merge<'s>) -> Self {
-        let end_max = sink.mark().len.saturating_add(options.len_max);
-        Printer { pool, options, sink, merge, end_max, merges_any: false }
+    pub(crate) fn new(pool: &'s Pool, options: &'s PrintOptions, sink: S, normalize: Normalize<'s>) -> Self {
+        let out_len_max = sink.mark().len.saturating_add(options.len_max);
+        Printer { pool, options, sink, normalize, out_len_max, normalizes_any: false }
     }
 
     /// Prints a whole message.
-    pub(crate) fn print(&mut self, message_type: u32, wire: &[u8]) -> Result<(), Stop> {
+    pub(crate) fn print(&mut self, message_type: u32, wire: &[u8]) -> Result<(), PrintInterrupt> {
         // The message itself does not count.
         let depth = self.options.depth_max.saturating_add(1);
         let table = &self.pool.tables[message_type as usize];
@@ -54,11 +54,22 @@ impl<'s, S: Sink> Printer<'s, S> {
     }
 
     /// Prints only the present fields of a message of which `wire` is a part.
-    pub(crate) fn print_set(&mut self, message_type: u32, wire: &[u8]) -> Result<(), Stop> {
+    pub(crate) fn print_present_fields(
+        &mut self,
+        message_type: u32,
+        wire: &[u8],
+    ) -> Result<(), PrintInterrupt> {
         let table = &self.pool.tables[message_type as usize];
         let mut open = self.sink.begin_map();
         let depth = self.options.depth_max;
-        self.records(table, &mut Reader::new(wire), End::Bytes, depth, &mut Seen::default(), &mut open)?;
+        self.records(
+            table,
+            &mut Reader::new(wire),
+            End::Bytes,
+            depth,
+            &mut SeenFields::default(),
+            &mut open,
+        )?;
         self.sink.end_map(open);
         Ok(())
     }
@@ -70,7 +81,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         reader: &mut Reader<'_>,
         end: End,
         depth: usize,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), PrintInterrupt> {
         let Some(depth) = depth.checked_sub(1) else {
             return Err(reader.error(WireErrorKind::TooDeep).into());
         };
@@ -90,9 +101,9 @@ impl<'s, S: Sink> Printer<'s, S> {
         reader: &mut Reader<'_>,
         end: End,
         depth: usize,
-        open: &mut S::Open,
-    ) -> Result<(), Stop> {
-        let mut seen = Seen::default();
+        open: &mut S::OpenContainer,
+    ) -> Result<(), PrintInterrupt> {
+        let mut seen = SeenFields::default();
         self.records(table, reader, end, depth, &mut seen, open)?;
         self.unset(table, &seen, open)
     }
@@ -104,17 +115,17 @@ impl<'s, S: Sink> Printer<'s, S> {
         reader: &mut Reader<'_>,
         end: End,
         depth: usize,
-        seen: &mut Seen,
-        open: &mut S::Open,
-    ) -> Result<(), Stop> {
+        seen: &mut SeenFields,
+        open: &mut S::OpenContainer,
+    ) -> Result<(), PrintInterrupt> {
         while !reader.is_empty() {
             let start = reader.offset();
             let tag = reader.tag_bits()?;
             match table.find_by_tag(tag) {
                 Some(field) => match field.shape() {
-                    Shape::Singular => self.singular(field, tag, reader, depth, seen, open)?,
-                    Shape::Repeated => self.repeated(field, tag, reader, depth, seen, open)?,
-                    Shape::Map => self.map(field, reader, depth, seen, open)?,
+                    FieldShape::Singular => self.singular(field, tag, reader, depth, seen, open)?,
+                    FieldShape::Repeated => self.repeated(field, tag, reader, depth, seen, open)?,
+                    FieldShape::Map => self.map(field, reader, depth, seen, open)?,
                 },
                 None if table.message_set && tag == ITEM => {
                     self.message_set_item(table, reader, depth, seen, open)?;
@@ -130,7 +141,7 @@ impl<'s, S: Sink> Printer<'s, S> {
     }
 
     #[inline]
-    fn name(&mut self, field: &Entry, open: &mut S::Open) {
+    fn name(&mut self, field: &Entry, open: &mut S::OpenContainer) {
         let field = self.pool.field(field);
         self.sink.name(open, if self.options.schema_names { &field.name } else { &field.json_name });
     }
@@ -142,16 +153,16 @@ impl<'s, S: Sink> Printer<'s, S> {
         tag: u32,
         reader: &mut Reader<'_>,
         depth: usize,
-        seen: &mut Seen,
-        open: &mut S::Open,
-    ) -> Result<(), Stop> {
+        seen: &mut SeenFields,
+        open: &mut S::OpenContainer,
+    ) -> Result<(), PrintInterrupt> {
         match field.kind {
             Kind::String | Kind::Bytes => {
                 let value = reader.len_prefixed()?;
                 if seen.set(field.slot) {
-                    return Err(Stop::Merge);
+                    return Err(PrintInterrupt::Unordered);
                 }
-                if value.is_empty() && self.is_left_out(field) {
+                if value.is_empty() && self.is_omitted(field) {
                     return Ok(());
                 }
                 self.name(field, open);
@@ -159,7 +170,7 @@ impl<'s, S: Sink> Printer<'s, S> {
             }
             Kind::Message | Kind::Group => {
                 if seen.set(field.slot) {
-                    return Err(Stop::Merge);
+                    return Err(PrintInterrupt::Unordered);
                 }
                 self.name(field, open);
                 self.nested(field, tag, reader, depth)
@@ -170,9 +181,9 @@ impl<'s, S: Sink> Printer<'s, S> {
                     return Ok(());
                 }
                 if seen.set(field.slot) {
-                    return Err(Stop::Merge);
+                    return Err(PrintInterrupt::Unordered);
                 }
-                if value == 0 && self.is_left_out(field) {
+                if value == 0 && self.is_omitted(field) {
                     return Ok(());
                 }
                 self.name(field, open);
@@ -190,13 +201,13 @@ impl<'s, S: Sink> Printer<'s, S> {
 
     /// Whether the field is omitted if its value is zero or empty.
     #[inline]
-    fn is_left_out(&self, field: &Entry) -> bool {
+    fn is_omitted(&self, field: &Entry) -> bool {
         field.is_implicit() && !self.options.defaults
     }
 
     #[inline]
-    fn check_len(&self) -> Result<(), Stop> {
-        if self.sink.mark().len <= self.end_max {
+    fn check_len(&self) -> Result<(), PrintInterrupt> {
+        if self.sink.mark().len <= self.out_len_max {
             return Ok(());
         }
         Err(PrintError::TooLong { max: self.options.len_max }.into())
@@ -210,7 +221,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         tag: u32,
         reader: &mut Reader<'_>,
         depth: usize,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), PrintInterrupt> {
         let table = self.pool.table(field);
         if tag & 7 == WireType::StartGroup as u32 {
             return self.message(table, reader, End::Group(tag >> 3), depth);
@@ -219,7 +230,7 @@ impl<'s, S: Sink> Printer<'s, S> {
     }
 
     #[inline]
-    fn text_or_bytes(&mut self, field: &Entry, value: &[u8]) -> Result<(), Stop> {
+    fn text_or_bytes(&mut self, field: &Entry, value: &[u8]) -> Result<(), PrintInterrupt> {
         if field.kind == Kind::Bytes {
             self.sink.bytes(value);
             return Ok(());
@@ -250,7 +261,7 @@ impl<'s, S: Sink> Printer<'s, S> {
 }
 
 #[cold]
-fn not_text(pool: &Pool, field: &Entry) -> Stop {
+fn not_text(pool: &Pool, field: &Entry) -> PrintInterrupt {
     let field = pool.full_name(pool.field(field));
     PrintError::NotText { field }.into()
 }

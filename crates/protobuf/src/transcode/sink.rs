@@ -16,21 +16,21 @@ pub(crate) struct Mark {
 /// Receives the values of a message in order.
 pub(crate) trait Sink {
     /// An open map or list, held by the caller.
-    type Open;
+    type OpenContainer;
 
-    fn begin_map(&mut self) -> Self::Open;
+    fn begin_map(&mut self) -> Self::OpenContainer;
     /// Writes a key, before each value of a map.
-    fn name(&mut self, open: &mut Self::Open, name: &Key);
-    fn text_key(&mut self, open: &mut Self::Open, key: &[u8]) -> Result<(), NotText>;
-    fn int_key(&mut self, open: &mut Self::Open, key: i64);
-    fn uint_key(&mut self, open: &mut Self::Open, key: u64);
-    fn bool_key(&mut self, open: &mut Self::Open, key: bool);
-    fn end_map(&mut self, open: Self::Open);
+    fn name(&mut self, open: &mut Self::OpenContainer, name: &Key);
+    fn text_key(&mut self, open: &mut Self::OpenContainer, key: &[u8]) -> Result<(), NotText>;
+    fn int_key(&mut self, open: &mut Self::OpenContainer, key: i64);
+    fn uint_key(&mut self, open: &mut Self::OpenContainer, key: u64);
+    fn bool_key(&mut self, open: &mut Self::OpenContainer, key: bool);
+    fn end_map(&mut self, open: Self::OpenContainer);
 
-    fn begin_list(&mut self) -> Self::Open;
+    fn begin_list(&mut self) -> Self::OpenContainer;
     /// Starts an element, before each value of a list.
-    fn element(&mut self, open: &mut Self::Open);
-    fn end_list(&mut self, open: Self::Open);
+    fn element(&mut self, open: &mut Self::OpenContainer);
+    fn end_list(&mut self, open: Self::OpenContainer);
 
     fn null(&mut self);
     fn bool(&mut self, value: bool);
@@ -62,12 +62,18 @@ pub(crate) trait Sink {
     }
 
     /// Writes several numbers of one kind, at least one, as elements of a list.
-    fn numbers(&mut self, open: &mut Self::Open, kind: Kind, words: &[u64]);
+    fn numbers(&mut self, open: &mut Self::OpenContainer, kind: Kind, words: &[u64]);
 
     /// Writes further elements of a list from `wire`, which starts with their records. Takes records with this tag
     /// while they are short text that needs no escaping, and while the output is not much longer than `len_max`.
     /// Returns the number of bytes consumed, which may be 0.
-    fn plain_texts(&mut self, _open: &mut Self::Open, _tag: u8, _wire: &[u8], _len_max: usize) -> usize {
+    fn plain_strings(
+        &mut self,
+        _open: &mut Self::OpenContainer,
+        _tag: u8,
+        _wire: &[u8],
+        _len_max: usize,
+    ) -> usize {
         0
     }
 

@@ -2,7 +2,7 @@
 
 use super::error::{WireError, WireErrorKind};
 use super::tag::{TAG_LEN_MAX, Tag, WireType};
-use super::varint::{NO_VARINT, join_at, join_word, no_varint};
+use super::varint::{INVALID_VARINT, join_at, join_word, varint_error};
 
 /// Reads wire records from bytes and tracks its offset.
 #[derive(Clone, Copy, Debug)]
@@ -88,8 +88,8 @@ impl<'a> Reader<'a> {
     #[inline(always)]
     fn varint_long(&mut self) -> Result<u64, WireError> {
         let (value, end) = join_at(self.bytes, self.at);
-        if end == NO_VARINT {
-            return Err(no_varint(self.bytes, self.at));
+        if end == INVALID_VARINT {
+            return Err(varint_error(self.bytes, self.at));
         }
         self.at = end;
         Ok(value)

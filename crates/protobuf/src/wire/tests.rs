@@ -6,7 +6,7 @@ fn fails(bytes: &[u8], read: impl Fn(&mut Reader<'_>) -> Result<(), WireError>) 
 }
 
 #[test]
-fn varints_come_back() {
+fn varints_round_trip() {
     let edges = (0..64).flat_map(|bit| [1u64 << bit, (1 << bit) - 1, (1 << bit) + 1]);
     for value in edges.chain([u64::MAX, u64::MAX - 1]) {
         let mut bytes = Vec::new();
@@ -27,7 +27,7 @@ fn varints_come_back() {
 }
 
 #[test]
-fn a_varint_has_64_bits_at_most() {
+fn varints_beyond_64_bits_are_rejected() {
     let varint = |bytes: &[u8]| fails(bytes, |reader| reader.varint().map(drop));
     let mut bytes = [0xff; 11];
     assert_eq!(varint(&bytes), (0, WireErrorKind::VarintTooLong));
@@ -67,7 +67,7 @@ fn tags_are_checked() {
 }
 
 #[test]
-fn lengths_keep_within_the_message_around() {
+fn lengths_are_bounded_by_the_enclosing_message() {
     let mut outer = Reader::new(&[3, 2, b'a', b'b', b'c']);
     let mut inner = outer.nested().expect("three bytes");
     assert_eq!((inner.offset(), inner.end(), outer.offset()), (1, 4, 4));
@@ -80,7 +80,7 @@ fn lengths_keep_within_the_message_around() {
 }
 
 #[test]
-fn groups_are_skipped_whole() {
+fn groups_are_skipped_with_their_content() {
     let skip = |bytes: &[u8], depth| {
         let mut reader = Reader::new(bytes);
         let tag = reader.tag()?;

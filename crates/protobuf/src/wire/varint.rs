@@ -57,10 +57,10 @@ pub const fn unzigzag(value: u64) -> i64 {
 }
 
 /// End offset that indicates an invalid varint.
-pub(super) const NO_VARINT: usize = usize::MAX;
+pub(super) const INVALID_VARINT: usize = usize::MAX;
 
-/// Returns the varint at `at` and its end, or [`NO_VARINT`]. Passes words by value, so that the reader need not be in
-/// memory.
+/// Returns the varint at `at` and its end, or [`INVALID_VARINT`]. Passes words by value, so that the reader need not be
+/// in memory.
 #[inline(never)]
 pub(super) fn join_at(bytes: &[u8], at: usize) -> (u64, usize) {
     let rest = &bytes[at..];
@@ -75,13 +75,13 @@ pub(super) fn join_at(bytes: &[u8], at: usize) -> (u64, usize) {
     match join_word(word) {
         Some((value, len)) if len <= rest.len() => (value, at + len),
         // Nine or ten bytes, usually a negative number.
-        _ => join(rest).map_or((0, NO_VARINT), |(value, len)| (value, at + len)),
+        _ => join(rest).map_or((0, INVALID_VARINT), |(value, len)| (value, at + len)),
     }
 }
 
 /// Returns the error of an invalid varint.
 #[cold]
-pub(super) fn no_varint(bytes: &[u8], at: usize) -> WireError {
+pub(super) fn varint_error(bytes: &[u8], at: usize) -> WireError {
     let kind = join(&bytes[at..]).err().unwrap_or(WireErrorKind::Truncated);
     WireError { offset: at, kind }
 }

@@ -76,7 +76,7 @@ fn numbers() {
 }
 
 #[test]
-fn numbers_that_are_none() {
+fn invalid_numbers_are_rejected() {
     let schema = schema();
     let refused = |json, problem| refused(everything(&schema), json, problem);
     refused(r#"{"anInt32":1.5}"#, "line 1, column 12: anInt32: `1.5` is not a whole number");
@@ -97,7 +97,7 @@ fn numbers_that_are_none() {
 }
 
 #[test]
-fn texts_and_bytes() {
+fn strings_and_bytes_round_trip() {
     let schema = schema();
     let check = |json, printed| check(everything(&schema), json, printed);
     check(r#"{"aString":"a\"\\\/\n\u00e9\ud83d\ude00"}"#, "{\"aString\":\"a\\\"\\\\/\\né😀\"}");
@@ -113,7 +113,7 @@ fn texts_and_bytes() {
 }
 
 #[test]
-fn nulls_and_duplicates() {
+fn nulls_are_accepted_and_duplicates_rejected() {
     let schema = schema();
     check(
         everything(&schema),
@@ -182,7 +182,7 @@ fn well_known_types() {
 }
 
 #[test]
-fn what_has_no_json_is_told() {
+fn values_without_json_form_are_errors() {
     let schema = schema();
     let message_type = everything(&schema);
     for (wire, problem) in [
@@ -239,7 +239,7 @@ fn extensions_groups_and_closed_enums() {
 }
 
 #[test]
-fn required_fields_must_be_there() {
+fn missing_required_fields_are_errors() {
     let schema = schema();
     let message_type = extended(&schema);
     let whole = b"\x08\x01\x33\x12\x02\x08\x02\x34";
@@ -285,7 +285,7 @@ fn required_fields_must_be_there() {
 
 /// Each level of an Any is normalised; the levels must not multiply the work.
 #[test]
-fn records_out_of_order_at_each_level_take_no_longer() {
+fn unordered_nested_records_take_linear_time() {
     use thalweg_protobuf::wire::{Tag, WireType, put_tag, put_varint};
     let schema = schema();
     let len = |number: u32, bytes: &[u8]| {
@@ -305,7 +305,7 @@ fn records_out_of_order_at_each_level_take_no_longer() {
 
 /// The wire format allows a field's records to be scattered and repeated.
 #[test]
-fn records_in_any_order_are_brought_together() {
+fn records_in_any_order_are_merged() {
     let schema = schema();
     let message_type = everything(&schema);
     for (wire, json) in [
@@ -337,7 +337,7 @@ fn records_in_any_order_are_brought_together() {
 }
 
 #[test]
-fn options_of_printing() {
+fn print_options_take_effect() {
     let schema = schema();
     let message_type = extended(&schema);
     let wire =
@@ -379,7 +379,7 @@ fn options_of_printing() {
 }
 
 #[test]
-fn unknown_names_are_refused_or_ignored() {
+fn unknown_names_are_rejected_or_ignored() {
     let schema = schema();
     let json = concat!(
         r#"{"anInt32":1,"new":{"a":[1,{"b":null}]},"aColor":"GREEN","#,
@@ -401,7 +401,7 @@ fn unknown_names_are_refused_or_ignored() {
 }
 
 #[test]
-fn nesting_has_a_bound() {
+fn nesting_depth_is_limited() {
     let schema = schema();
     let message_type = everything(&schema);
     let nested = |name: &str, open: &str, close: &str, depth: usize| {
@@ -436,7 +436,7 @@ fn nesting_has_a_bound() {
 }
 
 #[test]
-fn what_is_printed_has_a_bound() {
+fn printed_length_is_limited() {
     let schema = schema();
     let wire = [0xc2, 0x02, 0x00].repeat(1000);
     let printed = |len_max| {
@@ -448,7 +448,7 @@ fn what_is_printed_has_a_bound() {
 }
 
 #[test]
-fn msgpack_has_types_of_its_own() {
+fn msgpack_uses_its_native_types() {
     let schema = schema();
     let message_type = everything(&schema);
     let json = br#"{"anInt64":"-5","someBytes":"AQI=","timestamp":"1970-01-01T00:00:01.5Z","innersByInt32":{"7":{}}}"#;

@@ -36,7 +36,7 @@ fn json_of(schema: &Schema, wire: Vec<u8>) -> String {
 }
 
 #[test]
-fn a_field_is_parsed_and_printed_by_itself() {
+fn single_fields_are_parsed_and_printed() {
     let schema = schema();
     for (name, json_name, value) in [
         ("item", "item", r#"{"longName":"a","inner":{"size":1}}"#),
@@ -62,7 +62,7 @@ fn a_field_is_parsed_and_printed_by_itself() {
 }
 
 #[test]
-fn a_field_that_is_wrong_leaves_nothing() {
+fn invalid_field_leaves_the_output_unchanged() {
     let schema = schema();
     for (name, value, expected) in [
         ("items", "[{\"size\":\n\"x\"}]", "line 2, column 1: items[0].size: `x` is not a number"),
@@ -78,7 +78,7 @@ fn a_field_that_is_wrong_leaves_nothing() {
 }
 
 #[test]
-fn a_value_without_quotes() {
+fn unquoted_values_are_parsed() {
     let schema = schema();
     let parse = |name: &str, text: &str| {
         let mut wire = Vec::new();
@@ -123,7 +123,7 @@ fn a_value_without_quotes() {
 }
 
 #[test]
-fn the_fields_that_a_text_has() {
+fn field_paths_lists_the_present_fields() {
     let schema = schema();
     let paths = |text: &str, options: &ParseOptions| {
         json::field_paths(schema.message("All").unwrap(), text.as_bytes(), options)
@@ -156,7 +156,7 @@ fn the_fields_that_a_text_has() {
 }
 
 #[test]
-fn paths_stop_at_the_bound() {
+fn field_paths_stop_at_the_length_limit() {
     let schema = schema();
     let text =
         format!("{}{{\"size\":1}}{}", "{\"item\":".to_owned() + &"{\"inner\":".repeat(80), "}".repeat(81));
@@ -172,7 +172,7 @@ fn paths_stop_at_the_bound() {
 
 /// Two bytes of JSON can become eleven on the wire: building stops at the limit, not at the end of the text.
 #[test]
-fn messages_stop_at_the_bound() {
+fn parsing_stops_at_the_length_limit() {
     let schema = schema();
     let list = |element: &str, count: usize| format!("[{}]", vec![element; count].join(","));
     for (field_name, value) in [

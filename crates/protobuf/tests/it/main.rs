@@ -2,9 +2,9 @@
 
 mod json;
 mod json_fields;
+mod json_packed;
 mod json_random;
-mod json_rows;
-mod json_texts;
+mod json_strings;
 mod messages;
 mod protoc;
 mod random;

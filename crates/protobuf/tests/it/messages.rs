@@ -69,7 +69,7 @@ fn get<'a>(message: &'a Message, name: &str) -> Value<'a> {
 }
 
 #[test]
-fn scalars_are_on_the_wire_as_documented() {
+fn scalars_have_the_documented_wire_form() {
     let schema = proto3();
     let one = |bytes: &[u8], name: &str, value: Value<'_>| {
         unchanged(&schema, bytes, |message| assert_eq!(get(message, name), value, "{name}"));
@@ -100,7 +100,7 @@ fn scalars_are_on_the_wire_as_documented() {
 }
 
 #[test]
-fn defaults_without_presence_are_not_written() {
+fn implicit_defaults_are_not_encoded() {
     let schema = proto3();
     check(&schema, b"\x08\x00\x72\x00\x61\x00\x00\x00\x00\x00\x00\x00\x00", b"", |message| {
         assert!(!message.as_ref().has("i32") && !message.as_ref().has("string"));
@@ -114,7 +114,7 @@ fn defaults_without_presence_are_not_written() {
 }
 
 #[test]
-fn the_last_value_counts_and_wider_ones_are_cut() {
+fn last_value_wins_and_wide_varints_are_truncated() {
     let schema = proto3();
     check(&schema, b"\x08\x01\x08\x02\x72\x01a\x72\x01b", b"\x08\x02\x72\x01b", |_| {});
     // 2^32 + 5 in an int32, and 2 in a bool.
@@ -122,7 +122,7 @@ fn the_last_value_counts_and_wider_ones_are_cut() {
 }
 
 #[test]
-fn messages_are_merged() {
+fn repeated_singular_messages_are_merged() {
     let schema = proto3();
     let parts =
         b"\x8a\x01\x05\x08\x01\x9a\x01\x00\x8a\x01\x06\x10\x03\x9a\x01\x01\x07\x8a\x01\x04\x9a\x01\x01\x08";
@@ -134,7 +134,7 @@ fn messages_are_merged() {
 }
 
 #[test]
-fn oneofs_have_one_member() {
+fn setting_a_oneof_member_clears_the_others() {
     let schema = proto3();
     let choice = |message: &Message| {
         let oneof = schema.message("M").and_then(|m| m.oneof("choice")).expect("a oneof");
@@ -160,7 +160,7 @@ fn oneofs_have_one_member() {
 }
 
 #[test]
-fn lists_are_read_packed_and_not() {
+fn repeated_numbers_decode_packed_and_unpacked() {
     let schema = proto3();
     let packed = b"\x9a\x01\x03\x01\x96\x01";
     unchanged(&schema, packed, |message| {
@@ -187,7 +187,7 @@ fn lists_are_read_packed_and_not() {
 }
 
 #[test]
-fn maps_have_each_key_once() {
+fn last_map_entry_of_a_key_wins() {
     let schema = proto3();
     let entry = |key: &str, value: u8| [b"\xb2\x01\x05\x0a\x01", key.as_bytes(), &[0x10, value]].concat();
     let bytes = [entry("a", 1), entry("b", 2), entry("a", 3)].concat();
@@ -215,7 +215,7 @@ fn maps_have_each_key_once() {
 }
 
 #[test]
-fn unknown_fields_are_kept_in_order() {
+fn unknown_fields_keep_their_order() {
     let schema = proto3();
     // Number 100, around a known field, and as a group; 17 with another wire type.
     let bytes = b"\xa0\x06\x01\x08\x01\xa3\x06\x08\x05\xa4\x06\x88\x01\x05\x10\x02";
@@ -229,7 +229,7 @@ fn unknown_fields_are_kept_in_order() {
 }
 
 #[test]
-fn closed_enums_send_the_rest_to_the_unknown_fields() {
+fn unknown_values_of_closed_enums_become_unknown_fields() {
     let schema = proto2();
     unchanged(&schema, b"\x20\x03", |message| assert_eq!(get(message, "closed"), Value::Enum(3)));
     check(&schema, b"\x20\x04", b"\x20\x04", |message| {
@@ -248,7 +248,7 @@ fn closed_enums_send_the_rest_to_the_unknown_fields() {
 }
 
 #[test]
-fn groups_and_extensions() {
+fn groups_and_extensions_round_trip() {
     let schema = proto2();
     unchanged(&schema, b"\x3b\x08\x01\x12\x02\x08\x02\x3c", |message| {
         let group = get(message, "g").as_message().expect("a message");
@@ -267,7 +267,7 @@ fn groups_and_extensions() {
 }
 
 #[test]
-fn message_sets_are_groups_of_items() {
+fn message_set_items_round_trip() {
     let schema = proto2();
     let set = schema.message("Set").expect("Set");
     // { 1: { 2: 500000000, 3: { 1: 5 } } }, and an unknown item.
@@ -285,7 +285,7 @@ fn message_sets_are_groups_of_items() {
 }
 
 #[test]
-fn defaults_of_proto2_and_required_fields() {
+fn proto2_defaults_and_required_fields_are_reported() {
     let schema = proto2();
     let m = schema.message("M").expect("M");
     let message = Message::new(m);
@@ -300,7 +300,7 @@ fn defaults_of_proto2_and_required_fields() {
 }
 
 #[test]
-fn strings_are_checked_where_the_language_says() {
+fn strings_are_utf8_checked_by_edition() {
     let (three, two) = (proto3(), proto2());
     let error = Message::decode(three.message("M").expect("M"), &b"\x08\x01\x72\x02a\xff"[..]);
     let error = error.expect_err("no UTF-8");
@@ -309,7 +309,7 @@ fn strings_are_checked_where_the_language_says() {
 }
 
 #[test]
-fn wrong_bytes_say_what_and_where() {
+fn decode_errors_have_kind_and_offset() {
     let schema = proto3();
     let m = schema.message("M").expect("M");
     let fails = |bytes: &[u8]| match Message::decode(m, bytes.to_vec()).expect_err("wrong bytes") {
@@ -328,7 +328,7 @@ fn wrong_bytes_say_what_and_where() {
 }
 
 #[test]
-fn depth_is_bounded() {
+fn nesting_depth_is_limited() {
     let schema = proto2();
     let m = schema.message("M").expect("M");
     let nested = |depth: usize| {
@@ -350,7 +350,7 @@ fn depth_is_bounded() {
 }
 
 #[test]
-fn memory_is_bounded_by_the_input() {
+fn memory_is_limited_in_proportion_to_the_input() {
     let schema = proto3();
     let m = schema.message("M").expect("M");
     // Empty messages in a list: three bytes on the wire, more than 250 in memory.
@@ -368,7 +368,7 @@ fn memory_is_bounded_by_the_input() {
 }
 
 #[test]
-fn values_of_other_types_are_refused() {
+fn set_rejects_values_of_other_types() {
     let schema = proto3();
     let mut message = Message::new(schema.message("M").expect("M"));
     let error = |result: Result<(), SetError>| result.expect_err("not possible").to_string();
@@ -393,7 +393,7 @@ fn values_of_other_types_are_refused() {
 }
 
 #[test]
-fn messages_are_built_from_nothing() {
+fn messages_are_built_field_by_field() {
     let schema = proto3();
     let m = schema.message("M").expect("M");
     let mut message = Message::new(m);
@@ -425,7 +425,7 @@ fn messages_are_built_from_nothing() {
 }
 
 #[test]
-fn decoders_and_encoders_are_used_again() {
+fn decoders_and_encoders_are_reusable() {
     let (three, two) = (proto3(), proto2());
     let (mut decoder, mut encoder) = (Decoder::default(), Encoder::new());
     let inputs: [(&Schema, &[u8]); 4] = [

@@ -26,7 +26,7 @@ fn file_names(folder: &str) -> Vec<String> {
 }
 
 #[test]
-fn accepted_files_have_the_descriptors_of_protoc() {
+fn accepted_files_yield_the_descriptors_of_protoc() {
     let expected = fs::read(corpus().join("accepted.binpb")).expect("the recording");
     let mut rest = &*expected;
     for name in file_names("accepted") {
@@ -39,7 +39,7 @@ fn accepted_files_have_the_descriptors_of_protoc() {
 }
 
 #[test]
-fn refused_files_are_refused_at_the_place_of_protoc() {
+fn rejected_files_have_errors_at_the_position_of_protoc() {
     let recorded = fs::read_to_string(corpus().join("refused.txt")).expect("the recording");
     let mut wrong = Vec::new();
     for line in recorded.lines() {

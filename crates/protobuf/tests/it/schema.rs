@@ -66,7 +66,7 @@ fn fails(file: Proto) -> SchemaError {
 }
 
 #[test]
-fn fields_are_as_proto3_says() {
+fn fields_follow_proto3_rules() {
     let schema = schema(
         "syntax = 'proto3'; package p;
          message M {
@@ -110,7 +110,7 @@ fn fields_are_as_proto3_says() {
 }
 
 #[test]
-fn fields_are_as_proto2_says() {
+fn fields_follow_proto2_rules() {
     let schema = schema(
         "syntax = 'proto2';
          message M {
@@ -168,7 +168,7 @@ fn features_are_inherited() {
 }
 
 #[test]
-fn files_may_come_in_any_order_and_twice() {
+fn files_may_be_unordered_and_duplicated() {
     let used = proto().len(1, "b.proto").len(2, "p").len(12, "proto3").len(4, message("B"));
     let user = file().len(4, message("A").len(2, field("b", 1).int(5, 11).len(6, ".p.B")));
     let files = [user.as_ref(), used.as_ref(), user.as_ref()];
@@ -186,7 +186,7 @@ fn files_may_come_in_any_order_and_twice() {
 }
 
 #[test]
-fn errors_name_file_and_element() {
+fn schema_errors_name_file_and_element() {
     let check = |file: Proto, expected: &str| assert_eq!(fails(file).to_string(), expected);
     let of = |fields: &[Proto]| {
         let fields = fields.iter().fold(message("M"), |message, field| message.len(2, field));
@@ -333,7 +333,7 @@ fn names_of_values_must_not_conflict() {
 }
 
 #[test]
-fn map_entries_must_look_like_one() {
+fn malformed_map_entries_are_rejected() {
     let entry = |key: Proto, value: Proto| {
         let entry = message("E").len(2, key).len(2, value).len(7, proto().int(7, 1));
         file().len(4, message("M").len(3, entry).len(2, field("m", 1).int(4, 3).int(5, 11).len(6, ".p.M.E")))
@@ -358,7 +358,7 @@ fn map_entries_must_look_like_one() {
 }
 
 #[test]
-fn what_is_no_descriptor_is_an_error() {
+fn invalid_descriptors_are_rejected() {
     let error = Schema::from_descriptor_set(b"\x0a\x05hello").expect_err("no file");
     assert!(matches!(error.problem, Problem::Wire(_)), "{error}");
     let error = fails(file().len(4, b"\x0a\x01\xff"));
@@ -371,7 +371,7 @@ fn what_is_no_descriptor_is_an_error() {
 }
 
 #[test]
-fn no_descriptor_makes_it_panic() {
+fn arbitrary_descriptors_do_not_panic() {
     let set = set_of(
         "syntax = 'proto2'; import 'google/protobuf/struct.proto';
          message M { optional int32 a = 1 [default = 5]; extensions 5 to max;
@@ -399,7 +399,7 @@ fn no_descriptor_makes_it_panic() {
 }
 
 #[test]
-fn well_known_types_are_known() {
+fn well_known_types_are_recognized() {
     let schema = schema(
         "syntax = 'proto3'; import 'google/protobuf/wrappers.proto'; import 'google/protobuf/any.proto';",
     );
@@ -411,7 +411,7 @@ fn well_known_types_are_known() {
 }
 
 #[test]
-fn custom_options_stay() {
+fn custom_options_are_preserved() {
     let schema = schema(
         "syntax = 'proto3'; import 'google/protobuf/descriptor.proto';
          extend google.protobuf.MethodOptions { string route = 50000; }

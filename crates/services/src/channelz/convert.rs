@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use thalweg::ListenAddress;
 use thalweg::inventory::{ChannelSnapshot, Counts, LaneDetails, ServerSnapshot, SocketSnapshot, Traffic};
 
-use super::pb::address::{Address as Kind, OtherAddress, TcpIpAddress, UdsAddress};
+use super::pb::address::{Address as AddressKind, OtherAddress, TcpIpAddress, UdsAddress};
 use super::pb::channel_connectivity_state::State;
 use super::pb::{
     Address, Channel, ChannelConnectivityState, ChannelData, ChannelRef, Server, ServerData, ServerRef,
@@ -38,7 +38,7 @@ pub(super) fn channel(channel: &ChannelSnapshot) -> Channel {
     let subchannel = |lane: &LaneDetails| subchannel_ref(lane);
     Channel {
         r#ref: Some(ChannelRef { channel_id: number(channel.id), name: channel.target.clone() }),
-        data: Some(data(state_of(&channel.lanes), channel.target.clone(), channel.calls)),
+        data: Some(channel_data(best_state(&channel.lanes), channel.target.clone(), channel.calls)),
         subchannel_ref: channel.lanes.iter().map(subchannel).collect(),
         ..Channel::default()
     }
@@ -48,7 +48,7 @@ pub(super) fn subchannel(channel: &ChannelSnapshot, lane: &LaneDetails) -> Subch
     let socket = |id: &u64| socket_ref(*id, String::new());
     Subchannel {
         r#ref: Some(subchannel_ref(lane)),
-        data: Some(data(state(lane), channel.target.clone(), lane.calls)),
+        data: Some(channel_data(state(lane), channel.target.clone(), lane.calls)),
         socket_ref: lane.sockets.iter().map(socket).collect(),
         ..Subchannel::default()
     }
@@ -76,7 +76,7 @@ fn subchannel_ref(lane: &LaneDetails) -> SubchannelRef {
     SubchannelRef { subchannel_id: number(lane.id), name: lane.reason.clone() }
 }
 
-fn data(state: State, target: String, calls: Counts) -> ChannelData {
+fn channel_data(state: State, target: String, calls: Counts) -> ChannelData {
     ChannelData {
         state: Some(ChannelConnectivityState { state: state.into() }),
         target,
@@ -109,20 +109,24 @@ fn state(lane: &LaneDetails) -> State {
 }
 
 /// Returns the best state of all lanes. Closing lanes do not count.
-fn state_of(lanes: &[LaneDetails]) -> State {
+fn best_state(lanes: &[LaneDetails]) -> State {
     const BEST_FIRST: [State; 4] = [State::Ready, State::Connecting, State::Idle, State::TransientFailure];
     let has = |wanted: &State| lanes.iter().any(|lane| state(lane) == *wanted);
     BEST_FIRST.into_iter().find(has).unwrap_or(State::Unknown)
 }
 
 fn address(address: &ListenAddress) -> Address {
-    let other = |name: String| Kind::OtherAddress(OtherAddress { name, value: None });
+    let other = |name: String| AddressKind::OtherAddress(OtherAddress { name, value: None });
     let kind = match address {
         ListenAddress::Tcp(text) => match text.parse::<SocketAddr>() {
-            Ok(at) => Kind::TcpipAddress(TcpIpAddress { ip_address: octets(at), port: at.port().into() }),
+            Ok(at) => {
+                AddressKind::TcpipAddress(TcpIpAddress { ip_address: octets(at), port: at.port().into() })
+            }
             Err(_) => other(text.clone()),
         },
-        ListenAddress::Unix(path) => Kind::UdsAddress(UdsAddress { filename: path.display().to_string() }),
+        ListenAddress::Unix(path) => {
+            AddressKind::UdsAddress(UdsAddress { filename: path.display().to_string() })
+        }
         ListenAddress::UnixAbstract(_) => other(address.to_string()),
     };
     Address { address: Some(kind) }
@@ -139,8 +143,8 @@ fn octets(address: SocketAddr) -> Vec<u8> {
 fn peer_address(peer: &str) -> Address {
     match peer.parse() {
         Ok(parsed) => address(&parsed),
-        Err(_) => {
-            Address { address: Some(Kind::OtherAddress(OtherAddress { name: peer.to_owned(), value: None })) }
-        }
+        Err(_) => Address {
+            address: Some(AddressKind::OtherAddress(OtherAddress { name: peer.to_owned(), value: None })),
+        },
     }
 }

@@ -28,7 +28,7 @@ impl Service for ChannelzService {
     const NAME: &'static str = SERVICE_NAME;
 
     fn register(self, methods: &mut Methods<'_>) {
-        ChannelzServer::new(OfProcess).max_decoding_message_size(REQUEST_BYTES_MAX).register(methods);
+        ChannelzServer::new(ProcessChannelz).max_decoding_message_size(REQUEST_BYTES_MAX).register(methods);
     }
 }
 
@@ -38,16 +38,16 @@ const REQUEST_BYTES_MAX: usize = 1024;
 /// Maximum number of results in a page.
 const PAGE_LEN_MAX: usize = 100;
 
-struct OfProcess;
+struct ProcessChannelz;
 
-impl Channelz for OfProcess {
+impl Channelz for ProcessChannelz {
     async fn get_top_channels(
         &self,
         request: Request<GetTopChannelsRequest>,
     ) -> Result<Response<GetTopChannelsResponse>, Status> {
         let GetTopChannelsRequest { start_channel_id, max_results } = request.into_inner();
         let page = Page::new("start_channel_id", start_channel_id, max_results)?;
-        let (channels, end) = page.of(inventory::channels(), |channel| channel.id);
+        let (channels, end) = page.select(inventory::channels(), |channel| channel.id);
         let channel = channels.iter().map(convert::channel).collect();
         Ok(Response::new(GetTopChannelsResponse { channel, end }))
     }
@@ -58,7 +58,7 @@ impl Channelz for OfProcess {
     ) -> Result<Response<GetServersResponse>, Status> {
         let GetServersRequest { start_server_id, max_results } = request.into_inner();
         let page = Page::new("start_server_id", start_server_id, max_results)?;
-        let (servers, end) = page.of(inventory::servers(), |server| server.id);
+        let (servers, end) = page.select(inventory::servers(), |server| server.id);
         let server = servers.iter().map(convert::server).collect();
         Ok(Response::new(GetServersResponse { server, end }))
     }
@@ -77,7 +77,7 @@ impl Channelz for OfProcess {
     ) -> Result<Response<GetServerSocketsResponse>, Status> {
         let GetServerSocketsRequest { server_id, start_socket_id, max_results } = request.into_inner();
         let page = Page::new("start_socket_id", start_socket_id, max_results)?;
-        let (sockets, end) = page.of(server(server_id)?.sockets, |socket| *socket);
+        let (sockets, end) = page.select(server(server_id)?.sockets, |socket| *socket);
         let socket_ref =
             sockets.into_iter().map(|socket| convert::socket_ref(socket, String::new())).collect();
         Ok(Response::new(GetServerSocketsResponse { socket_ref, end }))
@@ -88,7 +88,7 @@ impl Channelz for OfProcess {
         request: Request<GetChannelRequest>,
     ) -> Result<Response<GetChannelResponse>, Status> {
         let id = request.into_inner().channel_id;
-        let channel = inventory::channels().into_iter().find(|channel| is(channel.id, id));
+        let channel = inventory::channels().into_iter().find(|channel| matches_id(channel.id, id));
         let channel = channel.ok_or_else(|| not_found("channel", id))?;
         Ok(Response::new(GetChannelResponse { channel: Some(convert::channel(&channel)) }))
     }
@@ -99,7 +99,7 @@ impl Channelz for OfProcess {
     ) -> Result<Response<GetSubchannelResponse>, Status> {
         let id = request.into_inner().subchannel_id;
         for channel in inventory::channels() {
-            if let Some(lane) = channel.lanes.iter().find(|lane| is(lane.id, id)) {
+            if let Some(lane) = channel.lanes.iter().find(|lane| matches_id(lane.id, id)) {
                 let subchannel = Some(convert::subchannel(&channel, lane));
                 return Ok(Response::new(GetSubchannelResponse { subchannel }));
             }
@@ -119,11 +119,11 @@ impl Channelz for OfProcess {
 }
 
 fn server(id: i64) -> Result<ServerSnapshot, Status> {
-    let server = inventory::servers().into_iter().find(|server| is(server.id, id));
+    let server = inventory::servers().into_iter().find(|server| matches_id(server.id, id));
     server.ok_or_else(|| not_found("server", id))
 }
 
-fn is(id: u64, wanted: i64) -> bool {
+fn matches_id(id: u64, wanted: i64) -> bool {
     u64::try_from(wanted) == Ok(id)
 }
 
@@ -154,7 +154,7 @@ impl Page {
     }
 
     /// Returns the page of a list sorted by ID, and whether it is the last.
-    fn of<T>(&self, all: Vec<T>, id: impl Fn(&T) -> u64) -> (Vec<T>, bool) {
+    fn select<T>(&self, all: Vec<T>, id: impl Fn(&T) -> u64) -> (Vec<T>, bool) {
         let mut rest = all.into_iter().skip_while(|entry| id(entry) < self.start);
         let page = rest.by_ref().take(self.len_max).collect();
         (page, rest.next().is_none())

@@ -7,11 +7,11 @@ use thalweg::server::{Methods, Service};
 use thalweg::{Request, Response, Status};
 use tokio::sync::watch;
 
-use super::of_server::{OfServer, response};
 use super::pb::health_server::{Health, HealthServer};
 use super::pb::{HealthCheckRequest, HealthCheckResponse, HealthListRequest, HealthListResponse};
+use super::server_statuses::{ServerStatuses, response};
+use super::status_stream::StatusStream;
 use super::statuses::Statuses;
-use super::watching::Watching;
 
 /// `grpc.health.v1.Health` with the statuses of a [`HealthReporter`](super::HealthReporter).
 #[derive(Clone, Debug)]
@@ -29,8 +29,8 @@ impl Service for HealthService {
     const NAME: &'static str = super::pb::health_server::SERVICE_NAME;
 
     fn register(self, methods: &mut Methods<'_>) {
-        let of_server = OfServer::new(self.statuses, methods.server());
-        HealthServer::new(of_server).max_decoding_message_size(REQUEST_BYTES_MAX).register(methods);
+        let server_statuses = ServerStatuses::new(self.statuses, methods.server());
+        HealthServer::new(server_statuses).max_decoding_message_size(REQUEST_BYTES_MAX).register(methods);
     }
 }
 
@@ -40,8 +40,8 @@ const REQUEST_BYTES_MAX: usize = 4096;
 /// Maximum number of listed services, from the protocol.
 const LISTED_MAX: usize = 100;
 
-impl Health for OfServer {
-    type WatchStream = Watching;
+impl Health for ServerStatuses {
+    type WatchStream = StatusStream;
 
     async fn check(
         &self,
@@ -62,12 +62,14 @@ impl Health for OfServer {
                 "{count} services have a status, and at most {LISTED_MAX} can be listed"
             )));
         }
-        let statuses: HashMap<_, _> =
-            known.all().map(|(service, status)| (service.to_owned(), response(self.told(status)))).collect();
+        let statuses: HashMap<_, _> = known
+            .all()
+            .map(|(service, status)| (service.to_owned(), response(self.reported(status))))
+            .collect();
         Ok(Response::new(HealthListResponse { statuses }))
     }
 
-    async fn watch(&self, request: Request<HealthCheckRequest>) -> Result<Response<Watching>, Status> {
-        Ok(Response::new(Watching::new(self.clone(), request.into_inner().service)))
+    async fn watch(&self, request: Request<HealthCheckRequest>) -> Result<Response<StatusStream>, Status> {
+        Ok(Response::new(StatusStream::new(self.clone(), request.into_inner().service)))
     }
 }

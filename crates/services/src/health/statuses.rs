@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::pb::health_check_response::ServingStatus as Wire;
+use super::pb::health_check_response::ServingStatus as WireStatus;
 
 /// Whether a service accepts calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub enum ServingStatus {
     NotServing,
 }
 
-impl From<ServingStatus> for Wire {
+impl From<ServingStatus> for WireStatus {
     fn from(status: ServingStatus) -> Self {
         match status {
             ServingStatus::Unknown => Self::Unknown,
@@ -25,13 +25,13 @@ impl From<ServingStatus> for Wire {
     }
 }
 
-impl From<Wire> for ServingStatus {
-    fn from(status: Wire) -> Self {
+impl From<WireStatus> for ServingStatus {
+    fn from(status: WireStatus) -> Self {
         match status {
             // `ServiceUnknown` is only sent by `Watch`.
-            Wire::Unknown | Wire::ServiceUnknown => Self::Unknown,
-            Wire::Serving => Self::Serving,
-            Wire::NotServing => Self::NotServing,
+            WireStatus::Unknown | WireStatus::ServiceUnknown => Self::Unknown,
+            WireStatus::Serving => Self::Serving,
+            WireStatus::NotServing => Self::NotServing,
         }
     }
 }
@@ -54,7 +54,7 @@ impl Default for Statuses {
 impl Statuses {
     /// Returns the status of `service`, or `None` if it has none.
     pub(super) fn get(&self, service: &str) -> Option<ServingStatus> {
-        self.by_service.get(service).map(|status| self.shown(*status))
+        self.by_service.get(service).map(|status| self.effective(*status))
     }
 
     /// Sets a status. Returns whether it changed.
@@ -75,10 +75,10 @@ impl Statuses {
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (&str, ServingStatus)> {
-        self.by_service.iter().map(|(service, status)| (service.as_str(), self.shown(*status)))
+        self.by_service.iter().map(|(service, status)| (service.as_str(), self.effective(*status)))
     }
 
-    fn shown(&self, status: ServingStatus) -> ServingStatus {
+    fn effective(&self, status: ServingStatus) -> ServingStatus {
         if self.is_shut_down { ServingStatus::NotServing } else { status }
     }
 }

@@ -41,7 +41,7 @@ struct EncodedSet {
 
 /// Files already sent to a client.
 #[derive(Debug)]
-pub(super) struct Sent(Vec<bool>);
+pub(super) struct SentFiles(Vec<bool>);
 
 impl Descriptors {
     /// Reads the sets. Of files or symbols with the same name, the first is used.
@@ -67,7 +67,7 @@ impl Descriptors {
         for (index, (encoded, file)) in files.into_iter().enumerate() {
             let imports = descriptors.imports(&file)?;
             descriptors.files.push(File { encoded, imports });
-            Declarations { descriptors: &mut descriptors, file: index }.of_file(&file);
+            Declarations { descriptors: &mut descriptors, file: index }.add_file(&file);
         }
         Ok(descriptors)
     }
@@ -106,14 +106,14 @@ impl Descriptors {
     }
 
     /// Returns the state of a client before any response.
-    pub(super) fn nothing_sent(&self) -> Sent {
-        Sent(vec![false; self.files.len()])
+    pub(super) fn none_sent(&self) -> SentFiles {
+        SentFiles(vec![false; self.files.len()])
     }
 
     /// Returns a file and those of its imports not sent before. The file itself is sent again.
-    pub(super) fn with_imports(&self, file: usize, sent: &mut Sent) -> Vec<Bytes> {
+    pub(super) fn with_imports(&self, file: usize, sent_files: &mut SentFiles) -> Vec<Bytes> {
         let mut encoded = vec![self.files[file].encoded.clone()];
-        sent.0[file] = true;
+        sent_files.0[file] = true;
         let mut seen = vec![false; self.files.len()];
         seen[file] = true;
         let mut next = VecDeque::from([file]);
@@ -123,7 +123,7 @@ impl Descriptors {
                     continue;
                 }
                 next.push_back(import);
-                if !std::mem::replace(&mut sent.0[import], true) {
+                if !std::mem::replace(&mut sent_files.0[import], true) {
                     encoded.push(self.files[import].encoded.clone());
                 }
             }
@@ -139,7 +139,7 @@ struct Declarations<'a> {
 }
 
 impl Declarations<'_> {
-    fn of_file(&mut self, file: &FileDescriptorProto) {
+    fn add_file(&mut self, file: &FileDescriptorProto) {
         let scope = file.package();
         file.message_type.iter().for_each(|message| self.message(scope, message));
         file.enum_type.iter().for_each(|declared| self.enumeration(scope, declared));

@@ -7,11 +7,11 @@ use thalweg::bytes::Bytes;
 use thalweg::server::{Methods, Service};
 use thalweg::{Request, Response, ServiceOptions, Streaming};
 
-use super::answers::Answers;
+use super::data::ReflectionData;
 use super::descriptors::Descriptors;
 use super::error::DescriptorError;
-use super::known::Known;
 use super::pb::ServerReflectionRequest;
+use super::responses::Responses;
 
 /// `grpc.reflection.v1.ServerReflection`, and `grpc.reflection.v1alpha.ServerReflection` for older clients.
 #[derive(Clone, Debug)]
@@ -56,8 +56,8 @@ impl ReflectionBuilder {
     /// # Errors
     /// Returns an error for an invalid set or a missing import.
     pub fn build(self) -> Result<Reflection, DescriptorError> {
-        let own = Bytes::from_static(thalweg::include_file_descriptor_set!("services"));
-        let descriptors = Descriptors::new(self.sets.into_iter().chain([own]))?;
+        let builtin = Bytes::from_static(thalweg::include_file_descriptor_set!("services"));
+        let descriptors = Descriptors::new(self.sets.into_iter().chain([builtin]))?;
         Ok(Reflection { descriptors: Arc::new(descriptors), advertised: self.advertised.map(Arc::new) })
     }
 }
@@ -67,16 +67,16 @@ impl Service for Reflection {
 
     fn register(self, methods: &mut Methods<'_>) {
         let Self { descriptors, advertised } = self;
-        let known = Arc::new(Known { descriptors, advertised, server: methods.server() });
-        register(&known, methods);
-        methods.add_service(Alpha(known));
+        let data = Arc::new(ReflectionData { descriptors, advertised, server: methods.server() });
+        register(&data, methods);
+        methods.add_service(ReflectionV1Alpha(data));
     }
 }
 
 /// The older version, with the same messages.
-struct Alpha(Arc<Known>);
+struct ReflectionV1Alpha(Arc<ReflectionData>);
 
-impl Service for Alpha {
+impl Service for ReflectionV1Alpha {
     const NAME: &'static str = "grpc.reflection.v1alpha.ServerReflection";
 
     fn register(self, methods: &mut Methods<'_>) {
@@ -87,15 +87,15 @@ impl Service for Alpha {
 /// Maximum request size. Requests have one or two names and are echoed in responses.
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
 
-fn register(known: &Arc<Known>, methods: &mut Methods<'_>) {
+fn register(data: &Arc<ReflectionData>, methods: &mut Methods<'_>) {
     let mut options = ServiceOptions::default();
     options.max_decoding_message_size = REQUEST_BYTES_MAX;
     methods.bidi_streaming(
         "ServerReflectionInfo",
-        known,
+        data,
         &options,
-        |known: Arc<Known>, request: Request<Streaming<ServerReflectionRequest>>| async move {
-            Ok(Response::new(Answers::new(known, request.into_inner())))
+        |data: Arc<ReflectionData>, request: Request<Streaming<ServerReflectionRequest>>| async move {
+            Ok(Response::new(Responses::new(data, request.into_inner())))
         },
     );
 }

@@ -18,14 +18,14 @@ use crate::support::{Running, soon};
 type Counts = [i64; 3];
 
 /// Queries one server and the channel to it.
-struct Asking {
+struct ChannelzQueries {
     client: ChannelzClient,
     _admin: Running,
     address: String,
 }
 
-impl Asking {
-    async fn about(server: &Running) -> Self {
+impl ChannelzQueries {
+    async fn new(server: &Running) -> Self {
         let admin = Running::start(|server| server.add_service(AdminServices::new())).await;
         let client = ChannelzClient::new(admin.channel.clone());
         Self { client, _admin: admin, address: server.address.clone() }
@@ -66,8 +66,8 @@ impl Asking {
     }
 
     async fn socket(&self, socket_id: i64) -> pb::Socket {
-        let asked = self.client.get_socket(pb::GetSocketRequest { socket_id, summary: false });
-        soon(asked).await.expect("a socket").into_inner().socket.expect("it is there")
+        let request = self.client.get_socket(pb::GetSocketRequest { socket_id, summary: false });
+        soon(request).await.expect("a socket").into_inner().socket.expect("it is there")
     }
 
     async fn channel(&self) -> Option<pb::Channel> {
@@ -97,7 +97,7 @@ fn streams(socket: &pb::Socket) -> Counts {
     [data.streams_started, data.streams_succeeded, data.streams_failed]
 }
 
-fn asked(service: &str) -> HealthCheckRequest {
+fn request(service: &str) -> HealthCheckRequest {
     HealthCheckRequest { service: service.to_owned() }
 }
 
@@ -109,9 +109,9 @@ async fn subject() -> (Running, Channel) {
 }
 
 /// Polls until the condition holds, because the other end is notified a moment later.
-async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
+async fn wait_until(what: &str, holds: impl AsyncFn() -> bool) {
     let waiting = async {
-        while !is_so().await {
+        while !holds().await {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
@@ -119,44 +119,44 @@ async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
 }
 
 #[tokio::test]
-async fn calls_are_counted_by_how_they_ended_on_both_sides() {
-    let began = SystemTime::now();
+async fn calls_are_counted_by_outcome_on_client_and_server() {
+    let started = SystemTime::now();
     let (server, channel) = subject().await;
-    let asking = Asking::about(&server).await;
+    let queries = ChannelzQueries::new(&server).await;
     let client = HealthClient::new(channel.clone());
 
     for _ in 0..3 {
         health::check(&channel, "").await.expect("it serves");
     }
     for _ in 0..2 {
-        assert_eq!(client.check(asked("a.B")).await.expect_err("unknown").code(), Code::NotFound);
+        assert_eq!(client.check(request("a.B")).await.expect_err("unknown").code(), Code::NotFound);
     }
-    let mut cut_off = client.watch(asked("")).await.expect("a watch").into_inner();
-    cut_off.message().await.expect("a status");
-    let mut under_way = client.watch(asked("")).await.expect("a watch").into_inner();
-    under_way.message().await.expect("a status");
-    drop(cut_off);
+    let mut cancelled = client.watch(request("")).await.expect("a watch").into_inner();
+    cancelled.message().await.expect("a status");
+    let mut open = client.watch(request("")).await.expect("a watch").into_inner();
+    open.message().await.expect("a status");
+    drop(cancelled);
 
     // Seven calls: three OK, two with a status, one cancelled, one in progress.
     let expected = [7, 3, 3];
-    until("the server hears of the call that is cut off", async || {
-        calls_of_server(&asking.server().await.expect("it runs")) == expected
+    wait_until("the server hears of the call that is cut off", async || {
+        calls_of_server(&queries.server().await.expect("it runs")) == expected
     })
     .await;
-    let shown = asking.channel().await.expect("it is open");
+    let shown = queries.channel().await.expect("it is open");
     let data = shown.data.as_ref();
     assert_eq!(calls(data), expected);
     assert_eq!(data.expect("data").state.expect("one").state(), State::Ready);
 
     let subchannel_id = shown.subchannel_ref[0].subchannel_id;
-    let subchannel = asking.client.get_subchannel(pb::GetSubchannelRequest { subchannel_id }).await;
+    let subchannel = queries.client.get_subchannel(pb::GetSubchannelRequest { subchannel_id }).await;
     let subchannel = subchannel.expect("a lane").into_inner().subchannel.expect("it is there");
     assert_eq!(calls(subchannel.data.as_ref()), expected);
 
     // A stream that ends with a status counts as succeeded.
-    let of_client = asking.socket(subchannel.socket_ref[0].socket_id).await;
+    let of_client = queries.socket(subchannel.socket_ref[0].socket_id).await;
     assert_eq!(streams(&of_client), [7, 5, 1]);
-    let sockets = asking.sockets().await;
+    let sockets = queries.sockets().await;
     // The other socket belongs to the test server's own channel, which makes no calls.
     let of_server = sockets.iter().find(|socket| streams(socket)[0] > 0).expect("it carries calls");
     assert_eq!((sockets.len(), streams(of_server)), (2, [7, 5, 1]));
@@ -165,66 +165,66 @@ async fn calls_are_counted_by_how_they_ended_on_both_sides() {
     let opened: SystemTime =
         data.last_remote_stream_created_timestamp.expect("one").try_into().expect("a time");
     // Resolution is one second, and two different clocks are involved.
-    assert!(opened + Duration::from_secs(2) > began && opened < SystemTime::now() + Duration::from_secs(2));
+    assert!(opened + Duration::from_secs(2) > started && opened < SystemTime::now() + Duration::from_secs(2));
     assert!(data.local_flow_control_window > Some(0) && data.remote_flow_control_window > Some(0));
     assert!(data.last_local_stream_created_timestamp.is_none());
 }
 
 #[tokio::test]
-async fn what_is_over_stays_counted() {
+async fn ended_calls_stay_counted() {
     let (server, channel) = subject().await;
-    let asking = Asking::about(&server).await;
+    let queries = ChannelzQueries::new(&server).await;
     health::check(&channel, "").await.expect("it serves");
     let mut watched =
-        HealthClient::new(channel.clone()).watch(asked("")).await.expect("a watch").into_inner();
+        HealthClient::new(channel.clone()).watch(request("")).await.expect("a watch").into_inner();
     watched.message().await.expect("a status");
     drop((channel, watched));
-    until("the channel's connection goes", async || asking.sockets().await.len() == 1).await;
-    assert_eq!(calls_of_server(&asking.server().await.expect("it runs")), [2, 1, 1]);
+    wait_until("the channel's connection goes", async || queries.sockets().await.len() == 1).await;
+    assert_eq!(calls_of_server(&queries.server().await.expect("it runs")), [2, 1, 1]);
     // Snapshots in parallel tests keep channels and servers alive briefly.
-    until("the channel goes", async || asking.channel().await.is_none()).await;
+    wait_until("the channel goes", async || queries.channel().await.is_none()).await;
     server.stop().await;
-    until("the server goes", async || asking.server().await.is_none()).await;
+    wait_until("the server goes", async || queries.server().await.is_none()).await;
 }
 
 #[tokio::test]
-async fn sockets_have_addresses() {
+async fn sockets_have_local_and_remote_addresses() {
     let (server, channel) = subject().await;
-    let asking = Asking::about(&server).await;
+    let queries = ChannelzQueries::new(&server).await;
     health::check(&channel, "").await.expect("it serves");
     let port: i32 = server.address.rsplit_once(':').expect("a port").1.parse().expect("a number");
     let listening = Some(Address::TcpipAddress(TcpIpAddress { ip_address: vec![127, 0, 0, 1], port }));
     let of = |address: Option<pb::Address>| address.and_then(|address| address.address);
 
-    let listens = asking.server().await.expect("it runs").listen_socket[0].socket_id;
-    let socket = asking.socket(listens).await;
+    let listening_id = queries.server().await.expect("it runs").listen_socket[0].socket_id;
+    let socket = queries.socket(listening_id).await;
     assert_eq!((of(socket.local), of(socket.remote), socket.data), (listening.clone(), None, None));
 
-    for socket in asking.sockets().await {
+    for socket in queries.sockets().await {
         assert_eq!(of(socket.local), listening);
         let Some(Address::TcpipAddress(remote)) = of(socket.remote) else { panic!("TCP") };
         assert!(remote.ip_address == [127, 0, 0, 1] && remote.port != port);
     }
-    let shown = asking.channel().await.expect("it is open");
+    let shown = queries.channel().await.expect("it is open");
     let subchannel_id = shown.subchannel_ref[0].subchannel_id;
-    let subchannel = asking.client.get_subchannel(pb::GetSubchannelRequest { subchannel_id }).await;
+    let subchannel = queries.client.get_subchannel(pb::GetSubchannelRequest { subchannel_id }).await;
     let socket =
         subchannel.expect("a lane").into_inner().subchannel.expect("it is there").socket_ref[0].socket_id;
-    assert_eq!(of(asking.socket(socket).await.remote), listening);
+    assert_eq!(of(queries.socket(socket).await.remote), listening);
 }
 
 #[tokio::test]
-async fn what_there_is_not_is_told() {
+async fn unknown_ids_return_not_found() {
     let (server, _channel) = subject().await;
-    let asking = Asking::about(&server).await;
-    let client = &asking.client;
+    let queries = ChannelzQueries::new(&server).await;
+    let client = &queries.client;
     let check = |outcome: Option<thalweg::Status>, code: Code, message: &str| {
         let status = outcome.expect(message);
         assert_eq!((status.code(), status.message()), (code, message));
     };
     for id in [0, -1, i64::MAX] {
-        let asked = pb::GetServerSocketsRequest { server_id: id, ..Default::default() };
-        let sockets = client.get_server_sockets(asked).await.err();
+        let request = pb::GetServerSocketsRequest { server_id: id, ..Default::default() };
+        let sockets = client.get_server_sockets(request).await.err();
         check(sockets, Code::NotFound, &format!("there is no server {id}"));
         let server = client.get_server(pb::GetServerRequest { server_id: id }).await.err();
         check(server, Code::NotFound, &format!("there is no server {id}"));
@@ -241,7 +241,7 @@ async fn what_there_is_not_is_told() {
     let negative = pb::GetTopChannelsRequest { start_channel_id: 0, max_results: -5 };
     let message = "max_results is -5; it must not be negative";
     check(client.get_top_channels(negative).await.err(), Code::InvalidArgument, message);
-    let beyond = pb::GetServersRequest { start_server_id: i64::MAX, max_results: 0 };
-    let page = client.get_servers(beyond).await.expect("a page").into_inner();
+    let past_the_end = pb::GetServersRequest { start_server_id: i64::MAX, max_results: 0 };
+    let page = client.get_servers(past_the_end).await.expect("a page").into_inner();
     assert!(page.server.is_empty() && page.end);
 }

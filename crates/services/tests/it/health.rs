@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use thalweg::server::{Methods, Service};
 use thalweg::{Code, Streaming};
-use thalweg_services::health::pb::health_check_response::ServingStatus as Told;
+use thalweg_services::health::pb::health_check_response::ServingStatus as WireStatus;
 use thalweg_services::health::pb::health_client::HealthClient;
 use thalweg_services::health::pb::{HealthCheckRequest, HealthCheckResponse, HealthListRequest};
 use thalweg_services::health::{self, HealthReporter, ServingStatus};
@@ -16,8 +16,8 @@ use crate::support::{Running, soon};
 enum Step {
     Nothing,
     Set(&'static str, ServingStatus),
-    Serves,
-    ServesNot,
+    SetServing,
+    SetNotServing,
     Clear(&'static str),
     ShutDown,
     Resume,
@@ -31,23 +31,23 @@ impl Service for Orders {
     fn register(self, _: &mut Methods<'_>) {}
 }
 
-fn take(step: Step, health: &HealthReporter) {
+fn apply(step: Step, health: &HealthReporter) {
     match step {
         Step::Nothing => {}
         Step::Set(service, status) => health.set_service_status(service, status),
-        Step::Serves => health.set_serving::<Orders>(),
-        Step::ServesNot => health.set_not_serving::<Orders>(),
+        Step::SetServing => health.set_serving::<Orders>(),
+        Step::SetNotServing => health.set_not_serving::<Orders>(),
         Step::Clear(service) => health.clear_service_status(service),
         Step::ShutDown => health.shut_down(),
         Step::Resume => health.resume(),
     }
 }
 
-fn asked(service: &str) -> HealthCheckRequest {
+fn request(service: &str) -> HealthCheckRequest {
     HealthCheckRequest { service: service.to_owned() }
 }
 
-async fn next(watched: &mut Streaming<HealthCheckResponse>) -> Result<Told, Code> {
+async fn next(watched: &mut Streaming<HealthCheckResponse>) -> Result<WireStatus, Code> {
     match soon(watched.message()).await {
         Ok(response) => Ok(response.expect("a watch ends with a status").status()),
         Err(status) => Err(status.code()),
@@ -59,11 +59,12 @@ async fn check(service: &str, steps: &[(Step, Option<ServingStatus>)]) {
     let reporter = HealthReporter::new();
     let server = Running::start(|server| server.add_service(reporter.service())).await;
     let client = HealthClient::new(server.channel.clone());
-    let mut watched = client.watch(asked(service)).await.expect("a watch").into_inner();
-    let mut told = reporter.service_status(service).map_or(Told::ServiceUnknown, Told::from);
-    assert_eq!(next(&mut watched).await, Ok(told), "at once");
+    let mut watched = client.watch(request(service)).await.expect("a watch").into_inner();
+    let mut last_status =
+        reporter.service_status(service).map_or(WireStatus::ServiceUnknown, WireStatus::from);
+    assert_eq!(next(&mut watched).await, Ok(last_status), "at once");
     for (step, expected) in steps {
-        take(*step, &reporter);
+        apply(*step, &reporter);
         assert_eq!(reporter.service_status(service), *expected, "{step:?}");
 
         let checked = health::check(&server.channel, service).await;
@@ -71,18 +72,18 @@ async fn check(service: &str, steps: &[(Step, Option<ServingStatus>)]) {
 
         let listed = client.list(HealthListRequest {}).await.expect("a list").into_inner().statuses;
         let listed: HashMap<_, _> = listed.iter().map(|(name, it)| (name.as_str(), it.status())).collect();
-        assert_eq!(listed.get(service).copied(), expected.map(Told::from), "{step:?}: {listed:?}");
+        assert_eq!(listed.get(service).copied(), expected.map(WireStatus::from), "{step:?}: {listed:?}");
 
-        let expected = expected.map_or(Told::ServiceUnknown, Told::from);
+        let expected = expected.map_or(WireStatus::ServiceUnknown, WireStatus::from);
         // Watchers are notified of changes only.
-        if std::mem::replace(&mut told, expected) != expected {
+        if std::mem::replace(&mut last_status, expected) != expected {
             assert_eq!(next(&mut watched).await, Ok(expected), "{step:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn the_server_as_a_whole_serves_from_the_start() {
+async fn server_serves_from_the_start() {
     use ServingStatus::{NotServing, Serving, Unknown};
     check(
         "",
@@ -92,7 +93,7 @@ async fn the_server_as_a_whole_serves_from_the_start() {
             (Step::Set("", NotServing), Some(NotServing)),
             (Step::Set("", Unknown), Some(Unknown)),
             // Statuses of services are independent.
-            (Step::Serves, Some(Unknown)),
+            (Step::SetServing, Some(Unknown)),
             (Step::Clear(""), None),
         ],
     )
@@ -100,15 +101,15 @@ async fn the_server_as_a_whole_serves_from_the_start() {
 }
 
 #[tokio::test]
-async fn a_service_is_unknown_until_it_is_set_and_after_it_was_cleared() {
+async fn service_is_unknown_before_set_and_after_clear() {
     use ServingStatus::{NotServing, Serving};
     check(
         Orders::NAME,
         &[
             (Step::Nothing, None),
             (Step::Set("shop.Order", Serving), None),
-            (Step::Serves, Some(Serving)),
-            (Step::ServesNot, Some(NotServing)),
+            (Step::SetServing, Some(Serving)),
+            (Step::SetNotServing, Some(NotServing)),
             (Step::Clear("shop.Order"), Some(NotServing)),
             (Step::Clear(Orders::NAME), None),
             (Step::Set(Orders::NAME, Serving), Some(Serving)),
@@ -118,16 +119,16 @@ async fn a_service_is_unknown_until_it_is_set_and_after_it_was_cleared() {
 }
 
 #[tokio::test]
-async fn nothing_serves_between_shutting_down_and_resuming() {
+async fn shut_down_reports_not_serving_until_resume() {
     use ServingStatus::{NotServing, Serving};
     check(
         Orders::NAME,
         &[
-            (Step::Serves, Some(Serving)),
+            (Step::SetServing, Some(Serving)),
             (Step::ShutDown, Some(NotServing)),
             (Step::ShutDown, Some(NotServing)),
             (Step::Clear(Orders::NAME), None),
-            (Step::Serves, Some(NotServing)),
+            (Step::SetServing, Some(NotServing)),
             (Step::Resume, Some(Serving)),
         ],
     )
@@ -135,7 +136,7 @@ async fn nothing_serves_between_shutting_down_and_resuming() {
 }
 
 #[tokio::test]
-async fn watchers_are_told_of_a_graceful_stop_and_do_not_hold_it_up() {
+async fn watchers_get_not_serving_and_end_on_graceful_shutdown() {
     let reporter = HealthReporter::new();
     reporter.set_serving::<Orders>();
     reporter.set_service_status("shop.Closed", ServingStatus::NotServing);
@@ -143,12 +144,12 @@ async fn watchers_are_told_of_a_graceful_stop_and_do_not_hold_it_up() {
     let client = HealthClient::new(server.channel.clone());
     let mut watching = Vec::new();
     for (service, before, after) in [
-        ("", Told::Serving, Some(Told::NotServing)),
-        (Orders::NAME, Told::Serving, Some(Told::NotServing)),
-        ("shop.Closed", Told::NotServing, None),
-        ("shop.Unknown", Told::ServiceUnknown, None),
+        ("", WireStatus::Serving, Some(WireStatus::NotServing)),
+        (Orders::NAME, WireStatus::Serving, Some(WireStatus::NotServing)),
+        ("shop.Closed", WireStatus::NotServing, None),
+        ("shop.Unknown", WireStatus::ServiceUnknown, None),
     ] {
-        let mut watched = client.watch(asked(service)).await.expect("a watch").into_inner();
+        let mut watched = client.watch(request(service)).await.expect("a watch").into_inner();
         assert_eq!(next(&mut watched).await, Ok(before), "{service}");
         watching.push((service, watched, after));
     }
@@ -169,7 +170,7 @@ async fn watchers_are_told_of_a_graceful_stop_and_do_not_hold_it_up() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_says_nothing_of_another_with_the_same_reporter() {
+async fn shutdown_does_not_affect_another_server_of_the_same_reporter() {
     let reporter = HealthReporter::new();
     let [stopping, staying] = [
         Running::start(|server| server.add_service(reporter.service())).await,
@@ -180,7 +181,7 @@ async fn a_server_that_stops_says_nothing_of_another_with_the_same_reporter() {
 }
 
 #[tokio::test]
-async fn what_is_asked_for_has_bounds() {
+async fn list_and_service_name_lengths_are_limited() {
     let reporter = HealthReporter::new();
     // Together with the whole server there are a hundred.
     (1..100).for_each(|number| reporter.set_service_status(format!("a.S{number}"), ServingStatus::Serving));
@@ -194,6 +195,6 @@ async fn what_is_asked_for_has_bounds() {
     assert_eq!(refused.code(), Code::ResourceExhausted);
     assert!(refused.message().contains("101") && refused.message().contains("100"), "{refused:?}");
 
-    let refused = client.check(asked(&"x".repeat(5000))).await.expect_err("too long a name");
+    let refused = client.check(request(&"x".repeat(5000))).await.expect_err("too long a name");
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}");
 }

@@ -8,8 +8,8 @@ use prost_types::{FileDescriptorProto, FileDescriptorSet};
 use thalweg::prost::Message;
 use thalweg::{CallOptions, Code, Method, Request, Stream, Streaming};
 use thalweg_services::health::HealthReporter;
-use thalweg_services::reflection::pb::server_reflection_request::MessageRequest as Ask;
-use thalweg_services::reflection::pb::server_reflection_response::MessageResponse as Answer;
+use thalweg_services::reflection::pb::server_reflection_request::MessageRequest;
+use thalweg_services::reflection::pb::server_reflection_response::MessageResponse;
 use thalweg_services::reflection::pb::{ExtensionRequest, ServerReflectionRequest, ServerReflectionResponse};
 use thalweg_services::reflection::{Reflection, ReflectionBuilder};
 use tokio::sync::mpsc;
@@ -36,55 +36,57 @@ fn shop() -> &'static [u8] {
 }
 
 /// A stream of requests with responses in order.
-struct Asking {
+struct ReflectionStream {
     requests: mpsc::UnboundedSender<ServerReflectionRequest>,
-    answers: Streaming<ServerReflectionResponse>,
+    responses: Streaming<ServerReflectionResponse>,
 }
 
-struct Sent(mpsc::UnboundedReceiver<ServerReflectionRequest>);
+struct Requests(mpsc::UnboundedReceiver<ServerReflectionRequest>);
 
-impl Stream for Sent {
+impl Stream for Requests {
     type Item = ServerReflectionRequest;
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.0.poll_recv(cx)
     }
 }
 
-impl Asking {
-    async fn begin(server: &Running, method: &Method) -> Self {
+impl ReflectionStream {
+    async fn open(server: &Running, method: &Method) -> Self {
         let (requests, sent) = mpsc::unbounded_channel();
         let options = CallOptions::default();
-        let call = server.channel.bidi_streaming(method, Request::new(Sent(sent)), &options);
-        Self { requests, answers: soon(call).await.expect("a stream").into_inner() }
+        let call = server.channel.bidi_streaming(method, Request::new(Requests(sent)), &options);
+        Self { requests, responses: soon(call).await.expect("a stream").into_inner() }
     }
 
     /// Sends a request. Returns the response as file names, numbers, service names or an error.
-    async fn ask(&mut self, asked: Option<Ask>) -> Said {
-        let request = ServerReflectionRequest { host: "a host".to_owned(), message_request: asked };
+    async fn send(&mut self, request: Option<MessageRequest>) -> Response {
+        let request = ServerReflectionRequest { host: "a host".to_owned(), message_request: request };
         self.requests.send(request.clone()).expect("it is open");
-        let answer = soon(self.answers.message()).await.expect("no error").expect("an answer");
-        assert_eq!((answer.valid_host, answer.original_request), ("a host".to_owned(), Some(request)));
-        match answer.message_response.expect("an answer to it") {
-            Answer::FileDescriptorResponse(files) => Said::Files(
+        let response = soon(self.responses.message()).await.expect("no error").expect("a response");
+        assert_eq!((response.valid_host, response.original_request), ("a host".to_owned(), Some(request)));
+        match response.message_response.expect("a message") {
+            MessageResponse::FileDescriptorResponse(files) => Response::Files(
                 files
                     .file_descriptor_proto
                     .iter()
                     .map(|file| FileDescriptorProto::decode(&**file).expect("a file").name().to_owned())
                     .collect(),
             ),
-            Answer::AllExtensionNumbersResponse(numbers) => {
-                Said::Numbers(numbers.base_type_name, numbers.extension_number)
+            MessageResponse::AllExtensionNumbersResponse(numbers) => {
+                Response::Numbers(numbers.base_type_name, numbers.extension_number)
             }
-            Answer::ListServicesResponse(list) => {
-                Said::Services(list.service.into_iter().map(|service| service.name).collect())
+            MessageResponse::ListServicesResponse(list) => {
+                Response::Services(list.service.into_iter().map(|service| service.name).collect())
             }
-            Answer::ErrorResponse(error) => Said::Error(error.error_code.into(), error.error_message),
+            MessageResponse::ErrorResponse(error) => {
+                Response::Error(error.error_code.into(), error.error_message)
+            }
         }
     }
 }
 
 #[derive(Debug, PartialEq)]
-enum Said {
+enum Response {
     Files(Vec<String>),
     Numbers(String, Vec<i32>),
     Services(Vec<String>),
@@ -96,29 +98,29 @@ const MONEY: &str = "shop/money.proto";
 const DESCRIPTOR: &str = "google/protobuf/descriptor.proto";
 const TIMESTAMP: &str = "google/protobuf/timestamp.proto";
 
-fn files(names: &[&str]) -> Said {
-    Said::Files(names.iter().map(|&name| name.to_owned()).collect())
+fn files(names: &[&str]) -> Response {
+    Response::Files(names.iter().map(|&name| name.to_owned()).collect())
 }
 
-fn symbol(name: &str) -> Ask {
-    Ask::FileContainingSymbol(name.to_owned())
+fn symbol(name: &str) -> MessageRequest {
+    MessageRequest::FileContainingSymbol(name.to_owned())
 }
 
-fn extension(message: &str, number: i32) -> Ask {
+fn extension(message: &str, number: i32) -> MessageRequest {
     let containing_type = message.to_owned();
-    Ask::FileContainingExtension(ExtensionRequest { containing_type, extension_number: number })
+    MessageRequest::FileContainingExtension(ExtensionRequest { containing_type, extension_number: number })
 }
 
-fn numbers_of(message: &str) -> Ask {
-    Ask::AllExtensionNumbersOfType(message.to_owned())
+fn numbers_of(message: &str) -> MessageRequest {
+    MessageRequest::AllExtensionNumbersOfType(message.to_owned())
 }
 
-fn error(code: Code, message: &str) -> Said {
-    Said::Error(code, message.to_owned())
+fn error(code: Code, message: &str) -> Response {
+    Response::Error(code, message.to_owned())
 }
 
 /// Sends requests to a server with health, reflection and these descriptors, in a stream for each version.
-async fn check(builder: ReflectionBuilder, asked_and_said: &[(Ask, Said)]) {
+async fn check(builder: ReflectionBuilder, cases: &[(MessageRequest, Response)]) {
     let reflection = builder.build().expect("the descriptors are right");
     let health = HealthReporter::new();
     let add = |server: thalweg::server::ServerBuilder| {
@@ -127,15 +129,20 @@ async fn check(builder: ReflectionBuilder, asked_and_said: &[(Ask, Said)]) {
     };
     let server = Running::start(add).await;
     for method in [&V1, &V1ALPHA] {
-        let mut asking = Asking::begin(&server, method).await;
-        for (asked, said) in asked_and_said {
-            assert_eq!(asking.ask(Some(asked.clone())).await, *said, "{asked:?} of {}", method.path());
+        let mut stream = ReflectionStream::open(&server, method).await;
+        for (request, expected) in cases {
+            assert_eq!(
+                stream.send(Some(request.clone())).await,
+                *expected,
+                "{request:?} of {}",
+                method.path()
+            );
         }
     }
 }
 
 #[tokio::test]
-async fn a_symbol_is_in_the_file_that_declares_it() {
+async fn symbol_returns_the_declaring_file() {
     let mut cases: Vec<_> = [
         "shop.v1.Orders",
         "shop.v1.Orders.Place",
@@ -170,8 +177,8 @@ async fn a_symbol_is_in_the_file_that_declares_it() {
 }
 
 #[tokio::test]
-async fn files_come_by_their_names() {
-    let named = |name: &str| Ask::FileByFilename(name.to_owned());
+async fn file_by_filename_returns_the_file_and_unsent_imports() {
+    let named = |name: &str| MessageRequest::FileByFilename(name.to_owned());
     check(
         Reflection::builder().descriptors(shop()),
         &[
@@ -187,14 +194,17 @@ async fn files_come_by_their_names() {
 }
 
 #[tokio::test]
-async fn extensions_are_found_by_what_they_extend() {
-    let said = |message: &str, numbers: &[i32]| Said::Numbers(message.to_owned(), numbers.to_vec());
+async fn extensions_are_found_by_the_extended_message() {
+    let expected = |message: &str, numbers: &[i32]| Response::Numbers(message.to_owned(), numbers.to_vec());
     check(
         Reflection::builder().descriptors(shop()),
         &[
-            (numbers_of("shop.v1.Order"), said("shop.v1.Order", &[100, 101])),
-            (numbers_of("google.protobuf.MessageOptions"), said("google.protobuf.MessageOptions", &[50001])),
-            (numbers_of("shop.v1.Receipt"), said("shop.v1.Receipt", &[])),
+            (numbers_of("shop.v1.Order"), expected("shop.v1.Order", &[100, 101])),
+            (
+                numbers_of("google.protobuf.MessageOptions"),
+                expected("google.protobuf.MessageOptions", &[50001]),
+            ),
+            (numbers_of("shop.v1.Receipt"), expected("shop.v1.Receipt", &[])),
             (numbers_of("shop.v1.Bill"), error(Code::NotFound, "no message shop.v1.Bill is known")),
             (numbers_of("shop.v1.Orders"), error(Code::NotFound, "no message shop.v1.Orders is known")),
             (extension("shop.v1.Order", 101), files(&[ORDERS, DESCRIPTOR, TIMESTAMP, MONEY])),
@@ -209,30 +219,30 @@ async fn extensions_are_found_by_what_they_extend() {
 }
 
 #[tokio::test]
-async fn the_services_of_the_server_are_listed_or_those_that_are_named() {
-    let list = || Ask::ListServices(String::new());
-    let said = |names: &[&str]| Said::Services(names.iter().map(|&name| name.to_owned()).collect());
+async fn list_has_all_services_or_only_advertised_ones() {
+    let list = || MessageRequest::ListServices(String::new());
+    let expected = |names: &[&str]| Response::Services(names.iter().map(|&name| name.to_owned()).collect());
     let all = [
         "grpc.health.v1.Health",
         "grpc.reflection.v1.ServerReflection",
         "grpc.reflection.v1alpha.ServerReflection",
     ];
     // Described services need not be served.
-    check(Reflection::builder().descriptors(shop()), &[(list(), said(&all))]).await;
+    check(Reflection::builder().descriptors(shop()), &[(list(), expected(&all))]).await;
     let named = Reflection::builder().with_service_name("shop.B").with_service_name("shop.A");
-    check(named, &[(list(), said(&["shop.A", "shop.B"]))]).await;
+    check(named, &[(list(), expected(&["shop.A", "shop.B"]))]).await;
 }
 
 #[tokio::test]
-async fn a_request_for_nothing_is_an_error_of_its_own() {
+async fn empty_request_returns_invalid_argument() {
     let reflection = Reflection::builder().build().expect("no descriptors");
     let server = Running::start(|server| server.add_service(reflection)).await;
-    let said = Asking::begin(&server, &V1).await.ask(None).await;
-    assert_eq!(said, error(Code::InvalidArgument, "the request asks for nothing"));
+    let response = ReflectionStream::open(&server, &V1).await.send(None).await;
+    assert_eq!(response, error(Code::InvalidArgument, "the request asks for nothing"));
 }
 
 #[tokio::test]
-async fn a_service_without_descriptors_is_named() {
+async fn service_without_descriptors_returns_not_found_with_a_hint() {
     struct Bare;
     impl thalweg::server::Service for Bare {
         const NAME: &'static str = "shop.v1.Orders";
@@ -240,8 +250,8 @@ async fn a_service_without_descriptors_is_named() {
     }
     let reflection = Reflection::builder().build().expect("no descriptors");
     let server = Running::start(|server| server.add_service(reflection).add_service(Bare)).await;
-    let Said::Error(code, message) =
-        Asking::begin(&server, &V1).await.ask(Some(symbol("shop.v1.Orders"))).await
+    let Response::Error(code, message) =
+        ReflectionStream::open(&server, &V1).await.send(Some(symbol("shop.v1.Orders"))).await
     else {
         panic!("there is nothing to describe it with");
     };
@@ -250,31 +260,33 @@ async fn a_service_without_descriptors_is_named() {
 }
 
 #[tokio::test]
-async fn custom_options_stay() {
+async fn custom_options_are_preserved() {
     let reflection = Reflection::builder().descriptors(shop()).build().expect("they are right");
     let server = Running::start(|server| server.add_service(reflection)).await;
-    let mut asking = Asking::begin(&server, &V1).await;
+    let mut stream = ReflectionStream::open(&server, &V1).await;
     let request =
         ServerReflectionRequest { host: String::new(), message_request: Some(symbol("shop.v1.Order")) };
-    asking.requests.send(request).expect("it is open");
-    let answer = soon(asking.answers.message()).await.expect("no error").expect("an answer");
-    let Some(Answer::FileDescriptorResponse(files)) = answer.message_response else { panic!("{answer:?}") };
+    stream.requests.send(request).expect("it is open");
+    let response = soon(stream.responses.message()).await.expect("no error").expect("a response");
+    let Some(MessageResponse::FileDescriptorResponse(files)) = response.message_response else {
+        panic!("{response:?}")
+    };
     let option = b"the orders' team";
     assert!(files.file_descriptor_proto[0].windows(option.len()).any(|bytes| bytes == option));
 }
 
 #[tokio::test]
-async fn a_stream_that_asks_nothing_does_not_hold_up_a_stop() {
+async fn idle_stream_does_not_delay_shutdown() {
     let reflection = Reflection::builder().build().expect("no descriptors");
     let server = Running::start(|server| server.add_service(reflection)).await;
-    let mut asking = Asking::begin(&server, &V1).await;
-    asking.ask(Some(symbol("grpc.reflection.v1.ServerReflection"))).await;
+    let mut stream = ReflectionStream::open(&server, &V1).await;
+    stream.send(Some(symbol("grpc.reflection.v1.ServerReflection"))).await;
     server.stop().await;
-    assert_eq!(soon(asking.answers.message()).await.expect_err("it ended").code(), Code::Unavailable);
+    assert_eq!(soon(stream.responses.message()).await.expect_err("it ended").code(), Code::Unavailable);
 }
 
 #[test]
-fn descriptors_that_are_no_use_are_told() {
+fn invalid_descriptors_are_rejected() {
     let check = |sets: &[Vec<u8>], expected: &str| {
         let builder =
             sets.iter().fold(Reflection::builder(), |builder, set| builder.descriptors(set.clone()));

@@ -57,20 +57,20 @@ enum Kind {
         in_flight: usize,
     },
     /// The same on a port that serves gRPC and the web protocols.
-    UnaryBesideWeb {
+    UnaryWithWeb {
         in_flight: usize,
     },
     /// The same with Connect, on a port that serves both.
     Connect {
         in_flight: usize,
     },
-    ClientStreaming(Handing),
-    ServerStreaming(Handing),
-    Bidi(Handing),
+    ClientStreaming(MessagePassing),
+    ServerStreaming(MessagePassing),
+    Bidi(MessagePassing),
 }
 
 /// How messages of streams are passed to and from the library.
-enum Handing {
+enum MessagePassing {
     /// Each is newly created and passed by value.
     Owned,
     /// Each is sent and received in place.
@@ -84,34 +84,70 @@ const CASES: &[Case] = &[
     Case { name: "unary-64", kind: Kind::Unary { in_flight: 64 }, body_bytes: 0 },
     Case { name: "unary-64-timeout", kind: Kind::UnaryWithin { in_flight: 64 }, body_bytes: 0 },
     Case { name: "unary-64-deadline", kind: Kind::UnaryUntil { in_flight: 64 }, body_bytes: 0 },
-    Case { name: "unary-64-web", kind: Kind::UnaryBesideWeb { in_flight: 64 }, body_bytes: 0 },
+    Case { name: "unary-64-web", kind: Kind::UnaryWithWeb { in_flight: 64 }, body_bytes: 0 },
     Case { name: "unary-64-1KiB", kind: Kind::Unary { in_flight: 64 }, body_bytes: 1 << 10 },
     Case { name: "connect-unary-64", kind: Kind::Connect { in_flight: 64 }, body_bytes: 64 },
-    Case { name: "client-stream", kind: Kind::ClientStreaming(Handing::Owned), body_bytes: 0 },
-    Case { name: "server-stream", kind: Kind::ServerStreaming(Handing::Owned), body_bytes: 0 },
-    Case { name: "bidi-stream", kind: Kind::Bidi(Handing::Owned), body_bytes: 0 },
-    Case { name: "client-stream-1KiB", kind: Kind::ClientStreaming(Handing::Owned), body_bytes: 1 << 10 },
-    Case { name: "server-stream-1KiB", kind: Kind::ServerStreaming(Handing::Owned), body_bytes: 1 << 10 },
-    Case { name: "bidi-stream-1KiB", kind: Kind::Bidi(Handing::Owned), body_bytes: 1 << 10 },
-    Case { name: "client-stream-ordinary", kind: Kind::ClientStreaming(Handing::Ordinary), body_bytes: 0 },
-    Case { name: "server-stream-ordinary", kind: Kind::ServerStreaming(Handing::Ordinary), body_bytes: 0 },
-    Case { name: "bidi-stream-ordinary", kind: Kind::Bidi(Handing::Ordinary), body_bytes: 0 },
-    Case { name: "client-stream-in-place", kind: Kind::ClientStreaming(Handing::InPlace), body_bytes: 0 },
-    Case { name: "server-stream-in-place", kind: Kind::ServerStreaming(Handing::InPlace), body_bytes: 0 },
-    Case { name: "bidi-stream-in-place", kind: Kind::Bidi(Handing::InPlace), body_bytes: 0 },
+    Case { name: "client-stream", kind: Kind::ClientStreaming(MessagePassing::Owned), body_bytes: 0 },
+    Case { name: "server-stream", kind: Kind::ServerStreaming(MessagePassing::Owned), body_bytes: 0 },
+    Case { name: "bidi-stream", kind: Kind::Bidi(MessagePassing::Owned), body_bytes: 0 },
+    Case {
+        name: "client-stream-1KiB",
+        kind: Kind::ClientStreaming(MessagePassing::Owned),
+        body_bytes: 1 << 10,
+    },
+    Case {
+        name: "server-stream-1KiB",
+        kind: Kind::ServerStreaming(MessagePassing::Owned),
+        body_bytes: 1 << 10,
+    },
+    Case { name: "bidi-stream-1KiB", kind: Kind::Bidi(MessagePassing::Owned), body_bytes: 1 << 10 },
+    Case {
+        name: "client-stream-ordinary",
+        kind: Kind::ClientStreaming(MessagePassing::Ordinary),
+        body_bytes: 0,
+    },
+    Case {
+        name: "server-stream-ordinary",
+        kind: Kind::ServerStreaming(MessagePassing::Ordinary),
+        body_bytes: 0,
+    },
+    Case { name: "bidi-stream-ordinary", kind: Kind::Bidi(MessagePassing::Ordinary), body_bytes: 0 },
+    Case {
+        name: "client-stream-in-place",
+        kind: Kind::ClientStreaming(MessagePassing::InPlace),
+        body_bytes: 0,
+    },
+    Case {
+        name: "server-stream-in-place",
+        kind: Kind::ServerStreaming(MessagePassing::InPlace),
+        body_bytes: 0,
+    },
+    Case { name: "bidi-stream-in-place", kind: Kind::Bidi(MessagePassing::InPlace), body_bytes: 0 },
     Case {
         name: "client-stream-in-place-1KiB",
-        kind: Kind::ClientStreaming(Handing::InPlace),
+        kind: Kind::ClientStreaming(MessagePassing::InPlace),
         body_bytes: 1 << 10,
     },
     Case {
         name: "server-stream-in-place-1KiB",
-        kind: Kind::ServerStreaming(Handing::InPlace),
+        kind: Kind::ServerStreaming(MessagePassing::InPlace),
         body_bytes: 1 << 10,
     },
-    Case { name: "bidi-stream-in-place-1KiB", kind: Kind::Bidi(Handing::InPlace), body_bytes: 1 << 10 },
-    Case { name: "client-stream-64KiB", kind: Kind::ClientStreaming(Handing::Owned), body_bytes: 64 << 10 },
-    Case { name: "server-stream-64KiB", kind: Kind::ServerStreaming(Handing::Owned), body_bytes: 64 << 10 },
+    Case {
+        name: "bidi-stream-in-place-1KiB",
+        kind: Kind::Bidi(MessagePassing::InPlace),
+        body_bytes: 1 << 10,
+    },
+    Case {
+        name: "client-stream-64KiB",
+        kind: Kind::ClientStreaming(MessagePassing::Owned),
+        body_bytes: 64 << 10,
+    },
+    Case {
+        name: "server-stream-64KiB",
+        kind: Kind::ServerStreaming(MessagePassing::Owned),
+        body_bytes: 64 << 10,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -137,7 +173,7 @@ fn run(case: &'static Case, count: usize) -> Result<(), Status> {
     let (client_end, server_end) = Pipe::pair();
     let (client, server) = (runtime(), runtime());
     let mut builder = Server::builder().add_service(Script);
-    if let Kind::UnaryBesideWeb { .. } | Kind::Connect { .. } = case.kind {
+    if let Kind::UnaryWithWeb { .. } | Kind::Connect { .. } = case.kind {
         builder = builder.web(Web::new());
     }
     #[cfg(feature = "metrics")]
@@ -204,8 +240,8 @@ async fn drive(channel: &Channel, case: &'static Case, count: usize) -> Result<(
     let requests = || Request::new(Repeat::new(message.clone(), count));
     let requests_in_place = || Request::new(Requests::repeat(message.clone(), count as u64));
     let request = || Request::new(Payload { count: count as u64, ..message.clone() });
-    let seen = match case.kind {
-        Kind::Unary { in_flight } | Kind::UnaryBesideWeb { in_flight } | Kind::Connect { in_flight } => {
+    let received = match case.kind {
+        Kind::Unary { in_flight } | Kind::UnaryWithWeb { in_flight } | Kind::Connect { in_flight } => {
             return unary_calls(channel, &message, in_flight, count, |_| None).await;
         }
         Kind::UnaryWithin { in_flight } => {
@@ -217,52 +253,52 @@ async fn drive(channel: &Channel, case: &'static Case, count: usize) -> Result<(
             let timeout = |call| Some(Duration::from_secs(20) + Duration::from_micros(call as u64));
             return unary_calls(channel, &message, in_flight, count, timeout).await;
         }
-        Kind::ClientStreaming(Handing::Owned) => {
-            let reply = channel.client_streaming(&CLIENT_STREAMING, requests(), &options).await?;
-            let reply: Payload = reply.into_inner();
-            reply.count
+        Kind::ClientStreaming(MessagePassing::Owned) => {
+            let response = channel.client_streaming(&CLIENT_STREAMING, requests(), &options).await?;
+            let response: Payload = response.into_inner();
+            response.count
         }
-        Kind::ClientStreaming(Handing::Ordinary) => {
+        Kind::ClientStreaming(MessagePassing::Ordinary) => {
             let requests = requests().map(Yielding::new);
-            let reply = channel.client_streaming(&CLIENT_STREAMING, requests, &options).await?;
-            let reply: Payload = reply.into_inner();
-            reply.count
+            let response = channel.client_streaming(&CLIENT_STREAMING, requests, &options).await?;
+            let response: Payload = response.into_inner();
+            response.count
         }
-        Kind::ClientStreaming(Handing::InPlace) => {
+        Kind::ClientStreaming(MessagePassing::InPlace) => {
             let method = &CLIENT_STREAMING_IN_PLACE;
-            let reply = channel.client_streaming(method, requests_in_place(), &options).await?;
-            let reply: Payload = reply.into_inner();
-            reply.count
+            let response = channel.client_streaming(method, requests_in_place(), &options).await?;
+            let response: Payload = response.into_inner();
+            response.count
         }
-        Kind::ServerStreaming(Handing::Owned) => {
+        Kind::ServerStreaming(MessagePassing::Owned) => {
             let responses = channel.server_streaming(&SERVER_STREAMING, request(), &options).await?;
             service::count(responses.into_inner()).await?
         }
-        Kind::ServerStreaming(Handing::Ordinary) => {
+        Kind::ServerStreaming(MessagePassing::Ordinary) => {
             let responses = channel.server_streaming(&SERVER_STREAMING_ORDINARY, request(), &options).await?;
             service::count(responses.into_inner()).await?
         }
-        Kind::ServerStreaming(Handing::InPlace) => {
+        Kind::ServerStreaming(MessagePassing::InPlace) => {
             let responses = channel.server_streaming(&SERVER_STREAMING_IN_PLACE, request(), &options).await?;
             service::count_in_place(responses.into_inner()).await?
         }
-        Kind::Bidi(Handing::Owned) => {
+        Kind::Bidi(MessagePassing::Owned) => {
             service::count(channel.bidi_streaming(&BIDI, requests(), &options).await?.into_inner()).await?
         }
-        Kind::Bidi(Handing::Ordinary) => {
+        Kind::Bidi(MessagePassing::Ordinary) => {
             let requests = requests().map(Yielding::new);
             service::count(channel.bidi_streaming(&BIDI_ORDINARY, requests, &options).await?.into_inner())
                 .await?
         }
-        Kind::Bidi(Handing::InPlace) => {
+        Kind::Bidi(MessagePassing::InPlace) => {
             let responses = channel.bidi_streaming(&BIDI_IN_PLACE, requests_in_place(), &options).await?;
             service::count_in_place(responses.into_inner()).await?
         }
     };
-    if seen == count as u64 {
+    if received == count as u64 {
         Ok(())
     } else {
-        Err(Status::data_loss(format!("{seen} of {count} messages arrived")))
+        Err(Status::data_loss(format!("{received} of {count} messages arrived")))
     }
 }
 
@@ -277,10 +313,10 @@ async fn unary_calls(
     for caller in 0..in_flight {
         let (channel, message) = (channel.clone(), message.clone());
         // The first callers make the remainder of the calls.
-        let share = count / in_flight + usize::from(caller < count % in_flight);
+        let calls = count / in_flight + usize::from(caller < count % in_flight);
         callers.spawn(async move {
             let mut options = CallOptions::default();
-            for (call, message) in Repeat::new(message, share).enumerate() {
+            for (call, message) in Repeat::new(message, calls).enumerate() {
                 options.timeout = timeout(caller + call * in_flight);
                 let _: thalweg::Response<Payload> =
                     channel.unary(&UNARY, Request::new(message), &options).await?;

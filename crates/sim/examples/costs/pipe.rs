@@ -32,10 +32,13 @@ impl Pipe {
             let bytes = VecDeque::with_capacity(CAPACITY_BYTES);
             Arc::new(Mutex::new(Direction { bytes, reader: None, writer: None }))
         };
-        let (there, back, moved) = (direction(), direction(), Arc::default());
-        let one =
-            Self { incoming: Arc::clone(&back), outgoing: Arc::clone(&there), moved: Arc::clone(&moved) };
-        (one, Self { incoming: there, outgoing: back, moved })
+        let (forward, backward, moved) = (direction(), direction(), Arc::default());
+        let first = Self {
+            incoming: Arc::clone(&backward),
+            outgoing: Arc::clone(&forward),
+            moved: Arc::clone(&moved),
+        };
+        (first, Self { incoming: forward, outgoing: backward, moved })
     }
 
     /// Total bytes written to and read from the connection, in both directions.

@@ -66,9 +66,9 @@ impl Stream for Repeat {
 }
 
 /// The same as a server's responses.
-struct Answers(Repeat);
+struct RepeatResponses(Repeat);
 
-impl Stream for Answers {
+impl Stream for RepeatResponses {
     type Item = Result<Payload, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -157,7 +157,7 @@ impl Service for Script {
             &options,
             |_, request: Request<Payload>| async {
                 let Payload { body, count } = request.into_inner();
-                Ok(Response::new(Answers(Repeat::new(Payload { body, count: 0 }, count as usize))))
+                Ok(Response::new(RepeatResponses(Repeat::new(Payload { body, count: 0 }, count as usize))))
             },
         );
         methods.bidi_streaming(
@@ -179,8 +179,8 @@ fn register_ordinary(methods: &mut Methods<'_>, service: &Arc<Script>, options: 
         options,
         |_, request: Request<Payload>| async {
             let Payload { body, count } = request.into_inner();
-            let answers = Answers(Repeat::new(Payload { body, count: 0 }, count as usize));
-            Ok(Response::new(Yielding::new(answers)))
+            let responses = RepeatResponses(Repeat::new(Payload { body, count: 0 }, count as usize));
+            Ok(Response::new(Yielding::new(responses)))
         },
     );
     methods.bidi_streaming(

@@ -9,7 +9,7 @@ use thalweg::server::{Methods, Service};
 use thalweg::{
     CallOptions, Channel, Encoding, Method, Raw, Request, Response, Server, ServiceOptions, Status, Streaming,
 };
-use thalweg_http2::frame::{self, Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
+use thalweg_http2::frame::{self, FRAME_HEADER_LEN, Flags, FrameHeader, Kind, PREFACE};
 use thalweg_http2::hpack::Encoder;
 use thalweg_http2::{Block, FieldList, Indexing, StreamId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -64,10 +64,14 @@ pub(super) fn target(data: &[u8]) -> Features {
     let input = &input[..input.len().min(INPUT_LEN_MAX)];
     let random = Random::new(feature(data));
     let outcome = runtime().block_on(async {
-        let played = async {
-            if first & FROM_SERVER == 0 { served(input, random).await } else { called(input, random).await }
+        let run = async {
+            if first & FROM_SERVER == 0 {
+                run_server(input, random).await
+            } else {
+                run_client(input, random).await
+            }
         };
-        tokio::time::timeout(HANGS_AFTER, played).await
+        tokio::time::timeout(HANGS_AFTER, run).await
     });
     outcome.expect("a connection hangs")
 }
@@ -77,16 +81,16 @@ fn runtime() -> Runtime {
 }
 
 /// A client sends `input` to a server.
-async fn served(input: &[u8], random: Random) -> Features {
+async fn run_server(input: &[u8], random: Random) -> Features {
     let (near, far) = duplex(PIPE);
     let serving = Server::builder().add_service(Echo).serve_connection(far);
-    let (served, said) = tokio::join!(serving, say(near, input, random));
+    let (served, received) = tokio::join!(serving, send_and_read(near, input, random));
     served.expect("a configuration");
-    answers(&said)
+    check_responses(&received)
 }
 
 /// A server sends `input` to a client that makes two calls.
-async fn called(input: &[u8], random: Random) -> Features {
+async fn run_client(input: &[u8], random: Random) -> Features {
     let (near, far) = duplex(PIPE);
     let end = Mutex::new(Some(near));
     let builder = Channel::builder("memory:1").lanes(1).connector(move || {
@@ -103,26 +107,30 @@ async fn called(input: &[u8], random: Random) -> Features {
         options.max_decoding_message_size = MESSAGE_SIZE_MAX;
         let chat = async {
             let request = Request::new(Once(Some(Raw::from(Bytes::from(vec![1; 100])))));
-            let mut replies = channel.bidi_streaming::<_, Raw>(&CHAT, request, &options).await?.into_inner();
+            let mut responses =
+                channel.bidi_streaming::<_, Raw>(&CHAT, request, &options).await?.into_inner();
             let mut count = 0;
-            while replies.message().await?.is_some() {
+            while responses.message().await?.is_some() {
                 count += 1;
             }
             Ok::<usize, Status>(count)
         };
         let request = Request::new(Raw::from(Bytes::from(vec![1; 100])));
         let (one, many) = tokio::join!(channel.unary::<Raw, Raw>(&UNARY, request, &options), chat);
-        let told = |status: Status| (status.code(), status.message().chars().take(30).collect::<String>());
-        vec![feature(one.map(drop).map_err(told)), feature(many.map(|count| count.min(3)).map_err(told))]
+        let summary = |status: Status| (status.code(), status.message().chars().take(30).collect::<String>());
+        vec![
+            feature(one.map(drop).map_err(summary)),
+            feature(many.map(|count| count.min(3)).map_err(summary)),
+        ]
     };
-    let (features, _) = tokio::join!(calling, say(far, input, random));
+    let (features, _) = tokio::join!(calling, send_and_read(far, input, random));
     features.into_iter().collect()
 }
 
 /// Sends `input` in pieces, and reads the response until the other end closes.
-async fn say(io: DuplexStream, mut input: &[u8], mut random: Random) -> Vec<u8> {
+async fn send_and_read(io: DuplexStream, mut input: &[u8], mut random: Random) -> Vec<u8> {
     let (mut read, mut write) = tokio::io::split(io);
-    let saying = async {
+    let sending = async {
         while !input.is_empty() {
             let (piece, rest) = input.split_at(1 + random.size(input.len() - 1));
             // The other end may close the connection early.
@@ -134,21 +142,21 @@ async fn say(io: DuplexStream, mut input: &[u8], mut random: Random) -> Vec<u8> 
         }
         let _ = write.shutdown().await;
     };
-    let mut said = Vec::new();
-    let ((), outcome) = tokio::join!(saying, read.read_to_end(&mut said));
+    let mut received = Vec::new();
+    let ((), outcome) = tokio::join!(sending, read.read_to_end(&mut received));
     outcome.expect("pipes don't fail");
-    said
+    received
 }
 
 /// Checks a server's output, which must consist of frames, without a status of a panic.
-fn answers(mut said: &[u8]) -> Features {
+fn check_responses(mut received: &[u8]) -> Features {
     let mut features = Features::new();
     let mut decoder = thalweg_http2::hpack::Decoder::new(thalweg_http2::hpack::DEFAULT_TABLE_SIZE);
     let mut fields = FieldList::new();
-    while let Some((head, behind)) = said.split_first_chunk::<HEAD_LEN>() {
-        let head = FrameHead::parse(head);
-        let (payload, rest) = behind.split_at(head.len as usize);
-        said = rest;
+    while let Some((head, after_head)) = received.split_first_chunk::<FRAME_HEADER_LEN>() {
+        let head = FrameHeader::parse(head);
+        let (payload, rest) = after_head.split_at(head.len as usize);
+        received = rest;
         features.insert(feature((format!("{:?}", head.kind), head.flags.contains(Flags::END_STREAM))));
         if head.kind == Kind::Headers {
             decoder.decode(payload, usize::MAX, &mut fields).expect("a header block");
@@ -156,11 +164,11 @@ fn answers(mut said: &[u8]) -> Features {
             let message =
                 String::from_utf8_lossy(fields.get(b"grpc-message").unwrap_or_default()).into_owned();
             assert!(!message.contains("panicked"), "a handler panicked: {message}");
-            let begin: String = message.chars().take(30).collect();
-            features.insert(feature((fields.get(b":status").map(<[u8]>::to_vec), status, begin)));
+            let message_start: String = message.chars().take(30).collect();
+            features.insert(feature((fields.get(b":status").map(<[u8]>::to_vec), status, message_start)));
         }
     }
-    assert!(said.is_empty(), "half a frame was said: {said:?}");
+    assert!(received.is_empty(), "the output ends within a frame: {received:?}");
     features
 }
 
@@ -185,24 +193,24 @@ pub(super) fn corpus() -> Vec<Vec<u8>> {
         ("Unary", &[("grpc-encoding", "brotli"), ("grpc-timeout", "1x"), ("y-bin", "*")]),
         ("None", &[]),
     ];
-    let answers: &[&[(&str, &str)]] = &[
+    let responses: &[&[(&str, &str)]] = &[
         &[("grpc-status", "0")],
         &[("grpc-status", "8"), ("grpc-message", "a%20b%ff%"), ("grpc-status-details-bin", "CAg")],
         &[("grpc-status", "x"), ("grpc-retry-pushback-ms", "10")],
     ];
     let bodies = [Encoding::Identity, Encoding::Gzip, Encoding::Deflate];
     let clients = calls.iter().flat_map(|call| bodies.map(|body| client(*call, body)));
-    let servers = answers.iter().flat_map(|trailers| bodies.map(|body| server(trailers, body)));
+    let servers = responses.iter().flat_map(|trailers| bodies.map(|body| server(trailers, body)));
     clients.chain(servers).collect()
 }
 
-fn client((method, more): (&str, &[(&str, &str)]), body: Encoding) -> Vec<u8> {
+fn client((method, extra): (&str, &[(&str, &str)]), body: Encoding) -> Vec<u8> {
     let mut out = [&[0][..], PREFACE].concat();
     frame::settings(&[], &mut out);
     let mut encoder = Encoder::new();
     for stream in [1, 3] {
         let path = format!("/fuzz.Echo/{method}");
-        let usual = [
+        let request_fields = [
             (":method", "POST"),
             (":scheme", "http"),
             (":path", path.as_str()),
@@ -210,7 +218,7 @@ fn client((method, more): (&str, &[(&str, &str)]), body: Encoding) -> Vec<u8> {
             ("te", "trailers"),
             ("content-type", "application/grpc"),
         ];
-        headers(&mut encoder, stream, false, &[&usual[..], more].concat(), &mut out);
+        headers(&mut encoder, stream, false, &[&request_fields[..], extra].concat(), &mut out);
         data(stream, true, &messages(body), &mut out);
     }
     out

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use thalweg_http2::{Block, Config, Connection, Event, FieldList, Indexing, Output, Tag};
-use thalweg_inspect::capture::{Call, CaptureError, End, Limits, Summary, read};
+use thalweg_inspect::capture::{Call, CallEnd, CaptureError, Limits, Summary, read};
 
 use super::features::{Features, feature};
 
@@ -10,7 +10,7 @@ use super::features::{Features, feature};
 const LIMITS: Limits = Limits {
     connections_max: 2,
     calls_max: 2,
-    waiting_bytes_max: 1000,
+    buffered_bytes_max: 1000,
     frame_len_max: 200,
     fields_len_max: 400,
     messages_max: 3,
@@ -27,10 +27,10 @@ const ACK: u8 = 16;
 /// Captures of a connection with two calls: pcap, pcapng, and pcapng with reordered and repeated segments.
 pub(super) fn corpus() -> Vec<Vec<u8>> {
     let packets = packets();
-    let mut disordered = packets.clone();
-    disordered.swap(3, 4);
-    disordered.push(packets[4].clone());
-    vec![pcap(&packets), pcapng(&packets), pcapng(&disordered)]
+    let mut reordered = packets.clone();
+    reordered.swap(3, 4);
+    reordered.push(packets[4].clone());
+    vec![pcap(&packets), pcapng(&packets), pcapng(&reordered)]
 }
 
 /// Checks that the calls keep to the limits and that the summary counts them.
@@ -48,7 +48,7 @@ pub(super) fn target(data: &[u8]) -> Features {
     assert_eq!(summary.calls, calls.len() as u64);
     calls.iter().for_each(check);
     let ends = calls.iter().map(|call| feature((kind(call.end), call.status(), call.notes.len())));
-    ends.chain(counted(&summary)).collect()
+    ends.chain(counter_features(&summary)).collect()
 }
 
 fn check(call: &Call) {
@@ -61,20 +61,22 @@ fn check(call: &Call) {
     let (_method, _message) = (call.method(), call.status_message());
 }
 
-fn kind(end: End) -> u8 {
+fn kind(end: CallEnd) -> u8 {
     match end {
-        End::Trailers => 0,
-        End::Reset(..) => 1,
-        End::Disconnected => 2,
-        End::Unknown => 3,
+        CallEnd::Trailers => 0,
+        CallEnd::Reset(..) => 1,
+        CallEnd::Disconnected => 2,
+        CallEnd::Unknown => 3,
     }
 }
 
 /// Returns a feature for each counter that is not zero.
-fn counted(summary: &Summary) -> impl Iterator<Item = u64> {
-    let Summary { http2, tls, other, begun_before, silent, given_up, .. } = summary;
-    let Summary { other_requests, calls_beyond, gaps, cut_packets, fragments, unknown_links, .. } = summary;
-    let counts = [http2, tls, other, begun_before, silent, given_up, other_requests, calls_beyond, gaps];
+fn counter_features(summary: &Summary) -> impl Iterator<Item = u64> {
+    let Summary { http2, tls, other, started_before, silent, given_up, .. } = summary;
+    let Summary { other_requests, calls_over_limit, gaps, cut_packets, fragments, unknown_links, .. } =
+        summary;
+    let counts =
+        [http2, tls, other, started_before, silent, given_up, other_requests, calls_over_limit, gaps];
     let counts = counts.into_iter().chain([cut_packets, fragments, unknown_links]).copied();
     let problem = summary.problem.as_ref().map(|problem| feature(problem.split(' ').take(4).count()));
     counts.enumerate().filter(|(_, count)| *count > 0).map(|(at, _)| feature(("counted", at))).chain(problem)
@@ -95,7 +97,7 @@ fn packets() -> Vec<Vec<u8>> {
 fn conversation() -> Vec<(usize, Vec<u8>)> {
     let now = std::time::Instant::now();
     let mut ends = [Connection::client(Config::default(), now), Connection::server(Config::default(), now)];
-    let mut said = Vec::new();
+    let mut sent = Vec::new();
     let message = Bytes::from_static(b"\0\0\0\0\x02\x08\x01");
     for round in 0..4 {
         if round < 2 {
@@ -114,11 +116,12 @@ fn conversation() -> Vec<(usize, Vec<u8>)> {
             let bytes = output(&mut ends[from]);
             let mut input = bytes.as_slice();
             while let Some(event) = ends[1 - from].poll_event(&mut input, now).expect("it keeps the rules") {
-                if let (0, Event::Data { stream, .. } | Event::Whole { stream, .. }) = (from, event) {
+                if let (0, Event::Data { stream, .. } | Event::CompleteMessage { stream, .. }) = (from, event)
+                {
                     requests.push(stream);
                 }
             }
-            said.extend((!bytes.is_empty()).then_some((from, bytes)));
+            sent.extend((!bytes.is_empty()).then_some((from, bytes)));
         }
         for stream in requests {
             let head = fields(&[(":status", "200"), ("content-type", "application/grpc")]);
@@ -129,7 +132,7 @@ fn conversation() -> Vec<(usize, Vec<u8>)> {
             ends[1].send_headers(stream, block(&trailers), true).expect("it is open");
         }
     }
-    said
+    sent
 }
 
 fn fields(pairs: &[(&str, &str)]) -> FieldList {
@@ -212,7 +215,7 @@ mod tests {
     fn captures_of_the_corpus_have_their_calls() {
         for file in corpus() {
             let mut statuses = Vec::new();
-            let limits = Limits { waiting_bytes_max: 10_000, kept_bytes_max: 1000, ..LIMITS };
+            let limits = Limits { buffered_bytes_max: 10_000, kept_bytes_max: 1000, ..LIMITS };
             let each = |call: Call| {
                 statuses.push((call.method(), call.status(), call.response.message_count));
                 true

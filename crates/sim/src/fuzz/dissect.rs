@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 
 use thalweg_protobuf::{Field, MessageType, Schema, sources};
-use thalweg_protobuf_text::dissect::account::Account;
+use thalweg_protobuf_text::dissect::account::ByteAccount;
 use thalweg_protobuf_text::dissect::framing::{Framing, detect, split};
 use thalweg_protobuf_text::dissect::known::Meaning;
 use thalweg_protobuf_text::dissect::{Limits, Message, Span, Value, dissect, text};
@@ -66,33 +66,33 @@ pub(super) fn target(data: &[u8]) -> Features {
         .map(|frame| Some(dissect(input, frame.payload, message_type, &limits)))
         .collect();
     for message in messages.iter().flatten() {
-        look(input, message, &mut features, 0);
-        let mut account = Account::default();
+        check_message(input, message, &mut features, 0);
+        let mut account = ByteAccount::default();
         account.add(input, message);
-        let accounted = account.rest() + account.parts().iter().sum::<usize>();
-        assert_eq!(accounted, message.span.len(), "{message:?}");
+        let covered = account.rest() + account.parts().iter().sum::<usize>();
+        assert_eq!(covered, message.span.len(), "{message:?}");
     }
     let written = text::write_frames(input, &frames, &messages);
     assert_eq!(text::assemble(&written).as_deref(), Ok(input), "{written}");
-    if let Ok(typed) = std::str::from_utf8(input) {
-        match text::assemble(typed) {
+    if let Ok(text_input) = std::str::from_utf8(input) {
+        match text::assemble(text_input) {
             Ok(bytes) => {
                 let message = dissect(&bytes, Span::all(&bytes), message_type, &limits);
                 assert_eq!(text::assemble(&text::write(&bytes, &message)), Ok(bytes));
             }
-            Err(error) => drop(features.insert(feature(("refused", kind(&error.what))))),
+            Err(error) => drop(features.insert(feature(("refused", error_kind(&error.what))))),
         }
     }
     features
 }
 
 /// Removes quoted input from an error.
-fn kind(error: &str) -> String {
+fn error_kind(error: &str) -> String {
     error.split('`').step_by(2).flat_map(str::chars).filter(|c| c.is_alphabetic()).collect()
 }
 
 /// Collects features of a message and checks that all its spans are within it.
-fn look(input: &[u8], message: &Message, features: &mut Features, depth: usize) {
+fn check_message(input: &[u8], message: &Message, features: &mut Features, depth: usize) {
     let Span { start, end } = message.span;
     assert!(start <= end && end <= input.len(), "{message:?}");
     let mut at = start;
@@ -117,7 +117,7 @@ fn look(input: &[u8], message: &Message, features: &mut Features, depth: usize) 
         features.insert(feature((readings.len(), readings.first().map(std::mem::discriminant))));
         assert!(readings.iter().all(|reading| !reading.to_string().is_empty()));
         if let Some(inner) = record.value.message() {
-            look(input, inner, features, depth + 1);
+            check_message(input, inner, features, depth + 1);
         }
     }
     assert_eq!(message.rest(), Span { start: at, end });
@@ -136,7 +136,7 @@ pub(super) fn corpus() -> Vec<Vec<u8>> {
         "long-form:1 1: long-form:2 150 2:LEN long-form:1 {\"a\"} 8:SGROUP 1: 1 long-form:1 8:EGROUP",
         "2: 5 1: {\"mismatch\"} 10: 99 1:VARINT `ffffffffffffffffff7f` `ff`",
     ];
-    let messages = texts.map(|typed| text::assemble(typed).expect("these are right"));
+    let messages = texts.map(|text_input| text::assemble(text_input).expect("these are right"));
     let mut corpus = Vec::new();
     for message in messages {
         let len = message.len() as u32;

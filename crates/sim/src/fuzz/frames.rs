@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use bytes::Bytes;
-use thalweg_http2::frame::{FrameHead, HEAD_LEN, PREFACE};
+use thalweg_http2::frame::{FRAME_HEADER_LEN, FrameHeader, PREFACE};
 use thalweg_http2::{
-    Block, Config, Connection, ConnectionError, Event, ExpectedData, FieldList, Head, Indexing, Output,
+    Block, Config, Connection, ConnectionError, Event, ExpectedData, FieldList, Headers, Indexing, Output,
     ResetReason, StreamId, Tag,
 };
 
@@ -37,14 +37,14 @@ pub(super) fn target(data: &[u8]) -> Features {
     let input = &input[..input.len().min(INPUT_LEN_MAX)];
     let from_server = first & FROM_SERVER != 0;
     let mut random = Random::new(feature(data));
-    let whole = Observed::of(from_server, &[input], None);
+    let uncut = Reaction::run(from_server, &[input], None);
     let pieces = cut(&mut random, input);
-    let cut = Observed::of(from_server, &pieces, None);
-    assert_eq!(whole.outcome, cut.outcome, "another outcome when the bytes come in pieces");
-    let differs = whole.heard.iter().zip(&cut.heard).position(|(whole, cut)| whole != cut);
-    let same = differs.is_none() && whole.heard.len() == cut.heard.len();
+    let cut = Reaction::run(from_server, &pieces, None);
+    assert_eq!(uncut.outcome, cut.outcome, "another outcome when the bytes come in pieces");
+    let differs = uncut.events.iter().zip(&cut.events).position(|(uncut, cut)| uncut != cut);
+    let same = differs.is_none() && uncut.events.len() == cut.events.len();
     assert!(same, "other events when the bytes come in pieces, from {differs:?} on");
-    Observed::of(from_server, &pieces, Some(random)).features()
+    Reaction::run(from_server, &pieces, Some(random)).features()
 }
 
 fn cut<'a>(random: &mut Random, mut input: &'a [u8]) -> Vec<&'a [u8]> {
@@ -59,21 +59,21 @@ fn cut<'a>(random: &mut Random, mut input: &'a [u8]) -> Vec<&'a [u8]> {
 
 /// An event; consecutive DATA of a stream is joined.
 #[derive(Debug, PartialEq, Eq, Hash)]
-enum Heard {
-    Head { kind: &'static str, stream: u32, fields: u64, end: bool },
+enum SeenEvent {
+    Headers { kind: &'static str, stream: u32, fields: u64, end: bool },
     Data { stream: u32, bytes: Vec<u8>, end: bool },
     Other(&'static str, u32, Option<ResetReason>),
 }
 
 /// A connection's reaction to its input.
-struct Observed {
-    heard: Vec<Heard>,
+struct Reaction {
+    events: Vec<SeenEvent>,
     outcome: Result<(), ConnectionError>,
 }
 
-impl Observed {
+impl Reaction {
     /// Passes `pieces` one by one. With a `Random`, a driver reacts to the events.
-    fn of(from_server: bool, pieces: &[&[u8]], mut owner: Option<Random>) -> Observed {
+    fn run(from_server: bool, pieces: &[&[u8]], mut driver: Option<Random>) -> Reaction {
         let now = Instant::now();
         let config = Config::default().stream_window(2000).output_target(700);
         let mut connection =
@@ -86,47 +86,47 @@ impl Observed {
                 connection.open(Tag(number as u64), block, number % 2 == 0).expect("100 are assumed");
             }
         }
-        let mut observed = Observed { heard: Vec::new(), outcome: Ok(()) };
+        let mut reaction = Reaction { events: Vec::new(), outcome: Ok(()) };
         let (mut output, mut kept) = (Output::default(), Vec::new());
         let mut sent = Vec::new();
         for piece in pieces {
-            let piece = observed.place(&mut connection, piece, owner.as_mut());
+            let piece = reaction.receive_in_place(&mut connection, piece, driver.as_mut());
             kept.extend_from_slice(piece);
             let mut rest = &kept[..];
-            observed.outcome = observed.poll(&mut connection, &mut rest, now, owner.as_mut());
+            reaction.outcome = reaction.poll(&mut connection, &mut rest, now, driver.as_mut());
             kept = rest.to_vec();
             while connection.take_output(&mut output) {
                 output.copy_to(&mut sent);
                 output.advance(output.len());
             }
-            if observed.outcome.is_err() {
+            if reaction.outcome.is_err() {
                 break;
             }
         }
-        assert_eq!(observed.outcome.is_err(), connection.is_closed());
+        assert_eq!(reaction.outcome.is_err(), connection.is_closed());
         assert_frames(&sent);
-        observed
+        reaction
     }
 
     /// Sometimes the driver reads expected DATA itself; the events must be the same. Returns the rest.
-    fn place<'a>(
+    fn receive_in_place<'a>(
         &mut self,
         connection: &mut Connection,
         piece: &'a [u8],
-        owner: Option<&mut Random>,
+        driver: Option<&mut Random>,
     ) -> &'a [u8] {
         let expected = connection.expected_data().filter(|_| piece.len().is_multiple_of(2));
         let Some(expected) = expected else { return piece };
-        let (bytes, behind) = piece.split_at(piece.len().min(expected.len));
+        let (bytes, rest) = piece.split_at(piece.len().min(expected.len));
         let end_stream = connection.data_placed(bytes.len()).is_some();
         if end_stream || !bytes.is_empty() {
             let ExpectedData { stream, tag, .. } = expected;
-            self.hear(connection, &Event::Data { stream, tag, bytes, start: 0, end_stream });
-            if let Some(random) = owner {
-                answer(connection, stream, random);
+            self.record(connection, &Event::Data { stream, tag, bytes, start: 0, end_stream });
+            if let Some(random) = driver {
+                act_on(connection, stream, random);
             }
         }
-        behind
+        rest
     }
 
     fn poll(
@@ -134,84 +134,95 @@ impl Observed {
         connection: &mut Connection,
         rest: &mut &[u8],
         now: Instant,
-        mut owner: Option<&mut Random>,
+        mut driver: Option<&mut Random>,
     ) -> Result<(), ConnectionError> {
         while let Some(event) = connection.poll_event(rest, now)? {
-            self.hear(connection, &event);
+            self.record(connection, &event);
             // Without a driver nothing is released: the time of window updates depends on how the bytes are cut.
             if let (
                 Some(random),
-                Event::Headers { stream, .. } | Event::Whole { stream, .. } | Event::Data { stream, .. },
-            ) = (&mut owner, event)
+                Event::Headers { stream, .. }
+                | Event::CompleteMessage { stream, .. }
+                | Event::Data { stream, .. },
+            ) = (&mut driver, event)
             {
-                answer(connection, stream, random);
+                act_on(connection, stream, random);
             }
         }
         Ok(())
     }
 
-    fn hear(&mut self, connection: &Connection, event: &Event<'_>) {
-        let features = |head: &Head| feature(format!("{:?}", head.iter().collect::<Vec<_>>()));
+    fn record(&mut self, connection: &Connection, event: &Event<'_>) {
+        let features = |head: &Headers| feature(format!("{:?}", head.iter().collect::<Vec<_>>()));
         let fields = || features(connection.fields());
-        let heard = match *event {
-            Event::Headers { stream, end_stream, .. } => {
-                Heard::Head { kind: "headers", stream: stream.get(), fields: fields(), end: end_stream }
-            }
-            Event::Whole { stream, bytes, .. } => {
+        let seen = match *event {
+            Event::Headers { stream, end_stream, .. } => SeenEvent::Headers {
+                kind: "headers",
+                stream: stream.get(),
+                fields: fields(),
+                end: end_stream,
+            },
+            Event::CompleteMessage { stream, bytes, .. } => {
                 let (tag, start) = (Tag::default(), 0);
                 let is_request = connection.fields().method().is_some();
-                self.hear(connection, &Event::Headers { stream, tag, end_stream: false });
+                self.record(connection, &Event::Headers { stream, tag, end_stream: false });
                 if is_request || !bytes.is_empty() {
-                    self.hear(connection, &Event::Data { stream, tag, bytes, start, end_stream: is_request });
+                    self.record(
+                        connection,
+                        &Event::Data { stream, tag, bytes, start, end_stream: is_request },
+                    );
                 }
                 if !is_request {
-                    self.hear(connection, &Event::Trailers { stream, tag });
+                    self.record(connection, &Event::Trailers { stream, tag });
                 }
                 return;
             }
-            Event::Informational { stream, .. } => {
-                Heard::Head { kind: "informational", stream: stream.get(), fields: fields(), end: false }
-            }
+            Event::Informational { stream, .. } => SeenEvent::Headers {
+                kind: "informational",
+                stream: stream.get(),
+                fields: fields(),
+                end: false,
+            },
             Event::Trailers { stream, .. } => {
                 let fields = features(connection.trailers());
-                Heard::Head { kind: "trailers", stream: stream.get(), fields, end: true }
+                SeenEvent::Headers { kind: "trailers", stream: stream.get(), fields, end: true }
             }
             Event::Data { stream, bytes, end_stream, .. } => {
                 assert!(end_stream || !bytes.is_empty(), "an event that says nothing");
-                if let Some(Heard::Data { stream: last, bytes: so_far, end }) = self.heard.last_mut()
+                if let Some(SeenEvent::Data { stream: last, bytes: joined, end }) = self.events.last_mut()
                     && *last == stream.get()
                     && !*end
                 {
-                    so_far.extend_from_slice(bytes);
+                    joined.extend_from_slice(bytes);
                     *end = end_stream;
                     return;
                 }
-                Heard::Data { stream: stream.get(), bytes: bytes.to_vec(), end: end_stream }
+                SeenEvent::Data { stream: stream.get(), bytes: bytes.to_vec(), end: end_stream }
             }
-            Event::Reset { stream, cause, .. } => Heard::Other("reset", stream.get(), Some(cause.reason)),
-            Event::Writable { stream, .. } => Heard::Other("writable", stream.get(), None),
-            Event::StreamsFree => Heard::Other("streams free", 0, None),
-            Event::GoAway { last_stream, .. } => Heard::Other("goaway", last_stream.get(), None),
-            Event::Pong { .. } => Heard::Other("pong", 0, None),
+            Event::Reset { stream, cause, .. } => SeenEvent::Other("reset", stream.get(), Some(cause.reason)),
+            Event::Writable { stream, .. } => SeenEvent::Other("writable", stream.get(), None),
+            Event::StreamsFree => SeenEvent::Other("streams free", 0, None),
+            Event::GoAway { last_stream, .. } => SeenEvent::Other("goaway", last_stream.get(), None),
+            Event::Pong { .. } => SeenEvent::Other("pong", 0, None),
             _ => panic!("an unknown event: {event:?}"),
         };
-        self.heard.push(heard);
+        self.events.push(seen);
     }
 
     /// Pairs of consecutive events, and the outcome.
     fn features(&self) -> Features {
-        let kind = |heard: &Heard| match heard {
-            Heard::Head { kind, end, .. } => (*kind, None, *end),
-            Heard::Data { end, .. } => ("data", None, *end),
-            Heard::Other(kind, _, reason) => (*kind, *reason, false),
+        let kind = |event: &SeenEvent| match event {
+            SeenEvent::Headers { kind, end, .. } => (*kind, None, *end),
+            SeenEvent::Data { end, .. } => ("data", None, *end),
+            SeenEvent::Other(kind, _, reason) => (*kind, *reason, false),
         };
-        let pairs = self.heard.windows(2).map(|pair| feature((kind(&pair[0]), kind(&pair[1]))));
+        let pairs = self.events.windows(2).map(|pair| feature((kind(&pair[0]), kind(&pair[1]))));
         pairs.chain([feature(self.outcome.map_err(|error| error.violation))]).collect()
     }
 }
 
 /// Sends a short response, resets, or releases window, and ignores the connection's errors.
-fn answer(connection: &mut Connection, stream: StreamId, random: &mut Random) {
+fn act_on(connection: &mut Connection, stream: StreamId, random: &mut Random) {
     let end = random.one_in(3);
     match random.below(5) {
         0 => {
@@ -237,8 +248,8 @@ fn fields(pairs: &[(&str, &str)]) -> FieldList {
 
 fn assert_frames(mut sent: &[u8]) {
     sent = sent.strip_prefix(&PREFACE[..]).unwrap_or(sent);
-    while let Some((head, rest)) = sent.split_first_chunk::<HEAD_LEN>() {
-        let len = FrameHead::parse(head).len as usize;
+    while let Some((head, rest)) = sent.split_first_chunk::<FRAME_HEADER_LEN>() {
+        let len = FrameHeader::parse(head).len as usize;
         sent = rest.get(len..).expect("what is sent ends within a frame");
     }
     assert!(sent.is_empty(), "what is sent ends within a frame's head");

@@ -38,49 +38,49 @@ pub(super) fn corpus() -> Vec<Vec<u8>> {
          Host: a\r\n\r\n",
         "GET /a HTTP/1.1\r\nHost: a\r\n\r\nPOST /b HTTP/1.1\r\nHost: a\nContent-Length: 3\r\n\r\nabc",
     ];
-    let in_pieces = |cut: u8| CONNECTIONS.iter().map(move |bytes| [&[cut], bytes.as_bytes()].concat());
-    in_pieces(7).chain(in_pieces(1)).collect()
+    let with_cut = |cut: u8| CONNECTIONS.iter().map(move |bytes| [&[cut], bytes.as_bytes()].concat());
+    with_cut(7).chain(with_cut(1)).collect()
 }
 
 pub(super) fn target(data: &[u8]) -> Features {
     let Some((cut, bytes)) = data.split_first() else { return Features::new() };
     let piece_len = usize::from(*cut).max(1);
-    let (whole, answers) = played(bytes, bytes.len().max(1));
-    let (in_pieces, _) = played(bytes, piece_len);
+    let (whole, responses) = run(bytes, bytes.len().max(1));
+    let (split, _) = run(bytes, piece_len);
     // After an unread body the connection continues only if the rest of the body has arrived.
-    let is_unread = |seen: &String| seen.split(' ').count() == 2;
-    let least = whole.iter().position(is_unread).map_or(whole.len(), |index| index + 1);
+    let is_unread = |request: &String| request.split(' ').count() == 2;
+    let required = whole.iter().position(is_unread).map_or(whole.len(), |index| index + 1);
     assert!(
-        whole.starts_with(&in_pieces) && in_pieces.len() >= least,
-        "in pieces of {piece_len} bytes {in_pieces:?}, and else {whole:?}"
+        whole.starts_with(&split) && split.len() >= required,
+        "in pieces of {piece_len} bytes {split:?}, and else {whole:?}"
     );
     let statuses: Vec<&str> =
-        answers.split("HTTP/1.").skip(1).filter_map(|answer| answer.get(2..5)).collect();
+        responses.split("HTTP/1.").skip(1).filter_map(|response| response.get(2..5)).collect();
     let finals = statuses.iter().filter(|status| !status.starts_with('1')).count();
     // A rejected head gets a response, too.
-    assert!((whole.len()..=whole.len() + 1).contains(&finals), "{whole:?} are answered by {answers:?}");
+    assert!((whole.len()..=whole.len() + 1).contains(&finals), "{whole:?} are answered by {responses:?}");
     let mut features = Features::from([feature(&statuses)]);
-    for seen in &whole {
-        let (method, rest) = seen.split_once(' ').unwrap_or_default();
+    for request in &whole {
+        let (method, rest) = request.split_once(' ').unwrap_or_default();
         features.insert(feature((method.len().min(8), rest.len().min(40) / 4, rest.ends_with("refused"))));
     }
     features
 }
 
 /// Returns the requests seen by the service, and the responses.
-fn played(bytes: &[u8], piece_len: usize) -> (Vec<String>, String) {
+fn run(bytes: &[u8], piece_len: usize) -> (Vec<String>, String) {
     thread_local! {
         static RUNTIME: Runtime =
             Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
     }
     let requests = RefCell::new(Vec::new());
-    let answers = RUNTIME.with(|runtime| {
+    let responses = RUNTIME.with(|runtime| {
         runtime.block_on(async {
             let (mut client, server) = duplex(64 << 10);
-            let service = |request| answer(request, &requests);
+            let service = |request| respond(request, &requests);
             let limits = Http1Limits::default();
             let serving = serve(server, service, &limits, pending());
-            let playing = async {
+            let client_task = async {
                 for piece in bytes.chunks(piece_len) {
                     // The server may have closed the connection early.
                     if client.write_all(piece).await.is_err() {
@@ -91,18 +91,18 @@ fn played(bytes: &[u8], piece_len: usize) -> (Vec<String>, String) {
                 // Longer than any of the server's timeouts.
                 sleep(Duration::from_secs(200)).await;
                 client.shutdown().await.ok();
-                let mut answers = Vec::new();
-                client.read_to_end(&mut answers).await.ok();
-                String::from_utf8_lossy(&answers).into_owned()
+                let mut responses = Vec::new();
+                client.read_to_end(&mut responses).await.ok();
+                String::from_utf8_lossy(&responses).into_owned()
             };
-            let ((), answers) = tokio::join!(serving, playing);
-            answers
+            let ((), responses) = tokio::join!(serving, client_task);
+            responses
         })
     });
-    (requests.into_inner(), answers)
+    (requests.into_inner(), responses)
 }
 
-async fn answer(request: Request<Body>, requests: &RefCell<Vec<String>>) -> Response<Body> {
+async fn respond(request: Request<Body>, requests: &RefCell<Vec<String>>) -> Response<Body> {
     let (head, mut body) = request.into_parts();
     let number = requests.borrow().len();
     requests.borrow_mut().push(format!("{} {}", head.method, head.uri));
@@ -117,5 +117,5 @@ async fn answer(request: Request<Body>, requests: &RefCell<Vec<String>>) -> Resp
         };
         requests.borrow_mut()[number].push_str(&end);
     }
-    Response::new(Body::whole("ok"))
+    Response::new(Body::full("ok"))
 }

@@ -1,6 +1,6 @@
 //! Mutations of inputs: of bytes, frames, and TLS records.
 
-use thalweg_http2::frame::{Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
+use thalweg_http2::frame::{FRAME_HEADER_LEN, Flags, FrameHeader, Kind, PREFACE};
 
 use crate::random::Random;
 
@@ -21,8 +21,8 @@ pub(super) fn bytes(random: &mut Random, input: &mut Vec<u8>, corpus: &[Vec<u8>]
         2 => input[at] = input[at].wrapping_add(random.pick(&[1, 255])),
         3 => drop(input.drain(at..end)),
         4 => {
-            let again = input[at..end].to_vec();
-            input.splice(at..at, again);
+            let copy = input[at..end].to_vec();
+            input.splice(at..at, copy);
         }
         5 => {
             let other = &corpus[random.below(corpus.len())];
@@ -45,7 +45,7 @@ pub(super) fn frames(random: &mut Random, input: &mut Vec<u8>, corpus: &[Vec<u8>
     }
     let mut parsed = Parsed::new(input);
     if parsed.frames.is_empty() {
-        parsed.frames.push(invented(random));
+        parsed.frames.push(random_frame(random));
     }
     let at = random.below(parsed.frames.len());
     match random.below(9) {
@@ -62,7 +62,7 @@ pub(super) fn frames(random: &mut Random, input: &mut Vec<u8>, corpus: &[Vec<u8>
                 parsed.frames.insert(at, frame);
             }
         }
-        4 => parsed.frames.insert(at, invented(random)),
+        4 => parsed.frames.insert(at, random_frame(random)),
         _ => change(random, &mut parsed.frames[at]),
     }
     *input = parsed.emit();
@@ -75,7 +75,7 @@ pub(super) fn records(random: &mut Random, input: &mut Vec<u8>, corpus: &[Vec<u8
     }
     let mut records = split_records(input);
     if records.len() < 2 {
-        records.push(junk(random));
+        records.push(random_record(random));
     }
     // The part before the first record is changed only by `bytes`.
     let at = random.between(1, records.len() - 1);
@@ -90,21 +90,21 @@ pub(super) fn records(random: &mut Random, input: &mut Vec<u8>, corpus: &[Vec<u8
             let others = split_records(&corpus[random.below(corpus.len())]);
             records.insert(at, others[random.below(others.len())].clone());
         }
-        4 => records.insert(at, junk(random)),
-        // Cut here, sometimes with junk after it.
+        4 => records.insert(at, random_record(random)),
+        // Cut here, sometimes with a random record after it.
         5 => {
             records.truncate(at);
             if random.one_in(2) {
-                records.push(junk(random));
+                records.push(random_record(random));
             }
         }
         6 => {
             let end = random.size(records[at].len());
             records[at].truncate(end);
         }
-        7 if records[at].len() > RECORD_HEAD_LEN => split_record(random, &mut records, at),
+        7 if records[at].len() > RECORD_HEADER_LEN => split_record(random, &mut records, at),
         8 => {
-            let byte = random.below(records[at].len().min(RECORD_HEAD_LEN));
+            let byte = random.below(records[at].len().min(RECORD_HEADER_LEN));
             if let Some(byte) = records[at].get_mut(byte) {
                 *byte = random.number() as u8;
             }
@@ -120,17 +120,17 @@ pub(super) fn records(random: &mut Random, input: &mut Vec<u8>, corpus: &[Vec<u8
 }
 
 /// Length of a TLS record's header: kind, version, and length (RFC 8446 §5.1).
-const RECORD_HEAD_LEN: usize = 5;
+const RECORD_HEADER_LEN: usize = 5;
 
 /// Splits an input into the part before the records, and the records; the last may be incomplete.
 fn split_records(input: &[u8]) -> Vec<Vec<u8>> {
-    let (before, mut rest) = input.split_at(super::tls::HEAD_LEN.min(input.len()));
+    let (before, mut rest) = input.split_at(super::tls::MODE_LEN.min(input.len()));
     let mut records = vec![before.to_vec()];
     while let [_, _, _, high, low, ..] = rest {
-        let len = RECORD_HEAD_LEN + usize::from(u16::from_be_bytes([*high, *low]));
-        let (record, behind) = rest.split_at(len.min(rest.len()));
+        let len = RECORD_HEADER_LEN + usize::from(u16::from_be_bytes([*high, *low]));
+        let (record, after) = rest.split_at(len.min(rest.len()));
         records.push(record.to_vec());
-        rest = behind;
+        rest = after;
     }
     if !rest.is_empty() {
         records.push(rest.to_vec());
@@ -140,7 +140,7 @@ fn split_records(input: &[u8]) -> Vec<Vec<u8>> {
 
 /// Splits a record in two, so that a handshake message spans both.
 fn split_record(random: &mut Random, records: &mut Vec<Vec<u8>>, at: usize) {
-    let (head, payload) = records[at].split_at(RECORD_HEAD_LEN);
+    let (head, payload) = records[at].split_at(RECORD_HEADER_LEN);
     let (first, second) = payload.split_at(random.size(payload.len()));
     let part = |payload: &[u8]| [&head[..3], &(payload.len() as u16).to_be_bytes(), payload].concat();
     let parts = [part(first), part(second)];
@@ -148,19 +148,19 @@ fn split_record(random: &mut Random, records: &mut Vec<Vec<u8>>, at: usize) {
 }
 
 /// A record of any kind, valid or not.
-fn junk(random: &mut Random) -> Vec<u8> {
+fn random_record(random: &mut Random) -> Vec<u8> {
     let kind = random.pick(&[20, 21, 22, 22, 22, 23, 23, 24, 0, 255]);
     let len = random.size(20_000);
-    let said = if random.one_in(4) { random.size(0xffff) } else { len };
+    let declared_len = if random.one_in(4) { random.size(0xffff) } else { len };
     let mut record = vec![kind, 3, random.pick(&[1, 3, 3, 3, 4])];
-    record.extend_from_slice(&(said as u16).to_be_bytes());
+    record.extend_from_slice(&(declared_len as u16).to_be_bytes());
     let fill = random.number() as u8;
-    record.resize(RECORD_HEAD_LEN + len, fill);
+    record.resize(RECORD_HEADER_LEN + len, fill);
     if kind == 22 && len >= 4 {
         // A handshake message (RFC 8446 §4), which may be longer than its record.
         let message_len = random.pick(&INTERESTING).min(0xff_ffff).to_be_bytes();
-        record[RECORD_HEAD_LEN] = random.pick(&[0, 1, 2, 4, 8, 11, 13, 15, 20, 24]);
-        record[RECORD_HEAD_LEN + 1..][..3].copy_from_slice(&message_len[1..]);
+        record[RECORD_HEADER_LEN] = random.pick(&[0, 1, 2, 4, 8, 11, 13, 15, 20, 24]);
+        record[RECORD_HEADER_LEN + 1..][..3].copy_from_slice(&message_len[1..]);
     }
     record
 }
@@ -168,7 +168,7 @@ fn junk(random: &mut Random) -> Vec<u8> {
 /// One frame. Its length may differ from its payload's.
 #[derive(Clone, Debug)]
 struct Frame {
-    head: FrameHead,
+    head: FrameHeader,
     payload: Vec<u8>,
 }
 
@@ -179,7 +179,7 @@ struct Parsed {
     before: Vec<u8>,
     frames: Vec<Frame>,
     /// Trailing bytes that do not form a frame.
-    behind: Vec<u8>,
+    after: Vec<u8>,
 }
 
 impl Parsed {
@@ -188,13 +188,13 @@ impl Parsed {
         let preface = if rest.starts_with(PREFACE) { PREFACE.len() } else { 0 };
         let (before, mut rest) = input.split_at((1 + preface).min(input.len()));
         let mut frames = Vec::new();
-        while let Some((head, behind)) = rest.split_first_chunk::<HEAD_LEN>() {
-            let head = FrameHead::parse(head);
-            let Some((payload, behind)) = behind.split_at_checked(head.len as usize) else { break };
+        while let Some((head, after)) = rest.split_first_chunk::<FRAME_HEADER_LEN>() {
+            let head = FrameHeader::parse(head);
+            let Some((payload, after)) = after.split_at_checked(head.len as usize) else { break };
             frames.push(Frame { head, payload: payload.to_vec() });
-            rest = behind;
+            rest = after;
         }
-        Parsed { before: before.to_vec(), frames, behind: rest.to_vec() }
+        Parsed { before: before.to_vec(), frames, after: rest.to_vec() }
     }
 
     fn emit(&self) -> Vec<u8> {
@@ -203,7 +203,7 @@ impl Parsed {
             input.extend_from_slice(&head.to_bytes());
             input.extend_from_slice(payload);
         }
-        input.extend_from_slice(&self.behind);
+        input.extend_from_slice(&self.after);
         input
     }
 }
@@ -243,7 +243,7 @@ fn stream(random: &mut Random) -> thalweg_http2::StreamId {
 }
 
 /// A frame of any kind, mostly with the length for its kind.
-fn invented(random: &mut Random) -> Frame {
+fn random_frame(random: &mut Random) -> Frame {
     let kind = Kind::from(random.below(11) as u8);
     let len = match kind {
         Kind::Priority => 5,
@@ -265,5 +265,5 @@ fn invented(random: &mut Random) -> Frame {
     let of_connection = matches!(kind, Kind::Settings | Kind::Ping | Kind::GoAway);
     let stream = if of_connection { thalweg_http2::StreamId::CONNECTION } else { stream(random) };
     let flags = Flags(random.pick(&[0, 1, 4, 5, 5, 0x0d, 0x25, 0xff]));
-    Frame { head: FrameHead { len: len as u32, kind, flags, stream }, payload }
+    Frame { head: FrameHeader { len: len as u32, kind, flags, stream }, payload }
 }

@@ -5,7 +5,7 @@ use thalweg_protobuf::{MessageType, Schema, sources};
 use thalweg_protobuf_text::text_format;
 
 use super::features::{Features, feature};
-use super::transcode::{self, kind_of};
+use super::transcode::{self, error_kind};
 
 /// An input is a byte that selects the type, and the text.
 pub(super) fn text_format_corpus() -> Vec<Vec<u8>> {
@@ -31,7 +31,7 @@ pub(super) fn text_format(data: &[u8]) -> Features {
     assert!(wire.len() <= 16 * text.len(), "{} bytes became {}", text.len(), wire.len());
     if let Err(error) = parsed {
         assert!(wire.is_empty() && error.offset <= text.len(), "{error}");
-        return Features::from([feature((head & 9, kind_of(&error.problem)))]);
+        return Features::from([feature((head & 9, error_kind(&error.problem)))]);
     }
     let printed = text_format::from_wire(message_type, &wire).unwrap_or_else(|error| panic!("{error}"));
     let again = text_format::to_wire(message_type, printed.as_bytes())
@@ -64,7 +64,7 @@ pub(super) fn field_paths(data: &[u8]) -> Features {
         }
         Err(error) => {
             assert!(!is_message || error.is_too_long, "{error}: {}", String::from_utf8_lossy(json));
-            Features::from([feature(("error", kind_of(&error.problem)))])
+            Features::from([feature(("error", error_kind(&error.problem)))])
         }
     }
 }
@@ -99,8 +99,8 @@ pub(super) fn sources(data: &[u8]) -> Features {
                 let fields = schema.messages().flat_map(MessageType::fields);
                 fields.map(|field| feature((field.kind(), field.cardinality(), field.is_map()))).collect()
             }
-            Err(error) => Features::from([feature(("schema", kind_of(&error.to_string())))]),
+            Err(error) => Features::from([feature(("schema", error_kind(&error.to_string())))]),
         },
-        Err(error) => Features::from([feature(("source", kind_of(&error.to_string())))]),
+        Err(error) => Features::from([feature(("source", error_kind(&error.to_string())))]),
     }
 }

@@ -23,38 +23,38 @@ use wire::{Tee, Wire};
 
 /// The lowest bits of an input's first byte: the sender, and the receiver's TLS version.
 const FROM_SERVER: u8 = 1;
-const OF_TLS12: u8 = 2;
+const RECEIVER_TLS12: u8 = 2;
 /// An input's second byte says how often its end is repeated, up to a maximum length: some connections are longer than
 /// an input.
-const AGAIN_MAX: usize = 64;
-const AGAIN_LEN_MAX: usize = 4 * 1024;
+const REPEATS_MAX: usize = 64;
+const REPEATED_LEN_MAX: usize = 4 * 1024;
 /// Bytes before the sent data.
-pub(super) const HEAD_LEN: usize = 2;
+pub(super) const MODE_LEN: usize = 2;
 /// In virtual time without waiting: a stream that takes longer hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(7200);
 /// Three buffers of the stream, each for sixteen records of maximum size plus overhead.
-const HELD_MAX: usize = 3 * (16 * (16 * 1024 + 64) + 3 * 1024);
+const BUFFERED_BYTES_MAX: usize = 3 * (16 * (16 * 1024 + 64) + 3 * 1024);
 /// Seed of the receiver; a recorded sender uses its session's seed.
-const HEARER_SEED: u64 = 0;
+const RECEIVER_SEED: u64 = 0;
 
 /// One end's side of a recorded connection.
 #[derive(Debug)]
 struct Session {
-    head: u8,
-    said: Vec<u8>,
+    mode: u8,
+    sent: Vec<u8>,
     /// Plaintext that it sent.
     plain: Vec<u8>,
 }
 
 /// One end's view of an input.
 #[derive(Debug)]
-struct Heard {
+struct Outcome {
     has_shaken_hands: bool,
     plain: Vec<u8>,
     /// Ok for an authenticated end of the stream (close_notify), else the error.
     end: Result<(), String>,
     /// Bytes that this end sent.
-    said: Vec<u8>,
+    sent: Vec<u8>,
 }
 
 /// Checks, for any bytes in any pieces:
@@ -63,74 +63,74 @@ struct Heard {
 /// - the plaintext is a prefix of a recorded session's, and the stream ends cleanly only if it is all of it;
 /// - the output consists of records.
 pub(super) fn target(data: &[u8]) -> Features {
-    let [head, again, input @ ..] = data else { return Features::new() };
+    let [mode, repeated, input @ ..] = data else { return Features::new() };
     let input = &input[..input.len().min(INPUT_LEN_MAX)];
-    let end = &input[input.len() - input.len().min(AGAIN_LEN_MAX)..];
-    let said = [input, &end.repeat(usize::from(*again) % AGAIN_MAX)].concat();
+    let end = &input[input.len() - input.len().min(REPEATED_LEN_MAX)..];
+    let sent = [input, &end.repeat(usize::from(*repeated) % REPEATS_MAX)].concat();
 
-    let heard = hear(*head, &said, Random::new(feature(data)));
-    let otherwise = hear(*head, &said, Random::new(!feature(data)));
+    let outcome = run_receiver(*mode, &sent, Random::new(feature(data)));
+    let other_outcome = run_receiver(*mode, &sent, Random::new(!feature(data)));
     // An error after the handshake may already be detected during it.
-    assert_eq!(heard.end.is_ok(), otherwise.end.is_ok(), "{:?}, {:?}", heard.end, otherwise.end);
-    for heard in [&heard, &otherwise] {
-        assert_heard(heard, sessions());
-        assert_records(&heard.said);
+    assert_eq!(outcome.end.is_ok(), other_outcome.end.is_ok(), "{:?}, {:?}", outcome.end, other_outcome.end);
+    for outcome in [&outcome, &other_outcome] {
+        assert_recorded_plaintext(outcome, sessions());
+        assert_records(&outcome.sent);
     }
-    if let Some(session) = sessions().iter().find(|session| session.head == *head & 3 && session.said == said)
+    if let Some(session) = sessions().iter().find(|session| session.mode == *mode & 3 && session.sent == sent)
     {
-        assert_eq!(heard.end, Ok(()), "a recorded connection is the same again");
-        assert_eq!(heard.plain, session.plain);
+        assert_eq!(outcome.end, Ok(()), "a recorded connection is the same again");
+        assert_eq!(outcome.plain, session.plain);
     }
     // Ignore digits quoted from the input.
     let words = |text: &String| text.chars().filter(|c| !c.is_ascii_digit()).take(100).collect::<String>();
-    let records = heard.said.len().min(4000) / 100;
-    let outcome = (*head & 3, heard.has_shaken_hands, heard.end.as_ref().map_err(words));
-    Features::from([feature((&outcome, records)), feature((outcome, heard.plain.len().min(2)))])
+    let records = outcome.sent.len().min(4000) / 100;
+    let kind = (*mode & 3, outcome.has_shaken_hands, outcome.end.as_ref().map_err(words));
+    Features::from([feature((&kind, records)), feature((kind, outcome.plain.len().min(2)))])
 }
 
 /// Checks that a recorded session sent this plaintext, all of it if the stream ended cleanly.
-fn assert_heard(heard: &Heard, sessions: &[Session]) {
-    let said_it = |session: &&Session| match heard.end {
-        Ok(()) => session.plain == heard.plain,
-        Err(_) => session.plain.starts_with(&heard.plain),
+fn assert_recorded_plaintext(outcome: &Outcome, sessions: &[Session]) {
+    let matches = |session: &&Session| match outcome.end {
+        Ok(()) => session.plain == outcome.plain,
+        Err(_) => session.plain.starts_with(&outcome.plain),
     };
-    assert!(sessions.iter().any(|session| said_it(&session)), "nobody has said this: {heard:?}");
+    assert!(sessions.iter().any(|session| matches(&session)), "no recorded session sent this: {outcome:?}");
 }
 
 /// Checks TLS records (RFC 8446 §5.1). The last may be incomplete: a failed stream does not wait until it is written.
-fn assert_records(mut said: &[u8]) {
-    while let [kind, 3, _, high, low, rest @ ..] = said {
+fn assert_records(mut sent: &[u8]) {
+    while let [kind, 3, _, high, low, rest @ ..] = sent {
         let len = usize::from(u16::from_be_bytes([*high, *low]));
-        assert!((20..=23).contains(kind) && len <= 16 * 1024 + 256, "no record: {:02x?}", &said[..5]);
-        said = rest.get(len..).unwrap_or_default();
+        assert!((20..=23).contains(kind) && len <= 16 * 1024 + 256, "no record: {:02x?}", &sent[..5]);
+        sent = rest.get(len..).unwrap_or_default();
     }
-    assert!(said.len() < 5, "no record: {said:02x?}");
+    assert!(sent.len() < 5, "no record: {sent:02x?}");
 }
 
-/// One end receives `said`, in pieces.
-fn hear(head: u8, said: &[u8], mut random: Random) -> Heard {
-    let (held, log) = (Arc::new(AtomicUsize::new(0)), wire::Log::default());
-    let wire = Wire::new(said, random.fork(), Arc::clone(&held), HELD_MAX, log.clone());
+/// One end receives `sent`, in pieces.
+fn run_receiver(mode: u8, sent: &[u8], mut random: Random) -> Outcome {
+    let (buffered_bytes, log) = (Arc::new(AtomicUsize::new(0)), wire::Log::default());
+    let wire = Wire::new(sent, random.fork(), Arc::clone(&buffered_bytes), BUFFERED_BYTES_MAX, log.clone());
     let (plain, end) = runtime().block_on(async {
-        let hearing = async {
-            let version = version_of(head);
-            if head & FROM_SERVER == 0 {
-                seed(Side::Server, HEARER_SEED);
-                match server_stream(server(version), wire, &held).await {
-                    Ok(stream) => listen(stream, random).await,
+        let receiving = async {
+            let version = version_of(mode);
+            if mode & FROM_SERVER == 0 {
+                seed(Side::Server, RECEIVER_SEED);
+                match server_stream(server(version), wire, &buffered_bytes).await {
+                    Ok(stream) => read_until_end(stream, random).await,
                     Err(error) => (None, Err(error)),
                 }
             } else {
-                seed(Side::Client, HEARER_SEED);
-                match client_stream(client(version), "localhost", wire, &held).await {
-                    Ok(stream) => listen(stream, random).await,
+                seed(Side::Client, RECEIVER_SEED);
+                match client_stream(client(version), "localhost", wire, &buffered_bytes).await {
+                    Ok(stream) => read_until_end(stream, random).await,
                     Err(error) => (None, Err(error)),
                 }
             }
         };
-        tokio::time::timeout(HANGS_AFTER, hearing).await.expect("a stream hangs")
+        tokio::time::timeout(HANGS_AFTER, receiving).await.expect("a stream hangs")
     });
-    Heard { has_shaken_hands: plain.is_some(), plain: plain.unwrap_or_default(), end, said: log.take() }
+    Outcome { has_shaken_hands: plain.is_some(), plain: plain.unwrap_or_default(), end, sent: log.take() }
 }
 
 fn runtime() -> Runtime {
@@ -138,7 +138,7 @@ fn runtime() -> Runtime {
 }
 
 /// Reads to the end and sometimes writes, like a driver.
-async fn listen(
+async fn read_until_end(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     mut random: Random,
 ) -> (Option<Vec<u8>>, Result<(), String>) {
@@ -164,9 +164,9 @@ async fn listen(
 }
 
 pub(super) fn corpus() -> Vec<Vec<u8>> {
-    let input = |session: &Session| [&[session.head, 0], &session.said[..]].concat();
-    let again = |session: &Session| [&[session.head, 40], &session.said[..]].concat();
-    sessions().iter().flat_map(|session| [input(session), again(session)]).collect()
+    let input = |session: &Session| [&[session.mode, 0], &session.sent[..]].concat();
+    let repeated = |session: &Session| [&[session.mode, 40], &session.sent[..]].concat();
+    sessions().iter().flat_map(|session| [input(session), repeated(session)]).collect()
 }
 
 /// Sizes of the writes of recorded sessions, one list per session.
@@ -175,41 +175,42 @@ const WRITES: [&[usize]; 3] = [&[24, 9, 300], &[1; 100], &[9000, 1, 2000]];
 fn sessions() -> &'static [Session] {
     static RECORDED: OnceLock<Vec<Session>> = OnceLock::new();
     RECORDED.get_or_init(|| {
-        let heads = [0, FROM_SERVER, OF_TLS12, FROM_SERVER | OF_TLS12];
-        let plans = heads.iter().flat_map(|head| WRITES.map(|writes| (*head, writes)));
-        (1..).zip(plans).map(|(number, (head, writes))| record(head, writes, number)).collect()
+        let modes = [0, FROM_SERVER, RECEIVER_TLS12, FROM_SERVER | RECEIVER_TLS12];
+        let plans = modes.iter().flat_map(|mode| WRITES.map(|writes| (*mode, writes)));
+        (1..).zip(plans).map(|(number, (mode, writes))| record(mode, writes, number)).collect()
     })
 }
 
 /// Records a connection that sends the pattern of `number`; the other end uses the receiver's seed.
-fn record(head: u8, writes: &[usize], number: u64) -> Session {
-    let plain = pattern::stretch(number, 0, writes.iter().sum()).to_vec();
+fn record(mode: u8, writes: &[usize], number: u64) -> Session {
+    let plain = pattern::slice_of(number, 0, writes.iter().sum()).to_vec();
     let log = wire::Log::default();
-    let is_server = head & FROM_SERVER != 0;
-    let speaker = if is_server { Side::Server } else { Side::Client };
-    seed(Side::Client, HEARER_SEED);
-    seed(Side::Server, HEARER_SEED);
-    seed(speaker, number);
+    let is_server = mode & FROM_SERVER != 0;
+    let sender = if is_server { Side::Server } else { Side::Client };
+    seed(Side::Client, RECEIVER_SEED);
+    seed(Side::Server, RECEIVER_SEED);
+    seed(sender, number);
     let (near, far) = duplex(1 << 20);
-    let tee = |end, side| Tee::new(end, (side == speaker).then(|| log.clone()));
+    let tee = |end, side| Tee::new(end, (side == sender).then(|| log.clone()));
     let (near, far) = (tee(near, Side::Client), tee(far, Side::Server));
-    let (version, held) = (version_of(head), Arc::new(AtomicUsize::new(0)));
+    let (version, buffered_bytes) = (version_of(mode), Arc::new(AtomicUsize::new(0)));
     runtime().block_on(async {
         let calling = async {
-            let stream = client_stream(client(version), "localhost", near, &held).await.expect("a server");
-            take_part(stream, if is_server { None } else { Some((&plain, writes)) }).await;
+            let stream =
+                client_stream(client(version), "localhost", near, &buffered_bytes).await.expect("a server");
+            run_end(stream, if is_server { None } else { Some((&plain, writes)) }).await;
         };
         let serving = async {
-            let stream = server_stream(server(version), far, &held).await.expect("a client");
-            take_part(stream, if is_server { Some((&plain, writes)) } else { None }).await;
+            let stream = server_stream(server(version), far, &buffered_bytes).await.expect("a client");
+            run_end(stream, if is_server { Some((&plain, writes)) } else { None }).await;
         };
         tokio::join!(calling, serving);
     });
-    Session { head, said: log.take(), plain }
+    Session { mode, sent: log.take(), plain }
 }
 
-async fn take_part(mut stream: impl AsyncRead + AsyncWrite + Unpin, says: Option<(&[u8], &[usize])>) {
-    if let Some((mut plain, writes)) = says {
+async fn run_end(mut stream: impl AsyncRead + AsyncWrite + Unpin, writes_of: Option<(&[u8], &[usize])>) {
+    if let Some((mut plain, writes)) = writes_of {
         for len in writes {
             let (part, rest) = plain.split_at(*len);
             stream.write_all(part).await.expect("the other end reads");
@@ -220,8 +221,8 @@ async fn take_part(mut stream: impl AsyncRead + AsyncWrite + Unpin, says: Option
     stream.read_to_end(&mut Vec::new()).await.expect("the other end closes, too");
 }
 
-fn version_of(head: u8) -> &'static SupportedProtocolVersion {
-    if head & OF_TLS12 == 0 { &version::TLS13 } else { &version::TLS12 }
+fn version_of(mode: u8) -> &'static SupportedProtocolVersion {
+    if mode & RECEIVER_TLS12 == 0 { &version::TLS13 } else { &version::TLS12 }
 }
 
 fn client(version: &'static SupportedProtocolVersion) -> ClientTlsConfig {
@@ -247,11 +248,11 @@ fn server(version: &'static SupportedProtocolVersion) -> ServerTlsConfig {
 
 /// A certificate for localhost and its key. Always the same: Ed25519 signatures are deterministic.
 fn certificate() -> &'static (CertificateDer<'static>, Vec<u8>) {
-    static MADE: OnceLock<(CertificateDer<'static>, Vec<u8>)> = OnceLock::new();
-    MADE.get_or_init(|| {
+    static CERTIFICATE: OnceLock<(CertificateDer<'static>, Vec<u8>)> = OnceLock::new();
+    CERTIFICATE.get_or_init(|| {
         // PKCS #8 of Ed25519 (RFC 8410 §7), before the 32 bytes of the key.
-        let head = b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
-        let der = [&head[..], &[7; 32]].concat();
+        let prefix = b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
+        let der = [&prefix[..], &[7; 32]].concat();
         let key = KeyPair::from_pkcs8_der_and_sign_algo(&der.clone().into(), &PKCS_ED25519).expect("a key");
         let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
         (params.self_signed(&key).expect("a certificate").der().clone(), der)

@@ -110,11 +110,11 @@ pub(super) fn target(data: &[u8]) -> Features {
         _ => msgpack::parse(message_type, bytes, &options, &mut wire).map_err(|error| error.problem),
     };
     assert!(wire.len() <= 16 * bytes.len(), "{} bytes became {}", bytes.len(), wire.len());
-    let outcome = read.map_err(|problem| kind_of(&problem)).and_then(|()| {
+    let outcome = read.map_err(|problem| error_kind(&problem)).and_then(|()| {
         let printed = json::from_wire(message_type, &wire);
         // A message parsed from JSON or MessagePack can be printed as JSON.
         assert!(printed.is_ok() || head & 6 == 0, "{printed:?} of {}", bytes.escape_ascii());
-        printed.map_err(|error| kind_of(&error.to_string()))
+        printed.map_err(|error| error_kind(&error.to_string()))
     });
     let mut features = Features::from([feature((head & 15, outcome.as_ref().err()))]);
     if let Ok(json) = &outcome {
@@ -125,24 +125,24 @@ pub(super) fn target(data: &[u8]) -> Features {
 }
 
 fn assert_survives(message_type: MessageType<'_>, wire: &[u8], json: &str) {
-    let again =
+    let reparsed =
         json::to_wire(message_type, json.as_bytes()).unwrap_or_else(|error| panic!("{error}: {json}"));
-    assert_eq!(json::from_wire(message_type, &again).as_deref(), Ok(json));
+    assert_eq!(json::from_wire(message_type, &reparsed).as_deref(), Ok(json));
     let msgpack = msgpack::from_wire(message_type, wire).unwrap_or_else(|error| panic!("{error}: {json}"));
-    let again =
+    let reparsed =
         msgpack::to_wire(message_type, &msgpack).unwrap_or_else(|error| panic!("{error}: {msgpack:02x?}"));
-    assert_eq!(json::from_wire(message_type, &again).as_deref(), Ok(json), "{msgpack:02x?}");
+    assert_eq!(json::from_wire(message_type, &reparsed).as_deref(), Ok(json), "{msgpack:02x?}");
     // Pretty-printed JSON is the same message.
     let (mut pretty, options) = (Vec::new(), PrintOptions { pretty: true, ..PrintOptions::default() });
     json::print(message_type, wire, &options, &mut pretty).expect("it was printed before");
-    let again = json::to_wire(message_type, &pretty).expect("it is JSON");
-    assert_eq!(json::from_wire(message_type, &again).as_deref(), Ok(json));
+    let reparsed = json::to_wire(message_type, &pretty).expect("it is JSON");
+    assert_eq!(json::from_wire(message_type, &reparsed).as_deref(), Ok(json));
 }
 
 /// A problem up to its quoted input, which may be anything.
-pub(super) fn kind_of(problem: &str) -> String {
-    let said = problem.split(['`', '"', '\'']).next().unwrap_or_default();
-    let words = said.split(' ').filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase()));
+pub(super) fn error_kind(problem: &str) -> String {
+    let unquoted = problem.split(['`', '"', '\'']).next().unwrap_or_default();
+    let words = unquoted.split(' ').filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase()));
     words.collect::<Vec<_>>().join(" ")
 }
 

@@ -9,9 +9,9 @@ use thalweg::{Encoding, EncodingSet};
 use thalweg_protobuf::json::{self, ParseOptions, PrintOptions};
 use thalweg_protobuf::{Schema, sources};
 use thalweg_web::compression::{self, Compression};
-use thalweg_web::envelope::{self, AnswerReader, Part, Reader};
+use thalweg_web::envelope::{self, EnvelopeReader, Part, ResponseReader};
 use thalweg_web::transcoding::{
-    Content, Found, RequestError, RequestOptions, Router, Rules, Values, ValuesError, request, response,
+    Content, Lookup, RequestError, RequestOptions, Router, Rules, Values, ValuesError, request, response,
 };
 use thalweg_web::{connect, grpc_web};
 
@@ -111,14 +111,14 @@ pub(super) fn requests(data: &[u8]) -> Features {
     let Some((&mode, rest)) = data.split_first() else { return features };
     let line = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
     let body = rest.get(line + 1..).unwrap_or_default();
-    assert_cut_alike(body, mode & 8 != 0);
+    assert_same_values_when_split(body, mode & 8 != 0);
     let Ok(target) = str::from_utf8(&rest[..line]) else { return features };
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let router = router();
     let route = match router.find(&METHODS[usize::from(mode & 3)], path) {
-        Found::Route(route) => route,
-        Found::MethodNotAllowed { allowed } => return Features::from([feature(("405", allowed.len()))]),
-        Found::NotFound => return Features::from([feature(("404", path.matches('/').count().min(6)))]),
+        Lookup::Route(route) => route,
+        Lookup::MethodNotAllowed { allowed } => return Features::from([feature(("405", allowed.len()))]),
+        Lookup::NotFound => return Features::from([feature(("404", path.matches('/').count().min(6)))]),
     };
     let binding = route.binding();
     let input = router.rules().input(binding);
@@ -126,27 +126,28 @@ pub(super) fn requests(data: &[u8]) -> Features {
     let options = RequestOptions { parse, ..RequestOptions::default() };
     let content = Content { content_type: "a/b".to_owned(), data: Bytes::copy_from_slice(body) };
     let mut wire = b"before".to_vec();
-    let made = request::to_wire(router.rules(), &route, query, &content, &options, &mut wire);
+    let written = request::to_wire(router.rules(), &route, query, &content, &options, &mut wire);
     let wire = wire.split_off(6);
     // Names of nested messages may be longer or shorter than their encoding: a packed double takes eight bytes.
     assert!(wire.len() <= 64 + 16 * data.len(), "{} bytes became {}", data.len(), wire.len());
-    features.insert(feature((binding.template().to_string(), made.as_ref().err().map(kind_of))));
-    if made.is_err() {
+    features.insert(feature((binding.template().to_string(), written.as_ref().err().map(error_kind))));
+    if written.is_err() {
         assert!(wire.is_empty());
         return features;
     }
-    let said = json::from_wire(input, &wire).unwrap_or_else(|error| panic!("{error}: {target}"));
-    features.extend(said.split('"').skip(1).step_by(2).map(|name| feature((name.len().min(12), mode & 3))));
+    let as_json = json::from_wire(input, &wire).unwrap_or_else(|error| panic!("{error}: {target}"));
+    features
+        .extend(as_json.split('"').skip(1).step_by(2).map(|name| feature((name.len().min(12), mode & 3))));
     // The same message as a whole body is the same request.
     let whole = match router.find(&Method::POST, "/whole") {
-        Found::Route(route) => route,
+        Lookup::Route(route) => route,
         found => panic!("{found:?}"),
     };
-    let content = Content { content_type: String::new(), data: said.clone().into() };
-    let mut again = Vec::new();
-    request::to_wire(router.rules(), &whole, "", &content, &options, &mut again)
-        .unwrap_or_else(|error| panic!("{error}: {said}"));
-    assert_eq!(json::from_wire(input, &again).as_deref(), Ok(&*said), "{target}");
+    let content = Content { content_type: String::new(), data: as_json.clone().into() };
+    let mut reparsed = Vec::new();
+    request::to_wire(router.rules(), &whole, "", &content, &options, &mut reparsed)
+        .unwrap_or_else(|error| panic!("{error}: {as_json}"));
+    assert_eq!(json::from_wire(input, &reparsed).as_deref(), Ok(&*as_json), "{target}");
     // It is also a response. Defaults make it longer, within the limit.
     let print = PrintOptions { defaults: mode & 16 != 0, len_max: 1 << 20, ..PrintOptions::default() };
     if let Ok(content) = response::from_wire(router.rules(), binding, &wire.into(), &print) {
@@ -214,15 +215,15 @@ pub(super) fn connect_get(data: &[u8]) -> Features {
 }
 
 /// A problem up to its quoted input, which may be anything.
-fn kind_of(error: &RequestError) -> String {
-    let said = error.to_string();
+fn error_kind(error: &RequestError) -> String {
+    let text = error.to_string();
     let words =
-        said.split([' ', '`', '"', '\'']).filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase()));
+        text.split([' ', '`', '"', '\'']).filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase()));
     words.take(8).collect::<Vec<_>>().join(" ")
 }
 
 /// The values of a body do not depend on its pieces.
-fn assert_cut_alike(body: &[u8], takes_array: bool) {
+fn assert_same_values_when_split(body: &[u8], takes_array: bool) {
     const SIZE_MAX: usize = 1000;
     let values = |pieces: [&[u8]; 2]| -> Result<Vec<Bytes>, (Vec<Bytes>, ValuesError)> {
         let (mut values, mut found) = (Values::new(SIZE_MAX, takes_array), Vec::new());
@@ -288,8 +289,8 @@ macro_rules! messages {
     };
 }
 
-messages!(Reader);
-messages!(AnswerReader);
+messages!(EnvelopeReader);
+messages!(ResponseReader);
 
 /// Maximum message size in bytes.
 const MESSAGE_SIZE_MAX: usize = 2000;
@@ -304,21 +305,27 @@ fn reader(mode: u8) -> Box<dyn Messages> {
         headers
     };
     match mode & 7 {
-        0 | 1 => Box::new(Reader::new(0, encoding, MESSAGE_SIZE_MAX)),
+        0 | 1 => Box::new(EnvelopeReader::new(0, encoding, MESSAGE_SIZE_MAX)),
         2 | 3 => {
             let headers = head("application/connect+proto", "connect-content-encoding");
             let accepts = EncodingSet::ALL;
-            let started = connect::read_answer(StatusCode::OK, &headers, "proto", accepts, MESSAGE_SIZE_MAX);
+            let started =
+                connect::read_response(StatusCode::OK, &headers, "proto", accepts, MESSAGE_SIZE_MAX);
             Box::new(started.expect("it is an answer's head").1)
         }
-        4 | 5 => Box::new(Reader::new(0, encoding, MESSAGE_SIZE_MAX).with_text(mode & 1 == 1)),
+        4 | 5 => Box::new(EnvelopeReader::new(0, encoding, MESSAGE_SIZE_MAX).with_text(mode & 1 == 1)),
         6 => {
             let headers = head("application/grpc-web+proto", "grpc-encoding");
-            let started =
-                grpc_web::read_answer(StatusCode::OK, &headers, "proto", EncodingSet::ALL, MESSAGE_SIZE_MAX);
+            let started = grpc_web::read_response(
+                StatusCode::OK,
+                &headers,
+                "proto",
+                EncodingSet::ALL,
+                MESSAGE_SIZE_MAX,
+            );
             Box::new(started.expect("it is an answer's head").1)
         }
-        _ => Box::new(Reader::new(2, encoding, MESSAGE_SIZE_MAX)),
+        _ => Box::new(EnvelopeReader::new(2, encoding, MESSAGE_SIZE_MAX)),
     }
 }
 
@@ -352,16 +359,16 @@ pub(super) fn envelopes(data: &[u8]) -> Features {
     let mut features = Features::from([feature((mode & 15, whole.0.len().min(4), &whole.1))]);
     features.extend(whole.0.iter().map(|part| feature((mode & 7, part.len().min(12)))));
     if mode & 7 == 7 {
-        assert_written_again(mode, body);
+        assert_envelopes_round_trip(mode, body);
     }
     features
 }
 
 /// Writes the envelopes that were read and checks that reading them again gives the same.
-fn assert_written_again(mode: u8, body: &[u8]) {
+fn assert_envelopes_round_trip(mode: u8, body: &[u8]) {
     let encoding = if mode & 8 == 0 { Encoding::Identity } else { Encoding::Gzip };
     let parts = |body: &[u8]| {
-        let (mut reader, mut parts) = (Reader::new(2, encoding, MESSAGE_SIZE_MAX), Vec::new());
+        let (mut reader, mut parts) = (EnvelopeReader::new(2, encoding, MESSAGE_SIZE_MAX), Vec::new());
         reader.push(Bytes::copy_from_slice(body));
         while let Ok(Some(part)) = reader.take() {
             parts.push(part);
@@ -374,7 +381,7 @@ fn assert_written_again(mode: u8, body: &[u8]) {
             Part::Message(message) => {
                 envelope::put_message(message, &Compression::with(encoding), &mut written)
             }
-            Part::Ending(ending) => envelope::put(2, ending, &mut written),
+            Part::End(end) => envelope::put(2, end, &mut written),
         };
         put.expect("it is short enough");
     }

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use super::messages;
 use super::plan::{CallPlan, Ending, Kind};
 use super::service::{BIDI, CLIENT_STREAMING, SEED, SERVER_STREAMING, UNARY};
-use super::who::Who;
 use super::world::World;
+use crate::http2::Side;
 
 /// How a call ended for its caller.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ const TIMER_SLACK: Duration = Duration::from_millis(3);
 /// Makes a call at its start time and checks its outcome.
 pub(super) async fn run(world: &World, channel: Channel, plan: CallPlan) {
     tokio::time::sleep(plan.start).await;
-    world.note(Who::Client, "call", plan.seed, 0);
-    let began = Instant::now();
+    world.note(Side::Client, "call", plan.seed, 0);
+    let started = Instant::now();
     let call = perform(world, &channel, &plan);
     let outcome = match plan.drop_after {
         None => call.await,
@@ -39,9 +39,9 @@ pub(super) async fn run(world: &World, channel: Channel, plan: CallPlan) {
         Outcome::Dropped => 99,
         Outcome::Ended { status, .. } => status.as_ref().err().map_or(0, |status| status.code() as usize),
     };
-    world.note(Who::Client, "end", plan.seed, code);
-    if let Err(fault) = judge(world, &plan, &outcome, began.elapsed()) {
-        panic!("{fault}: {outcome:?}\n{plan:#?}");
+    world.note(Side::Client, "end", plan.seed, code);
+    if let Err(failure) = check_outcome(world, &plan, &outcome, started.elapsed()) {
+        panic!("{failure}: {outcome:?}\n{plan:#?}");
     }
 }
 
@@ -49,7 +49,7 @@ async fn perform(world: &World, channel: &Channel, plan: &CallPlan) -> Outcome {
     let mut options = CallOptions::default();
     options.wait_for_ready = plan.wait_for_ready;
     options.send_compressed = plan.compresses.then_some(Encoding::Gzip);
-    let first = || messages::message(plan, Who::Client, 0);
+    let first = || messages::message(plan, Side::Client, 0);
     let requests = || messages::Requests::new(plan);
     let streaming = match plan.kind {
         Kind::Unary => return single(plan, channel.unary(&UNARY, request(plan, first()), &options).await),
@@ -77,10 +77,10 @@ fn request<T>(plan: &CallPlan, message: T) -> Request<T> {
     request
 }
 
-fn single(plan: &CallPlan, reply: Result<thalweg::Response<Raw>, Status>) -> Outcome {
-    match reply {
-        Ok(reply) => {
-            messages::check(plan, Who::Server, 0, reply.get_ref()).expect("the planned response");
+fn single(plan: &CallPlan, response: Result<thalweg::Response<Raw>, Status>) -> Outcome {
+    match response {
+        Ok(response) => {
+            messages::check(plan, Side::Server, 0, response.get_ref()).expect("the planned response");
             Outcome::Ended { status: Ok(()), responses: 1 }
         }
         Err(status) => Outcome::Ended { status: Err(status), responses: 0 },
@@ -95,8 +95,8 @@ async fn read(world: &World, plan: &CallPlan, mut stream: Streaming<Raw>) -> Out
         }
         match stream.message().await {
             Ok(Some(response)) => {
-                world.note(Who::Client, "response", plan.seed, response.0.len());
-                messages::check(plan, Who::Server, responses, &response).expect("the planned response");
+                world.note(Side::Client, "response", plan.seed, response.0.len());
+                messages::check(plan, Side::Server, responses, &response).expect("the planned response");
                 responses += 1;
             }
             Ok(None) => return Outcome::Ended { status: Ok(()), responses },
@@ -105,15 +105,20 @@ async fn read(world: &World, plan: &CallPlan, mut stream: Streaming<Raw>) -> Out
     }
 }
 
-fn judge(world: &World, plan: &CallPlan, outcome: &Outcome, took: Duration) -> Result<(), &'static str> {
+fn check_outcome(
+    world: &World,
+    plan: &CallPlan,
+    outcome: &Outcome,
+    took: Duration,
+) -> Result<(), &'static str> {
     if let Some(deadline) = plan.deadline
         && took > deadline + TIMER_SLACK
     {
         return Err("the call outlived its deadline");
     }
     let Outcome::Ended { status, responses } = outcome else {
-        let wanted_less = plan.responses_wanted != usize::MAX || plan.drop_after.is_some();
-        return if wanted_less { Ok(()) } else { Err("nobody dropped the call") };
+        let may_drop = plan.responses_wanted != usize::MAX || plan.drop_after.is_some();
+        return if may_drop { Ok(()) } else { Err("nobody dropped the call") };
     };
     let code = status.as_ref().err().map_or(Code::Ok, Status::code);
     match code {
@@ -122,13 +127,13 @@ fn judge(world: &World, plan: &CallPlan, outcome: &Outcome, took: Duration) -> R
             _ => Err("the deadline had not passed"),
         },
         // Requests that had not reached the server, or had no response yet, when a link broke or the server stopped.
-        Code::Unavailable if world.had_fault() => Ok(()),
-        code => judge_ending(plan, code, *responses),
+        Code::Unavailable if world.was_disrupted() => Ok(()),
+        code => check_handler_outcome(plan, code, *responses),
     }
 }
 
 /// Checks the handler's own outcome.
-fn judge_ending(plan: &CallPlan, code: Code, responses: usize) -> Result<(), &'static str> {
+fn check_handler_outcome(plan: &CallPlan, code: Code, responses: usize) -> Result<(), &'static str> {
     let is_stream = matches!(plan.kind, Kind::ServerStreaming | Kind::Bidi);
     let all = plan.responses.len();
     let (expected, count) = match plan.ending {

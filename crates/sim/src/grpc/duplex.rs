@@ -40,7 +40,7 @@ struct Wire {
     writers: [Option<Waker>; 2],
     cut_at: Option<Instant>,
     /// One poll in this many returns `Pending` although there is work.
-    moody_one_in: usize,
+    spurious_pending_one_in: usize,
 }
 
 impl Duplex {
@@ -51,7 +51,7 @@ impl Duplex {
         cut_at: Option<Instant>,
         ends: &Arc<()>,
     ) -> [Duplex; 2] {
-        let moody_one_in = random.pick(&[3, 50, 1_000_000]);
+        let spurious_pending_one_in = random.pick(&[3, 50, 1_000_000]);
         let wire = Wire {
             random,
             start: Instant::now(),
@@ -59,7 +59,7 @@ impl Duplex {
             readers: [None, None],
             writers: [None, None],
             cut_at,
-            moody_one_in,
+            spurious_pending_one_in,
         };
         let wire = Arc::new(Mutex::new(wire));
         [0, 1].map(|end| Duplex { wire: Arc::clone(&wire), end, timer: None, _alive: Arc::clone(ends) })
@@ -90,12 +90,12 @@ impl Wire {
     }
 
     /// Whether this poll must be repeated.
-    fn is_moody(&mut self, cx: &Context<'_>) -> bool {
-        let moody = self.random.one_in(self.moody_one_in);
-        if moody {
+    fn is_spuriously_pending(&mut self, cx: &Context<'_>) -> bool {
+        let is_pending = self.random.one_in(self.spurious_pending_one_in);
+        if is_pending {
             cx.waker().wake_by_ref();
         }
-        moody
+        is_pending
     }
 
     /// Time of the next arrival from the other end; a cut counts as an arrival.
@@ -121,7 +121,7 @@ impl AsyncRead for Duplex {
             if wire.is_cut() {
                 return Poll::Ready(Err(broken()));
             }
-            if wire.is_moody(cx) {
+            if wire.is_spuriously_pending(cx) {
                 return Poll::Pending;
             }
             let now = wire.now();
@@ -168,7 +168,7 @@ impl AsyncWrite for Duplex {
         if wire.is_cut() {
             return Poll::Ready(Err(broken()));
         }
-        if wire.is_moody(cx) {
+        if wire.is_spuriously_pending(cx) {
             return Poll::Pending;
         }
         let room = wire.pipes[end].free_space();

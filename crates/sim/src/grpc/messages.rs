@@ -9,32 +9,32 @@ use thalweg::Raw;
 use tokio::time::Sleep;
 
 use super::plan::CallPlan;
-use super::who::Who;
+use crate::http2::Side;
 use crate::pattern;
 
-/// The message with this index from `speaker` in a call.
-pub(super) fn message(plan: &CallPlan, speaker: Who, index: usize) -> Raw {
-    let sizes = match speaker {
-        Who::Client => &plan.requests,
-        Who::Server => &plan.responses,
+/// The message with this index from `sender` in a call.
+pub(super) fn message(plan: &CallPlan, sender: Side, index: usize) -> Raw {
+    let sizes = match sender {
+        Side::Client => &plan.requests,
+        Side::Server => &plan.responses,
     };
-    let body = plan.seed ^ (u64::from(speaker) << 40) ^ ((index as u64) << 32);
-    Raw(pattern::stretch(body, 0, sizes[index]))
+    let body = plan.seed ^ (u64::from(sender) << 40) ^ ((index as u64) << 32);
+    Raw(pattern::slice_of(body, 0, sizes[index]))
 }
 
-/// Checks that this is the message with this index from `speaker`.
-pub(super) fn check(plan: &CallPlan, speaker: Who, index: usize, heard: &Raw) -> Result<(), String> {
-    let said = match speaker {
-        Who::Client => plan.requests.len(),
-        Who::Server => plan.responses.len(),
+/// Checks that this is the message with this index from `sender`.
+pub(super) fn check(plan: &CallPlan, sender: Side, index: usize, received: &Raw) -> Result<(), String> {
+    let count = match sender {
+        Side::Client => plan.requests.len(),
+        Side::Server => plan.responses.len(),
     };
-    if index >= said {
-        return Err(format!("message {index} of {speaker:?}, who only said {said}"));
+    if index >= count {
+        return Err(format!("message {index} of {sender:?}, which sent only {count}"));
     }
-    let expected = message(plan, speaker, index);
-    if *heard != expected {
-        let (heard, expected) = (heard.0.len(), expected.0.len());
-        return Err(format!("message {index} of {speaker:?} differs; {heard} bytes, {expected} expected"));
+    let expected = message(plan, sender, index);
+    if *received != expected {
+        let (received, expected) = (received.0.len(), expected.0.len());
+        return Err(format!("message {index} of {sender:?} differs; {received} bytes, {expected} expected"));
     }
     Ok(())
 }
@@ -67,6 +67,6 @@ impl Stream for Requests {
             self.pause = None;
         }
         self.next += 1;
-        Poll::Ready(Some(message(&self.plan, Who::Client, index)))
+        Poll::Ready(Some(message(&self.plan, Side::Client, index)))
     }
 }

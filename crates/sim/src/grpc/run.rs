@@ -16,8 +16,8 @@ use super::call;
 use super::duplex::Duplex;
 use super::plan::CallPlan;
 use super::service::Script;
-use super::who::Who;
 use super::world::{World, lock};
+use crate::http2::Side;
 
 /// Longer than any world takes: later, it has stalled.
 const STALLED_AFTER: Duration = Duration::from_secs(12 * 3600);
@@ -26,7 +26,7 @@ const STOP_SLACK: Duration = Duration::from_millis(2100);
 /// Enough for a GOAWAY to travel both ways and for connections to linger.
 const CLOSED_AFTER: Duration = Duration::from_secs(60);
 /// Enough for woken tasks to run.
-const A_MOMENT: Duration = Duration::from_millis(1);
+const WAKE_SLACK: Duration = Duration::from_millis(1);
 
 /// Makes all calls and checks that nothing is left of them.
 pub(super) async fn run(world: &Arc<World>) {
@@ -64,7 +64,7 @@ pub(super) async fn run(world: &Arc<World>) {
     world.assert_no_handlers();
     stop.send_replace(true);
     serving.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
-    assert_eq!(*lock(&world.faults), Vec::<String>::new());
+    assert_eq!(*lock(&world.failures), Vec::<String>::new());
 }
 
 /// Runs one server after the other until the world ends.
@@ -80,7 +80,7 @@ async fn serve(world: Arc<World>, mut stopped: watch::Receiver<bool>) {
                 Some(at) => sleep_until(at).await,
                 None => drop(stopped.wait_for(|stopped| *stopped).await),
             }
-            world.note(Who::Server, "stop", 0, 0);
+            world.note(Side::Server, "stop", 0, 0);
             world.was_stopped.store(true, Ordering::Relaxed);
             *lock(&world.listener) = None;
             stopped_at = Instant::now();
@@ -94,9 +94,9 @@ async fn serve(world: Arc<World>, mut stopped: watch::Receiver<bool>) {
             .add_service(Script { world: Arc::clone(&world) });
         server.serve_incoming(Incoming(incoming), shutdown).await.expect("a configuration");
         let took = stopped_at.elapsed();
-        world.note(Who::Server, "stopped", 0, took.as_millis() as usize);
+        world.note(Side::Server, "stopped", 0, took.as_millis() as usize);
         assert!(took <= world.plan.shutdown_grace + STOP_SLACK, "it took {took:?} to stop");
-        sleep(A_MOMENT).await;
+        sleep(WAKE_SLACK).await;
         world.assert_no_handlers();
         let pause = lock(&world.random).size(2000);
         sleep(Duration::from_millis(pause as u64)).await;

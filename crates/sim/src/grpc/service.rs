@@ -11,8 +11,8 @@ use thalweg::{Encoding, Raw, Request, Response, ServiceOptions, Status, Streamin
 
 use super::messages;
 use super::plan::{CallPlan, Ending};
-use super::who::Who;
 use super::world::World;
+use crate::http2::Side;
 use crate::seeds::PLANNED_PANIC;
 
 pub(super) static UNARY: thalweg::Method = thalweg::Method::new("/sim.Script/Unary");
@@ -44,8 +44,8 @@ impl Service for Script {
 
 impl Script {
     async fn unary(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Raw>, Status> {
-        let mut run = Run::begin(&self.world, &request);
-        run.hear(request.get_ref());
+        let mut run = HandlerRun::begin(&self.world, &request);
+        run.receive(request.get_ref());
         run.pause().await;
         run.end().await?;
         Ok(Response::new(run.response(0)))
@@ -55,9 +55,9 @@ impl Script {
         self: Arc<Self>,
         request: Request<Streaming<Raw>>,
     ) -> Result<Response<Raw>, Status> {
-        let mut run = Run::begin(&self.world, &request);
+        let mut run = HandlerRun::begin(&self.world, &request);
         let mut requests = request.into_inner();
-        run.hear_all(&mut requests).await?;
+        run.receive_all(&mut requests).await?;
         run.pause().await;
         run.end().await?;
         Ok(Response::new(run.response(0)))
@@ -65,58 +65,58 @@ impl Script {
 
     #[expect(clippy::unused_async, reason = "all handlers are async functions")]
     async fn server_streaming(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Responses>, Status> {
-        let mut run = Run::begin(&self.world, &request);
-        run.hear(request.get_ref());
+        let mut run = HandlerRun::begin(&self.world, &request);
+        run.receive(request.get_ref());
         Ok(Response::new(Responses::new(run, None)))
     }
 
     #[expect(clippy::unused_async, reason = "all handlers are async functions")]
     async fn bidi(self: Arc<Self>, request: Request<Streaming<Raw>>) -> Result<Response<Responses>, Status> {
-        let run = Run::begin(&self.world, &request);
+        let run = HandlerRun::begin(&self.world, &request);
         Ok(Response::new(Responses::new(run, Some(request.into_inner()))))
     }
 }
 
 /// A running handler, until it ends or is dropped.
-struct Run {
+struct HandlerRun {
     world: Arc<World>,
     plan: CallPlan,
-    heard: usize,
+    received: usize,
 }
 
-impl Run {
-    fn begin<T>(world: &Arc<World>, request: &Request<T>) -> Run {
+impl HandlerRun {
+    fn begin<T>(world: &Arc<World>, request: &Request<T>) -> HandlerRun {
         let seed = request.metadata().get(SEED).and_then(|seed| seed.to_str().ok()?.parse().ok());
         let plan = CallPlan::new(seed.expect("every call has its seed"), &world.plan);
-        world.handler_began(plan.seed);
-        Run { world: Arc::clone(world), plan, heard: 0 }
+        world.handler_started(plan.seed);
+        HandlerRun { world: Arc::clone(world), plan, received: 0 }
     }
 
-    fn hear(&mut self, request: &Raw) {
-        self.world.note(Who::Server, "request", self.plan.seed, request.0.len());
-        if let Err(fault) = messages::check(&self.plan, Who::Client, self.heard, request) {
-            self.world.fail(&format!("call {}: {fault}", self.plan.seed));
+    fn receive(&mut self, request: &Raw) {
+        self.world.note(Side::Server, "request", self.plan.seed, request.0.len());
+        if let Err(failure) = messages::check(&self.plan, Side::Client, self.received, request) {
+            self.world.fail(&format!("call {}: {failure}", self.plan.seed));
         }
-        self.heard += 1;
+        self.received += 1;
     }
 
     /// Reads the planned number of requests; if that is all of them, also their end.
-    async fn hear_all(&mut self, requests: &mut Streaming<Raw>) -> Result<(), Status> {
-        while self.heard < self.plan.reads {
-            self.hear_next(requests).await?;
+    async fn receive_all(&mut self, requests: &mut Streaming<Raw>) -> Result<(), Status> {
+        while self.received < self.plan.reads {
+            self.receive_next(requests).await?;
         }
-        if self.heard == self.plan.requests.len() && requests.message().await?.is_some() {
+        if self.received == self.plan.requests.len() && requests.message().await?.is_some() {
             self.world.fail(&format!("call {}: more requests than were sent", self.plan.seed));
         }
         Ok(())
     }
 
-    async fn hear_next(&mut self, requests: &mut Streaming<Raw>) -> Result<(), Status> {
+    async fn receive_next(&mut self, requests: &mut Streaming<Raw>) -> Result<(), Status> {
         let Some(request) = requests.message().await? else {
-            self.world.fail(&format!("call {}: requests end after {}", self.plan.seed, self.heard));
+            self.world.fail(&format!("call {}: requests end after {}", self.plan.seed, self.received));
             return Err(Status::internal("too few requests"));
         };
-        self.hear(&request);
+        self.receive(&request);
         Ok(())
     }
 
@@ -136,17 +136,17 @@ impl Run {
     }
 
     fn response(&self, index: usize) -> Raw {
-        messages::message(&self.plan, Who::Server, index)
+        messages::message(&self.plan, Side::Server, index)
     }
 }
 
-impl Drop for Run {
+impl Drop for HandlerRun {
     fn drop(&mut self) {
         self.world.handler_ended(self.plan.seed);
     }
 }
 
-type Step = Pin<Box<dyn Future<Output = (Responding, Option<Result<Raw, Status>>)> + Send>>;
+type Step = Pin<Box<dyn Future<Output = (ResponseState, Option<Result<Raw, Status>>)> + Send>>;
 
 /// The responses of a streaming call.
 struct Responses {
@@ -155,21 +155,21 @@ struct Responses {
 }
 
 /// State that creates the next response.
-struct Responding {
-    run: Run,
+struct ResponseState {
+    run: HandlerRun,
     requests: Option<Streaming<Raw>>,
     next: usize,
 }
 
 impl Responses {
-    fn new(run: Run, requests: Option<Streaming<Raw>>) -> Responses {
-        let responding = Responding { run, requests, next: 0 };
-        Responses { step: Some(Box::pin(responding.step())) }
+    fn new(run: HandlerRun, requests: Option<Streaming<Raw>>) -> Responses {
+        let state = ResponseState { run, requests, next: 0 };
+        Responses { step: Some(Box::pin(state.step())) }
     }
 }
 
-impl Responding {
-    async fn step(mut self) -> (Responding, Option<Result<Raw, Status>>) {
+impl ResponseState {
+    async fn step(mut self) -> (ResponseState, Option<Result<Raw, Status>>) {
         let response = self.response().await.transpose();
         (self, response)
     }
@@ -180,9 +180,9 @@ impl Responding {
         let last = index == self.run.plan.responses.len();
         if let Some(requests) = &mut self.requests {
             if last {
-                self.run.hear_all(requests).await?;
-            } else if self.run.heard < self.run.plan.reads {
-                self.run.hear_next(requests).await?;
+                self.run.receive_all(requests).await?;
+            } else if self.run.received < self.run.plan.reads {
+                self.run.receive_next(requests).await?;
             }
         }
         if last {
@@ -199,8 +199,8 @@ impl Stream for Responses {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let Some(step) = &mut self.step else { return Poll::Ready(None) };
-        let (responding, response) = ready!(step.as_mut().poll(cx));
-        self.step = matches!(response, Some(Ok(_))).then(|| Box::pin(responding.step()) as Step);
+        let (state, response) = ready!(step.as_mut().poll(cx));
+        self.step = matches!(response, Some(Ok(_))).then(|| Box::pin(state.step()) as Step);
         Poll::Ready(response)
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use super::duplex::Duplex;
 use super::plan::WorldPlan;
-use super::who::Who;
+use crate::http2::Side;
 use crate::random::Random;
 use crate::trace::Trace;
 
@@ -26,7 +26,7 @@ pub(super) struct World {
     cuts: Mutex<Vec<Instant>>,
     pub(super) was_stopped: AtomicBool,
     handlers: Mutex<Handlers>,
-    pub(super) faults: Mutex<Vec<String>>,
+    pub(super) failures: Mutex<Vec<String>>,
     /// Reference count: one more than the open ends of connections.
     pub(super) ends: Arc<()>,
 }
@@ -34,7 +34,7 @@ pub(super) struct World {
 #[derive(Default)]
 struct Handlers {
     running: usize,
-    begun: BTreeMap<u64, usize>,
+    starts: BTreeMap<u64, usize>,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -52,7 +52,7 @@ impl World {
             cuts: Mutex::default(),
             was_stopped: AtomicBool::new(false),
             handlers: Mutex::default(),
-            faults: Mutex::default(),
+            failures: Mutex::default(),
             ends: Arc::new(()),
         }
     }
@@ -61,8 +61,8 @@ impl World {
         self.start.elapsed()
     }
 
-    pub(super) fn note(&self, who: Who, what: &str, which: u64, number: usize) {
-        lock(&self.trace).note(self.now(), who, what, which, number as u64);
+    pub(super) fn note(&self, side: Side, what: &str, which: u64, number: usize) {
+        lock(&self.trace).note(self.now(), side, what, which, number as u64);
     }
 
     pub(super) fn take_trace(&self) -> Trace {
@@ -70,29 +70,29 @@ impl World {
     }
 
     /// Records a fault seen by a handler; a panic would only be an INTERNAL status for the caller.
-    pub(super) fn fail(&self, fault: &str) {
-        lock(&self.faults).push(fault.to_owned());
+    pub(super) fn fail(&self, failure: &str) {
+        lock(&self.failures).push(failure.to_owned());
     }
 
     /// Whether a link broke or a server stopped so far.
-    pub(super) fn had_fault(&self) -> bool {
+    pub(super) fn was_disrupted(&self) -> bool {
         let now = Instant::now();
         self.was_stopped.load(Ordering::Relaxed) || lock(&self.cuts).iter().any(|cut| *cut <= now)
     }
 
-    pub(super) fn handler_began(&self, call: u64) {
-        self.note(Who::Server, "handler", call, 0);
+    pub(super) fn handler_started(&self, call: u64) {
+        self.note(Side::Server, "handler", call, 0);
         let mut handlers = lock(&self.handlers);
         handlers.running += 1;
-        let begun = handlers.begun.entry(call).or_default();
-        *begun += 1;
-        if *begun > 1 {
-            self.fail(&format!("call {call} ran {begun} times"));
+        let starts = handlers.starts.entry(call).or_default();
+        *starts += 1;
+        if *starts > 1 {
+            self.fail(&format!("call {call} ran {starts} times"));
         }
     }
 
     pub(super) fn handler_ended(&self, call: u64) {
-        self.note(Who::Server, "handler ended", call, 0);
+        self.note(Side::Server, "handler ended", call, 0);
         lock(&self.handlers).running -= 1;
     }
 
@@ -108,7 +108,7 @@ impl World {
         let listener = lock(&self.listener).clone();
         let Some(listener) = listener else { return Err(io::ErrorKind::ConnectionRefused.into()) };
         lock(&self.cuts).extend(cut_at);
-        self.note(Who::Client, "connect", 0, cut_at.map_or(0, |at| (at - self.start).as_millis() as usize));
+        self.note(Side::Client, "connect", 0, cut_at.map_or(0, |at| (at - self.start).as_millis() as usize));
         let [client, server] = Duplex::pair(random, self.plan.links, cut_at, &self.ends);
         listener.send(server).map_err(|_| io::ErrorKind::ConnectionRefused)?;
         Ok(client)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use thalweg_http2::Config;
-use thalweg_http2::frame::{Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
+use thalweg_http2::frame::{FRAME_HEADER_LEN, Flags, FrameHeader, Kind, PREFACE};
 
 use super::{Both, Side};
 
@@ -13,14 +13,14 @@ const WINDOW_DEFAULT: u64 = 65_535;
 /// Both directions of the wire.
 #[derive(Debug)]
 pub(super) struct Monitor {
-    senders: Both<Sender>,
+    senders: Both<SenderState>,
     /// Bytes written by both sides, if recorded.
     recording: Option<Both<Vec<u8>>>,
 }
 
 /// Frames sent by one side.
 #[derive(Debug)]
-struct Sender {
+struct SenderState {
     /// The start of an incomplete frame, without DATA payload.
     pending: Vec<u8>,
     /// Remaining bytes of the preface or of a DATA frame's payload.
@@ -29,7 +29,7 @@ struct Sender {
     sent: u64,
     sent_after_frame: VecDeque<u64>,
     /// Bytes returned by the connection's WINDOW_UPDATEs, without the initial enlargement to the configured window.
-    given_back: u64,
+    returned: u64,
     enlargement_left: u64,
     connection_window: u64,
     /// Streams on which it sent END_STREAM, and those that it reset.
@@ -42,14 +42,14 @@ struct Sender {
 
 impl Monitor {
     pub(super) fn new(client: &Config, server: &Config) -> Monitor {
-        let sender = |own: &Config, peer: &Config, preface| Sender {
+        let sender = |local: &Config, peer: &Config, preface| SenderState {
             pending: Vec::new(),
             skip: preface,
             sent: 0,
             sent_after_frame: VecDeque::new(),
-            given_back: 0,
-            enlargement_left: u64::from(own.connection_window) - WINDOW_DEFAULT,
-            connection_window: u64::from(own.connection_window),
+            returned: 0,
+            enlargement_left: u64::from(local.connection_window) - WINDOW_DEFAULT,
+            connection_window: u64::from(local.connection_window),
             ended: BTreeSet::new(),
             reset: BTreeSet::new(),
             block_of: None,
@@ -70,7 +70,7 @@ impl Monitor {
     }
 
     /// Checks `bytes` written by `side`.
-    pub(super) fn watch(&mut self, side: Side, mut bytes: &[u8]) {
+    pub(super) fn observe(&mut self, side: Side, mut bytes: &[u8]) {
         if let Some(recording) = &mut self.recording {
             recording[side].extend_from_slice(bytes);
         }
@@ -87,7 +87,7 @@ impl Monitor {
             bytes = &bytes[taken..];
             // A complete head may show that the frame needs more.
             if sender.pending.len() == sender.needed() {
-                self.see_frame(side);
+                self.check_frame(side);
             }
         }
     }
@@ -95,7 +95,7 @@ impl Monitor {
     /// Bytes that `side` may send on the connection, according to the other side's WINDOW_UPDATEs.
     pub(super) fn window(&self, side: Side) -> u64 {
         let receiver = &self.senders[side.other()];
-        receiver.connection_window - receiver.enlargement_left + receiver.given_back - self.senders[side].sent
+        receiver.connection_window - receiver.enlargement_left + receiver.returned - self.senders[side].sent
     }
 
     /// Flow-controlled bytes sent by `side`.
@@ -104,29 +104,29 @@ impl Monitor {
     }
 
     /// Checks windows after everything was received and released: they are full, except for amounts not worth a frame.
-    pub(super) fn assert_windows_whole(&self) {
+    pub(super) fn assert_windows_full(&self) {
         for side in Side::BOTH {
             let receiver = &self.senders[side.other()];
-            let missing = self.senders[side].sent - receiver.given_back;
+            let missing = self.senders[side].sent - receiver.returned;
             let kept_back_max = (receiver.connection_window / 2).max(1);
             assert!(missing < kept_back_max, "{missing} bytes of the window of {side:?} are lost");
         }
     }
 
-    fn see_frame(&mut self, side: Side) {
+    fn check_frame(&mut self, side: Side) {
         let pending = std::mem::take(&mut self.senders[side].pending);
-        let (head, payload) = pending.split_first_chunk::<HEAD_LEN>().expect("a frame has a head");
-        let head = FrameHead::parse(head);
-        self.senders[side].see(head);
+        let (head, payload) = pending.split_first_chunk::<FRAME_HEADER_LEN>().expect("a frame has a head");
+        let head = FrameHeader::parse(head);
+        self.senders[side].check_header(head);
         if head.kind == Kind::WindowUpdate && head.stream.get() == 0 {
             let increment = u32::from_be_bytes(payload.try_into().expect("4 bytes"));
-            self.give_back(side, u64::from(increment));
+            self.return_window(side, u64::from(increment));
         }
     }
 
     /// Checks that a WINDOW_UPDATE returns everything received since the last one: it always ends at a frame boundary
     /// of the sender.
-    fn give_back(&mut self, side: Side, increment: u64) {
+    fn return_window(&mut self, side: Side, increment: u64) {
         let receiver = &mut self.senders[side];
         if receiver.enlargement_left > 0 {
             assert_eq!(
@@ -136,31 +136,31 @@ impl Monitor {
             receiver.enlargement_left = 0;
             return;
         }
-        receiver.given_back += increment;
-        let given_back = receiver.given_back;
+        receiver.returned += increment;
+        let returned = receiver.returned;
         let sender = &mut self.senders[side.other()];
-        while sender.sent_after_frame.front().is_some_and(|&sent| sent < given_back) {
+        while sender.sent_after_frame.front().is_some_and(|&sent| sent < returned) {
             sender.sent_after_frame.pop_front();
         }
-        let exact = sender.sent_after_frame.front() == Some(&given_back);
-        assert!(exact, "{side:?} gave {given_back} bytes back, which is not what it received");
+        let exact = sender.sent_after_frame.front() == Some(&returned);
+        assert!(exact, "{side:?} gave {returned} bytes back, which is not what it received");
     }
 }
 
-impl Sender {
+impl SenderState {
     /// Bytes of a frame that are parsed together.
     fn needed(&self) -> usize {
-        match self.pending.first_chunk::<HEAD_LEN>() {
-            None => HEAD_LEN,
-            Some(head) => match FrameHead::parse(head) {
-                FrameHead { kind: Kind::Data, .. } => HEAD_LEN,
-                FrameHead { len, .. } => HEAD_LEN + len as usize,
+        match self.pending.first_chunk::<FRAME_HEADER_LEN>() {
+            None => FRAME_HEADER_LEN,
+            Some(head) => match FrameHeader::parse(head) {
+                FrameHeader { kind: Kind::Data, .. } => FRAME_HEADER_LEN,
+                FrameHeader { len, .. } => FRAME_HEADER_LEN + len as usize,
             },
         }
     }
 
-    fn see(&mut self, head: FrameHead) {
-        let FrameHead { len, kind, flags, stream } = head;
+    fn check_header(&mut self, head: FrameHeader) {
+        let FrameHeader { len, kind, flags, stream } = head;
         let stream = stream.get();
         assert!(len <= self.frame_len_max, "a frame of {len} bytes is larger than the peer takes");
         if let Some(block) = self.block_of {

@@ -4,7 +4,7 @@ use std::ops::{Index, IndexMut};
 use std::time::{Duration, Instant};
 
 use thalweg_http2::{
-    Block, Config, Connection, ConnectionError, ErrorCode, Event, FieldList, Head, Indexing, Output,
+    Block, Config, Connection, ConnectionError, ErrorCode, Event, FieldList, Headers, Indexing, Output,
     ResetCause, StreamId, Tag,
 };
 
@@ -25,18 +25,18 @@ const STEPS_MAX: usize = 1_000_000;
 /// they received. The wire is checked like in a random world.
 ///
 /// ```
-/// use thalweg_sim::http2::{Heard, Pair};
+/// use thalweg_sim::http2::{Pair, ReceivedEvent};
 ///
 /// let mut pair = Pair::default();
 /// let (client, server) = pair.connect();
 /// let stream = pair[client].open(true);
 /// pair.drive();
-/// assert!(matches!(pair[server].heard(), [Heard::Headers { stream: heard, end_stream: true, .. }] if *heard ==
-/// stream));
+/// let [ReceivedEvent::Headers { stream: received, end_stream: true, .. }] = pair[server].received() else { panic!() };
+/// assert_eq!(*received, stream);
 /// ```
 #[derive(Debug)]
 pub struct Pair {
-    ends: Both<End>,
+    ends: Both<Endpoint>,
     /// The directions of the link, by writer.
     pipes: Both<Pipe>,
     monitor: Monitor,
@@ -61,8 +61,8 @@ impl Pair {
     /// directed test starts here and repeats the drivers' actions in the trace.
     pub fn of_seed(seed: u64) -> Pair {
         let mut random = Random::new(seed);
-        let WorldPlan { links, owners } = WorldPlan::random(&mut random);
-        Pair::on_links(links, owners.map(|owner| owner.config), random)
+        let WorldPlan { links, drivers } = WorldPlan::random(&mut random);
+        Pair::on_links(links, drivers.map(|driver| driver.config), random)
     }
 
     /// Sets the link's delay for each direction.
@@ -75,15 +75,16 @@ impl Pair {
     fn on_links(links: [LinkPlan; 2], [client, server]: [Config; 2], random: Random) -> Pair {
         let start = Instant::now();
         let monitor = Monitor::new(&client, &server);
-        let ends =
-            [Connection::client(client, start), Connection::server(server, start)].map(|connection| End {
+        let ends = [Connection::client(client, start), Connection::server(server, start)].map(|connection| {
+            Endpoint {
                 connection,
                 releases: true,
-                heard: Vec::new(),
+                received: Vec::new(),
                 error: None,
                 input: Vec::new(),
                 output: Output::default(),
-            });
+            }
+        });
         let pipes = Both(links.map(Pipe::new));
         Pair { ends: Both(ends), pipes, monitor, random, start, now: Duration::ZERO }
     }
@@ -99,7 +100,7 @@ impl Pair {
             let end = &mut self.ends[side];
             assert!(end.error.is_none() && end.connection.settings_received(), "{side:?}: {:?}", end.error);
             // Received SETTINGS, and the streams they allow, are not worth an event.
-            end.heard.retain(|heard| *heard != Heard::StreamsFree);
+            end.received.retain(|received| *received != ReceivedEvent::StreamsFree);
         }
         (Side::Client, Side::Server)
     }
@@ -114,7 +115,7 @@ impl Pair {
             if self.move_bytes() {
                 continue;
             }
-            let Some(next) = self.next_moment() else { return };
+            let Some(next) = self.next_event_time() else { return };
             self.now = self.now.max(next);
             self.handle_timeouts();
         }
@@ -158,7 +159,7 @@ impl Pair {
             return moved;
         }
         end.output.advance(written.len());
-        self.monitor.watch(side, &written);
+        self.monitor.observe(side, &written);
         self.pipes[side].write(written.into(), self.now, &mut self.random);
         true
     }
@@ -174,7 +175,7 @@ impl Pair {
         true
     }
 
-    fn next_moment(&self) -> Option<Duration> {
+    fn next_event_time(&self) -> Option<Duration> {
         let of_side = |side: Side| {
             let deadline = self.ends[side].connection.timeout().map(|at| at - self.start);
             [self.pipes[side].next_arrival(), deadline].into_iter().flatten()
@@ -194,41 +195,41 @@ impl Pair {
 }
 
 impl Index<Side> for Pair {
-    type Output = End;
+    type Output = Endpoint;
 
-    fn index(&self, side: Side) -> &End {
+    fn index(&self, side: Side) -> &Endpoint {
         &self.ends[side]
     }
 }
 
 impl IndexMut<Side> for Pair {
-    fn index_mut(&mut self, side: Side) -> &mut End {
+    fn index_mut(&mut self, side: Side) -> &mut Endpoint {
         &mut self.ends[side]
     }
 }
 
 /// One end of a [`Pair`].
 #[derive(Debug)]
-pub struct End {
+pub struct Endpoint {
     /// The connection, driven by the test.
     pub connection: Connection,
     /// Whether DATA is released on arrival. True by default.
     pub releases: bool,
-    heard: Vec<Heard>,
+    received: Vec<ReceivedEvent>,
     error: Option<ConnectionError>,
     input: Vec<u8>,
     output: Output,
 }
 
-impl End {
-    /// Events since [`forget`](End::forget), in order.
-    pub fn heard(&self) -> &[Heard] {
-        &self.heard
+impl Endpoint {
+    /// Events since [`clear_received`](Endpoint::clear_received), in order.
+    pub fn received(&self) -> &[ReceivedEvent] {
+        &self.received
     }
 
     /// Discards the events received so far.
-    pub fn forget(&mut self) {
-        self.heard.clear();
+    pub fn clear_received(&mut self) {
+        self.received.clear();
     }
 
     /// The connection error detected at this end, if any.
@@ -239,8 +240,8 @@ impl End {
     /// The body received on a stream, and whether END_STREAM was received.
     pub fn body(&self, stream: StreamId) -> (Vec<u8>, bool) {
         let (mut body, mut ended) = (Vec::new(), false);
-        for heard in &self.heard {
-            if let Heard::Data { stream: of, bytes, end_stream } = heard
+        for received in &self.received {
+            if let ReceivedEvent::Data { stream: of, bytes, end_stream } = received
                 && *of == stream
             {
                 body.extend_from_slice(bytes);
@@ -271,7 +272,7 @@ impl End {
     /// # Panics
     ///
     /// If nothing can be sent on the stream.
-    pub fn answer(&mut self, stream: StreamId) {
+    pub fn respond(&mut self, stream: StreamId) {
         let head = fields(&[(":status", "200")]);
         let sent = self.connection.send_headers(stream, Block { fixed: None, extra: &head }, true);
         sent.unwrap_or_else(|error| panic!("stream {stream} cannot be answered: {error}"));
@@ -282,10 +283,10 @@ impl End {
         let mut input = std::mem::take(&mut self.input);
         input.extend_from_slice(arrived);
         let mut rest = &input[..];
-        let before = self.heard.len();
+        let before = self.received.len();
         loop {
             match self.connection.poll_event(&mut rest, now) {
-                Ok(Some(event)) => self.hear(&event),
+                Ok(Some(event)) => self.record(&event),
                 Ok(None) => break,
                 Err(error) => {
                     self.error = Some(error);
@@ -295,54 +296,54 @@ impl End {
             }
         }
         self.input = rest.to_vec();
-        self.heard.len() > before
+        self.received.len() > before
     }
 
-    fn hear(&mut self, event: &Event<'_>) {
+    fn record(&mut self, event: &Event<'_>) {
         let head = || pairs(self.connection.fields());
-        let heard = match *event {
+        let received = match *event {
             Event::Headers { stream, end_stream, .. } => {
-                Heard::Headers { stream, fields: head(), end_stream }
+                ReceivedEvent::Headers { stream, fields: head(), end_stream }
             }
-            Event::Whole { stream, bytes, .. } => {
-                self.heard.push(Heard::Headers { stream, fields: head(), end_stream: false });
+            Event::CompleteMessage { stream, bytes, .. } => {
+                self.received.push(ReceivedEvent::Headers { stream, fields: head(), end_stream: false });
                 if self.releases {
                     self.connection.release(stream, bytes.len());
                 }
                 let is_request = self.connection.fields().method().is_some();
-                let data = Heard::Data { stream, bytes: bytes.to_vec(), end_stream: is_request };
+                let data = ReceivedEvent::Data { stream, bytes: bytes.to_vec(), end_stream: is_request };
                 if is_request {
                     data
                 } else {
-                    self.heard.push(data);
-                    Heard::Trailers { stream, fields: pairs(self.connection.trailers()) }
+                    self.received.push(data);
+                    ReceivedEvent::Trailers { stream, fields: pairs(self.connection.trailers()) }
                 }
             }
-            Event::Informational { stream, .. } => Heard::Informational { stream, fields: head() },
+            Event::Informational { stream, .. } => ReceivedEvent::Informational { stream, fields: head() },
             Event::Trailers { stream, .. } => {
-                Heard::Trailers { stream, fields: pairs(self.connection.trailers()) }
+                ReceivedEvent::Trailers { stream, fields: pairs(self.connection.trailers()) }
             }
             Event::Data { stream, bytes, end_stream, .. } => {
                 if self.releases {
                     self.connection.release(stream, bytes.len());
                 }
-                Heard::Data { stream, bytes: bytes.to_vec(), end_stream }
+                ReceivedEvent::Data { stream, bytes: bytes.to_vec(), end_stream }
             }
-            Event::Reset { stream, cause, .. } => Heard::Reset { stream, cause },
-            Event::Writable { stream, .. } => Heard::Writable { stream },
-            Event::StreamsFree => Heard::StreamsFree,
-            Event::GoAway { last_stream, code, .. } => Heard::GoAway { last_stream, code },
-            Event::Pong { payload } => Heard::Pong { payload },
+            Event::Reset { stream, cause, .. } => ReceivedEvent::Reset { stream, cause },
+            Event::Writable { stream, .. } => ReceivedEvent::Writable { stream },
+            Event::StreamsFree => ReceivedEvent::StreamsFree,
+            Event::GoAway { last_stream, code, .. } => ReceivedEvent::GoAway { last_stream, code },
+            Event::Pong { payload } => ReceivedEvent::Pong { payload },
             ref other => panic!("an unknown event: {other:?}"),
         };
-        self.heard.push(heard);
+        self.received.push(received);
     }
 }
 
 /// An owned [`Event`] with the headers that it announces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are those of the event")]
-pub enum Heard {
+pub enum ReceivedEvent {
     Headers { stream: StreamId, fields: Vec<(String, String)>, end_stream: bool },
     Informational { stream: StreamId, fields: Vec<(String, String)> },
     Trailers { stream: StreamId, fields: Vec<(String, String)> },
@@ -354,7 +355,7 @@ pub enum Heard {
     Pong { payload: [u8; 8] },
 }
 
-fn pairs(head: &Head) -> Vec<(String, String)> {
+fn pairs(head: &Headers) -> Vec<(String, String)> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     head.iter().map(|field| (text(field.name), text(field.value))).collect()
 }

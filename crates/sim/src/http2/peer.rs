@@ -10,7 +10,7 @@ use thalweg_http2::{
 
 use super::Side;
 use super::ledger::{self, Ledger};
-use super::plan::{self, OwnerPlan};
+use super::plan::{self, DriverPlan};
 use crate::pattern;
 use crate::random::Random;
 use crate::trace::Trace;
@@ -44,9 +44,9 @@ pub(super) struct Peer {
     pub(super) next_act: Option<Duration>,
     /// Bytes taken from the connection that are being written.
     pub(super) output: Output,
-    plan: OwnerPlan,
+    plan: DriverPlan,
     /// The other side's limits.
-    others_config: Config,
+    peer_config: Config,
     input: Vec<u8>,
     sending: BTreeMap<u32, Outbound>,
     unreleased: BTreeMap<u32, usize>,
@@ -70,8 +70,8 @@ pub(super) enum Phase {
 #[derive(Debug)]
 struct Outbound {
     informational: usize,
-    head_sent: bool,
-    left: usize,
+    headers_sent: bool,
+    remaining: usize,
     chunk: usize,
     ending: Ending,
     /// Until [`Event::Writable`].
@@ -95,7 +95,7 @@ const DATA_LEN_MAX: usize = 128 << 10;
 const CONTROL_LEN_MAX: usize = 40;
 
 impl Peer {
-    pub(super) fn new(side: Side, plan: OwnerPlan, others_config: &Config, now: Instant) -> Peer {
+    pub(super) fn new(side: Side, plan: DriverPlan, peer_config: &Config, now: Instant) -> Peer {
         let connection = match side {
             Side::Client => Connection::client(plan.config.clone(), now),
             Side::Server => Connection::server(plan.config.clone(), now),
@@ -106,8 +106,11 @@ impl Peer {
             phase: Phase::Open,
             next_act: Some(Duration::ZERO),
             output: Output::default(),
-            plan: OwnerPlan { wishes: if side == Side::Client { plan.wishes } else { 0 }, ..plan },
-            others_config: others_config.clone(),
+            plan: DriverPlan {
+                streams_wanted: if side == Side::Client { plan.streams_wanted } else { 0 },
+                ..plan
+            },
+            peer_config: peer_config.clone(),
             input: Vec::new(),
             sending: BTreeMap::new(),
             unreleased: BTreeMap::new(),
@@ -130,31 +133,31 @@ impl Peer {
     }
 
     /// Whether everything was sent, although the connection was not closed.
-    pub(super) fn is_left(&self) -> bool {
+    pub(super) fn is_flushed(&self) -> bool {
         let flushed = self.output.is_empty() && !self.connection.wants_write();
         self.phase != Phase::Over && flushed && self.connection.is_drained()
     }
 
     /// Processes received bytes after those left from the last time.
     pub(super) fn receive(&mut self, arrived: &[u8], scene: &mut Scene<'_>) {
-        let arrived = self.place_data(arrived, scene);
+        let arrived = self.receive_data_in_place(arrived, scene);
         let mut input = std::mem::take(&mut self.input);
         input.extend_from_slice(arrived);
         self.output_slack += 3 * arrived.len();
         let mut rest = &input[..];
         self.poll_events(&mut rest, scene);
         self.input = rest.to_vec();
-        let kept_max = self.plan.config.max_frame_size as usize + thalweg_http2::frame::HEAD_LEN;
+        let kept_max = self.plan.config.max_frame_size as usize + thalweg_http2::frame::FRAME_HEADER_LEN;
         assert!(self.input.len() < kept_max, "{} bytes are kept", self.input.len());
         self.plan_act(scene);
     }
 
     /// Sometimes reads expected DATA itself. Returns the rest.
-    fn place_data<'a>(&mut self, arrived: &'a [u8], scene: &mut Scene<'_>) -> &'a [u8] {
+    fn receive_data_in_place<'a>(&mut self, arrived: &'a [u8], scene: &mut Scene<'_>) -> &'a [u8] {
         let expected = self.connection.expected_data().filter(|_| arrived.len().is_multiple_of(2));
         let Some(expected) = expected else { return arrived };
         assert!(self.input.is_empty(), "DATA is expected behind what is left");
-        let (bytes, behind) = arrived.split_at(arrived.len().min(expected.len));
+        let (bytes, rest) = arrived.split_at(arrived.len().min(expected.len));
         self.output_slack += 3 * bytes.len();
         let end = self.connection.data_placed(bytes.len());
         let end_stream = matches!(end, Some(Event::Data { bytes: [], end_stream: true, .. }));
@@ -165,17 +168,17 @@ impl Peer {
                 scene,
             );
         }
-        behind
+        rest
     }
 
     fn poll_events(&mut self, input: &mut &[u8], scene: &mut Scene<'_>) {
         loop {
-            let given = *input;
+            let before = *input;
             match self.connection.poll_event(input, scene.instant()) {
                 Ok(Some(event)) => {
                     if let Event::Data { bytes, start, .. } = event {
                         assert_eq!(
-                            &given[start..start + bytes.len()],
+                            &before[start..start + bytes.len()],
                             bytes,
                             "DATA does not lie where it says"
                         );
@@ -208,37 +211,37 @@ impl Peer {
 
     pub(super) fn handle_timeout(&mut self, scene: &mut Scene<'_>) {
         if let Err(error) = self.connection.handle_timeout(scene.instant()) {
-            let asked_for = error.code == ErrorCode::SettingsTimeout;
-            assert!(asked_for, "{:?} accuses an honest peer: {error}", self.side);
+            let requested = error.code == ErrorCode::SettingsTimeout;
+            assert!(requested, "{:?} accuses an honest peer: {error}", self.side);
             scene.note(self.side, "settings timeout", 0, 0);
-            scene.ledger.say_farewell(self.side, error.code);
-            self.leave(Phase::Closing, scene);
+            scene.ledger.record_goaway(self.side, error.code);
+            self.stop(Phase::Closing, scene);
         }
     }
 
     /// The other side has closed the connection. If it closed normally, no stream was left open.
-    pub(super) fn lose(&mut self, well: bool, scene: &mut Scene<'_>) {
-        scene.note(self.side, "end of input", 0, usize::from(well));
-        if well && self.phase == Phase::Open {
+    pub(super) fn end_input(&mut self, is_orderly: bool, scene: &mut Scene<'_>) {
+        scene.note(self.side, "end of input", 0, usize::from(is_orderly));
+        if is_orderly && self.phase == Phase::Open {
             let unended: Vec<_> = scene.ledger.unended(self.side).collect();
             assert!(unended.is_empty(), "the peer left well, but {unended:?} are open: {:#?}", scene.ledger);
         }
-        self.leave(Phase::Over, scene);
+        self.stop(Phase::Over, scene);
     }
 
     /// The connection is drained, and all its streams have ended.
-    pub(super) fn leave_well(&mut self, scene: &mut Scene<'_>) {
+    pub(super) fn finish_drained(&mut self, scene: &mut Scene<'_>) {
         let unended: Vec<_> = scene.ledger.unended(self.side).collect();
         assert!(
             unended.is_empty(),
             "the connection is drained, but {unended:?} are open: {:#?}",
             scene.ledger
         );
-        self.leave(Phase::Over, scene);
+        self.stop(Phase::Over, scene);
     }
 
-    fn leave(&mut self, phase: Phase, scene: &mut Scene<'_>) {
-        scene.ledger.lose_all(self.side);
+    fn stop(&mut self, phase: Phase, scene: &mut Scene<'_>) {
+        scene.ledger.end_all(self.side);
         self.phase = phase;
         self.next_act = None;
         self.sending.clear();
@@ -248,26 +251,26 @@ impl Peer {
     fn on_event(&mut self, event: Event<'_>, scene: &mut Scene<'_>) {
         let side = self.side;
         match event {
-            Event::Headers { stream, end_stream, .. } => self.hear_head(stream, end_stream, scene),
-            Event::Whole { stream, bytes, .. } => {
-                self.hear_head(stream, false, scene);
-                self.hear_data(stream, bytes, side == Side::Server, scene);
+            Event::Headers { stream, end_stream, .. } => self.receive_headers(stream, end_stream, scene),
+            Event::CompleteMessage { stream, bytes, .. } => {
+                self.receive_headers(stream, false, scene);
+                self.receive_data(stream, bytes, side == Side::Server, scene);
                 if side == Side::Client {
-                    self.hear_trailers(stream, scene);
+                    self.receive_trailers(stream, scene);
                 }
             }
             Event::Informational { stream, .. } => {
                 scene.note(side, "informational", stream.get(), 0);
                 let hash = ledger::hash_fields(self.connection.fields().iter());
-                scene.ledger.hear_head(side, stream.get(), hash, false);
+                scene.ledger.receive_headers(side, stream.get(), hash, false);
             }
-            Event::Trailers { stream, .. } => self.hear_trailers(stream, scene),
+            Event::Trailers { stream, .. } => self.receive_trailers(stream, scene),
             Event::Data { stream, bytes, end_stream, .. } => {
-                self.hear_data(stream, bytes, end_stream, scene);
+                self.receive_data(stream, bytes, end_stream, scene);
             }
             Event::Reset { stream, cause, .. } => {
                 scene.note(side, "reset", stream.get(), u32::from(cause.code) as usize);
-                scene.ledger.hear_reset(side, stream.get(), cause);
+                scene.ledger.check_reset(side, stream.get(), cause);
                 assert!(!self.connection.is_open(stream), "stream {stream} is open after its Reset");
                 self.forget(stream.get());
             }
@@ -280,37 +283,37 @@ impl Peer {
             Event::StreamsFree => self.waits_for_stream = false,
             Event::GoAway { code, debug, .. } => {
                 scene.note(side, "goaway", 0, u32::from(code) as usize);
-                scene.ledger.hear_farewell(side, code, debug);
+                scene.ledger.check_goaway(side, code, debug);
             }
-            Event::Pong { payload } => scene.ledger.hear_pong(side, payload),
+            Event::Pong { payload } => scene.ledger.check_pong(side, payload),
             other => panic!("an unknown event: {other:?}"),
         }
         self.react(event, scene);
     }
 
-    fn hear_head(&mut self, stream: StreamId, end_stream: bool, scene: &mut Scene<'_>) {
+    fn receive_headers(&mut self, stream: StreamId, end_stream: bool, scene: &mut Scene<'_>) {
         scene.note(self.side, "headers", stream.get(), usize::from(end_stream));
         let hash = ledger::hash_fields(self.connection.fields().iter());
-        scene.ledger.hear_head(self.side, stream.get(), hash, end_stream);
+        scene.ledger.receive_headers(self.side, stream.get(), hash, end_stream);
         if self.side == Side::Server && !self.probing {
             let outbound = self.outbound(scene);
             self.sending.insert(stream.get(), outbound);
         }
     }
 
-    fn hear_data(&mut self, stream: StreamId, bytes: &[u8], end_stream: bool, scene: &mut Scene<'_>) {
+    fn receive_data(&mut self, stream: StreamId, bytes: &[u8], end_stream: bool, scene: &mut Scene<'_>) {
         scene.note(self.side, "data", stream.get(), bytes.len());
-        scene.ledger.hear(self.side, stream.get(), bytes, end_stream);
-        self.take_note_of_data(stream, bytes.len(), end_stream);
+        scene.ledger.receive(self.side, stream.get(), bytes, end_stream);
+        self.account_received_data(stream, bytes.len(), end_stream);
     }
 
-    fn hear_trailers(&mut self, stream: StreamId, scene: &mut Scene<'_>) {
+    fn receive_trailers(&mut self, stream: StreamId, scene: &mut Scene<'_>) {
         scene.note(self.side, "trailers", stream.get(), 0);
         let hash = ledger::hash_fields(self.connection.trailers().iter());
-        scene.ledger.hear_head(self.side, stream.get(), hash, true);
+        scene.ledger.receive_headers(self.side, stream.get(), hash, true);
     }
 
-    fn take_note_of_data(&mut self, stream: StreamId, len: usize, end_stream: bool) {
+    fn account_received_data(&mut self, stream: StreamId, len: usize, end_stream: bool) {
         if self.plan.releases_at_once {
             self.connection.release(stream, len);
         } else if end_stream {
@@ -322,8 +325,9 @@ impl Peer {
 
     /// Some drivers reset a stream on an event, even between two parts of a frame.
     fn react(&mut self, event: Event<'_>, scene: &mut Scene<'_>) {
-        if let Event::Headers { stream, .. } | Event::Whole { stream, .. } | Event::Data { stream, .. } =
-            event
+        if let Event::Headers { stream, .. }
+        | Event::CompleteMessage { stream, .. }
+        | Event::Data { stream, .. } = event
             && self.plan.resets
             && !self.probing
             && scene.random.one_in(30)
@@ -340,7 +344,7 @@ impl Peer {
         }
         if self.plan.acts > 0 {
             self.plan.acts -= 1;
-            self.act_on_a_whim(scene);
+            self.act_randomly(scene);
             if self.phase != Phase::Open {
                 return;
             }
@@ -368,7 +372,7 @@ impl Peer {
         self.plan_act(scene);
     }
 
-    fn act_on_a_whim(&mut self, scene: &mut Scene<'_>) {
+    fn act_randomly(&mut self, scene: &mut Scene<'_>) {
         let one_in = |random: &mut Random, n| n > 0 && random.one_in(n);
         if scene.random.one_in(20) {
             let payload = scene.ledger.ping(self.side);
@@ -383,22 +387,22 @@ impl Peer {
         }
         if one_in(&mut scene.random, self.plan.drain_one_in) {
             scene.note(self.side, "drain", 0, 0);
-            scene.ledger.say_farewell(self.side, ErrorCode::NoError);
+            scene.ledger.record_goaway(self.side, ErrorCode::NoError);
             self.connection.drain(scene.instant());
             self.output_slack += 2 * CONTROL_LEN_MAX;
         }
         if one_in(&mut scene.random, self.plan.close_one_in) {
             let code = scene.random.pick(&RESET_CODES);
             scene.note(self.side, "close", 0, u32::from(code) as usize);
-            scene.ledger.say_farewell(self.side, code);
+            scene.ledger.record_goaway(self.side, code);
             self.connection.close(code, b"enough");
             self.output_slack += 2 * CONTROL_LEN_MAX;
-            self.leave(Phase::Closing, scene);
+            self.stop(Phase::Closing, scene);
         }
     }
 
     fn may_open(&self) -> bool {
-        self.plan.wishes > 0 && !self.waits_for_stream
+        self.plan.streams_wanted > 0 && !self.waits_for_stream
     }
 
     /// Streams on which the driver can send.
@@ -421,29 +425,31 @@ impl Peer {
     /// Opens one more stream.
     pub(super) fn open(&mut self, scene: &mut Scene<'_>) {
         // Every other time it asks for a notification first, instead of being refused.
-        if self.plan.wishes.is_multiple_of(2) && self.connection.notify_free_stream() {
+        if self.plan.streams_wanted.is_multiple_of(2) && self.connection.notify_free_stream() {
             self.waits_for_stream = true;
             return;
         }
         let outbound = self.outbound(scene);
-        let mut head = request_head();
+        let mut head = request_headers();
         plan::push_fields(&mut scene.random, &mut head);
-        let end = outbound.left == 0 && outbound.ending == Ending::LastData;
-        let blind = !self.connection.settings_received();
+        let end = outbound.remaining == 0 && outbound.ending == Ending::LastData;
+        let before_settings = !self.connection.settings_received();
         match self.connection.open(Tag(7), Block { fixed: None, extra: &head }, end) {
             Ok(stream) => {
                 let stream = stream.get();
-                scene.note(self.side, "open", stream, outbound.left);
-                scene.ledger.open(stream, blind);
-                self.take_note_of_head(stream, &head, end, scene);
-                self.plan.wishes = self.plan.wishes.saturating_sub(1);
+                scene.note(self.side, "open", stream, outbound.remaining);
+                scene.ledger.open(stream, before_settings);
+                self.account_sent_headers(stream, &head, end, scene);
+                self.plan.streams_wanted = self.plan.streams_wanted.saturating_sub(1);
                 if !end {
-                    self.sending.insert(stream, Outbound { head_sent: true, ..outbound });
+                    self.sending.insert(stream, Outbound { headers_sent: true, ..outbound });
                 }
             }
             Err(OpenError::NoFreeStream) => self.waits_for_stream = true,
-            Err(OpenError::GoingAway) => self.plan.wishes = 0,
-            Err(OpenError::HeadTooLarge { .. }) => self.plan.wishes = self.plan.wishes.saturating_sub(1),
+            Err(OpenError::GoingAway) => self.plan.streams_wanted = 0,
+            Err(OpenError::HeadersTooLarge { .. }) => {
+                self.plan.streams_wanted = self.plan.streams_wanted.saturating_sub(1)
+            }
             Err(error) => panic!("the client cannot open a stream: {error}"),
         }
     }
@@ -451,11 +457,11 @@ impl Peer {
     /// Opens a stream that the drivers use only as instructed.
     pub(super) fn open_probe(&mut self, scene: &mut Scene<'_>) -> u32 {
         self.probing = true;
-        let head = request_head();
+        let head = request_headers();
         let stream =
             self.connection.open(Tag(7), Block { fixed: None, extra: &head }, false).expect("a free stream");
         scene.ledger.open(stream.get(), false);
-        self.take_note_of_head(stream.get(), &head, false, scene);
+        self.account_sent_headers(stream.get(), &head, false, scene);
         stream.get()
     }
 
@@ -463,19 +469,19 @@ impl Peer {
         self.probing = true;
     }
 
-    pub(super) fn answer_probe(&mut self, stream: u32, scene: &mut Scene<'_>) {
-        self.send_head(stream, Some("200"), false, scene);
+    pub(super) fn respond_to_probe(&mut self, stream: u32, scene: &mut Scene<'_>) {
+        self.send_header_block(stream, Some("200"), false, scene);
     }
 
     fn outbound(&self, scene: &mut Scene<'_>) -> Outbound {
-        let body_max = self.plan.body_max.min(plan::body_max(self.others_config.stream_window));
-        let left = scene.random.size(body_max);
+        let body_max = self.plan.body_max.min(plan::body_max(self.peer_config.stream_window));
+        let remaining = scene.random.size(body_max);
         Outbound {
             informational: usize::from(self.side == Side::Server && scene.random.one_in(5)),
-            head_sent: false,
-            left,
+            headers_sent: false,
+            remaining,
             // At most about forty pieces: the receiver counts each tiny one as a glitch.
-            chunk: (left / scene.random.between(1, 40)).max(5),
+            chunk: (remaining / scene.random.between(1, 40)).max(5),
             ending: scene.random.pick(&[Ending::LastData, Ending::EmptyData, Ending::Trailers]),
             blocked: false,
         }
@@ -486,19 +492,19 @@ impl Peer {
         let Some(outbound) = self.sending.get_mut(&stream) else { return };
         if outbound.informational > 0 {
             outbound.informational -= 1;
-            self.send_head(stream, Some("103"), false, scene);
-        } else if !outbound.head_sent {
-            outbound.head_sent = true;
-            let end = outbound.left == 0 && outbound.ending == Ending::LastData;
-            self.send_head(stream, Some("200"), end, scene);
-        } else if outbound.left > 0 || outbound.ending != Ending::Trailers {
+            self.send_header_block(stream, Some("103"), false, scene);
+        } else if !outbound.headers_sent {
+            outbound.headers_sent = true;
+            let end = outbound.remaining == 0 && outbound.ending == Ending::LastData;
+            self.send_header_block(stream, Some("200"), end, scene);
+        } else if outbound.remaining > 0 || outbound.ending != Ending::Trailers {
             self.send_body(stream, scene);
         } else {
-            self.send_head(stream, None, true, scene);
+            self.send_header_block(stream, None, true, scene);
         }
     }
 
-    fn send_head(&mut self, stream: u32, status: Option<&str>, end: bool, scene: &mut Scene<'_>) {
+    fn send_header_block(&mut self, stream: u32, status: Option<&str>, end: bool, scene: &mut Scene<'_>) {
         let mut head = FieldList::new();
         if let Some(status) = status {
             head.push(b":status", status.as_bytes(), Indexing::Insert);
@@ -510,11 +516,11 @@ impl Peer {
             self.connection.send_headers(StreamId::new(stream), Block { fixed: None, extra: &head }, end);
         sent.unwrap_or_else(|error| panic!("no head can be sent on stream {stream}: {error}"));
         scene.note(self.side, "send head", stream, usize::from(end));
-        self.take_note_of_head(stream, &head, end, scene);
+        self.account_sent_headers(stream, &head, end, scene);
     }
 
-    fn take_note_of_head(&mut self, stream: u32, head: &FieldList, end: bool, scene: &mut Scene<'_>) {
-        scene.ledger.say_head(self.side, stream, head, self.others_config.max_header_list_size, end);
+    fn account_sent_headers(&mut self, stream: u32, head: &FieldList, end: bool, scene: &mut Scene<'_>) {
+        scene.ledger.send_headers(self.side, stream, head, self.peer_config.max_header_list_size, end);
         self.output_slack += head.size() + CONTROL_LEN_MAX;
         if end {
             self.sending.remove(&stream);
@@ -523,10 +529,10 @@ impl Peer {
 
     fn send_body(&mut self, stream: u32, scene: &mut Scene<'_>) {
         let Some(outbound) = self.sending.get_mut(&stream) else { return };
-        let len = outbound.chunk.min(outbound.left);
-        outbound.left -= len;
-        let end = outbound.left == 0 && (len == 0 || outbound.ending == Ending::LastData);
-        self.say(stream, len, end, scene);
+        let len = outbound.chunk.min(outbound.remaining);
+        outbound.remaining -= len;
+        let end = outbound.remaining == 0 && (len == 0 || outbound.ending == Ending::LastData);
+        self.send_bytes(stream, len, end, scene);
         let queued = self.connection.queued(StreamId::new(stream));
         if end {
             self.sending.remove(&stream);
@@ -536,9 +542,9 @@ impl Peer {
     }
 
     /// Sends the next `len` bytes of the side's body on a stream.
-    pub(super) fn say(&mut self, stream: u32, len: usize, end: bool, scene: &mut Scene<'_>) {
-        let said = scene.ledger.said(self.side, stream);
-        let bytes = pattern::stretch(ledger::body_of(stream, self.side), said, len);
+    pub(super) fn send_bytes(&mut self, stream: u32, len: usize, end: bool, scene: &mut Scene<'_>) {
+        let sent_bytes = scene.ledger.sent_bytes(self.side, stream);
+        let bytes = pattern::slice_of(ledger::body_of(stream, self.side), sent_bytes, len);
         scene.note(self.side, if end { "send last" } else { "send" }, stream, len);
         let id = StreamId::new(stream);
         let in_place = scene.random.one_in(2)
@@ -551,13 +557,13 @@ impl Peer {
             sent.unwrap_or_else(|error| panic!("nothing can be sent on stream {stream}: {error}"));
         }
         self.output_slack += CONTROL_LEN_MAX;
-        scene.ledger.say(self.side, stream, len, end);
+        scene.ledger.send(self.side, stream, len, end);
     }
 
     /// Ends a stream without further data.
     pub(super) fn end(&mut self, stream: u32, scene: &mut Scene<'_>) {
         self.connection.send_data(StreamId::new(stream), [Bytes::new()], true).expect("open");
-        scene.ledger.say(self.side, stream, 0, true);
+        scene.ledger.send(self.side, stream, 0, true);
     }
 
     fn release(&mut self, stream: u32, scene: &mut Scene<'_>) {
@@ -598,7 +604,7 @@ impl Peer {
     }
 }
 
-fn request_head() -> FieldList {
+fn request_headers() -> FieldList {
     let mut head = FieldList::new();
     for (name, value) in [(":method", "POST"), (":scheme", "http"), (":path", "/a/b"), (":authority", "sim")]
     {

@@ -13,25 +13,25 @@ pub(super) struct WorldPlan {
     /// The directions, by writer.
     pub(super) links: [LinkPlan; 2],
     /// Client and server.
-    pub(super) owners: [OwnerPlan; 2],
+    pub(super) drivers: [DriverPlan; 2],
 }
 
 impl WorldPlan {
     pub(super) fn random(random: &mut Random) -> WorldPlan {
         let links = [LinkPlan::random(random), LinkPlan::random(random)];
         let narrowest = links.iter().map(LinkPlan::narrowest).min().unwrap_or_default();
-        WorldPlan { links, owners: [(); 2].map(|()| OwnerPlan::random(random, narrowest)) }
+        WorldPlan { links, drivers: [(); 2].map(|()| DriverPlan::random(random, narrowest)) }
     }
 }
 
 /// Behaviour of one driver.
 #[derive(Clone, Debug)]
-pub(super) struct OwnerPlan {
+pub(super) struct DriverPlan {
     pub(super) config: Config,
     /// Random actions before it only finishes its streams.
     pub(super) acts: usize,
     /// Streams that it wants to open; clients only.
-    pub(super) wishes: usize,
+    pub(super) streams_wanted: usize,
     /// The longest pause between two actions.
     pub(super) pause_max: Duration,
     /// The longest body, in bytes.
@@ -49,14 +49,14 @@ pub(super) struct OwnerPlan {
 /// Maximum number of fields. Header lists beyond the peer's limit are refused, as expected.
 const FIELDS_MAX: usize = 12;
 
-impl OwnerPlan {
+impl DriverPlan {
     /// `step_max`: maximum bytes moved in one step. A narrow link gets small bodies; otherwise its world would take
     /// very long.
-    pub(super) fn random(random: &mut Random, step_max: usize) -> OwnerPlan {
-        OwnerPlan {
+    pub(super) fn random(random: &mut Random, step_max: usize) -> DriverPlan {
+        DriverPlan {
             config: random_config(random),
             acts: random.size(150),
-            wishes: random.between(1, 25),
+            streams_wanted: random.between(1, 25),
             pause_max: Duration::from_micros(random.pick(&[0, 10, 1000, 50_000])),
             body_max: random.pick(&[0, 100, 20_000, 150_000]).min(step_max.saturating_mul(100)),
             resets: random.one_in(2),
@@ -73,7 +73,7 @@ pub(crate) fn random_config(random: &mut Random) -> Config {
     Config::default()
         .stream_window(random.pick(&[1, 2, 5, 64, 1000, 16_384, 65_535, 65_535, 1 << 20, 1 << 20]))
         .connection_window(random.pick(&[65_535, 65_535, 65_536, 100_000, 1 << 20]))
-        .held_max(random.pick(&[0, 1000, 100_000, 16 << 20]))
+        .buffer_budget(random.pick(&[0, 1000, 100_000, 16 << 20]))
         .max_frame_size(random.pick(&[16_384, 16_384, 16_385, 65_536, 1 << 20]))
         .header_table_size(random.pick(&[0, 64, 4096, 4096, 65_536]))
         .max_header_list_size(random.pick(&[400, 4096, 16_384, 16_384]))

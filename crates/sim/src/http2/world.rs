@@ -45,7 +45,7 @@ enum Step {
 impl World {
     pub(super) fn new(mut random: Random) -> World {
         let start = Instant::now();
-        let WorldPlan { links, owners: [client, server] } = WorldPlan::random(&mut random);
+        let WorldPlan { links, drivers: [client, server] } = WorldPlan::random(&mut random);
         let (client_config, server_config) = (client.config.clone(), server.config.clone());
         let peers = Both([
             Peer::new(Side::Client, client, &server_config, start),
@@ -76,7 +76,7 @@ impl World {
             for side in Side::BOTH {
                 self.peers[side].assert_idle();
             }
-            self.monitor.assert_windows_whole();
+            self.monitor.assert_windows_full();
         } else {
             assert_eq!(phases, [Phase::Over; 2], "stalled: one side left, and the other did not notice");
         }
@@ -88,7 +88,7 @@ impl World {
             if !steps.is_empty() {
                 let step = scene.random.pick(&steps);
                 self.perform(step, scene);
-            } else if let Some(at) = self.next_moment(scene) {
+            } else if let Some(at) = self.next_event_time(scene) {
                 scene.now = at;
             } else {
                 return;
@@ -111,7 +111,7 @@ impl World {
                 (due(self.pipes[side.other()].next_arrival()), Step::Read(side)),
                 (self.can_write(side), Step::Write(side)),
                 (due(peer.deadline(scene)), Step::Timeout(side)),
-                (peer.is_left(), Step::Close(side)),
+                (peer.is_flushed(), Step::Close(side)),
             ];
             steps.extend(can.into_iter().filter(|(can, _)| *can).map(|(_, step)| step));
         }
@@ -127,7 +127,7 @@ impl World {
     }
 
     /// Time of the next possible event.
-    fn next_moment(&self, scene: &Scene<'_>) -> Option<Duration> {
+    fn next_event_time(&self, scene: &Scene<'_>) -> Option<Duration> {
         let of_side = |side: Side| {
             let peer = &self.peers[side];
             let arrival = self.pipes[side.other()].next_arrival();
@@ -148,7 +148,7 @@ impl World {
             Step::Close(side) => {
                 scene.note(side, "leave", 0, 0);
                 self.pipes[side].close(scene.now);
-                self.peers[side].leave_well(scene);
+                self.peers[side].finish_drained(scene);
             }
             Step::Cut => {
                 scene.note(Side::Client, "cut", 0, 0);
@@ -170,8 +170,8 @@ impl World {
                 self.peers[side].receive(&arrived, scene);
             }
             Read::End => {
-                let well = !pipe.is_broken() && !self.peers[side.other()].connection.is_closed();
-                self.peers[side].lose(well, scene);
+                let is_orderly = !pipe.is_broken() && !self.peers[side.other()].connection.is_closed();
+                self.peers[side].end_input(is_orderly, scene);
                 self.pipes[side].close(scene.now);
             }
         }
@@ -187,8 +187,8 @@ impl World {
         }
         let mut slices = [std::io::IoSlice::new(&[]); SLICES_MAX];
         let count = scene.random.between(1, SLICES_MAX);
-        let set = peer.output.slices(&mut slices[..count]);
-        let written = slices[..set].iter().flat_map(|slice| slice.iter().copied());
+        let filled = peer.output.slices(&mut slices[..count]);
+        let written = slices[..filled].iter().flat_map(|slice| slice.iter().copied());
         let all = scene.random.one_in(2);
         let max = self.pipes[side].free_space();
         let max = if all { max } else { scene.random.between(1, max) };
@@ -196,7 +196,7 @@ impl World {
         assert!(!written.is_empty(), "{side:?} has output, but no slice of it");
         scene.note(side, "write", 0, written.len());
         peer.output.advance(written.len());
-        self.monitor.watch(side, &written);
+        self.monitor.observe(side, &written);
         self.pipes[side].write(written, scene.now, &mut scene.random);
     }
 
@@ -211,7 +211,7 @@ impl World {
                 return;
             }
             peer.output.advance(written.len());
-            self.monitor.watch(side, &written);
+            self.monitor.observe(side, &written);
             self.pipes[side].write(written.into(), scene.now, &mut scene.random);
         }
     }
@@ -229,7 +229,7 @@ impl World {
         if scene.ledger.is_over(Side::Client, stream) {
             return;
         }
-        self.peers[Side::Server].answer_probe(stream, scene);
+        self.peers[Side::Server].respond_to_probe(stream, scene);
         for side in Side::BOTH {
             self.fill_window(side, stream, scene);
             self.run_until_quiet(scene);
@@ -248,13 +248,14 @@ impl World {
         let window = self.monitor.window(side);
         let receiver = &self.peers[side.other()];
         let config = receiver.config();
-        if u64::from(config.stream_window) < window || config.held_max < Config::default().held_max {
+        if u64::from(config.stream_window) < window || config.buffer_budget < Config::default().buffer_budget
+        {
             // The stream's window would end first, or is reduced while much is buffered.
             return;
         }
         let before = self.monitor.sent(side);
         scene.note(side, "probe", stream, window as usize);
-        self.peers[side].say(stream, window as usize + 1, false, scene);
+        self.peers[side].send_bytes(stream, window as usize + 1, false, scene);
         self.write_all(side, scene);
         assert_eq!(self.monitor.sent(side) - before, window, "{side:?} sends another amount than its window");
     }

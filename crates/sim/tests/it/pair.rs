@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use thalweg_http2::{Config, ErrorCode};
-use thalweg_sim::http2::{Heard, Pair, Side};
+use thalweg_sim::http2::{Pair, ReceivedEvent, Side};
 
 /// 1 MiB through a window of 64 KiB: each half of the window costs exactly one round trip.
 #[test]
-fn a_body_takes_the_round_trips_that_its_window_asks_for() {
+fn body_takes_a_round_trip_per_half_window() {
     let config = Config::default().stream_window(1 << 16);
     let mut pair = Pair::new(Config::default(), config).delayed(Duration::from_millis(5));
     let (client, server) = pair.connect();
@@ -23,38 +23,38 @@ fn a_body_takes_the_round_trips_that_its_window_asks_for() {
 }
 
 #[test]
-fn requests_that_crossed_a_drain_are_served() {
+fn requests_that_cross_a_drain_are_served() {
     let mut pair = Pair::default();
     let (client, server) = pair.connect();
     let now = pair.instant();
     pair[server].connection.drain(now);
     let crossed = pair[client].open(true);
     pair.drive();
-    assert!(matches!(pair[server].heard(), [Heard::Headers { stream, .. }] if *stream == crossed));
+    assert!(matches!(pair[server].received(), [ReceivedEvent::Headers { stream, .. }] if *stream == crossed));
     assert!(pair[client].connection.peer_going_away() && !pair[client].connection.can_open());
-    pair[server].answer(crossed);
+    pair[server].respond(crossed);
     pair.drive();
-    assert!(matches!(pair[client].heard().last(), Some(Heard::Headers { end_stream: true, .. })));
+    assert!(matches!(pair[client].received().last(), Some(ReceivedEvent::Headers { end_stream: true, .. })));
     assert!(pair[client].connection.is_drained() && pair[server].connection.is_drained());
 }
 
 #[test]
-fn a_client_that_waits_for_a_stream_is_told_when_one_ends() {
+fn waiting_client_is_notified_when_a_stream_ends() {
     let mut pair = Pair::new(Config::default(), Config::default().max_concurrent_streams(1));
     let (client, server) = pair.connect();
     let first = pair[client].open(true);
     assert!(pair[client].connection.notify_free_stream());
     pair.drive();
-    assert!(pair[client].heard().is_empty());
-    pair[server].answer(first);
+    assert!(pair[client].received().is_empty());
+    pair[server].respond(first);
     pair.drive();
-    assert!(matches!(pair[client].heard(), [Heard::Headers { .. }, Heard::StreamsFree]));
+    assert!(matches!(pair[client].received(), [ReceivedEvent::Headers { .. }, ReceivedEvent::StreamsFree]));
     pair[client].open(true);
 }
 
 /// 10,000 cancels from 500 concurrent calls at one instant, however the two ends interleave.
 #[test]
-fn honest_heavy_cancelling_is_let_pass() {
+fn ten_thousand_cancels_are_tolerated() {
     #[track_caller]
     fn check(streams: u32, batch: usize) {
         let config = Config::default().max_concurrent_streams(streams);
@@ -72,7 +72,11 @@ fn honest_heavy_cancelling_is_let_pass() {
         }
         assert_eq!((pair[client].error(), pair[server].error()), (None, None));
         assert!(!pair[server].connection.is_closed() && !pair[client].connection.is_closed());
-        let resets = pair[server].heard().iter().filter(|heard| matches!(heard, Heard::Reset { .. })).count();
+        let resets = pair[server]
+            .received()
+            .iter()
+            .filter(|received| matches!(received, ReceivedEvent::Reset { .. }))
+            .count();
         assert!(resets > 0);
     }
     for batch in [1, 10, 500, 10_000] {
@@ -90,18 +94,18 @@ const SEED: u64 = 19;
 /// The client does not know SETTINGS yet and opens one stream too many. The server refuses it as unprocessed. That is
 /// not the client's fault: it continues after the notification of a free stream.
 #[test]
-fn a_stream_too_many_before_settings_are_known_is_refused_unprocessed() {
+fn excess_stream_before_settings_is_refused_unprocessed() {
     let mut pair = Pair::of_seed(SEED);
     let (first, second) = (pair[Side::Client].open(true), pair[Side::Client].open(true));
     let (client, server) = pair.connect();
-    let refused = pair[client].heard().iter().find_map(|heard| match heard {
-        Heard::Reset { stream, cause } => Some((*stream, cause.code, cause.unprocessed)),
+    let refused = pair[client].received().iter().find_map(|received| match received {
+        ReceivedEvent::Reset { stream, cause } => Some((*stream, cause.code, cause.unprocessed)),
         _ => None,
     });
     assert_eq!(refused, Some((second, ErrorCode::RefusedStream, true)));
     assert!(pair[client].connection.notify_free_stream());
-    pair[server].answer(first);
+    pair[server].respond(first);
     pair.drive();
-    assert_eq!(pair[client].heard().last(), Some(&Heard::StreamsFree));
+    assert_eq!(pair[client].received().last(), Some(&ReceivedEvent::StreamsFree));
     pair[client].open(true);
 }

@@ -11,7 +11,7 @@ use crate::support::peer::{REQUEST, envelope};
 use crate::support::{Echo, REPEAT, Receiver, chat, connect, echo, raw, soon, spawn_echo, until};
 use thalweg::server::{Methods, ServeError, ServerHandle, Service};
 use thalweg::{CallOptions, Code, Raw, Request, Response, Server, ServiceOptions, Status, Stream, Streaming};
-use thalweg_engine::http2::frame::{self, Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
+use thalweg_engine::http2::frame::{self, FRAME_HEADER_LEN, Flags, FrameHeader, Kind, PREFACE};
 use thalweg_engine::http2::hpack::Encoder;
 use thalweg_engine::http2::{Block, FieldList, Indexing, StreamId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -78,12 +78,12 @@ async fn raw_client(server: &Running, message: &[u8]) -> UnixStream {
 }
 
 /// Reads frames until the server closes.
-async fn frames(io: &mut UnixStream) -> Vec<FrameHead> {
+async fn frames(io: &mut UnixStream) -> Vec<FrameHeader> {
     let mut bytes = Vec::new();
     io.read_to_end(&mut bytes).await.expect("an end");
     let (mut rest, mut frames) = (&bytes[..], Vec::new());
-    while let Some((head, behind)) = rest.split_first_chunk::<HEAD_LEN>() {
-        let head = FrameHead::parse(head);
+    while let Some((head, behind)) = rest.split_first_chunk::<FRAME_HEADER_LEN>() {
+        let head = FrameHeader::parse(head);
         rest = &behind[head.len as usize..];
         frames.push(head);
     }

@@ -283,7 +283,7 @@ fn request(way: Way, fields: &Fields, body: &[u8]) -> http::Request<Body> {
     for (name, value) in [("content-type", way.content_type), ("te", "trailers")].iter().chain(fields) {
         request = request.header(*name, *value);
     }
-    request.body(Body::whole(Bytes::copy_from_slice(body))).expect("a request")
+    request.body(Body::full(Bytes::copy_from_slice(body))).expect("a request")
 }
 
 fn http1_head(way: Way, fields: &Fields) -> String {

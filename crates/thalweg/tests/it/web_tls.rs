@@ -13,7 +13,7 @@ use thalweg::tls::rustls::{ClientConfig, RootCertStore};
 use thalweg::web::Web;
 use thalweg::web::body::Body;
 use thalweg::{Channel, tls::ServerTlsConfig};
-use thalweg_engine::http2::frame::{FrameHead, Kind};
+use thalweg_engine::http2::frame::{FrameHeader, Kind};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -183,7 +183,7 @@ async fn who_has_agreed_to_a_protocol_speaks_it() {
 fn kinds(mut bytes: &[u8]) -> Vec<Kind> {
     let mut kinds = Vec::new();
     while let Some((head, rest)) = bytes.split_first_chunk() {
-        let head = FrameHead::parse(head);
+        let head = FrameHeader::parse(head);
         kinds.push(head.kind);
         bytes = &rest[head.len as usize..];
     }

@@ -24,25 +24,25 @@ const LEN: usize = 10_000;
 
 /// The server's view: bytes of bodies, and encoding headers of requests.
 #[derive(Clone, Default)]
-struct Seen {
-    requests: Arc<AtomicUsize>,
-    responses: Arc<AtomicUsize>,
-    heads: Arc<std::sync::Mutex<Vec<[Option<String>; 2]>>>,
+struct ObservedTraffic {
+    request_bytes: Arc<AtomicUsize>,
+    response_bytes: Arc<AtomicUsize>,
+    encoding_headers: Arc<std::sync::Mutex<Vec<[Option<String>; 2]>>>,
 }
 
-impl Seen {
+impl ObservedTraffic {
     /// Returns whether requests and responses since the last call were compressed, and encoding and accepted encodings
     /// of the last request.
     fn take(&self) -> (bool, bool, [Option<String>; 2]) {
         let is_compressed = |count: &AtomicUsize| (1..LEN).contains(&count.swap(0, Ordering::Relaxed));
-        let head = self.heads.lock().unwrap().pop().unwrap();
-        (is_compressed(&self.requests), is_compressed(&self.responses), head)
+        let headers = self.encoding_headers.lock().unwrap().pop().unwrap();
+        (is_compressed(&self.request_bytes), is_compressed(&self.response_bytes), headers)
     }
 }
 
-struct Counted(Body, Arc<AtomicUsize>);
+struct CountingBody(Body, Arc<AtomicUsize>);
 
-impl http_body::Body for Counted {
+impl http_body::Body for CountingBody {
     type Data = Bytes;
     type Error = Status;
 
@@ -58,22 +58,22 @@ impl http_body::Body for Counted {
     }
 }
 
-fn client(shop: ShopServer<ShopService>) -> (ShopClient<Channel>, Seen) {
-    let seen = Seen::default();
-    let (of_requests, of_responses) = (seen.clone(), seen.clone());
+fn client(shop: ShopServer<ShopService>) -> (ShopClient<Channel>, ObservedTraffic) {
+    let observed = ObservedTraffic::default();
+    let (request_observer, response_observer) = (observed.clone(), observed.clone());
     let layers = ServiceBuilder::new()
         .map_request(move |request: Request<Body>| {
             let header = |name| request.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
-            let head = ["grpc-encoding", "grpc-accept-encoding"].map(header);
-            of_requests.heads.lock().unwrap().push(head);
-            request.map(|body| Body::new(Counted(body, Arc::clone(&of_requests.requests))))
+            let headers = ["grpc-encoding", "grpc-accept-encoding"].map(header);
+            request_observer.encoding_headers.lock().unwrap().push(headers);
+            request.map(|body| Body::new(CountingBody(body, Arc::clone(&request_observer.request_bytes))))
         })
         .map_response(move |response: http::Response<Body>| {
-            response.map(|body| Body::new(Counted(body, Arc::clone(&of_responses.responses))))
+            response.map(|body| Body::new(CountingBody(body, Arc::clone(&response_observer.response_bytes))))
         })
         .into_inner();
     let router = Server::builder().layer(layers).add_service(shop);
-    (ShopClient::new(in_memory(router, &Endpoint::from_static("http://shop.test"))), seen)
+    (ShopClient::new(in_memory(router, &Endpoint::from_static("http://shop.test"))), observed)
 }
 
 fn shop() -> ShopServer<ShopService> {
@@ -83,35 +83,35 @@ fn shop() -> ShopServer<ShopService> {
 /// Makes a call of each type. Returns the `grpc-encoding` of each response and the server's view.
 async fn call_all(
     client: &mut ShopClient<Channel>,
-    seen: &Seen,
+    observed: &ObservedTraffic,
 ) -> Vec<(Option<String>, (bool, bool, [Option<String>; 2]))> {
     let orders = || tokio_stream::iter([note(LEN), note(LEN)]);
     let encoding = |metadata: &tonic::metadata::MetadataMap| {
         metadata.get("grpc-encoding").map(|value| value.to_str().unwrap().to_owned())
     };
     let mut outcomes = Vec::new();
-    let reply = client.buy(note(LEN)).await.unwrap();
-    assert_eq!(reply.get_ref(), &note(LEN));
-    outcomes.push((encoding(reply.metadata()), seen.take()));
-    let reply = client.collect(orders()).await.unwrap();
-    outcomes.push((encoding(reply.metadata()), seen.take()));
-    let replies = client.list(note(LEN)).await.unwrap();
-    let answered = encoding(replies.metadata());
-    read_two(replies).await;
-    outcomes.push((answered, seen.take()));
-    let replies = client.haggle(orders()).await.unwrap();
-    let answered = encoding(replies.metadata());
-    read_two(replies).await;
-    outcomes.push((answered, seen.take()));
+    let response = client.buy(note(LEN)).await.unwrap();
+    assert_eq!(response.get_ref(), &note(LEN));
+    outcomes.push((encoding(response.metadata()), observed.take()));
+    let response = client.collect(orders()).await.unwrap();
+    outcomes.push((encoding(response.metadata()), observed.take()));
+    let responses = client.list(note(LEN)).await.unwrap();
+    let response_encoding = encoding(responses.metadata());
+    read_two(responses).await;
+    outcomes.push((response_encoding, observed.take()));
+    let responses = client.haggle(orders()).await.unwrap();
+    let response_encoding = encoding(responses.metadata());
+    read_two(responses).await;
+    outcomes.push((response_encoding, observed.take()));
     outcomes
 }
 
-async fn read_two(replies: tonic::Response<tonic::Streaming<Order>>) {
-    let mut replies = replies.into_inner();
+async fn read_two(responses: tonic::Response<tonic::Streaming<Order>>) {
+    let mut responses = responses.into_inner();
     for _ in 0..2 {
-        assert_eq!(replies.message().await.unwrap(), Some(note(LEN)));
+        assert_eq!(responses.message().await.unwrap(), Some(note(LEN)));
     }
-    assert_eq!(replies.message().await.unwrap(), None);
+    assert_eq!(responses.message().await.unwrap(), None);
 }
 
 fn name(encoding: CompressionEncoding) -> &'static str {
@@ -123,15 +123,20 @@ fn name(encoding: CompressionEncoding) -> &'static str {
 }
 
 #[tokio::test]
-async fn requests() {
+async fn requests_are_compressed() {
     for encoding in ALL {
         for accepted in [&[encoding][..], &ALL] {
             let service =
                 accepted.iter().fold(shop(), |service, encoding| service.accept_compressed(*encoding));
-            let (client, seen) = client(service);
+            let (client, observed) = client(service);
             let mut client = client.send_compressed(encoding);
-            for (answered, (out, back, [sent, accepts])) in &call_all(&mut client, &seen).await {
-                assert_eq!((answered.as_deref(), *out, *back), (None, true, false));
+            for (response_encoding, (request_compressed, response_compressed, [sent, accepts])) in
+                &call_all(&mut client, &observed).await
+            {
+                assert_eq!(
+                    (response_encoding.as_deref(), *request_compressed, *response_compressed),
+                    (None, true, false)
+                );
                 assert_eq!((sent.as_deref(), accepts.as_deref()), (Some(name(encoding)), None));
             }
         }
@@ -139,41 +144,51 @@ async fn requests() {
 }
 
 #[tokio::test]
-async fn responses() {
+async fn responses_are_compressed() {
     for encoding in ALL {
-        let (client, seen) = client(shop().send_compressed(encoding));
+        let (client, observed) = client(shop().send_compressed(encoding));
         // Clients that do not accept the encoding get uncompressed responses.
         let mut plain = client.clone();
-        for (answered, (out, back, head)) in &call_all(&mut plain, &seen).await {
-            assert_eq!((answered.as_deref(), *out, *back, head), (None, false, false, &[None, None]));
+        for (response_encoding, (request_compressed, response_compressed, headers)) in
+            &call_all(&mut plain, &observed).await
+        {
+            assert_eq!(
+                (response_encoding.as_deref(), *request_compressed, *response_compressed, headers),
+                (None, false, false, &[None, None])
+            );
         }
         let mut client = client.accept_compressed(encoding);
-        let outcomes = call_all(&mut client, &seen).await;
-        for (answered, (_, back, [_, accepts])) in &outcomes {
-            assert_eq!((answered.as_deref(), *back), (Some(name(encoding)), true));
+        let outcomes = call_all(&mut client, &observed).await;
+        for (response_encoding, (_, response_compressed, [_, accepts])) in &outcomes {
+            assert_eq!((response_encoding.as_deref(), *response_compressed), (Some(name(encoding)), true));
             assert_eq!(accepts.as_deref(), Some(&*format!("{},identity", name(encoding))));
         }
     }
 }
 
 #[tokio::test]
-async fn both_ways_and_neither() {
+async fn encodings_are_negotiated_per_direction() {
     let service = shop().accept_compressed(Gzip).send_compressed(Zstd);
-    let (both, seen) = client(service);
+    let (both, observed) = client(service);
     let mut client_of_both = both.send_compressed(Gzip).accept_compressed(Zstd).accept_compressed(Deflate);
-    for (answered, (out, back, _)) in &call_all(&mut client_of_both, &seen).await {
-        assert_eq!((answered.as_deref(), *out, *back), (Some("zstd"), true, true));
+    for (response_encoding, (request_compressed, response_compressed, _)) in
+        &call_all(&mut client_of_both, &observed).await
+    {
+        assert_eq!(
+            (response_encoding.as_deref(), *request_compressed, *response_compressed),
+            (Some("zstd"), true, true)
+        );
     }
     // A server without compression.
-    let (client, seen) = client(shop());
+    let (client, observed) = client(shop());
     let mut client = ALL.iter().fold(client, |client, encoding| client.accept_compressed(*encoding));
-    for (answered, (_, back, _)) in &call_all(&mut client, &seen).await {
-        assert_eq!((answered.as_deref(), *back), (None, false));
+    for (response_encoding, (_, response_compressed, _)) in &call_all(&mut client, &observed).await {
+        assert_eq!((response_encoding.as_deref(), *response_compressed), (None, false));
     }
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_read_it_says_so() {
+async fn unsupported_encoding_is_unimplemented() {
     for encoding in ALL {
         let (client, _) = client(shop());
         let mut client = client.send_compressed(encoding);
@@ -192,7 +207,7 @@ async fn a_server_that_does_not_read_it_says_so() {
 }
 
 /// Calls a service whose responses have a wrong encoding header.
-async fn relabelled(encoding: Option<&'static str>) -> Status {
+async fn call_with_relabelled_response(encoding: Option<&'static str>) -> Status {
     let relabel = ServiceBuilder::new()
         .map_response(move |mut response: http::Response<Body>| {
             response.headers_mut().remove("grpc-encoding");
@@ -209,17 +224,17 @@ async fn relabelled(encoding: Option<&'static str>) -> Status {
 }
 
 #[tokio::test]
-async fn wrong_labels() {
-    let status = relabelled(Some("br")).await;
+async fn wrong_response_encoding_is_an_error() {
+    let status = call_with_relabelled_response(Some("br")).await;
     assert_eq!(status.code(), Code::Unimplemented);
     assert!(status.message().contains("br"), "{status:?}");
-    let status = relabelled(None).await;
+    let status = call_with_relabelled_response(None).await;
     assert_eq!(status.code(), Code::Internal);
     assert!(status.message().contains("compressed-flag"), "{status:?}");
 }
 
 #[tokio::test]
-async fn a_request_without_its_label() {
+async fn compressed_request_without_encoding_is_internal() {
     let unlabel = ServiceBuilder::new()
         .map_request(|mut request: Request<Body>| {
             request.headers_mut().remove("grpc-encoding");
@@ -234,21 +249,26 @@ async fn a_request_without_its_label() {
 }
 
 #[tokio::test]
-async fn a_response_may_be_left_as_it_is() {
+async fn compression_can_be_disabled_per_response() {
     for encoding in ALL {
         let service = ShopServer::new(ShopService::uncompressed()).send_compressed(encoding);
-        let (client, seen) = client(service);
+        let (client, observed) = client(service);
         let mut client = client.accept_compressed(encoding);
-        let outcomes = call_all(&mut client, &seen).await;
+        let outcomes = call_all(&mut client, &observed).await;
         // Applies to single messages; streams stay compressed. The header still names the encoding.
-        for ((answered, (_, back, _)), is_compressed) in outcomes.iter().zip([false, false, true]) {
-            assert_eq!((answered.as_deref(), *back), (Some(name(encoding)), is_compressed));
+        for ((response_encoding, (_, response_compressed, _)), is_compressed) in
+            outcomes.iter().zip([false, false, true])
+        {
+            assert_eq!(
+                (response_encoding.as_deref(), *response_compressed),
+                (Some(name(encoding)), is_compressed)
+            );
         }
     }
 }
 
 #[tokio::test]
-async fn what_messages_become_has_its_limit_too() {
+async fn size_limit_applies_after_decompression() {
     for encoding in ALL {
         let limit = prost::Message::encoded_len(&note(LEN));
         let (limited, _) = client(shop().accept_compressed(encoding).max_decoding_message_size(limit));

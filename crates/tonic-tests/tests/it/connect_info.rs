@@ -9,7 +9,7 @@ use hyper_util::rt::TokioIo;
 use rcgen::{CertificateParams, KeyPair};
 use thalweg_tonic_tests::pb::shop_client::ShopClient;
 use thalweg_tonic_tests::pb::shop_server::ShopServer;
-use thalweg_tonic_tests::{Running, ShopService, order, serve, serve_with, soon};
+use thalweg_tonic_tests::{RunningServer, ShopService, order, serve, serve_with, within_a_minute};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::server::{Router, TcpConnectInfo, TlsConnectInfo, UdsConnectInfo};
@@ -17,18 +17,18 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use tonic::{Request, Response};
 
 /// Creates a service, and a slot for what it sees in its last request.
-fn watched<T: Send + 'static>(
-    see: impl Fn(&Request<()>) -> T + Send + Sync + 'static,
+fn observed_service<T: Send + 'static>(
+    inspect: impl Fn(&Request<()>) -> T + Send + Sync + 'static,
 ) -> (ShopServer<ShopService>, Arc<Mutex<Option<T>>>) {
-    let seen = Arc::new(Mutex::new(None));
-    let see_into = Arc::clone(&seen);
+    let observed = Arc::new(Mutex::new(None));
+    let slot = Arc::clone(&observed);
     let shop = ShopService::on_buy(move |request| {
         let (metadata, extensions, order) = request.into_parts();
-        let seen = see(&Request::from_parts(metadata, extensions, ()));
-        *see_into.lock().unwrap() = Some(seen);
+        let observed = inspect(&Request::from_parts(metadata, extensions, ()));
+        *slot.lock().unwrap() = Some(observed);
         async { Ok(Response::new(order)) }
     });
-    (ShopServer::new(shop), seen)
+    (ShopServer::new(shop), observed)
 }
 
 async fn call(channel: Channel) {
@@ -36,8 +36,8 @@ async fn call(channel: Channel) {
 }
 
 #[tokio::test]
-async fn over_tcp() {
-    let (shop, seen) = watched(|request| {
+async fn tcp_connections_have_addresses() {
+    let (shop, observed) = observed_service(|request| {
         let info = request.extensions().get::<TcpConnectInfo>().unwrap();
         assert_eq!((info.local_addr(), info.remote_addr()), (request.local_addr(), request.remote_addr()));
         assert!(request.extensions().get::<TlsConnectInfo<TcpConnectInfo>>().is_none());
@@ -46,7 +46,7 @@ async fn over_tcp() {
     });
     let server = serve(Server::builder().add_service(shop.clone())).await;
     call(server.channel().await).await;
-    assert_eq!(seen.lock().unwrap().take(), Some((Some(server.address), server.address.ip())));
+    assert_eq!(observed.lock().unwrap().take(), Some((Some(server.address), server.address.ip())));
     server.stop().await;
     // The same for servers with their own sockets, whatever their options.
     for server in [
@@ -55,15 +55,15 @@ async fn over_tcp() {
         Server::builder().tcp_keepalive(Some(Duration::from_secs(60))),
         Server::builder().accept_http1(true),
     ] {
-        let server = serve_at_an_address({ server }.add_service(shop.clone())).await;
+        let server = serve_on_own_socket({ server }.add_service(shop.clone())).await;
         call(server.channel().await).await;
-        assert_eq!(seen.lock().unwrap().take(), Some((Some(server.address), server.address.ip())));
+        assert_eq!(observed.lock().unwrap().take(), Some((Some(server.address), server.address.ip())));
         server.stop().await;
     }
 }
 
 /// Serves on an address that was free a moment ago.
-async fn serve_at_an_address(router: Router) -> Running {
+async fn serve_on_own_socket(router: Router) -> RunningServer {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
@@ -73,13 +73,13 @@ async fn serve_at_an_address(router: Router) -> Running {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    soon(listens).await;
+    within_a_minute(listens).await;
     server
 }
 
 #[tokio::test]
-async fn over_unix_sockets() {
-    let (shop, seen) = watched(|request| {
+async fn unix_connections_have_credentials() {
+    let (shop, observed) = observed_service(|request| {
         assert_eq!((request.local_addr(), request.remote_addr()), (None, None));
         let info = request.extensions().get::<UdsConnectInfo>().unwrap();
         (info.peer_addr.as_ref().unwrap().is_unnamed(), info.peer_cred.unwrap().pid())
@@ -90,18 +90,18 @@ async fn over_unix_sockets() {
     tokio::spawn(Server::builder().add_service(shop).serve_with_incoming(incoming));
     let this = Some(i32::try_from(std::process::id()).unwrap());
     call(Endpoint::from_shared(format!("unix:{}", path.display())).unwrap().connect().await.unwrap()).await;
-    assert_eq!(seen.lock().unwrap().take(), Some((true, this)));
+    assert_eq!(observed.lock().unwrap().take(), Some((true, this)));
     let connector = tower::service_fn(move |_| {
         let path = path.clone();
         async { UnixStream::connect(path).await.map(TokioIo::new) }
     });
     let endpoint = Endpoint::from_static("http://[::]:50051");
     call(endpoint.connect_with_connector(connector).await.unwrap()).await;
-    assert_eq!(seen.lock().unwrap().take(), Some((true, this)));
+    assert_eq!(observed.lock().unwrap().take(), Some((true, this)));
 }
 
 /// Creates a certificate for `name`: certificate and key in PEM, certificate in DER.
-fn pair(name: &str) -> (String, String, Vec<u8>) {
+fn make_certificate(name: &str) -> (String, String, Vec<u8>) {
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::new([name.to_owned()]).unwrap().self_signed(&key).unwrap();
     let pem = |label: &str, der: &[u8]| {
@@ -112,11 +112,11 @@ fn pair(name: &str) -> (String, String, Vec<u8>) {
 }
 
 #[tokio::test]
-async fn over_tls_with_certificates_and_without() {
-    let (certificate, key, _) = pair("shop.test");
-    let clients = [pair("ada.test"), pair("bob.test")];
+async fn tls_connections_have_peer_certificates() {
+    let (certificate, key, _) = make_certificate("shop.test");
+    let clients = [make_certificate("ada.test"), make_certificate("bob.test")];
     let authorities = clients.iter().map(|(certificate, ..)| certificate.as_str()).collect::<String>();
-    let (shop, seen) = watched(|request| {
+    let (shop, observed) = observed_service(|request| {
         let tls = request.extensions().get::<TlsConnectInfo<TcpConnectInfo>>().unwrap();
         assert_eq!(tls.get_ref().remote_addr(), request.remote_addr());
         let tcp = request.extensions().get::<TcpConnectInfo>().unwrap();
@@ -135,7 +135,7 @@ async fn over_tls_with_certificates_and_without() {
         .client_ca_root(Certificate::from_pem(authorities))
         .client_auth_optional(true);
     let router = || Server::builder().tls_config(tls.clone()).unwrap().add_service(shop.clone());
-    for server in [serve(router()).await, serve_at_an_address(router()).await] {
+    for server in [serve(router()).await, serve_on_own_socket(router()).await] {
         let mut ports = Vec::new();
         // Each chain is used twice; the second connection gets the cached info.
         for client in [None, Some(0), Some(1), None, Some(0), Some(1)] {
@@ -150,15 +150,15 @@ async fn over_tls_with_certificates_and_without() {
             // The second call gets the same info as the first.
             for _ in 0..2 {
                 call(channel.clone()).await;
-                let (local, remote, shown) = seen.lock().unwrap().take().unwrap();
+                let (local, remote, shown) = observed.lock().unwrap().take().unwrap();
                 assert_eq!(local, Some(server.address));
                 assert_eq!(shown, client.map(|client| vec![clients[client].2.clone()]));
                 ports.push(remote.unwrap().port());
             }
         }
-        let one_each = ports.chunks(2).all(|ports| ports[0] == ports[1]);
+        let one_connection_per_client = ports.chunks(2).all(|ports| ports[0] == ports[1]);
         ports.dedup();
-        assert!(one_each && ports.len() == 6, "{ports:?}");
+        assert!(one_connection_per_client && ports.len() == 6, "{ports:?}");
         server.stop().await;
     }
 }

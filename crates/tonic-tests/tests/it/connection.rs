@@ -7,7 +7,7 @@ use std::time::Duration;
 use hyper_util::rt::TokioIo;
 use thalweg_tonic_tests::pb::shop_client::ShopClient;
 use thalweg_tonic_tests::pb::shop_server::ShopServer;
-use thalweg_tonic_tests::{ShopService, in_memory, order, serve, serve_with, soon};
+use thalweg_tonic_tests::{ShopService, in_memory, order, serve, serve_with, within_a_minute};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc};
@@ -27,13 +27,13 @@ async fn free_address() -> std::net::SocketAddr {
 }
 
 #[tokio::test]
-async fn nobody_is_there() {
+async fn connect_fails_without_a_server() {
     assert!(ShopClient::connect("http://nobody.invalid").await.is_err());
     assert!(ShopClient::connect(format!("http://{}", free_address().await)).await.is_err());
 }
 
 #[tokio::test]
-async fn a_server_that_has_stopped_is_unavailable() {
+async fn stopped_server_is_unavailable() {
     let server = serve(router()).await;
     let mut client = ShopClient::connect(server.uri()).await.unwrap();
     client.buy(order("")).await.unwrap();
@@ -42,7 +42,7 @@ async fn a_server_that_has_stopped_is_unavailable() {
 }
 
 #[tokio::test]
-async fn a_lazy_channel_finds_a_server_that_comes_later() {
+async fn lazy_channel_connects_to_late_server() {
     let address = free_address().await;
     let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
     let mut client = ShopClient::new(endpoint.connect_lazy());
@@ -50,57 +50,57 @@ async fn a_lazy_channel_finds_a_server_that_comes_later() {
     let server =
         serve_with(address, async move |stopped| router().serve_with_shutdown(address, stopped).await);
     // The channel pauses between attempts.
-    let called = async {
+    let call_until_success = async {
         while client.buy(order("")).await.is_err() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    soon(called).await;
+    within_a_minute(call_until_success).await;
     server.stop().await;
     assert_eq!(client.buy(order("")).await.unwrap_err().code(), Code::Unavailable);
 }
 
 #[tokio::test]
-async fn calls_under_way_end_before_the_server_does() {
-    let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let (begins, goes_on) = (Arc::clone(&begun), Arc::clone(&go_on));
+async fn shutdown_waits_for_calls_in_flight() {
+    let (started, proceed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (on_start, on_proceed) = (Arc::clone(&started), Arc::clone(&proceed));
     let shop = ShopService::on_buy(move |request| {
-        let (begins, goes_on) = (Arc::clone(&begins), Arc::clone(&goes_on));
+        let (on_start, on_proceed) = (Arc::clone(&on_start), Arc::clone(&on_proceed));
         async move {
-            begins.notify_one();
-            goes_on.notified().await;
+            on_start.notify_one();
+            on_proceed.notified().await;
             Ok(Response::new(request.into_inner()))
         }
     });
     let server = serve(Server::builder().add_service(ShopServer::new(shop))).await;
     let mut client = ShopClient::connect(server.uri()).await.unwrap();
     let call = tokio::spawn(async move { client.buy(order("bread")).await });
-    soon(begun.notified()).await;
+    within_a_minute(started.notified()).await;
     let stopping = tokio::spawn(server.stop());
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(!stopping.is_finished());
-    go_on.notify_one();
+    proceed.notify_one();
     assert_eq!(call.await.unwrap().unwrap().into_inner(), order("bread"));
     stopping.await.unwrap();
 }
 
 #[tokio::test]
-async fn a_handler_ends_whose_call_is_given_up() {
-    struct Told(mpsc::Sender<()>);
-    impl Drop for Told {
+async fn cancelled_call_drops_its_handler() {
+    struct DropNotice(mpsc::Sender<()>);
+    impl Drop for DropNotice {
         fn drop(&mut self) {
             self.0.try_send(()).unwrap();
         }
     }
-    let (sender, mut told) = mpsc::channel(8);
-    let begun = Arc::new(Notify::new());
-    let begins = Arc::clone(&begun);
+    let (sender, mut dropped) = mpsc::channel(8);
+    let started = Arc::new(Notify::new());
+    let on_start = Arc::clone(&started);
     let shop = ShopService::on_buy(move |_| {
-        let (told, begins) = (Told(sender.clone()), Arc::clone(&begins));
+        let (dropped, on_start) = (DropNotice(sender.clone()), Arc::clone(&on_start));
         async move {
-            begins.notify_one();
+            on_start.notify_one();
             std::future::pending::<()>().await;
-            drop(told);
+            drop(dropped);
             Ok(Response::new(order("")))
         }
     });
@@ -109,21 +109,21 @@ async fn a_handler_ends_whose_call_is_given_up() {
     let mut client = ShopClient::new(channel);
     tokio::select! {
         _ = client.buy(order("")) => panic!("it does not answer"),
-        () = begun.notified() => {}
+        () = started.notified() => {}
     }
-    soon(told.recv()).await.unwrap();
+    within_a_minute(dropped.recv()).await.unwrap();
 }
 
 /// An empty SETTINGS frame, and its acknowledgement (RFC 9113 §6.5).
 const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
-const ACKNOWLEDGED: [u8; 9] = [0, 0, 0, 4, 1, 0, 0, 0, 0];
+const SETTINGS_ACK: [u8; 9] = [0, 0, 0, 4, 1, 0, 0, 0, 0];
 
 #[tokio::test(start_paused = true)]
-async fn keepalive_finds_a_server_that_says_nothing_more() {
+async fn keepalive_detects_a_silent_server() {
     let connector = tower::service_fn(async |_| {
         let (ours, mut theirs) = tokio::io::duplex(1 << 16);
         tokio::spawn(async move {
-            theirs.write_all(&[SETTINGS, ACKNOWLEDGED].concat()).await.unwrap();
+            theirs.write_all(&[SETTINGS, SETTINGS_ACK].concat()).await.unwrap();
             theirs.read_to_end(&mut Vec::new()).await
         });
         Ok::<_, std::io::Error>(TokioIo::new(ours))
@@ -132,14 +132,14 @@ async fn keepalive_finds_a_server_that_says_nothing_more() {
         .http2_keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(10));
     let mut client = ShopClient::new(endpoint.connect_with_connector_lazy(connector));
-    let begun = tokio::time::Instant::now();
+    let started = tokio::time::Instant::now();
     let status = tokio::time::timeout(Duration::from_secs(600), client.buy(order(""))).await.unwrap();
     assert_eq!(status.unwrap_err().code(), Code::Unavailable);
-    assert!((30..60).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+    assert!((30..60).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
-async fn keepalive_finds_a_client_that_says_nothing_more() {
+async fn keepalive_detects_a_silent_client() {
     let (mut ours, theirs) = tokio::io::duplex(1 << 16);
     let server = Server::builder()
         .http2_keepalive_interval(Some(Duration::from_secs(30)))
@@ -147,18 +147,18 @@ async fn keepalive_finds_a_client_that_says_nothing_more() {
         .add_service(ShopServer::new(ShopService::default()));
     let incoming = tokio_stream::once(Ok::<_, std::io::Error>(theirs));
     tokio::spawn(server.serve_with_incoming(incoming));
-    let begun = tokio::time::Instant::now();
+    let started = tokio::time::Instant::now();
     let preface: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    ours.write_all(&[preface, &SETTINGS, &ACKNOWLEDGED].concat()).await.unwrap();
-    let mut said = Vec::new();
-    let ended = tokio::time::timeout(Duration::from_secs(600), ours.read_to_end(&mut said));
+    ours.write_all(&[preface, &SETTINGS, &SETTINGS_ACK].concat()).await.unwrap();
+    let mut received = Vec::new();
+    let ended = tokio::time::timeout(Duration::from_secs(600), ours.read_to_end(&mut received));
     ended.await.unwrap().unwrap();
-    assert!((30..60).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+    assert!((30..60).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
 }
 
 /// Without a shutdown signal, accepted connections live on when no more arrive and serving ends.
 #[tokio::test]
-async fn connections_go_on_when_no_more_come() {
+async fn connections_outlive_the_listener() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let incoming = tokio_stream::once(Ok::<_, std::io::Error>(theirs));
     router().serve_with_incoming(incoming).await.unwrap();
@@ -172,7 +172,7 @@ async fn connections_go_on_when_no_more_come() {
 }
 
 #[tokio::test]
-async fn calls_are_spread_over_servers() {
+async fn calls_are_balanced_over_servers() {
     let (first, second) = (serve(router()).await, serve(router()).await);
     let channel = Channel::balance_list([first.endpoint(), second.endpoint()].into_iter());
     let mut client = ShopClient::new(channel);
@@ -180,18 +180,18 @@ async fn calls_are_spread_over_servers() {
         client.buy(order("")).await.unwrap();
     }
     first.stop().await;
-    let called = async {
+    let call_until_success = async {
         while client.buy(order("")).await.is_err() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    soon(called).await;
+    within_a_minute(call_until_success).await;
     second.stop().await;
 }
 
 /// Bidirectional streams, over a listener that is not a `TcpIncoming`.
 #[tokio::test]
-async fn streams_go_both_ways_at_once() {
+async fn bidirectional_streams_interleave() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server = serve_with(address, async move |stopped| {
@@ -199,21 +199,21 @@ async fn streams_go_both_ways_at_once() {
     });
     let mut client = ShopClient::connect(server.uri()).await.unwrap();
     let (sender, orders) = mpsc::channel(1);
-    let mut replies = client.haggle(ReceiverStream::new(orders)).await.unwrap().into_inner();
+    let mut responses = client.haggle(ReceiverStream::new(orders)).await.unwrap().into_inner();
     for n in 0..20 {
         sender.send(order(&n.to_string())).await.unwrap();
-        assert_eq!(replies.message().await.unwrap(), Some(order(&n.to_string())));
+        assert_eq!(responses.message().await.unwrap(), Some(order(&n.to_string())));
     }
     drop(sender);
-    assert_eq!(replies.message().await.unwrap(), None);
+    assert_eq!(responses.message().await.unwrap(), None);
     let orders = tokio_stream::iter(["a", "b", "c"].map(order));
     assert_eq!(client.collect(orders).await.unwrap().into_inner(), order("abc"));
-    drop((replies, client));
+    drop((responses, client));
     server.stop().await;
 }
 
 #[tokio::test]
-async fn a_channel_has_the_lanes_that_it_was_given() {
+async fn channel_opens_the_configured_lanes() {
     for (lanes, expected) in [(Lanes::fixed(1), 1), (Lanes::fixed(3), 3), (Lanes::adaptive().floor(2), 2)] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = Endpoint::from_shared(format!("http://{}", listener.local_addr().unwrap())).unwrap();

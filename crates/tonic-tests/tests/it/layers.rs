@@ -27,7 +27,7 @@ fn endpoint() -> Endpoint {
 struct Mark(u32);
 
 /// Creates a service that returns the metadata `name` and the mark of the request.
-fn telling(name: &'static str) -> ShopService {
+fn reporting(name: &'static str) -> ShopService {
     ShopService::on_buy(move |request| async move {
         let value = request.metadata().get(name).map(|value| value.to_str().unwrap().to_owned());
         let mark = request.extensions().get::<Mark>().map_or(0, |mark| mark.0);
@@ -36,8 +36,8 @@ fn telling(name: &'static str) -> ShopService {
 }
 
 #[tokio::test]
-async fn layers_around_a_channel() {
-    let router = Server::builder().add_service(ShopServer::new(telling("x-from")));
+async fn layers_wrap_a_channel() {
+    let router = Server::builder().add_service(ShopServer::new(reporting("x-from")));
     let channel = in_memory(router, &endpoint());
     // Layers of all kinds: of requests, bodies and futures.
     let channel = ServiceBuilder::new()
@@ -46,19 +46,19 @@ async fn layers_around_a_channel() {
             request
         })
         .map_request(|request: Request<tonic::body::Body>| request.map(Body::new))
-        .map_response(|response: Response<Body>| response.map(Untouched))
+        .map_response(|response: Response<Body>| response.map(PassthroughBody))
         .map_err(|error: tonic::transport::Error| StdError::from(error))
         .service(channel);
     let mut client = ShopClient::new(channel);
     assert_eq!(client.buy(order("")).await.unwrap().into_inner(), order("Ada 0"));
-    let mut replies = client.list(order("bread")).await.unwrap().into_inner();
-    assert_eq!(replies.message().await.unwrap(), Some(order("bread")));
+    let mut responses = client.list(order("bread")).await.unwrap().into_inner();
+    assert_eq!(responses.message().await.unwrap(), Some(order("bread")));
 }
 
 /// A third-party body around another.
-struct Untouched<B>(B);
+struct PassthroughBody<B>(B);
 
-impl<B: http_body::Body<Error: Into<StdError>> + Unpin> http_body::Body for Untouched<B> {
+impl<B: http_body::Body<Error: Into<StdError>> + Unpin> http_body::Body for PassthroughBody<B> {
     type Data = B::Data;
     type Error = StdError;
 
@@ -72,55 +72,57 @@ impl<B: http_body::Body<Error: Into<StdError>> + Unpin> http_body::Body for Unto
 
 /// A layer that only fulfils tower's requirements: its own errors and bodies, any requests.
 #[derive(Clone, Copy)]
-struct Wrapping;
+struct WrappingLayer;
 
-impl<S> Layer<S> for Wrapping {
-    type Service = Wrapped<S>;
+impl<S> Layer<S> for WrappingLayer {
+    type Service = WrappingService<S>;
 
-    fn layer(&self, inner: S) -> Wrapped<S> {
-        Wrapped(inner)
+    fn layer(&self, inner: S) -> WrappingService<S> {
+        WrappingService(inner)
     }
 }
 
 #[derive(Clone)]
-struct Wrapped<S>(S);
+struct WrappingService<S>(S);
 
-impl<S, R, B> Service<R> for Wrapped<S>
+impl<S, R, B> Service<R> for WrappingService<S>
 where
     S: Service<R, Response = Response<B>, Error: Into<StdError>, Future: Send + 'static>,
 {
-    type Response = Response<Untouched<B>>;
+    type Response = Response<PassthroughBody<B>>;
     type Error = StdError;
-    type Future = BoxFuture<Response<Untouched<B>>, StdError>;
+    type Future = BoxFuture<Response<PassthroughBody<B>>, StdError>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), StdError>> {
         self.0.poll_ready(cx).map_err(Into::into)
     }
 
     fn call(&mut self, request: R) -> Self::Future {
-        let answer = self.0.call(request);
-        Box::pin(async { answer.await.map(|response| response.map(Untouched)).map_err(Into::into) })
+        let response = self.0.call(request);
+        Box::pin(async { response.await.map(|response| response.map(PassthroughBody)).map_err(Into::into) })
     }
 }
 
 #[tokio::test]
-async fn layers_around_a_server() {
-    let router =
-        Server::builder().layer(Wrapping).layer(Wrapping).add_service(ShopServer::new(telling("x-from")));
+async fn layers_wrap_a_server() {
+    let router = Server::builder()
+        .layer(WrappingLayer)
+        .layer(WrappingLayer)
+        .add_service(ShopServer::new(reporting("x-from")));
     let server = serve(router).await;
     let mut client = ShopClient::new(server.channel().await);
     assert_eq!(client.buy(order("")).await.unwrap().into_inner(), order(" 0"));
     let orders = || tokio_stream::iter(["a", "b"].map(order));
     assert_eq!(client.collect(orders()).await.unwrap().into_inner(), order("ab"));
-    let mut replies = client.haggle(orders()).await.unwrap().into_inner();
-    assert_eq!(replies.message().await.unwrap(), Some(order("a")));
-    drop((client, replies));
+    let mut responses = client.haggle(orders()).await.unwrap().into_inner();
+    assert_eq!(responses.message().await.unwrap(), Some(order("a")));
+    drop((client, responses));
     server.stop().await;
 }
 
 #[tokio::test]
-async fn interceptors_put_marks_on_requests() {
-    let shop = ShopServer::with_interceptor(telling("x-from"), |mut request: tonic::Request<()>| {
+async fn interceptors_modify_requests() {
+    let shop = ShopServer::with_interceptor(reporting("x-from"), |mut request: tonic::Request<()>| {
         if request.metadata().get("x-from").is_none() {
             return Err(Status::unauthenticated("who are you?"));
         }
@@ -141,9 +143,9 @@ async fn interceptors_put_marks_on_requests() {
 
 /// A hand-written service around a generated one.
 #[derive(Clone)]
-struct Marking<S>(S);
+struct MarkingService<S>(S);
 
-impl<S: Service<Request<Body>>> Service<Request<Body>> for Marking<S> {
+impl<S: Service<Request<Body>>> Service<Request<Body>> for MarkingService<S> {
     type Response = S::Response;
     type Error = S::Error;
     type Future = S::Future;
@@ -158,36 +160,39 @@ impl<S: Service<Request<Body>>> Service<Request<Body>> for Marking<S> {
     }
 }
 
-impl<S: NamedService> NamedService for Marking<S> {
+impl<S: NamedService> NamedService for MarkingService<S> {
     const NAME: &'static str = S::NAME;
 }
 
 #[tokio::test]
-async fn services_around_a_service() {
-    let router = Server::builder().add_service(Marking(ShopServer::new(telling("x-from"))));
+async fn services_wrap_a_service() {
+    let router = Server::builder().add_service(MarkingService(ShopServer::new(reporting("x-from"))));
     let mut client = ShopClient::new(in_memory(router, &endpoint()));
     assert_eq!(client.buy(order("")).await.unwrap().into_inner(), order(" 7"));
     assert_eq!(shop_server::SERVICE_NAME, "shop.Shop");
 }
 
 #[tokio::test]
-async fn origin_and_user_agent() {
-    let seen = tower::layer::layer_fn(|inner| Noting { inner });
-    let router = Server::builder().layer(seen).add_service(ShopServer::new(telling("user-agent")));
+async fn requests_have_origin_and_user_agent() {
+    let recorded = tower::layer::layer_fn(|inner| RecordingService { inner });
+    let router = Server::builder().layer(recorded).add_service(ShopServer::new(reporting("user-agent")));
     let mut server_side = in_memory(
         router,
         &endpoint().origin("https://docs.example:8443".parse().unwrap()).user_agent("my-client").unwrap(),
     );
-    let reply = ShopClient::new(&mut server_side).buy(order("")).await.unwrap().into_inner().item;
-    assert!(reply.starts_with("my-client grpc-rust-thalweg/") && reply.ends_with(" 8443"), "{reply}");
+    let response = ShopClient::new(&mut server_side).buy(order("")).await.unwrap().into_inner().item;
+    assert!(
+        response.starts_with("my-client grpc-rust-thalweg/") && response.ends_with(" 8443"),
+        "{response}"
+    );
 }
 
 #[derive(Clone)]
-struct Noting<S> {
+struct RecordingService<S> {
     inner: S,
 }
 
-impl<S: Service<Request<Body>>> Service<Request<Body>> for Noting<S> {
+impl<S: Service<Request<Body>>> Service<Request<Body>> for RecordingService<S> {
     type Response = S::Response;
     type Error = S::Error;
     type Future = S::Future;
@@ -205,7 +210,7 @@ impl<S: Service<Request<Body>>> Service<Request<Body>> for Noting<S> {
 }
 
 #[tokio::test]
-async fn routes_have_several_services() {
+async fn routes_combine_services() {
     let mut builder = RoutesBuilder::default();
     builder
         .add_service(ShopServer::new(ShopService::default()))
@@ -219,12 +224,12 @@ async fn routes_have_several_services() {
         let channel = server.channel().await;
         let mut shop = ShopClient::new(channel.clone());
         assert_eq!(shop.buy(order("bread")).await.unwrap().into_inner(), order("bread"));
-        let mut replies = shop.list(order("bread")).await.unwrap().into_inner();
-        assert_eq!(replies.message().await.unwrap(), Some(order("bread")));
+        let mut responses = shop.list(order("bread")).await.unwrap().into_inner();
+        assert_eq!(responses.message().await.unwrap(), Some(order("bread")));
         let mut bakery = BakeryClient::new(channel);
         bakery.bake("bread".to_owned()).await.unwrap();
         assert_eq!(bakery.bake("stones".to_owned()).await.unwrap_err().code(), Code::InvalidArgument);
-        drop((shop, bakery, replies));
+        drop((shop, bakery, responses));
         server.stop().await;
     }
     let without = Server::builder().add_routes(Routes::new(BakeryServer::new(BakeryService)));
@@ -233,7 +238,7 @@ async fn routes_have_several_services() {
 }
 
 #[tokio::test]
-async fn a_service_that_fails_answers_with_its_status() {
+async fn failing_service_returns_its_status() {
     let layer = tower::layer::layer_fn(|_| {
         tower::service_fn(async |_: Request<Body>| Err::<Response<Body>, _>(Status::aborted("not today")))
     });

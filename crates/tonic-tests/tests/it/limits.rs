@@ -14,12 +14,12 @@ const FIELD: usize = 5;
 
 /// Maximum message sizes of one side, in bytes.
 #[derive(Clone, Copy, Default)]
-struct Max {
+struct SizeLimits {
     decoding: Option<usize>,
     encoding: Option<usize>,
 }
 
-fn client(server: Max, client: Max, shop: ShopService) -> ShopClient<Channel> {
+fn client(server: SizeLimits, client: SizeLimits, shop: ShopService) -> ShopClient<Channel> {
     let mut service = ShopServer::new(shop);
     if let Some(max) = server.decoding {
         service = service.max_decoding_message_size(max);
@@ -40,18 +40,18 @@ fn client(server: Max, client: Max, shop: ShopService) -> ShopClient<Channel> {
 
 /// Checks how calls with a request or a response of `len` bytes end, both unary and streaming.
 async fn check(
-    (server_max, client_max): (Max, Max),
+    (server_max, client_max): (SizeLimits, SizeLimits),
     (request_len, response_len): (usize, usize),
     expected: (Code, Code),
 ) {
-    let replies = move || note(response_len);
-    let shop = ShopService::on_buy(move |_| async move { Ok(Response::new(replies())) });
+    let responses = move || note(response_len);
+    let shop = ShopService::on_buy(move |_| async move { Ok(Response::new(responses())) });
     let mut stub = client(server_max, client_max, shop);
     let code = |outcome: Result<(), Status>| outcome.map_or_else(|status| status.code(), |()| Code::Ok);
     let unary = code(stub.buy(note(request_len)).await.map(drop));
-    let mut stub = client(server_max, client_max, ShopService::on_list(move |_| vec![Ok(replies())]));
+    let mut stub = client(server_max, client_max, ShopService::on_list(move |_| vec![Ok(responses())]));
     let streamed = match stub.list(note(request_len)).await {
-        Ok(replies) => code(replies.into_inner().message().await.map(drop)),
+        Ok(responses) => code(responses.into_inner().message().await.map(drop)),
         Err(status) => status.code(),
     };
     assert_eq!((unary, streamed), expected, "{request_len} bytes out, {response_len} in");
@@ -61,75 +61,76 @@ const OK: (Code, Code) = (Code::Ok, Code::Ok);
 const TOO_LARGE: (Code, Code) = (Code::OutOfRange, Code::OutOfRange);
 
 #[tokio::test]
-async fn messages_that_are_read() {
-    let none = Max::default();
-    let takes = |max: usize| Max { decoding: Some(max), ..none };
+async fn decoding_limits_apply() {
+    let none = SizeLimits::default();
+    let decoding_limit = |max: usize| SizeLimits { decoding: Some(max), ..none };
     for (len, expected) in [(128, OK), (4 * MIB - FIELD, OK), (4 * MIB, TOO_LARGE), (8 * MIB, TOO_LARGE)] {
         check((none, none), (len, 0), expected).await;
         check((none, none), (0, len), expected).await;
     }
     for (len, expected) in [(1024 - FIELD, OK), (1024, TOO_LARGE)] {
-        check((takes(1024), none), (len, 0), expected).await;
-        check((none, takes(1024)), (0, len), expected).await;
+        check((decoding_limit(1024), none), (len, 0), expected).await;
+        check((none, decoding_limit(1024)), (0, len), expected).await;
     }
-    check((takes(usize::MAX), none), (5 * MIB, 0), OK).await;
-    check((none, takes(usize::MAX)), (0, 5 * MIB), OK).await;
+    check((decoding_limit(usize::MAX), none), (5 * MIB, 0), OK).await;
+    check((none, decoding_limit(usize::MAX)), (0, 5 * MIB), OK).await;
 }
 
 #[tokio::test]
-async fn messages_that_are_sent() {
-    let none = Max::default();
-    let sends = |max: usize| Max { encoding: Some(max), ..none };
+async fn encoding_limits_apply() {
+    let none = SizeLimits::default();
+    let encoding_limit = |max: usize| SizeLimits { encoding: Some(max), ..none };
     for (len, expected) in [(1024 - FIELD, OK), (1024, TOO_LARGE)] {
-        check((sends(1024), none), (0, len), expected).await;
+        check((encoding_limit(1024), none), (0, len), expected).await;
     }
     // A client of tonic's returns INTERNAL, which tonic calls a mistake.
     for (len, expected) in [(1024 - FIELD, OK), (1024, TOO_LARGE)] {
-        check((none, sends(1024)), (len, 0), expected).await;
+        check((none, encoding_limit(1024)), (len, 0), expected).await;
     }
 }
 
 #[tokio::test]
-async fn large_messages_of_streams_come_through() {
+async fn large_streamed_messages_arrive_intact() {
     const LENS: [usize; 9] = [0, 3 * MIB, 10, 2 * MIB, 5 * MIB, 1, 20 * MIB, 2 * MIB + 1, 7];
-    let any = Max { decoding: Some(usize::MAX), encoding: None };
+    let any = SizeLimits { decoding: Some(usize::MAX), encoding: None };
     // Bytes that depend on their position.
-    let numbered =
+    let patterned =
         |len: usize| Order { item: len.to_string(), note: (0..len).map(|at| (at / 7) as u8).collect() };
-    let shop = ShopService::on_list(move |_| LENS.map(|len| Ok(numbered(len))).into());
-    let mut replies = client(any, any, shop).list(order("")).await.unwrap().into_inner();
+    let shop = ShopService::on_list(move |_| LENS.map(|len| Ok(patterned(len))).into());
+    let mut responses = client(any, any, shop).list(order("")).await.unwrap().into_inner();
     for len in LENS {
-        assert!(replies.message().await.unwrap() == Some(numbered(len)), "{len} bytes in a response");
+        assert!(responses.message().await.unwrap() == Some(patterned(len)), "{len} bytes in a response");
     }
-    assert_eq!(replies.message().await.unwrap(), None);
-    let requests = tokio_stream::iter(LENS.map(numbered));
-    let mut replies = client(any, any, ShopService::default()).haggle(requests).await.unwrap().into_inner();
+    assert_eq!(responses.message().await.unwrap(), None);
+    let requests = tokio_stream::iter(LENS.map(patterned));
+    let mut responses = client(any, any, ShopService::default()).haggle(requests).await.unwrap().into_inner();
     for len in LENS {
-        assert!(replies.message().await.unwrap() == Some(numbered(len)), "{len} bytes there and back");
+        assert!(responses.message().await.unwrap() == Some(patterned(len)), "{len} bytes there and back");
     }
 }
 
 #[tokio::test]
-async fn a_stream_ends_where_a_message_is_too_large() {
+async fn stream_fails_at_a_message_that_is_too_large() {
     let shop = ShopService::on_list(|_| [10, 20, 2000, 10].map(|len| Ok(note(len))).into());
-    let mut stub = client(Max::default(), Max { decoding: Some(1000), ..Max::default() }, shop);
-    let mut replies = stub.list(order("")).await.unwrap().into_inner();
+    let mut stub =
+        client(SizeLimits::default(), SizeLimits { decoding: Some(1000), ..SizeLimits::default() }, shop);
+    let mut responses = stub.list(order("")).await.unwrap().into_inner();
     for len in [10, 20] {
-        assert_eq!(replies.message().await.unwrap(), Some(note(len)));
+        assert_eq!(responses.message().await.unwrap(), Some(note(len)));
     }
-    assert_eq!(replies.message().await.unwrap_err().code(), Code::OutOfRange);
+    assert_eq!(responses.message().await.unwrap_err().code(), Code::OutOfRange);
 }
 
 /// Creates a service that fails with a message of `len` bytes.
-fn fails(len: usize) -> ShopService {
+fn failing_service(len: usize) -> ShopService {
     ShopService::on_buy(move |_| async move { Err(Status::internal("a".repeat(len))) })
 }
 
 #[tokio::test]
-async fn header_lists_of_responses() {
+async fn response_header_list_limit_truncates_the_message() {
     let endpoint = Endpoint::from_static("http://shop.test");
     let failure = async |endpoint: Endpoint| {
-        let router = Server::builder().add_service(ShopServer::new(fails(20_000)));
+        let router = Server::builder().add_service(ShopServer::new(failing_service(20_000)));
         ShopClient::new(in_memory(router, &endpoint)).buy(order("")).await.unwrap_err()
     };
     let status = failure(endpoint.clone().http2_max_header_list_size(40_000)).await;
@@ -141,7 +142,7 @@ async fn header_lists_of_responses() {
 }
 
 #[tokio::test]
-async fn header_lists_of_requests() {
+async fn request_header_list_limit_applies() {
     let call = async |server: Server| {
         let shop = ShopService::on_buy(|request| async move {
             let len = request.metadata().get("x-long").unwrap().len();
@@ -153,14 +154,14 @@ async fn header_lists_of_requests() {
         let mut request = Request::new(order(""));
         let long = MetadataValue::try_from("a".repeat(20_000)).unwrap();
         request.metadata_mut().insert("x-long", long);
-        stub.buy(request).await.map(|reply| reply.into_inner().item)
+        stub.buy(request).await.map(|response| response.into_inner().item)
     };
     assert_eq!(call(Server::builder().http2_max_header_list_size(40_000)).await.unwrap(), "20000");
     assert_eq!(call(Server::builder()).await.unwrap_err().code(), Code::ResourceExhausted);
 }
 
 #[tokio::test]
-async fn frames_and_tables_of_any_size() {
+async fn any_frame_and_table_size_works() {
     for (server, endpoint) in [
         (
             Server::builder().max_frame_size(1 << 20),

@@ -41,23 +41,23 @@ async fn code_message_details_and_metadata_arrive() {
 }
 
 #[tokio::test]
-async fn a_stream_ends_with_its_first_failure() {
+async fn stream_ends_with_its_first_failure() {
     let check = async |sent: fn() -> Vec<Result<_, Status>>, count: usize| {
         let mut client = client(ShopService::on_list(move |_| sent()));
-        let mut replies = client.list(order("")).await.unwrap().into_inner();
+        let mut responses = client.list(order("")).await.unwrap().into_inner();
         for _ in 0..count {
-            assert_eq!(replies.message().await.unwrap(), Some(order("bread")));
+            assert_eq!(responses.message().await.unwrap(), Some(order("bread")));
         }
-        let status = replies.message().await.unwrap_err();
+        let status = responses.message().await.unwrap_err();
         assert_eq!((status.code(), status.message()), (Code::Unavailable, "foo"));
-        assert_eq!(replies.message().await.unwrap(), None);
+        assert_eq!(responses.message().await.unwrap(), None);
     };
     check(|| vec![Err(Status::unavailable("foo")), Err(Status::unavailable("bar"))], 0).await;
     check(|| vec![Ok(order("bread")), Err(Status::unavailable("foo"))], 1).await;
 }
 
 #[tokio::test]
-async fn what_has_no_status_of_its_own_gets_one_by_its_http_status() {
+async fn status_is_derived_from_http_status() {
     let layer = tower::layer::layer_fn(|_| {
         tower::service_fn(async |_: http::Request<Body>| {
             let response = http::Response::builder().status(http::StatusCode::BAD_GATEWAY);
@@ -67,15 +67,15 @@ async fn what_has_no_status_of_its_own_gets_one_by_its_http_status() {
     let server =
         serve(Server::builder().layer(layer).add_service(ShopServer::new(ShopService::default()))).await;
     let mut client = ShopClient::new(server.channel().await);
-    let mut replies = client.list(order("")).await.unwrap().into_inner();
-    assert_eq!(replies.message().await.unwrap_err().code(), Code::Unavailable);
-    assert_eq!(replies.message().await.unwrap(), None);
+    let mut responses = client.list(order("")).await.unwrap().into_inner();
+    assert_eq!(responses.message().await.unwrap_err().code(), Code::Unavailable);
+    assert_eq!(responses.message().await.unwrap(), None);
     assert_eq!(client.buy(order("")).await.unwrap_err().code(), Code::Unavailable);
     server.stop().await;
 }
 
 #[tokio::test]
-async fn what_was_no_answer_of_the_server_has_its_source() {
+async fn transport_error_has_its_source() {
     let connector = tower::service_fn(async |_| {
         Err::<TokioIo<tokio::io::DuplexStream>, _>(std::io::Error::other("no way there"))
     });
@@ -88,26 +88,26 @@ async fn what_was_no_answer_of_the_server_has_its_source() {
 
 /// A third-party server starts a response and then goes silent.
 #[tokio::test]
-async fn an_answer_without_its_end_fails() {
+async fn response_without_trailers_is_internal() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let uri = format!("http://{}", listener.local_addr().unwrap());
-    let (has_head, go_on) = oneshot::channel();
+    let (headers_received, proceed) = oneshot::channel();
     tokio::spawn(async move {
         let mut connection = h2::server::handshake(listener.accept().await.unwrap().0).await.unwrap();
         let (_, mut respond) = connection.accept().await.unwrap().unwrap();
         let response = http::Response::builder().header("content-type", "application/grpc").body(()).unwrap();
         let mut stream = respond.send_response(response, false).unwrap();
         tokio::spawn(async move {
-            go_on.await.unwrap();
+            proceed.await.unwrap();
             stream.send_reset(h2::Reason::NO_ERROR);
         });
         while connection.accept().await.is_some() {}
     });
     let mut client = ShopClient::connect(uri).await.unwrap();
-    let mut replies = client.list(order("")).await.unwrap().into_inner();
-    has_head.send(()).unwrap();
+    let mut responses = client.list(order("")).await.unwrap().into_inner();
+    headers_received.send(()).unwrap();
     // tonic's transport takes this for a regular end and returns UNKNOWN.
-    let status = replies.message().await.unwrap_err();
+    let status = responses.message().await.unwrap_err();
     assert_eq!(status.code(), Code::Internal);
     assert!(status.message().contains("NO_ERROR"), "{status:?}");
 }

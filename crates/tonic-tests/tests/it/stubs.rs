@@ -16,13 +16,13 @@ fn channel(router: Router) -> Channel {
     in_memory(router, &Endpoint::from_static("http://names.test"))
 }
 
-struct Nothing;
+struct UnwrittenService;
 
-impl stubs::unwritten_server::Unwritten for Nothing {}
+impl stubs::unwritten_server::Unwritten for UnwrittenService {}
 
 #[tokio::test]
-async fn what_is_not_written_is_unimplemented() {
-    let server = stubs::unwritten_server::UnwrittenServer::new(Nothing);
+async fn methods_without_implementation_are_unimplemented() {
+    let server = stubs::unwritten_server::UnwrittenServer::new(UnwrittenService);
     let mut client =
         stubs::unwritten_client::UnwrittenClient::new(channel(Server::builder().add_service(server)));
     let requests = || tokio_stream::iter([(), ()]);
@@ -36,10 +36,10 @@ async fn what_is_not_written_is_unimplemented() {
     }
 }
 
-struct Shared;
+struct SharedService;
 
 #[tonic::async_trait]
-impl arcs::shared_server::Shared for Shared {
+impl arcs::shared_server::Shared for SharedService {
     type BothStream = BoxStream<arcs::Text>;
 
     async fn unary(self: Arc<Self>, request: Request<arcs::Text>) -> Result<Response<arcs::Text>, Status> {
@@ -55,20 +55,20 @@ impl arcs::shared_server::Shared for Shared {
 }
 
 #[tokio::test]
-async fn services_by_reference_count() {
-    let shared = Arc::new(Shared);
+async fn services_may_be_shared_by_arc() {
+    let shared = Arc::new(SharedService);
     let server = arcs::shared_server::SharedServer::from_arc(Arc::clone(&shared));
     let mut client = arcs::shared_client::SharedClient::new(channel(Server::builder().add_service(server)));
     let text = arcs::Text { text: "a".to_owned() };
     assert_eq!(client.unary(text.clone()).await.unwrap().into_inner(), text);
-    let replies = client.both(tokio_stream::iter([text.clone()])).await.unwrap().into_inner();
-    assert_eq!(replies.collect::<Vec<_>>().await.pop().unwrap().unwrap(), text);
+    let responses = client.both(tokio_stream::iter([text.clone()])).await.unwrap().into_inner();
+    assert_eq!(responses.collect::<Vec<_>>().await.pop().unwrap().unwrap(), text);
 }
 
-struct Names;
+struct NamesService;
 
 #[tonic::async_trait]
-impl names::result_server::Result for Names {
+impl names::result_server::Result for NamesService {
     type CloneStream = BoxStream<names::Response>;
 
     async fn drop(&self, _: Request<included::Empty>) -> Result<Response<names::Response>, Status> {
@@ -84,7 +84,7 @@ impl names::result_server::Result for Names {
 }
 
 #[tonic::async_trait]
-impl names::service_server::Service for Names {
+impl names::service_server::Service for NamesService {
     type RequestStream = BoxStream<names::Response>;
 
     async fn request(
@@ -96,7 +96,7 @@ impl names::service_server::Service for Names {
 }
 
 #[tonic::async_trait]
-impl names::foo_server::Foo for Names {
+impl names::foo_server::Foo for NamesService {
     type FooStream = BoxStream<names::Response>;
 
     async fn foo(
@@ -108,7 +108,7 @@ impl names::foo_server::Foo for Names {
 }
 
 #[tonic::async_trait]
-impl names::tonic_server::Tonic for Names {
+impl names::tonic_server::Tonic for NamesService {
     async fn tonic(&self, request: Request<crate::Animal>) -> Result<Response<names::Plain>, Status> {
         Ok(Response::new(names::Plain { text: request.into_inner().name.unwrap_or_default() }))
     }
@@ -119,20 +119,20 @@ impl names::tonic_server::Tonic for Names {
 }
 
 #[tonic::async_trait]
-impl included::included_server::Included for Names {
+impl included::included_server::Included for NamesService {
     async fn r#do(&self, _: Request<included::Empty>) -> Result<Response<included::Empty>, Status> {
         Ok(Response::new(included::Empty {}))
     }
 }
 
 #[tokio::test]
-async fn names_that_generated_code_uses_itself() {
+async fn names_used_by_generated_code_are_escaped() {
     let router = Server::builder()
-        .add_service(names::result_server::ResultServer::new(Names))
-        .add_service(names::service_server::ServiceServer::new(Names))
-        .add_service(names::foo_server::FooServer::new(Names))
-        .add_service(names::tonic_server::TonicServer::new(Names))
-        .add_service(included::included_server::IncludedServer::new(Names));
+        .add_service(names::result_server::ResultServer::new(NamesService))
+        .add_service(names::service_server::ServiceServer::new(NamesService))
+        .add_service(names::foo_server::FooServer::new(NamesService))
+        .add_service(names::tonic_server::TonicServer::new(NamesService))
+        .add_service(included::included_server::IncludedServer::new(NamesService));
     let channel = channel(router);
     let mut result = names::result_client::ResultClient::new(channel.clone());
     assert_eq!(result.drop(included::Empty {}).await.unwrap().into_inner().step, 1);
@@ -140,12 +140,12 @@ async fn names_that_generated_code_uses_itself() {
     let steps = names::result_client::ResultClient::clone(&mut result, included::Empty {});
     let mut steps = steps.await.unwrap().into_inner();
     assert_eq!(steps.message().await.unwrap().unwrap().step, 2);
-    let one = || tokio_stream::once(names::Response { step: 3 });
+    let single_request = || tokio_stream::once(names::Response { step: 3 });
     let mut service = names::service_client::ServiceClient::new(channel.clone());
-    let mut steps = service.request(one()).await.unwrap().into_inner();
+    let mut steps = service.request(single_request()).await.unwrap().into_inner();
     assert_eq!(steps.message().await.unwrap().unwrap().step, 3);
     let mut foo = names::foo_client::FooClient::new(channel.clone());
-    let mut steps = foo.foo(one()).await.unwrap().into_inner();
+    let mut steps = foo.foo(single_request()).await.unwrap().into_inner();
     assert_eq!(steps.message().await.unwrap().unwrap().step, 3);
     let mut tonic = names::tonic_client::TonicClient::new(channel.clone());
     let animal = crate::Animal { name: Some("cat".to_owned()) };
@@ -157,10 +157,10 @@ async fn names_that_generated_code_uses_itself() {
     included.r#do(included::Empty {}).await.unwrap();
 }
 
-struct Admin;
+struct AdminService;
 
 #[tonic::async_trait]
-impl wellknown::admin_server::Admin for Admin {
+impl wellknown::admin_server::Admin for AdminService {
     async fn empty(&self, _: Request<()>) -> Result<Response<()>, Status> {
         Ok(Response::new(()))
     }
@@ -175,8 +175,8 @@ impl wellknown::admin_server::Admin for Admin {
 }
 
 #[tokio::test]
-async fn types_that_everybody_knows() {
-    let server = wellknown::admin_server::AdminServer::new(Admin);
+async fn well_known_types_work() {
+    let server = wellknown::admin_server::AdminServer::new(AdminService);
     let mut client =
         wellknown::admin_client::AdminClient::new(channel(Server::builder().add_service(server)));
     client.empty(()).await.unwrap();

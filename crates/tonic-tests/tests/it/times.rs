@@ -22,7 +22,7 @@ fn endpoint() -> Endpoint {
     Endpoint::from_static("http://shop.test")
 }
 
-fn timed(timeout: Duration) -> Request<thalweg_tonic_tests::pb::Order> {
+fn request_with_timeout(timeout: Duration) -> Request<thalweg_tonic_tests::pb::Order> {
     let mut request = Request::new(order(""));
     request.set_timeout(timeout);
     request
@@ -30,16 +30,16 @@ fn timed(timeout: Duration) -> Request<thalweg_tonic_tests::pb::Order> {
 
 fn check_expired(
     outcome: Result<Response<thalweg_tonic_tests::pb::Order>, Status>,
-    begun: Instant,
+    started: Instant,
     millis: u64,
 ) {
     let status = outcome.unwrap_err();
     assert_eq!((status.code(), status.message()), (Code::Cancelled, "Timeout expired"));
-    assert_eq!(begun.elapsed().as_millis() / 10, u128::from(millis / 10));
+    assert_eq!(started.elapsed().as_millis() / 10, u128::from(millis / 10));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_shorter_time_counts() {
+async fn shorter_timeout_applies() {
     let (millis, seconds) = (Duration::from_millis, Duration::from_secs);
     for (server, of_endpoint, of_call, expected) in [
         (None, None, Some(millis(500)), 500),
@@ -52,19 +52,19 @@ async fn the_shorter_time_counts() {
         let server = server.map_or_else(Server::builder, |timeout| Server::builder().timeout(timeout));
         let endpoint = of_endpoint.map_or_else(endpoint, |timeout| endpoint().timeout(timeout));
         let mut client = client(server, &endpoint);
-        let begun = Instant::now();
-        let request = of_call.map_or_else(|| Request::new(order("")), timed);
-        check_expired(client.buy(request).await, begun, expected);
+        let started = Instant::now();
+        let request = of_call.map_or_else(|| Request::new(order("")), request_with_timeout);
+        check_expired(client.buy(request).await, started, expected);
     }
     let mut client = client(Server::builder().timeout(seconds(2)), &endpoint().timeout(seconds(2)));
-    client.buy(timed(seconds(2))).await.unwrap();
+    client.buy(request_with_timeout(seconds(2))).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_too_many_is_shed() {
+async fn excess_call_is_shed() {
     let calls = async |server: Server, count: usize| {
         let client = client(server, &endpoint());
-        let begun = Instant::now();
+        let started = Instant::now();
         let calls: Vec<_> = (0..count)
             .map(|_| {
                 let mut client = client.clone();
@@ -78,11 +78,11 @@ async fn a_call_too_many_is_shed() {
             codes.push(call.await.unwrap());
         }
         codes.sort_by_key(|code| i32::from(*code));
-        (codes, begun.elapsed().as_secs())
+        (codes, started.elapsed().as_secs())
     };
-    let limited = || Server::builder().concurrency_limit_per_connection(1);
-    let shed = vec![Code::Ok, Code::ResourceExhausted, Code::ResourceExhausted];
-    assert_eq!(calls(limited().load_shed(true), 3).await, (shed, 1));
-    assert_eq!(calls(limited().load_shed(true), 1).await, (vec![Code::Ok], 1));
-    assert_eq!(calls(limited(), 3).await, (vec![Code::Ok; 3], 3));
+    let concurrency_limited = || Server::builder().concurrency_limit_per_connection(1);
+    let outcomes = vec![Code::Ok, Code::ResourceExhausted, Code::ResourceExhausted];
+    assert_eq!(calls(concurrency_limited().load_shed(true), 3).await, (outcomes, 1));
+    assert_eq!(calls(concurrency_limited().load_shed(true), 1).await, (vec![Code::Ok], 1));
+    assert_eq!(calls(concurrency_limited(), 3).await, (vec![Code::Ok; 3], 3));
 }

@@ -16,7 +16,7 @@ use prost::Message as _;
 use thalweg_tonic_tests::pb::Order;
 use thalweg_tonic_tests::pb::shop_client::ShopClient;
 use thalweg_tonic_tests::pb::shop_server::ShopServer;
-use thalweg_tonic_tests::{Running, ShopService, order, serve, soon};
+use thalweg_tonic_tests::{RunningServer, ShopService, order, serve, within_a_minute};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -35,13 +35,13 @@ fn shop() -> ShopServer<ShopService> {
     }))
 }
 
-async fn serve_web(takes_http1: bool) -> Running {
-    let server = Server::builder().accept_http1(takes_http1);
+async fn serve_web(accepts_http1: bool) -> RunningServer {
+    let server = Server::builder().accept_http1(accepts_http1);
     serve(server.layer(GrpcWebLayer::new()).add_service(shop())).await
 }
 
 /// Encodes a message with its prefix.
-fn framed(order: &Order) -> Bytes {
+fn encode_frame(order: &Order) -> Bytes {
     let mut frame = BytesMut::new();
     frame.put_u8(0);
     frame.put_u32(u32::try_from(order.encoded_len()).unwrap());
@@ -101,12 +101,12 @@ async fn read(response: Response<Incoming>, kind: &str) -> (Vec<Order>, String) 
 }
 
 #[tokio::test]
-async fn grpc_web_in_both_codings_over_both_protocols() {
+async fn grpc_web_works_in_both_encodings_and_http_versions() {
     let server = serve_web(true).await;
     for kind in ["grpc-web", "grpc-web-text"] {
         for is_http2 in [false, true] {
             let call = async |method: &str, item: &str| {
-                let request = request(server.address, kind, method, framed(&order(item)));
+                let request = request(server.address, kind, method, encode_frame(&order(item)));
                 send(server.address, request, is_http2).await
             };
             let (orders, trailers) = read(call("Buy", "bread").await, kind).await;
@@ -123,13 +123,13 @@ async fn grpc_web_in_both_codings_over_both_protocols() {
 }
 
 #[tokio::test]
-async fn grpc_is_the_same_beside_it() {
+async fn grpc_is_unaffected_by_grpc_web() {
     for layered in [false, true] {
-        for takes_http1 in [false, true] {
+        for accepts_http1 in [false, true] {
             let server = if layered {
-                serve_web(takes_http1).await
+                serve_web(accepts_http1).await
             } else {
-                serve(Server::builder().accept_http1(takes_http1).add_service(shop())).await
+                serve(Server::builder().accept_http1(accepts_http1).add_service(shop())).await
             };
             let mut client = ShopClient::connect(server.uri()).await.unwrap();
             assert_eq!(client.buy(order("bread")).await.unwrap().into_inner(), order("bread"));
@@ -137,32 +137,32 @@ async fn grpc_is_the_same_beside_it() {
             assert_eq!((failed.code(), failed.message()), (Code::InvalidArgument, "no stones here"));
             let orders = || tokio_stream::iter(["a", "b"].map(order));
             assert_eq!(client.collect(orders()).await.unwrap().into_inner(), order("ab"));
-            let mut replies = client.list(order("a")).await.unwrap().into_inner();
+            let mut responses = client.list(order("a")).await.unwrap().into_inner();
             let mut echoes = client.haggle(orders()).await.unwrap().into_inner();
             for item in ["a", "b"] {
-                assert_eq!(replies.message().await.unwrap(), Some(order("a")));
+                assert_eq!(responses.message().await.unwrap(), Some(order("a")));
                 assert_eq!(echoes.message().await.unwrap(), Some(order(item)));
             }
-            assert_eq!((replies.message().await.unwrap(), echoes.message().await.unwrap()), (None, None));
-            drop((client, replies, echoes));
+            assert_eq!((responses.message().await.unwrap(), echoes.message().await.unwrap()), (None, None));
+            drop((client, responses, echoes));
             server.stop().await;
         }
     }
 }
 
 #[tokio::test]
-async fn without_being_asked_to_a_server_takes_no_http1() {
+async fn http1_is_rejected_by_default() {
     let server = serve_web(false).await;
     let io = TokioIo::new(TcpStream::connect(server.address).await.unwrap());
     let (mut sender, connection) = http1::handshake(io).await.unwrap();
     tokio::spawn(connection);
-    let request = request(server.address, "grpc-web", "Buy", framed(&order("bread")));
+    let request = request(server.address, "grpc-web", "Buy", encode_frame(&order("bread")));
     assert!(sender.send_request(request).await.is_err());
     server.stop().await;
 }
 
 #[tokio::test]
-async fn handlers_are_told_of_connections_of_http1() {
+async fn http1_handlers_have_connect_info() {
     let shop = ShopService::on_buy(async |request: tonic::Request<Order>| {
         assert!(request.extensions().get::<TcpConnectInfo>().is_some());
         let (local, remote) = (request.local_addr().unwrap(), request.remote_addr().unwrap());
@@ -170,64 +170,64 @@ async fn handlers_are_told_of_connections_of_http1() {
     });
     let mut server = Server::builder().accept_http1(true).layer(GrpcWebLayer::new());
     let server = serve(server.add_service(ShopServer::new(shop))).await;
-    let asked = request(server.address, "grpc-web", "Buy", framed(&order("")));
-    let (orders, _) = read(send(server.address, asked, false).await, "grpc-web").await;
+    let call = request(server.address, "grpc-web", "Buy", encode_frame(&order("")));
+    let (orders, _) = read(send(server.address, call, false).await, "grpc-web").await;
     assert_eq!(orders, [order(&format!("{} 127.0.0.1", server.address))]);
     server.stop().await;
 }
 
 /// A connection carries several requests, and ends with the server, but not before its call.
 #[tokio::test]
-async fn connections_of_http1_end_gracefully() {
-    let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let (begins, goes_on) = (Arc::clone(&begun), Arc::clone(&go_on));
+async fn http1_connections_end_gracefully() {
+    let (started, proceed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (on_start, on_proceed) = (Arc::clone(&started), Arc::clone(&proceed));
     let shop = ShopService::on_buy(move |request| {
-        let (begins, goes_on) = (Arc::clone(&begins), Arc::clone(&goes_on));
+        let (on_start, on_proceed) = (Arc::clone(&on_start), Arc::clone(&on_proceed));
         async move {
-            begins.notify_one();
-            goes_on.notified().await;
+            on_start.notify_one();
+            on_proceed.notified().await;
             Ok(tonic::Response::new(request.into_inner()))
         }
     });
     let mut server = Server::builder().accept_http1(true).layer(GrpcWebLayer::new());
     let server = serve(server.add_service(ShopServer::new(shop))).await;
     let address = server.address;
-    let asked = |item: &str| request(address, "grpc-web", "Buy", framed(&order(item)));
+    let request_for = |item: &str| request(address, "grpc-web", "Buy", encode_frame(&order(item)));
     // A silent connection, one that starts like HTTP/2, and an idle one.
-    let mut silent = TcpStream::connect(address).await.unwrap();
-    let mut begins = TcpStream::connect(address).await.unwrap();
-    begins.write_all(b"PRI * HTTP").await.unwrap();
+    let mut silent_connection = TcpStream::connect(address).await.unwrap();
+    let mut partial_preface = TcpStream::connect(address).await.unwrap();
+    partial_preface.write_all(b"PRI * HTTP").await.unwrap();
     let (mut idle, connection) =
         http1::handshake(TokioIo::new(TcpStream::connect(address).await.unwrap())).await.unwrap();
     let idle_connection = tokio::spawn(connection);
-    go_on.notify_one();
-    read(idle.send_request(asked("a")).await.unwrap(), "grpc-web").await;
-    go_on.notify_one();
-    read(idle.send_request(asked("b")).await.unwrap(), "grpc-web").await;
-    soon(begun.notified()).await;
-    let call = tokio::spawn(send(address, asked("bread"), false));
-    soon(begun.notified()).await;
+    proceed.notify_one();
+    read(idle.send_request(request_for("a")).await.unwrap(), "grpc-web").await;
+    proceed.notify_one();
+    read(idle.send_request(request_for("b")).await.unwrap(), "grpc-web").await;
+    within_a_minute(started.notified()).await;
+    let call = tokio::spawn(send(address, request_for("bread"), false));
+    within_a_minute(started.notified()).await;
     let stopping = tokio::spawn(server.stop());
     // These have nothing to finish.
-    assert_eq!(silent.read(&mut [0; 8]).await.unwrap_or_default(), 0);
-    assert_eq!(begins.read(&mut [0; 8]).await.unwrap_or_default(), 0);
+    assert_eq!(silent_connection.read(&mut [0; 8]).await.unwrap_or_default(), 0);
+    assert_eq!(partial_preface.read(&mut [0; 8]).await.unwrap_or_default(), 0);
     idle_connection.await.unwrap().unwrap();
     assert!(!stopping.is_finished());
-    go_on.notify_one();
+    proceed.notify_one();
     let (orders, _) = read(call.await.unwrap(), "grpc-web").await;
     assert_eq!(orders, [order("bread")]);
-    soon(stopping).await.unwrap();
+    within_a_minute(stopping).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_connection_of_http1_has_its_age() {
+async fn http1_connections_have_a_maximum_age() {
     let server = Server::builder().accept_http1(true).max_connection_age(Duration::from_millis(100));
     let server = serve(server.layer(GrpcWebLayer::new()).add_service(shop())).await;
     let io = TokioIo::new(TcpStream::connect(server.address).await.unwrap());
     let (mut sender, connection) = http1::handshake(io).await.unwrap();
     let connection = tokio::spawn(connection);
-    let asked = request(server.address, "grpc-web", "Buy", framed(&order("bread")));
-    read(sender.send_request(asked).await.unwrap(), "grpc-web").await;
-    soon(connection).await.unwrap().unwrap();
+    let call = request(server.address, "grpc-web", "Buy", encode_frame(&order("bread")));
+    read(sender.send_request(call).await.unwrap(), "grpc-web").await;
+    within_a_minute(connection).await.unwrap().unwrap();
     server.stop().await;
 }

@@ -13,7 +13,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use tokio_stream::Stream;
 
-use crate::face::{
+use crate::api::{
     Channel, Item, Request, Response, Status, Streaming, Usage, UsageClient, UsageServer, handlers, serve,
 };
 use crate::patterns::{BoxStream, channel, client, item, values};

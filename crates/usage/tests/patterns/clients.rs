@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use super::{channel, client, item, values};
-use crate::face::{Channel, Item, Request, Status, Tasks, UsageClient, get_twice};
+use crate::api::{Channel, Item, Request, Status, Tasks, UsageClient, get_twice};
 
 #[tokio::test]
 async fn every_call_type_as_a_task() {

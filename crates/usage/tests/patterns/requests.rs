@@ -5,7 +5,7 @@ use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::{client, item};
-use crate::face::{Channel, Item, Status, UsageClient};
+use crate::api::{Channel, Item, Status, UsageClient};
 
 static NAMES: [&str; 3] = ["a", "bb", "ccc"];
 

@@ -3,7 +3,7 @@
 use futures_util::{StreamExt as _, TryStreamExt as _};
 
 use super::{BoxStream, client, item};
-use crate::face::{Item, Status, Streaming};
+use crate::api::{Item, Status, Streaming};
 
 #[tokio::test]
 async fn responses_as_requests() {

@@ -7,7 +7,7 @@ use tokio::sync::{Mutex, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::{BoxStream, Plain, client, item, values};
-use crate::face::{
+use crate::api::{
     Channel, Item, Request, Response, Status, Streaming, Usage, UsageClient, UsageServer, handlers, serve,
 };
 

@@ -1,7 +1,7 @@
 //! HTTP/1.1 connections with one call at a time: [`Http1`].
 
-mod answer_body;
 mod pool;
+mod response_body;
 mod sending;
 
 use std::fmt;
@@ -12,9 +12,9 @@ use http::{Request, Response};
 use thalweg_engine::{ByteStreams, Status};
 
 use crate::body::Body;
-use answer_body::AnswerBody;
-use pool::{Busy, Pool};
-use sending::{Sending, Sent};
+use pool::{BusyConnection, Pool};
+use response_body::ResponseBody;
+use sending::{SendProgress, SendingBody};
 
 pub use pool::Http1Options;
 
@@ -44,7 +44,7 @@ impl Http1 {
     pub async fn connect(&self) -> Result<(), Status> {
         if self.pool.idle_count() == 0 {
             let connection = self.pool.open().await?;
-            self.pool.keep(connection);
+            self.pool.put_back(connection);
         }
         Ok(())
     }
@@ -52,8 +52,8 @@ impl Http1 {
     pub(super) async fn send(&self, request: Request<Body>) -> Result<Response<Body>, Status> {
         let pool = &self.pool;
         let permit = pool.permit().await?;
-        let sent = Arc::new(Sent::default());
-        let mut request = request.map(|body| Sending::new(body, Arc::clone(&sent)));
+        let sent = Arc::new(SendProgress::default());
+        let mut request = request.map(|body| SendingBody::new(body, Arc::clone(&sent)));
         request.headers_mut().insert(HOST, pool.host.clone());
         request.headers_mut().entry(USER_AGENT).or_insert_with(|| pool.user_agent.clone());
         loop {
@@ -62,14 +62,14 @@ impl Http1 {
                 None => (pool.open().await?, true),
             };
             match connection.sender.try_send_request(request).await {
-                Ok(answer) => {
-                    let busy = Busy::new(connection, permit);
-                    return Ok(answer.map(|body| AnswerBody::body(body, busy, Arc::clone(pool), sent)));
+                Ok(response) => {
+                    let busy = BusyConnection::new(connection, permit);
+                    return Ok(response.map(|body| ResponseBody::body(body, busy, Arc::clone(pool), sent)));
                 }
                 Err(mut error) => match error.take_message() {
                     // The idle connection had closed unnoticed.
                     Some(unsent) if !is_new => request = unsent,
-                    _ => return Err(pool.failed(&error.into_error(), &sent)),
+                    _ => return Err(pool.failure_of(&error.into_error(), &sent)),
                 },
             }
         }

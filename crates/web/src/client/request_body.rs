@@ -13,7 +13,7 @@ use crate::grpc_web::put_message;
 
 /// Encoding of messages in a body.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Put {
+pub(super) struct MessageEncoder {
     pub(super) compression: Compression,
     /// Whether the body is Base64.
     pub(super) is_text: bool,
@@ -21,15 +21,15 @@ pub(super) struct Put {
     pub(super) size_max: usize,
 }
 
-impl Put {
-    pub(super) fn message(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), Status> {
-        permit(message.len(), self.size_max)?;
+impl MessageEncoder {
+    pub(super) fn encode(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), Status> {
+        check_size(message.len(), self.size_max)?;
         put_message(message, &self.compression, self.is_text, out)
     }
 }
 
 /// Returns RESOURCE_EXHAUSTED if a message of `len` bytes may not be sent.
-pub(super) fn permit(len: usize, size_max: usize) -> Result<(), Status> {
+pub(super) fn check_size(len: usize, size_max: usize) -> Result<(), Status> {
     if len <= size_max {
         return Ok(());
     }
@@ -43,17 +43,17 @@ pub(super) fn permit(len: usize, size_max: usize) -> Result<(), Status> {
 const PIECE_LEN: usize = 32 * 1024;
 
 /// A stream of messages as a body.
-pub(super) struct Messages {
+pub(super) struct MessageBody {
     /// `None` once it has ended.
     requests: Option<Requests>,
-    put: Put,
+    encoder: MessageEncoder,
 }
 
 type Requests = Pin<Box<dyn Stream<Item = Result<Bytes, Status>> + Send>>;
 
-impl Messages {
-    pub(super) fn new(requests: Requests, put: Put) -> Messages {
-        Messages { requests: Some(requests), put }
+impl MessageBody {
+    pub(super) fn new(requests: Requests, encoder: MessageEncoder) -> MessageBody {
+        MessageBody { requests: Some(requests), encoder }
     }
 
     /// Encodes the messages that are ready, up to [`PIECE_LEN`].
@@ -63,7 +63,7 @@ impl Messages {
             && let Some(requests) = &mut self.requests
         {
             match requests.as_mut().poll_next(cx) {
-                Poll::Ready(Some(message)) => self.put.message(&message?, &mut piece)?,
+                Poll::Ready(Some(message)) => self.encoder.encode(&message?, &mut piece)?,
                 Poll::Ready(None) => self.requests = None,
                 Poll::Pending if piece.is_empty() => return Poll::Pending,
                 Poll::Pending => break,
@@ -73,7 +73,7 @@ impl Messages {
     }
 }
 
-impl http_body::Body for Messages {
+impl http_body::Body for MessageBody {
     type Data = Bytes;
     type Error = Status;
 

@@ -25,21 +25,21 @@ const CODES: [(Code, &str, u16); 16] = [
 
 /// Returns Connect's name of a code. OK, which no failure should have, has none and becomes `unknown`.
 pub fn code_name(code: Code) -> &'static str {
-    row(code).1
+    entry(code).1
 }
 
 /// Returns the code with this name.
 pub fn code_from_name(name: &str) -> Option<Code> {
-    CODES.iter().find(|row| row.1 == name).map(|row| row.0)
+    CODES.iter().find(|entry| entry.1 == name).map(|entry| entry.0)
 }
 
 /// Returns the HTTP status of a unary call that failed with this code.
 pub fn http_status(code: Code) -> StatusCode {
-    StatusCode::from_u16(row(code).2).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    StatusCode::from_u16(entry(code).2).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-fn row(code: Code) -> &'static (Code, &'static str, u16) {
-    CODES.iter().find(|row| row.0 == code).unwrap_or(&CODES[1])
+fn entry(code: Code) -> &'static (Code, &'static str, u16) {
+    CODES.iter().find(|entry| entry.0 == code).unwrap_or(&CODES[1])
 }
 
 #[cfg(test)]

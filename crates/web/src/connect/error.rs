@@ -32,11 +32,11 @@ struct ErrorJson<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     message: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    details: Vec<DetailOfJson>,
+    details: Vec<JsonDetail>,
 }
 
 #[derive(Serialize)]
-struct DetailOfJson {
+struct JsonDetail {
     #[serde(rename = "type")]
     type_name: String,
     value: String,
@@ -74,7 +74,7 @@ pub(super) fn write_end(outcome: Result<&HeaderMap, &Status>, debug: DetailJson<
 }
 
 fn error_json<'a>(status: &'a Status, debug: DetailJson<'_>) -> ErrorJson<'a> {
-    let json = |detail: Detail<'_>| DetailOfJson {
+    let json = |detail: Detail<'_>| JsonDetail {
         debug: debug.0.and_then(|json| json(detail.type_name(), &detail.value)),
         value: UNPADDED.encode(&detail.value),
         type_name: detail.type_name().to_owned(),
@@ -162,7 +162,7 @@ fn read_metadata(metadata: Option<&Value>) -> HeaderMap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Seeded, failure, headers, told};
+    use crate::testing::{Seeded, failure, header_lines, headers};
 
     fn status(
         code: Code,
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_as_they_are_written() {
+    fn error_json_is_written() {
         let check = |status: &Status, debug, expected: &str| {
             assert_eq!(String::from_utf8(write(status, debug)).unwrap(), expected);
             let read = read(expected.as_bytes(), Code::Unknown, HeaderMap::new()).unwrap();
@@ -207,13 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn errors_that_others_write() {
+    fn error_json_of_other_servers_is_read() {
         let check = |body: &str, expected: Option<(Code, &str, usize)>| {
             let status = read(body.as_bytes(), Code::Unauthenticated, HeaderMap::new());
-            let told = status
+            let described = status
                 .as_ref()
                 .map(|status| (status.code(), status.message(), details::of_status(status.details()).len()));
-            assert_eq!(told, expected, "{body}");
+            assert_eq!(described, expected, "{body}");
         };
         for body in ["", "null", "[]", "1", "{", "\u{fffd}", r#"{"code":"aborted"} x"#] {
             check(body, None);
@@ -231,15 +231,15 @@ mod tests {
     }
 
     #[test]
-    fn ends_as_they_are_written() {
+    fn end_of_stream_json_is_written() {
         let check = |outcome: Result<&HeaderMap, &Status>, expected: &str, metadata: &str| {
             let end = write_end(outcome, DetailJson::default());
             assert_eq!(String::from_utf8(end.clone()).unwrap(), expected);
             match (outcome, read_end(&end)) {
-                (Ok(_), Ok(trailers)) => assert_eq!(told(&trailers), metadata),
+                (Ok(_), Ok(trailers)) => assert_eq!(header_lines(&trailers), metadata),
                 (Err(sent), Err(read)) => {
                     assert_eq!((read.code(), read.message()), (sent.code(), sent.message()));
-                    assert_eq!(told(read.metadata()), metadata);
+                    assert_eq!(header_lines(read.metadata()), metadata);
                 }
                 (_, read) => panic!("{read:?}"),
             }
@@ -271,9 +271,9 @@ mod tests {
     }
 
     #[test]
-    fn ends_that_others_write() {
+    fn end_of_stream_json_of_other_servers_is_read() {
         let check = |end: &str, expected: Result<&str, (Code, &str)>| {
-            let outcome = read_end(end.as_bytes()).map(|trailers| told(&trailers));
+            let outcome = read_end(end.as_bytes()).map(|trailers| header_lines(&trailers));
             let outcome = outcome.as_ref().map(String::as_str);
             assert_eq!(outcome.map_err(|status| (status.code(), status.message())), expected, "{end}");
         };
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn random_json_does_no_harm() {
+    fn random_json_does_not_panic() {
         let words = [
             "{",
             "}",

@@ -26,7 +26,7 @@ impl<'a> Query<'a> {
         let mut parsed = Query::default();
         for pair in query.split('&') {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let place = match &*decode(name) {
+            let parameter = match &*decode(name) {
                 b"connect" => &mut parsed.version,
                 b"encoding" => &mut parsed.encoding,
                 b"compression" => &mut parsed.compression,
@@ -34,7 +34,7 @@ impl<'a> Query<'a> {
                 b"message" => &mut parsed.message,
                 _ => continue,
             };
-            place.get_or_insert_with(|| decode(value));
+            parameter.get_or_insert_with(|| decode(value));
         }
         parsed
     }
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn which_are_connect() {
+    fn connect_query_is_recognized() {
         let check = |query: &str, expected| assert_eq!(Query::parse(query).is_connect(), expected, "{query}");
         check("connect=v1", true);
         check("encoding=json&message=a", true);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_come_back() {
+    fn queries_round_trip() {
         let mut seeded = Seeded(5);
         for _ in 0..2_000 {
             let message = seeded.bytes(0..30);

@@ -7,9 +7,9 @@ use http::header::{ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use thalweg_engine::{Code, Encoding, EncodingSet, Status};
 
-use super::answer::Answering;
 use super::names::{PROTOCOL_VERSION, STREAM_ENCODING, STREAM_SUBTYPE, VERSION};
 use super::query::{self, Query};
+use super::response::ResponseFormat;
 use super::timeout;
 use crate::compression::{self, Compression};
 use crate::content_type::{self, strip_prefix};
@@ -56,19 +56,19 @@ pub struct RequestHead<'a> {
     /// Encoding of the request messages.
     pub encoding: Encoding,
     /// Encoding of the response messages.
-    pub answer_encoding: Encoding,
+    pub response_encoding: Encoding,
     /// The metadata, including `user-agent`.
     pub metadata: HeaderMap,
 }
 
 impl<'a> RequestHead<'a> {
     /// Returns the format of the response.
-    pub fn answering(&self) -> Answering<'a> {
-        Answering {
-            compression: Compression::with(self.answer_encoding),
+    pub fn response_format(&self) -> ResponseFormat<'a> {
+        ResponseFormat {
+            compression: Compression::with(self.response_encoding),
             is_stream: self.shape == Shape::Stream,
             is_get: matches!(self.shape, Shape::Get { .. }),
-            ..Answering::unary(self.codec)
+            ..ResponseFormat::unary(self.codec)
         }
     }
 }
@@ -81,23 +81,23 @@ pub enum Refusal<'a> {
     /// The server does not support the codec: HTTP status 415.
     UnsupportedMediaType,
     /// A Connect request that is malformed or unsupported: the call fails with this status.
-    Status(Status, Answering<'a>),
+    Status(Status, ResponseFormat<'a>),
 }
 
 impl Refusal<'_> {
     /// Returns the response.
-    pub fn answer(&self) -> Response<Bytes> {
+    pub fn response(&self) -> Response<Bytes> {
         let (status, allow) = match self {
-            Refusal::Status(status, answering) => return answering.failure(status),
+            Refusal::Status(status, response_format) => return response_format.failure(status),
             Refusal::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, Some("GET, POST")),
             Refusal::UnsupportedMediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, None),
         };
-        let mut answer = Response::new(Bytes::new());
-        *answer.status_mut() = status;
+        let mut response = Response::new(Bytes::new());
+        *response.status_mut() = status;
         if let Some(allow) = allow {
-            answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
         }
-        answer
+        response
     }
 }
 
@@ -135,17 +135,17 @@ fn read_post<'a>(headers: &HeaderMap, rules: &Rules<'a>) -> Result<RequestHead<'
     let subtype = content_type::application(content_type).ok_or(Refusal::UnsupportedMediaType)?;
     let stream = strip_prefix(subtype, STREAM_SUBTYPE);
     let codec = rules.codec(stream.unwrap_or(subtype).as_bytes())?;
-    let answering = Answering { is_stream: stream.is_some(), ..Answering::unary(codec) };
+    let response_format = ResponseFormat { is_stream: stream.is_some(), ..ResponseFormat::unary(codec) };
     let shape = if stream.is_some() { Shape::Stream } else { Shape::Post };
     let (encoding, accept) =
         if stream.is_some() { (STREAM_ENCODING, STREAM_ACCEPT) } else { (CONTENT_ENCODING, ACCEPT_ENCODING) };
-    let asked = headers.get(&encoding).map(HeaderValue::as_bytes);
-    let encoding = compression::named(encoding.as_str(), asked, rules.accepts);
+    let named = headers.get(&encoding).map(HeaderValue::as_bytes);
+    let encoding = compression::parse_encoding(encoding.as_str(), named, rules.accepts);
     // The content type of a stream identifies the protocol.
     let version = check_version(headers, rules.requires_version && stream.is_none());
     let read =
         version.and(encoding).and_then(|encoding| head(shape, codec, encoding, &accept, headers, rules));
-    read.map_err(|status| Refusal::Status(status, answering))
+    read.map_err(|status| Refusal::Status(status, response_format))
 }
 
 fn read_get<'a>(
@@ -153,12 +153,12 @@ fn read_get<'a>(
     headers: &HeaderMap,
     rules: &Rules<'a>,
 ) -> Result<RequestHead<'a>, Refusal<'a>> {
-    let answering = Answering { is_get: true, ..Answering::unary("") };
-    let refused = |status| Refusal::Status(status, answering);
+    let response_format = ResponseFormat { is_get: true, ..ResponseFormat::unary("") };
+    let refused = |status| Refusal::Status(status, response_format);
     query.check_version(rules.requires_version).map_err(refused)?;
     let codec = rules.codec(query.encoding().map_err(refused)?)?;
     let read = || {
-        let encoding = compression::named("compression", query.compression(), rules.accepts)?;
+        let encoding = compression::parse_encoding("compression", query.compression(), rules.accepts)?;
         let message = query.message()?.into();
         head(Shape::Get { message }, codec, encoding, &ACCEPT_ENCODING, headers, rules)
     };
@@ -179,7 +179,7 @@ fn head<'a>(
         codec,
         timeout: timeout::read(headers)?,
         encoding,
-        answer_encoding: compression::for_answer(accept, encoding, rules.offers),
+        response_encoding: compression::negotiate(accept, encoding, rules.offers),
         metadata: fields::received(headers)?,
     })
 }
@@ -290,7 +290,7 @@ fn internal(why: String) -> Status {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Seeded, headers, told};
+    use crate::testing::{Seeded, header_lines, headers};
 
     const RULES: Rules<'static> = Rules {
         codecs: &["proto", "json"],
@@ -310,20 +310,24 @@ mod tests {
                     Shape::Get { message } => format!("get {}", String::from_utf8_lossy(message)),
                     Shape::Stream => "stream".to_owned(),
                 };
-                let (encoding, answer) = (head.encoding.name(), head.answer_encoding.name());
+                let (encoding, response) = (head.encoding.name(), head.response_encoding.name());
                 let timeout = head.timeout.map(|timeout| format!(" {timeout:?}")).unwrap_or_default();
-                format!("{shape} {} {encoding} {answer}{timeout} {}", head.codec, told(&head.metadata))
+                format!(
+                    "{shape} {} {encoding} {response}{timeout} {}",
+                    head.codec,
+                    header_lines(&head.metadata)
+                )
             }
-            Err(Refusal::Status(status, answering)) => {
-                let kind = if answering.is_stream { "stream" } else { "unary" };
+            Err(Refusal::Status(status, response_format)) => {
+                let kind = if response_format.is_stream { "stream" } else { "unary" };
                 format!("{kind} {:?}: {}", status.code(), status.message())
             }
-            Err(refusal) => refusal.answer().status().as_str().to_owned(),
+            Err(refusal) => refusal.response().status().as_str().to_owned(),
         }
     }
 
     #[test]
-    fn posts() {
+    fn post_is_read_or_rejected() {
         const PROTO: (&str, &str) = ("content-type", "application/proto");
         const STREAM: (&str, &str) = ("content-type", "application/connect+json");
         let check = |list: &[(&str, &str)], expected: &str| {
@@ -378,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn gets() {
+    fn get_is_read_or_rejected() {
         let check = |query: &str, list: &[(&str, &str)], expected: &str| {
             assert_eq!(read("GET", &format!("/a.B/C{query}"), list, &RULES), expected, "{query}");
         };
@@ -404,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_may_require_the_version() {
+    fn missing_version_is_rejected_if_required() {
         let rules = Rules { requires_version: true, ..RULES };
         let check = |method: &str, uri: &str, list: &[(&str, &str)], expected: &str| {
             assert_eq!(read(method, uri, list, &rules), expected);
@@ -433,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_writes_a_server_reads() {
+    fn server_reads_request_written_by_client() {
         let metadata = headers(&[("x-a", "b"), ("x-bin", "YQ==")]);
         let call = Call {
             path: "/prefix/a.B/C",
@@ -478,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn random_heads_do_no_harm() {
+    fn random_headers_do_not_panic() {
         let names = ["content-type", "content-encoding", "connect-timeout-ms", "accept-encoding", "x-bin"];
         let words =
             ["application/", "connect+", "proto", "json", ";", "gzip", "9", ",", "charset=", "\u{e9}", " "];

@@ -18,8 +18,8 @@ pub(crate) fn read(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
     let Some(value) = headers.get(NAME) else { return Ok(None) };
     let digits = value.as_bytes();
     if !matches!(digits.len(), 1..=10) || !digits.iter().all(u8::is_ascii_digit) {
-        let told = String::from_utf8_lossy(digits);
-        let why = format!("malformed {NAME} {told:?}: expected one to ten digits");
+        let value = String::from_utf8_lossy(digits);
+        let why = format!("malformed {NAME} {value:?}: expected one to ten digits");
         return Err(Status::new(Code::InvalidArgument, why));
     }
     let millis = digits.iter().fold(0, |millis, digit| millis * 10 + u64::from(digit - b'0'));
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent() {
+    fn timeout_is_written_in_milliseconds() {
         let check = |timeout, expected| assert_eq!(value(timeout), expected);
         check(Duration::ZERO, "0");
         check(Duration::from_micros(1_999), "1");

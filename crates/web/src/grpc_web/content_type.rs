@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn content_types_round_trip() {
         for is_text in [false, true] {
             for codec in ["", "proto", "json"] {
                 let content_type = ContentType { is_text, codec };

@@ -8,9 +8,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use thalweg_engine::http2::fields::FieldList;
 use thalweg_engine::{Code, EncodingSet, Status, wire};
 
-use super::answer::Answering;
 use super::content_type::ContentType;
 use super::parts;
+use super::response::ResponseFormat;
 use crate::compression::{self, Compression};
 use crate::fields;
 
@@ -38,7 +38,7 @@ pub struct RequestHead<'a> {
     /// The gRPC part: timeout, encoding, metadata.
     pub head: thalweg_engine::RequestHead,
     /// Format of the response.
-    pub answering: Answering<'a>,
+    pub response_format: ResponseFormat<'a>,
 }
 
 /// Reason why a request is not accepted as a call.
@@ -49,22 +49,22 @@ pub enum Refusal<'a> {
     /// Not gRPC-Web, or an unsupported codec: HTTP status 415.
     UnsupportedMediaType,
     /// A gRPC-Web request that is malformed or unsupported: the call fails with this status.
-    Status(Status, Answering<'a>),
+    Status(Status, ResponseFormat<'a>),
 }
 
 impl Refusal<'_> {
     /// Returns the response.
-    pub fn answer(&self) -> Response<Bytes> {
-        let mut answer = Response::new(Bytes::new());
+    pub fn response(&self) -> Response<Bytes> {
+        let mut response = Response::new(Bytes::new());
         match self {
-            Refusal::Status(status, answering) => return answering.failure(status),
+            Refusal::Status(status, response_format) => return response_format.failure(status),
             Refusal::MethodNotAllowed => {
-                *answer.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
-                answer.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+                *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+                response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
             }
-            Refusal::UnsupportedMediaType => *answer.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Refusal::UnsupportedMediaType => *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE,
         }
-        answer
+        response
     }
 }
 
@@ -81,25 +81,26 @@ pub fn read_request<'a>(
         return Err(Refusal::MethodNotAllowed);
     }
     let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-    let asked = ContentType::parse(content_type).ok_or(Refusal::UnsupportedMediaType)?;
-    let codec = rules.codecs.iter().copied().find(|codec| codec.eq_ignore_ascii_case(asked.codec()));
+    let requested = ContentType::parse(content_type).ok_or(Refusal::UnsupportedMediaType)?;
+    let codec = rules.codecs.iter().copied().find(|codec| codec.eq_ignore_ascii_case(requested.codec()));
     let codec = codec.ok_or(Refusal::UnsupportedMediaType)?;
     // `accept` may ask for another response format; usually it is equal or a wildcard.
     let wanted = headers.get(ACCEPT).and_then(|accept| ContentType::parse(accept.as_bytes()));
     let content_type = ContentType {
-        is_text: wanted.map_or(asked.is_text, |wanted| wanted.is_text),
-        codec: if asked.codec.is_empty() { "" } else { codec },
+        is_text: wanted.map_or(requested.is_text, |wanted| wanted.is_text),
+        codec: if requested.codec.is_empty() { "" } else { codec },
     };
-    let mut answering = Answering { content_type, compression: Compression::NONE, accepts: rules.accepts };
+    let mut response_format =
+        ResponseFormat { content_type, compression: Compression::NONE, accepts: rules.accepts };
     let fields = fields::grpc_fields(headers).filter(|field| field.name != b"accept");
     let head =
         wire::receive_request(Some(b"POST"), rules.accepts, fields).map_err(|refusal| match refusal {
-            wire::Refusal::Status(status) => Refusal::Status(status, answering),
+            wire::Refusal::Status(status) => Refusal::Status(status, response_format),
             wire::Refusal::MethodNotAllowed => Refusal::MethodNotAllowed,
             wire::Refusal::UnsupportedMediaType => Refusal::UnsupportedMediaType,
         })?;
-    answering.compression = Compression::with(compression::common(rules.offers, head.accepts));
-    Ok(RequestHead { is_text: asked.is_text, codec, head, answering })
+    response_format.compression = Compression::with(compression::first_common(rules.offers, head.accepts));
+    Ok(RequestHead { is_text: requested.is_text, codec, head, response_format })
 }
 
 /// Input for a request.
@@ -155,8 +156,8 @@ mod tests {
     use thalweg_engine::Encoding;
 
     use super::*;
-    use crate::envelope::Reader;
-    use crate::testing::{Seeded, headers, told};
+    use crate::envelope::EnvelopeReader;
+    use crate::testing::{Seeded, header_lines, headers};
 
     const RULES: Rules<'static> =
         Rules { codecs: &["proto", "json"], accepts: EncodingSet::ALL, offers: EncodingSet::ALL };
@@ -166,24 +167,24 @@ mod tests {
         match read_request(&Method::POST, &headers(list), &RULES) {
             Ok(read) => {
                 let timeout = read.head.timeout.map(|timeout| format!(" {timeout:?}")).unwrap_or_default();
-                let answer = read.answering.content_type.value();
+                let response = read.response_format.content_type.value();
                 format!(
                     "{} {} {}{timeout} -> {} {} {}",
                     if read.is_text { "text" } else { "binary" },
                     read.codec,
                     read.head.encoding.name(),
-                    answer.to_str().unwrap(),
-                    read.answering.compression.encoding.name(),
-                    told(&read.head.metadata)
+                    response.to_str().unwrap(),
+                    read.response_format.compression.encoding.name(),
+                    header_lines(&read.head.metadata)
                 )
             }
             Err(Refusal::Status(status, _)) => format!("{:?}: {}", status.code(), status.message()),
-            Err(refusal) => refusal.answer().status().as_str().to_owned(),
+            Err(refusal) => refusal.response().status().as_str().to_owned(),
         }
     }
 
     #[test]
-    fn heads() {
+    fn request_headers_are_read_or_rejected() {
         const WEB: (&str, &str) = ("content-type", "application/grpc-web");
         const TEXT: (&str, &str) = ("content-type", "application/grpc-web-text+proto");
         let check = |list: &[(&str, &str)], expected: &str| assert_eq!(read(list), expected, "{list:?}");
@@ -234,11 +235,11 @@ mod tests {
             "Internal: malformed grpc-timeout \"1\": expected one to eight digits and one of H, M, S, m, u, n",
         );
         let refusal = read_request(&Method::GET, &headers(&[WEB]), &RULES).unwrap_err();
-        assert_eq!(refusal.answer().headers()[ALLOW], "POST");
+        assert_eq!(refusal.response().headers()[ALLOW], "POST");
     }
 
     #[test]
-    fn what_a_client_writes_a_server_reads() {
+    fn server_reads_request_written_by_client() {
         let metadata = headers(&[("x-a", "b"), ("x-bin", "YQ==")]);
         for is_text in [false, true] {
             let call = Call {
@@ -254,14 +255,14 @@ mod tests {
             let read = read_request(&Method::POST, head.headers(), &RULES).unwrap();
             assert_eq!(read.is_text, is_text);
             assert_eq!(read.head.timeout, call.timeout);
-            assert_eq!(told(&read.head.metadata), "x-a: b\nx-bin: YQ");
-            assert_eq!(read.answering.content_type, call.content_type);
-            assert_eq!(read.answering.compression.encoding, Encoding::Deflate);
+            assert_eq!(header_lines(&read.head.metadata), "x-a: b\nx-bin: YQ");
+            assert_eq!(read.response_format.content_type, call.content_type);
+            assert_eq!(read.response_format.compression.encoding, Encoding::Deflate);
             let mut body = Vec::new();
             call.message(b"abc", &mut body).unwrap();
             call.message(&[7; 50], &mut body).unwrap();
             for piece_len in 1..=body.len() {
-                let mut reader = Reader::new(0, read.head.encoding, 50).with_text(is_text);
+                let mut reader = EnvelopeReader::new(0, read.head.encoding, 50).with_text(is_text);
                 let mut messages = Vec::new();
                 for piece in body.chunks(piece_len) {
                     reader.push(Bytes::copy_from_slice(piece));
@@ -280,15 +281,15 @@ mod tests {
     }
 
     #[test]
-    fn a_request_with_trailers_is_refused() {
-        let mut reader = Reader::new(0, Encoding::Identity, 50);
+    fn request_with_trailers_is_rejected() {
+        let mut reader = EnvelopeReader::new(0, Encoding::Identity, 50);
         reader.push(Bytes::from_static(b"\x80\0\0\0\0"));
         let why = "received an envelope with the unexpected flags 128";
         assert_eq!(reader.take().unwrap_err().message(), why);
     }
 
     #[test]
-    fn random_heads_do_no_harm() {
+    fn random_headers_do_not_panic() {
         let names = ["content-type", "grpc-encoding", "grpc-timeout", "accept", "x-bin"];
         let words =
             ["application/", "grpc-web", "-text", "+", "proto", ";", "gzip", "9", "S", ",", "\u{e9}", " "];

@@ -26,14 +26,14 @@ impl Decoder {
         while !rest.is_empty() {
             let groups;
             if self.len == 0 && rest.len() >= 4 {
-                let whole = rest.len() & !3;
-                let padding = rest[..whole].iter().position(|byte| *byte == b'=');
-                (groups, rest) = rest.split_at(padding.map_or(whole, |at| (at & !3) + 4));
+                let complete = rest.len() & !3;
+                let padding = rest[..complete].iter().position(|byte| *byte == b'=');
+                (groups, rest) = rest.split_at(padding.map_or(complete, |at| (at & !3) + 4));
             } else {
-                let (front, behind) = rest.split_at(rest.len().min(4 - self.len));
+                let (front, tail) = rest.split_at(rest.len().min(4 - self.len));
                 self.group[self.len..self.len + front.len()].copy_from_slice(front);
                 self.len = (self.len + front.len()) & 3;
-                rest = behind;
+                rest = tail;
                 groups = if self.len == 0 { &self.group[..] } else { &[] };
             }
             PADDED.decode_vec(groups, &mut bytes).map_err(|error| {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn invalid_base64_is_rejected() {
         for text in ["YQ=a", "Y===", "====", "Y Q=", "YWJ-", "YW\nJj"] {
             for piece_len in 1..=4 {
                 let (code, why) = failure(decode(text.as_bytes(), piece_len));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn random_bodies_come_back() {
+    fn random_bodies_round_trip() {
         let mut seeded = Seeded(9);
         for _ in 0..2_000 {
             let (mut text, mut expected) = (Vec::new(), Vec::new());
@@ -111,8 +111,8 @@ mod tests {
             let piece_len = 1 + seeded.below(12);
             assert_eq!(decode(&text, piece_len).unwrap(), expected);
             let noise = seeded.words(&["Y", "Q", "=", "/", "+", "_"], 0..20);
-            let whole = decode(noise.as_bytes(), 100).map_err(|status| status.code());
-            assert_eq!(whole, decode(noise.as_bytes(), piece_len).map_err(|status| status.code()));
+            let complete = decode(noise.as_bytes(), 100).map_err(|status| status.code());
+            assert_eq!(complete, decode(noise.as_bytes(), piece_len).map_err(|status| status.code()));
         }
     }
 }

@@ -48,19 +48,19 @@ mod tests {
     use thalweg_engine::StatusParts;
 
     use super::*;
-    use crate::testing::{Seeded, headers, told};
+    use crate::testing::{Seeded, header_lines, headers};
 
     #[test]
-    fn blocks_come_back() {
+    fn trailer_blocks_round_trip() {
         let check = |outcome: Result<&HeaderMap, &Status>, expected: &str| {
             let block = write(outcome);
             assert_eq!(String::from_utf8(block.clone()).unwrap(), expected);
             match (outcome, read(&block)) {
-                (Ok(sent), Ok(read)) => assert_eq!(told(&read), told(sent)),
+                (Ok(sent), Ok(read)) => assert_eq!(header_lines(&read), header_lines(sent)),
                 (Err(sent), Err(read)) => {
                     assert_eq!((read.code(), read.message()), (sent.code(), sent.message()));
                     assert_eq!(read.details(), sent.details());
-                    assert_eq!(told(read.metadata()), told(sent.metadata()));
+                    assert_eq!(header_lines(read.metadata()), header_lines(sent.metadata()));
                 }
                 (_, read) => panic!("{read:?}"),
             }
@@ -80,9 +80,9 @@ mod tests {
     }
 
     #[test]
-    fn what_others_write() {
+    fn trailer_blocks_of_other_servers_are_read() {
         let check = |block: &str, expected: Result<&str, (Code, &str)>| {
-            let outcome = read(block.as_bytes()).map(|trailers| told(&trailers));
+            let outcome = read(block.as_bytes()).map(|trailers| header_lines(&trailers));
             let outcome = outcome.as_deref().map_err(|status| (status.code(), status.message()));
             assert_eq!(outcome, expected, "{block:?}");
         };
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn random_blocks_do_no_harm() {
+    fn random_blocks_do_not_panic() {
         let words =
             ["grpc-status", "grpc-message", ":", " ", "\r\n", "\n", "0", "9", "x-bin", "?", "%", "\u{e9}"];
         let mut seeded = Seeded(10);

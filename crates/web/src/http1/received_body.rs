@@ -10,7 +10,7 @@ use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use thalweg_engine::{Code, RequestShare, Status};
 
-use super::progress::{Ending, Progress};
+use super::progress::{CloseReason, Progress};
 
 /// A request body received over HTTP/1.1.
 #[derive(Debug)]
@@ -26,21 +26,21 @@ impl ReceivedBody {
         Self { body: Some(body), number, progress }
     }
 
-    /// See [`Body::awaits`](crate::body::Body). The time includes pauses between chunks.
-    pub(crate) fn awaits(&self, part: Option<u64>) {
-        self.progress.awaits(self.number, part);
+    /// See [`Body::expect_part`](crate::body::Body). The time includes pauses between chunks.
+    pub(crate) fn expect_part(&self, part: Option<u64>) {
+        self.progress.expect_part(self.number, part);
     }
 
-    /// See [`Body::share`](crate::body::Body).
-    pub(crate) fn share(&self) -> RequestShare {
-        self.progress.share()
+    /// See [`Body::memory_accounting`](crate::body::Body).
+    pub(crate) fn memory_accounting(&self) -> RequestShare {
+        self.progress.memory_accounting()
     }
 }
 
 impl Drop for ReceivedBody {
     fn drop(&mut self) {
         if let Some(body) = self.body.take() {
-            self.progress.dropped(body);
+            self.progress.body_dropped(body);
         }
     }
 }
@@ -57,7 +57,7 @@ impl http_body::Body for ReceivedBody {
         let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
         if frame.is_none() || body.is_end_stream() {
             self.body = None;
-            self.progress.is_read(self.number);
+            self.progress.body_read(self.number);
         }
         Poll::Ready(frame.map(|frame| frame.map_err(|error| status_of(&error, &self.progress))))
     }
@@ -79,7 +79,7 @@ fn status_of(error: &hyper::Error, progress: &Progress) -> Status {
         return status.clone();
     }
     tracing::debug!(%error, cause = io.map(tracing::field::display), "a body of HTTP/1.1 is refused");
-    progress.end(Ending::BadBody);
+    progress.close(CloseReason::BadBody);
     bad_body()
 }
 

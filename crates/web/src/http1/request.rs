@@ -13,7 +13,7 @@ use crate::body::Body;
 /// Returns a request read by hyper, or the response to one that violates RFC 9112. `number` is its index on the
 /// connection.
 #[expect(clippy::result_large_err, reason = "the answer is on its way: it is no error")]
-pub(super) fn checked(
+pub(super) fn check(
     request: Request<Incoming>,
     number: u64,
     progress: &Progress,
@@ -29,7 +29,7 @@ pub(super) fn checked(
         head.headers.insert(HOST, host);
     }
     let body = if http_body::Body::is_end_stream(&body) {
-        progress.is_read(number);
+        progress.body_read(number);
         Body::empty()
     } else {
         Body::received(ReceivedBody::new(body, number, progress.clone()))
@@ -54,12 +54,12 @@ fn check_target(method: &Method, uri: &Uri) -> Result<(), Refusal> {
 /// RFC 9112 §3.2.
 fn check_host(headers: &HeaderMap, version: Version) -> Result<(), Refusal> {
     let mut hosts = headers.get_all(HOST).iter();
-    let is_right = match (hosts.next(), hosts.next()) {
+    let is_valid = match (hosts.next(), hosts.next()) {
         (None, _) => version == Version::HTTP_10,
         (Some(host), None) => host.is_empty() || is_authority(host.as_bytes()),
         (Some(_), Some(_)) => false,
     };
-    if is_right { Ok(()) } else { Err((StatusCode::BAD_REQUEST, "a request has one Host")) }
+    if is_valid { Ok(()) } else { Err((StatusCode::BAD_REQUEST, "a request has one Host")) }
 }
 
 /// Returns whether `host` is an authority without user information.
@@ -70,9 +70,9 @@ fn is_authority(host: &[u8]) -> bool {
 /// Returns an error response that closes the connection.
 #[cold]
 fn refusal((status, why): Refusal) -> Response<Body> {
-    let mut answer = Response::new(Body::whole(format!("{why}\n")));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    answer
+    let mut response = Response::new(Body::full(format!("{why}\n")));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
 }

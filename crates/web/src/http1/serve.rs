@@ -12,10 +12,10 @@ use thalweg_engine::server::Http1Requests;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
-use super::guarded::{Guarded, Rest};
 use super::limits::Http1Limits;
-use super::progress::{Due, Ending, Progress};
-use super::{answer, request};
+use super::progress::{CloseReason, Progress, Timeout};
+use super::strict_io::{IoParts, StrictIo};
+use super::{request, response};
 use crate::body::Body;
 
 /// Maximum time to discard a client's data after the last response. Data that arrives at a closed socket could make the
@@ -53,30 +53,35 @@ pub(crate) async fn serve_counted<IO, S, F>(
 {
     let progress = Progress::new(Instant::now(), requests);
     let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| {
-        let (number, under_way) = progress.answering();
+        let (number, active_request) = progress.start_request();
         let method = request.method().clone();
-        let checked = request::checked(request, number, &progress);
+        let checked = request::check(request, number, &progress);
         let (progress, service) = (&progress, &service);
         async move {
-            let answer = match checked {
+            let response = match checked {
                 Ok(request) => {
-                    let (mut answering, mut admission) = (pin!(service(request)), progress.admission());
-                    let answer = poll_fn(|cx| {
+                    let (mut response_future, mut admission) = (pin!(service(request)), progress.admission());
+                    let response = poll_fn(|cx| {
                         if let Some(admission) = &mut admission {
                             ready!(admission.poll(UNSENT_MAX, cx));
                         }
-                        answering.as_mut().poll(cx)
+                        response_future.as_mut().poll(cx)
                     })
                     .await;
-                    progress.begins(number).await;
-                    answer
+                    progress.response_starts(number).await;
+                    response
                 }
                 Err(refusal) => refusal,
             };
-            Ok::<_, Infallible>(answer::prepared(answer, &method, progress.is_last(number), under_way))
+            Ok::<_, Infallible>(response::prepare(
+                response,
+                &method,
+                progress.is_last_response(number),
+                active_request,
+            ))
         }
     });
-    let io = TokioIo::new(Guarded::new(io, limits.max_head_size, progress.clone()));
+    let io = TokioIo::new(StrictIo::new(io, limits.max_head_size, progress.clone()));
     let mut connection = hyper::server::conn::http1::Builder::new()
         .max_header_size(limits.max_head_size)
         .max_headers(limits.max_headers)
@@ -96,16 +101,16 @@ pub(crate) async fn serve_counted<IO, S, F>(
             if let Poll::Ready(ended) = Pin::new(&mut connection).poll(cx) {
                 return Poll::Ready(ended.map_err(Some));
             }
-            if progress.ending() == Some(Ending::Cut) {
+            if progress.close_reason() == Some(CloseReason::ClientClosed) {
                 return Poll::Ready(Err(None));
             }
-            match ready!(overdue(&progress, limits, timer.as_mut(), cx)) {
-                Due::Head | Due::Reading => return Poll::Ready(Err(None)),
+            match ready!(next_expired(&progress, limits, timer.as_mut(), cx)) {
+                Timeout::Head | Timeout::Response => return Poll::Ready(Err(None)),
                 // hyper finds the error at its next read.
-                Due::Body => progress.end(Ending::TooSlow),
+                Timeout::Body => progress.close(CloseReason::TooSlow),
                 // After an empty line, which is not a request yet, hyper keeps the connection open.
-                Due::Request if is_idle => return Poll::Ready(Err(None)),
-                Due::Request => {
+                Timeout::Idle if is_idle => return Poll::Ready(Err(None)),
+                Timeout::Idle => {
                     is_idle = true;
                     Pin::new(&mut connection).graceful_shutdown();
                 }
@@ -117,42 +122,46 @@ pub(crate) async fn serve_counted<IO, S, F>(
         tracing::debug!(%error, "a connection of HTTP/1.1 failed");
     }
     let parts = connection.into_parts();
-    let rest = parts.io.into_inner().into_rest();
-    end(rest, served.is_ok(), !parts.read_buf.is_empty()).await;
+    let io_parts = parts.io.into_inner().into_parts();
+    close(io_parts, served.is_ok(), !parts.read_buf.is_empty()).await;
 }
 
-/// Waits until something is overdue.
-fn overdue(
+/// Waits until a time limit has expired.
+fn next_expired(
     progress: &Progress,
     limits: &Http1Limits,
     mut timer: Pin<&mut Sleep>,
     cx: &mut std::task::Context<'_>,
-) -> Poll<Due> {
+) -> Poll<Timeout> {
     loop {
-        let Some((at, due)) = progress.next_due(limits) else { return Poll::Pending };
+        let Some((at, expired)) = progress.next_timeout(limits) else { return Poll::Pending };
         // A later deadline does not reset the timer before it fires, since most deadlines move before they expire.
         if at < timer.deadline() || timer.is_elapsed() {
             timer.as_mut().reset(at);
         }
         ready!(timer.as_mut().poll(cx));
         if at <= Instant::now() {
-            return Poll::Ready(due);
+            return Poll::Ready(expired);
         }
     }
 }
 
 /// Ends a connection after hyper has finished with it. A cut connection is dropped without a shutdown.
-async fn end<IO: AsyncRead + AsyncWrite + Unpin>(mut rest: Rest<IO>, is_whole: bool, has_unread: bool) {
-    let ending = async {
-        if is_whole && !rest.is_shut {
-            let _ = rest.io.shutdown().await;
-            rest.is_shut = true;
+async fn close<IO: AsyncRead + AsyncWrite + Unpin>(
+    mut io_parts: IoParts<IO>,
+    is_clean: bool,
+    has_unread: bool,
+) {
+    let closing = async {
+        if is_clean && !io_parts.is_shut {
+            let _ = io_parts.io.shutdown().await;
+            io_parts.is_shut = true;
         }
         let mut space = [0; 1024];
-        while rest.is_shut
-            && (rest.may_have_more || has_unread)
-            && rest.io.read(&mut space).await.is_ok_and(|len| len > 0)
+        while io_parts.is_shut
+            && (io_parts.may_have_more || has_unread)
+            && io_parts.io.read(&mut space).await.is_ok_and(|len| len > 0)
         {}
     };
-    let _ = timeout(LINGER_MAX, ending).await;
+    let _ = timeout(LINGER_MAX, closing).await;
 }

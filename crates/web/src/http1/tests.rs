@@ -1,10 +1,10 @@
 //! Tests of connections over a pipe, with a paused clock.
 
-mod ends;
+mod closing;
 mod fuzz;
 mod requests;
 mod smuggling;
-mod times;
+mod timeouts;
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::Pin;
@@ -49,28 +49,28 @@ impl Drop for Dropped {
 /// A service whose path selects its behavior.
 async fn service(request: Request<Body>, log: Log) -> Response<Body> {
     let (head, mut body) = request.into_parts();
-    let asked = format!("{} {}", head.method, head.uri);
+    let request_line = format!("{} {}", head.method, head.uri);
     match head.uri.path() {
         "/unread" => {
-            log.add(asked);
-            Response::new(Body::whole("unread"))
+            log.add(request_line);
+            Response::new(Body::full("unread"))
         }
         "/early" => {
-            log.add(asked);
+            log.add(request_line);
             Response::new(Body::streaming(Early(
                 Some(body),
                 Slow::of(vec![Ok(Frame::data("early".into())), Ok(Frame::data(", and late".into()))]),
             )))
         }
         "/hang" => {
-            log.add(asked);
+            log.add(request_line);
             let _dropped = Dropped(log, "dropped");
             pending().await
         }
         "/slow" => {
-            log.add(asked);
+            log.add(request_line);
             tokio::time::sleep(Duration::from_secs(100)).await;
-            Response::new(Body::whole("slow"))
+            Response::new(Body::full("slow"))
         }
         path @ ("/fails" | "/fails-of-30") => {
             let frames = vec![
@@ -78,49 +78,49 @@ async fn service(request: Request<Body>, log: Log) -> Response<Body> {
                 Err(Status::new(Code::Internal, "it fails")),
                 Ok(Frame::data("and more".into())),
             ];
-            let mut answer = Response::new(Body::streaming(Slow::of(frames)));
+            let mut response = Response::new(Body::streaming(Slow::of(frames)));
             if path == "/fails-of-30" {
-                answer.headers_mut().insert("content-length", HeaderValue::from_static("30"));
+                response.headers_mut().insert("content-length", HeaderValue::from_static("30"));
             }
-            answer
+            response
         }
         "/pieces" => Response::new(pieces(vec![Ok(Frame::data("a".into())), Ok(Frame::data("bc".into()))])),
-        "/for-ever" => Response::new(Body::streaming(ForEver(Dropped(log, "dropped")))),
+        "/for-ever" => Response::new(Body::streaming(Stalled(Dropped(log, "dropped")))),
         "/endless" => Response::new(Body::streaming(Endless)),
-        "/large" => Response::new(Body::whole(vec![b'a'; 1 << 20])),
+        "/large" => Response::new(Body::full(vec![b'a'; 1 << 20])),
         "/trailers" => {
             let mut trailers = HeaderMap::new();
             trailers.insert("behind", HeaderValue::from_static("it"));
             let body = pieces(vec![Ok(Frame::data("a".into())), Ok(Frame::trailers(trailers))]);
-            let mut answer = Response::new(body);
-            answer.headers_mut().insert("trailer", HeaderValue::from_static("behind"));
-            answer
+            let mut response = Response::new(body);
+            response.headers_mut().insert("trailer", HeaderValue::from_static("behind"));
+            response
         }
         "/fields" => {
-            let told =
+            let field_lines =
                 head.headers.iter().map(|(name, value)| format!("{name}={} ", value.to_str().unwrap()));
-            Response::new(Body::whole(told.collect::<String>()))
+            Response::new(Body::full(field_lines.collect::<String>()))
         }
         "/length" => {
-            let mut answer = Response::new(Body::whole("abc"));
-            answer.headers_mut().insert("content-length", HeaderValue::from_static("30"));
-            answer
+            let mut response = Response::new(Body::full("abc"));
+            response.headers_mut().insert("content-length", HeaderValue::from_static("30"));
+            response
         }
         "/100" => Response::builder().status(100).body(Body::empty()).unwrap(),
         "/whole" => {
-            let end = match body.gather(usize::MAX, &mut RequestShare::default()).await {
+            let end = match body.collect_bytes(usize::MAX, &mut RequestShare::default()).await {
                 Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
                 Err(status) => status.to_string(),
             };
-            log.add(format!("{asked}: {end}"));
-            Response::new(Body::whole("whole"))
+            log.add(format!("{request_line}: {end}"));
+            Response::new(Body::full("whole"))
         }
         _ => {
             let mut read = String::new();
             let end = loop {
                 if head.uri.path() == "/parts" {
                     // Each piece is a part.
-                    body.awaits(Some(read.len() as u64));
+                    body.expect_part(Some(read.len() as u64));
                 }
                 match poll_fn(|cx| http_body::Body::poll_frame(Pin::new(&mut body), cx)).await {
                     Some(Ok(frame)) => match frame.into_data() {
@@ -131,8 +131,8 @@ async fn service(request: Request<Body>, log: Log) -> Response<Body> {
                     None => break read,
                 }
             };
-            log.add(if end.is_empty() { asked } else { format!("{asked}: {end}") });
-            Response::new(Body::whole("ok"))
+            log.add(if end.is_empty() { request_line } else { format!("{request_line}: {end}") });
+            Response::new(Body::full("ok"))
         }
     }
 }
@@ -198,9 +198,9 @@ impl http_body::Body for Early {
 }
 
 /// A body that starts and never continues.
-struct ForEver(#[expect(dead_code, reason = "it is there to be dropped")] Dropped);
+struct Stalled(#[expect(dead_code, reason = "it is there to be dropped")] Dropped);
 
-impl http_body::Body for ForEver {
+impl http_body::Body for Stalled {
     type Data = Bytes;
     type Error = Status;
 
@@ -236,12 +236,12 @@ struct Client {
 
 /// Data received from a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Came {
+struct Received {
     text: String,
     is_closed: bool,
 }
 
-impl Came {
+impl Received {
     fn statuses(&self) -> Vec<&str> {
         let lines = self.text.split("HTTP/1.").skip(1);
         lines.map(|line| &line[2..5]).collect()
@@ -276,21 +276,21 @@ impl Client {
     }
 
     /// Receives until the other side closes or is silent for a second.
-    async fn receive(&mut self) -> Came {
-        let mut came = Came::default();
+    async fn receive(&mut self) -> Received {
+        let mut received = Received::default();
         let mut bytes = Vec::new();
         loop {
             match timeout(Duration::from_secs(1), self.io.read_buf(&mut bytes)).await {
-                Ok(Ok(0) | Err(_)) => came.is_closed = true,
+                Ok(Ok(0) | Err(_)) => received.is_closed = true,
                 Ok(Ok(_)) => continue,
                 Err(_) => {}
             }
-            came.text = String::from_utf8(bytes).expect("text");
-            return came;
+            received.text = String::from_utf8(bytes).expect("text");
+            return received;
         }
     }
 
-    async fn ask(&mut self, bytes: impl AsRef<[u8]>) -> Came {
+    async fn exchange(&mut self, bytes: impl AsRef<[u8]>) -> Received {
         self.send(bytes).await;
         self.receive().await
     }
@@ -301,7 +301,7 @@ impl Client {
 }
 
 /// Returns the output and the duration of `future`.
-async fn time_of<T>(future: impl Future<Output = T>) -> (T, Duration) {
-    let begin = tokio::time::Instant::now();
-    (future.await, begin.elapsed())
+async fn timed<T>(future: impl Future<Output = T>) -> (T, Duration) {
+    let start = tokio::time::Instant::now();
+    (future.await, start.elapsed())
 }

@@ -8,16 +8,16 @@ const PART_LEN_MIN: usize = 16 << 10;
 /// Bodies of responses that hyper buffers. A part occupies its memory until its last byte has left.
 #[derive(Debug, Default)]
 pub(super) struct Unsent {
-    parts: VecDeque<Part>,
+    parts: VecDeque<QueuedPart>,
     /// Size of all parts, in bytes.
     memory: usize,
     /// Bytes sent since the last report.
     sent: usize,
-    told: usize,
+    reported: usize,
 }
 
 #[derive(Debug)]
-struct Part {
+struct QueuedPart {
     len: usize,
     left: usize,
 }
@@ -31,7 +31,7 @@ impl Unsent {
                 last.len += len;
                 last.left += len;
             }
-            _ => self.parts.push_back(Part { len, left: len }),
+            _ => self.parts.push_back(QueuedPart { len, left: len }),
         }
     }
 
@@ -57,14 +57,14 @@ impl Unsent {
     }
 
     /// Returns the buffered and the sent bytes, unless they have hardly changed since the last report.
-    pub(super) fn news(&mut self) -> Option<(usize, usize)> {
-        let is_news = self.memory.abs_diff(self.told) >= PART_LEN_MIN
-            || self.sent >= PART_LEN_MIN && self.told > 0
-            || self.memory == 0 && self.told > 0;
-        if !is_news {
+    pub(super) fn report(&mut self) -> Option<(usize, usize)> {
+        let has_changed = self.memory.abs_diff(self.reported) >= PART_LEN_MIN
+            || self.sent >= PART_LEN_MIN && self.reported > 0
+            || self.memory == 0 && self.reported > 0;
+        if !has_changed {
             return None;
         }
-        self.told = self.memory;
+        self.reported = self.memory;
         Some((self.memory, std::mem::take(&mut self.sent)))
     }
 }
@@ -74,28 +74,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_counts_until_its_last_byte_has_left() {
+    fn part_occupies_memory_until_last_byte_is_sent() {
         let mut unsent = Unsent::default();
         unsent.push(100_000);
         unsent.push(50_000);
-        assert_eq!(unsent.news(), Some((150_000, 0)));
+        assert_eq!(unsent.report(), Some((150_000, 0)));
         unsent.advance(99_999);
-        assert_eq!(unsent.news(), Some((150_000, 99_999)));
+        assert_eq!(unsent.report(), Some((150_000, 99_999)));
         unsent.advance(1);
-        assert_eq!(unsent.news(), Some((50_000, 1)));
+        assert_eq!(unsent.report(), Some((50_000, 1)));
         unsent.advance(49_000);
         unsent.clear();
-        assert_eq!(unsent.news(), Some((0, 49_000)));
+        assert_eq!(unsent.report(), Some((0, 49_000)));
     }
 
     #[test]
-    fn small_parts_are_one_and_no_news() {
+    fn small_parts_are_merged_and_not_reported() {
         let mut unsent = Unsent::default();
         for _ in 0..1000 {
             unsent.push(10);
         }
-        assert_eq!((unsent.parts.len(), unsent.news()), (1, None));
+        assert_eq!((unsent.parts.len(), unsent.report()), (1, None));
         unsent.advance(20_000);
-        assert_eq!((unsent.parts.len(), unsent.memory, unsent.news()), (0, 0, None));
+        assert_eq!((unsent.parts.len(), unsent.memory, unsent.report()), (0, 0, None));
     }
 }

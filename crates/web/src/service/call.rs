@@ -1,4 +1,4 @@
-//! A call of any protocol: [`Call`].
+//! A call of any protocol: [`MethodCall`].
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::codec::Codec;
 
 /// A method and the codec of one call.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct MethodCall {
     pub(super) context: Arc<Context>,
     pub(super) method: Arc<Method>,
     pub(super) codec: Codec,
 }
 
-impl Call {
+impl MethodCall {
     /// Decodes a request to wire bytes.
     pub(super) fn read(&self, message: Bytes) -> Result<Bytes, Status> {
         self.method.read(self.codec, message)

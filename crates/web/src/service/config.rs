@@ -68,7 +68,7 @@ pub(super) struct PageOptions {
 
 impl PageOptions {
     /// Returns whether a page needs the rules of the services.
-    pub(super) fn are_of_rules(self) -> bool {
+    pub(super) fn needs_rules(self) -> bool {
         self.openapi || self.docs
     }
 }

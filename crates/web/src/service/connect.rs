@@ -1,7 +1,7 @@
 //! Connect calls.
 
-mod answer;
-mod form;
+mod response_writer;
+mod unary;
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use super::context::{Context, connection_of};
 use super::enveloped;
 use super::methods::Method;
 use super::response::ResponseFuture;
-use super::unary::Form;
+use super::unary::UnaryAdapter;
 use crate::body::Body;
 use crate::codec::CODECS;
 use crate::connect::{self, Refusal, Rules, Shape, read_request};
-use crate::envelope::Reader;
-use answer::Answer;
-use form::ConnectForm;
+use crate::envelope::EnvelopeReader;
+use response_writer::ConnectResponseWriter;
+use unary::ConnectUnary;
 
 /// Handles a Connect request to a method.
 pub(super) fn call(
@@ -33,40 +33,40 @@ pub(super) fn call(
     let (parts, body) = request.into_parts();
     let head = match read_request(&parts.method, &parts.uri, &parts.headers, &rules) {
         Ok(Some(head)) => head,
-        Ok(None) => return ResponseFuture::ready(Refusal::MethodNotAllowed.answer()),
-        Err(refusal) => return ResponseFuture::ready(refusal.answer()),
+        Ok(None) => return ResponseFuture::ready(Refusal::MethodNotAllowed.response()),
+        Err(refusal) => return ResponseFuture::ready(refusal.response()),
     };
     if head.shape != Shape::Stream {
-        return ResponseFuture::unary(&unary_form(context, method, head, connection), body);
+        return ResponseFuture::unary(&unary_adapter(context, method, head, connection), body);
     }
-    let answer = Answer::new(context, method, &head);
-    let reader = Reader::new(0, head.encoding, method.options().max_decoding_message_size);
-    let asked = RequestHead::new(head.metadata, head.timeout, connection);
-    enveloped::call(answer.call.clone(), asked, body, reader, answer)
+    let writer = ConnectResponseWriter::new(context, method, &head);
+    let reader = EnvelopeReader::new(0, head.encoding, method.options().max_decoding_message_size);
+    let request_head = RequestHead::new(head.metadata, head.timeout, connection);
+    enveloped::call(writer.call.clone(), request_head, body, reader, writer)
 }
 
-/// Returns the form of a unary call; `None` if it is refused.
-pub(super) fn form(
+/// Returns the adapter of a unary call; `None` if it is refused.
+pub(super) fn adapter(
     context: &Arc<Context>,
     method: &Arc<Method>,
     requires_version: bool,
     head: &RawHead<'_>,
-) -> Option<Arc<dyn Form>> {
+) -> Option<Arc<dyn UnaryAdapter>> {
     let rules = rules(method, requires_version);
     let read = read_request(head.method, head.uri, head.headers, &rules).ok()??;
-    Some(unary_form(context, method, read, head.connection.cloned()))
+    Some(unary_adapter(context, method, read, head.connection.cloned()))
 }
 
-fn unary_form(
+fn unary_adapter(
     context: &Arc<Context>,
     method: &Arc<Method>,
     head: connect::RequestHead<'_>,
     connection: Option<Arc<ConnectionInfo>>,
-) -> Arc<dyn Form> {
-    let answer = Answer::new(context, method, &head);
+) -> Arc<dyn UnaryAdapter> {
+    let writer = ConnectResponseWriter::new(context, method, &head);
     let message = if let Shape::Get { message } = head.shape { Some(message) } else { None };
-    let asked = RequestHead::new(head.metadata, head.timeout, connection);
-    Arc::new(ConnectForm { answer, message, encoding: head.encoding, asked })
+    let request_head = RequestHead::new(head.metadata, head.timeout, connection);
+    Arc::new(ConnectUnary { writer, message, encoding: head.encoding, request_head })
 }
 
 fn rules(method: &Method, requires_version: bool) -> Rules<'static> {

@@ -43,7 +43,7 @@ impl Context {
     pub(crate) fn rules(&self) -> Result<Rules, RulesError> {
         let (described, others): (Vec<&str>, Vec<&str>) =
             self.methods.services().into_iter().partition(|service| self.schema.service(service).is_some());
-        others.into_iter().for_each(tell_undescribed);
+        others.into_iter().for_each(warn_undescribed);
         Rules::new(&self.schema, described)
     }
 
@@ -54,7 +54,7 @@ impl Context {
 
 /// Warns about a service without descriptors, whose annotated paths are 404.
 #[cold]
-fn tell_undescribed(service: &str) {
+fn warn_undescribed(service: &str) {
     tracing::warn!(
         service,
         "no JSON for this service, nor pages of it: the server does not have its descriptors; thalweg-build embeds \

@@ -5,85 +5,85 @@ use http::{HeaderMap, Response};
 use thalweg_engine::raw::Trailers;
 use thalweg_engine::{Encoding, RequestHead, Status, compact};
 
-use super::answers::{Answers, WriteMessages};
-use super::call::Call;
-use super::protocol::Protocol;
-use super::requests::Requests;
+use super::call::MethodCall;
+use super::requests::EnvelopedRequests;
 use super::response::ResponseFuture;
+use super::response_writer::ResponseWriter;
+use super::streaming_body::{MessageWriter, StreamingBody};
 use crate::body::Body;
 use crate::deadline::Deadline;
-use crate::envelope::Reader;
+use crate::envelope::EnvelopeReader;
 
-pub(super) fn call<P: Protocol>(
-    call: Call,
+pub(super) fn call<P: ResponseWriter>(
+    call: MethodCall,
     head: RequestHead,
     body: Body,
-    envelopes: Reader,
-    protocol: P,
+    envelopes: EnvelopeReader,
+    writer: P,
 ) -> ResponseFuture {
     if call.method.is_streaming() {
-        stream(call, head, body, envelopes, protocol)
+        stream(call, head, body, envelopes, writer)
     } else {
-        ResponseFuture::of(async move {
-            let answered = unary(call, head, body, envelopes, &protocol).await;
-            answered.unwrap_or_else(|status| protocol.failure(&status))
+        ResponseFuture::from_future(async move {
+            let response = unary(call, head, body, envelopes, &writer).await;
+            response.unwrap_or_else(|status| writer.failure(&status))
         })
     }
 }
 
-async fn unary<P: Protocol>(
-    call: Call,
+async fn unary<P: ResponseWriter>(
+    call: MethodCall,
     head: RequestHead,
     body: Body,
-    envelopes: Reader,
-    protocol: &P,
+    envelopes: EnvelopeReader,
+    writer: &P,
 ) -> Result<Response<Body>, Status> {
     let deadline = Deadline::after(head.timeout);
-    let message = Requests::new(body, envelopes, call.clone()).only();
-    let (message, share) = deadline.hold("the request was not complete", message).await?;
-    let answer = call.unary(&RequestHead { timeout: deadline.left(), ..head }, message).await?;
-    drop(share);
-    let response = protocol.head(&answer.metadata)?;
-    let message = call.write(answer.message)?;
+    let message = EnvelopedRequests::new(body, envelopes, call.clone()).single_message();
+    let (message, accounting) = deadline.enforce("the request was not complete", message).await?;
+    let response = call.unary(&RequestHead { timeout: deadline.remaining(), ..head }, message).await?;
+    drop(accounting);
+    let head = writer.head(&response.metadata)?;
+    let message = call.write(response.message)?;
     let mut out = Vec::new();
-    protocol.message(&message, &mut out)?;
-    let trailers = protocol.end(Ok(&answer.trailers), &mut out);
+    writer.message(&message, &mut out)?;
+    let trailers = writer.end(Ok(&response.trailers), &mut out);
     let trailers = trailers.map_or(Trailers::None, |fields| Trailers::Fields(Box::new(fields)));
-    Ok(response.map(|()| Body::with_trailers(compact(out), trailers)))
+    Ok(head.map(|()| Body::with_trailers(compact(out), trailers)))
 }
 
-fn stream<P: Protocol>(
-    call: Call,
+fn stream<P: ResponseWriter>(
+    call: MethodCall,
     head: RequestHead,
     body: Body,
-    envelopes: Reader,
-    protocol: P,
+    envelopes: EnvelopeReader,
+    writer: P,
 ) -> ResponseFuture {
-    let requests = Requests::new(body, envelopes, call.clone());
+    let requests = EnvelopedRequests::new(body, envelopes, call.clone());
     let mut stream = call.stream(head, requests);
-    ResponseFuture::of(async move {
-        let head = stream.head().await.and_then(|metadata: HeaderMap| protocol.head(&metadata));
+    ResponseFuture::from_future(async move {
+        let head = stream.head().await.and_then(|metadata: HeaderMap| writer.head(&metadata));
         match head {
             Ok(head) => head.map(|()| {
-                Body::streaming(Answers::new(stream, Enveloped { call, protocol }, Encoding::Identity))
+                Body::streaming(StreamingBody::new(stream, Enveloped { call, writer }, Encoding::Identity))
             }),
-            Err(status) => protocol.failure(&status),
+            Err(status) => writer.failure(&status),
         }
     })
 }
 
 /// Writes messages in a protocol's envelopes.
 struct Enveloped<P> {
-    call: Call,
-    protocol: P,
+    call: MethodCall,
+    writer: P,
 }
 
-impl<P: Protocol> WriteMessages for Enveloped<P> {
+impl<P: ResponseWriter> MessageWriter for Enveloped<P> {
     fn put(&mut self, wire: Bytes, out: &mut Vec<u8>) -> Result<(), Status> {
-        self.protocol.message(&self.call.write(wire)?, out)
+        self.writer.message(&self.call.write(wire)?, out)
     }
 
     fn end(&mut self, outcome: Result<&HeaderMap, &Status>, out: &mut Vec<u8>) -> Option<HeaderMap> {
-        self.protocol.end(outcome, out)
+        self.writer.end(outcome, out)
     }
 }

@@ -27,13 +27,13 @@ impl Fallback {
     {
         Fallback(Arc::new(move |request: Request<Body>| {
             let mut service = service.clone();
-            ResponseFuture::of(async move {
+            ResponseFuture::from_future(async move {
                 let path = request.uri().path().to_owned();
                 if let Err(error) = poll_fn(|cx| service.poll_ready(cx)).await {
                     return failure(&path, &*error.into());
                 }
                 match service.call(request).await {
-                    Ok(answer) => answer.map(Body::new),
+                    Ok(response) => response.map(Body::new),
                     Err(error) => failure(&path, &*error.into()),
                 }
             })
@@ -55,7 +55,7 @@ impl fmt::Debug for Fallback {
 #[cold]
 fn failure(path: &str, error: &(dyn Error + Send + Sync)) -> Response<Body> {
     tracing::error!(path, %error, "the fallback service failed");
-    let mut answer = Response::new(Body::empty());
-    *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-    answer
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    response
 }

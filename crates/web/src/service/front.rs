@@ -11,11 +11,11 @@ use super::context::Context;
 /// Returns the page as text and as JSON.
 pub(super) fn front(context: &Context, protocols: Protocols, pages: PageOptions) -> (Bytes, Bytes) {
     let server = concat!("Thalweg ", env!("CARGO_PKG_VERSION"));
-    let (protocols, pages) = (spoken(protocols), there(pages));
+    let (protocols, pages) = (protocol_names(protocols), page_paths(pages));
     let mut text = format!("Services of this server ({server}):\n");
     let mut services = serde_json::Map::new();
     for service in context.methods.services() {
-        let methods = context.methods.of_service(service);
+        let methods = context.methods.methods_of(service);
         // Writing to a String does not fail.
         let _ = writeln!(text, "  {service}");
         for (name, call_type) in &methods {
@@ -32,20 +32,20 @@ pub(super) fn front(context: &Context, protocols: Protocols, pages: PageOptions)
     (text.into(), json.to_string().into())
 }
 
-fn spoken(protocols: Protocols) -> Vec<&'static str> {
+fn protocol_names(protocols: Protocols) -> Vec<&'static str> {
     let all = [
         ("gRPC", true),
         ("gRPC-Web", protocols.grpc_web),
         ("Connect", protocols.connect),
         ("JSON over HTTP", protocols.transcoding),
     ];
-    named(all)
+    enabled(all)
 }
 
-fn there(pages: PageOptions) -> Vec<&'static str> {
-    named([("/docs", pages.docs), ("/openapi.json", pages.openapi)])
+fn page_paths(pages: PageOptions) -> Vec<&'static str> {
+    enabled([("/docs", pages.docs), ("/openapi.json", pages.openapi)])
 }
 
-fn named<const N: usize>(all: [(&'static str, bool); N]) -> Vec<&'static str> {
+fn enabled<const N: usize>(all: [(&'static str, bool); N]) -> Vec<&'static str> {
     all.into_iter().filter_map(|(name, is_on)| is_on.then_some(name)).collect()
 }

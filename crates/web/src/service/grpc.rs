@@ -7,17 +7,17 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use thalweg_engine::http2::fields::FieldList;
 use thalweg_engine::{EncodingSet, RequestHead, Status, wire};
 
-use super::call::Call;
+use super::call::MethodCall;
 use super::context::{Context, connection_of};
 use super::enveloped;
 use super::methods::Method;
 use super::pages;
-use super::protocol::Protocol;
 use super::response::ResponseFuture;
+use super::response_writer::ResponseWriter;
 use crate::body::Body;
 use crate::codec::Codec;
 use crate::compression::{self, Compression};
-use crate::envelope::{self, Reader};
+use crate::envelope::{self, EnvelopeReader};
 use crate::fields;
 
 const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
@@ -32,39 +32,39 @@ pub(super) fn call(
     let accepts = method.options().accept_compressed;
     let connection = connection_of(&request);
     let (parts, body) = request.into_parts();
-    let mut answer = Answer { codec, accepts, compression: Compression::NONE };
-    let asked = parts.method.as_str().as_bytes();
-    let head = match wire::receive_request(Some(asked), accepts, fields::grpc_fields(&parts.headers)) {
+    let mut writer = GrpcResponseWriter { codec, accepts, compression: Compression::NONE };
+    let http_method = parts.method.as_str().as_bytes();
+    let head = match wire::receive_request(Some(http_method), accepts, fields::grpc_fields(&parts.headers)) {
         Ok(head) => head,
-        Err(wire::Refusal::Status(status)) => return ResponseFuture::ready(answer.failure(&status)),
+        Err(wire::Refusal::Status(status)) => return ResponseFuture::ready(writer.failure(&status)),
         // The content type is already checked.
         Err(_) => {
             let allow = HeaderValue::from_static("POST");
             return ResponseFuture::ready(pages::method_not_allowed(&parts.headers, allow));
         }
     };
-    answer.compression = method.compression(compression::common(method.offers(), head.accepts));
-    let call = Call { context: Arc::clone(context), method: Arc::clone(method), codec };
-    let reader = Reader::new(0, head.encoding, method.options().max_decoding_message_size);
+    writer.compression = method.compression(compression::first_common(method.offers(), head.accepts));
+    let call = MethodCall { context: Arc::clone(context), method: Arc::clone(method), codec };
+    let reader = EnvelopeReader::new(0, head.encoding, method.options().max_decoding_message_size);
     let head = RequestHead::new(head.metadata, head.timeout, connection);
-    enveloped::call(call, head, body, reader, answer)
+    enveloped::call(call, head, body, reader, writer)
 }
 
 /// Format of the response to a request.
-struct Answer {
+struct GrpcResponseWriter {
     codec: Codec,
     accepts: EncodingSet,
     compression: Compression,
 }
 
-impl Answer {
-    fn answer(&self, fields: &FieldList) -> Response<()> {
-        let mut answer = Response::new(());
-        let headers = answer.headers_mut();
+impl GrpcResponseWriter {
+    fn build(&self, fields: &FieldList) -> Response<()> {
+        let mut response = Response::new(());
+        let headers = response.headers_mut();
         fields::append_fields(fields, headers);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type(self.codec)));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(self.accepts.value()));
-        answer
+        response
     }
 }
 
@@ -76,17 +76,17 @@ fn content_type(codec: Codec) -> &'static str {
     }
 }
 
-fn ending(outcome: Result<&HeaderMap, &Status>) -> FieldList {
+fn trailers(outcome: Result<&HeaderMap, &Status>) -> FieldList {
     let mut fields = FieldList::new();
     wire::emit_ending(outcome, wire::METADATA_SIZE_MAX, &mut fields);
     fields
 }
 
-impl Protocol for Answer {
+impl ResponseWriter for GrpcResponseWriter {
     fn head(&self, metadata: &HeaderMap) -> Result<Response<()>, Status> {
         let mut fields = FieldList::new();
         wire::emit_response(self.compression.encoding, metadata, wire::METADATA_SIZE_MAX, &mut fields)?;
-        Ok(self.answer(&fields))
+        Ok(self.build(&fields))
     }
 
     fn message(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), Status> {
@@ -94,12 +94,12 @@ impl Protocol for Answer {
     }
 
     fn end(&self, outcome: Result<&HeaderMap, &Status>, _: &mut Vec<u8>) -> Option<HeaderMap> {
-        let mut trailers = HeaderMap::new();
-        fields::append_fields(&ending(outcome), &mut trailers);
-        Some(trailers)
+        let mut headers = HeaderMap::new();
+        fields::append_fields(&trailers(outcome), &mut headers);
+        Some(headers)
     }
 
     fn failure(&self, status: &Status) -> Response<Body> {
-        self.answer(&ending(Err(status))).map(|()| Body::empty())
+        self.build(&trailers(Err(status))).map(|()| Body::empty())
     }
 }

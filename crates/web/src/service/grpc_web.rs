@@ -5,16 +5,16 @@ use std::sync::Arc;
 use http::{HeaderMap, Request, Response};
 use thalweg_engine::{RequestHead, Status};
 
-use super::call::Call;
+use super::call::MethodCall;
 use super::context::{Context, connection_of};
 use super::enveloped;
 use super::methods::Method;
-use super::protocol::Protocol;
 use super::response::ResponseFuture;
+use super::response_writer::ResponseWriter;
 use crate::body::Body;
 use crate::codec::{CODECS, Codec};
-use crate::envelope::Reader;
-use crate::grpc_web::{Answering, Rules, read_request};
+use crate::envelope::EnvelopeReader;
+use crate::grpc_web::{ResponseFormat, Rules, read_request};
 
 /// Handles a request with gRPC-Web's content type.
 pub(super) fn call(context: &Arc<Context>, method: &Arc<Method>, request: Request<Body>) -> ResponseFuture {
@@ -24,19 +24,19 @@ pub(super) fn call(context: &Arc<Context>, method: &Arc<Method>, request: Reques
     let (parts, body) = request.into_parts();
     let read = match read_request(&parts.method, &parts.headers, &rules) {
         Ok(read) => read,
-        Err(refusal) => return ResponseFuture::ready(refusal.answer()),
+        Err(refusal) => return ResponseFuture::ready(refusal.response()),
     };
     let codec = Codec::named(read.codec).unwrap_or(Codec::Proto);
-    let call = Call { context: Arc::clone(context), method: Arc::clone(method), codec };
+    let call = MethodCall { context: Arc::clone(context), method: Arc::clone(method), codec };
     let size_max = method.options().max_decoding_message_size;
-    let reader = Reader::new(0, read.head.encoding, size_max).with_text(read.is_text);
-    let compression = method.compression(read.answering.compression.encoding);
-    let answer = Answering { compression, ..read.answering };
+    let reader = EnvelopeReader::new(0, read.head.encoding, size_max).with_text(read.is_text);
+    let compression = method.compression(read.response_format.compression.encoding);
+    let writer = ResponseFormat { compression, ..read.response_format };
     let head = RequestHead::new(read.head.metadata, read.head.timeout, connection);
-    enveloped::call(call, head, body, reader, answer)
+    enveloped::call(call, head, body, reader, writer)
 }
 
-impl Protocol for Answering<'static> {
+impl ResponseWriter for ResponseFormat<'static> {
     fn head(&self, metadata: &HeaderMap) -> Result<Response<()>, Status> {
         self.head(metadata)
     }
@@ -51,6 +51,6 @@ impl Protocol for Answering<'static> {
     }
 
     fn failure(&self, status: &Status) -> Response<Body> {
-        self.failure(status).map(Body::whole)
+        self.failure(status).map(Body::full)
     }
 }

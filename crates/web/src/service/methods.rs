@@ -20,14 +20,14 @@ pub(crate) struct Method {
     path: Box<str>,
     /// `None` if the server does not have the method.
     served: Option<Arc<ServerMethod>>,
-    types: Option<Types>,
+    types: Option<MethodTypes>,
     /// CPU time of its non-gRPC calls.
     cost: HandlerCost,
 }
 
 /// Data from its descriptor.
 #[derive(Debug)]
-struct Types {
+struct MethodTypes {
     schema: Schema,
     input: MessageId,
     output: MessageId,
@@ -40,11 +40,11 @@ impl Methods {
     pub(crate) fn new(calls: &LocalCalls, schema: &Schema, options: &CodecOptions) -> Methods {
         let method = |served: Arc<ServerMethod>| {
             let path: Box<str> = format!("/{}", served.name()).into();
-            let types = schema.method(&path).map(|method| Types {
+            let types = schema.method(&path).map(|method| MethodTypes {
                 schema: schema.clone(),
                 input: method.input().id(),
                 output: method.output().id(),
-                options: options.within(served.options()),
+                options: options.with_size_limits(served.options()),
                 has_no_side_effects: method.has_no_side_effects(),
                 call_type: call_type(method.is_client_streaming(), method.is_server_streaming()),
             });
@@ -69,10 +69,10 @@ impl Methods {
     }
 
     /// Returns the methods of a service by name, sorted, with their call types.
-    pub(crate) fn of_service(&self, service: &str) -> Vec<(&str, &'static str)> {
+    pub(crate) fn methods_of(&self, service: &str) -> Vec<(&str, &'static str)> {
         let of = |(path, method): (_, &Arc<Method>)| {
-            let (its, name) = str::rsplit_once(path, '/')?;
-            (its.strip_prefix('/') == Some(service)).then(|| (name, method.call_type()))
+            let (parent, name) = str::rsplit_once(path, '/')?;
+            (parent.strip_prefix('/') == Some(service)).then(|| (name, method.call_type()))
         };
         let mut methods: Vec<_> = self.0.iter().filter_map(|(path, method)| of((path, method))).collect();
         methods.sort_unstable();
@@ -108,8 +108,8 @@ impl Method {
 
     /// Returns the options set for the method.
     pub(crate) fn options(&self) -> &ServiceOptions {
-        static OF_UNKNOWN: LazyLock<ServiceOptions> = LazyLock::new(ServiceOptions::default);
-        self.served.as_ref().map_or(&OF_UNKNOWN, |served| served.options())
+        static DEFAULTS: LazyLock<ServiceOptions> = LazyLock::new(ServiceOptions::default);
+        self.served.as_ref().map_or(&DEFAULTS, |served| served.options())
     }
 
     pub(crate) fn cost(&self) -> &HandlerCost {
@@ -181,7 +181,7 @@ impl Method {
         codec.write(types.schema.message_by_id(types.output), wire, &types.options.print)
     }
 
-    fn types(&self, codec: Codec) -> Result<&Types, Status> {
+    fn types(&self, codec: Codec) -> Result<&MethodTypes, Status> {
         self.types.as_ref().ok_or_else(|| self.undescribed(codec))
     }
 

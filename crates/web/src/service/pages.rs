@@ -30,7 +30,7 @@ const OPENAPI: &str = "/openapi.json";
 
 impl Pages {
     /// `info` is further content; the format of names and enums comes from the context. Without rules there are no
-    /// [pages of them](PageOptions::are_of_rules).
+    /// [pages of them](PageOptions::needs_rules).
     pub(super) fn new(
         options: PageOptions,
         front: Option<(Bytes, Bytes)>,
@@ -46,22 +46,22 @@ impl Pages {
     }
 
     /// Returns whether there is a page at this path.
-    pub(super) fn has(&self, path: &str) -> bool {
+    pub(super) fn has_path(&self, path: &str) -> bool {
         self.front.is_some() && path == "/"
             || self.openapi.is_some() && path == OPENAPI
-            || self.docs.as_ref().is_some_and(|docs| docs.has(path))
+            || self.docs.as_ref().is_some_and(|docs| docs.has_path(path))
     }
 
     /// Returns the page at this path.
     pub(super) fn find(&self, method: &Method, path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
-        if !self.has(path) {
+        if !self.has_path(path) {
             return None;
         }
         if !matches!(*method, Method::GET | Method::HEAD) {
             return Some(method_not_allowed(headers, HeaderValue::from_static("GET, HEAD")));
         }
-        if let Some(part) = self.docs.as_ref().and_then(|docs| docs.answer(method, path)) {
-            return Some(part.map(Body::whole));
+        if let Some(part) = self.docs.as_ref().and_then(|docs| docs.respond(method, path)) {
+            return Some(part.map(Body::full));
         }
         let (content_type, page) = match (path, &self.openapi, &self.front) {
             (OPENAPI, Some(document), _) => (JSON, document),
@@ -69,9 +69,9 @@ impl Pages {
             (_, _, Some((text, _))) => (TEXT, text),
             _ => return None,
         };
-        let mut answer = Response::new(Body::whole(page.clone()));
-        answer.headers_mut().insert(CONTENT_TYPE, content_type);
-        Some(answer)
+        let mut response = Response::new(Body::full(page.clone()));
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
+        Some(response)
     }
 }
 
@@ -83,19 +83,19 @@ pub(super) fn not_found(path: &str, headers: &HeaderMap) -> Response<Body> {
 /// 405 for a path that supports other HTTP methods.
 pub(super) fn method_not_allowed(headers: &HeaderMap, allow: HeaderValue) -> Response<Body> {
     let why = format!("this path is for {}", String::from_utf8_lossy(allow.as_bytes()));
-    let mut answer = error(StatusCode::METHOD_NOT_ALLOWED, Code::Unimplemented, &why, headers);
-    answer.headers_mut().insert(ALLOW, allow);
-    answer
+    let mut response = error(StatusCode::METHOD_NOT_ALLOWED, Code::Unimplemented, &why, headers);
+    response.headers_mut().insert(ALLOW, allow);
+    response
 }
 
 /// 415 for a path that accepts other content types.
 pub(super) fn unsupported_media_type(headers: &HeaderMap, accepted: &str) -> Response<Body> {
     let why = format!("the content type of requests to this path is one of {accepted}");
-    let mut answer = error(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::Unimplemented, &why, headers);
+    let mut response = error(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::Unimplemented, &why, headers);
     if let Ok(accepted) = HeaderValue::try_from(accepted) {
-        answer.headers_mut().insert(ACCEPT_POST, accepted);
+        response.headers_mut().insert(ACCEPT_POST, accepted);
     }
-    answer
+    response
 }
 
 /// Returns an error as a `google.rpc.Status` if the client reads JSON, otherwise as a line of text. Connect clients use
@@ -107,10 +107,10 @@ pub(super) fn error(status: StatusCode, code: Code, why: &str, headers: &HeaderM
     } else {
         (TEXT, format!("{why}\n"))
     };
-    let mut answer = Response::new(Body::whole(body));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, content_type);
-    answer
+    let mut response = Response::new(Body::full(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
 }
 
 /// Returns whether the client accepts or sends JSON.

@@ -1,4 +1,4 @@
-//! The messages in a request body: [`Requests`].
+//! The messages in a request body: [`EnvelopedRequests`].
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -9,38 +9,38 @@ use futures_core::Stream;
 use http_body::Body as _;
 use thalweg_engine::{RequestShare, Status, wire};
 
-use super::call::Call;
+use super::call::MethodCall;
 use crate::body::Body;
-use crate::envelope::Reader;
+use crate::envelope::EnvelopeReader;
 
 /// A stream of messages as wire bytes, from an enveloped body. An error is the last item.
-pub(super) struct Requests {
+pub(super) struct EnvelopedRequests {
     body: Body,
-    share: RequestShare,
-    envelopes: Reader,
-    call: Call,
+    accounting: RequestShare,
+    envelopes: EnvelopeReader,
+    call: MethodCall,
     /// Number of messages returned.
     count: u64,
     /// Size of the message that waits for the end of the body, in bytes.
-    waiting_len: usize,
+    pending_len: usize,
     /// Whether the body is useful only if complete.
-    is_whole: bool,
-    is_over: bool,
+    is_unary: bool,
+    has_body_ended: bool,
     has_failed: bool,
 }
 
-impl Requests {
-    pub(super) fn new(body: Body, envelopes: Reader, call: Call) -> Self {
-        let share = body.share();
+impl EnvelopedRequests {
+    pub(super) fn new(body: Body, envelopes: EnvelopeReader, call: MethodCall) -> Self {
+        let accounting = body.memory_accounting();
         Self {
             body,
-            share,
+            accounting,
             envelopes,
             call,
             count: 0,
-            waiting_len: 0,
-            is_whole: false,
-            is_over: false,
+            pending_len: 0,
+            is_unary: false,
+            has_body_ended: false,
             has_failed: false,
         }
     }
@@ -49,52 +49,52 @@ impl Requests {
     ///
     /// # Errors
     /// UNIMPLEMENTED if there is not exactly one message.
-    pub(super) async fn only(mut self) -> Result<(Bytes, RequestShare), Status> {
-        self.is_whole = true;
+    pub(super) async fn single_message(mut self) -> Result<(Bytes, RequestShare), Status> {
+        self.is_unary = true;
         let message = poll_fn(|cx| self.poll(cx)).await?.ok_or_else(wire::no_message)?;
-        self.waiting_len = message.len();
-        self.hold();
+        self.pending_len = message.len();
+        self.update_accounting();
         match poll_fn(|cx| self.poll(cx)).await? {
-            None => Ok((message, self.share)),
+            None => Ok((message, self.accounting)),
             Some(_) => Err(wire::more_than_one_message()),
         }
     }
 
     /// Updates the memory accounting.
-    fn hold(&mut self) {
-        self.share.hold(self.waiting_len + self.envelopes.len());
+    fn update_accounting(&mut self) {
+        self.accounting.hold(self.pending_len + self.envelopes.len());
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Status>> {
         loop {
             // Waits for a turn, since the message may be compressed.
-            ready!(self.share.poll_turn(cx));
+            ready!(self.accounting.poll_turn(cx));
             if let Some(message) = self.envelopes.message()? {
-                self.share.decoded(message.len());
-                self.hold();
-                self.count += u64::from(!self.is_whole);
+                self.accounting.decoded(message.len());
+                self.update_accounting();
+                self.count += u64::from(!self.is_unary);
                 return Poll::Ready(self.call.read(message).map(Some));
             }
-            if self.is_over {
+            if self.has_body_ended {
                 return Poll::Ready(Ok(None));
             }
-            let is_awaited = self.is_whole || !self.envelopes.is_empty();
-            self.body.awaits(is_awaited.then_some(self.count));
+            let is_part_expected = self.is_unary || !self.envelopes.is_empty();
+            self.body.expect_part(is_part_expected.then_some(self.count));
             let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)) else {
-                self.is_over = true;
+                self.has_body_ended = true;
                 self.envelopes.finish()?;
                 continue;
             };
             // Request trailers are ignored.
             if let Ok(piece) = frame?.into_data() {
                 self.envelopes.push(piece);
-                self.hold();
+                self.update_accounting();
             }
         }
     }
 }
 
-impl Stream for Requests {
+impl Stream for EnvelopedRequests {
     type Item = Result<Bytes, Status>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {

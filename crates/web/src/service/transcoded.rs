@@ -2,15 +2,15 @@
 //!
 //! See [`transcoding`](crate::transcoding) for the behavior seen by clients.
 
-mod answers;
 mod call;
 mod failure;
-mod form;
 mod head;
 mod metadata;
 mod requests;
+mod responses;
 mod run;
 mod target;
+mod unary;
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use thalweg_engine::raw::RawHead;
 
 use super::context::{Context, head_of};
 use super::response::ResponseFuture;
-use super::unary::Form;
+use super::unary::UnaryAdapter;
 use crate::body::Body;
-use crate::transcoding::{self, RequestOptions, RoutePlace, Router, Rules};
-use call::Call;
-use form::TranscodedForm;
+use crate::transcoding::{self, RequestOptions, RouteKey, Router, Rules};
+use call::TranscodedCall;
 use target::{Routes, Target};
+use unary::TranscodedUnary;
 
 /// The routes of all services that have descriptors.
 #[derive(Clone)]
@@ -35,13 +35,13 @@ pub(super) struct Transcoded(Arc<Routes>);
 
 /// Result of routing a request.
 #[derive(Clone, Debug)]
-pub(super) enum Found {
+pub(super) enum Lookup {
     /// A binding.
     Route(Route),
     /// The path supports other HTTP methods only; `allow` lists them.
     MethodNotAllowed { allow: HeaderValue },
     /// No route.
-    Nothing,
+    NotFound,
 }
 
 /// A binding, and the part of the path that it matches.
@@ -49,7 +49,7 @@ pub(super) enum Found {
 pub(super) struct Route {
     /// Whether the route comes from an annotation and is not the method's own path.
     pub(super) is_annotated: bool,
-    place: RoutePlace,
+    key: RouteKey,
 }
 
 impl Transcoded {
@@ -67,58 +67,58 @@ impl Transcoded {
         Transcoded(Arc::new(Routes { context, router, targets, allows_simple_posts }))
     }
 
-    pub(super) fn find(&self, method: &Method, path: &str) -> Found {
+    pub(super) fn find(&self, method: &Method, path: &str) -> Lookup {
         let router = &self.0.router;
-        let mut found = router.find(method, path);
-        if *method == Method::HEAD && !matches!(found, transcoding::Found::Route(_)) {
-            found = router.find(&Method::GET, path);
+        let mut lookup = router.find(method, path);
+        if *method == Method::HEAD && !matches!(lookup, transcoding::Lookup::Route(_)) {
+            lookup = router.find(&Method::GET, path);
         }
-        match found {
-            transcoding::Found::Route(route) => {
-                Found::Route(Route { is_annotated: route.binding().is_annotated(), place: route.place() })
+        match lookup {
+            transcoding::Lookup::Route(route) => {
+                Lookup::Route(Route { is_annotated: route.binding().is_annotated(), key: route.key() })
             }
-            transcoding::Found::MethodNotAllowed { allowed } => {
-                Found::MethodNotAllowed { allow: allow(&allowed) }
+            transcoding::Lookup::MethodNotAllowed { allowed } => {
+                Lookup::MethodNotAllowed { allow: allow(&allowed) }
             }
-            transcoding::Found::NotFound => Found::Nothing,
+            transcoding::Lookup::NotFound => Lookup::NotFound,
         }
     }
 
-    /// Returns the form of a unary call; `None` if it is streaming or refused.
-    pub(super) fn form(&self, route: &Route, head: &RawHead<'_>) -> Option<Arc<dyn Form>> {
+    /// Returns the adapter of a unary call; `None` if it is streaming or refused.
+    pub(super) fn adapter(&self, route: &Route, head: &RawHead<'_>) -> Option<Arc<dyn UnaryAdapter>> {
         if self.is_streaming(route) {
             return None;
         }
         // Whether there is a body is unknown here: a request refused because of its body is read again later.
-        let (call, asked) = Call::read(&self.0, route.place, head, true).ok()?;
-        Some(form(call, asked))
+        let (call, request_head) = TranscodedCall::read(&self.0, route.key, head, true).ok()?;
+        Some(adapter(call, request_head))
     }
 
     /// Handles a request for `route`.
     pub(super) fn call(&self, route: &Route, request: Request<Body>) -> ResponseFuture {
         let has_body = !request.body().is_end_stream();
-        match Call::read(&self.0, route.place, &head_of(&request), has_body) {
-            Err(failure) => ResponseFuture::ready(failure.answer(&self.0.context)),
-            Ok((call, asked)) if self.is_streaming(route) => ResponseFuture::of(async move {
+        match TranscodedCall::read(&self.0, route.key, &head_of(&request), has_body) {
+            Err(failure) => ResponseFuture::ready(failure.response(&self.0.context)),
+            Ok((call, request_head)) if self.is_streaming(route) => ResponseFuture::from_future(async move {
                 let context = Arc::clone(&call.routes.context);
-                let answered = call.answer(asked, request.into_body()).await;
-                answered.unwrap_or_else(|failure| failure.answer(&context))
+                let response = call.respond(request_head, request.into_body()).await;
+                response.unwrap_or_else(|failure| failure.response(&context))
             }),
-            Ok((call, asked)) => {
-                let form = form(call, asked);
-                ResponseFuture::unary(&form, request.into_body())
+            Ok((call, request_head)) => {
+                let adapter = adapter(call, request_head);
+                ResponseFuture::unary(&adapter, request.into_body())
             }
         }
     }
 
     fn is_streaming(&self, route: &Route) -> bool {
-        let binding = &self.0.router.rules().bindings()[route.place.index];
+        let binding = &self.0.router.rules().bindings()[route.key.index];
         binding.is_client_streaming() || binding.is_server_streaming()
     }
 }
 
-fn form(call: Call, asked: RequestHead) -> Arc<dyn Form> {
-    Arc::new(TranscodedForm { call, asked })
+fn adapter(call: TranscodedCall, request_head: RequestHead) -> Arc<dyn UnaryAdapter> {
+    Arc::new(TranscodedUnary { call, request_head })
 }
 
 impl fmt::Debug for Transcoded {

@@ -1,4 +1,4 @@
-//! Unary non-gRPC calls: [`Form`].
+//! Unary non-gRPC calls: [`UnaryAdapter`].
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::deadline::Deadline;
 
 /// A unary call as described by its request headers: reads the message and writes the response. Requests with identical
 /// header blocks share it.
-pub(super) trait Form: Send + Sync + 'static {
+pub(super) trait UnaryAdapter: Send + Sync + 'static {
     /// Returns the CPU time of its calls.
     fn cost(&self) -> &HandlerCost;
 
     /// Returns the metadata, timeout and connection of the request.
-    fn asked(&self) -> &RequestHead;
+    fn request_head(&self) -> &RequestHead;
 
     /// Returns the maximum size of a body, in bytes.
     fn size_max(&self) -> usize;
@@ -31,10 +31,10 @@ pub(super) trait Form: Send + Sync + 'static {
     #[expect(clippy::result_large_err, reason = "the answer is on its way: it is no error")]
     fn read(&self, body: Bytes) -> Result<Bytes, Response<Body>>;
 
-    fn call(&self, asked: &RequestHead, message: Bytes) -> LocalUnary;
+    fn call(&self, request_head: &RequestHead, message: Bytes) -> LocalUnary;
 
     /// Returns the response for the outcome of the call.
-    fn answer(&self, outcome: Result<LocalResponse, Status>) -> Response<Body>;
+    fn response(&self, outcome: Result<LocalResponse, Status>) -> Response<Body>;
 
     /// Returns the response if the body cannot be received.
     fn failure(&self, status: Status) -> Response<Body>;
@@ -42,14 +42,14 @@ pub(super) trait Form: Send + Sync + 'static {
 
 /// A call whose request is complete.
 pub(super) struct Unary {
-    form: Arc<dyn Form>,
+    adapter: Arc<dyn UnaryAdapter>,
     stage: Stage,
 }
 
 impl Unary {
     /// Creates a call with the message `body`. It starts when polled.
-    pub(super) fn new(form: Arc<dyn Form>, body: Bytes) -> Unary {
-        Unary { form, stage: Stage::Sent(body) }
+    pub(super) fn new(adapter: Arc<dyn UnaryAdapter>, body: Bytes) -> Unary {
+        Unary { adapter, stage: Stage::Sent(body) }
     }
 }
 
@@ -62,42 +62,46 @@ impl Future for Unary {
     type Output = Response<Body>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<Body>> {
-        let Unary { form, stage } = &mut *self;
+        let Unary { adapter, stage } = &mut *self;
         if let Stage::Sent(body) = stage {
-            match form.read(std::mem::take(body)) {
-                Ok(message) => *stage = Stage::Called(form.call(form.asked(), message)),
-                Err(answer) => return Poll::Ready(answer),
+            match adapter.read(std::mem::take(body)) {
+                Ok(message) => *stage = Stage::Called(adapter.call(adapter.request_head(), message)),
+                Err(response) => return Poll::Ready(response),
             }
         }
         let Stage::Called(call) = stage else { return Poll::Pending };
         let outcome = ready!(Pin::new(call).poll(cx));
-        Poll::Ready(form.answer(outcome))
+        Poll::Ready(adapter.response(outcome))
     }
 }
 
 /// Makes a call whose message is incomplete or slow to read.
-pub(super) async fn gather(form: Arc<dyn Form>, body: Body, mut share: RequestShare) -> Response<Body> {
-    let deadline = Deadline::after(form.asked().timeout);
-    let read = match deadline.gather(body, form.size_max(), &mut share).await {
-        Ok(whole) => {
-            let len = whole.len();
-            form.read(whole).inspect(|message| share.decoded(len.max(message.len())))
+pub(super) async fn collect_and_call(
+    adapter: Arc<dyn UnaryAdapter>,
+    body: Body,
+    mut accounting: RequestShare,
+) -> Response<Body> {
+    let deadline = Deadline::after(adapter.request_head().timeout);
+    let read = match deadline.collect_bytes(body, adapter.size_max(), &mut accounting).await {
+        Ok(bytes) => {
+            let len = bytes.len();
+            adapter.read(bytes).inspect(|message| accounting.decoded(len.max(message.len())))
         }
-        Err(status) => return form.failure(status),
+        Err(status) => return adapter.failure(status),
     };
     let message = match read {
         Ok(message) => message,
-        Err(answer) => {
+        Err(response) => {
             // The position of the error is unknown, so the maximum is counted.
-            share.decoded(form.size_max());
-            return answer;
+            accounting.decoded(adapter.size_max());
+            return response;
         }
     };
     // The handler holds it during the call.
-    share.hold(message.len());
-    let call = match deadline.left() {
-        None => form.call(form.asked(), message),
-        left => form.call(&RequestHead { timeout: left, ..form.asked().clone() }, message),
+    accounting.hold(message.len());
+    let call = match deadline.remaining() {
+        None => adapter.call(adapter.request_head(), message),
+        left => adapter.call(&RequestHead { timeout: left, ..adapter.request_head().clone() }, message),
     };
-    form.answer(call.await)
+    adapter.response(call.await)
 }

@@ -1,6 +1,6 @@
 //! Framing of response streams in JSON.
 
-use crate::content_type::listed;
+use crate::content_type::list_items;
 
 /// Separation of the messages of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl Framing {
     /// before `*/*`, then first. [`Framing::Lines`] if it names none.
     pub fn by_accept<'a>(accept: impl Iterator<Item = &'a [u8]>) -> Framing {
         let mut best: Option<((u16, bool), Framing)> = None;
-        for (range, quality) in listed(accept).filter(|(_, quality)| *quality > 0) {
+        for (range, quality) in list_items(accept).filter(|(_, quality)| *quality > 0) {
             if let Some((is_named, framing)) = range_of(range)
                 && best.is_none_or(|(best_rank, _)| best_rank < (quality, is_named))
             {
@@ -49,14 +49,14 @@ impl Framing {
         put: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
         let start = body.len();
-        let (front, behind): (&[u8], &[u8]) = match self {
+        let (prefix, suffix): (&[u8], &[u8]) = match self {
             Framing::Lines => (b"", b"\n"),
             Framing::Events => (b"data: ", b"\n\n"),
             Framing::Array => (if is_first { b"[" } else { b",\n" }, b""),
         };
-        body.extend_from_slice(front);
+        body.extend_from_slice(prefix);
         put(body).inspect_err(|_| body.truncate(start))?;
-        body.extend_from_slice(behind);
+        body.extend_from_slice(suffix);
         Ok(())
     }
 
@@ -72,20 +72,20 @@ impl Framing {
 
     /// Appends the end of a failed call; `status` is the JSON of a `google.rpc.Status`.
     pub fn put_failure(self, is_first: bool, status: &[u8], body: &mut Vec<u8>) {
-        let (front, behind): (&[u8], &[u8]) = match self {
+        let (prefix, suffix): (&[u8], &[u8]) = match self {
             Framing::Lines => (b"{\"error\":", b"}\n"),
             Framing::Events => (b"event: error\ndata: ", b"\n\n"),
             Framing::Array => (if is_first { b"[{\"error\":" } else { b",\n{\"error\":" }, b"}]"),
         };
-        body.extend_from_slice(front);
+        body.extend_from_slice(prefix);
         body.extend_from_slice(status);
-        body.extend_from_slice(behind);
+        body.extend_from_slice(suffix);
     }
 }
 
 /// Returns whether `subtype`, in any case, is an `application/` content type of JSON lines. None is registered.
-pub(crate) fn is_row(subtype: &str) -> bool {
-    ["x-ndjson", "ndjson", "jsonl", "x-jsonlines"].iter().any(|row| subtype.eq_ignore_ascii_case(row))
+pub(crate) fn is_json_lines(subtype: &str) -> bool {
+    ["x-ndjson", "ndjson", "jsonl", "x-jsonlines"].iter().any(|name| subtype.eq_ignore_ascii_case(name))
 }
 
 /// Returns the framing of a media range, and whether the range names it.
@@ -96,7 +96,7 @@ fn range_of(range: &str) -> Option<(bool, Framing)> {
         "application/json" => (true, Framing::Array),
         "*/*" | "application/*" => (false, Framing::Lines),
         "text/*" => (false, Framing::Events),
-        _ if range.strip_prefix("application/").is_some_and(is_row) => (true, Framing::Lines),
+        _ if range.strip_prefix("application/").is_some_and(is_json_lines) => (true, Framing::Lines),
         _ => return None,
     })
 }
@@ -106,7 +106,7 @@ mod tests {
     use super::Framing::{self, Array, Events, Lines};
 
     #[test]
-    fn the_client_says_which_it_likes() {
+    fn framing_is_negotiated_by_accept() {
         let check = |accept: &[&str], expected: Framing| {
             let accept_bytes = accept.iter().map(|value| value.as_bytes());
             assert_eq!(Framing::by_accept(accept_bytes), expected, "{accept:?}");

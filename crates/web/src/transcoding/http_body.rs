@@ -66,7 +66,7 @@ mod tests {
     use super::{Content, len, put, read};
 
     #[test]
-    fn what_is_written_is_read() {
+    fn http_body_round_trips() {
         for (content_type, data) in [("", ""), ("text/plain", ""), ("", "a"), ("image/png", "\0\u{1}\u{2}")] {
             let content = Content { content_type: content_type.into(), data: data.into() };
             let mut wire = Vec::new();
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_data_is_no_copy_and_other_fields_are_stepped_over() {
+    fn data_is_not_copied_and_other_fields_are_skipped() {
         let wire = Bytes::from_static(b"\x1a\x01x\x12\x02ab\x0a\x01t\x12\x02cd");
         let content = read(&wire).unwrap();
         assert_eq!((&*content.content_type, &content.data[..]), ("t", &b"cd"[..]));

@@ -6,7 +6,7 @@ mod options;
 mod query;
 mod value;
 
-use thalweg_openapi::rules::{Binding, Body, FieldPath, Rules, is_http_body};
+use thalweg_openapi::rules::{Binding, BodyMapping, FieldPath, Rules, is_http_body};
 use thalweg_protobuf::json::{self, ParseOptions};
 use thalweg_protobuf::{Field, MessageType};
 
@@ -72,9 +72,11 @@ pub fn later_to_wire(
 pub fn is_raw(rules: &Rules, binding: &Binding) -> bool {
     let message = rules.input(binding);
     match binding.body() {
-        Body::Absent => false,
-        Body::Whole => is_http_body(message),
-        Body::Field(number) => message.field_by_number(number).is_some_and(http_body::is_http_body_field),
+        BodyMapping::Absent => false,
+        BodyMapping::Whole => is_http_body(message),
+        BodyMapping::Field(number) => {
+            message.field_by_number(number).is_some_and(http_body::is_http_body_field)
+        }
     }
 }
 
@@ -106,7 +108,7 @@ impl Request<'_, '_> {
     /// Appends an update mask with the fields of the body.
     fn put_mask(&self, body: &Content, wire: &mut Vec<u8>) -> Result<(), RequestError> {
         let binding = self.route.binding();
-        let (Some(mask), Body::Field(number)) = (binding.update_mask(), binding.body()) else {
+        let (Some(mask), BodyMapping::Field(number)) = (binding.update_mask(), binding.body()) else {
             return Ok(());
         };
         let field_of = |number| self.message.field_by_number(number);
@@ -150,22 +152,22 @@ impl RequestBody<'_, '_> {
     fn put(&self, body: &Content, wire: &mut Vec<u8>) -> Result<(), RequestError> {
         let is_blank = body.data.trim_ascii().is_empty();
         match self.binding.body() {
-            Body::Absent if is_blank || self.options.parse.ignore_unknown => Ok(()),
+            BodyMapping::Absent if is_blank || self.options.parse.ignore_unknown => Ok(()),
             // Many clients send this instead of an empty body.
-            Body::Absent if *body.data.trim_ascii() == *b"{}" => Ok(()),
-            Body::Absent => Err(RequestError::UnexpectedBody),
-            Body::Whole if is_http_body(self.message) => {
+            BodyMapping::Absent if *body.data.trim_ascii() == *b"{}" => Ok(()),
+            BodyMapping::Absent => Err(RequestError::UnexpectedBody),
+            BodyMapping::Whole if is_http_body(self.message) => {
                 http_body::put(body, wire);
                 Ok(())
             }
-            Body::Whole if is_blank => Ok(()),
-            Body::Whole => {
+            BodyMapping::Whole if is_blank => Ok(()),
+            BodyMapping::Whole => {
                 // Required fields may be in the path.
                 let allow_partial = self.options.parse.allow_partial || !self.binding.variables().is_empty();
                 let options = ParseOptions { allow_partial, ..self.options.parse.clone() };
                 Ok(json::parse(self.message, &body.data, &options, wire)?)
             }
-            Body::Field(number) => match self.message.field_by_number(number) {
+            BodyMapping::Field(number) => match self.message.field_by_number(number) {
                 Some(field) => self.put_field(field, body, is_blank, wire),
                 // The rules have checked that it exists.
                 None => Ok(()),

@@ -31,9 +31,9 @@ pub fn from_wire(
     options: &PrintOptions,
 ) -> Result<Content, PrintError> {
     match body_of(rules, binding) {
-        Body::Raw(None) => raw(wire),
-        Body::Raw(Some(field)) => raw(&content_of(field, wire)?),
-        Body::Json(body) => {
+        ResponseBody::Raw(None) => raw(wire),
+        ResponseBody::Raw(Some(field)) => raw(&content_of(field, wire)?),
+        ResponseBody::Json(body) => {
             let mut json = Vec::with_capacity(wire.len() * 2 + 16);
             body.print(wire, options, &mut json)?;
             Ok(Content { content_type: JSON.to_owned(), data: json.into() })
@@ -66,11 +66,11 @@ pub fn print(
 ///
 /// See [`from_wire`].
 pub fn is_raw(rules: &Rules, binding: &Binding) -> bool {
-    matches!(body_of(rules, binding), Body::Raw(_))
+    matches!(body_of(rules, binding), ResponseBody::Raw(_))
 }
 
 /// Source of a response body.
-enum Body<'s> {
+enum ResponseBody<'s> {
     /// The contents of a `google.api.HttpBody`: the message, or this field of it.
     Raw(Option<Field<'s>>),
     Json(JsonBody<'s>),
@@ -81,11 +81,11 @@ enum JsonBody<'s> {
     Field(Field<'s>),
 }
 
-fn body_of<'s>(rules: &'s Rules, binding: &Binding) -> Body<'s> {
+fn body_of<'s>(rules: &'s Rules, binding: &Binding) -> ResponseBody<'s> {
     match JsonBody::of(rules, binding) {
-        JsonBody::Message(message) if is_http_body(message) => Body::Raw(None),
-        JsonBody::Field(field) if http_body::is_http_body_field(field) => Body::Raw(Some(field)),
-        body => Body::Json(body),
+        JsonBody::Message(message) if is_http_body(message) => ResponseBody::Raw(None),
+        JsonBody::Field(field) if http_body::is_http_body_field(field) => ResponseBody::Raw(Some(field)),
+        body => ResponseBody::Json(body),
     }
 }
 

@@ -8,7 +8,7 @@ use std::slice;
 use http::Method;
 use thalweg_openapi::rules::{Binding, FieldPath, Rules, Segment, Variable};
 
-use super::percent::{self, PercentError, Place};
+use super::percent::{self, PercentError, UriComponent};
 use table::{Search, Table};
 
 /// Routes requests to the bindings of [`Rules`].
@@ -20,7 +20,7 @@ pub struct Router {
 
 /// Result of routing a request.
 #[derive(Clone, Debug)]
-pub enum Found<'r, 'p> {
+pub enum Lookup<'r, 'p> {
     /// A binding.
     Route(Route<'r, 'p>),
     /// The path supports other HTTP methods only: 405, with these in the header `Allow`.
@@ -57,28 +57,28 @@ impl Router {
     }
 
     /// Routes a request; `path` is undecoded and without the query.
-    pub fn find<'p>(&self, method: &Method, path: &'p str) -> Found<'_, 'p> {
+    pub fn find<'p>(&self, method: &Method, path: &'p str) -> Lookup<'_, 'p> {
         let mut search = Search::new(method);
         let Some((index, path)) = self.table.find(&mut search, path) else {
             let allowed = search.allowed();
             if allowed.is_empty() {
-                return Found::NotFound;
+                return Lookup::NotFound;
             }
-            return Found::MethodNotAllowed { allowed };
+            return Lookup::MethodNotAllowed { allowed };
         };
-        Found::Route(Route { binding: &self.rules.bindings()[index], index, path })
+        Lookup::Route(Route { binding: &self.rules.bindings()[index], index, path })
     }
 
-    /// Restores a route from its place and the path of the request.
-    pub(crate) fn route<'p>(&self, place: RoutePlace, path: &'p str) -> Route<'_, 'p> {
-        let RoutePlace { index, path_len } = place;
+    /// Restores a route from its key and the path of the request.
+    pub(crate) fn route<'p>(&self, key: RouteKey, path: &'p str) -> Route<'_, 'p> {
+        let RouteKey { index, path_len } = key;
         Route { binding: &self.rules.bindings()[index], index, path: &path[..path_len] }
     }
 }
 
 /// A [`Route`] without references to its binding and path.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RoutePlace {
+pub(crate) struct RouteKey {
     /// Index of the binding.
     pub(crate) index: usize,
     /// Length without the verb.
@@ -91,8 +91,8 @@ impl<'r, 'p> Route<'r, 'p> {
         self.binding
     }
 
-    pub(crate) fn place(&self) -> RoutePlace {
-        RoutePlace { index: self.index, path_len: self.path.len() }
+    pub(crate) fn key(&self) -> RouteKey {
+        RouteKey { index: self.index, path_len: self.path.len() }
     }
 
     /// Returns the variables with their parts of the path.
@@ -134,8 +134,8 @@ impl<'r, 'p> Iterator for Variables<'r, 'p> {
         let in_path =
             |segment: usize| if segment <= self.rest_at { segment } else { segment - 1 + self.rest_len };
         let text = segments_of(self.path, in_path(variable.segments.start), in_path(variable.segments.end));
-        let place = if variable.is_single { Place::Segment } else { Place::Segments };
-        Some((variable, field_path, percent::decode(text, place)))
+        let component = if variable.is_single { UriComponent::Segment } else { UriComponent::Segments };
+        Some((variable, field_path, percent::decode(text, component)))
     }
 }
 

@@ -14,13 +14,13 @@ use crate::compression::too_large;
 #[derive(Debug)]
 pub struct Values {
     size_max: usize,
-    place: Place,
+    position: Position,
     /// Start of a value, from earlier pieces.
-    held: BytesMut,
+    buffered: BytesMut,
     /// Rest of the latest piece.
     piece: Bytes,
     /// Scanned bytes of `piece`.
-    seen: usize,
+    scanned: usize,
     scan: Scan,
     failure: Option<ValuesError>,
 }
@@ -39,13 +39,13 @@ pub enum ValuesError {
     },
     /// An array without a comma between its elements.
     #[error("expected `,` or `]` behind an element of the array, found {0:?}")]
-    NoComma(char),
+    MissingComma(char),
     /// An array with a comma, but no element before or after it.
     #[error("expected an element of the array, found {0:?}")]
-    NoElement(char),
+    MissingElement(char),
     /// Data after the array.
     #[error("expected nothing behind the array, found {0:?}")]
-    Behind(char),
+    TrailingData(char),
     /// A body that ends inside an array.
     #[error("the array has no end")]
     Unfinished,
@@ -53,16 +53,16 @@ pub enum ValuesError {
 
 /// Next element outside of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Position {
     /// The first byte shows whether it is an array.
     Start,
     /// Consecutive values.
-    Row,
+    Sequence,
     /// An element, or the end of an empty array.
     FirstElement,
     Element,
-    BehindElement,
-    BehindArray,
+    AfterElement,
+    AfterArray,
 }
 
 /// State within a value.
@@ -93,10 +93,10 @@ impl Values {
     pub fn new(size_max: usize, takes_array: bool) -> Values {
         Values {
             size_max,
-            place: if takes_array { Place::Start } else { Place::Row },
-            held: BytesMut::new(),
+            position: if takes_array { Position::Start } else { Position::Sequence },
+            buffered: BytesMut::new(),
             piece: Bytes::new(),
-            seen: 0,
+            scanned: 0,
             scan: Scan::Outside,
             failure: None,
         }
@@ -129,7 +129,7 @@ impl Values {
 
     /// Returns the number of received bytes that were not taken.
     pub fn len(&self) -> usize {
-        self.held.len() + self.piece.len()
+        self.buffered.len() + self.piece.len()
     }
 
     /// Ends the body. Returns the last value, if only the end shows that it is complete. An incomplete value is
@@ -143,11 +143,13 @@ impl Values {
                 return Ok(Some(value));
             }
             if values.scan != Scan::Outside {
-                return Ok(Some(values.cut()));
+                return Ok(Some(values.take_value()));
             }
-            match values.place {
-                Place::Start | Place::Row | Place::BehindArray => Ok(None),
-                Place::FirstElement | Place::Element | Place::BehindElement => Err(ValuesError::Unfinished),
+            match values.position {
+                Position::Start | Position::Sequence | Position::AfterArray => Ok(None),
+                Position::FirstElement | Position::Element | Position::AfterElement => {
+                    Err(ValuesError::Unfinished)
+                }
             }
         })
     }
@@ -162,49 +164,49 @@ impl Values {
         let taken = take(self);
         if let Err(failure) = &taken {
             self.failure = Some(failure.clone());
-            (self.held, self.piece) = (BytesMut::new(), Bytes::new());
+            (self.buffered, self.piece) = (BytesMut::new(), Bytes::new());
         }
         taken
     }
 
     fn try_take(&mut self) -> Result<Option<Bytes>, ValuesError> {
-        if self.scan == Scan::Outside && !self.begin()? {
+        if self.scan == Scan::Outside && !self.start_value()? {
             return Ok(None);
         }
-        let is_whole = self.find_end();
-        let size = self.held.len() + self.seen;
+        let is_complete = self.find_end();
+        let size = self.buffered.len() + self.scanned;
         if size > self.size_max {
             return Err(ValuesError::TooLarge { size, size_max: self.size_max });
         }
-        if is_whole {
-            return Ok(Some(self.cut()));
+        if is_complete {
+            return Ok(Some(self.take_value()));
         }
-        self.held.extend_from_slice(&self.piece);
-        (self.piece, self.seen) = (Bytes::new(), 0);
+        self.buffered.extend_from_slice(&self.piece);
+        (self.piece, self.scanned) = (Bytes::new(), 0);
         Ok(None)
     }
 
     /// Skips to the next value. Returns whether there is one.
-    fn begin(&mut self) -> Result<bool, ValuesError> {
+    fn start_value(&mut self) -> Result<bool, ValuesError> {
         while let Some(&byte) = self.piece.first() {
-            self.place = match (self.place, byte) {
-                (place, b' ' | b'\t' | b'\n' | b'\r') => place,
-                (Place::Start, b'[') => Place::FirstElement,
-                (Place::Start | Place::Row, _) => {
-                    self.place = Place::Row;
+            self.position = match (self.position, byte) {
+                (position, b' ' | b'\t' | b'\n' | b'\r') => position,
+                (Position::Start, b'[') => Position::FirstElement,
+                (Position::Start | Position::Sequence, _) => {
+                    self.position = Position::Sequence;
                     return Ok(true);
                 }
-                (Place::FirstElement | Place::BehindElement, b']') => Place::BehindArray,
-                (Place::FirstElement | Place::Element, b',' | b']' | b'}') => {
-                    return Err(ValuesError::NoElement(char::from(byte)));
+                (Position::FirstElement | Position::AfterElement, b']') => Position::AfterArray,
+                (Position::FirstElement | Position::Element, b',' | b']' | b'}') => {
+                    return Err(ValuesError::MissingElement(char::from(byte)));
                 }
-                (Place::FirstElement | Place::Element, _) => {
-                    self.place = Place::BehindElement;
+                (Position::FirstElement | Position::Element, _) => {
+                    self.position = Position::AfterElement;
                     return Ok(true);
                 }
-                (Place::BehindElement, b',') => Place::Element,
-                (Place::BehindElement, _) => return Err(ValuesError::NoComma(char::from(byte))),
-                (Place::BehindArray, _) => return Err(ValuesError::Behind(char::from(byte))),
+                (Position::AfterElement, b',') => Position::Element,
+                (Position::AfterElement, _) => return Err(ValuesError::MissingComma(char::from(byte))),
+                (Position::AfterArray, _) => return Err(ValuesError::TrailingData(char::from(byte))),
             };
             self.piece.advance(1);
         }
@@ -213,28 +215,28 @@ impl Values {
 
     /// Scans for the end of the current value. Returns whether it is in the piece.
     fn find_end(&mut self) -> bool {
-        while let Some(&byte) = self.piece.get(self.seen) {
+        while let Some(&byte) = self.piece.get(self.scanned) {
             match self.scan.step(byte) {
-                Step::Inside => self.seen += 1,
+                Step::Inside => self.scanned += 1,
                 Step::Last => {
-                    self.seen += 1;
+                    self.scanned += 1;
                     return true;
                 }
-                Step::Behind => return true,
+                Step::After => return true,
             }
         }
         false
     }
 
     /// Takes the scanned part of the value.
-    fn cut(&mut self) -> Bytes {
-        let rest = self.piece.split_to(self.seen);
-        (self.seen, self.scan) = (0, Scan::Outside);
-        if self.held.is_empty() {
+    fn take_value(&mut self) -> Bytes {
+        let rest = self.piece.split_to(self.scanned);
+        (self.scanned, self.scan) = (0, Scan::Outside);
+        if self.buffered.is_empty() {
             return rest;
         }
-        self.held.extend_from_slice(&rest);
-        self.held.split().freeze()
+        self.buffered.extend_from_slice(&rest);
+        self.buffered.split().freeze()
     }
 }
 
@@ -242,7 +244,7 @@ impl Values {
 enum Step {
     Inside,
     Last,
-    Behind,
+    After,
 }
 
 impl Scan {
@@ -252,7 +254,7 @@ impl Scan {
             (Scan::Outside, b'"') => *self = Scan::String { depth: 0, is_escaped: false },
             (Scan::Outside, _) => *self = Scan::Word,
             (Scan::Word, b' ' | b'\t' | b'\n' | b'\r' | b',' | b'{' | b'}' | b'[' | b']' | b'"') => {
-                return Step::Behind;
+                return Step::After;
             }
             (Scan::Brackets { depth: 1 }, b'}' | b']') => return Step::Last,
             (Scan::Brackets { depth }, b'}' | b']') => *self = Scan::Brackets { depth: depth - 1 },
@@ -312,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_values() {
+    fn consecutive_values_are_split() {
         for takes_array in [false, true] {
             let check = |body, expected| check(takes_array, body, Ok(expected));
             check("", &[]);
@@ -334,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_of_values() {
+    fn array_elements_are_split() {
         check(true, "[]", Ok(&[]));
         check(true, " [ ] ", Ok(&[]));
         check(true, "[1,2]", Ok(&["1", "2"]));
@@ -352,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_too_large_is_refused_as_soon_as_it_is() {
+    fn oversized_value_fails_at_the_limit() {
         let mut values = Values::new(5, true);
         assert_eq!(read(&mut values, b"  12345 \n[1,2]  \n", &[]).unwrap(), ["12345", "[1,2]"]);
         let mut values = Values::new(5, true);
@@ -365,11 +367,11 @@ mod tests {
         // The failure is permanent, and nothing is buffered.
         values.push(Bytes::from_static(b"1 2 3"));
         assert_eq!((values.take(), values.finish()), (Err(error.clone()), Err(error)));
-        assert!(values.piece.is_empty() && values.held.is_empty());
+        assert!(values.piece.is_empty() && values.buffered.is_empty());
     }
 
     #[test]
-    fn what_comes_in_one_piece_is_no_copy() {
+    fn value_in_one_piece_is_not_copied() {
         let body = Bytes::from_static(b"{\"a\":1}\n{\"b\":2}");
         let mut values = Values::new(100, true);
         values.push(body.clone());
@@ -379,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_do_not_count() {
+    fn piece_boundaries_do_not_matter() {
         let words = ["{", "}", "[", "]", ",", "\"", "\\", " ", "\n", "1", "true", ":", "é"];
         let mut seeded = Seeded(7);
         for _ in 0..20_000 {

@@ -12,22 +12,22 @@ use thalweg_web::body::Body;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const SCRIPT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Results of a script, sent by `POST /told` as one `name: value` each until it is done.
-pub(crate) struct Told {
+pub(crate) struct ScriptResults {
     facts: mpsc::UnboundedSender<String>,
     is_done: watch::Sender<bool>,
 }
 
-impl Told {
-    pub(crate) fn new() -> (Told, mpsc::UnboundedReceiver<String>) {
+impl ScriptResults {
+    pub(crate) fn new() -> (ScriptResults, mpsc::UnboundedReceiver<String>) {
         let (sender, facts) = mpsc::unbounded_channel();
-        (Told { facts: sender, is_done: watch::Sender::default() }, facts)
+        (ScriptResults { facts: sender, is_done: watch::Sender::default() }, facts)
     }
 
     /// Responds to a request to `/told`.
-    pub(crate) fn tell(&self, fact: &str) -> Response<Body> {
+    pub(crate) fn record(&self, fact: &str) -> Response<Body> {
         if fact.starts_with("done") || fact.starts_with("fault") {
             self.is_done.send_replace(true);
         }
@@ -38,18 +38,18 @@ impl Told {
 
     /// Responds to a request to `/held` when the script is done. Until then the page is not loaded, and the browser
     /// keeps running.
-    pub(crate) async fn hold(&self) -> Response<Body> {
+    pub(crate) async fn wait_until_done(&self) -> Response<Body> {
         let mut is_done = self.is_done.subscribe();
-        let _ = timeout(PATIENCE, is_done.wait_for(|is_done| *is_done)).await;
+        let _ = timeout(SCRIPT_TIMEOUT, is_done.wait_for(|is_done| *is_done)).await;
         Response::new(Body::empty())
     }
 }
 
 /// Reads the results of the page until it is done.
-pub(crate) async fn read(told: &mut mpsc::UnboundedReceiver<String>) -> HashMap<String, String> {
+pub(crate) async fn read(results: &mut mpsc::UnboundedReceiver<String>) -> HashMap<String, String> {
     let mut facts = HashMap::new();
     loop {
-        let fact = timeout(PATIENCE, told.recv()).await.ok().flatten();
+        let fact = timeout(SCRIPT_TIMEOUT, results.recv()).await.ok().flatten();
         let fact = fact.unwrap_or_else(|| panic!("the page did not come to its end: {facts:#?}"));
         let (name, value) = fact.split_once(": ").unwrap();
         assert_ne!(name, "fault", "{value}; {facts:#?}");

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::HeaderMap;
 use thalweg_engine::{ByteStreams, CallOptions, ChannelConfig, Code, Encoding, Method, Status};
-use thalweg_web::client::{Client, Http1, Http1Options, Protocol, Reply, Streams};
+use thalweg_web::client::{Client, Http1, Http1Options, Protocol, Streams, UnaryResponse};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -19,7 +19,7 @@ static ECHO: Method = Method::new("/test.Echo/Echo");
 static FIND: Method = Method::new("/test.Echo/Find").without_side_effects();
 
 /// A server. Each of its connections follows its turns and is then closed.
-struct Scripted {
+struct ScriptedServer {
     target: String,
     /// Requests with their bodies.
     requests: Arc<Mutex<Vec<String>>>,
@@ -30,57 +30,57 @@ struct Scripted {
 
 /// Reaction to a request.
 #[derive(Clone)]
-enum Turn {
-    Answer(Vec<u8>),
+enum Action {
+    Respond(Vec<u8>),
     /// Sends these bytes only, and stalls.
     Stall(Vec<u8>),
     /// Closes the connection after 20 ms, without a request.
     End,
 }
 
-impl Scripted {
-    async fn new(connections: Vec<Vec<Turn>>) -> Scripted {
+impl ScriptedServer {
+    async fn new(connections: Vec<Vec<Action>>) -> ScriptedServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let scripted = Scripted {
+        let server = ScriptedServer {
             target: listener.local_addr().unwrap().to_string(),
             requests: Arc::default(),
             connections: Arc::default(),
             abandoned: Arc::default(),
         };
-        let (requests, count) = (Arc::clone(&scripted.requests), Arc::clone(&scripted.connections));
-        let abandoned = Arc::clone(&scripted.abandoned);
+        let (requests, count) = (Arc::clone(&server.requests), Arc::clone(&server.connections));
+        let abandoned = Arc::clone(&server.abandoned);
         tokio::spawn(async move {
-            for turns in connections {
+            for actions in connections {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 count.fetch_add(1, Ordering::SeqCst);
                 let (requests, abandoned) = (Arc::clone(&requests), Arc::clone(&abandoned));
                 tokio::spawn(async move {
-                    for turn in turns {
-                        if matches!(turn, Turn::End) {
+                    for action in actions {
+                        if matches!(action, Action::End) {
                             return tokio::time::sleep(Duration::from_millis(20)).await;
                         }
                         let Some(request) = read_request(&mut stream).await else { return };
                         requests.lock().unwrap().push(request);
-                        match turn {
-                            Turn::Answer(bytes) => stream.write_all(&bytes).await.unwrap(),
-                            Turn::Stall(bytes) => {
+                        match action {
+                            Action::Respond(bytes) => stream.write_all(&bytes).await.unwrap(),
+                            Action::Stall(bytes) => {
                                 stream.write_all(&bytes).await.unwrap();
                                 let _ = stream.read(&mut [0; 64]).await;
                                 abandoned.fetch_add(1, Ordering::SeqCst);
                                 return;
                             }
-                            Turn::End => {}
+                            Action::End => {}
                         }
                     }
                 });
             }
         });
-        scripted
+        server
     }
 
     /// Returns a server that responds once.
-    async fn once(answer: impl Into<Vec<u8>>) -> Scripted {
-        Scripted::new(vec![vec![Turn::Answer(answer.into())]]).await
+    async fn once(response: impl Into<Vec<u8>>) -> ScriptedServer {
+        ScriptedServer::new(vec![vec![Action::Respond(response.into())]]).await
     }
 
     fn client(&self, protocol: Protocol, options: Http1Options) -> Client {
@@ -136,14 +136,14 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
 }
 
 /// Returns a response of known length.
-fn answer(status: &str, content_type: &str, fields: &str, body: &[u8]) -> Vec<u8> {
-    let mut answer = format!(
+fn http_response(status: &str, content_type: &str, fields: &str, body: &[u8]) -> Vec<u8> {
+    let mut response = format!(
         "HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\n{fields}content-length: {}\r\n\r\n",
         body.len()
     )
     .into_bytes();
-    answer.extend_from_slice(body);
-    answer
+    response.extend_from_slice(body);
+    response
 }
 
 fn envelope(flags: u8, payload: &[u8]) -> Vec<u8> {
@@ -153,23 +153,23 @@ fn envelope(flags: u8, payload: &[u8]) -> Vec<u8> {
     envelope
 }
 
-async fn unary(client: &Client, options: &CallOptions) -> Result<Reply, Status> {
+async fn unary(client: &Client, options: &CallOptions) -> Result<UnaryResponse, Status> {
     client.unary(&ECHO, &HeaderMap::new(), Bytes::from_static(b"ping"), options).await
 }
 
 /// Returns the received messages and the outcome of the call.
 async fn stream(client: &Client, options: &CallOptions) -> (Vec<Bytes>, Result<HeaderMap, Status>) {
     let requests = Items(vec![Ok("ping")]);
-    let called = client.stream(&ECHO, &HeaderMap::new(), Streams::Answers, requests, options).await;
-    let mut answers = match called {
-        Ok((_, answers)) => answers,
+    let called = client.stream(&ECHO, &HeaderMap::new(), Streams::Responses, requests, options).await;
+    let mut responses = match called {
+        Ok((_, responses)) => responses,
         Err(status) => return (Vec::new(), Err(status)),
     };
     let mut messages = Vec::new();
     loop {
-        match answers.message().await {
+        match responses.message().await {
             Ok(Some(message)) => messages.push(message),
-            Ok(None) => return (messages, Ok(answers.take_trailers().unwrap_or_default())),
+            Ok(None) => return (messages, Ok(responses.take_trailers().unwrap_or_default())),
             Err(status) => return (messages, Err(status)),
         }
     }
@@ -186,30 +186,30 @@ impl Stream for Items {
     }
 }
 
-fn told<T>(outcome: Result<T, Status>) -> Result<T, (Code, String)> {
+fn code_and_message<T>(outcome: Result<T, Status>) -> Result<T, (Code, String)> {
     outcome.map_err(|status| (status.code(), status.message().to_owned()))
 }
 
 #[track_caller]
 fn check_failure<T: std::fmt::Debug>(outcome: Result<T, Status>, code: Code, part: &str) {
-    let (found, message) = told(outcome).unwrap_err();
+    let (found, message) = code_and_message(outcome).unwrap_err();
     assert!(found == code && message.contains(part), "{found:?}: {message}");
 }
 
 #[tokio::test]
-async fn a_unary_call_of_connect() {
+async fn connect_unary_call_succeeds() {
     let fields = "x-a: 1\r\ntrailer-x-b: 2\r\nx-c-bin: YQ\r\n";
-    let server = Scripted::once(answer("200 OK", "application/proto", fields, b"pong")).await;
+    let server = ScriptedServer::once(http_response("200 OK", "application/proto", fields, b"pong")).await;
     let mut metadata = HeaderMap::new();
     metadata.insert("x-d-bin", "YQ==".parse().unwrap());
     metadata.insert("grpc-timeout", "2S".parse().unwrap());
-    let reply =
+    let response =
         server.connect().unary(&ECHO, &metadata, "ping".into(), &CallOptions::default()).await.unwrap();
     assert_eq!(
-        (&reply.message[..], &reply.metadata["x-a"], &reply.trailers["x-b"]),
+        (&response.message[..], &response.metadata["x-a"], &response.trailers["x-b"]),
         (&b"pong"[..], &"1".parse().unwrap(), &"2".parse().unwrap())
     );
-    assert_eq!(reply.metadata["x-c-bin"], "YQ");
+    assert_eq!(response.metadata["x-c-bin"], "YQ");
     let request = &server.requests()[0];
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
     assert_eq!(body, "ping");
@@ -228,29 +228,29 @@ async fn a_unary_call_of_connect() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_of_a_unary_call_of_connect() {
+async fn invalid_connect_unary_response_is_reported() {
     async fn check(bytes: impl Into<Vec<u8>>, code: Code, part: &str) {
-        let server = Scripted::once(bytes).await;
+        let server = ScriptedServer::once(bytes).await;
         check_failure(unary(&server.connect(), &CallOptions::default()).await, code, part);
     }
-    let page = |status: &str| answer(status, "text/html", "", b"<h1>no</h1>");
-    let told = "not a Connect answer: HTTP status 404, content type text/html";
-    check(page("404 Not Found"), Code::Unimplemented, told).await;
+    let page = |status: &str| http_response(status, "text/html", "", b"<h1>no</h1>");
+    let not_found = "not a Connect answer: HTTP status 404, content type text/html";
+    check(page("404 Not Found"), Code::Unimplemented, not_found).await;
     check(page("502 Bad Gateway"), Code::Unavailable, "HTTP status 502").await;
     check(page("403 Forbidden"), Code::PermissionDenied, "HTTP status 403").await;
     check(page("200 OK"), Code::Unknown, "HTTP status 200, content type text/html").await;
-    let long = answer("503 Service Unavailable", "text/html", "", &vec![b'x'; 2 << 20]);
+    let long = http_response("503 Service Unavailable", "text/html", "", &vec![b'x'; 2 << 20]);
     check(long, Code::Unavailable, "HTTP status 503").await;
-    let long = answer("200 OK", "text/html", "", &vec![b'x'; 5 << 20]);
+    let long = http_response("200 OK", "text/html", "", &vec![b'x'; 5 << 20]);
     check(long, Code::Unknown, "HTTP status 200, content type text/html").await;
-    let other = answer("200 OK", "application/json", "", b"{}");
+    let other = http_response("200 OK", "application/json", "", b"{}");
     check(other, Code::Internal, "answered with the content type application/json").await;
-    let packed = answer("200 OK", "application/proto", "content-encoding: rot13\r\n", b"pong");
+    let packed = http_response("200 OK", "application/proto", "content-encoding: rot13\r\n", b"pong");
     check(packed, Code::Internal, "content-encoding \"rot13\" is not supported").await;
-    let large = answer("200 OK", "application/proto", "", &vec![b'x'; 5 << 20]);
+    let large = http_response("200 OK", "application/proto", "", &vec![b'x'; 5 << 20]);
     check(large, Code::ResourceExhausted, "larger than max").await;
     let error =
-        answer("404 Not Found", "application/json", "", br#"{"code":"not_found","message":"no Ada"}"#);
+        http_response("404 Not Found", "application/json", "", br#"{"code":"not_found","message":"no Ada"}"#);
     check(error, Code::NotFound, "no Ada").await;
     let cut = "HTTP/1.1 200 OK\r\ncontent-type: application/proto\r\ncontent-length: 9\r\n\r\npong";
     check(cut, Code::Unavailable, "was lost").await;
@@ -263,10 +263,11 @@ async fn what_is_no_answer_of_a_unary_call_of_connect() {
 }
 
 #[tokio::test]
-async fn streams_of_connect() {
+async fn connect_streams_are_read() {
     async fn check(fields: &str, body: Vec<u8>, messages: &[&str], expected: Result<&str, (Code, &str)>) {
         let fields = format!("{fields}x-a: 1\r\n");
-        let server = Scripted::once(answer("200 OK", "application/connect+proto", &fields, &body)).await;
+        let server =
+            ScriptedServer::once(http_response("200 OK", "application/connect+proto", &fields, &body)).await;
         let (found, ended) = stream(&server.connect(), &CallOptions::default()).await;
         assert_eq!(found, messages);
         match expected {
@@ -294,18 +295,18 @@ async fn streams_of_connect() {
 }
 
 #[tokio::test]
-async fn what_is_no_stream_of_connect() {
+async fn invalid_connect_stream_is_reported() {
     async fn check(bytes: impl Into<Vec<u8>>, messages: &[&str], code: Code, part: &str) {
-        let server = Scripted::once(bytes).await;
+        let server = ScriptedServer::once(bytes).await;
         let (found, ended) = stream(&server.connect(), &CallOptions::default()).await;
         assert_eq!(found, messages);
         check_failure(ended, code, part);
     }
-    let page = answer("404 Not Found", "text/html", "", b"<h1>no</h1>");
+    let page = http_response("404 Not Found", "text/html", "", b"<h1>no</h1>");
     check(page, &[], Code::Unimplemented, "not a Connect answer: HTTP status 404").await;
-    let unary = answer("200 OK", "application/proto", "", b"pong");
+    let unary = http_response("200 OK", "application/proto", "", b"pong");
     check(unary, &[], Code::Unknown, "not a Connect answer").await;
-    let json = answer("200 OK", "application/connect+json", "", b"");
+    let json = http_response("200 OK", "application/connect+json", "", b"");
     check(json, &[], Code::Internal, "answered with the content type").await;
     // Cut by an intermediary, inside a message and between two.
     let head =
@@ -315,33 +316,33 @@ async fn what_is_no_stream_of_connect() {
 }
 
 #[tokio::test]
-async fn answers_of_grpc_web() {
+async fn grpc_web_responses_are_read() {
     async fn check(protocol: Protocol, bytes: Vec<u8>, expected: Result<(&str, &str), (Code, &str)>) {
-        let server = Scripted::once(bytes).await;
+        let server = ScriptedServer::once(bytes).await;
         let client = server.client(protocol, Http1Options::default());
         let outcome = unary(&client, &CallOptions::default()).await;
         match expected {
             Ok((message, trailer)) => {
-                let reply = outcome.unwrap();
+                let response = outcome.unwrap();
                 assert_eq!(
-                    (&reply.message[..], reply.trailers["x-b"].to_str().unwrap()),
+                    (&response.message[..], response.trailers["x-b"].to_str().unwrap()),
                     (message.as_bytes(), trailer)
                 );
             }
             Err((code, part)) => check_failure(outcome, code, part),
         }
     }
-    let web = |fields: &str, body: &[u8]| answer("200 OK", "application/grpc-web+proto", fields, body);
+    let web = |fields: &str, body: &[u8]| http_response("200 OK", "application/grpc-web+proto", fields, body);
     let trailers = envelope(0x80, b"grpc-status: 0\r\nx-b: 2\r\n");
     let message = envelope(0, b"pong");
-    let whole = [message.clone(), trailers.clone()].concat();
-    check(Protocol::GrpcWeb, web("", &whole), Ok(("pong", "2"))).await;
+    let complete = [message.clone(), trailers.clone()].concat();
+    check(Protocol::GrpcWeb, web("", &complete), Ok(("pong", "2"))).await;
     let text = "AAAAAARwb25ngAAAABhncnBjLXN0YXR1czogMA0KeC1iOiAyDQo=";
-    let text = answer("200 OK", "application/grpc-web-text+proto", "", text.as_bytes());
+    let text = http_response("200 OK", "application/grpc-web-text+proto", "", text.as_bytes());
     check(Protocol::GrpcWebText, text, Ok(("pong", "2"))).await;
     let check = async |bytes, code, part| check(Protocol::GrpcWeb, bytes, Err((code, part))).await;
-    check(web("", &message), Code::Internal, "no trailers").await;
-    check(web("", &whole[..20]), Code::Internal, "inside a message").await;
+    check(web("", &message), Code::Internal, "without trailers").await;
+    check(web("", &complete[..20]), Code::Internal, "inside a message").await;
     check(web("", &[]), Code::Unknown, "").await;
     check(web("grpc-status: 5\r\ngrpc-message: no%20Ada\r\n", &[]), Code::NotFound, "no Ada").await;
     let failed = envelope(0x80, b"grpc-status: 5\r\ngrpc-message: no%20Ada\r\n");
@@ -352,7 +353,7 @@ async fn answers_of_grpc_web() {
     for (bytes, expected) in
         [(web("x-a: 1\r\n", &envelope(0x80, b"grpc-status: 5\r\nx-a: 2\r\n")), 2), (alone, 1)]
     {
-        let server = Scripted::once(bytes).await;
+        let server = ScriptedServer::once(bytes).await;
         let client = server.client(Protocol::GrpcWeb, Http1Options::default());
         let status = unary(&client, &CallOptions::default()).await.unwrap_err();
         assert_eq!(
@@ -362,19 +363,21 @@ async fn answers_of_grpc_web() {
     }
     let two = [message.clone(), message.clone(), trailers.clone()].concat();
     check(web("", &two), Code::Unimplemented, "more than one").await;
-    check(web("grpc-encoding: rot13\r\n", &whole), Code::Internal, "rot13").await;
-    check(answer("502 Bad Gateway", "text/html", "", b""), Code::Unavailable, "not a gRPC-Web answer").await;
-    let other = answer("200 OK", "application/grpc-web+json", "", &whole);
+    check(web("grpc-encoding: rot13\r\n", &complete), Code::Internal, "rot13").await;
+    check(http_response("502 Bad Gateway", "text/html", "", b""), Code::Unavailable, "not a gRPC-Web answer")
+        .await;
+    let other = http_response("200 OK", "application/grpc-web+json", "", &complete);
     check(other, Code::Internal, "application/grpc-web+json").await;
 }
 
 #[tokio::test]
-async fn a_connection_takes_one_call_after_the_other() {
-    let good = || Turn::Answer(answer("200 OK", "application/proto", "", b"pong"));
+async fn connection_is_reused_by_sequential_calls() {
+    let good = || Action::Respond(http_response("200 OK", "application/proto", "", b"pong"));
     let failed = envelope(2, br#"{"error":{"code":"aborted"}}"#);
-    let failed = Turn::Answer(answer("200 OK", "application/connect+proto", "", &failed));
-    let error = Turn::Answer(answer("404 Not Found", "application/json", "", br#"{"code":"not_found"}"#));
-    let server = Scripted::new(vec![vec![good(), failed, error, good()]]).await;
+    let failed = Action::Respond(http_response("200 OK", "application/connect+proto", "", &failed));
+    let error =
+        Action::Respond(http_response("404 Not Found", "application/json", "", br#"{"code":"not_found"}"#));
+    let server = ScriptedServer::new(vec![vec![good(), failed, error, good()]]).await;
     let (client, options) = (server.connect(), CallOptions::default());
     unary(&client, &options).await.unwrap();
     check_failure(stream(&client, &options).await.1, Code::Aborted, "");
@@ -384,10 +387,10 @@ async fn a_connection_takes_one_call_after_the_other() {
 }
 
 #[tokio::test]
-async fn a_connection_that_broke_while_it_was_idle_is_passed_over() {
-    let good = || Turn::Answer(answer("200 OK", "application/proto", "", b"pong"));
+async fn broken_idle_connection_is_skipped() {
+    let good = || Action::Respond(http_response("200 OK", "application/proto", "", b"pong"));
     // Closed immediately, and later.
-    let server = Scripted::new(vec![vec![good()], vec![good(), Turn::End], vec![good()]]).await;
+    let server = ScriptedServer::new(vec![vec![good()], vec![good(), Action::End], vec![good()]]).await;
     let (client, options) = (server.connect(), CallOptions::default());
     for count in 1..=3 {
         unary(&client, &options).await.unwrap();
@@ -430,9 +433,9 @@ impl AsyncWrite for Breakable {
 }
 
 #[tokio::test]
-async fn a_call_that_meets_the_end_of_its_connection_takes_another() {
-    let good = || Turn::Answer(answer("200 OK", "application/proto", "", b"pong"));
-    let server = Scripted::new(vec![vec![good(), good()], vec![good()]]).await;
+async fn unsent_call_moves_to_another_connection() {
+    let good = || Action::Respond(http_response("200 OK", "application/proto", "", b"pong"));
+    let server = ScriptedServer::new(vec![vec![good(), good()], vec![good()]]).await;
     let is_broken = Arc::new(AtomicBool::new(false));
     let mut config = ChannelConfig::default();
     let (target, first) = (server.target.clone(), Mutex::new(Some(Arc::clone(&is_broken))));
@@ -452,9 +455,9 @@ async fn a_call_that_meets_the_end_of_its_connection_takes_another() {
 }
 
 #[tokio::test]
-async fn what_has_left_is_not_sent_again() {
-    let good = || Turn::Answer(answer("200 OK", "application/proto", "", b"pong"));
-    let server = Scripted::new(vec![vec![good(), Turn::Answer(Vec::new())], vec![good()]]).await;
+async fn sent_request_is_not_repeated() {
+    let good = || Action::Respond(http_response("200 OK", "application/proto", "", b"pong"));
+    let server = ScriptedServer::new(vec![vec![good(), Action::Respond(Vec::new())], vec![good()]]).await;
     let (client, options) = (server.connect(), CallOptions::default());
     unary(&client, &options).await.unwrap();
     check_failure(unary(&client, &options).await, Code::Unavailable, "before its answer");
@@ -463,7 +466,7 @@ async fn what_has_left_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn nobody_listens() {
+async fn refused_connection_is_unavailable() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let target = listener.local_addr().unwrap().to_string();
     drop(listener);
@@ -474,10 +477,10 @@ async fn nobody_listens() {
 }
 
 #[tokio::test]
-async fn deadlines_pass() {
+async fn deadline_ends_calls() {
     let mut options = CallOptions::default();
     options.timeout = Some(Duration::from_millis(200));
-    let server = Scripted::new(vec![vec![Turn::Stall(Vec::new())]]).await;
+    let server = ScriptedServer::new(vec![vec![Action::Stall(Vec::new())]]).await;
     check_failure(unary(&server.connect(), &options).await, Code::DeadlineExceeded, "deadline");
     assert!(server.requests()[0].contains("connect-timeout-ms: 200\r\n"));
     assert!(server.is_abandoned().await);
@@ -485,8 +488,8 @@ async fn deadlines_pass() {
     // After the headers and a message.
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: application/connect+proto\r\ntransfer-encoding: chunked\r\n\r\n";
-    let begun = format!("{head}6\r\n\0\0\0\0\u{1}a\r\n").into_bytes();
-    let server = Scripted::new(vec![vec![Turn::Stall(begun)]]).await;
+    let partial = format!("{head}6\r\n\0\0\0\0\u{1}a\r\n").into_bytes();
+    let server = ScriptedServer::new(vec![vec![Action::Stall(partial)]]).await;
     let (messages, ended) = stream(&server.connect(), &options).await;
     assert_eq!(messages, ["a"]);
     check_failure(ended, Code::DeadlineExceeded, "deadline");
@@ -494,8 +497,8 @@ async fn deadlines_pass() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_closes_its_connection() {
-    let server = Scripted::new(vec![vec![Turn::Stall(Vec::new())]]).await;
+async fn dropped_call_closes_its_connection() {
+    let server = ScriptedServer::new(vec![vec![Action::Stall(Vec::new())]]).await;
     let (client, options) = (server.connect(), CallOptions::default());
     let given_up = tokio::time::timeout(Duration::from_millis(200), unary(&client, &options)).await;
     assert!(given_up.is_err());
@@ -503,9 +506,9 @@ async fn a_call_that_is_dropped_closes_its_connection() {
 
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: application/connect+proto\r\ntransfer-encoding: chunked\r\n\r\n";
-    let server = Scripted::new(vec![vec![Turn::Stall(head.into())]]).await;
+    let server = ScriptedServer::new(vec![vec![Action::Stall(head.into())]]).await;
     let (client, requests) = (server.connect(), Items(vec![Ok("ping")]));
-    let called = client.stream(&ECHO, &HeaderMap::new(), Streams::Answers, requests, &options).await;
+    let called = client.stream(&ECHO, &HeaderMap::new(), Streams::Responses, requests, &options).await;
     assert_eq!(server.abandoned.load(Ordering::SeqCst), 0);
     drop(called.unwrap());
     assert!(server.is_abandoned().await);
@@ -540,9 +543,9 @@ impl Stream for Endless {
 }
 
 #[tokio::test]
-async fn there_are_only_so_many_connections() {
-    let good = || Turn::Answer(answer("200 OK", "application/proto", "", b"pong"));
-    let server = Scripted::new(vec![vec![good(), good(), good()], vec![good()]]).await;
+async fn number_of_connections_is_limited() {
+    let good = || Action::Respond(http_response("200 OK", "application/proto", "", b"pong"));
+    let server = ScriptedServer::new(vec![vec![good(), good(), good()], vec![good()]]).await;
     let mut options = Http1Options::default();
     options.connections_max = 1;
     let client = server.client(Protocol::Connect, options);
@@ -555,7 +558,7 @@ async fn there_are_only_so_many_connections() {
 
 #[tokio::test]
 async fn bidirectional_calls_need_http2() {
-    let server = Scripted::new(vec![vec![]]).await;
+    let server = ScriptedServer::new(vec![vec![]]).await;
     let called = server
         .connect()
         .stream(&ECHO, &HeaderMap::new(), Streams::Both, Items(Vec::new()), &CallOptions::default())
@@ -565,31 +568,31 @@ async fn bidirectional_calls_need_http2() {
 }
 
 #[tokio::test]
-async fn calls_by_get() {
-    let good = || Turn::Answer(answer("200 OK", "application/proto", "", b"pong"));
-    let server = Scripted::new(vec![vec![good(), good(), good()]]).await;
+async fn get_is_used_for_methods_without_side_effects() {
+    let good = || Action::Respond(http_response("200 OK", "application/proto", "", b"pong"));
+    let server = ScriptedServer::new(vec![vec![good(), good(), good()]]).await;
     let (client, options) = (server.connect().with_get(true), CallOptions::default());
     let find = async |message: Bytes| client.unary(&FIND, &HeaderMap::new(), message, &options).await;
     find("ping".into()).await.unwrap();
     find(vec![b'x'; 8000].into()).await.unwrap();
     unary(&client, &options).await.unwrap();
-    let begins: Vec<String> =
+    let request_lines: Vec<String> =
         server.requests().iter().map(|request| request[..request.len().min(22)].to_owned()).collect();
-    assert_eq!(begins, ["GET /test.Echo/Find?co", "POST /test.Echo/Find H", "POST /test.Echo/Echo H"]);
+    assert_eq!(request_lines, ["GET /test.Echo/Find?co", "POST /test.Echo/Find H", "POST /test.Echo/Echo H"]);
     assert!(server.requests()[0].contains("message=cGluZw"));
 }
 
 #[tokio::test]
-async fn streams_of_requests() {
+async fn client_stream_sends_all_requests() {
     let end = [envelope(0, b"pong"), envelope(2, b"{}")].concat();
-    let server = Scripted::once(answer("200 OK", "application/connect+proto", "", &end)).await;
+    let server = ScriptedServer::once(http_response("200 OK", "application/connect+proto", "", &end)).await;
     let mut options = CallOptions::default();
     options.send_compressed = Some(Encoding::Gzip);
     let requests = Items(vec![Ok("one"), Ok("two")]);
     let called =
         server.connect().stream(&ECHO, &HeaderMap::new(), Streams::Requests, requests, &options).await;
-    let (head, mut answers) = called.unwrap();
-    let (message, _) = answers.only(&head).await.unwrap();
+    let (head, mut responses) = called.unwrap();
+    let (message, _) = responses.only(&head).await.unwrap();
     assert_eq!(message, "pong");
     let request = server.requests().remove(0);
     assert!(request.contains("\0\0\0\0\u{3}one\0\0\0\0\u{3}two"), "{request}");
@@ -597,8 +600,8 @@ async fn streams_of_requests() {
 }
 
 #[tokio::test]
-async fn requests_that_fail_end_their_call() {
-    let server = Scripted::new(vec![vec![Turn::Stall(Vec::new())]]).await;
+async fn failed_request_stream_ends_the_call() {
+    let server = ScriptedServer::new(vec![vec![Action::Stall(Vec::new())]]).await;
     let requests = Items(vec![Ok("one"), Err(Status::new(Code::DataLoss, "the tape is torn"))]);
     let options = CallOptions::default();
     let called =
@@ -607,8 +610,8 @@ async fn requests_that_fail_end_their_call() {
 }
 
 #[tokio::test]
-async fn messages_that_are_too_large_are_not_sent() {
-    let server = Scripted::new(vec![vec![Turn::Stall(Vec::new())]]).await;
+async fn oversized_message_is_not_sent() {
+    let server = ScriptedServer::new(vec![vec![Action::Stall(Vec::new())]]).await;
     let mut options = CallOptions::default();
     options.max_encoding_message_size = 3;
     let part = "trying to send message larger than max (4 vs. 3)";

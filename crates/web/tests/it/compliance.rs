@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use http::Method;
 use serde_json::{Map, Value};
 use thalweg_web::WebService;
-use thalweg_web::transcoding::{Found, RequestOptions, Router};
+use thalweg_web::transcoding::{Lookup, RequestOptions, Router};
 
 use crate::declared::descriptors;
 use crate::library::{echo, next_frame, request};
@@ -68,7 +68,7 @@ const DECLARATIONS: &str = r#"
     }"#;
 
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum RequestForm {
     Body(&'static str),
     Info,
     Query,
@@ -76,20 +76,22 @@ enum Way {
     Path(&'static [&'static str]),
 }
 
-const SIMPLE: Way =
-    Way::Path(&["/v1/repeat/{info.text}/{info.int32}/{info.double}/{info.bool}/{info.kind}:simple"]);
-const RESOURCE: Way = Way::Path(&[
+const SIMPLE: RequestForm =
+    RequestForm::Path(&["/v1/repeat/{info.text}/{info.int32}/{info.double}/{info.bool}/{info.kind}:simple"]);
+const RESOURCE: RequestForm = RequestForm::Path(&[
     "/v1/repeat/{info.text=first/*}/{info.child.text=second/*}/bool/{info.bool}:resource",
     "/v1/repeat/{info.child.text=first/*}/{info.text=second/*}/bool/{info.bool}:backward",
 ]);
-const TRAILING: Way = Way::Path(&["/v1/repeat/{info.text=first/*}/{info.child.text=second/**}:trailing"]);
+const TRAILING: RequestForm =
+    RequestForm::Path(&["/v1/repeat/{info.text=first/*}/{info.child.text=second/**}:trailing"]);
 
 /// The request as the body, and as parameters.
-const WHOLE: [Way; 4] = [Way::Body("POST"), Way::Body("PUT"), Way::Body("PATCH"), Way::Query];
-const ALL: [Way; 6] = [WHOLE[0], WHOLE[1], WHOLE[2], Way::Query, SIMPLE, Way::Info];
+const WHOLE: [RequestForm; 4] =
+    [RequestForm::Body("POST"), RequestForm::Body("PUT"), RequestForm::Body("PATCH"), RequestForm::Query];
+const ALL: [RequestForm; 6] = [WHOLE[0], WHOLE[1], WHOLE[2], RequestForm::Query, SIMPLE, RequestForm::Info];
 
 /// The suite's groups: calls, and the requests made by each of them.
-const SUITE: [(&[Way], &[&str]); 4] = [
+const SUITE: [(&[RequestForm], &[&str]); 4] = [
     (
         &ALL,
         &[
@@ -194,10 +196,10 @@ const SUITE: [(&[Way], &[&str]); 4] = [
 fn the_suite() {
     let router = router(DECLARATIONS);
     let mut calls = 0;
-    for (ways, requests) in SUITE {
+    for (forms, requests) in SUITE {
         for text in requests {
-            for way in ways {
-                check(&router, *way, text);
+            for form in forms {
+                check(&router, *form, text);
                 calls += 1;
             }
         }
@@ -208,7 +210,7 @@ fn the_suite() {
 
 /// Cases that the suite lacks: bytes, nested messages, least numbers and other kinds of text.
 #[test]
-fn every_value_comes_by_every_way() {
+fn every_value_round_trips_in_every_request_form() {
     let router = router(DECLARATIONS);
     let deep = r#"{
         "name": "more", "info": {
@@ -223,18 +225,18 @@ fn every_value_comes_by_every_way() {
             "double": 5e-324, "float": -3.4028235e38
         }
     }"#;
-    for way in ALL {
+    for form in ALL {
         for text in [deep, least] {
-            check(&router, way, text);
+            check(&router, form, text);
         }
         for text in ["a+b&c=d?e#f", "%2F", "a/b", "a:b", "a:simple", ".", "café"] {
-            check(&router, way, &format!(r#"{{ "info": {{ "text": "{text}", "kind": "PLANT" }} }}"#));
+            check(&router, form, &format!(r#"{{ "info": {{ "text": "{text}", "kind": "PLANT" }} }}"#));
         }
     }
 }
 
 #[test]
-fn resources_are_parts_of_the_path() {
+fn resource_names_are_path_segments() {
     let router = router(DECLARATIONS);
     let message = |text: &str, child: &str| {
         let child = format!(r#"{{ "text": "{child}", "double": 2 }}"#);
@@ -248,22 +250,22 @@ fn resources_are_parts_of_the_path() {
 }
 
 #[test]
-fn names_of_json_that_are_no_identifiers() {
+fn json_names_need_not_be_identifiers() {
     let router = router(DECLARATIONS);
     let message = r#"{
         "info": { "text": "t", "kebab-path": "p", "int32": 1, "double": 2, "bool": true, "kind": "PLANT" },
         "kebab-query": "q"
     }"#;
-    check(&router, Way::Query, message);
+    check(&router, RequestForm::Query, message);
     check(&router, SIMPLE, message);
 }
 
 #[track_caller]
-fn check(router: &Router, way: Way, text: &str) {
+fn check(router: &Router, form: RequestForm, text: &str) {
     // serde_json parses values slightly above the largest double as infinite.
     let message = text.replace("1.797693134862315708145274237317043567981e+308", "1.7976931348623157e308");
     let message: Value = serde_json::from_str(&message).unwrap();
-    let (method, target, body) = asked(way, text, &message);
+    let (method, target, body) = build_request(form, text, &message);
     let made = to_json(router, method, &target, &body, &RequestOptions::default());
     let made: Value =
         serde_json::from_str(&made.unwrap_or_else(|error| panic!("{target}: {error}"))).unwrap();
@@ -271,7 +273,7 @@ fn check(router: &Router, way: Way, text: &str) {
     assert_eq!(served(method, &target, &body), made, "{method} {target}, served");
     if let Some(binding) = message.get("maybeBinding") {
         let path = target.split('?').next().unwrap();
-        let Found::Route(route) = router.find(&method.parse::<Method>().unwrap(), path) else {
+        let Lookup::Route(route) = router.find(&method.parse::<Method>().unwrap(), path) else {
             panic!("{path}")
         };
         assert_eq!(route.binding().template().to_string(), binding.as_str().unwrap());
@@ -317,8 +319,8 @@ fn served(method: &str, target: &str, body: &str) -> Value {
     });
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let answer = SERVICE.call(request(&format!("{method} {target}"), body)).await;
-        let (head, mut body) = answer.into_parts();
+        let response = SERVICE.call(request(&format!("{method} {target}"), body)).await;
+        let (head, mut body) = response.into_parts();
         let body = next_frame(&mut body).await.unwrap();
         assert_eq!(head.status, 200, "{target}: {body}");
         assert_eq!(head.headers["content-type"], "application/json");
@@ -327,11 +329,11 @@ fn served(method: &str, target: &str, body: &str) -> Value {
 }
 
 /// Returns method, path with query, and body of a request.
-fn asked(way: Way, text: &str, message: &Value) -> (&'static str, String, String) {
+fn build_request(form: RequestForm, text: &str, message: &Value) -> (&'static str, String, String) {
     let mut rest = flattened(message);
-    match way {
-        Way::Body(method) => (method, "/v1/repeat:body".to_owned(), text.to_owned()),
-        Way::Info => {
+    match form {
+        RequestForm::Body(method) => (method, "/v1/repeat:body".to_owned(), text.to_owned()),
+        RequestForm::Info => {
             rest.retain(|(name, _)| !name.starts_with("info."));
             // The verbatim text.
             let info = text.split_once("\"info\":").unwrap().1.trim_start();
@@ -343,8 +345,8 @@ fn asked(way: Way, text: &str, message: &Value) -> (&'static str, String, String
             let info = info[..=end.unwrap()].to_owned();
             ("POST", format!("/v1/repeat:info{}", query(&rest)), info)
         }
-        Way::Query => ("GET", format!("/v1/repeat:query{}", query(&rest)), String::new()),
-        Way::Path(templates) => {
+        RequestForm::Query => ("GET", format!("/v1/repeat:query{}", query(&rest)), String::new()),
+        RequestForm::Path(templates) => {
             let path = templates.iter().find_map(|template| expanded(template, &mut rest));
             let path = path.unwrap_or_else(|| panic!("{text} fits none of {templates:?}"));
             ("GET", format!("{path}{}", query(&rest)), String::new())
@@ -355,8 +357,8 @@ fn asked(way: Way, text: &str, message: &Value) -> (&'static str, String, String
 /// Returns the path of a template if its variables fit. Their values are then removed from the parameters.
 fn expanded(template: &str, leaves: &mut Vec<(String, String)>) -> Option<String> {
     let (mut path, mut rest, mut names) = (String::new(), template, Vec::new());
-    while let Some((front, behind)) = rest.split_once('{') {
-        let (variable, behind) = behind.split_once('}')?;
+    while let Some((front, tail)) = rest.split_once('{') {
+        let (variable, tail) = tail.split_once('}')?;
         let (name, pattern) = variable.split_once('=').unwrap_or((variable, "*"));
         let value = leaves.iter().find(|(leaf, _)| leaf == name).map(|(_, value)| value.as_str());
         // Absent values are zero.
@@ -373,7 +375,7 @@ fn expanded(template: &str, leaves: &mut Vec<(String, String)>) -> Option<String
         path += front;
         path += &encoded(value, kept);
         names.push(name);
-        rest = behind;
+        rest = tail;
     }
     leaves.retain(|(leaf, _)| !names.contains(&leaf.as_str()));
     Some(path + rest)

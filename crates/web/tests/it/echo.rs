@@ -46,13 +46,13 @@ pub(crate) fn descriptors() -> &'static [u8] {
 
 /// Counters of the handlers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Counters {
     pub(crate) dropped: Arc<AtomicUsize>,
-    pub(crate) begun: Arc<AtomicUsize>,
+    pub(crate) started: Arc<AtomicUsize>,
 }
 
 /// Counts its drop.
-struct CountDrop(Told);
+struct CountDrop(Counters);
 
 impl Drop for CountDrop {
     fn drop(&mut self) {
@@ -116,8 +116,13 @@ struct Output {
 }
 
 /// Follows the text of an order and responds with an order.
-async fn obey(told: Told, schema: Schema, head: RequestHead, wire: Vec<u8>) -> Result<Output, Status> {
-    told.begun.fetch_add(1, Ordering::SeqCst);
+async fn execute(
+    counters: Counters,
+    schema: Schema,
+    head: RequestHead,
+    wire: Vec<u8>,
+) -> Result<Output, Status> {
+    counters.started.fetch_add(1, Ordering::SeqCst);
     let (text, _) = read(&schema, &wire);
     let (mut metadata, mut trailers) = (HeaderMap::new(), HeaderMap::new());
     let mut message = wire;
@@ -125,7 +130,7 @@ async fn obey(told: Told, schema: Schema, head: RequestHead, wire: Vec<u8>) -> R
         ("fail", _) => return Err(failure()),
         ("panic", _) => panic!("asked to"),
         ("sleep", _) => {
-            let _dropped = CountDrop(told);
+            let _dropped = CountDrop(counters);
             std::future::pending::<()>().await;
         }
         ("yield", _) => tokio::task::yield_now().await,
@@ -141,8 +146,8 @@ async fn obey(told: Told, schema: Schema, head: RequestHead, wire: Vec<u8>) -> R
                 trailers.append(HeaderName::try_from(format!("{name}-t")).unwrap(), value.clone());
             }
             if let Some(connection) = &head.connection {
-                let told = HeaderValue::try_from(format!("{:?}", connection.remote_addr())).unwrap();
-                metadata.insert("x-connection", told);
+                let address = HeaderValue::try_from(format!("{:?}", connection.remote_addr())).unwrap();
+                metadata.insert("x-connection", address);
             }
         }
         _ => {}
@@ -150,7 +155,7 @@ async fn obey(told: Told, schema: Schema, head: RequestHead, wire: Vec<u8>) -> R
     Ok(Output { metadata, message: Wire(message), trailers })
 }
 
-struct One(Told, Schema);
+struct One(Counters, Schema);
 
 impl UnaryHandler for One {
     type Future = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
@@ -158,7 +163,7 @@ impl UnaryHandler for One {
 
     fn start(&self, head: &RequestHead, mut request: Envelope<'_>) -> Result<Self::Future, Status> {
         let wire = request.open()?.as_bytes().to_vec();
-        Ok(Box::pin(obey(self.0.clone(), self.1.clone(), head.clone(), wire)))
+        Ok(Box::pin(execute(self.0.clone(), self.1.clone(), head.clone(), wire)))
     }
 
     fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
@@ -175,7 +180,7 @@ enum Kind {
     Chat,
 }
 
-struct Streaming(Told, Schema, Kind);
+struct Streaming(Counters, Schema, Kind);
 
 /// Returns the next message of a stream.
 pub(crate) async fn next(requests: &mut Incoming) -> Result<Option<Vec<u8>>, Status> {
@@ -185,16 +190,16 @@ pub(crate) async fn next(requests: &mut Incoming) -> Result<Option<Vec<u8>>, Sta
 
 impl StreamingHandler for Streaming {
     fn start(&self, head: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let (told, schema, kind, head) = (self.0.clone(), self.1.clone(), self.2, head.clone());
+        let (counters, schema, kind, head) = (self.0.clone(), self.1.clone(), self.2, head.clone());
         let mut requests = call.requests();
         Box::pin(async move {
             if kind == Kind::Chat {
-                told.begun.fetch_add(1, Ordering::SeqCst);
+                counters.started.fetch_add(1, Ordering::SeqCst);
                 let mut metadata = HeaderMap::new();
                 if let Some(value) = head.metadata.get("x-a") {
                     metadata.insert("x-a", value.clone());
                 }
-                let dropped = CountDrop(told);
+                let dropped = CountDrop(counters);
                 call.answer_stream(
                     &metadata,
                     Chat { requests, schema, _dropped: dropped },
@@ -203,19 +208,19 @@ impl StreamingHandler for Streaming {
                 .await;
                 return;
             }
-            let mut gathered = (String::new(), 0);
+            let mut folded = (String::new(), 0);
             loop {
                 match next(&mut requests).await {
                     Ok(None) => break,
                     Ok(Some(wire)) => {
                         let (text, count) = read(&schema, &wire);
-                        gathered = (gathered.0 + &text, gathered.1 + count);
+                        folded = (folded.0 + &text, folded.1 + count);
                     }
                     Err(status) => return call.fail(&status),
                 }
             }
-            let wire = order(&gathered.0, gathered.1 as u8);
-            match obey(told.clone(), schema, head, wire).await {
+            let wire = order(&folded.0, folded.1 as u8);
+            match execute(counters.clone(), schema, head, wire).await {
                 Err(status) => call.fail(&status),
                 Ok(output) if kind == Kind::Fold => {
                     let Output { metadata, message, trailers } = &output;
@@ -223,8 +228,8 @@ impl StreamingHandler for Streaming {
                     call.answer(Ok(MessageResponse { metadata, message, trailers: Some(trailers) }));
                 }
                 Ok(output) => {
-                    let left = gathered.1;
-                    let many = Many { left, text: gathered.0, _dropped: CountDrop(told) };
+                    let left = folded.1;
+                    let many = Many { left, text: folded.0, _dropped: CountDrop(counters) };
                     call.answer_stream(&output.metadata, many, Some(output.trailers)).await;
                 }
             }
@@ -310,20 +315,20 @@ impl std::fmt::Debug for Methods {
 }
 
 /// Returns the calls of the service and the counters of its handlers.
-pub(crate) fn calls(options: &ServiceOptions) -> (LocalCalls, Told) {
-    let (told, schema) = (Told::default(), Schema::from_descriptor_set(descriptors()).unwrap());
+pub(crate) fn calls(options: &ServiceOptions) -> (LocalCalls, Counters) {
+    let (counters, schema) = (Counters::default(), Schema::from_descriptor_set(descriptors()).unwrap());
     let mut methods = BTreeMap::new();
     let mut add = |name: &str, handler: Handler| {
         let method = ServerMethod::new(&format!("echo.Echo/{name}"), options.clone(), handler);
         methods.insert(format!("/echo.Echo/{name}"), Arc::new(method));
     };
-    let streaming = |kind| Handler::streaming(Streaming(told.clone(), schema.clone(), kind));
-    add("One", Handler::unary(One(told.clone(), schema.clone())));
-    add("Look", Handler::unary(One(told.clone(), schema.clone())));
+    let streaming = |kind| Handler::streaming(Streaming(counters.clone(), schema.clone(), kind));
+    add("One", Handler::unary(One(counters.clone(), schema.clone())));
+    add("Look", Handler::unary(One(counters.clone(), schema.clone())));
     add("Fold", streaming(Kind::Fold));
     add("Many", streaming(Kind::Many));
     add("Chat", streaming(Kind::Chat));
-    (LocalCalls::new(&ServerConfig::default(), Arc::new(Methods(methods))), told)
+    (LocalCalls::new(&ServerConfig::default(), Arc::new(Methods(methods))), counters)
 }
 
 /// Returns the service with all protocols.
@@ -331,9 +336,9 @@ pub(crate) fn service() -> WebService {
     serve(Web::new().descriptors(descriptors()), &ServiceOptions::default()).0
 }
 
-pub(crate) fn serve(web: Web, options: &ServiceOptions) -> (WebService, Told) {
-    let (calls, told) = calls(options);
-    (web.into_service(calls).unwrap(), told)
+pub(crate) fn serve(web: Web, options: &ServiceOptions) -> (WebService, Counters) {
+    let (calls, counters) = calls(options);
+    (web.into_service(calls).unwrap(), counters)
 }
 
 /// Builds a request from a line with method and path, and lines with headers. It is HTTP/1.1 if the first line says so.
@@ -375,25 +380,25 @@ impl http_body::Body for Pieces {
 
 /// A complete response.
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct FullResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
     pub(crate) trailers: Option<HeaderMap>,
 }
 
-impl Answered {
+impl FullResponse {
     pub(crate) fn text(&self) -> &str {
         str::from_utf8(&self.body).unwrap()
     }
 
     /// Returns status and headers, except headers that all responses have.
     pub(crate) fn head(&self) -> String {
-        format!("{} {}", self.status, told(&self.headers))
+        format!("{} {}", self.status, header_list(&self.headers))
     }
 }
 
-pub(crate) fn told(headers: &HeaderMap) -> String {
+pub(crate) fn header_list(headers: &HeaderMap) -> String {
     let mut lines: Vec<String> = headers
         .iter()
         .map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes())))
@@ -402,25 +407,29 @@ pub(crate) fn told(headers: &HeaderMap) -> String {
     lines.join(", ")
 }
 
-pub(crate) async fn ask(service: &WebService, request: Request<Body>) -> Answered {
-    whole(soon(service.call(request)).await).await
+pub(crate) async fn send(service: &WebService, request: Request<Body>) -> FullResponse {
+    collect(in_time(service.call(request)).await).await
 }
 
-pub(crate) async fn whole(answer: Response<Body>) -> Answered {
-    let (head, mut body) = answer.into_parts();
-    let mut answered =
-        Answered { status: head.status.as_u16(), headers: head.headers, body: Vec::new(), trailers: None };
-    while let Some(frame) = soon(poll_fn(|cx| Pin::new(&mut body).poll_frame(cx))).await {
+pub(crate) async fn collect(response: Response<Body>) -> FullResponse {
+    let (head, mut body) = response.into_parts();
+    let mut collected = FullResponse {
+        status: head.status.as_u16(),
+        headers: head.headers,
+        body: Vec::new(),
+        trailers: None,
+    };
+    while let Some(frame) = in_time(poll_fn(|cx| Pin::new(&mut body).poll_frame(cx))).await {
         match frame.unwrap().into_data() {
-            Ok(piece) => answered.body.extend_from_slice(&piece),
-            Err(frame) => answered.trailers = frame.into_trailers().ok(),
+            Ok(piece) => collected.body.extend_from_slice(&piece),
+            Err(frame) => collected.trailers = frame.into_trailers().ok(),
         }
     }
-    answered
+    collected
 }
 
 /// Returns the next piece of a body if it is ready.
-pub(crate) fn piece_now(body: &mut Body) -> Option<Bytes> {
+pub(crate) fn ready_piece(body: &mut Body) -> Option<Bytes> {
     let mut cx = Context::from_waker(std::task::Waker::noop());
     match Pin::new(body).poll_frame(&mut cx) {
         Poll::Ready(Some(Ok(frame))) => frame.into_data().ok(),
@@ -428,7 +437,7 @@ pub(crate) fn piece_now(body: &mut Body) -> Option<Bytes> {
     }
 }
 
-pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
+pub(crate) async fn in_time<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(10), future).await.expect("it takes too long")
 }
 

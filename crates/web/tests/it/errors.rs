@@ -7,7 +7,7 @@ use thalweg_web::transcoding::{RequestError, error};
 use crate::declared::schema;
 
 #[test]
-fn codes_and_their_status_of_http() {
+fn codes_map_to_http_status() {
     for (code, status) in [
         (Code::Ok, 200),
         (Code::Cancelled, 499),
@@ -53,7 +53,7 @@ fn json_of(code: Code, message: &str, details: &[(&str, &[u8])]) -> String {
 }
 
 #[test]
-fn a_status_is_code_message_and_details() {
+fn status_json_has_code_message_and_details() {
     let check = |details: &[(&str, &[u8])], expected: &str| {
         let expected = format!(r#"{{"code":5,"message":"no","details":[{expected}]}}"#);
         assert_eq!(json_of(Code::NotFound, "no", details), expected);
@@ -88,7 +88,7 @@ fn texts_are_escaped() {
 }
 
 #[test]
-fn details_that_are_none_are_left_out() {
+fn invalid_details_are_omitted() {
     let status = Status::from(StatusParts {
         code: Code::Aborted,
         message: "m".into(),
@@ -100,7 +100,7 @@ fn details_that_are_none_are_left_out() {
 }
 
 #[test]
-fn a_bad_request_is_an_invalid_argument() {
+fn request_error_is_invalid_argument() {
     let schema = schema("message M { int32 x = 1; }");
     let bad = json::to_wire(schema.message("t.M").unwrap(), b"{\n \"x\": true}").unwrap_err();
     let error = RequestError::from(bad);

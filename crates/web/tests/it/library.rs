@@ -150,7 +150,7 @@ struct Output {
 }
 
 /// Follows the text of an order and responds with the order.
-async fn obey(head: RequestHead, order: Value, dropped: Arc<AtomicUsize>) -> Result<Output, Status> {
+async fn execute(head: RequestHead, order: Value, dropped: Arc<AtomicUsize>) -> Result<Output, Status> {
     let mut output = Output { metadata: HeaderMap::new(), message: order, trailers: HeaderMap::new() };
     let text = output.message["text"].as_str().unwrap_or_default().to_owned();
     match text.split_once(' ').unwrap_or((&text, "")) {
@@ -163,12 +163,12 @@ async fn obey(head: RequestHead, order: Value, dropped: Arc<AtomicUsize>) -> Res
         ("timeout", _) => output.message = json!({ "text": format!("{:?}", head.timeout) }),
         ("long", len) => output.message = json!({ "text": "x".repeat(len.parse().unwrap()) }),
         ("metadata", _) => {
-            let mut told: Vec<String> = Vec::new();
+            let mut text: Vec<String> = Vec::new();
             for (name, value) in &head.metadata {
-                told.push(format!("{name}={}", value.to_str().unwrap()));
+                text.push(format!("{name}={}", value.to_str().unwrap()));
             }
-            told.sort();
-            output.message = json!({ "words": told });
+            text.sort();
+            output.message = json!({ "words": text });
             for (headers, name) in [(&mut output.metadata, "x-first"), (&mut output.trailers, "x-last")] {
                 headers.insert(name, HeaderValue::from_static("1"));
                 headers.insert("content-length", HeaderValue::from_static("3"));
@@ -191,7 +191,7 @@ impl UnaryHandler for One {
 
     fn start(&self, head: &RequestHead, mut request: Envelope<'_>) -> Result<Self::Future, Status> {
         let (message, output) = (value(self.input, request.open()?.as_bytes()), self.output);
-        let obeyed = obey(head.clone(), message, Arc::clone(&self.dropped));
+        let obeyed = execute(head.clone(), message, Arc::clone(&self.dropped));
         Ok(Box::pin(async move {
             let mut obeyed = obeyed.await?;
             if output == BODY {
@@ -228,9 +228,9 @@ impl Orders {
 pub(crate) type Sent = Result<Wire, Status>;
 
 /// Messages sent by a task.
-pub(crate) struct Answers(pub(crate) mpsc::Receiver<Sent>);
+pub(crate) struct ResponseStream(pub(crate) mpsc::Receiver<Sent>);
 
-impl Stream for Answers {
+impl Stream for ResponseStream {
     type Item = Sent;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Sent>> {
@@ -238,24 +238,24 @@ impl Stream for Answers {
     }
 }
 
-impl Source for Answers {
+impl Source for ResponseStream {
     type Message = Wire;
 }
 
 /// Sends `count` messages and then follows the text of the order: `late` fails, `hang` never ends, `broken` sends an
 /// invalid message. `slow` waits 2 s before each message.
-async fn many(order: Value, answer: &'static str, to: mpsc::Sender<Sent>, dropped: Arc<AtomicUsize>) {
+async fn many(order: Value, response_type: &'static str, to: mpsc::Sender<Sent>, dropped: Arc<AtomicUsize>) {
     let text = order["text"].as_str().unwrap_or_default().to_owned();
     for number in 1..=order["count"].as_i64().unwrap_or_default() {
         if text.starts_with("slow") {
             tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         }
-        let message = if answer == BODY {
+        let message = if response_type == BODY {
             json!({ "contentType": "text/x-count", "data": STANDARD.encode(format!("{number};")) })
         } else {
             json!({ "count": number, "words": [number.to_string()] })
         };
-        if to.send(Ok(Wire(wire(answer, &message)))).await.is_err() {
+        if to.send(Ok(Wire(wire(response_type, &message)))).await.is_err() {
             break;
         }
     }
@@ -296,7 +296,7 @@ impl StreamingHandler for Streaming {
         let input = if name == "Upload" { "File" } else { "Order" };
         let mut orders = Orders(call.requests(), input);
         Box::pin(async move {
-            let (to, answers) = mpsc::channel(1);
+            let (to, responses) = mpsc::channel(1);
             let mut trailers = HeaderMap::new();
             trailers.insert("x-last", HeaderValue::from_static("2"));
             let mut metadata = HeaderMap::new();
@@ -312,18 +312,18 @@ impl StreamingHandler for Streaming {
                 },
                 "Chat" | "PlainChat" => {
                     tokio::spawn(chat(orders, to, dropped));
-                    call.answer_stream(&metadata, Answers(answers), Some(trailers)).await;
+                    call.answer_stream(&metadata, ResponseStream(responses), Some(trailers)).await;
                 }
                 _ => {
                     let order = match orders.next().await {
                         Ok(order) => order.unwrap_or_default(),
                         Err(status) => return call.fail(&status),
                     };
-                    if let Err(status) = obey(head, order.clone(), Arc::clone(&dropped)).await {
+                    if let Err(status) = execute(head, order.clone(), Arc::clone(&dropped)).await {
                         return call.fail(&status);
                     }
                     tokio::spawn(many(order, if name == "Get" { BODY } else { "Order" }, to, dropped));
-                    call.answer_stream(&metadata, Answers(answers), Some(trailers)).await;
+                    call.answer_stream(&metadata, ResponseStream(responses), Some(trailers)).await;
                 }
             }
         })
@@ -335,7 +335,7 @@ async fn folded(mut orders: Orders, head: RequestHead, dropped: Arc<AtomicUsize>
     let mut words = Vec::new();
     while let Some(order) = orders.next().await? {
         words.push(Value::from(order.to_string()));
-        obey(head.clone(), order, Arc::clone(&dropped)).await?;
+        execute(head.clone(), order, Arc::clone(&dropped)).await?;
     }
     Ok(json!({ "words": words }))
 }
@@ -388,26 +388,26 @@ impl Library {
     }
 
     /// Returns the status, the named headers and the body of the response, one per line.
-    pub(crate) async fn told(&self, request: Request<Body>, names: &[&str]) -> String {
-        let (mut answer, body) = self.answer(request).await;
-        let mut told = answer.status().as_u16().to_string();
+    pub(crate) async fn response_text(&self, request: Request<Body>, names: &[&str]) -> String {
+        let (mut response, body) = self.exchange(request).await;
+        let mut text = response.status().as_u16().to_string();
         for name in names {
-            for value in answer.headers_mut().get_all(*name) {
-                write!(told, "\n{name}: {}", String::from_utf8_lossy(value.as_bytes())).unwrap();
+            for value in response.headers_mut().get_all(*name) {
+                write!(text, "\n{name}: {}", String::from_utf8_lossy(value.as_bytes())).unwrap();
             }
         }
-        write!(told, "\n{body}").unwrap();
-        told
+        write!(text, "\n{body}").unwrap();
+        text
     }
 
     /// Returns the response and its body as text, with trailers or the reason of a truncation.
-    pub(crate) async fn answer(&self, request: Request<Body>) -> (Response<()>, String) {
+    pub(crate) async fn exchange(&self, request: Request<Body>) -> (Response<()>, String) {
         let (head, mut body) = self.service.call(request).await.into_parts();
-        let mut told = String::new();
+        let mut text = String::new();
         while let Some(frame) = next_frame(&mut body).await {
-            told += &frame;
+            text += &frame;
         }
-        (Response::from_parts(head, ()), told)
+        (Response::from_parts(head, ()), text)
     }
 
     pub(crate) fn dropped(&self) -> usize {
@@ -454,8 +454,8 @@ pub(crate) async fn next_frame(body: &mut Body) -> Option<String> {
         Ok(Ok(data)) => String::from_utf8_lossy(&data).into_owned(),
         Ok(Err(frame)) => {
             let trailers = frame.into_trailers().unwrap();
-            let told = trailers.iter().map(|(name, value)| format!("<{name}: {}>", value.to_str().unwrap()));
-            told.collect()
+            let text = trailers.iter().map(|(name, value)| format!("<{name}: {}>", value.to_str().unwrap()));
+            text.collect()
         }
         Err(status) => format!("<cut off: {}>", status.message()),
     })
@@ -463,7 +463,7 @@ pub(crate) async fn next_frame(body: &mut Body) -> Option<String> {
 
 /// Builds a request from `METHOD target` and lines with headers. JSON is the default content type.
 pub(crate) fn request(head: &str, body: &str) -> Request<Body> {
-    request_with(head, Body::whole(body.to_owned()))
+    request_with(head, Body::full(body.to_owned()))
 }
 
 pub(crate) fn request_with(head: &str, body: Body) -> Request<Body> {
@@ -484,7 +484,7 @@ pub(crate) fn request_with(head: &str, body: Body) -> Request<Body> {
 }
 
 /// Returns a body and its sender; dropping the sender ends the body.
-pub(crate) fn sent() -> (mpsc::UnboundedSender<Result<Bytes, Status>>, Body) {
+pub(crate) fn channel_body() -> (mpsc::UnboundedSender<Result<Bytes, Status>>, Body) {
     let (sender, receiver) = mpsc::unbounded_channel();
     (sender, Body::new(Sending(receiver)))
 }

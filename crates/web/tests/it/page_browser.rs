@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::browser::{Browser, read};
-use crate::openapi::is_golden;
+use crate::openapi::assert_golden;
 use crate::page_library::Site;
 
 const PROBE: &str = include_str!("page_probe.js");
@@ -23,9 +23,9 @@ async fn all_four_types_of_calls_on_a_narrow_dark_page() {
 }
 
 async fn check(name: &str, width: u32, is_dark: bool) {
-    let (site, port, mut told) = Site::start(PROBE).await;
+    let (site, port, mut results) = Site::start(PROBE).await;
     let browser = Browser::open(name, &format!("http://127.0.0.1:{port}/docs"), width, is_dark);
-    let facts = read(&mut told).await;
+    let facts = read(&mut results).await;
     drop(browser);
     let fact =
         |name: &str| facts.get(name).map_or_else(|| panic!("nothing of {name}: {facts:#?}"), String::as_str);
@@ -79,7 +79,7 @@ async fn check(name: &str, width: u32, is_dark: bool) {
     assert_eq!(site.released(), 2);
 
     // A step of `cargo xtask test` validates this document.
-    is_golden(&serde_json::from_str(fact("openapi")).unwrap());
+    assert_golden(&serde_json::from_str(fact("openapi")).unwrap());
     check_commands(&facts, port, &site);
 }
 

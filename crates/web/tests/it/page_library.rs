@@ -24,15 +24,15 @@ use thalweg_web::{Web, WebService};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
-use crate::browser::Told;
-use crate::echo::{next, whole};
-use crate::library::{Answers, Methods, Sent, Wire};
+use crate::browser::ScriptResults;
+use crate::echo::{collect, next};
+use crate::library::{Methods, ResponseStream, Sent, Wire};
 use crate::openapi::descriptors;
 
 /// A library with its page, on its own port.
 pub(crate) struct Site {
     service: WebService,
-    told: Told,
+    results: ScriptResults,
     state: Arc<State>,
     bodies: Mutex<HashMap<String, Vec<u8>>>,
 }
@@ -54,9 +54,9 @@ impl Site {
         let state =
             Arc::new(State { schema, seen: watch::Sender::default(), released: AtomicUsize::default() });
         let web = Web::new().descriptors(set).docs(true).openapi(true);
-        let (told, facts) = Told::new();
+        let (results, facts) = ScriptResults::new();
         let service = web.into_service(calls(&state)).unwrap();
-        let site = Arc::new(Site { service, told, state, bodies: Mutex::default() });
+        let site = Arc::new(Site { service, results, state, bodies: Mutex::default() });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let serving = Arc::clone(&site);
@@ -65,8 +65,8 @@ impl Site {
                 let (io, _) = listener.accept().await.unwrap();
                 let site = Arc::clone(&serving);
                 tokio::spawn(async move {
-                    let answer = |request| site.answer(request, probe);
-                    serve(io, answer, &Http1Limits::default(), pending()).await;
+                    let respond = |request| site.respond(request, probe);
+                    serve(io, respond, &Http1Limits::default(), pending()).await;
                 });
             }
         });
@@ -83,20 +83,20 @@ impl Site {
         self.state.released.load(Ordering::SeqCst)
     }
 
-    async fn answer(self: &Arc<Site>, request: Request<Body>, probe: &str) -> Response<Body> {
+    async fn respond(self: &Arc<Site>, request: Request<Body>, probe: &str) -> Response<Body> {
         match request.uri().path() {
-            "/held" => self.told.hold().await,
+            "/held" => self.results.wait_until_done().await,
             "/told" => {
-                let fact = whole(Response::new(request.into_body())).await;
+                let fact = collect(Response::new(request.into_body())).await;
                 if fact.text().starts_with("WatchBooks seen") {
                     self.state.seen.send_modify(|seen| *seen += 1);
                 }
-                self.told.tell(fact.text())
+                self.results.record(fact.text())
             }
             "/docs/page.js" => {
                 let (head, script) = self.service.call(request).await.into_parts();
-                let script = whole(Response::new(script)).await.body;
-                Response::from_parts(head, Body::whole([&script, probe.as_bytes()].concat()))
+                let script = collect(Response::new(script)).await.body;
+                Response::from_parts(head, Body::full([&script, probe.as_bytes()].concat()))
             }
             path => {
                 let (site, path) = (Arc::clone(self), path.to_owned());
@@ -174,10 +174,10 @@ impl UnaryHandler for GetBook {
 
     fn start(&self, head: &RequestHead, mut request: Envelope<'_>) -> Result<Self::Future, Status> {
         assert!(head.timeout.is_some_and(|left| left.as_secs() == 59 || left == Duration::from_secs(60)));
-        let asked = self.0.value("GetBookRequest", request.open()?.as_bytes());
+        let request = self.0.value("GetBookRequest", request.open()?.as_bytes());
         let value = |name: &str| head.metadata.get(name).and_then(|value| value.to_str().ok()).unwrap();
         let book = json!({
-            "name": asked["name"],
+            "name": request["name"],
             "title": "<img src=x onerror=alert(1)>",
             "subtitle": format!("{}, {}", value("x-who"), value("x-two")),
         });
@@ -226,21 +226,21 @@ impl StreamingHandler for Streaming {
                 let message = state.wire("ImportSummary", &json!({ "count": messages.len() }));
                 return call.answer(Ok(MessageResponse { metadata: &none, message, trailers: None }));
             }
-            let (to, answers) = mpsc::channel(1);
+            let (to, responses) = mpsc::channel(1);
             if name == "Ask" {
-                tokio::spawn(ask(state, messages, to));
-                call.answer_stream(&none, Answers(answers), None).await;
+                tokio::spawn(answer_questions(state, messages, to));
+                call.answer_stream(&none, ResponseStream(responses), None).await;
             } else {
                 assert!(is_held || messages == [json!({ "limit": 2 })], "{messages:?}");
                 tokio::spawn(watch_books(state, is_held, to));
-                call.answer_stream(&none, Answers(answers), Some(cost("3"))).await;
+                call.answer_stream(&none, ResponseStream(responses), Some(cost("3"))).await;
             }
         })
     }
 }
 
 /// Echoes each question, then fails.
-async fn ask(state: Arc<State>, questions: Vec<Value>, to: mpsc::Sender<Sent>) {
+async fn answer_questions(state: Arc<State>, questions: Vec<Value>, to: mpsc::Sender<Sent>) {
     for question in questions {
         let _ = to.send(Ok(state.wire("MessageResponse", &question))).await;
     }

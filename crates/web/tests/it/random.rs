@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use http::Method;
 use thalweg_protobuf::json::PrintOptions;
-use thalweg_web::transcoding::{Content, Found, RequestOptions, Segment, Template, request, response};
+use thalweg_web::transcoding::{Content, Lookup, RequestOptions, Segment, Template, request, response};
 
 use crate::declared::service;
 use crate::support::router;
@@ -93,8 +93,8 @@ fn rank(segments: &[Segment], path: &[String]) -> Option<Vec<usize>> {
         return is_len
             .then(|| segments.iter().zip(path).map(|(segment, text)| one(segment, text)).collect())?;
     };
-    let behind = segments.len() - rest_at - 1;
-    if path.len() < rest_at + behind {
+    let suffix_len = segments.len() - rest_at - 1;
+    if path.len() < rest_at + suffix_len {
         return None;
     }
     let mut rank: Vec<usize> = segments[..rest_at]
@@ -102,14 +102,14 @@ fn rank(segments: &[Segment], path: &[String]) -> Option<Vec<usize>> {
         .zip(path)
         .map(|(segment, text)| one(segment, text))
         .collect::<Option<_>>()?;
-    let ends = segments[rest_at + 1..].iter().zip(&path[path.len() - behind..]);
+    let ends = segments[rest_at + 1..].iter().zip(&path[path.len() - suffix_len..]);
     ends.map(|(segment, text)| one(segment, text)).collect::<Option<Vec<usize>>>()?;
-    rank.extend([2, usize::MAX - behind]);
+    rank.extend([2, usize::MAX - suffix_len]);
     Some(rank)
 }
 
 #[test]
-fn the_tree_finds_what_a_search_finds() {
+fn routing_tree_matches_linear_search() {
     let mut random = Random(0x5eed_0002);
     for _ in 0..60 {
         let mut shapes = BTreeSet::new();
@@ -127,7 +127,7 @@ fn the_tree_finds_what_a_search_finds() {
         for _ in 0..300 {
             let path = format!("/{}", random.text(&["a", "b", "c", "d", "/", "/", ":v", ":w", ":"], 9));
             let found = match router.find(&Method::GET, &path) {
-                Found::Route(route) => Some(route.binding().template().to_string()),
+                Lookup::Route(route) => Some(route.binding().template().to_string()),
                 _ => None,
             };
             assert_eq!(found, best(&templates, &path).map(Template::to_string), "{path} of {rules:?}");
@@ -136,7 +136,7 @@ fn the_tree_finds_what_a_search_finds() {
 }
 
 #[test]
-fn requests_and_answers() {
+fn random_requests_and_responses_round_trip() {
     let messages = "enum E { Z = 0; Y = 1; } message In {
         string s = 1; int32 i = 2; repeated bytes b = 3; map<string, E> m = 4; In in = 5; repeated In ins = 6;
         google.protobuf.Timestamp t = 7; google.protobuf.FieldMask update_mask = 8; google.protobuf.Struct st = 9;
@@ -224,7 +224,7 @@ fn requests_and_answers() {
             data[at] = random.below(256) as u8;
         }
         let method = &methods[random.below(methods.len())];
-        let Found::Route(route) = router.find(method, &path) else { continue };
+        let Lookup::Route(route) = router.find(method, &path) else { continue };
         assert!(route.variables().count() == route.binding().variables().len());
         let mut options = RequestOptions::default();
         options.parse.ignore_unknown = round % 3 == 0;

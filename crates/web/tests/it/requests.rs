@@ -93,7 +93,7 @@ fn ignoring() -> RequestOptions {
 }
 
 #[test]
-fn parameters_of_every_kind() {
+fn query_parameters_of_every_type() {
     check(
         "GET /all?double=2.5&float=1.5&int32=-2&int64=-1&uint32=4&uint64=3&sint32=-7&sint64=-8&fixed32=9&fixed64=10",
         concat!(
@@ -126,7 +126,7 @@ fn parameters_of_every_kind() {
 }
 
 #[test]
-fn names_are_those_of_the_schema_or_of_json() {
+fn parameter_may_use_schema_or_json_name() {
     check("GET /all?double_box=1.5&int64Box=2", r#"{"doubleBox":1.5,"int64Box":"2"}"#);
     check("GET /all?renamed=a", r#"{"other-name":"a"}"#);
     check("GET /all?other-name=a", r#"{"other-name":"a"}"#);
@@ -139,7 +139,7 @@ fn names_are_those_of_the_schema_or_of_json() {
 }
 
 #[test]
-fn entries_of_maps() {
+fn map_entries_are_parameters() {
     check("GET /all?counts[a]=1&counts[b.c]=-2&counts%5B%5D=3", r#"{"counts":{"a":1,"b.c":-2,"":3}}"#);
     check("GET /all?by_number[-2]=RED&byNumber[3]=2", r#"{"byNumber":{"-2":"RED","3":"DARK_BLUE"}}"#);
     check("GET /all?by_bool[true]=YQ", r#"{"byBool":{"true":"YQ=="}}"#);
@@ -157,7 +157,7 @@ fn entries_of_maps() {
 }
 
 #[test]
-fn well_known_types_as_json_writes_them() {
+fn well_known_types_use_their_json_form() {
     check(
         "GET /all?time=2016-12-15T12:23:32.000000049Z&lasts=46800s&mask=float_value,doubleValue,a.b_c",
         r#"{"time":"2016-12-15T12:23:32.000000049Z","lasts":"46800s","mask":"floatValue,doubleValue,a.bC"}"#,
@@ -187,7 +187,7 @@ fn well_known_types_as_json_writes_them() {
 }
 
 #[test]
-fn plus_is_a_space_unless_it_is_not() {
+fn plus_is_a_space_if_enabled() {
     check("GET /all?text=Hello+world&inner.text=%2B+%20", r#"{"text":"Hello world","inner":{"text":"+  "}}"#);
     let options = RequestOptions { plus_is_space: false, ..RequestOptions::default() };
     check_with(
@@ -200,7 +200,7 @@ fn plus_is_a_space_unless_it_is_not() {
 }
 
 #[test]
-fn wrong_parameters_are_told() {
+fn invalid_parameters_are_reported() {
     check("GET /all?nothing=1", "parameter `nothing`: t.All has no field `nothing`");
     check("GET /all?inner.nothing=1", "parameter `inner.nothing`: t.Inner has no field `nothing`");
     check("GET /all?inner..text=1", "parameter `inner..text`: t.Inner has no field ``");
@@ -242,14 +242,14 @@ fn wrong_parameters_are_told() {
 }
 
 #[test]
-fn parameters_have_a_bound() {
+fn number_of_parameters_is_limited() {
     let options = RequestOptions { parameters_max: 2, ..RequestOptions::default() };
     check_with(&options, "GET /all?texts=a&texts=b", r#"{"texts":["a","b"]}"#);
     check_with(&options, "GET /all?texts=a&texts=b&$alt=c", "more than 2 parameters");
 }
 
 #[test]
-fn parameters_may_be_ignored_by_their_names() {
+fn named_parameters_may_be_ignored() {
     let ignored_parameters = vec!["utm_source".to_owned(), "text".to_owned()];
     let options = RequestOptions { ignored_parameters, parameters_max: 4, ..RequestOptions::default() };
     check_with(&options, "GET /all?texts=a&utm_source=b&utm%5Fsource=%ff&text=c", r#"{"texts":["a"]}"#);
@@ -259,7 +259,7 @@ fn parameters_may_be_ignored_by_their_names() {
 }
 
 #[test]
-fn what_is_unknown_may_be_left_alone() {
+fn unknown_fields_may_be_ignored() {
     check("GET /all?$alt=json;enum-encoding=int&text=a", r#"{"text":"a"}"#);
     let options = ignoring();
     check_with(&options, "GET /all?nothing=1&inner.nothing=2&text=a&text.b=c", r#"{"text":"a"}"#);
@@ -310,7 +310,7 @@ fn variables_of_paths() {
 }
 
 #[test]
-fn a_body_is_the_message_or_a_field() {
+fn body_is_the_message_or_a_field() {
     check("POST /all {\"text\": \"a\", \"int32\": 1}", r#"{"int32":1,"text":"a"}"#);
     check(
         r#"POST /all {"inner": {"text": "a", "inner": {"left": "b", "inner": {"numbers": [1, -2]}}}, "int64": 1830}"#,
@@ -337,7 +337,7 @@ fn a_body_is_the_message_or_a_field() {
 }
 
 #[test]
-fn the_path_goes_before_the_body() {
+fn path_overrides_body() {
     check("PATCH /whole/5 {\"int32\": 7, \"text\": \"a\"}", r#"{"int32":5,"text":"a"}"#);
     // Even if the path has zero.
     check("PATCH /whole/0 {\"int32\": 7}", "{}");
@@ -348,7 +348,7 @@ fn the_path_goes_before_the_body() {
 }
 
 #[test]
-fn bad_json_is_told_with_line_column_and_path() {
+fn invalid_json_is_reported_with_line_column_and_path() {
     check(
         "POST /all {\"inner\": {\"numbers\": [1, \"x\"]}}",
         "body: line 1, column 27: inner.numbers[1]: `x` is not a number",
@@ -391,7 +391,7 @@ fn woven(template: &str, path: &str, body: &str) -> String {
 }
 
 #[test]
-fn what_the_path_has_is_woven_into_the_body_at_any_depth() {
+fn path_variables_are_merged_into_body_at_any_depth() {
     let check =
         |template, path, body, expected| assert_eq!(woven(template, path, body), expected, "{template}");
     // No variables.
@@ -451,7 +451,7 @@ fn what_the_path_has_is_woven_into_the_body_at_any_depth() {
 }
 
 #[test]
-fn a_value_in_path_and_body_is_that_of_the_path() {
+fn value_in_path_overrides_value_in_body() {
     let template =
         "/{a.bool}/{a.int32}/{a.uint32}/{a.int64}/{a.uint64}/{a.u}/{a.float}/{a.double}/{a.bytes}/{a.b.bool}";
     let path = "/true/-2/2/-2/2/a/1.5/1.01/Yg==/true";
@@ -484,16 +484,16 @@ fn a_value_in_path_and_body_is_that_of_the_path() {
 }
 
 #[test]
-fn bodies_that_are_no_json_are_refused() {
+fn body_that_is_not_json_is_rejected() {
     for body in NO_JSON {
         let refused = to_json(&all(), "POST", "/all", body, &RequestOptions::default());
-        let told = refused.unwrap_err().to_string();
-        assert!(told.starts_with("body: line 1, column "), "{body}: {told}");
+        let message = refused.unwrap_err().to_string();
+        assert!(message.starts_with("body: line 1, column "), "{body}: {message}");
     }
 }
 
 #[test]
-fn a_struct_may_be_the_message() {
+fn struct_may_be_the_message() {
     let of_struct = "google.protobuf.Struct";
     let router = router(&service("", of_struct, of_struct, &["post: \"/a\" body: \"*\""]));
     for body in [r#"{"payload":"Hello!"}"#, r#"{"nested":{"payload":"Hello!"}}"#, "{}"] {
@@ -502,7 +502,7 @@ fn a_struct_may_be_the_message() {
 }
 
 #[test]
-fn a_patch_fills_its_mask_from_the_body() {
+fn patch_fills_update_mask_from_body() {
     let body = r#"{"inner": {"text": "b", "inner": {}}, "numbers": [], "left": null, "labels": {"a": "b"}}"#;
     check(
         &format!("PATCH /inner/a {body}"),
@@ -535,7 +535,7 @@ fn a_patch_fills_its_mask_from_the_body() {
 }
 
 #[test]
-fn an_http_body_is_the_body_as_it_is() {
+fn http_body_request_is_passed_through() {
     let router = all();
     let content = Content { content_type: "image/png".to_owned(), data: Bytes::from(vec![0xff; 300]) };
     let options = RequestOptions::default();
@@ -547,8 +547,10 @@ fn an_http_body_is_the_body_as_it_is() {
     assert_eq!(message.as_ref().get("text"), Some(Value::String("a")));
     assert_eq!(message.as_ref().get("int32"), Some(Value::I32(5)));
 
-    let whole = service("", "google.api.HttpBody", "google.api.HttpBody", &["post: \"/up\" body: \"*\""]);
-    let wire = to_wire(&crate::support::router(&whole), "POST", "/up", &content, &options).unwrap();
+    let http_body_service =
+        service("", "google.api.HttpBody", "google.api.HttpBody", &["post: \"/up\" body: \"*\""]);
+    let wire =
+        to_wire(&crate::support::router(&http_body_service), "POST", "/up", &content, &options).unwrap();
     assert_eq!(wire[..14], *b"\x0a\x09image/png\x12\xac\x02");
     assert_eq!(wire[14..], [0xff; 300]);
 }
@@ -573,7 +575,7 @@ fn groups_and_required_fields_of_proto2() {
 /// The mask of a recursive body repeats the names of all messages around each field. Without a limit it would be
 /// hundreds of times the size of the body. Building stops early in the body.
 #[test]
-fn masks_stop_at_the_bound_of_the_message() {
+fn update_mask_is_limited_to_message_size() {
     let messages = "message Node { Node a = 1; Node b = 2; }
         message Change { Node node = 1; google.protobuf.FieldMask update_mask = 2; }";
     let rule = ["patch: \"/node\" body: \"node\""];

@@ -19,7 +19,7 @@ const MESSAGES: &str = r#"
 
 /// Returns the response body of a method with the `response_body` `field`, for a message with this JSON.
 #[track_caller]
-fn answer(field: &str, message: &str, options: &PrintOptions) -> String {
+fn response_body(field: &str, message: &str, options: &PrintOptions) -> String {
     let rule = format!("get: \"/a\" response_body: \"{field}\"");
     let rules = rules(&service(MESSAGES, "Out", "Out", &[&rule])).unwrap();
     let binding = &rules.bindings()[0];
@@ -31,11 +31,11 @@ fn answer(field: &str, message: &str, options: &PrintOptions) -> String {
 
 #[track_caller]
 fn check(field: &str, message: &str, expected: &str) {
-    assert_eq!(answer(field, message, &PrintOptions::default()), expected, "{field} of {message}");
+    assert_eq!(response_body(field, message, &PrintOptions::default()), expected, "{field} of {message}");
 }
 
 #[test]
-fn the_body_is_the_message_or_a_field() {
+fn response_body_is_the_message_or_a_field() {
     let all =
         r#"{"book":{"mainTitle":"a"},"books":[{"mainTitle":"b"},{}],"counts":{"x":1},"text":"t","long":"5"}"#;
     check("", all, all);
@@ -53,7 +53,7 @@ fn the_body_is_the_message_or_a_field() {
 }
 
 #[test]
-fn what_is_not_there_is_what_it_is_then() {
+fn missing_response_field_has_its_default() {
     for (field, expected) in [
         ("", "{}"),
         ("book", "{}"),
@@ -75,7 +75,7 @@ fn what_is_not_there_is_what_it_is_then() {
 }
 
 #[test]
-fn defaults_are_told_as_deep_as_messages_are_there() {
+fn defaults_are_printed_in_present_messages() {
     let messages = "
         enum Kind { CLASSIC = 0; COMIC = 1; }
         message Shelf { string name = 1; string theme = 2; Kind kind = 3; }
@@ -115,19 +115,19 @@ fn defaults_are_told_as_deep_as_messages_are_there() {
 }
 
 #[test]
-fn options_hold_for_fields_too() {
+fn print_options_apply_to_response_fields() {
     let options =
         PrintOptions { schema_names: true, enum_numbers: true, defaults: true, ..PrintOptions::default() };
-    assert_eq!(answer("book", r#"{"book":{}}"#, &options), r#"{"main_title":"","colour":0}"#);
-    assert_eq!(answer("books", r#"{"books":[{}]}"#, &options), r#"[{"main_title":"","colour":0}]"#);
-    assert_eq!(answer("colour", "{}", &options), "0");
+    assert_eq!(response_body("book", r#"{"book":{}}"#, &options), r#"{"main_title":"","colour":0}"#);
+    assert_eq!(response_body("books", r#"{"books":[{}]}"#, &options), r#"[{"main_title":"","colour":0}]"#);
+    assert_eq!(response_body("colour", "{}", &options), "0");
     let pretty = PrintOptions { pretty: true, ..PrintOptions::default() };
     let message = r#"{"books":[{"mainTitle":"b"}]}"#;
-    assert_eq!(answer("books", message, &pretty), "[\n  {\n    \"mainTitle\": \"b\"\n  }\n]");
+    assert_eq!(response_body("books", message, &pretty), "[\n  {\n    \"mainTitle\": \"b\"\n  }\n]");
 }
 
 #[test]
-fn records_in_parts_are_one_value() {
+fn split_records_are_merged() {
     let rules = rules(&service(MESSAGES, "Out", "Out", &["get: \"/a\" response_body: \"book\""])).unwrap();
     let wire = Bytes::from_static(b"\x0a\x03\x0a\x01a\x22\x01t\x0a\x02\x10\x01");
     let content = response::from_wire(&rules, &rules.bindings()[0], &wire, &PrintOptions::default()).unwrap();
@@ -137,12 +137,12 @@ fn records_in_parts_are_one_value() {
 }
 
 #[test]
-fn an_http_body_goes_out_as_it_is() {
-    let whole = service("message In {}", "In", "google.api.HttpBody", &["get: \"/a\""]);
+fn http_body_response_is_passed_through() {
+    let http_body_service = service("message In {}", "In", "google.api.HttpBody", &["get: \"/a\""]);
     let field = service(MESSAGES, "Out", "Out", &["get: \"/a\" response_body: \"raw\""]);
     for (declarations, wire, expected, at) in [
-        (&whole, &b"\x0a\x09image/png\x12\x03\0\xff\0"[..], "image/png", Some(13)),
-        (&whole, b"\x12\x03\0\xff\0", "application/octet-stream", Some(2)),
+        (&http_body_service, &b"\x0a\x09image/png\x12\x03\0\xff\0"[..], "image/png", Some(13)),
+        (&http_body_service, b"\x12\x03\0\xff\0", "application/octet-stream", Some(2)),
         (&field, b"\x22\x01t\x6a\x0b\x0a\x04a/bc\x12\x03\0\xff\0", "a/bc", Some(13)),
         (&field, b"\x6a\x06\x0a\x04a/bc\x6a\x05\x12\x03\0\xff\0", "a/bc", None),
     ] {

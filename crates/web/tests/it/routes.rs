@@ -21,7 +21,7 @@ fn check(templates: &[&str], cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn literals_are_whole_paths() {
+fn literal_template_matches_complete_path() {
     check(
         &["/p/m/s", "/p/m/o", "/p/n/s", "/q/m/s", "/q/s", "/p/m", "/p"],
         &[
@@ -53,12 +53,12 @@ fn literals_are_whole_paths() {
 }
 
 #[test]
-fn without_rules_there_are_no_paths() {
+fn empty_router_matches_nothing() {
     check(&[], &[("/a/b", "404"), ("a/b", "404"), ("/", "404"), ("", "404")]);
 }
 
 #[test]
-fn the_more_literal_goes_first() {
+fn literal_wins_over_wildcard() {
     check(
         &["/a/**", "/b/*", "/c/*/d/**", "/c/*/d/e", "/c/f/d/e", "/"],
         &[
@@ -89,7 +89,7 @@ fn the_more_literal_goes_first() {
 }
 
 #[test]
-fn variables_are_parts_of_the_path() {
+fn variables_capture_path_segments() {
     check(
         &[
             "/a/{x}/c/d/e",
@@ -124,7 +124,7 @@ fn variables_are_parts_of_the_path() {
 }
 
 #[test]
-fn behind_two_stars_the_longest_end_goes_first() {
+fn longest_suffix_after_double_star_wins() {
     check(
         &[
             "/a/{x=b/**}",
@@ -159,7 +159,7 @@ fn behind_two_stars_the_longest_end_goes_first() {
 }
 
 #[test]
-fn verbs_go_before_colons_in_segments() {
+fn custom_verb_wins_over_colon_in_segment() {
     check(
         &["/person", "/person/{id=*}", "/{x=**}:verb"],
         &[
@@ -223,7 +223,7 @@ fn verbs_go_before_colons_in_segments() {
 }
 
 #[test]
-fn a_segment_is_decoded_and_segments_keep_their_slashes() {
+fn multi_segment_variable_keeps_encoded_slashes() {
     check(
         &["/a/{x}/c", "/m/{x=p/*/q/*}/c", "/r/{x=**}/c", "/s/{x=*}/{y=**}/c"],
         &[
@@ -241,7 +241,7 @@ fn a_segment_is_decoded_and_segments_keep_their_slashes() {
 }
 
 #[test]
-fn many_slashes_cost_one_look() {
+fn many_slashes_are_matched_in_linear_time() {
     let slashes = "/".repeat(64_000);
     let (yes, no) = (format!("/a/{slashes}/x"), format!("/a/{slashes}/y"));
     check(&["/a/**/x", "/*/*/*/*/b"], &[(&yes, "/a/**/x"), (&no, "404")]);
@@ -278,7 +278,7 @@ fn methods_of_http() {
 }
 
 #[test]
-fn a_method_without_annotation_has_its_own_path() {
+fn method_without_annotation_is_routed_by_its_path() {
     let router = router("message In { string x = 1; } service S { rpc Plain(In) returns (stream In); }");
     assert_eq!(found(&router, "POST", "/t.S/Plain"), "/t.S/Plain");
     assert_eq!(found(&router, "GET", "/t.S/Plain"), "405 POST");

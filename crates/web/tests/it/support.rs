@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use http::Method;
 use thalweg_protobuf::json;
-use thalweg_web::transcoding::{Content, Found, RequestError, RequestOptions, Router, Template, request};
+use thalweg_web::transcoding::{Content, Lookup, RequestError, RequestOptions, Router, Template, request};
 
 use crate::declared::rules;
 
@@ -16,12 +16,12 @@ pub(crate) fn router(declarations: &str) -> Router {
 /// Returns the template of a path and its variables, `/a/{x} x=1 y=2`, or else `404` or `405 GET PUT`.
 pub(crate) fn found(router: &Router, method: &str, path: &str) -> String {
     match router.find(&method.parse::<Method>().unwrap(), path) {
-        Found::NotFound => "404".to_owned(),
-        Found::MethodNotAllowed { allowed } => {
+        Lookup::NotFound => "404".to_owned(),
+        Lookup::MethodNotAllowed { allowed } => {
             let allowed: Vec<&str> = allowed.into_iter().map(Method::as_str).collect();
             format!("405 {}", allowed.join(" "))
         }
-        Found::Route(route) => {
+        Lookup::Route(route) => {
             let template: &Template = route.binding().template();
             let variables = route.variables().map(|(variable, _, value)| {
                 let value = value.unwrap_or_else(|error| Cow::Owned(format!("<{error}>")));
@@ -41,7 +41,7 @@ pub(crate) fn to_wire(
     options: &RequestOptions,
 ) -> Result<Vec<u8>, RequestError> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let Found::Route(route) = router.find(&method.parse::<Method>().unwrap(), path) else {
+    let Lookup::Route(route) = router.find(&method.parse::<Method>().unwrap(), path) else {
         panic!("{method} {target}: {}", found(router, method, path));
     };
     // The buffer is not empty.
@@ -67,7 +67,7 @@ pub(crate) fn to_json(
     };
     let wire = to_wire(router, method, target, &content, options)?;
     let path = target.split('?').next().unwrap();
-    let Found::Route(route) = router.find(&method.parse::<Method>().unwrap(), path) else { unreachable!() };
+    let Lookup::Route(route) = router.find(&method.parse::<Method>().unwrap(), path) else { unreachable!() };
     // Decoding first gives the order of the schema.
     let message = thalweg_protobuf::Message::decode(router.rules().input(route.binding()), wire).unwrap();
     Ok(json::from_message(message.as_ref()).unwrap())

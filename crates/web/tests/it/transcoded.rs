@@ -8,7 +8,7 @@ use thalweg_protobuf::json::{ParseOptions, PrintOptions};
 use thalweg_web::Web;
 use thalweg_web::body::Body;
 
-use crate::library::{FAILURE, Library, request, request_with, sent};
+use crate::library::{FAILURE, Library, channel_body, request, request_with};
 
 const JSON: &str = "content-type: application/json";
 
@@ -20,7 +20,7 @@ async fn check(head: &str, body: &str, expected: &str) {
 async fn check_with(library: &Library, head: &str, body: &str, expected: &str) {
     let fields = expected.lines().skip(1).filter_map(|line| line.split_once(": "));
     let names: Vec<&str> = fields.map(|(name, _)| name).filter(|name| is_name(name)).collect();
-    assert_eq!(library.told(request(head, body), &names).await, expected, "{head}");
+    assert_eq!(library.response_text(request(head, body), &names).await, expected, "{head}");
 }
 
 fn is_name(text: &str) -> bool {
@@ -28,7 +28,7 @@ fn is_name(text: &str) -> bool {
 }
 
 #[tokio::test]
-async fn path_query_and_body_are_the_message() {
+async fn path_query_and_body_form_the_message() {
     let json = "200\ncontent-type: application/json\n";
     check(
         "GET /v1/one/a%20b?count=3&words=x&words=y",
@@ -59,24 +59,24 @@ async fn path_query_and_body_are_the_message() {
 }
 
 #[tokio::test]
-async fn messages_are_of_any_size_and_come_in_any_pieces() {
+async fn message_of_any_size_arrives_in_any_pieces() {
     let library = Library::new();
     for len in [0, 1, 2, 3, 4, 5, 6, 10, 12, 100, 128, 256, 1024, 1234, 4096, 65_537] {
         let json = format!(r#"{{"name":"1","text":"{}"}}"#, "0123456789abcdefgh".repeat(len / 18 + 1));
         for piece_len in [1, 1000, usize::MAX] {
-            let (sender, body) = sent();
+            let (sender, body) = channel_body();
             for piece in json.as_bytes().chunks(piece_len) {
                 sender.send(Ok(Bytes::copy_from_slice(piece))).unwrap();
             }
             drop(sender);
-            let told = library.told(request_with("POST /v1/one", body), &[]).await;
-            assert!(told == format!("200\n{json}"), "{len} bytes in pieces of {piece_len}");
+            let text = library.response_text(request_with("POST /v1/one", body), &[]).await;
+            assert!(text == format!("200\n{json}"), "{len} bytes in pieces of {piece_len}");
         }
     }
 }
 
 #[tokio::test]
-async fn bad_requests_are_told_what_is_wrong() {
+async fn invalid_requests_are_reported() {
     let check = async |head, body, problem: &str| {
         let status = format!(r#"{{"code":3,"message":"{problem}","details":[]}}"#);
         check(head, body, &format!("400\n{JSON}\n{status}")).await;
@@ -118,7 +118,7 @@ async fn bad_requests_are_told_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_failure_is_a_status_in_json() {
+async fn failure_is_a_status_in_json() {
     let expected = format!("404\n{JSON}\nretry-after: 7\n{FAILURE}");
     check("GET /v1/one/n?text=fail", "", &expected).await;
     // Its form does not depend on `accept`.
@@ -126,25 +126,25 @@ async fn a_failure_is_a_status_in_json() {
     let unknown = r#"{"code":12,"message":"nothing is called so","details":[]}"#;
     check("GET /v1/absent", "", &format!("501\n{unknown}")).await;
     let broken = "the answer can't be written as JSON: ";
-    let (answer, body) = Library::new().answer(request("GET /v1/one/n?text=broken", "")).await;
-    assert_eq!(answer.status(), 500);
+    let (response, body) = Library::new().exchange(request("GET /v1/one/n?text=broken", "")).await;
+    assert_eq!(response.status(), 500);
     assert!(body.starts_with(&format!(r#"{{"code":13,"message":"{broken}"#)), "{body}");
 }
 
 #[tokio::test]
-async fn paths_and_methods_that_are_not_there() {
-    let (answer, body) = Library::new().answer(request("GET /v1/nothing", "")).await;
-    assert_eq!((answer.status().as_u16(), &*body), (404, "there is nothing at /v1/nothing\n"));
+async fn unknown_paths_and_methods_are_rejected() {
+    let (response, body) = Library::new().exchange(request("GET /v1/nothing", "")).await;
+    assert_eq!((response.status().as_u16(), &*body), (404, "there is nothing at /v1/nothing\n"));
     let allow = "405\nallow: PUT, GET, HEAD\nthis path is for PUT, GET, HEAD\n";
-    let (answer, _) = Library::new().answer(request("DELETE /v1/one/n", "")).await;
-    let mut allowed: Vec<&str> = answer.headers()["allow"].to_str().unwrap().split(", ").collect();
+    let (response, _) = Library::new().exchange(request("DELETE /v1/one/n", "")).await;
+    let mut allowed: Vec<&str> = response.headers()["allow"].to_str().unwrap().split(", ").collect();
     allowed.sort_unstable();
-    assert_eq!((answer.status().as_u16(), allowed), (405, vec!["GET", "HEAD", "PUT"]), "{allow}");
+    assert_eq!((response.status().as_u16(), allowed), (405, vec!["GET", "HEAD", "PUT"]), "{allow}");
     check("DELETE /v1/one", "", "405\nallow: POST\nthis path is for POST\n").await;
 }
 
 #[tokio::test]
-async fn head_is_get_without_the_body() {
+async fn head_is_get_without_body() {
     check("HEAD /v1/one/n?count=3", "", &format!("200\n{JSON}\ncontent-length: 22\n")).await;
     let len = FAILURE.len();
     check("HEAD /v1/one/n?text=fail", "", &format!("404\ncontent-length: {len}\nretry-after: 7\n")).await;
@@ -153,7 +153,7 @@ async fn head_is_get_without_the_body() {
 }
 
 #[tokio::test]
-async fn headers_are_metadata_and_metadata_headers() {
+async fn headers_and_metadata_are_converted() {
     let head = "GET /v1/words?text=metadata
         authorization: b
         X-A: 1
@@ -174,14 +174,14 @@ async fn headers_are_metadata_and_metadata_headers() {
         ),
     )
     .await;
-    let (answer, _) = Library::new().answer(request(head, "")).await;
-    let mut names: Vec<&str> = answer.headers().keys().map(http::HeaderName::as_str).collect();
+    let (response, _) = Library::new().exchange(request(head, "")).await;
+    let mut names: Vec<&str> = response.headers().keys().map(http::HeaderName::as_str).collect();
     names.sort_unstable();
     assert_eq!(names, ["content-type", "grpc-trailer-x-last", "x-first"]);
 }
 
 #[tokio::test]
-async fn bodies_are_of_their_content_type() {
+async fn unsupported_content_type_is_rejected() {
     let unsupported = |sent: &str| {
         let why = format!("content-type \\\"{sent}\\\" is not supported; accepted is application/json");
         format!("415\naccept: application/json\n{{\"code\":12,\"message\":\"{why}\",\"details\":[]}}")
@@ -216,7 +216,7 @@ const OF_FORMS: [&str; 6] = [
 ];
 
 #[tokio::test]
-async fn posts_that_forms_can_send_are_refused() {
+async fn post_that_a_form_can_send_is_rejected() {
     let library = Library::new();
     for content_type in OF_FORMS {
         for (path, body) in [
@@ -232,69 +232,75 @@ async fn posts_that_forms_can_send_are_refused() {
             ("/library.Library/PlainChat", ""),
         ] {
             let head = format!("POST {path}\ncontent-type: {content_type}");
-            let (answer, told) = library.answer(request(&head, body)).await;
-            assert_eq!(answer.status(), 415, "{head} {body:?}: {told}");
+            let (response, text) = library.exchange(request(&head, body)).await;
+            assert_eq!(response.status(), 415, "{head} {body:?}: {text}");
         }
         for method in ["PUT", "GET"] {
             let head = format!("{method} /v1/one/n\ncontent-type: {content_type}");
-            assert_eq!(library.told(request(&head, ""), &[]).await, "200\n{\"name\":\"n\"}", "{head}");
+            assert_eq!(
+                library.response_text(request(&head, ""), &[]).await,
+                "200\n{\"name\":\"n\"}",
+                "{head}"
+            );
         }
     }
-    let told = library.told(request("POST /v1/one/n:cancel\ncontent-type: application/json", ""), &[]).await;
-    assert_eq!(told, "200\n{\"name\":\"n\"}");
-    let told = library.told(request("POST /v1/files/n\ncontent-type: image/png", ""), &[]).await;
-    assert!(told.starts_with("200\n"), "{told}");
+    let text = library
+        .response_text(request("POST /v1/one/n:cancel\ncontent-type: application/json", ""), &[])
+        .await;
+    assert_eq!(text, "200\n{\"name\":\"n\"}");
+    let text = library.response_text(request("POST /v1/files/n\ncontent-type: image/png", ""), &[]).await;
+    assert!(text.starts_with("200\n"), "{text}");
 }
 
 #[tokio::test]
-async fn simple_posts_are_accepted_where_they_are_allowed() {
+async fn simple_post_is_accepted_if_allowed() {
     let library = Library::with(Web::new().allow_simple_posts(true), &ServiceOptions::default());
     for content_type in OF_FORMS {
         for (path, expected) in [("/v1/one/n:cancel", "200\n{\"name\":\"n\"}"), ("/v1/one", "200\n{}")] {
             let head = format!("POST {path}\ncontent-type: {content_type}");
-            assert_eq!(library.told(request(&head, ""), &[]).await, expected, "{head}");
+            assert_eq!(library.response_text(request(&head, ""), &[]).await, expected, "{head}");
         }
         let head = format!("POST /v1/files/n\ncontent-type: {content_type}");
-        let (answer, told) = library.answer(request(&head, "x")).await;
-        assert_eq!(answer.status(), 200, "{head}: {told}");
+        let (response, text) = library.exchange(request(&head, "x")).await;
+        assert_eq!(response.status(), 200, "{head}: {text}");
         let head = format!("POST /v1/one\ncontent-type: {content_type}");
-        let (answer, told) = library.answer(request(&head, "{}")).await;
-        assert_eq!(answer.status(), 415, "{head}: {told}");
+        let (response, text) = library.exchange(request(&head, "{}")).await;
+        assert_eq!(response.status(), 415, "{head}: {text}");
     }
 }
 
 fn compressed(text: &str) -> Body {
     let mut compressed = Vec::new();
     Encoding::Gzip.compress(text.as_bytes(), &mut compressed);
-    Body::whole(compressed)
+    Body::full(compressed)
 }
 
 #[tokio::test]
 async fn requests_may_be_compressed() {
     let library = Library::new();
-    let ask = |head: &str, body| library.told(request_with(head, body), &["accept-encoding"]);
+    let ask = |head: &str, body| library.response_text(request_with(head, body), &["accept-encoding"]);
     let json = r#"{"text":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}"#;
-    let told = ask("POST /v1/one\ncontent-encoding: gzip", compressed(json)).await;
-    assert_eq!(told, format!("200\n{json}"));
-    let told = ask("POST /v1/one\ncontent-encoding: identity", Body::whole("{}")).await;
-    assert_eq!(told, "200\n{}");
-    let told = ask("POST /v1/one\ncontent-encoding: rot13", Body::whole("{}")).await;
-    assert!(told.starts_with("415\naccept-encoding: identity, gzip, deflate"), "{told}");
-    let told = ask("POST /v1/one\ncontent-encoding: gzip", Body::whole("{}")).await;
-    assert!(told.starts_with("400\n{\"code\":3,"), "{told}");
+    let text = ask("POST /v1/one\ncontent-encoding: gzip", compressed(json)).await;
+    assert_eq!(text, format!("200\n{json}"));
+    let text = ask("POST /v1/one\ncontent-encoding: identity", Body::full("{}")).await;
+    assert_eq!(text, "200\n{}");
+    let text = ask("POST /v1/one\ncontent-encoding: rot13", Body::full("{}")).await;
+    assert!(text.starts_with("415\naccept-encoding: identity, gzip, deflate"), "{text}");
+    let text = ask("POST /v1/one\ncontent-encoding: gzip", Body::full("{}")).await;
+    assert!(text.starts_with("400\n{\"code\":3,"), "{text}");
     // Without a body nothing is compressed.
-    let told = ask("GET /v1/one/n\ncontent-encoding: br", Body::empty()).await;
-    assert_eq!(told, "200\n{\"name\":\"n\"}");
+    let text = ask("GET /v1/one/n\ncontent-encoding: br", Body::empty()).await;
+    assert_eq!(text, "200\n{\"name\":\"n\"}");
     let mut options = ServiceOptions::default();
     options.accept_compressed = thalweg_engine::EncodingSet::IDENTITY;
     let library = Library::with(Web::new(), &options);
-    let asked = request_with("POST /v1/one\ncontent-encoding: gzip", compressed(json));
-    let told = library.told(asked, &["accept-encoding"]).await;
-    assert!(told.starts_with("415\naccept-encoding: identity\n"), "{told}");
+    let http_request = request_with("POST /v1/one\ncontent-encoding: gzip", compressed(json));
+    let text = library.response_text(http_request, &["accept-encoding"]).await;
+    assert!(text.starts_with("415\naccept-encoding: identity\n"), "{text}");
 }
 
 #[tokio::test]
-async fn answers_are_compressed_for_who_accepts_it() {
+async fn response_is_compressed_if_accepted() {
     let mut options = ServiceOptions::default();
     options.send_compressed = Some(Encoding::Gzip);
     let library = Library::with(Web::new(), &options);
@@ -307,32 +313,32 @@ async fn answers_are_compressed_for_who_accepts_it() {
         ("accept-encoding: gzip;q=0", false),
         ("x-a: b", false),
     ] {
-        let asked = request(&format!("GET /v1/one/n?text=long%202000\n{accept}"), "");
-        let (head, body) = library.service.call(asked).await.into_parts();
-        let sent = gathered(body).await;
-        let told: Vec<&str> =
+        let http_request = request(&format!("GET /v1/one/n?text=long%202000\n{accept}"), "");
+        let (head, body) = library.service.call(http_request).await.into_parts();
+        let sent = collect(body).await;
+        let text: Vec<&str> =
             headers.iter().filter_map(|name| head.headers.get(*name)?.to_str().ok()).collect();
         if is_compressed {
-            assert_eq!(told, ["gzip", "accept-encoding"], "{accept}");
+            assert_eq!(text, ["gzip", "accept-encoding"], "{accept}");
             assert_eq!(Encoding::Gzip.decompress(&sent, 5000).unwrap(), json.as_bytes());
         } else {
-            assert_eq!(told, ["accept-encoding"], "{accept}");
+            assert_eq!(text, ["accept-encoding"], "{accept}");
             assert_eq!(sent, json.as_bytes());
         }
     }
     // Small responses are not compressed.
-    let told = library.told(request("GET /v1/one/n\naccept-encoding: gzip", ""), &headers).await;
-    assert_eq!(told, "200\nvary: accept-encoding\n{\"name\":\"n\"}");
+    let text = library.response_text(request("GET /v1/one/n\naccept-encoding: gzip", ""), &headers).await;
+    assert_eq!(text, "200\nvary: accept-encoding\n{\"name\":\"n\"}");
     // Nor are raw ones, or any without the server's option.
     let plain = Library::new();
-    let asked = request("GET /v1/one/n?text=long%202000\naccept-encoding: gzip", "");
-    assert_eq!(plain.told(asked, &headers).await, format!("200\n{json}"));
+    let http_request = request("GET /v1/one/n?text=long%202000\naccept-encoding: gzip", "");
+    assert_eq!(plain.response_text(http_request, &headers).await, format!("200\n{json}"));
     let raw = "a".repeat(2000);
-    let asked = request("PUT /v1/files/n\ncontent-type: text/plain\naccept-encoding: gzip", &raw);
-    assert_eq!(library.told(asked, &headers).await, format!("200\nn:{raw}"));
+    let http_request = request("PUT /v1/files/n\ncontent-type: text/plain\naccept-encoding: gzip", &raw);
+    assert_eq!(library.response_text(http_request, &headers).await, format!("200\nn:{raw}"));
 }
 
-async fn gathered(body: Body) -> Vec<u8> {
+async fn collect(body: Body) -> Vec<u8> {
     use http_body::Body as _;
     let (mut body, mut all) = (std::pin::pin!(body), Vec::new());
     while let Some(frame) = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
@@ -342,7 +348,7 @@ async fn gathered(body: Body) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn limits_are_the_methods() {
+async fn limits_are_set_per_method() {
     let mut options = ServiceOptions::default();
     options.max_decoding_message_size = 30;
     options.max_encoding_message_size = 40;
@@ -356,12 +362,12 @@ async fn limits_are_the_methods() {
     let json = |len: usize| format!("{{\"text\":\"{}\"}}", "x".repeat(len - 11));
     let check = |head, body: String, expected: String| {
         let library = &library;
-        async move { assert_eq!(library.told(request(head, &body), &[]).await, expected) }
+        async move { assert_eq!(library.response_text(request(head, &body), &[]).await, expected) }
     };
     check("POST /v1/one", json(30), format!("200\n{}", json(30))).await;
     check("POST /v1/one", json(31), too_large(31)).await;
-    let asked = request_with("POST /v1/one\ncontent-encoding: gzip", compressed(&json(200)));
-    assert!(library.told(asked, &[]).await.starts_with("413\n"));
+    let http_request = request_with("POST /v1/one\ncontent-encoding: gzip", compressed(&json(200)));
+    assert!(library.response_text(http_request, &[]).await.starts_with("413\n"));
     // A message may be larger than its JSON; parsing stops at the fourth of five numbers.
     let why = "body: line 1, column 20: numbers: the message is longer than 30 bytes";
     let expected = format!(
@@ -369,65 +375,65 @@ async fn limits_are_the_methods() {
     );
     check("POST /v1/one", r#"{"numbers":[1,2,3,4,5]}"#.to_owned(), expected).await;
     // The call fails once that much has arrived.
-    let (sender, body) = sent();
+    let (sender, body) = channel_body();
     sender.send(Ok(Bytes::from(json(20)))).unwrap();
     sender.send(Ok(Bytes::from(json(20)))).unwrap();
-    assert_eq!(library.told(request_with("POST /v1/one", body), &[]).await, too_large(40));
-    let (answer, body) = library.answer(request("GET /v1/one/n?text=long%2050", "")).await;
-    assert_eq!(answer.status(), 429, "{body}");
+    assert_eq!(library.response_text(request_with("POST /v1/one", body), &[]).await, too_large(40));
+    let (response, body) = library.exchange(request("GET /v1/one/n?text=long%2050", "")).await;
+    assert_eq!(response.status(), 429, "{body}");
     // The message fits, but its JSON is too long.
-    let (answer, body) = library.answer(request("GET /v1/one/n?text=long%2035", "")).await;
-    assert_eq!(answer.status(), 429, "{body}");
+    let (response, body) = library.exchange(request("GET /v1/one/n?text=long%2035", "")).await;
+    assert_eq!(response.status(), 429, "{body}");
     assert!(body.contains("the answer can't be written as JSON"), "{body}");
 }
 
 #[tokio::test]
-async fn http_bodies_are_bodies_as_they_are() {
+async fn http_bodies_are_passed_through() {
     let head = "PUT /v1/files/n\ncontent-type: image/png";
     check(head, "\0\u{1}x", "200\ncontent-type: image/png\nn:\0\u{1}x").await;
     check("PUT /v1/files/n\ncontent-type: none", "x", "200\ncontent-type: application/octet-stream\nn:x")
         .await;
     check("PUT /v1/files/n", "", "200\ncontent-type: application/octet-stream\nn:").await;
-    let asked = request_with(&format!("{head}\ncontent-encoding: gzip"), compressed(&"y".repeat(100)));
-    let told = Library::new().told(asked, &["content-type"]).await;
-    assert_eq!(told, format!("200\ncontent-type: image/png\nn:{}", "y".repeat(100)));
+    let http_request = request_with(&format!("{head}\ncontent-encoding: gzip"), compressed(&"y".repeat(100)));
+    let text = Library::new().response_text(http_request, &["content-type"]).await;
+    assert_eq!(text, format!("200\ncontent-type: image/png\nn:{}", "y".repeat(100)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn deadlines_end_calls() {
     let library = Library::new();
     for header in ["grpc-timeout: 2S", "connect-timeout-ms: 2000"] {
-        let begun = tokio::time::Instant::now();
-        let asked = request(&format!("GET /v1/one/n?text=sleep\n{header}"), "");
-        let (answer, body) = library.answer(asked).await;
-        assert_eq!((answer.status().as_u16(), begun.elapsed().as_secs()), (504, 2), "{body}");
+        let started = tokio::time::Instant::now();
+        let http_request = request(&format!("GET /v1/one/n?text=sleep\n{header}"), "");
+        let (response, body) = library.exchange(http_request).await;
+        assert_eq!((response.status().as_u16(), started.elapsed().as_secs()), (504, 2), "{body}");
         assert!(body.starts_with("{\"code\":4,"), "{body}");
     }
     assert_eq!(library.dropped(), 2);
     // A request may arrive too late, or use part of the time.
-    let (sender, body) = sent();
-    let (answer, told) = library.answer(request_with("POST /v1/one\ngrpc-timeout: 2S", body)).await;
-    assert_eq!(answer.status(), 504, "{told}");
-    assert!(told.contains("the request was not complete"), "{told}");
+    let (sender, body) = channel_body();
+    let (response, text) = library.exchange(request_with("POST /v1/one\ngrpc-timeout: 2S", body)).await;
+    assert_eq!(response.status(), 504, "{text}");
+    assert!(text.contains("the request was not complete"), "{text}");
     drop(sender);
-    let (sender, body) = sent();
+    let (sender, body) = channel_body();
     let sending = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
         sender.send(Ok(Bytes::from_static(b"{\"text\":\"timeout\"}"))).unwrap();
         drop(sender);
     };
-    let asked = request_with("POST /v1/one\ngrpc-timeout: 2S", body);
-    let (told, ()) = tokio::join!(library.told(asked, &[]), sending);
-    assert_eq!(told, "200\n{\"text\":\"Some(1.5s)\"}");
+    let http_request = request_with("POST /v1/one\ngrpc-timeout: 2S", body);
+    let (text, ()) = tokio::join!(library.response_text(http_request, &[]), sending);
+    assert_eq!(text, "200\n{\"text\":\"Some(1.5s)\"}");
 }
 
 #[tokio::test]
-async fn who_drops_the_answer_cancels_the_call() {
+async fn dropped_response_cancels_the_call() {
     let library = Library::new();
-    let mut answer = Box::pin(library.service.call(request("GET /v1/one/n?text=sleep", "")));
-    assert!(futures_poll(&mut answer).await);
+    let mut response = Box::pin(library.service.call(request("GET /v1/one/n?text=sleep", "")));
+    assert!(futures_poll(&mut response).await);
     assert_eq!(library.dropped(), 0);
-    drop(answer);
+    drop(response);
     assert_eq!(library.dropped(), 1);
 }
 
@@ -438,39 +444,42 @@ async fn futures_poll<F: Future + Unpin>(future: &mut F) -> bool {
 }
 
 #[tokio::test]
-async fn a_request_that_breaks_off_is_no_request() {
-    let (sender, body) = sent();
+async fn truncated_request_is_not_dispatched() {
+    let (sender, body) = channel_body();
     sender.send(Ok(Bytes::from_static(b"{"))).unwrap();
     sender.send(Err(thalweg_engine::Status::new(thalweg_engine::Code::Cancelled, "it broke"))).unwrap();
-    let (answer, told) = Library::new().answer(request_with("POST /v1/one", body)).await;
-    assert_eq!(answer.status(), 499);
-    assert_eq!(told, r#"{"code":1,"message":"it broke","details":[]}"#);
+    let (response, text) = Library::new().exchange(request_with("POST /v1/one", body)).await;
+    assert_eq!(response.status(), 499);
+    assert_eq!(text, r#"{"code":1,"message":"it broke","details":[]}"#);
 }
 
 #[tokio::test]
-async fn options_are_the_servers() {
+async fn server_options_apply() {
     let print = PrintOptions { defaults: true, schema_names: true, ..PrintOptions::default() };
     let parse = ParseOptions { ignore_unknown: true, ..ParseOptions::default() };
     let web = Web::new().print(print).parse(parse).plus_is_space(false).parameters_max(2);
     let library = Library::with(web, &ServiceOptions::default());
     let expected = r#"{"name":"a","text":"b+c","count":0,"words":[],"long_number":"0","numbers":[]}"#;
-    let (answer, body) = library.answer(request("GET /v1/one/a?text=b+c&nothing=1", "")).await;
-    assert_eq!(answer.status(), 200, "{body}");
+    let (response, body) = library.exchange(request("GET /v1/one/a?text=b+c&nothing=1", "")).await;
+    assert_eq!(response.status(), 200, "{body}");
     let sorted = |json: &str| serde_json::from_str::<serde_json::Value>(json).unwrap().to_string();
     assert_eq!(sorted(&body), sorted(expected));
     assert!(body.contains("long_number"), "{body}");
-    let (answer, body) = library.answer(request("GET /v1/one/a?x=1&y=2&z=3", "")).await;
-    assert_eq!(answer.status(), 400);
+    let (response, body) = library.exchange(request("GET /v1/one/a?x=1&y=2&z=3", "")).await;
+    assert_eq!(response.status(), 400);
     assert!(body.contains("more than 2 parameters"), "{body}");
     let tracked = Library::with(Web::new().ignored_parameters(["utm_source"]), &ServiceOptions::default());
-    assert_eq!(tracked.told(request("GET /v1/one/a?utm_source=b", ""), &[]).await, "200\n{\"name\":\"a\"}");
-    let (answer, _) = library.answer(request("POST /v1/one", r#"{"nothing":1}"#)).await;
-    assert_eq!(answer.status(), 200);
+    assert_eq!(
+        tracked.response_text(request("GET /v1/one/a?utm_source=b", ""), &[]).await,
+        "200\n{\"name\":\"a\"}"
+    );
+    let (response, _) = library.exchange(request("POST /v1/one", r#"{"nothing":1}"#)).await;
+    assert_eq!(response.status(), 200);
     let pretty = PrintOptions { pretty: true, ..PrintOptions::default() };
     let library = Library::with(Web::new().print(pretty), &ServiceOptions::default());
-    let told = library.told(request("GET /v1/one/a", ""), &[]).await;
-    assert_eq!(told, "200\n{\n  \"name\": \"a\"\n}");
+    let text = library.response_text(request("GET /v1/one/a", ""), &[]).await;
+    assert_eq!(text, "200\n{\n  \"name\": \"a\"\n}");
     // In a stream, each message still has one line.
-    let told = library.told(request("GET /v1/many/a?count=1", ""), &[]).await;
-    assert_eq!(told, "200\n{\"count\":1,\"words\":[\"1\"]}\n");
+    let text = library.response_text(request("GET /v1/many/a?count=1", ""), &[]).await;
+    assert_eq!(text, "200\n{\"count\":1,\"words\":[\"1\"]}\n");
 }

@@ -10,7 +10,7 @@ use thalweg_engine::{BodyDecoder, BodyEncoder, Code, Encoding, ServiceOptions, S
 use thalweg_web::Web;
 use thalweg_web::body::Body;
 
-use crate::library::{FAILURE, Library, next_frame, request, request_with, sent};
+use crate::library::{FAILURE, Library, channel_body, next_frame, request, request_with};
 use crate::requests::NO_JSON;
 
 const LINES: &str = "application/x-ndjson";
@@ -23,13 +23,13 @@ fn message(number: usize) -> String {
 }
 
 async fn check(head: &str, body: &str, status: u16, content_type: &str, expected: &str) {
-    let (answer, told) = Library::new().answer(request(head, body)).await;
-    let found = answer.headers().get("content-type").map_or("", |value| value.to_str().unwrap());
-    assert_eq!((answer.status().as_u16(), found, &*told), (status, content_type, expected), "{head}");
+    let (response, text) = Library::new().exchange(request(head, body)).await;
+    let found = response.headers().get("content-type").map_or("", |value| value.to_str().unwrap());
+    assert_eq!((response.status().as_u16(), found, &*text), (status, content_type, expected), "{head}");
 }
 
 #[tokio::test]
-async fn answers_are_framed_as_the_client_likes_it() {
+async fn response_framing_follows_accept() {
     let (one, two) = (message(1), message(2));
     let lines = format!("{one}\n{two}\n");
     for accept in ["x-a: b", "accept: */*", "accept: application/x-ndjson", "accept: text/html, */*;q=0.8"] {
@@ -47,12 +47,12 @@ async fn answers_are_framed_as_the_client_likes_it() {
 }
 
 #[tokio::test]
-async fn events_are_to_be_passed_on_as_they_come() {
+async fn events_are_not_buffered_by_proxies() {
     let library = Library::new();
     let check = async |accept: &str, expected: &str| {
-        let asked = request(&format!("GET /v1/many/n\naccept: {accept}"), "");
-        let told = library.told(asked, &["cache-control", "x-accel-buffering"]).await;
-        assert!(told.starts_with(expected), "{accept}: {told}");
+        let http_request = request(&format!("GET /v1/many/n\naccept: {accept}"), "");
+        let text = library.response_text(http_request, &["cache-control", "x-accel-buffering"]).await;
+        assert!(text.starts_with(expected), "{accept}: {text}");
     };
     check(EVENTS, "200\ncache-control: no-cache\nx-accel-buffering: no\nevent: end").await;
     check(LINES, "200\n").await;
@@ -60,39 +60,48 @@ async fn events_are_to_be_passed_on_as_they_come() {
 }
 
 #[tokio::test]
-async fn heads_and_trailers_have_the_metadata() {
+async fn metadata_is_in_headers_and_trailers() {
     let library = Library::new();
     for (te, trailers) in [("x-a: b", ""), ("te: trailers", "<grpc-trailer-x-last: 2>")] {
-        let asked = request(&format!("GET /v1/many/n?count=1\n{te}"), "");
-        let told = library.told(asked, &["x-first", "vary", "content-encoding"]).await;
-        assert_eq!(told, format!("200\nx-first: 2\nvary: accept\n{}\n{trailers}", message(1)));
-        let asked = request(&format!("GET /v1/files/n?count=1\n{te}"), "");
-        assert_eq!(library.told(asked, &["x-first"]).await, format!("200\nx-first: 2\n1;{trailers}"));
+        let http_request = request(&format!("GET /v1/many/n?count=1\n{te}"), "");
+        let text = library.response_text(http_request, &["x-first", "vary", "content-encoding"]).await;
+        assert_eq!(text, format!("200\nx-first: 2\nvary: accept\n{}\n{trailers}", message(1)));
+        let http_request = request(&format!("GET /v1/files/n?count=1\n{te}"), "");
+        assert_eq!(
+            library.response_text(http_request, &["x-first"]).await,
+            format!("200\nx-first: 2\n1;{trailers}")
+        );
     }
-    let told = library.told(request("POST /v1/fold/n", "{}"), &["x-first", "grpc-trailer-x-last"]).await;
-    assert!(told.starts_with("200\nx-first: 2\ngrpc-trailer-x-last: 2\n"), "{told}");
+    let text =
+        library.response_text(request("POST /v1/fold/n", "{}"), &["x-first", "grpc-trailer-x-last"]).await;
+    assert!(text.starts_with("200\nx-first: 2\ngrpc-trailer-x-last: 2\n"), "{text}");
 }
 
 #[tokio::test]
-async fn a_failure_before_the_first_message_is_a_plain_one() {
+async fn failure_before_first_message_has_http_status() {
     for accept in ["x-a: b", "accept: text/event-stream", "accept: application/json"] {
         // Without headers, and after them.
         for text in ["fail", "late"] {
             check(&format!("GET /v1/many/n?text={text}\n{accept}"), "", 404, ARRAY, FAILURE).await;
         }
     }
-    let asked = request("GET /v1/many/n?text=late", "");
-    assert!(Library::new().told(asked, &["retry-after"]).await.starts_with("404\nretry-after: 7\n"));
-    let asked = request("GET /v1/many/n?text=broken", "");
-    let told = Library::new().told(asked, &[]).await;
+    let http_request = request("GET /v1/many/n?text=late", "");
     assert!(
-        told.starts_with("500\n{\"code\":13,\"message\":\"the answer can't be written as JSON: "),
-        "{told}"
+        Library::new()
+            .response_text(http_request, &["retry-after"])
+            .await
+            .starts_with("404\nretry-after: 7\n")
+    );
+    let http_request = request("GET /v1/many/n?text=broken", "");
+    let text = Library::new().response_text(http_request, &[]).await;
+    assert!(
+        text.starts_with("500\n{\"code\":13,\"message\":\"the answer can't be written as JSON: "),
+        "{text}"
     );
 }
 
 #[tokio::test]
-async fn a_failure_after_it_is_the_last_thing_in_the_body() {
+async fn failure_after_first_message_ends_the_body() {
     let one = message(1);
     let lines = format!("{one}\n{{\"error\":{FAILURE}}}\n");
     check("GET /v1/many/n?count=1&text=late", "", 200, LINES, &lines).await;
@@ -100,48 +109,48 @@ async fn a_failure_after_it_is_the_last_thing_in_the_body() {
     check("GET /v1/many/n?count=1&text=late\naccept: text/event-stream", "", 200, EVENTS, &events).await;
     let array = format!("[{one},\n{{\"error\":{FAILURE}}}]");
     check("GET /v1/many/n?count=1&text=late\naccept: application/json", "", 200, ARRAY, &array).await;
-    let (_, told) = Library::new().answer(request("GET /v1/many/n?count=1&text=broken", "")).await;
+    let (_, text) = Library::new().exchange(request("GET /v1/many/n?count=1&text=broken", "")).await;
     let expected =
         format!("{one}\n{{\"error\":{{\"code\":13,\"message\":\"the answer can't be written as JSON: ");
-    assert!(told.starts_with(&expected), "{told}");
+    assert!(text.starts_with(&expected), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_does_not_wait_for_ever_for_the_first_message() {
+async fn response_headers_are_sent_without_first_message() {
     let library = Library::new();
-    let begun = tokio::time::Instant::now();
-    let answer = library.service.call(request("GET /v1/many/n?count=2&text=slow%20late", "")).await;
-    assert_eq!((answer.status().as_u16(), begun.elapsed()), (200, Duration::from_secs(1)));
-    let mut body = answer.into_body();
+    let started = tokio::time::Instant::now();
+    let response = library.service.call(request("GET /v1/many/n?count=2&text=slow%20late", "")).await;
+    assert_eq!((response.status().as_u16(), started.elapsed()), (200, Duration::from_secs(1)));
+    let mut body = response.into_body();
     for (second, expected) in [(2, message(1)), (4, message(2)), (4, format!("{{\"error\":{FAILURE}}}"))] {
         assert_eq!(next_frame(&mut body).await.unwrap(), format!("{expected}\n"));
-        assert_eq!(begun.elapsed().as_secs(), second);
+        assert_eq!(started.elapsed().as_secs(), second);
     }
     assert_eq!(next_frame(&mut body).await, None);
     // Without headers, the response waits for a failure.
-    let asked = request("GET /v1/many/n?text=sleep\ngrpc-timeout: 9S", "");
-    let (answer, told) = library.answer(asked).await;
-    assert_eq!(answer.status(), 504, "{told}");
+    let http_request = request("GET /v1/many/n?text=sleep\ngrpc-timeout: 9S", "");
+    let (response, text) = library.exchange(http_request).await;
+    assert_eq!(response.status(), 504, "{text}");
     // In an array it is then the first element.
-    let asked = request("GET /v1/many/n?text=hang\ngrpc-timeout: 9S\naccept: application/json", "");
-    let (answer, told) = library.answer(asked).await;
-    assert_eq!(answer.status(), 200);
-    assert!(told.starts_with("[{\"error\":{\"code\":4,") && told.ends_with("}]"), "{told}");
+    let http_request = request("GET /v1/many/n?text=hang\ngrpc-timeout: 9S\naccept: application/json", "");
+    let (response, text) = library.exchange(http_request).await;
+    assert_eq!(response.status(), 200);
+    assert!(text.starts_with("[{\"error\":{\"code\":4,") && text.ends_with("}]"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn deadlines_end_streams() {
     let library = Library::new();
-    let asked = request("GET /v1/many/n?count=1&text=hang\nconnect-timeout-ms: 3000", "");
-    let (_, told) = library.answer(asked).await;
-    assert!(told.starts_with(&format!("{}\n{{\"error\":{{\"code\":4,", message(1))), "{told}");
-    soon(|| library.dropped() == 1).await;
-    let (_sender, body) = sent();
-    let (answer, told) = library.answer(request_with("POST /v1/fold/n\ngrpc-timeout: 3S", body)).await;
-    assert_eq!(answer.status(), 504, "{told}");
+    let http_request = request("GET /v1/many/n?count=1&text=hang\nconnect-timeout-ms: 3000", "");
+    let (_, text) = library.exchange(http_request).await;
+    assert!(text.starts_with(&format!("{}\n{{\"error\":{{\"code\":4,", message(1))), "{text}");
+    eventually(|| library.dropped() == 1).await;
+    let (_sender, body) = channel_body();
+    let (response, text) = library.exchange(request_with("POST /v1/fold/n\ngrpc-timeout: 3S", body)).await;
+    assert_eq!(response.status(), 504, "{text}");
 }
 
-async fn soon(is_so: impl Fn() -> bool) {
+async fn eventually(is_so: impl Fn() -> bool) {
     for _ in 0..1000 {
         if is_so() {
             return;
@@ -152,7 +161,7 @@ async fn soon(is_so: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn who_drops_the_body_cancels_the_call() {
+async fn dropped_body_cancels_the_call() {
     let library = Library::new();
     for head in ["GET /v1/many/n?count=1&text=hang", "GET /v1/files/n?count=1&text=hang"] {
         let before = library.dropped();
@@ -161,19 +170,19 @@ async fn who_drops_the_body_cancels_the_call() {
         tokio::task::yield_now().await;
         assert_eq!(library.dropped(), before);
         drop(body);
-        soon(|| library.dropped() == before + 1).await;
+        eventually(|| library.dropped() == before + 1).await;
     }
-    let (sender, body) = sent();
+    let (sender, body) = channel_body();
     sender.send(Ok(Bytes::from_static(b"{}"))).unwrap();
-    let answer = library.service.call(request_with("POST /v1/chat", body)).await;
-    drop(answer);
-    soon(|| library.dropped() == 3).await;
+    let response = library.service.call(request_with("POST /v1/chat", body)).await;
+    drop(response);
+    eventually(|| library.dropped() == 3).await;
     // The request is no longer read.
     assert!(sender.is_closed());
 }
 
 #[tokio::test]
-async fn requests_are_rows_or_arrays() {
+async fn requests_are_json_lines_or_arrays() {
     let fold = |words: &[&str]| {
         let words: Vec<serde_json::Value> = words.iter().map(|word| (*word).into()).collect();
         serde_json::json!({ "words": words }).to_string()
@@ -203,7 +212,7 @@ async fn requests_are_rows_or_arrays() {
 }
 
 #[tokio::test]
-async fn a_message_of_a_stream_may_be_a_field() {
+async fn streamed_message_may_be_a_field() {
     let fold = |words: &[&str]| {
         let words: Vec<serde_json::Value> = words.iter().map(|word| (*word).into()).collect();
         serde_json::json!({ "words": words }).to_string()
@@ -228,7 +237,7 @@ async fn a_message_of_a_stream_may_be_a_field() {
 
 /// A stream comes back unchanged: no message or many, including empty ones.
 #[tokio::test]
-async fn streams_are_of_any_length() {
+async fn stream_may_have_any_length() {
     let library = Library::new();
     for len in [0, 1, 2, 3, 50, 1000, 5000] {
         let message = |number: usize| {
@@ -248,21 +257,21 @@ async fn streams_are_of_any_length() {
             (ARRAY, format!("[{}]", messages.join(",\n"))),
         ] {
             for body in [&lines, &array] {
-                let asked = request(&format!("POST /v1/chat\naccept: {framing}"), body);
-                let (answer, told) = library.answer(asked).await;
-                assert_eq!(answer.headers()["content-type"], framing);
+                let http_request = request(&format!("POST /v1/chat\naccept: {framing}"), body);
+                let (response, text) = library.exchange(http_request).await;
+                assert_eq!(response.headers()["content-type"], framing);
                 // `assert_eq` would print everything.
-                assert!(told == expected, "{len} messages, {framing}");
+                assert!(text == expected, "{len} messages, {framing}");
             }
         }
     }
 }
 
 #[tokio::test]
-async fn streams_that_are_no_json_are_refused() {
+async fn stream_that_is_not_json_is_rejected() {
     for body in NO_JSON {
-        let (answer, told) = Library::new().answer(request("POST /v1/fold/n", body)).await;
-        assert_eq!(answer.status(), 400, "{body}: {told}");
+        let (response, text) = Library::new().exchange(request("POST /v1/fold/n", body)).await;
+        assert_eq!(response.status(), 400, "{body}: {text}");
     }
 }
 
@@ -279,105 +288,107 @@ fn compressing() -> impl Iterator<Item = Encoding> {
 }
 
 #[tokio::test]
-async fn streams_of_requests_may_be_compressed() {
+async fn request_stream_may_be_compressed() {
     let lines = "{\"count\":1}\n{\"count\":2}\n";
     for encoding in compressing() {
         let library = Library::new();
         let head = format!("POST /v1/chat\ncontent-encoding: {}", encoding.name());
         // In pieces of any size.
         for piece_len in [1, 5, 1000] {
-            let (to, body) = sent();
+            let (to, body) = channel_body();
             for piece in compressed(encoding, lines).chunks(piece_len) {
                 to.send(Ok(Bytes::copy_from_slice(piece))).unwrap();
             }
             drop(to);
-            let (answer, told) = library.answer(request_with(&head, body)).await;
-            assert_eq!((answer.status().as_u16(), &*told), (200, lines), "{encoding:?}");
+            let (response, text) = library.exchange(request_with(&head, body)).await;
+            assert_eq!((response.status().as_u16(), &*text), (200, lines), "{encoding:?}");
         }
         // Messages are passed on as they arrive.
-        let (to, body) = sent();
+        let (to, body) = channel_body();
         let mut encoder = BodyEncoder::new(encoding);
         to.send(Ok(encoder.push(b"{\"count\":1}\n".to_vec()).into())).unwrap();
-        let answer = library.service.call(request_with(&head, body)).await;
-        assert_eq!(next_frame(&mut answer.into_body()).await.unwrap(), "{\"count\":1}\n", "{encoding:?}");
+        let response = library.service.call(request_with(&head, body)).await;
+        assert_eq!(next_frame(&mut response.into_body()).await.unwrap(), "{\"count\":1}\n", "{encoding:?}");
         // Invalid and truncated bodies.
         let cut = compressed(encoding, lines);
         for body in [b"nonsense, nonsense".to_vec(), cut[..cut.len() - 1].to_vec()] {
-            let (answer, told) = library.answer(request_with(&head, Body::whole(body))).await;
-            let is_told = answer.status() == 400 || told.contains("\"error\":{\"code\":3,");
-            assert!(is_told && told.contains("corrupt"), "{encoding:?}: {told}");
+            let (response, text) = library.exchange(request_with(&head, Body::full(body))).await;
+            let is_told = response.status() == 400 || text.contains("\"error\":{\"code\":3,");
+            assert!(is_told && text.contains("corrupt"), "{encoding:?}: {text}");
         }
     }
-    let told = Library::new().told(request("POST /v1/chat\ncontent-encoding: rot13", "{}"), &[]).await;
-    assert!(told.starts_with("415"), "{told}");
+    let text =
+        Library::new().response_text(request("POST /v1/chat\ncontent-encoding: rot13", "{}"), &[]).await;
+    assert!(text.starts_with("415"), "{text}");
 }
 
 /// A body that becomes much larger than the message limit, with or without a message in it.
 #[tokio::test]
-async fn streams_of_requests_are_not_inflated_beyond_a_message() {
+async fn request_stream_is_decompressed_one_message_at_a_time() {
     let mut options = ServiceOptions::default();
     options.max_decoding_message_size = 100_000;
     let library = Library::with(Web::new(), &options);
     for encoding in compressing() {
         let head = format!("POST /v1/fold/n\ncontent-encoding: {}", encoding.name());
         for text in [" ".repeat(1 << 20), format!("{{\"text\":\"{}\"}}", "x".repeat(1 << 20))] {
-            let body = Body::whole(compressed(encoding, &text));
-            let told = library.told(request_with(&head, body), &[]).await;
-            assert!(told.starts_with("413") && told.contains("larger than max"), "{encoding:?}: {told}");
+            let body = Body::full(compressed(encoding, &text));
+            let text = library.response_text(request_with(&head, body), &[]).await;
+            assert!(text.starts_with("413") && text.contains("larger than max"), "{encoding:?}: {text}");
         }
         // Each of them may be as large as a message.
         let line = format!("{{\"text\":\"{}\"}}\n", "x".repeat(90_000));
-        let body = Body::whole(compressed(encoding, &line.repeat(5)));
-        let told = library.told(request_with(&head, body), &[]).await;
-        assert!(told.starts_with("200"), "{encoding:?}");
+        let body = Body::full(compressed(encoding, &line.repeat(5)));
+        let text = library.response_text(request_with(&head, body), &[]).await;
+        assert!(text.starts_with("200"), "{encoding:?}");
     }
 }
 
 #[tokio::test]
-async fn streams_of_answers_are_compressed_for_who_accepts_it() {
+async fn response_stream_is_compressed_if_accepted() {
     for encoding in compressing() {
         let mut options = ServiceOptions::default();
         options.send_compressed = Some(encoding);
         let library = Library::with(Web::new(), &options);
         let accept = format!("accept-encoding: br;q=0.3, {}", encoding.name());
-        for (framing, behind) in
+        for (framing, suffix) in
             [("application/x-ndjson", ""), ("text/event-stream", "event: end\ndata: {}\n\n")]
         {
-            let asked = request(&format!("GET /v1/many/n?count=2\naccept: {framing}\n{accept}"), "");
-            let (head, mut body) = library.service.call(asked).await.into_parts();
+            let http_request = request(&format!("GET /v1/many/n?count=2\naccept: {framing}\n{accept}"), "");
+            let (head, mut body) = library.service.call(http_request).await.into_parts();
             assert_eq!(head.headers["content-encoding"], encoding.name());
             let vary: Vec<_> = head.headers.get_all("vary").iter().collect();
             assert_eq!(vary, ["accept", "accept-encoding"]);
             let mut decoder = BodyDecoder::new(encoding);
-            let mut told = String::new();
+            let mut text = String::new();
             while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
                 decoder.push(frame.unwrap().into_data().unwrap());
                 while let Some(piece) = decoder.take(1000).unwrap() {
-                    told += str::from_utf8(&piece).unwrap();
+                    text += str::from_utf8(&piece).unwrap();
                 }
             }
             decoder.finish().unwrap();
             assert!(
-                told.contains(&message(1)) && told.contains(&message(2)) && told.ends_with(behind),
-                "{told}"
+                text.contains(&message(1)) && text.contains(&message(2)) && text.ends_with(suffix),
+                "{text}"
             );
         }
         // Each message is readable on arrival, though the end never comes.
-        let asked = request(&format!("GET /v1/many/n?count=1&text=hang\n{accept}"), "");
-        let mut body = library.service.call(asked).await.into_body();
+        let http_request = request(&format!("GET /v1/many/n?count=1&text=hang\n{accept}"), "");
+        let mut body = library.service.call(http_request).await.into_body();
         let frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await.unwrap();
         let mut decoder = BodyDecoder::new(encoding);
         decoder.push(frame.unwrap().into_data().unwrap());
         let line = decoder.take(1000).unwrap().unwrap();
         assert_eq!(line, format!("{}\n", message(1)), "{encoding:?}");
         // Clients that do not ask for compression get none.
-        let told = library.told(request("GET /v1/many/n?count=1", ""), &["content-encoding", "vary"]).await;
-        assert_eq!(told, format!("200\nvary: accept\nvary: accept-encoding\n{}\n", message(1)));
+        let text =
+            library.response_text(request("GET /v1/many/n?count=1", ""), &["content-encoding", "vary"]).await;
+        assert_eq!(text, format!("200\nvary: accept\nvary: accept-encoding\n{}\n", message(1)));
     }
 }
 
 #[tokio::test]
-async fn bad_requests_of_streams_are_told() {
+async fn invalid_stream_requests_are_reported() {
     let failed = |code: u8, why: &str| format!("{{\"code\":{code},\"message\":\"{why}\",\"details\":[]}}");
     let why = "message 2: body: line 1, column 2: library.Order has no field `nothing`";
     check("POST /v1/fold/n", "{}\n{\"nothing\":1}\n{}", 400, ARRAY, &failed(3, why)).await;
@@ -402,22 +413,22 @@ async fn bad_requests_of_streams_are_told() {
     options.max_decoding_message_size = 20;
     let library = Library::with(Web::new(), &options);
     let body = format!("{{}}{{\"text\":\"{}\"}}", "x".repeat(20));
-    let told = library.told(request("POST /v1/fold/n", &body), &[]).await;
+    let text = library.response_text(request("POST /v1/fold/n", &body), &[]).await;
     let why = "received message larger than max (31 vs. 20): the receiver's max_decoding_message_size";
-    assert_eq!(told, format!("413\n{}", failed(8, why)));
+    assert_eq!(text, format!("413\n{}", failed(8, why)));
     // A handler's own error replaces that of the request.
     check("POST /v1/fold/n", "{\"text\":\"fail\"} 1", 404, ARRAY, FAILURE).await;
 }
 
 #[tokio::test]
-async fn messages_go_back_and_forth() {
+async fn bidirectional_messages_are_interleaved() {
     let library = Library::new();
-    let (sender, body) = sent();
+    let (sender, body) = channel_body();
     let send = |text: &'static str| sender.send(Ok(Bytes::from_static(text.as_bytes()))).unwrap();
     send("{\"count\":1}");
-    let answer = library.service.call(request_with("POST /v1/chat", body)).await;
-    assert_eq!(answer.status(), 200);
-    let mut body = answer.into_body();
+    let response = library.service.call(request_with("POST /v1/chat", body)).await;
+    assert_eq!(response.status(), 200);
+    let mut body = response.into_body();
     assert_eq!(next_frame(&mut body).await.unwrap(), "{\"count\":1}\n");
     for _ in 0..3 {
         // In two pieces.
@@ -431,7 +442,7 @@ async fn messages_go_back_and_forth() {
     assert_eq!(next_frame(&mut body).await, None);
     drop(sender);
     // A request that is cut ends the call.
-    let (sender, body) = sent();
+    let (sender, body) = channel_body();
     sender.send(Ok(Bytes::from_static(b"{\"count\":1}"))).unwrap();
     let mut body = library.service.call(request_with("POST /v1/chat", body)).await.into_body();
     assert_eq!(next_frame(&mut body).await.unwrap(), "{\"count\":1}\n");
@@ -441,18 +452,18 @@ async fn messages_go_back_and_forth() {
 }
 
 #[tokio::test]
-async fn each_message_leaves_when_it_is_there() {
+async fn each_message_is_sent_immediately() {
     let one = "{\"count\":1}";
     for (framing, first, later, end) in [
         (LINES, format!("{one}\n"), format!("{one}\n"), None),
         (EVENTS, format!("data: {one}\n\n"), format!("data: {one}\n\n"), Some("event: end\ndata: {}\n\n")),
         (ARRAY, format!("[{one}"), format!(",\n{one}"), Some("]")),
     ] {
-        let (sender, body) = sent();
+        let (sender, body) = channel_body();
         let send = |text: &'static str| sender.send(Ok(Bytes::from_static(text.as_bytes()))).unwrap();
         send("{\"count\":1}{\"cou");
-        let asked = request_with(&format!("POST /v1/chat\naccept: {framing}"), body);
-        let mut body = Library::new().service.call(asked).await.into_body();
+        let http_request = request_with(&format!("POST /v1/chat\naccept: {framing}"), body);
+        let mut body = Library::new().service.call(http_request).await.into_body();
         assert_eq!(next_frame(&mut body).await.unwrap(), first);
         for rest in ["nt\":1}{\"cou", "nt\":1}"] {
             send(rest);
@@ -464,7 +475,7 @@ async fn each_message_leaves_when_it_is_there() {
 }
 
 #[tokio::test]
-async fn raw_bodies_come_and_go_in_pieces() {
+async fn raw_bodies_are_streamed_in_pieces() {
     check("GET /v1/files/n?count=3", "", 200, "text/x-count", "1;2;3;").await;
     check("GET /v1/files/n?count=3\naccept: text/event-stream", "", 200, "text/x-count", "1;2;3;").await;
     check("GET /v1/files/n", "", 200, "", "").await;
@@ -473,7 +484,7 @@ async fn raw_bodies_come_and_go_in_pieces() {
     check("GET /v1/files/n?count=2&text=late", "", 200, "text/x-count", "1;2;<cut off: no such book>").await;
 
     let library = Library::new();
-    let (sender, body) = sent();
+    let (sender, body) = channel_body();
     for piece in ["ab", "", "c"] {
         sender.send(Ok(Bytes::from(piece))).unwrap();
     }
@@ -484,23 +495,23 @@ async fn raw_bodies_come_and_go_in_pieces() {
     };
     let words = |words: &[String]| format!("200\n{}", serde_json::json!({ "words": words }));
     let head = "POST /v1/files/n\ncontent-type: image/png";
-    let told = library.told(request_with(head, body), &[]).await;
-    assert_eq!(told, words(&[file("n", "YWI="), file("", "Yw==")]));
+    let text = library.response_text(request_with(head, body), &[]).await;
+    assert_eq!(text, words(&[file("n", "YWI="), file("", "Yw==")]));
     // An empty file has its name.
-    let told = library.told(request(head, ""), &[]).await;
-    assert_eq!(told, words(&["{\"name\":\"n\",\"raw\":{\"contentType\":\"image/png\"}}".to_owned()]));
+    let text = library.response_text(request(head, ""), &[]).await;
+    assert_eq!(text, words(&["{\"name\":\"n\",\"raw\":{\"contentType\":\"image/png\"}}".to_owned()]));
     // A piece that is larger than a message becomes several.
     let mut options = ServiceOptions::default();
     options.max_decoding_message_size = 60;
     let library = Library::with(Web::new(), &options);
-    let (answer, told) = library.answer(request(head, &"x".repeat(50))).await;
-    assert_eq!(answer.status(), 200, "{told}");
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["words"].as_array().unwrap().len(), 3, "{told}");
+    let (response, text) = library.exchange(request(head, &"x".repeat(50))).await;
+    assert_eq!(response.status(), 200, "{text}");
+    let text: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(text["words"].as_array().unwrap().len(), 3, "{text}");
 }
 
 #[tokio::test]
-async fn streams_without_an_annotation_have_the_methods_path() {
+async fn stream_without_annotation_is_routed_by_its_path() {
     check("POST /library.Library/PlainChat", "[{\"count\":1},{}]", 200, LINES, "{\"count\":1}\n{}\n").await;
     let head =
         "POST /library.Library/PlainChat\ncontent-type: application/x-ndjson\naccept: application/json";
@@ -508,10 +519,10 @@ async fn streams_without_an_annotation_have_the_methods_path() {
 }
 
 #[tokio::test]
-async fn small_answers_leave_together() {
+async fn ready_responses_are_sent_together() {
     let library = Library::new();
-    let asked = request("POST /v1/chat", &"{\"count\":1}\n".repeat(10_000));
-    let mut body = library.service.call(asked).await.into_body();
+    let http_request = request("POST /v1/chat", &"{\"count\":1}\n".repeat(10_000));
+    let mut body = library.service.call(http_request).await.into_body();
     let (mut frames, mut len) = (0, 0);
     while let Some(frame) = next_frame(&mut body).await {
         frames += 1;

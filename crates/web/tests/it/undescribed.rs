@@ -44,18 +44,18 @@ impl Subscriber for Warnings {
 }
 
 #[test]
-fn services_without_descriptors_are_told_at_the_start() {
+fn missing_descriptors_are_logged_at_startup() {
     let check = |web: Web, expected: &[&str]| {
         let warnings = Warnings::default();
         tracing::subscriber::with_default(warnings.clone(), || {
             echo_with(web, crate::echo::descriptors().to_vec(), &["echo.Echo/One", "a.B/One", "a.B/Two"])
                 .unwrap()
         });
-        let told = warnings.0.lock().unwrap();
-        assert_eq!(told.len(), expected.len(), "{told:?}");
-        for (told, service) in told.iter().zip(expected) {
-            assert!(told.contains(&format!("service={service:?} ")), "{told}");
-            assert!(told.contains("embed_descriptors"), "{told}");
+        let logged = warnings.0.lock().unwrap();
+        assert_eq!(logged.len(), expected.len(), "{logged:?}");
+        for (line, service) in logged.iter().zip(expected) {
+            assert!(line.contains(&format!("service={service:?} ")), "{line}");
+            assert!(line.contains("embed_descriptors"), "{line}");
         }
     };
     check(Web::new(), &["a.B"]);

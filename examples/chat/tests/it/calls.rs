@@ -57,10 +57,10 @@ impl Chat {
     /// Uploads a file and returns the sizes that the server reported until it was stored.
     async fn upload(&self, parts: Vec<Part>) -> Result<Vec<u64>, Status> {
         let parts = parts.into_iter().map(|part| UploadRequest { part: Some(part) }).collect::<Vec<_>>();
-        let mut answers = self.client.upload(Request::new(tokio_stream::iter(parts))).await?.into_inner();
+        let mut responses = self.client.upload(Request::new(tokio_stream::iter(parts))).await?.into_inner();
         let mut received = Vec::new();
-        while let Some(answer) = answers.message().await? {
-            received.push(answer.received);
+        while let Some(response) = responses.message().await? {
+            received.push(response.received);
         }
         Ok(received)
     }
@@ -125,7 +125,7 @@ fn check<T: std::fmt::Debug>(outcome: Result<T, Status>, code: Code, says: &str)
 }
 
 #[tokio::test]
-async fn accounts_are_refused_with_a_reason() {
+async fn invalid_accounts_are_rejected() {
     let chat = Chat::start().await;
     let accounts = AccountsClient::new(chat.channel.clone());
     let register = async |name, password| accounts.register(credentials(name, password)).await;
@@ -143,7 +143,7 @@ async fn accounts_are_refused_with_a_reason() {
 }
 
 #[tokio::test]
-async fn a_session_is_asked_for() {
+async fn calls_require_a_session() {
     let chat = Chat::start().await;
     let without = ChatClient::new(chat.channel.clone());
     check(without.list_rooms(ListRoomsRequest {}).await, Code::Unauthenticated, "log in first");
@@ -157,7 +157,7 @@ async fn a_session_is_asked_for() {
 }
 
 #[tokio::test]
-async fn rooms_and_messages_are_refused_with_a_reason() {
+async fn invalid_rooms_and_messages_are_rejected() {
     let chat = Chat::start().await;
     let create =
         async |name: &str| chat.client.create_room(CreateRoomRequest { name: name.to_owned() }).await;
@@ -185,7 +185,7 @@ async fn rooms_and_messages_are_refused_with_a_reason() {
 }
 
 #[tokio::test]
-async fn watching_begins_where_one_asks() {
+async fn watch_starts_at_the_requested_message() {
     let chat = Chat::start().await;
     for id in 1..=250_u8 {
         chat.say(id, "lobby", text(&id.to_string())).await.unwrap();
@@ -247,7 +247,7 @@ async fn files_are_limited() {
 }
 
 #[tokio::test]
-async fn who_leaves_is_not_there_any_more() {
+async fn leaving_user_is_removed_from_presence() {
     let chat = Chat::start().await;
     let bob = chat.other("bob").await;
     let mut events = watch(&chat.client).await;
@@ -259,7 +259,7 @@ async fn who_leaves_is_not_there_any_more() {
 }
 
 #[tokio::test]
-async fn a_watch_ends_with_its_session() {
+async fn watch_ends_with_its_session() {
     let chat = Chat::start().await;
     let bob = chat.other("bob").await;
     let (mut of_ada, mut of_bob) = (watch(&chat.client).await, watch(&bob).await);
@@ -280,7 +280,7 @@ async fn a_watch_ends_with_its_session() {
 
 /// Messages that a slow client does not read stay in the database, and none is lost.
 #[tokio::test]
-async fn one_who_does_not_read_holds_up_nobody() {
+async fn slow_watcher_does_not_block_others() {
     const COUNT: u8 = 250;
     let chat = Chat::start().await;
     let (slow, quick) = (chat.other("slow").await, chat.other("quick").await);
@@ -301,25 +301,26 @@ async fn one_who_does_not_read_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn health_and_reflection() {
+async fn health_and_reflection_are_served() {
     let chat = Chat::start().await;
     for service in ["", "chat.v1.Accounts", "chat.v1.Chat"] {
         assert_eq!(health::check(&chat.channel, service).await.unwrap(), ServingStatus::Serving, "{service}");
     }
-    let ask = ServerReflectionRequest {
+    let reflection_request = ServerReflectionRequest {
         message_request: Some(MessageRequest::ListServices(String::new())),
         ..ServerReflectionRequest::default()
     };
     let client = ServerReflectionClient::new(chat.channel.clone());
-    let mut answers = client.server_reflection_info(tokio_stream::once(ask)).await.unwrap().into_inner();
-    let answer = answers.message().await.unwrap().unwrap().message_response;
-    let Some(MessageResponse::ListServicesResponse(listed)) = answer else { panic!("{answer:?}") };
+    let mut responses =
+        client.server_reflection_info(tokio_stream::once(reflection_request)).await.unwrap().into_inner();
+    let response = responses.message().await.unwrap().unwrap().message_response;
+    let Some(MessageResponse::ListServicesResponse(listed)) = response else { panic!("{response:?}") };
     let names: Vec<&str> = listed.service.iter().map(|service| service.name.as_str()).collect();
     assert!(names.contains(&"chat.v1.Chat") && names.contains(&"grpc.health.v1.Health"), "{names:?}");
 }
 
 #[tokio::test]
-async fn the_server_speaks_tls_and_what_it_keeps_is_its_own() {
+async fn server_uses_tls_and_private_files() {
     let chat = Chat::start().await;
     let plain = Channel::builder(format!("localhost:{}", chat.server.port)).connect().await;
     assert!(plain.unwrap_err().to_string().contains("TLS"));

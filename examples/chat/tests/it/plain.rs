@@ -24,31 +24,31 @@ fn run(server: &Server, data: &Path, options: &[&str], password: Option<&str>, l
 }
 
 #[test]
-fn lines_in_and_lines_out() {
+fn plain_client_reads_and_prints_lines() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), 0);
     fs::write(data.path().join("a.txt"), "abc").unwrap();
     let check = |options: &[&str], password, lines: &str, well: bool, out: &[&str], error: &str| {
         let output = run(&server, data.path(), options, password, lines);
-        let [said, told] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-        assert_eq!(output.status.success(), well, "{said}\n{told}");
+        let [printed, stderr] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        assert_eq!(output.status.success(), well, "{printed}\n{stderr}");
         // Without the times.
-        let said = said.lines().map(|line| {
+        let printed = printed.lines().map(|line| {
             let (at, rest) = line.split_at(line.find(':').unwrap() - 2);
             format!("{at}{}", &rest[6..])
         });
-        assert_eq!(said.collect::<Vec<_>>(), out, "{told}");
-        assert!(told.contains(error), "{told}");
+        assert_eq!(printed.collect::<Vec<_>>(), out, "{stderr}");
+        assert!(stderr.contains(error), "{stderr}");
     };
 
     let lines = "correct horse\nhello\n/create den\nin the den\n/send a.txt\n/save 2\n";
-    let said = ["lobby 1 ada: hello", "den 1 ada: in the den", "den 2 ada: [file a.txt, 0.0 MB: /save 2]"];
-    check(&["--name", "ada", "--register"], None, lines, true, &said, "saved downloads/a.txt");
+    let printed = ["lobby 1 ada: hello", "den 1 ada: in the den", "den 2 ada: [file a.txt, 0.0 MB: /save 2]"];
+    check(&["--name", "ada", "--register"], None, lines, true, &printed, "saved downloads/a.txt");
     assert_eq!(fs::read(data.path().join("downloads/a.txt")).unwrap(), b"abc");
 
     let right = Some("correct horse");
-    check(&["--name", "ada"], right, "", true, &said[..1], "");
-    check(&["--name", "ada"], right, "/join den\n/who\n", true, &said, "in den: ada");
+    check(&["--name", "ada"], right, "", true, &printed[..1], "");
+    check(&["--name", "ada"], right, "/join den\n/who\n", true, &printed, "in den: ada");
     check(
         &["--name", "ada"],
         right,

@@ -12,8 +12,8 @@ const EACH: usize = 5;
 
 /// Checks both terminals: the same messages, numbered without gaps, each once, in each author's order.
 #[track_caller]
-fn check(terminals: [&Terminal; 2], said: &[(&str, Vec<String>)]) {
-    let count: usize = said.iter().map(|(_, texts)| texts.len()).sum();
+fn check(terminals: [&Terminal; 2], expected: &[(&str, Vec<String>)]) {
+    let count: usize = expected.iter().map(|(_, texts)| texts.len()).sum();
     for terminal in terminals {
         let last = format!(" {count} ");
         terminal
@@ -21,7 +21,7 @@ fn check(terminals: [&Terminal; 2], said: &[(&str, Vec<String>)]) {
         let messages = terminal.messages();
         let numbers: Vec<u64> = messages.iter().map(|(number, ..)| *number).collect();
         assert_eq!(numbers, (1..=count as u64).collect::<Vec<_>>());
-        for (author, texts) in said {
+        for (author, texts) in expected {
             let of_author: Vec<&String> =
                 messages.iter().filter(|(_, by, _)| by == author).map(|(.., text)| text).collect();
             assert_eq!(of_author, texts.iter().collect::<Vec<_>>(), "{author}");
@@ -31,7 +31,7 @@ fn check(terminals: [&Terminal; 2], said: &[(&str, Vec<String>)]) {
 }
 
 #[test]
-fn no_message_is_lost_or_doubled_when_the_server_is_killed() {
+fn no_message_is_lost_or_duplicated_when_the_server_is_killed() {
     let data = tempfile::tempdir().unwrap();
     let mut server = Server::start(data.path(), 0);
     let port = server.port;
@@ -43,10 +43,10 @@ fn no_message_is_lost_or_doubled_when_the_server_is_killed() {
         terminal.wait_for("here: 2");
     }
 
-    let mut said = [("ada", Vec::new()), ("bob", Vec::new())];
+    let mut expected = [("ada", Vec::new()), ("bob", Vec::new())];
     let mut say = |when: String| {
         for at in 0..EACH {
-            for (terminal, (author, texts)) in [&ada, &bob].into_iter().zip(&mut said) {
+            for (terminal, (author, texts)) in [&ada, &bob].into_iter().zip(&mut expected) {
                 let text = format!("{author} {when}, {at}");
                 terminal.line(&text);
                 texts.push(text);
@@ -69,7 +69,7 @@ fn no_message_is_lost_or_doubled_when_the_server_is_killed() {
         bob.wait_for(&format!("ada: ada after kill {kill}, {}", EACH - 1));
         ada.wait_for(&format!("bob: bob after kill {kill}, {}", EACH - 1));
     }
-    check([&ada, &bob], &said);
+    check([&ada, &bob], &expected);
     for terminal in [&ada, &bob] {
         terminal.wait_for("here: 2");
         assert!(!terminal.screen().contains("... sending"), "{}", terminal.screen());
@@ -79,11 +79,11 @@ fn no_message_is_lost_or_doubled_when_the_server_is_killed() {
     drop(bob);
     let bob = start();
     bob.enter("bob", "battery staple", LOG_IN);
-    check([&ada, &bob], &said);
+    check([&ada, &bob], &expected);
 }
 
 #[test]
-fn a_file_goes_from_one_terminal_to_another() {
+fn file_is_sent_between_terminals() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), 0);
     let downloads = data.path().join("downloads");
@@ -124,7 +124,7 @@ fn a_file_goes_from_one_terminal_to_another() {
 }
 
 #[test]
-fn who_cannot_log_in_is_told_why() {
+fn failed_login_shows_the_reason() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), 0);
     let start = || Terminal::start(server.port, data.path(), data.path());

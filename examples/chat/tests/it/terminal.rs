@@ -18,7 +18,7 @@ const ROWS: u16 = 150;
 const COLUMNS: u16 = 120;
 /// Long enough for any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(crate) struct Terminal {
     pty: Arc<Pty>,
@@ -61,10 +61,10 @@ impl Terminal {
 
     /// Waits until the screen satisfies `is_so`.
     pub(crate) fn wait(&self, what: &str, is_so: impl Fn(&str) -> bool) {
-        let begun = Instant::now();
+        let started = Instant::now();
         while !is_so(&self.screen()) {
-            assert!(begun.elapsed() < PATIENCE, "no {what} on this screen:\n{}", self.screen());
-            thread::sleep(LOOK);
+            assert!(started.elapsed() < PATIENCE, "no {what} on this screen:\n{}", self.screen());
+            thread::sleep(POLL_INTERVAL);
         }
     }
 

@@ -65,7 +65,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_message_whose_answer_is_lost_is_sent_again() {
+fn message_is_resent_after_a_lost_response() {
     let world = World::start();
     let ada = world.terminal();
     ada.enter("ada", "correct horse", "\x12");
@@ -80,12 +80,12 @@ fn a_message_whose_answer_is_lost_is_sent_again() {
     world.link.cut(Cut::Reset);
     world.link.resume();
     ada.wait("an answer", |screen| screen.contains("2 ") && !screen.contains("... sending"));
-    let said: Vec<_> = ada.messages().into_iter().map(|(number, _, text)| (number, text)).collect();
-    assert_eq!(said, [(1, "first".to_owned()), (2, "on its way".to_owned())]);
+    let messages: Vec<_> = ada.messages().into_iter().map(|(number, _, text)| (number, text)).collect();
+    assert_eq!(messages, [(1, "first".to_owned()), (2, "on its way".to_owned())]);
 }
 
 #[test]
-fn an_upload_goes_on_where_it_was_when_the_server_was_killed() {
+fn upload_resumes_after_server_kill() {
     let mut world = World::start();
     let ada = world.terminal();
     ada.enter("ada", "correct horse", "\x12");
@@ -110,7 +110,7 @@ fn an_upload_goes_on_where_it_was_when_the_server_was_killed() {
 }
 
 #[test]
-fn a_download_goes_on_where_it_was_when_the_server_was_killed() {
+fn download_resumes_after_server_kill() {
     let mut world = World::start();
     let ada = world.terminal();
     ada.enter("ada", "correct horse", "\x12");
@@ -136,7 +136,7 @@ fn a_download_goes_on_where_it_was_when_the_server_was_killed() {
 }
 
 #[test]
-fn a_transfer_goes_on_where_it_was_when_the_client_was_killed() {
+fn transfer_resumes_after_client_kill() {
     let world = World::start();
     let check = |line: &str, passed: &dyn Fn(Stats) -> u64, done: &str| {
         world.link.set_rate(Some(SLOW));
@@ -173,7 +173,7 @@ fn a_transfer_goes_on_where_it_was_when_the_client_was_killed() {
 }
 
 #[test]
-fn a_file_that_is_not_what_was_sent_is_not_saved() {
+fn corrupted_file_is_not_saved() {
     let world = World::start();
     let ada = world.terminal();
     fs::write(world.data.path().join("small.txt"), "as it was sent").unwrap();

@@ -33,7 +33,7 @@ pub(super) fn run(generators: &Generators) -> Result<Vec<Table>> {
          in the last row:",
         generators.versions
     );
-    let heads = [
+    let columns = [
         "",
         "calls/s",
         "processor time of a call",
@@ -47,9 +47,9 @@ pub(super) fn run(generators: &Generators) -> Result<Vec<Table>> {
     let of_rounds = Table::new(
         "Each round of these: calls a second, microseconds of a call in user space and in the kernel:",
         ["round", "`thalweg load`", "h2load", "ghz", "ghz with templates"],
-        rounds.iter().enumerate().map(|(number, round)| of_round(number + 1, round)).collect(),
+        rounds.iter().enumerate().map(|(number, round)| row_of_round(number + 1, round)).collect(),
     );
-    Ok(vec![Table::new(title, heads, rows), of_rounds.of_rounds()])
+    Ok(vec![Table::new(title, columns, rows), of_rounds.of_rounds()])
 }
 
 fn row(index: usize, rounds: &[Vec<Run>]) -> Vec<String> {
@@ -57,7 +57,7 @@ fn row(index: usize, rounds: &[Vec<Run>]) -> Vec<String> {
         |value: &dyn Fn(&Run) -> f64| rounds.iter().map(|round| value(&round[index])).collect::<Spread>();
     let each = |value: &dyn Fn(&Run) -> f64| time(1e3 * of(value).median);
     let times: Spread = rounds.iter().map(|round| cost_us(&round[index]) / cost_us(&round[0])).collect();
-    let told = |value: &dyn Fn(&Run) -> Option<f64>| {
+    let median_of = |value: &dyn Fn(&Run) -> Option<f64>| {
         let all: Option<Spread> = rounds.iter().map(|round| value(&round[index])).collect();
         all.map_or_else(|| "–".to_owned(), |all| time(all.median))
     };
@@ -68,13 +68,13 @@ fn row(index: usize, rounds: &[Vec<Run>]) -> Vec<String> {
         each(&cost_us),
         user_and_kernel.join(", "),
         if index == 0 { "1".to_owned() } else { times.show(fixed(1)) },
-        told(&|run| Some(run.report.mean_ns)),
-        told(&|run| run.report.percentiles_ns[0]),
-        told(&|run| run.report.percentiles_ns[2]),
+        median_of(&|run| Some(run.report.mean_ns)),
+        median_of(&|run| run.report.percentiles_ns[0]),
+        median_of(&|run| run.report.percentiles_ns[2]),
     ]
 }
 
-fn of_round(number: usize, round: &[Run]) -> Vec<String> {
+fn row_of_round(number: usize, round: &[Run]) -> Vec<String> {
     let cell = |run: &Run| {
         let [user, system] = run.cpu_s.map(|seconds| share_us(run, seconds));
         format!("{}; {user:.2}, {system:.2}", grouped(run.report.per_s))
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn costs_are_of_a_call_and_ratios_of_a_round() {
+    fn costs_are_per_call_and_ratios_per_round() {
         let run = |per_s: f64, milliseconds: f64, p50_ns: Option<f64>| Run {
             report: Report {
                 calls: 1000,
@@ -121,6 +121,6 @@ mod tests {
         ];
         assert_eq!(row(1, &rounds), expected);
         assert_eq!(row(0, &rounds)[4..7], ["1", "2.00 ms", "1.50 µs"]);
-        assert_eq!(of_round(2, &rounds[0])[..2], ["2", "4,000; 1.00, 1.00"]);
+        assert_eq!(row_of_round(2, &rounds[0])[..2], ["2", "4,000; 1.00, 1.00"]);
     }
 }

@@ -13,7 +13,7 @@ const SECONDS: usize = 4;
 const RAMP: &str = "100 to 2,000/s along a line";
 
 /// Requested rates over 4 s, as shown and as a flag, with the resulting number of calls and the generators.
-const ASKED: &[(&str, &str, u64, &[Generator])] = &[
+const REQUESTED_RATES: &[(&str, &str, u64, &[Generator])] = &[
     ("1,000/s", "1000", 4_000, &[Generator::Thalweg, Generator::Ghz, Generator::H2load]),
     ("5,000/s", "5000", 20_000, &[Generator::Thalweg, Generator::Ghz, Generator::H2load]),
     ("50,000/s", "50000", 200_000, &[Generator::Thalweg, Generator::Ghz, Generator::H2load]),
@@ -22,7 +22,7 @@ const ASKED: &[(&str, &str, u64, &[Generator])] = &[
 
 pub(super) fn run(generators: &Generators) -> Result<Vec<Table>> {
     let (mut rows, mut all, mut ramps) = (Vec::new(), Vec::new(), Vec::new());
-    for &(what, rate, asked, by) in ASKED {
+    for &(what, rate, requested, by) in REQUESTED_RATES {
         for &generator in by {
             let rest = match generator {
                 Generator::H2load => "-D 4 -m 1000",
@@ -35,8 +35,10 @@ pub(super) fn run(generators: &Generators) -> Result<Vec<Table>> {
             if what == RAMP {
                 ramps.extend(reports.into_iter().map(|report| report.intervals));
             }
-            let what_and_how_many = format!("{what}: {}", grouped(asked as f64));
-            rows.push([vec![what_and_how_many, generator.name().to_owned()], share(asked, &counts)].concat());
+            let what_and_how_many = format!("{what}: {}", grouped(requested as f64));
+            rows.push(
+                [vec![what_and_how_many, generator.name().to_owned()], share(requested, &counts)].concat(),
+            );
             let counts: Vec<String> = counts.iter().map(u64::to_string).collect();
             all.push(vec![what.to_owned(), generator.name().to_owned(), counts.join(", ")]);
         }
@@ -49,10 +51,10 @@ pub(super) fn run(generators: &Generators) -> Result<Vec<Table>> {
     Ok(vec![shares, seconds(&ramps)?, of_rounds.of_rounds()])
 }
 
-/// Returns the median of the counts, and its percentage of `asked`.
-fn share(asked: u64, counts: &[u64]) -> Vec<String> {
+/// Returns the median of the counts, and its percentage of `requested`.
+fn share(requested: u64, counts: &[u64]) -> Vec<String> {
     let median: Spread = counts.iter().map(|count| *count as f64).collect();
-    let shares: Spread = counts.iter().map(|count| 100.0 * *count as f64 / asked as f64).collect();
+    let shares: Spread = counts.iter().map(|count| 100.0 * *count as f64 / requested as f64).collect();
     vec![grouped(median.median), percent(&shares)]
 }
 
@@ -71,16 +73,16 @@ fn seconds(runs: &[Vec<Interval>]) -> Result<Table> {
         vec![
             (second + 1).to_string(),
             format!("{:.1}", of(|interval| interval.scheduled).median),
-            grouped(of(|interval| interval.begun as f64).median),
-            percent(&of(|interval| 100.0 * interval.begun as f64 / interval.scheduled)),
+            grouped(of(|interval| interval.started as f64).median),
+            percent(&of(|interval| 100.0 * interval.started as f64 / interval.scheduled)),
         ]
     };
     let title = format!(
         "The ramp by its seconds, as `thalweg load` tells them: calls that the schedule had in each and calls that \
          began in it, median of {ROUNDS} runs; of a share the median, and the range:"
     );
-    let heads = ["second", "scheduled", "began", "share"];
-    Ok(Table::new(title, heads, (0..SECONDS).map(row).collect()))
+    let columns = ["second", "scheduled", "began", "share"];
+    Ok(Table::new(title, columns, (0..SECONDS).map(row).collect()))
 }
 
 #[cfg(test)]
@@ -90,15 +92,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_of_what_was_asked_for() {
+    fn shares_are_relative_to_requested_calls() {
         assert_eq!(share(4000, &[3996, 4000, 3200]), ["3,996", "99.9 % (80.0–100.0)"]);
     }
 
     #[test]
-    fn each_second_of_a_ramp_has_its_share() {
-        let run = |begun: [u64; SECONDS]| -> Vec<Interval> {
+    fn ramp_shares_are_per_second() {
+        let run = |started: [u64; SECONDS]| -> Vec<Interval> {
             let scheduled = [337.5, 812.5, 1287.5, 1762.5];
-            scheduled.into_iter().zip(begun).map(|(scheduled, begun)| Interval { scheduled, begun }).collect()
+            scheduled
+                .into_iter()
+                .zip(started)
+                .map(|(scheduled, started)| Interval { scheduled, started })
+                .collect()
         };
         let runs = [run([338, 812, 1288, 1762]), run([338, 780, 1320, 1762]), run([337, 813, 1287, 1763])];
         let table = seconds(&runs).unwrap_or_else(|failure| panic!("{failure:?}")).json();

@@ -22,7 +22,7 @@ pub(super) struct Interval {
     /// Calls scheduled to start in it.
     pub(super) scheduled: f64,
     /// Calls started in it.
-    pub(super) begun: u64,
+    pub(super) started: u64,
 }
 
 impl Report {
@@ -77,16 +77,16 @@ impl Report {
 
 /// Calls are reported by the interval in which they ended. Calls started = calls ended + calls in flight at the end −
 /// calls in flight at the start.
-fn intervals(told: &Value) -> Option<Vec<Interval>> {
+fn intervals(report: &Value) -> Option<Vec<Interval>> {
     let mut under_way = 0;
     let interval = |interval: &Value| {
         let count = |name: &str| interval[name].as_u64();
         let (ended, left) = (count("ok")? + count("failed")?, count("in_flight")?);
         // A closed loop does not count the calls cut off at its end.
-        let begun = (ended + left).saturating_sub(std::mem::replace(&mut under_way, left));
-        Some(Interval { scheduled: interval["scheduled"].as_f64()?, begun })
+        let started = (ended + left).saturating_sub(std::mem::replace(&mut under_way, left));
+        Some(Interval { scheduled: interval["scheduled"].as_f64()?, started })
     };
-    list(told).iter().map(interval).collect()
+    list(report).iter().map(interval).collect()
 }
 
 /// Reads `5.01 ms` or `367us` as nanoseconds.
@@ -103,7 +103,7 @@ mod tests {
     use super::{Interval, Report};
 
     #[test]
-    fn ghz_prints_a_summary() {
+    fn ghz_summary_is_parsed() {
         let text = "\nSummary:\n  Count:\t3000\n  Total:\t850.05 ms\n  Slowest:\t46.87 ms\n  Average:\t16.5 ms\n  \
                     Requests/sec:\t3529.20\n\nLatency distribution:\n  10 % in 901.00 us \n  50 % in 15.07 ms \n  \
                     90 % in 27.27 ms \n  99 % in 1.5 s \n\nStatus code distribution:\n  [OK]   2998 responses   \n  \
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn h2load_prints_no_percentiles() {
+    fn h2load_report_is_parsed() {
         let text = "finished in 2.00s, 996.00 req/s, 35.07KB/s\nrequests: 1992 total, 2002 started, 1992 done, 1991 \
                     succeeded, 1 failed, 0 errored, 0 timeout\ntime for request:      152us     11.15ms      1.67ms\n";
         let expected = Report { calls: 1992, failed: 1, per_s: 996.0, mean_ns: 1.67e6, ..Report::default() };
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_is_json() {
+    fn thalweg_report_is_parsed() {
         let text = r#"{"ok": 9, "failed": 1, "rate_per_s": 4.5,
                        "latency": {"mean": 2.5, "p50": 2, "p90": 3, "p99": 4},
                        "intervals": [{"scheduled": 5.5, "ok": 3, "failed": 0, "in_flight": 2},
@@ -139,7 +139,7 @@ mod tests {
             per_s: 4.5,
             mean_ns: 2.5,
             percentiles_ns: [Some(2.0), Some(3.0), Some(4.0)],
-            intervals: vec![Interval { scheduled: 5.5, begun: 5 }, Interval { scheduled: 4.5, begun: 5 }],
+            intervals: vec![Interval { scheduled: 5.5, started: 5 }, Interval { scheduled: 4.5, started: 5 }],
         };
         assert_eq!(Report::of_thalweg(text), Some(expected));
     }

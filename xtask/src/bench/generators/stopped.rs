@@ -25,7 +25,7 @@ const COMPARED: [(Generator, &str, &str); 2] = [
 pub(super) fn run(generators: &Generators, server: &Server) -> Result<Vec<Table>> {
     let rounds = alternating(ROUNDS, &COMPARED, |&(generator, flags, _)| {
         thread::scope(|scope| {
-            let stopping = scope.spawn(|| stop_and_go_on(server.process_id()));
+            let stopping = scope.spawn(|| stop_and_continue(server.process_id()));
             let run = generators.run(generator, flags);
             stopping.join().unwrap_or_else(|_| Err(failed!("the server was not stopped")))?;
             Ok(run?.report)
@@ -45,7 +45,7 @@ pub(super) fn run(generators: &Generators, server: &Server) -> Result<Vec<Table>
     Ok(vec![Table::new(title, ["", "mean", "p50", "p90", "p99"], rows), of_rounds.of_rounds()])
 }
 
-fn stop_and_go_on(process: u32) -> Result<()> {
+fn stop_and_continue(process: u32) -> Result<()> {
     let signal = |name: &str| {
         let status = Command::new("kill").arg(name).arg(process.to_string()).status()?;
         ensure!(status.success(), "kill {name}: {status}");
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_have_medians_and_rounds_have_all() {
+    fn rows_have_medians_and_rounds_all_values() {
         let report = |mean_ns: f64, p99_ns: Option<f64>| {
             let percentiles_ns = [Some(4e5), Some(1.09e7), p99_ns];
             vec![Report { mean_ns, percentiles_ns, ..Report::default() }]

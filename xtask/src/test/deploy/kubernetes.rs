@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::failure::{Failure, Result};
 use crate::files::{self, list, text};
 use crate::job::Job;
-use crate::test::cases::is_said;
+use crate::test::cases::check_output;
 use crate::test::rust;
 use crate::{tools, workspace};
 
@@ -29,7 +29,7 @@ pub(super) fn check() -> Result<String> {
     for &(folder, rate, duration, calls) in DEPLOYED {
         let objects = Job::new(&manifests).arg(manifests_folder().join(folder)).json()?;
         let ran =
-            Deployed { objects, folder: workspace::output().join("deployed") }.run(rate, duration, calls);
+            DeployedJob { objects, folder: workspace::output().join("deployed") }.run(rate, duration, calls);
         parts += ran.map_err(|failure| failed!("deploy/kubernetes/{folder}: {failure}"))?;
     }
     // Damaged manifests with the expected messages show that the validator finds errors.
@@ -50,25 +50,25 @@ fn manifests_folder() -> PathBuf {
 
 fn is_found(damage: &Value, manifests: &Path) -> Result<()> {
     let [file, from, to, says] = ["file", "from", "to", "says"].map(|key| text(&damage[key]));
-    let folder = files::emptied(workspace::output().join("damaged"))?;
+    let folder = files::create_empty(workspace::output().join("damaged"))?;
     files::copy(&manifests_folder().join("base"), &folder)?;
     let whole = fs::read_to_string(folder.join(file))?;
     ensure!(whole.contains(from), "{file} has no `{from}` any more");
     fs::write(folder.join(file), whole.replace(from, to))?;
-    let said = Job::new(manifests).arg(&folder).output()?;
+    let captured = Job::new(manifests).arg(&folder).output()?;
     let expected = serde_json::json!({"exit_code": 1, "says": [says]});
-    is_said(&expected, &said).map_err(|why| failed!("`{to}` in {file} was not found: {why}"))
+    check_output(&expected, &captured).map_err(|why| failed!("`{to}` in {file} was not found: {why}"))
 }
 
 /// The objects of a kustomization, and a folder for their volumes.
-struct Deployed {
+struct DeployedJob {
     objects: Value,
     folder: PathBuf,
 }
 
 type Variables = BTreeMap<String, String>;
 
-impl Deployed {
+impl DeployedJob {
     fn of(&self, kind: &str, name: &str) -> Result<&Value> {
         let is_it = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
         list(&self.objects).iter().find(is_it).ok_or_else(|| failed!("there is no {kind} {name}"))
@@ -145,9 +145,10 @@ impl Deployed {
         environment.extend(settings);
         let mut words = Vec::new();
         for word in list(&container["args"]) {
-            let mut word = expanded(word, &environment)?;
+            let mut word = expand_variables(word, &environment)?;
             for mount in list(&container["volumeMounts"]) {
-                let place = self.volume(pod, mount)?.join(expanded(&mount["subPathExpr"], &environment)?);
+                let place =
+                    self.volume(pod, mount)?.join(expand_variables(&mount["subPathExpr"], &environment)?);
                 fs::create_dir_all(&place)?;
                 let (at, path) = word.split_at(usize::from(word.starts_with('@')));
                 if let Some(rest) = path.strip_prefix(text(&mount["mountPath"])) {
@@ -211,17 +212,17 @@ fn missing(page: &str, text: &str, run: &Value) -> Option<String> {
     let p99 = p99.and_then(|rest| rest.split(',').next()).unwrap_or("a latency in the text");
     let calls = run["ok"].as_u64().unwrap_or(0) + run["failed"].as_u64().unwrap_or(0);
     let schedule = run["schedule"].as_str().unwrap_or("a schedule");
-    let said = [
+    let page_parts = [
         "<code>grpc.testing.TestService/UnaryCall</code>".to_owned(),
         format!("schedule <code>{schedule}</code>"),
         format!("{} of {calls} calls", run["failed"]),
         format!("p99 {p99}</h1>"),
     ];
-    said.into_iter().find(|said| !page.contains(&compact(said)))
+    page_parts.into_iter().find(|part| !page.contains(&compact(part)))
 }
 
 /// Replaces the variables that `value` refers to.
-fn expanded(value: &Value, environment: &Variables) -> Result<String> {
+fn expand_variables(value: &Value, environment: &Variables) -> Result<String> {
     let mut text = text(value).to_owned();
     for (name, value) in environment {
         text = text.replace(&format!("$({name})"), value);
@@ -237,7 +238,7 @@ mod tests {
     use super::missing;
 
     #[test]
-    fn a_page_says_calls_schedule_and_p99() {
+    fn page_names_calls_schedule_and_p99() {
         let page = "<h1>p50 1.00\u{a0}ms, p99 4.20\u{a0}ms</h1><code>grpc.testing.TestService/UnaryCall</code>, \
                     schedule <code>1000</code>; <p>0 of 1\u{202f}000 calls</p>";
         let text = "latency       mean 1.00 ms, p50 1.00 ms, p90 2.00 ms, p99 4.20 ms, p99.9 9.00 ms";

@@ -12,9 +12,9 @@ pub(super) fn check() -> Result<String> {
     let python = tools::ray()?;
     let server = rust::serve("--threads 1")?;
     let suite = Job::new(python).arg(workspace::suites().join("ray/two_nodes.py")).arg(rust::command()?);
-    let said = suite.arg(server.address()).minutes(5).output()?;
+    let captured = suite.arg(server.address()).minutes(5).output()?;
     server.stop()?;
-    let held = said.count("ok ");
-    let account = format!("Ray, two nodes: {held} of {CASES} cases");
-    verdict(said.status.success() && held == CASES, account)
+    let passed = captured.count("ok ");
+    let summary = format!("Ray, two nodes: {passed} of {CASES} cases");
+    verdict(captured.status.success() && passed == CASES, summary)
 }

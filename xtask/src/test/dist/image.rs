@@ -27,20 +27,22 @@ pub(super) fn check(dist: &Dist) -> Result<String> {
     let base = folder.join("base");
     Debian::get(&TRIXIE, &base, PACKAGES)?;
     fs::write(base.join("Dockerfile"), "FROM scratch\nADD root /\n")?;
-    let storage = files::emptied(folder.join("storage"))?;
+    let storage = files::create_empty(folder.join("storage"))?;
     buildah(&storage, "build --isolation chroot --tag").arg(BASE).arg(&base).run()?;
     let build = buildah(&storage, "build --isolation chroot --pull-never --tag thalweg --file");
     build.arg(workspace::root().join("deploy/Dockerfile")).arg(&dist.folder).run()?;
     let name = buildah(&storage, "from --pull-never thalweg").text()?.trim().to_owned();
-    let told = buildah(&storage, "inspect --format").arg(CONFIGURATION).arg(&name).text()?;
-    let (user, entry) =
-        told.trim().split_once(' ').ok_or_else(|| failed!("the image has no user or entry point: {told}"))?;
+    let output = buildah(&storage, "inspect --format").arg(CONFIGURATION).arg(&name).text()?;
+    let (user, entry) = output
+        .trim()
+        .split_once(' ')
+        .ok_or_else(|| failed!("the image has no user or entry point: {output}"))?;
     let root = PathBuf::from(buildah(&storage, "mount").arg(&name).text()?.trim());
     let run = |words: &str| {
         let run = buildah(&storage, "run --isolation chroot").arg(&name).arg("--").arg(entry);
         run.words(words)
     };
-    try_out(&root, run)?;
+    smoke_test(&root, run)?;
     Ok(format!(
         "deploy/Dockerfile made an image of {:.1} MB, in which {STUDY:?} ran as user {user}",
         size(&root)? as f64 / 1e6
@@ -54,7 +56,7 @@ fn buildah(storage: &Path, words: &str) -> Job {
 }
 
 /// Tries the image. `run` passes words to the entry point in a container, as the image's user and in its directory.
-fn try_out(root: &Path, run: impl Fn(&str) -> Job) -> Result<()> {
+fn smoke_test(root: &Path, run: impl Fn(&str) -> Job) -> Result<()> {
     runs(&run("--version"))?;
     run(STUDY).words("--out study").run()?;
     let page = fs::metadata(root.join("work/study/report.html"));
@@ -62,9 +64,12 @@ fn try_out(root: &Path, run: impl Fn(&str) -> Job) -> Result<()> {
     // The image has no sources to build peers from.
     for words in ["lab --quick --against grpc-cpp", "lab codec --quick"] {
         let refused = run(words).output()?;
-        let said = refused.err;
-        if refused.status.success() || !said.contains("cargo xtask peers") || !said.contains("--peers") {
-            bail!("`{words}` without sources does not say how to get them: {said}");
+        let captured = refused.err;
+        if refused.status.success()
+            || !captured.contains("cargo xtask peers")
+            || !captured.contains("--peers")
+        {
+            bail!("`{words}` without sources does not say how to get them: {captured}");
         }
     }
     Ok(())
@@ -72,8 +77,8 @@ fn try_out(root: &Path, run: impl Fn(&str) -> Job) -> Result<()> {
 
 /// Checks that `thalweg --version` runs and reports the name.
 pub(super) fn runs(version: &Job) -> Result<()> {
-    let said = version.text()?;
-    ensure!(said.starts_with("thalweg "), "`{version}`: the command calls itself {said:?}");
+    let captured = version.text()?;
+    ensure!(captured.starts_with("thalweg "), "`{version}`: the command calls itself {captured:?}");
     Ok(())
 }
 
@@ -89,7 +94,7 @@ mod tests {
 
     /// Manifests cannot read the user from the image, and Kubernetes needs a numeric one.
     #[test]
-    fn the_manifests_name_its_user_and_its_version() {
+    fn manifests_name_user_and_version() {
         let deploy = |file: &str| fs::read_to_string(workspace::root().join("deploy").join(file)).unwrap();
         let dockerfile = deploy("Dockerfile");
         let user = dockerfile.lines().find_map(|line| line.strip_prefix("USER ")).unwrap();

@@ -58,20 +58,20 @@ fn push(line: &str) -> Result<Push> {
     let service = attributes(&resource["resource"]["attributes"]).find(|(name, _)| name == "service.name");
     let service = service.map(|(_, service)| service).unwrap_or_default();
     let (mut time, mut points) = (String::new(), BTreeMap::new());
-    for told in list(&resource["scopeMetrics"][0]["metrics"]) {
-        let metric = METRICS.iter().find(|metric| told["name"] == metric.name);
-        let metric = metric.ok_or_else(|| failed!("a metric is not documented: {told}"))?;
+    for metric_json in list(&resource["scopeMetrics"][0]["metrics"]) {
+        let metric = METRICS.iter().find(|metric| metric_json["name"] == metric.name);
+        let metric = metric.ok_or_else(|| failed!("a metric is not documented: {metric_json}"))?;
         let (part, is_monotonic) = match metric.kind {
             Kind::Histogram => ("histogram", false),
             Kind::Counter => ("sum", true),
             Kind::UpAndDown => ("sum", false),
         };
-        let values = &told[part];
-        let is_described = told["unit"] == metric.unit
-            && !text(&told["description"]).is_empty()
+        let values = &metric_json[part];
+        let is_described = metric_json["unit"] == metric.unit
+            && !text(&metric_json["description"]).is_empty()
             && values["aggregationTemporality"] == CUMULATIVE
             && values["isMonotonic"].as_bool().unwrap_or_default() == is_monotonic;
-        ensure!(is_described, "it is not as documented: {told}");
+        ensure!(is_described, "it is not as documented: {metric_json}");
         for point in list(&values["dataPoints"]) {
             text(&point["timeUnixNano"]).clone_into(&mut time);
             points.insert(series(metric, attributes(&point["attributes"])), value(point, metric.kind)?);
@@ -81,26 +81,28 @@ fn push(line: &str) -> Result<Push> {
 }
 
 /// The value of a sum; or count and sum of a histogram, whose buckets must add up to the count.
-fn value(told: &Value, kind: Kind) -> Result<Point> {
-    let since = text(&told["startTimeUnixNano"]).to_owned();
+fn value(metric_json: &Value, kind: Kind) -> Result<Point> {
+    let since = text(&metric_json["startTimeUnixNano"]).to_owned();
     if kind != Kind::Histogram {
-        let value = number(&told["asInt"]).or_else(|| number(&told["asDouble"]));
+        let value = number(&metric_json["asInt"]).or_else(|| number(&metric_json["asDouble"]));
         return Ok(Point {
-            value: value.ok_or_else(|| failed!("it has no value: {told}"))?,
+            value: value.ok_or_else(|| failed!("it has no value: {metric_json}"))?,
             sum: None,
             since,
         });
     }
-    let value = number(&told["count"]).unwrap_or_default();
-    let buckets = list(&told["bucketCounts"]);
+    let value = number(&metric_json["count"]).unwrap_or_default();
+    let buckets = list(&metric_json["bucketCounts"]);
     let in_buckets: f64 = buckets.iter().filter_map(number).sum();
-    let fits = is_same(in_buckets, value) && buckets.len() == list(&told["explicitBounds"]).len() + 1;
-    ensure!(fits, "buckets do not fit: {told}");
-    Ok(Point { value, sum: number(&told["sum"]), since })
+    let fits = is_same(in_buckets, value) && buckets.len() == list(&metric_json["explicitBounds"]).len() + 1;
+    ensure!(fits, "buckets do not fit: {metric_json}");
+    Ok(Point { value, sum: number(&metric_json["sum"]), since })
 }
 
-fn attributes(told: &Value) -> impl Iterator<Item = (String, String)> {
-    list(told).iter().map(|it| (text(&it["key"]).to_owned(), text(&it["value"]["stringValue"]).to_owned()))
+fn attributes(list_value: &Value) -> impl Iterator<Item = (String, String)> {
+    list(list_value)
+        .iter()
+        .map(|it| (text(&it["key"]).to_owned(), text(&it["value"]["stringValue"]).to_owned()))
 }
 
 /// OTLP's JSON encodes 64-bit integers as strings.

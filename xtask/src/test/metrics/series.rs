@@ -114,13 +114,13 @@ impl Expected {
 
     /// Checks that exactly these series exist, with the expected values; sums of times may differ by the histograms'
     /// rounding.
-    pub(super) fn check(&self, told: &BTreeMap<Series, Point>) -> Result<()> {
+    pub(super) fn check(&self, reported: &BTreeMap<Series, Point>) -> Result<()> {
         const ROUNDED_MAX: f64 = 0.01;
-        if let Some(more) = told.keys().find(|series| !self.points.contains_key(series)) {
-            bail!("{more:?} is told, and was not expected");
+        if let Some(more) = reported.keys().find(|series| !self.points.contains_key(series)) {
+            bail!("{more:?} was reported unexpectedly");
         }
         for (series, (value, sum)) in &self.points {
-            let point = told.get(series).ok_or_else(|| failed!("{series:?} is not told"))?;
+            let point = reported.get(series).ok_or_else(|| failed!("{series:?} is not reported"))?;
             let is_sum = sum.is_none_or(|expected| {
                 point.sum.is_some_and(|sum| (sum - expected).abs() <= expected * ROUNDED_MAX)
             });
@@ -145,7 +145,7 @@ mod tests {
     use super::{Expected, METRICS, Point, series};
 
     #[test]
-    fn series_and_values_are_those_expected() {
+    fn series_and_values_match_expected() {
         let latency = || series(&METRICS[1], [("grpc.target".to_owned(), "x".to_owned())]);
         let expected =
             Expected { points: BTreeMap::from([(latency(), (Some(10.0), Some(2.0)))]), calls: 10.0 };

@@ -154,7 +154,7 @@ pub(crate) struct Output {
 
 pub(crate) fn apply(parameter: &str, mut builder: Builder) -> Result<(Builder, Output), OptionError> {
     let mut output = Output { include_file: Some("mod.rs".to_owned()), include_imports: false };
-    for word in words(parameter) {
+    for word in split_options(parameter) {
         let (name, value) =
             word.split_once('=').map_or((word, None), |(name, value)| (name.trim_end(), Some(value)));
         match name {
@@ -221,8 +221,8 @@ fn pair<'v>(name: &str, value: Option<&'v str>) -> Result<(&'v str, &'v str), Op
 }
 
 /// Splits at commas, except at those within brackets and string literals: `#[derive(Eq, Hash)]` is one value.
-fn words(parameter: &str) -> Vec<&str> {
-    let mut words = Vec::new();
+fn split_options(parameter: &str) -> Vec<&str> {
+    let mut options = Vec::new();
     let (mut start, mut depth, mut in_string, mut escaped) = (0, 0_usize, false, false);
     for (at, letter) in parameter.char_indices() {
         match letter {
@@ -233,14 +233,14 @@ fn words(parameter: &str) -> Vec<&str> {
             '(' | '[' | '{' => depth += 1,
             ')' | ']' | '}' => depth = depth.saturating_sub(1),
             ',' if depth == 0 => {
-                words.push(&parameter[start..at]);
+                options.push(&parameter[start..at]);
                 start = at + 1;
             }
             _ => {}
         }
     }
-    words.push(&parameter[start..]);
-    words.into_iter().map(str::trim).filter(|word| !word.is_empty()).collect()
+    options.push(&parameter[start..]);
+    options.into_iter().map(str::trim).filter(|word| !word.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -248,8 +248,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commas_in_brackets_and_strings_belong_to_the_value() {
-        let check = |parameter, expected: &[&str]| assert_eq!(words(parameter), expected, "{parameter}");
+    fn commas_in_brackets_and_strings_do_not_split() {
+        let check =
+            |parameter, expected: &[&str]| assert_eq!(split_options(parameter), expected, "{parameter}");
         check("", &[]);
         check("build_client,,bytes=.a.B", &["build_client", "bytes=.a.B"]);
         check("a=.=#[derive(Eq, Hash)], b=c", &["a=.=#[derive(Eq, Hash)]", "b=c"]);
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_options_are_refused() {
+    fn invalid_options_are_rejected() {
         let check = |parameter: &str, expected: &str| {
             let error = apply(parameter, thalweg_build::configure()).map(|(_, output)| output);
             let error = error.expect_err("the option is wrong").to_string();

@@ -11,13 +11,13 @@ use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType};
 use thalweg_measure::distribution::Latency;
 use thalweg_measure::figures::{count, span, time};
 
-use super::history::Past;
-use super::view::{Now, View};
+use super::history::IntervalSample;
+use super::view::{Reading, View};
 
 /// Columns of a chart used by frame and axis.
-const COLUMNS_BESIDE: u16 = 9;
+const FRAME_COLUMNS: u16 = 9;
 /// Rows of a chart used by frame and axis.
-const ROWS_BESIDE: u16 = 4;
+const FRAME_ROWS: u16 = 4;
 /// Braille dots per column.
 const DOTS: u16 = 2;
 /// Minimum number of points on the time axis.
@@ -37,38 +37,38 @@ const PERCENTILES: [(&str, Color, Percentile); 4] = [
 ];
 
 /// Draws calls per second; in an open loop, scheduled and actual starts.
-pub(super) fn rate(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn rate(view: &View, reading: &Reading, frame: &mut Frame<'_>, area: Rect) {
     let time = Recent::of(view, area);
-    let scheduled = time.points(|past| Some(past.scheduled));
-    let is_open = now.so_far.scheduled_per_s.is_some();
-    let actual = time.points(|past| Some(if is_open { past.starts } else { past.rate }));
+    let scheduled = time.points(|sample| Some(sample.scheduled));
+    let is_open = reading.so_far.scheduled_per_s.is_some();
+    let actual = time.points(|sample| Some(if is_open { sample.starts } else { sample.rate }));
     let mut sets = Vec::new();
-    let unit = if is_open { now.so_far.unit() } else { "call" };
+    let unit = if is_open { reading.so_far.unit() } else { "call" };
     let mut title = vec![Span::from(format!(" {unit}s/s "))];
     if is_open {
         title.push(Span::from("scheduled ").fg(Color::DarkGray));
         sets.push((&scheduled, Color::DarkGray));
     }
     sets.push((&actual, Color::Cyan));
-    from_zero(frame, area, Line::from(title), &sets, time.axis(now));
+    from_zero(frame, area, Line::from(title), &sets, time.axis(reading));
 }
 
 /// Draws calls in flight and usable connections.
-pub(super) fn in_flight(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn in_flight(view: &View, reading: &Reading, frame: &mut Frame<'_>, area: Rect) {
     let time = Recent::of(view, area);
-    let calls = time.points(|past| Some(past.in_flight as f64));
-    let connections = time.points(|past| Some(f64::from(past.connections)));
+    let calls = time.points(|sample| Some(sample.in_flight as f64));
+    let connections = time.points(|sample| Some(f64::from(sample.connections)));
     let title = vec![Span::from(" in flight ").fg(Color::Cyan), Span::from("connections ").fg(Color::Green)];
     let sets = [(&calls, Color::Cyan), (&connections, Color::Green)];
-    from_zero(frame, area, Line::from(title), &sets, time.axis(now));
+    from_zero(frame, area, Line::from(title), &sets, time.axis(reading));
 }
 
 /// Draws failed calls per second.
-pub(super) fn failures(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn failures(view: &View, reading: &Reading, frame: &mut Frame<'_>, area: Rect) {
     let time = Recent::of(view, area);
-    let failed = time.points(|past| Some(past.failed));
+    let failed = time.points(|sample| Some(sample.failed));
     let title = Line::from(Span::from(" failed/s ").fg(Color::Red));
-    from_zero(frame, area, title, &[(&failed, Color::Red)], time.axis(now));
+    from_zero(frame, area, title, &[(&failed, Color::Red)], time.axis(reading));
 }
 
 /// Draws counts on an axis from 0 to just above the maximum.
@@ -81,21 +81,21 @@ fn from_zero(frame: &mut Frame<'_>, area: Rect, title: Line<'_>, sets: &[(&Point
 }
 
 /// Draws percentiles on a logarithmic axis.
-pub(super) fn latency(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
+pub(super) fn latency(view: &View, reading: &Reading, frame: &mut Frame<'_>, area: Rect) {
     let recent = Recent::of(view, area);
-    let latencies = || recent.past().filter_map(|(_, past)| past.latency);
+    let latencies = || recent.samples().filter_map(|(_, sample)| sample.latency);
     let low = latencies().map(|latency| latency.p50).min().unwrap_or(100_000).max(1);
     let high = latencies().map(|latency| latency.max).max().unwrap_or(1_000_000).max(2);
-    let Decades { bottom, top, step } = Decades::of(low, high, area.height.saturating_sub(ROWS_BESIDE));
+    let Decades { bottom, top, step } = Decades::of(low, high, area.height.saturating_sub(FRAME_ROWS));
     let labels = (bottom..=top).step_by(step).map(|decade| time(10_f64.powi(decade)));
     let points = PERCENTILES.map(|(_, _, percentile)| {
-        recent.points(|past| past.latency.map(|latency| (percentile(&latency).max(1) as f64).log10()))
+        recent.points(|sample| sample.latency.map(|latency| (percentile(&latency).max(1) as f64).log10()))
     });
     let mut title = vec![Span::from(" latency ")];
     title.extend(PERCENTILES.map(|(name, color, _)| Span::from(format!("{name} ")).fg(color)));
     let sets = PERCENTILES.iter().zip(&points).map(|((_, color, _), points)| line(points, *color)).collect();
     let axis = Axis::default().bounds([f64::from(bottom), f64::from(top)]).labels(labels.collect::<Vec<_>>());
-    draw(frame, area, Line::from(title), sets, recent.axis(now), axis);
+    draw(frame, area, Line::from(title), sets, recent.axis(reading), axis);
 }
 
 /// A logarithmic axis of whole decades, with a label every `step` decades.
@@ -146,23 +146,23 @@ struct Recent<'v> {
 
 impl<'v> Recent<'v> {
     fn of(view: &'v View, area: Rect) -> Self {
-        let dots = area.width.saturating_sub(COLUMNS_BESIDE) * DOTS;
+        let dots = area.width.saturating_sub(FRAME_COLUMNS) * DOTS;
         Self { view, most: usize::from(dots).max(1) }
     }
 
     /// Returns intervals with their x positions.
-    fn past(&self) -> impl Iterator<Item = (f64, &'v Past)> {
-        self.view.history.last(self.most).enumerate().map(|(place, past)| (place as f64, past))
+    fn samples(&self) -> impl Iterator<Item = (f64, &'v IntervalSample)> {
+        self.view.history.last(self.most).enumerate().map(|(place, sample)| (place as f64, sample))
     }
 
-    fn points(&self, of: impl Fn(&Past) -> Option<f64>) -> Points {
-        self.past().filter_map(|(place, past)| Some((place, of(past)?))).collect()
+    fn points(&self, of: impl Fn(&IntervalSample) -> Option<f64>) -> Points {
+        self.samples().filter_map(|(place, sample)| Some((place, of(sample)?))).collect()
     }
 
-    fn axis(&self, now: &Now) -> Axis<'static> {
-        let there = self.past().count();
+    fn axis(&self, reading: &Reading) -> Axis<'static> {
+        let there = self.samples().count();
         let last = there.max(POINTS_MIN.min(self.most)) - 1;
-        let ago = now.interval * there.saturating_sub(1) as u32;
+        let ago = reading.interval * there.saturating_sub(1) as u32;
         let axis = Axis::default().bounds([0.0, last.max(1) as f64]);
         if there < last {
             axis
@@ -188,7 +188,7 @@ mod tests {
     use super::{Decades, round_up};
 
     #[test]
-    fn axes_are_whole_decades_with_a_row_for_each_label() {
+    fn axes_span_decades_with_one_row_per_label() {
         for (low, high, rows, expected) in [
             // 100 µs, 1 ms, 10 ms
             (120_000, 9_000_000, 7, Decades { bottom: 5, top: 7, step: 1 }),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_s_axis_ends_right_above_it() {
+    fn rate_axis_ends_just_above_maximum() {
         for (value, expected) in
             [(1.0, 1.0), (1.2, 1.5), (2469.0, 3000.0), (81.0, 100.0), (60_000.0, 60_000.0)]
         {

@@ -9,7 +9,7 @@ use thalweg_load::LoadRun;
 use thalweg_measure::distribution::Latency;
 use thalweg_measure::figures::{grouped, percent, time};
 
-use super::view::{Now, View};
+use super::view::{Reading, View};
 use crate::bars::bars;
 
 const ROWS: u16 = 9;
@@ -17,7 +17,7 @@ const ROWS: u16 = 9;
 const ROWS_OF_STREAMS: u16 = 3;
 pub(super) const COLUMNS: u16 = 40;
 /// Columns of a histogram besides the bar.
-const COLUMNS_BESIDE: u16 = 20;
+const COLUMNS_WITHOUT_BAR: u16 = 20;
 
 /// Returns the number of rows of the table.
 pub(super) fn rows(run: &LoadRun) -> u16 {
@@ -30,8 +30,8 @@ fn has_streams(run: &LoadRun) -> bool {
 }
 
 /// Draws figures of the last interval next to those of the whole run.
-pub(super) fn table(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
-    let (run, last) = (&now.so_far, view.last.as_ref());
+pub(super) fn table(view: &View, reading: &Reading, frame: &mut Frame<'_>, area: Rect) {
+    let (run, last) = (&reading.so_far, view.last.as_ref());
     let past = view.history.last(1).next();
     let counts = |last: Option<u64>, all: u64| (last.map(|last| grouped(last as f64)), grouped(all as f64));
     let times = |of: fn(&Latency) -> u64| {
@@ -39,7 +39,7 @@ pub(super) fn table(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
         let all = run.latency.as_ref().map(|latency| text(&latency.ns));
         (last.and_then(|last| last.latency_ns).as_ref().map(text), all.unwrap_or_default())
     };
-    let interval = time(now.interval.as_nanos() as f64);
+    let interval = time(reading.interval.as_nanos() as f64);
     let mut rows = vec![Line::from(format!("{:>25}{:>13}", format!("last {interval}"), "whole run")).dim()];
     let mut row = |name: &str, (last, all): (Option<String>, String), color: Option<Color>| {
         let name = Span::from(format!(" {name:<12}"));
@@ -70,9 +70,9 @@ pub(super) fn table(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
 }
 
 /// Draws the latency distribution of the last interval or the whole run.
-pub(super) fn histogram(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
-    let (of, shown) = if view.is_whole {
-        let timing = now.so_far.latency.as_ref();
+pub(super) fn histogram(view: &View, reading: &Reading, frame: &mut Frame<'_>, area: Rect) {
+    let (of, shown) = if view.shows_whole_run {
+        let timing = reading.so_far.latency.as_ref();
         ("the whole run", timing.and_then(|it| Some((it.distribution()?, it.ns))))
     } else {
         let last = view.last.as_ref();
@@ -82,7 +82,7 @@ pub(super) fn histogram(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rec
     if let Some((distribution, exact)) = shown {
         let bars = bars(&distribution, &exact, usize::from(area.height.saturating_sub(1)));
         let most = bars.iter().map(|(_, count)| *count).max().unwrap_or(1).max(1) as f64;
-        let room = f64::from(area.width.saturating_sub(COLUMNS_BESIDE));
+        let room = f64::from(area.width.saturating_sub(COLUMNS_WITHOUT_BAR));
         for (to, count) in bars {
             let bar = "█".repeat((count as f64 / most * room).ceil() as usize);
             let share =

@@ -11,13 +11,13 @@ use thalweg_load::{Stop, scheduled};
 use thalweg_measure::figures::{grouped, span, time};
 use thalweg_measure::wording::counted;
 
-use super::view::{Now, View};
+use super::view::{Reading, View};
 
 pub(super) const ROWS: u16 = 3;
 
-pub(super) fn draw(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
-    let [what, how, far] = Layout::vertical([Constraint::Length(1); 3]).areas(area);
-    let run = &now.so_far;
+pub(super) fn draw(view: &View, reading: &Reading, frame: &mut Frame<'_>, area: Rect) {
+    let [what, how, progress] = Layout::vertical([Constraint::Length(1); 3]).areas(area);
+    let run = &reading.so_far;
     let state = match (view.is_ending, view.is_paused) {
         (true, _) => " ending: calls under way come back ",
         (_, true) => " paused ",
@@ -32,14 +32,14 @@ pub(super) fn draw(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
     let method = Span::from(run.method.clone()).bold();
     frame
         .render_widget(Paragraph::new(Line::from(vec![" ".into(), name.into(), method, place.into()])), what);
-    let clauses = whole_clauses(driven(now), columns.saturating_sub(1 + state.chars().count()));
+    let clauses = truncate_clauses(load_text(reading), columns.saturating_sub(1 + state.chars().count()));
     let line = Line::from(vec![Span::from(state).yellow().bold(), format!(" {clauses}").into()]);
     frame.render_widget(Paragraph::new(line), how);
-    draw_gauge(now, frame, far);
+    draw_gauge(reading, frame, progress);
 }
 
 /// Returns as many clauses of a text as fit, at least the first.
-fn whole_clauses(mut text: String, columns: usize) -> String {
+fn truncate_clauses(mut text: String, columns: usize) -> String {
     while text.chars().count() > columns
         && let Some(end) = text.rfind(", ")
     {
@@ -49,53 +49,55 @@ fn whole_clauses(mut text: String, columns: usize) -> String {
 }
 
 /// `open loop, 1000 calls/s, 12 of at most 1000 in flight, 3 connections`
-fn driven(now: &Now) -> String {
-    let run = &now.so_far;
+fn load_text(reading: &Reading) -> String {
+    let run = &reading.so_far;
     // A part of a closed loop has its own workers; a part of an open loop starts some of all calls.
     let [part, part_of] =
         [", ", " of "].map(|behind| run.share.map_or(String::new(), |share| format!("part {share}{behind}")));
-    let begun = match (&run.schedule, &run.workers) {
+    let load = match (&run.schedule, &run.workers) {
         (Some(schedule), _) => {
             let schedule = scheduled(schedule, run.unit());
             format!(
                 "open loop, {part_of}{schedule}, {} of at most {} in flight",
-                now.in_flight, run.in_flight
+                reading.in_flight, run.in_flight
             )
         }
-        (None, Some(workers)) => format!("closed loop, {part}{workers} workers, {} in flight", now.in_flight),
-        (None, None) => format!("closed loop, {part}{} of {} in flight", now.in_flight, run.in_flight),
+        (None, Some(workers)) => {
+            format!("closed loop, {part}{workers} workers, {} in flight", reading.in_flight)
+        }
+        (None, None) => format!("closed loop, {part}{} of {} in flight", reading.in_flight, run.in_flight),
     };
     let dropped = if run.dropped > 0 {
         format!(", {} did not start", grouped(run.dropped as f64))
     } else {
         String::new()
     };
-    format!("{begun}{dropped}, {}", counted(u64::from(now.connections), "connection"))
+    format!("{load}{dropped}, {}", counted(u64::from(reading.connections), "connection"))
 }
 
-fn draw_gauge(now: &Now, frame: &mut Frame<'_>, area: Rect) {
-    let far = Far::of(now);
-    let style = if far.is_warm_up { Style::new().yellow() } else { Style::new().cyan() };
+fn draw_gauge(reading: &Reading, frame: &mut Frame<'_>, area: Rect) {
+    let progress = RunProgress::of(reading);
+    let style = if progress.is_warm_up { Style::new().yellow() } else { Style::new().cyan() };
     let [left, gauge, right] = Layout::horizontal([
-        Constraint::Length(far.done.chars().count() as u16 + 2),
+        Constraint::Length(progress.done.chars().count() as u16 + 2),
         Constraint::Fill(1),
-        Constraint::Length(far.left.chars().count() as u16 + 2),
+        Constraint::Length(progress.left.chars().count() as u16 + 2),
     ])
     .areas(area);
-    frame.render_widget(Paragraph::new(format!(" {} ", far.done)), left);
+    frame.render_widget(Paragraph::new(format!(" {} ", progress.done)), left);
     let bar = LineGauge::default()
-        .ratio(far.share)
+        .ratio(progress.share)
         .label("")
         .filled_symbol("━")
         .unfilled_symbol("─")
         .filled_style(style);
     frame.render_widget(bar.unfilled_style(Style::new().fg(Color::DarkGray)), gauge);
-    frame.render_widget(Paragraph::new(format!(" {} ", far.left)), right);
+    frame.render_widget(Paragraph::new(format!(" {} ", progress.left)), right);
 }
 
 /// Progress of a run.
 #[derive(Debug, PartialEq)]
-struct Far {
+struct RunProgress {
     is_warm_up: bool,
     done: String,
     /// 0 to 1.
@@ -103,23 +105,23 @@ struct Far {
     left: String,
 }
 
-impl Far {
-    fn of(now: &Now) -> Self {
+impl RunProgress {
+    fn of(reading: &Reading) -> Self {
         let share = |done: f64, all: f64| if all > 0.0 { (done / all).clamp(0.0, 1.0) } else { 0.0 };
-        let Some(measured) = now.elapsed.checked_sub(now.warm_up) else {
-            let left = now.warm_up.saturating_sub(now.elapsed);
+        let Some(measured) = reading.elapsed.checked_sub(reading.warm_up) else {
+            let left = reading.warm_up.saturating_sub(reading.elapsed);
             return Self {
                 is_warm_up: true,
-                done: format!("warming up for {}", time(now.warm_up.as_nanos() as f64)),
-                share: share(now.elapsed.as_secs_f64(), now.warm_up.as_secs_f64()),
+                done: format!("warming up for {}", time(reading.warm_up.as_nanos() as f64)),
+                share: share(reading.elapsed.as_secs_f64(), reading.warm_up.as_secs_f64()),
                 left: format!("{} left", span(left)),
             };
         };
-        let longest = now.max_duration;
+        let longest = reading.max_duration;
         let of_time = longest.map_or(0.0, |all| share(measured.as_secs_f64(), all.as_secs_f64()));
         let left_of_time = longest.map(|all| all.saturating_sub(measured).as_secs_f64());
         let longest = longest.map_or(String::new(), |all| format!(" of at most {}", span(all)));
-        match now.stop {
+        match reading.stop {
             Stop::After(all) => Self {
                 is_warm_up: false,
                 done: format!("{} of {}", span(measured.min(all)), span(all)),
@@ -127,18 +129,18 @@ impl Far {
                 left: format!("{} left", span(all.saturating_sub(measured))),
             },
             // A scenario counts flows, each with several calls.
-            Stop::Calls(starts) if !now.so_far.steps.is_empty() => Self {
+            Stop::Calls(starts) if !reading.so_far.steps.is_empty() => Self {
                 is_warm_up: false,
                 done: format!("{}{longest}", span(measured)),
                 share: of_time,
                 left: counted(starts, "flow"),
             },
             Stop::Calls(all) | Stop::Messages(all) => {
-                let (calls, what) = match now.stop {
-                    Stop::Messages(_) => (now.so_far.operations(), "messages"),
-                    _ => (now.so_far.calls(), "calls"),
+                let (calls, what) = match reading.stop {
+                    Stop::Messages(_) => (reading.so_far.operations(), "messages"),
+                    _ => (reading.so_far.calls(), "calls"),
                 };
-                let rate = calls as f64 / (now.so_far.duration_ns as f64 / 1e9).max(1e-3);
+                let rate = calls as f64 / (reading.so_far.duration_ns as f64 / 1e9).max(1e-3);
                 let left_s = (all.saturating_sub(calls) as f64 / rate.max(1e-3)).min(1e9);
                 let left_s = left_of_time.map_or(left_s, |of_time| left_s.min(of_time));
                 let left = if calls == 0 {
@@ -164,14 +166,14 @@ impl Far {
 }
 
 /// Returns a summary for a terminal with room for one line only.
-pub(super) fn one_line(view: &View, now: &Now) -> String {
-    let far = Far::of(now);
-    let Some(last) = &view.last else { return far.done };
-    let rate = view.history.last(1).next().map_or(0.0, |past| past.rate);
+pub(super) fn one_line(view: &View, reading: &Reading) -> String {
+    let progress = RunProgress::of(reading);
+    let Some(last) = &view.last else { return progress.done };
+    let rate = view.history.last(1).next().map_or(0.0, |sample| sample.rate);
     let p99 = last.latency_ns.map_or(String::new(), |latency| format!(", p99 {}", time(latency.p99 as f64)));
-    let failed = now.so_far.failed;
+    let failed = reading.so_far.failed;
     let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
-    format!("{} calls/s{p99}{failed}, {}", grouped(rate), far.done)
+    format!("{} calls/s{p99}{failed}, {}", grouped(rate), progress.done)
 }
 
 #[cfg(test)]
@@ -179,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clauses_are_left_out_whole_where_there_is_no_room() {
+    fn clauses_that_do_not_fit_are_omitted() {
         let text = "open loop, 1000 calls/s, 12 of at most 1000 in flight, 3 connections";
         for (columns, expected) in [
             (80, text),
@@ -187,7 +189,7 @@ mod tests {
             (40, "open loop, 1000 calls/s"),
             (5, "open loop"),
         ] {
-            assert_eq!(whole_clauses(text.to_owned(), columns), expected, "{columns}");
+            assert_eq!(truncate_clauses(text.to_owned(), columns), expected, "{columns}");
         }
     }
 }

@@ -11,10 +11,10 @@ const POINTS_MAX: usize = 1024;
 
 /// Last intervals, across the consecutive runs of a search.
 #[derive(Debug, Default)]
-pub(super) struct History(VecDeque<Past>);
+pub(super) struct History(VecDeque<IntervalSample>);
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Past {
+pub(super) struct IntervalSample {
     /// Successful calls per second.
     pub(super) rate: f64,
     /// Successful starts per second. A scenario counts flows here, as its schedule does.
@@ -37,7 +37,7 @@ impl History {
         if self.0.len() == POINTS_MAX {
             self.0.pop_front();
         }
-        self.0.push_back(Past {
+        self.0.push_back(IntervalSample {
             rate: rate(interval.ok as f64),
             starts: rate(interval.starts().ok as f64),
             scheduled: rate(interval.scheduled),
@@ -49,7 +49,7 @@ impl History {
     }
 
     /// Returns the last intervals, at most `most`.
-    pub(super) fn last(&self, most: usize) -> impl Iterator<Item = &Past> + Clone {
+    pub(super) fn last(&self, most: usize) -> impl Iterator<Item = &IntervalSample> + Clone {
         self.0.iter().skip(self.0.len().saturating_sub(most))
     }
 }

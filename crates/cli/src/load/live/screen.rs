@@ -8,8 +8,8 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 use thalweg_protobuf::printable::is_unprintable;
 
-use super::view::{Now, View};
-use super::{below, charts, figures, header};
+use super::view::{Reading, View};
+use super::{charts, figures, header, notes};
 use crate::load::start_at::waits;
 
 /// On smaller screens only one line is drawn.
@@ -36,7 +36,7 @@ fn replace_unprintable(screen: &mut Buffer) {
 
 fn draw_parts(view: &View, frame: &mut Frame<'_>) {
     let area = frame.area();
-    let Some(now) = &view.run else {
+    let Some(reading) = &view.run else {
         let waits = view.start_at.and_then(waits).unwrap_or_else(|| "the run begins …".to_owned());
         let state = if view.is_ending { "ending …" } else { &waits };
         let [line, _, keys] =
@@ -47,26 +47,26 @@ fn draw_parts(view: &View, frame: &mut Frame<'_>) {
     };
     if area.width < COLUMNS_MIN || area.height < ROWS_MIN {
         frame.render_widget(
-            Paragraph::new(header::one_line(view, now)),
+            Paragraph::new(header::one_line(view, reading)),
             Rect { height: area.height.min(1), ..area },
         );
         return;
     }
-    let lines = below::lines(view, now, area.width.into());
-    let rows = Rows::of(area.height, figures::rows(&now.so_far), lines.len() as u16);
+    let lines = notes::lines(view, reading, area.width.into());
+    let rows = Rows::of(area.height, figures::rows(&reading.so_far), lines.len() as u16);
     let parts = Layout::vertical([
         Constraint::Length(header::ROWS),
         Constraint::Length(rows.charts),
         Constraint::Length(rows.figures),
-        Constraint::Length(rows.below),
+        Constraint::Length(rows.notes),
         Constraint::Fill(1),
         Constraint::Length(1),
     ]);
-    let [top, middle, figures, below, _, keys] = parts.areas(area);
-    header::draw(view, now, frame, top);
-    draw_charts(view, now, frame, middle);
-    draw_figures(view, now, frame, figures);
-    below::draw(lines, frame, below);
+    let [top, middle, figures, notes, _, keys] = parts.areas(area);
+    header::draw(view, reading, frame, top);
+    draw_charts(view, reading, frame, middle);
+    draw_figures(view, reading, frame, figures);
+    notes::draw(lines, frame, notes);
     draw_keys(view, frame, keys);
 }
 
@@ -75,7 +75,7 @@ fn draw_parts(view: &View, frame: &mut Frame<'_>) {
 struct Rows {
     charts: u16,
     figures: u16,
-    below: u16,
+    notes: u16,
 }
 
 impl Rows {
@@ -86,19 +86,19 @@ impl Rows {
         let left = left - figures;
         let charts_min = if left >= CHART_ROWS_MIN { CHART_ROWS_MIN } else { 0 };
         // If there is room for one chart, it takes precedence over some of the lines below.
-        let below = lines.min(left - charts_min);
-        let charts = if left - below >= CHART_ROWS_MIN { left - below } else { 0 };
-        Self { charts, figures, below }
+        let notes = lines.min(left - charts_min);
+        let charts = if left - notes >= CHART_ROWS_MIN { left - notes } else { 0 };
+        Self { charts, figures, notes }
     }
 }
 
-fn draw_charts(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
+fn draw_charts(view: &View, reading: &Reading, frame: &mut Frame<'_>, area: Rect) {
     if area.height == 0 {
         return;
     }
     if area.width < COLUMNS_OF_TWO {
-        let chart = if view.is_other { charts::in_flight } else { charts::latency };
-        chart(view, now, frame, area);
+        let chart = if view.shows_in_flight_charts { charts::in_flight } else { charts::latency };
+        chart(view, reading, frame, area);
         return;
     }
     let has_all = area.height >= 2 * CHART_ROWS_MIN;
@@ -108,15 +108,15 @@ fn draw_charts(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
         [Constraint::Fill(1), Constraint::Length(0)]
     };
     let [upper, lower] = Layout::vertical(rows).areas(area);
-    if has_all || !view.is_other {
+    if has_all || !view.shows_in_flight_charts {
         let [left, right] = halves(upper);
-        charts::rate(view, now, frame, left);
-        charts::latency(view, now, frame, right);
+        charts::rate(view, reading, frame, left);
+        charts::latency(view, reading, frame, right);
     }
-    if has_all || view.is_other {
+    if has_all || view.shows_in_flight_charts {
         let [left, right] = halves(if has_all { lower } else { upper });
-        charts::in_flight(view, now, frame, left);
-        charts::failures(view, now, frame, right);
+        charts::in_flight(view, reading, frame, left);
+        charts::failures(view, reading, frame, right);
     }
 }
 
@@ -124,22 +124,22 @@ fn halves(area: Rect) -> [Rect; 2] {
     Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(area)
 }
 
-fn draw_figures(view: &View, now: &Now, frame: &mut Frame<'_>, area: Rect) {
+fn draw_figures(view: &View, reading: &Reading, frame: &mut Frame<'_>, area: Rect) {
     if area.width < COLUMNS_OF_TWO {
-        figures::table(view, now, frame, area);
+        figures::table(view, reading, frame, area);
         return;
     }
     let parts = Layout::horizontal([Constraint::Length(figures::COLUMNS), Constraint::Fill(1)]);
     let [left, right] = parts.areas(area);
-    figures::table(view, now, frame, left);
-    figures::histogram(view, now, frame, right);
+    figures::table(view, reading, frame, left);
+    figures::histogram(view, reading, frame, right);
 }
 
 fn draw_keys(view: &View, frame: &mut Frame<'_>, area: Rect) {
     let ending = if view.is_ending { "end at once" } else { "end" };
-    let histogram = if view.is_whole { "last interval" } else { "whole run" };
+    let histogram = if view.shows_whole_run { "last interval" } else { "whole run" };
     let pause = if view.is_paused { "go on" } else { "pause" };
-    let charts = if view.is_other { "rate, latency" } else { "in flight, failures" };
+    let charts = if view.shows_in_flight_charts { "rate, latency" } else { "in flight, failures" };
     let histogram = match area.width {
         // Too narrow for a histogram.
         ..COLUMNS_OF_TWO => String::new(),
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_acts_on_a_terminal_is_drawn() {
+    fn control_characters_are_not_drawn() {
         let mut terminal = Terminal::new(TestBackend::new(60, 2)).unwrap();
         let hostile = "a\x1b[31m\u{9b}2J\u{202e}\u{2066}\u{61c}\r\x07b";
         let drawn = terminal.draw(|frame| {
@@ -173,13 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn what_went_wrong_comes_before_charts_and_after_figures() {
+    fn notes_take_space_before_charts_and_after_figures() {
         for (height, lines, expected) in [
-            (10, 3, Rows { charts: 0, figures: 6, below: 0 }),
-            (14, 3, Rows { charts: 0, figures: 9, below: 1 }),
-            (24, 0, Rows { charts: 11, figures: 9, below: 0 }),
-            (24, 9, Rows { charts: 6, figures: 9, below: 5 }),
-            (50, 9, Rows { charts: 28, figures: 9, below: 9 }),
+            (10, 3, Rows { charts: 0, figures: 6, notes: 0 }),
+            (14, 3, Rows { charts: 0, figures: 9, notes: 1 }),
+            (24, 0, Rows { charts: 11, figures: 9, notes: 0 }),
+            (24, 9, Rows { charts: 6, figures: 9, notes: 5 }),
+            (50, 9, Rows { charts: 28, figures: 9, notes: 9 }),
         ] {
             assert_eq!(Rows::of(height, 9, lines), expected, "{height} rows, {lines} lines");
         }

@@ -7,26 +7,26 @@ use thalweg_load::{Interval, LoadRun, Running, Stop};
 use super::history::History;
 
 /// Minimum time between readings of the whole run, which briefly block workers.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const REFRESH_INTERVAL_MIN: Duration = Duration::from_millis(500);
 
 /// State of the view.
 #[expect(clippy::struct_excessive_bools, reason = "four keys that each switch something, and what is behind")]
 pub(super) struct View {
     /// Latest reading of the run.
-    pub(super) run: Option<Now>,
+    pub(super) run: Option<Reading>,
     /// Agreed start of the measurement.
     pub(super) start_at: Option<SystemTime>,
     /// The run and its start.
     running: Option<(Running, Instant)>,
     /// Whether the reading is older than the last interval.
-    is_behind: bool,
-    looked: Option<Instant>,
+    is_stale: bool,
+    refreshed_at: Option<Instant>,
     pub(super) last: Option<Interval>,
     pub(super) history: History,
     /// Whether the histogram shows the whole run.
-    pub(super) is_whole: bool,
+    pub(super) shows_whole_run: bool,
     /// Whether to show in-flight and failure charts if there is no room for all charts.
-    pub(super) is_other: bool,
+    pub(super) shows_in_flight_charts: bool,
     /// Whether the screen is frozen.
     pub(super) is_paused: bool,
     /// Whether the user has asked to stop.
@@ -35,7 +35,7 @@ pub(super) struct View {
 }
 
 /// Reading of a run at one moment.
-pub(super) struct Now {
+pub(super) struct Reading {
     pub(super) so_far: LoadRun,
     pub(super) in_flight: u64,
     pub(super) connections: u32,
@@ -54,12 +54,12 @@ impl View {
             run: None,
             start_at,
             running: None,
-            is_behind: false,
-            looked: None,
+            is_stale: false,
+            refreshed_at: None,
             last: None,
             history: History::default(),
-            is_whole: false,
-            is_other: false,
+            shows_whole_run: false,
+            shows_in_flight_charts: false,
             is_paused: false,
             is_ending: false,
             notices: Vec::new(),
@@ -68,7 +68,7 @@ impl View {
 
     pub(super) fn begins(&mut self, running: Running) {
         self.running = Some((running, Instant::now()));
-        (self.is_behind, self.looked) = (true, None);
+        (self.is_stale, self.refreshed_at) = (true, None);
     }
 
     pub(super) fn interval(&mut self, interval: Interval, running: Running) {
@@ -85,15 +85,15 @@ impl View {
         self.last = Some(interval);
         let began = self.running.as_ref().map_or_else(Instant::now, |(_, began)| *began);
         self.running = Some((running, began));
-        self.is_behind = true;
+        self.is_stale = true;
     }
 
     pub(super) fn toggle_histogram(&mut self) {
-        self.is_whole = !self.is_whole;
+        self.shows_whole_run = !self.shows_whole_run;
     }
 
     pub(super) fn toggle_charts(&mut self) {
-        self.is_other = !self.is_other;
+        self.shows_in_flight_charts = !self.shows_in_flight_charts;
     }
 
     pub(super) fn pause(&mut self) {
@@ -101,21 +101,22 @@ impl View {
     }
 
     /// Reads the run, unless the screen is frozen.
-    pub(super) fn look(&mut self) {
+    pub(super) fn refresh(&mut self) {
         let Some((running, began)) = &self.running else { return };
         if self.is_paused && self.run.is_some() {
             return;
         }
-        let is_due = self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY);
-        let kept = self.run.take().filter(|_| !(self.is_behind && is_due));
-        let so_far = if let Some(now) = kept {
-            now.so_far
+        let is_due =
+            self.refreshed_at.is_none_or(|refreshed_at| refreshed_at.elapsed() >= REFRESH_INTERVAL_MIN);
+        let kept = self.run.take().filter(|_| !(self.is_stale && is_due));
+        let so_far = if let Some(reading) = kept {
+            reading.so_far
         } else {
-            (self.is_behind, self.looked) = (false, Some(Instant::now()));
+            (self.is_stale, self.refreshed_at) = (false, Some(Instant::now()));
             running.totals()
         };
         let plan = running.plan();
-        self.run = Some(Now {
+        self.run = Some(Reading {
             so_far,
             in_flight: running.in_flight(),
             connections: running.connections(),

@@ -5,7 +5,7 @@ use thalweg_measure::figures::{bound, ratio_figure};
 use thalweg_measure::wording::counted;
 
 use super::table::{bound_value, class};
-use crate::report::model::{Compared, Report};
+use crate::report::model::{FigureComparison, Report};
 use crate::report::words;
 
 /// Returns the page's title.
@@ -52,13 +52,13 @@ fn lede(reports: &[Report], first: &Report) -> Markup {
         p.lede { (load) "; " (bound(&words::method(first))) }
         p.lede.small {
             b { (first.a) } " is the base: ratios are " (others) " ÷ " (first.a) "."
-            @if let Some(place) = words::place(first) { " " (place) "." }
+            @if let Some(machine) = words::machine_and_version(first) { " " (machine) "." }
         }
     }
 }
 
 /// Returns the figures over all loads, or those of the only load.
-pub(super) fn figures(report: &Report) -> &[Compared] {
+pub(super) fn figures(report: &Report) -> &[FigureComparison] {
     if report.overall.is_empty() {
         report.cells.first().map_or(&[][..], |cell| &cell.figures)
     } else {
@@ -73,13 +73,13 @@ fn cards(report: &Report) -> Markup {
     }
 }
 
-fn card(report: &Report, compared: &Compared) -> Markup {
+fn card(report: &Report, compared: &FigureComparison) -> Markup {
     let over = if compared.a.is_none() { " over all loads" } else { "" };
     let values = compared.a.zip(compared.b).map(|(a, b)| {
         let shown = |value| bound_value(compared, Some(value));
         format!("from {} to {}", shown(a), shown(b))
     });
-    let interval = match compared.ends() {
+    let interval = match compared.interval_text() {
         Some(ends) => format!("95 %: {ends}"),
         None => "no interval".to_owned(),
     };

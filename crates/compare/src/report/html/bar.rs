@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::report::model::Compared;
+use crate::report::model::FigureComparison;
 
 /// Bars reach from ½ to 2.
 const SCALE: f64 = std::f64::consts::LN_2;
@@ -25,7 +25,7 @@ pub(super) fn scale() -> Markup {
 }
 
 /// Formats a bar. Values beyond the scale are arrows at its end.
-pub(super) fn bar(compared: &Compared, margin: f64) -> Markup {
+pub(super) fn bar(compared: &FigureComparison, margin: f64) -> Markup {
     let (from, to) = (at(1.0 / (1.0 + margin)), at(1.0 + margin));
     let x = at(compared.ratio);
     html! {
@@ -52,8 +52,8 @@ pub(super) fn bar(compared: &Compared, margin: f64) -> Markup {
 
 /// Returns the x coordinate of a ratio, to a tenth of a pixel.
 fn at(ratio: f64) -> f64 {
-    let place = ROOM + WIDTH / 2.0 * (1.0 + (ratio.ln() / SCALE).clamp(-1.0, 1.0));
-    (place * 10.0).round() / 10.0
+    let position = ROOM + WIDTH / 2.0 * (1.0 + (ratio.ln() / SCALE).clamp(-1.0, 1.0));
+    (position * 10.0).round() / 10.0
 }
 
 #[cfg(test)]
@@ -61,8 +61,8 @@ mod tests {
     use super::at;
 
     #[test]
-    fn half_one_and_double_have_their_places() {
-        let places = [0.01, 0.5, 1.0, 2.0, 100.0].map(|ratio| at(ratio).to_string());
-        assert_eq!(places, ["8", "8", "108", "208", "208"]);
+    fn bar_positions_of_half_one_and_double() {
+        let positions = [0.01, 0.5, 1.0, 2.0, 100.0].map(|ratio| at(ratio).to_string());
+        assert_eq!(positions, ["8", "8", "108", "208", "208"]);
     }
 }

@@ -5,7 +5,7 @@ use thalweg_measure::page::parts::breakable;
 
 use super::table::{Row, class, of_figures, of_loads};
 use crate::cell::Conditions;
-use crate::report::model::{CellReport, Compared, Report};
+use crate::report::model::{CellReport, FigureComparison, Report};
 use crate::report::words;
 
 /// With more loads than this, those that do not fail are folded.
@@ -42,12 +42,12 @@ pub(super) fn section(number: usize, report: &Report) -> Markup {
 /// conditions out.
 fn loads(number: usize, report: &Report) -> (String, Vec<Load<'_>>) {
     let all: Vec<&Conditions> = report.cells.iter().map(|cell| &cell.conditions).collect();
-    let (common, own) = Conditions::divided(&all);
+    let (common, own) = Conditions::split_common(&all);
     let names: Vec<String> = match all.as_slice() {
         [one] => vec![one.line()],
         _ => own.iter().map(Conditions::line).collect(),
     };
-    let load = |(place, (cell, name))| Load { name, anchor: format!("load-{number}-{place}"), cell };
+    let load = |(index, (cell, name))| Load { name, anchor: format!("load-{number}-{index}"), cell };
     (common.line(), report.cells.iter().zip(names).enumerate().map(load).collect())
 }
 
@@ -56,24 +56,24 @@ fn overview<'a>(loads: &[Load<'a>]) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     for Load { name, anchor, cell } in loads {
         for compared in shown(cell) {
-            let head = html! {
+            let header = html! {
                 a href={ "#" (anchor) } { (breakable(name)) }
                 small { (compared.figure.label()) }
             };
-            rows.push((head, compared));
+            rows.push((header, compared));
         }
     }
     rows
 }
 
 /// Returns the judged figures, or the first figure if none is judged.
-fn shown(cell: &CellReport) -> Vec<&Compared> {
-    let judged: Vec<&Compared> = cell.figures.iter().filter(|compared| compared.is_gated).collect();
+fn shown(cell: &CellReport) -> Vec<&FigureComparison> {
+    let judged: Vec<&FigureComparison> = cell.figures.iter().filter(|compared| compared.is_gated).collect();
     if judged.is_empty() { cell.figures.iter().take(1).collect() } else { judged }
 }
 
 fn figures(report: &Report, Load { name, anchor, cell }: &Load<'_>, is_folded: bool) -> Markup {
-    let fails = cell.figures.iter().any(Compared::fails);
+    let fails = cell.figures.iter().any(FigureComparison::fails);
     html! {
         @if is_folded {
             details id=(anchor) open[fails] {

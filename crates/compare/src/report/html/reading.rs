@@ -58,13 +58,13 @@ pub(super) fn method(reports: &[Report]) -> Markup {
          machine's load between runs are not cancelled out."
             .to_owned()
     });
-    parts::method(&sentences, &facts(reports))
+    parts::method_section(&sentences, &facts(reports))
 }
 
 fn facts(reports: &[Report]) -> Vec<(String, String)> {
     let Some(first) = reports.first() else { return Vec::new() };
     let mut facts = vec![(format!("{}, the base", first.a), first.origins[0].clone())];
     facts.extend(reports.iter().map(|report| (report.b.clone(), report.origins[1].clone())));
-    facts.extend(words::place(first).map(|place| ("Measured on".to_owned(), place)));
+    facts.extend(words::machine_and_version(first).map(|machine| ("Measured on".to_owned(), machine)));
     facts
 }

@@ -5,7 +5,7 @@ use thalweg_measure::figures::ratio_figure;
 use thalweg_measure::page::parts::scrolled;
 
 use super::bar::{bar, scale};
-use crate::report::model::{Compared, Report};
+use crate::report::model::{FigureComparison, Report};
 use crate::report::words;
 use crate::verdict::Verdict;
 
@@ -13,10 +13,10 @@ use crate::verdict::Verdict;
 const RATIO_CHARS_MAX: usize = 28;
 
 /// A row: its head and its figure.
-pub(super) type Row<'a> = (Markup, &'a Compared);
+pub(super) type Row<'a> = (Markup, &'a FigureComparison);
 
 /// Formats the figures of one load, or of all loads.
-pub(super) fn of_figures(report: &Report, figures: &[Compared]) -> Markup {
+pub(super) fn of_figures(report: &Report, figures: &[FigureComparison]) -> Markup {
     let rows: Vec<Row<'_>> = figures.iter().map(|compared| (name(compared), compared)).collect();
     table(report, "figures", "figure", &rows)
 }
@@ -27,7 +27,7 @@ pub(super) fn of_loads(report: &Report, rows: &[Row<'_>]) -> Markup {
 }
 
 /// Formats a table, without the sides' values if no row has them.
-fn table(report: &Report, class_of_all: &str, head: &str, rows: &[Row<'_>]) -> Markup {
+fn table(report: &Report, class_of_all: &str, header: &str, rows: &[Row<'_>]) -> Markup {
     if rows.is_empty() {
         return html! { p { "No figures: no window is valid." } };
     }
@@ -37,7 +37,7 @@ fn table(report: &Report, class_of_all: &str, head: &str, rows: &[Row<'_>]) -> M
         table.compared.(class_of_all) {
             thead {
                 tr {
-                    th scope="col" { (head) }
+                    th scope="col" { (header) }
                     @if has_values {
                         th scope="col" { (report.a) }
                         th scope="col" { (report.b) }
@@ -48,16 +48,16 @@ fn table(report: &Report, class_of_all: &str, head: &str, rows: &[Row<'_>]) -> M
                 }
             }
             tbody {
-                @for (head, compared) in rows {
+                @for (header, compared) in rows {
                     tr.(class(compared)) {
-                        th scope="row" { (head) }
+                        th scope="row" { (header) }
                         @if has_values {
                             (value(&report.a, compared, compared.a))
                             (value(&report.b, compared, compared.b))
                         }
                         td.sure data-of=(ratio) {
                             span { (ratio_figure(compared.ratio)) }
-                            small { (compared.ends().unwrap_or_else(|| "no interval".to_owned())) }
+                            small { (compared.interval_text().unwrap_or_else(|| "no interval".to_owned())) }
                         }
                         td.words.picture { (bar(compared, report.margin)) }
                         td.words.verdict { span.is { (words::verdict(compared)) } }
@@ -74,8 +74,8 @@ fn ratio_name(report: &Report) -> String {
 }
 
 /// Formats a figure's name, and which direction is better.
-fn name(compared: &Compared) -> Markup {
-    let good = if compared.figure.is_good() { "more is better" } else { "less is better" };
+fn name(compared: &FigureComparison) -> Markup {
+    let good = if compared.figure.higher_is_better() { "more is better" } else { "less is better" };
     html! {
         (compared.figure.label())
         small { (good) @if compared.is_gated { ", " b { "judged" } } }
@@ -83,7 +83,7 @@ fn name(compared: &Compared) -> Markup {
 }
 
 /// Returns the CSS class of a verdict.
-pub(super) fn class(compared: &Compared) -> &'static str {
+pub(super) fn class(compared: &FigureComparison) -> &'static str {
     match (compared.fails(), compared.verdict) {
         (true, _) => "worse fails",
         (false, Verdict::Better) => "better",
@@ -93,11 +93,11 @@ pub(super) fn class(compared: &Compared) -> &'static str {
     }
 }
 
-fn value(side: &str, compared: &Compared, value: Option<f64>) -> Markup {
+fn value(side: &str, compared: &FigureComparison, value: Option<f64>) -> Markup {
     html! { td data-of=(side) { (bound_value(compared, value)) } }
 }
 
 /// Formats a value without line breaks.
-pub(super) fn bound_value(compared: &Compared, value: Option<f64>) -> String {
+pub(super) fn bound_value(compared: &FigureComparison, value: Option<f64>) -> String {
     words::value(compared, value).replace(' ', "\u{202f}")
 }

@@ -20,12 +20,12 @@ thread_local! {
 #[inline]
 pub(super) fn lend(http2: &mut Connection) {
     let mut buffer = spare::take(&BUFFER);
-    http2.lend_output(&mut buffer);
+    http2.adopt_output_buffer(&mut buffer);
     spare::keep(&BUFFER, buffer, KEPT_MAX);
 }
 
 /// Takes back the memory of written output.
 #[inline]
 pub(super) fn take_back(output: &mut Output) {
-    spare::keep(&BUFFER, output.give_back(), KEPT_MAX);
+    spare::keep(&BUFFER, output.release_buffer(), KEPT_MAX);
 }

@@ -165,7 +165,7 @@ where
         loop {
             let input_start = arrived_len - input.len();
             let Some(event) = state.http2.poll_event(input, now)? else { break };
-            if matches!(event, Event::MuchDecoded) && !input.is_empty() {
+            if matches!(event, Event::DecodeBudgetSpent) && !input.is_empty() {
                 // The driver checks this poll's time limit before it continues with the rest.
                 self.chunks.pause();
                 break;

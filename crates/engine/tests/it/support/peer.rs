@@ -1,7 +1,9 @@
 //! One end of a connection, played by a test frame by frame. The tests of `thalweg` use this file, too.
 
 use thalweg_engine::Encoding;
-use thalweg_engine::http2::frame::{self, Flags, FrameHead, GoAway, HEAD_LEN, Kind, PREFACE, Setting};
+use thalweg_engine::http2::frame::{
+    self, FRAME_HEADER_LEN, Flags, FrameHeader, GoAway, Kind, PREFACE, Setting,
+};
 use thalweg_engine::http2::hpack::{DEFAULT_TABLE_SIZE, Decoder, Encoder};
 use thalweg_engine::http2::{Block, ErrorCode, FieldList, Indexing, StreamId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -129,9 +131,9 @@ impl Peer {
 
     /// Returns the next frame, or `None` at the end of the connection.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
-        let mut head = [0; HEAD_LEN];
+        let mut head = [0; FRAME_HEADER_LEN];
         self.io.read_exact(&mut head).await.ok()?;
-        let head = FrameHead::parse(&head);
+        let head = FrameHeader::parse(&head);
         let mut payload = vec![0; head.len as usize];
         self.io.read_exact(&mut payload).await.ok()?;
         if head.kind == Kind::Headers {

@@ -17,11 +17,11 @@ pub(super) struct Handshake {
 }
 
 /// Type and length.
-const HEAD_LEN: usize = 4;
+const HEADER_LEN: usize = 4;
 /// Maximum bytes kept. A certificate chain has a few KiB.
-const LEN_MAX: usize = 256 << 10;
+const PENDING_LEN_MAX: usize = 256 << 10;
 /// SHA-256 of "HelloRetryRequest", sent in place of a random (RFC 8446 §4.1.3).
-const RETRY_REQUEST: [u8; 32] = [
+const HELLO_RETRY_REQUEST_RANDOM: [u8; 32] = [
     0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2,
     0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 ];
@@ -30,15 +30,15 @@ const TLS_1_3: [u8; 2] = [3, 4];
 
 impl Handshake {
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        if self.pending.len() < LEN_MAX {
+        if self.pending.len() < PENDING_LEN_MAX {
             self.pending.extend_from_slice(bytes);
         }
     }
 
     pub(super) fn next(&mut self) -> Option<Message> {
-        let [kind, l0, l1, l2] = *self.pending.first_chunk::<HEAD_LEN>()?;
-        let end = HEAD_LEN + u32::from_be_bytes([0, l0, l1, l2]) as usize;
-        let body = self.pending.get(HEAD_LEN..end)?;
+        let [kind, l0, l1, l2] = *self.pending.first_chunk::<HEADER_LEN>()?;
+        let end = HEADER_LEN + u32::from_be_bytes([0, l0, l1, l2]) as usize;
+        let body = self.pending.get(HEADER_LEN..end)?;
         let message = match kind {
             1 => client_hello(body),
             2 => server_hello(body),
@@ -57,7 +57,7 @@ fn client_hello(body: &[u8]) -> Option<Message> {
 
 fn server_hello(body: &[u8]) -> Option<Message> {
     let random: [u8; 32] = *body.get(2..)?.first_chunk()?;
-    if random == RETRY_REQUEST {
+    if random == HELLO_RETRY_REQUEST_RANDOM {
         return None;
     }
     let rest = body.get(34..)?;

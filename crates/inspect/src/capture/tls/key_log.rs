@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_and_others_refused() {
+    fn known_lines_are_parsed_and_malformed_lines_rejected() {
         let random = "ab".repeat(32);
         let text = format!("# comment\n\nCLIENT_RANDOM {random} 0102\nEXPORTER_SECRET {random} 03\r\n");
         let log = KeyLog::parse(&text).expect("it is one");

@@ -6,7 +6,7 @@ use aws_lc_rs::{hkdf, hmac};
 use super::suite::{Cipher, Suite};
 
 /// Length of a record header: type, version and length.
-pub(super) const RECORD_HEAD_LEN: usize = 5;
+pub(super) const RECORD_HEADER_LEN: usize = 5;
 /// AES-GCM of TLS 1.2: length of the secret part of the nonce. The rest is in each record (RFC 5288 §3).
 const SALT_LEN: usize = 4;
 const EXPLICIT_LEN: usize = NONCE_LEN - SALT_LEN;
@@ -68,7 +68,7 @@ impl Keys {
 
     /// Decrypts a record. Returns its type and bytes, or `None` if the keys do not match.
     pub(super) fn open(&mut self, record: &[u8], is_1_3: bool) -> Option<(u8, Vec<u8>)> {
-        let (head, sealed) = record.split_first_chunk::<RECORD_HEAD_LEN>()?;
+        let (head, sealed) = record.split_first_chunk::<RECORD_HEADER_LEN>()?;
         let sequence = self.sequence.to_be_bytes();
         let mut nonce = [0; NONCE_LEN];
         let mut sealed = sealed;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::load::gathered::{Windows, distinct, grouped};
+use crate::load::gathered::{MergedCell, distinct, grouped};
 use crate::load::noise::Noise;
 use crate::load::{Kind, LabResults, PointResult, Strategy, Work};
 use crate::record::CallType;
@@ -34,30 +34,30 @@ pub(crate) struct ChannelsLine<'r> {
     pub(crate) pair: &'r Pair,
     pub(crate) strategy: Strategy,
     /// Cells by ascending calls in flight. Cells without a success are missing.
-    pub(crate) cells: Vec<Windows<'r>>,
+    pub(crate) cells: Vec<MergedCell<'r>>,
 }
 
 impl<'r> Channels<'r> {
     /// Returns every cell, by panel and line.
-    pub(crate) fn points(&self) -> impl Iterator<Item = &Windows<'r>> {
+    pub(crate) fn points(&self) -> impl Iterator<Item = &MergedCell<'r>> {
         self.panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.cells)
     }
 
     /// Arranges the windows of a channels study.
     pub(crate) fn of(results: &'r LabResults) -> Self {
-        let cells = results.gathered().into_iter().filter_map(|cell| {
+        let cells = results.gather_cells().into_iter().filter_map(|cell| {
             let (pair, strategy) = (cell.pair?, cell.strategy?);
             let Work::Call(call) = cell.point.work else { return None };
             Some(((call, cell.point.round_trip), (pair, strategy), cell))
         });
-        let line = |((pair, strategy), cells): ((&'r Pair, Strategy), Vec<(_, _, Windows<'r>)>)| {
+        let line = |((pair, strategy), cells): ((&'r Pair, Strategy), Vec<(_, _, MergedCell<'r>)>)| {
             let cells = cells.into_iter().map(|(.., cell)| cell);
-            let mut cells: Vec<Windows<'r>> = cells.filter(|cell| cell.latency().is_some()).collect();
+            let mut cells: Vec<MergedCell<'r>> = cells.filter(|cell| cell.latency().is_some()).collect();
             cells.sort_by_key(|cell| cell.point.in_flight);
             ChannelsLine { pair, strategy, cells }
         };
         let panels = grouped(cells, |(panel, ..)| *panel).into_iter().map(|((call, round_trip), cells)| {
-            let lines = grouped(cells, |(_, way, _)| *way).into_iter().map(line).collect();
+            let lines = grouped(cells, |(_, strategy, _)| *strategy).into_iter().map(line).collect();
             Panel { call, round_trip, lines }
         });
         Self { panels: panels.collect(), noise: Noise::of(&results.aa).rate(Kind::LONE_CALL) }
@@ -71,8 +71,8 @@ impl<'r> Channels<'r> {
     }
 
     /// Returns the cell of a window.
-    pub(crate) fn cell(&self, window: &PointResult) -> Option<&Windows<'r>> {
-        let is_here = |cell: &Windows<'_>| cell.all.iter().any(|it| std::ptr::eq(*it, window));
+    pub(crate) fn cell(&self, window: &PointResult) -> Option<&MergedCell<'r>> {
+        let is_here = |cell: &MergedCell<'_>| cell.all.iter().any(|it| std::ptr::eq(*it, window));
         self.points().find(|cell| is_here(cell))
     }
 
@@ -82,7 +82,7 @@ impl<'r> Channels<'r> {
     }
 
     /// Returns the distinct pairs and strategies of all panels.
-    pub(crate) fn ways(&self) -> Vec<(&'r Pair, Strategy)> {
+    pub(crate) fn strategies(&self) -> Vec<(&'r Pair, Strategy)> {
         distinct(self.panels.iter().flat_map(|panel| &panel.lines).map(|line| (line.pair, line.strategy)))
     }
 }
@@ -91,7 +91,7 @@ impl Panel<'_> {
     /// Returns operations per second for ideal scaling of the fastest lone call in this panel. `None` if no lone call
     /// was measured.
     pub(crate) fn ideal(&self, in_flight: u32) -> Option<f64> {
-        let lone = self.lines.iter().filter_map(|line| line.at(1)).filter_map(Windows::rate);
+        let lone = self.lines.iter().filter_map(|line| line.at(1)).filter_map(MergedCell::rate);
         lone.reduce(f64::max).map(|rate| rate * f64::from(in_flight))
     }
 
@@ -110,16 +110,16 @@ pub(crate) fn network(round_trip: Duration) -> String {
     }
 }
 
-impl Windows<'_> {
+impl MergedCell<'_> {
     /// Returns the line's name in tables and legends.
-    pub(crate) fn way(&self) -> String {
+    pub(crate) fn line_label(&self) -> String {
         self.pair.zip(self.strategy).map(|(pair, strategy)| label(pair, strategy)).unwrap_or_default()
     }
 }
 
 impl<'r> ChannelsLine<'r> {
     /// Returns the cell at this number of calls in flight.
-    pub(crate) fn at(&self, in_flight: u32) -> Option<&Windows<'r>> {
+    pub(crate) fn at(&self, in_flight: u32) -> Option<&MergedCell<'r>> {
         self.cells.iter().find(|cell| cell.point.in_flight == in_flight)
     }
 
@@ -142,6 +142,6 @@ pub(crate) fn label(pair: &Pair, strategy: Strategy) -> String {
 
 /// Returns the client's name, with the server's if that is another stack's.
 fn shown(pair: &Pair) -> String {
-    let is_told = pair.client.name() == pair.server.name() || pair.server == Stack::target();
-    if is_told { pair.client.to_string() } else { pair.to_string() }
+    let is_client_sufficient = pair.client.name() == pair.server.name() || pair.server == Stack::target();
+    if is_client_sufficient { pair.client.to_string() } else { pair.to_string() }
 }

@@ -4,13 +4,13 @@ use thalweg_measure::figures::ratio_text;
 use thalweg_measure::wording::counted;
 
 use super::findings::{StackVerdict, by_load, is_behind};
-use super::numbers::{LoadRow, LoadsTally, Several, most};
+use super::numbers::{LoadRow, LoadsTally, MultiConnection, largest_gain};
 use crate::load::CallsSettings;
 
 /// Returns the headline; `None` if nothing was measured.
 pub(crate) fn answer(verdicts: &[StackVerdict], settings: &CallsSettings) -> Option<String> {
     if settings.target.is_some() {
-        return advised(verdicts, settings);
+        return server_advice(verdicts, settings);
     }
     if verdicts.is_empty() {
         return None;
@@ -56,22 +56,23 @@ fn no_gain(tally: LoadsTally, loads: &str) -> String {
 /// Returns the largest certain gain, with its load.
 fn largest(verdicts: &[StackVerdict]) -> Option<String> {
     let all = verdicts.iter().filter_map(|verdict| {
-        let (row, several) = most(verdict.numbers.rows.iter())?;
+        let (row, several) = largest_gain(verdict.numbers.rows.iter())?;
         Some((verdict, row, several))
     });
-    let (verdict, row, several) = all.max_by(|(.., a), (.., b)| a.least().total_cmp(&b.least()))?;
+    let (verdict, row, several) =
+        all.max_by(|(.., a), (.., b)| a.lower_bound().total_cmp(&b.lower_bound()))?;
     Some(format!(
         "{} with {} connections, {}, {}, {} in flight",
         ratio_of(several),
         several.connections,
         verdict.stack,
-        verdict.place(),
+        verdict.conditions(),
         row.in_flight
     ))
 }
 
 /// Returns whether more connections to an external server would help, and how many; `None` if nothing was measured.
-pub(crate) fn advised(verdicts: &[StackVerdict], settings: &CallsSettings) -> Option<String> {
+pub(crate) fn server_advice(verdicts: &[StackVerdict], settings: &CallsSettings) -> Option<String> {
     let target = settings.target.as_deref()?;
     let rows = &verdicts.first()?.numbers.rows;
     let tally: LoadsTally = rows.iter().collect();
@@ -80,7 +81,7 @@ pub(crate) fn advised(verdicts: &[StackVerdict], settings: &CallsSettings) -> Op
         0 => String::new(),
         open => format!(" At {open} of {loads} it cannot be told; more rounds (--rounds) tell more."),
     };
-    Some(match most(rows.iter()) {
+    Some(match largest_gain(rows.iter()) {
         Some((row, several)) => format!(
             "Yes: with {} calls in flight, {} connections to {target} move {} as much as one. {}{open}",
             row.in_flight,
@@ -104,7 +105,7 @@ pub(crate) fn advised(verdicts: &[StackVerdict], settings: &CallsSettings) -> Op
     })
 }
 
-fn ratio_of(several: &Several) -> String {
+fn ratio_of(several: &MultiConnection) -> String {
     several.over_one.ratio.map(ratio_text).unwrap_or_default()
 }
 

@@ -5,16 +5,16 @@ use thalweg_measure::figures::short;
 
 use super::analyse::Channels;
 use super::findings::StackVerdict;
-use super::numbers::{Adaptive, Best, LoadRow, Numbers};
-use crate::load::gathered::Windows;
-use crate::load::verdict::Compared;
+use super::numbers::{Adaptive, Best, BestNumbers, LoadRow};
+use crate::load::gathered::MergedCell;
+use crate::load::verdict::JudgedRatio;
 use crate::load::{LabResults, condensed};
 
 /// Returns rates of all points with intervals. For each load it adds the best number, its gain over one connection,
 /// and the adaptive channel's share of its rate.
 pub(super) fn condensed(results: &LabResults, channels: &Channels<'_>, verdicts: &[StackVerdict]) -> String {
     let loads = |verdict: &StackVerdict| {
-        let Numbers { rows, .. } = &verdict.numbers;
+        let BestNumbers { rows, .. } = &verdict.numbers;
         rows.iter().map(|row| load(verdict, row)).collect::<Vec<_>>()
     };
     let body = json!({
@@ -26,7 +26,7 @@ pub(super) fn condensed(results: &LabResults, channels: &Channels<'_>, verdicts:
     condensed::text(results, &results.settings.arguments, body)
 }
 
-fn point(cell: &Windows<'_>) -> Value {
+fn point(cell: &MergedCell<'_>) -> Value {
     let interval = cell.rate_interval();
     json!({
         "work": cell.point.work,
@@ -43,7 +43,7 @@ fn point(cell: &Windows<'_>) -> Value {
 }
 
 fn load(verdict: &StackVerdict, row: &LoadRow) -> Value {
-    let Numbers { stack: (client, server), call, round_trip, .. } = &verdict.numbers;
+    let BestNumbers { stack: (client, server), call, round_trip, .. } = &verdict.numbers;
     let best = match &row.best {
         Best::Only | Best::One => Some(1),
         Best::Several(several) => Some(several.connections),
@@ -57,13 +57,13 @@ fn load(verdict: &StackVerdict, row: &LoadRow) -> Value {
         "client": client,
         "server": server,
         "best": best,
-        "several_over_one": row.told().map(|several| compared(&several.over_one, several.connections)),
+        "several_over_one": row.most_informative().map(|several| compared(&several.over_one, several.connections)),
         "adaptive_over_best": row.adaptive.as_ref().map(adaptive),
     })
 }
 
 /// Returns a comparison with the fixed number of `connections`.
-fn compared(compared: &Compared, connections: u32) -> Value {
+fn compared(compared: &JudgedRatio, connections: u32) -> Value {
     let mut value = condensed::compared(*compared);
     value["connections"] = json!(connections);
     value

@@ -48,12 +48,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_stack_has_its_ways() {
+    fn each_stack_has_its_strategies() {
         let check = |stack: &str, variants: &[&str], expected: &[&str]| {
             let variants: Vec<String> = variants.iter().map(ToString::to_string).collect();
-            let ways = contenders(&Pair::own(stack.parse().unwrap()), &variants, 4);
-            let shown: Vec<String> =
-                ways.iter().map(|way| format!("{} {}", way.pair.client, way.strategy.name())).collect();
+            let found = contenders(&Pair::own(stack.parse().unwrap()), &variants, 4);
+            let shown: Vec<String> = found
+                .iter()
+                .map(|contender| format!("{} {}", contender.pair.client, contender.strategy.name()))
+                .collect();
             assert_eq!(shown, expected, "{stack}");
         };
         let ours = ["thalweg adaptive", "thalweg 1", "thalweg 4", "thalweg per-worker", "thalweg per-call"];

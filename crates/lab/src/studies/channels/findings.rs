@@ -5,9 +5,11 @@ use thalweg_measure::statistics::Ratio;
 use thalweg_measure::wording::{capitalised, counted, enumerated};
 
 use super::analyse::{Channels, ChannelsLine, Panel, network};
-use super::limit::{Gain, Judgement, Limit, Reached, Scene, judge};
-use super::numbers::{Adaptive, Best, LoadRow, LoadsTally, Names, Numbers, Several, lines_of, numbers};
-use crate::load::gathered::{Windows, grouped};
+use super::limit::{Gain, Limit, LimitInput, LimitJudgement, ReachedRate, judge};
+use super::numbers::{
+    Adaptive, Best, BestNumbers, LoadRow, LoadsTally, MultiConnection, Names, lines_of, numbers,
+};
+use crate::load::gathered::{MergedCell, grouped};
 use crate::load::verdict::{MARGIN, Verdict};
 use crate::load::{CallsSettings, Strategy};
 
@@ -22,9 +24,9 @@ pub(crate) struct StackVerdict {
     /// The client, and the server if that is another stack's.
     pub(crate) stack: String,
     /// Best number of connections for each load.
-    pub(crate) numbers: Numbers,
+    pub(crate) numbers: BestNumbers,
     /// Limiting factor, with the figures behind it.
-    pub(crate) judgement: Judgement,
+    pub(crate) judgement: LimitJudgement,
     /// Observations in sentences.
     pub(crate) text: String,
     /// Advice in a sentence.
@@ -33,8 +35,8 @@ pub(crate) struct StackVerdict {
 
 impl StackVerdict {
     /// Returns the kind of call and delay: `unary, 5 ms added round trip`.
-    pub(crate) fn place(&self) -> String {
-        place(&self.numbers)
+    pub(crate) fn conditions(&self) -> String {
+        conditions(&self.numbers)
     }
 }
 
@@ -45,7 +47,10 @@ pub(crate) fn verdicts(channels: &Channels<'_>, settings: &CallsSettings) -> Vec
 }
 
 /// Returns how this cell compares with one connection.
-pub(crate) fn several<'v>(verdicts: &'v [StackVerdict], cell: &Windows<'_>) -> Option<&'v Several> {
+pub(crate) fn several<'v>(
+    verdicts: &'v [StackVerdict],
+    cell: &MergedCell<'_>,
+) -> Option<&'v MultiConnection> {
     verdicts.iter().find_map(|verdict| verdict.numbers.several(cell))
 }
 
@@ -54,24 +59,24 @@ pub(crate) fn is_behind(adaptive: &Adaptive) -> bool {
     adaptive.share.verdict == Verdict::Slower
 }
 
-fn place(numbers: &Numbers) -> String {
+fn conditions(numbers: &BestNumbers) -> String {
     format!("{}, {}", numbers.call, network(numbers.round_trip))
 }
 
-fn verdict(channels: &Channels<'_>, numbers: Numbers, settings: &CallsSettings) -> Option<StackVerdict> {
+fn verdict(channels: &Channels<'_>, numbers: BestNumbers, settings: &CallsSettings) -> Option<StackVerdict> {
     let here = |panel: &&Panel<'_>| (panel.call, panel.round_trip) == (numbers.call, numbers.round_trip);
     let lines = lines_of(channels.panels.iter().find(here)?, &numbers.stack);
     let one = lines.iter().find(|line| line.strategy == Strategy::Fixed(1))?;
-    let scene = Scene {
+    let scene = LimitInput {
         round_trip_ns: numbers.round_trip.as_nanos() as f64,
-        one: reached(one),
-        lone_per_s: lone(&lines, one),
+        one: reached_rates(one),
+        lone_per_s: lone_call_rate(&lines, one),
         rows: numbers.rows.clone(),
         client_processors: settings.client_cpus.as_ref().map(|cpus| cpus.as_slice().len() as f64),
         server_processors: settings.server_cpus.as_ref().map(|cpus| cpus.as_slice().len() as f64),
     };
     let judgement = judge(&scene)?;
-    let mut text = vec![seen(&judgement, &scene)];
+    let mut text = vec![observations(&judgement, &scene)];
     text.extend(crowded(one));
     text.extend(silence(one));
     text.extend(lines.iter().filter_map(|line| shared(line)));
@@ -90,8 +95,8 @@ fn shown((client, server): &Names, settings: &CallsSettings) -> String {
     if client == server { client.clone() } else { format!("{client} → {server}") }
 }
 
-fn reached(line: &ChannelsLine<'_>) -> Vec<Reached> {
-    let reached = line.cells.iter().map(|cell| Reached {
+fn reached_rates(line: &ChannelsLine<'_>) -> Vec<ReachedRate> {
+    let reached = line.cells.iter().map(|cell| ReachedRate {
         in_flight: cell.point.in_flight,
         rate_per_s: cell.rate_per_s(),
         client_processors: cell.client().map(|used| used.processors),
@@ -102,16 +107,16 @@ fn reached(line: &ChannelsLine<'_>) -> Vec<Reached> {
 
 /// Returns the highest rate of any strategy at the lowest load measured over one connection. A connection per call is
 /// excluded, because connecting is part of its calls.
-fn lone(lines: &[&ChannelsLine<'_>], one: &ChannelsLine<'_>) -> f64 {
+fn lone_call_rate(lines: &[&ChannelsLine<'_>], one: &ChannelsLine<'_>) -> f64 {
     let Some(first) = one.cells.first() else { return 0.0 };
-    let ways = lines.iter().filter(|line| line.strategy != Strategy::PerCall);
-    let rates = ways.filter_map(|line| line.at(first.point.in_flight)?.rate());
+    let compared_lines = lines.iter().filter(|line| line.strategy != Strategy::PerCall);
+    let rates = compared_lines.filter_map(|line| line.at(first.point.in_flight)?.rate());
     rates.fold(first.rate_per_s(), f64::max)
 }
 
 /// Describes observations over one connection.
-fn seen(judgement: &Judgement, scene: &Scene) -> String {
-    let Judgement { limit, knee, gain, last, streams, tally } = judgement;
+fn observations(judgement: &LimitJudgement, scene: &LimitInput) -> String {
+    let LimitJudgement { limit, knee, gain, last, streams, tally } = judgement;
     let reached =
         format!("{} in flight over one connection move {}/s", last.in_flight, count(last.rate_per_s));
     let behind = match knee {
@@ -164,7 +169,7 @@ fn gained(gain: &Gain) -> String {
 }
 
 /// Describes how busy both sides were.
-fn busy(last: &Reached, scene: &Scene) -> Option<String> {
+fn busy(last: &ReachedRate, scene: &LimitInput) -> Option<String> {
     let side = |name: &str, used: Option<f64>, of: Option<f64>| {
         let of = of.filter(|of| *of > 0.0)?;
         Some(format!("{name} for {}", percent(used? / of)))
@@ -192,7 +197,7 @@ fn crowded(one: &ChannelsLine<'_>) -> Option<String> {
 
 /// Describes how silent the wire of one connection was while calls were outstanding.
 fn silence(one: &ChannelsLine<'_>) -> Option<String> {
-    let watched = |cell: &Windows<'_>| Some((cell.point.in_flight, cell.wire?.all.clone()));
+    let watched = |cell: &MergedCell<'_>| Some((cell.point.in_flight, cell.wire?.all.clone()));
     let (in_flight, idle) = one.cells.iter().rev().find_map(watched)?;
     (idle.share >= IDLE_SHARE && idle.gaps > 0).then(|| {
         format!(
@@ -206,31 +211,31 @@ fn silence(one: &ChannelsLine<'_>) -> Option<String> {
 
 /// Describes channels that share connections.
 fn shared(line: &ChannelsLine<'_>) -> Option<String> {
-    let Strategy::Fixed(asked @ 2..) = line.strategy else { return None };
-    let cell = line.cells.iter().rev().find(|cell| cell.point.in_flight >= asked)?;
-    let there = cell.connections().filter(|&there| there < asked)?;
-    let connections = if there == 1 { "one connection" } else { "fewer connections" };
+    let Strategy::Fixed(requested @ 2..) = line.strategy else { return None };
+    let cell = line.cells.iter().rev().find(|cell| cell.point.in_flight >= requested)?;
+    let established = cell.connections().filter(|&established| established < requested)?;
+    let connections = if established == 1 { "one connection" } else { "fewer connections" };
     Some(format!(
-        "The {asked} channels of “{}” share {connections}: the kernel counts {there}.",
+        "The {requested} channels of “{}” share {connections}: the kernel counts {established}.",
         line.label()
     ))
 }
 
 /// Describes how the adaptive channel compares with the best number.
 fn adaptive(rows: &[LoadRow], lines: &[&ChannelsLine<'_>]) -> Option<String> {
-    let beside: Vec<(&LoadRow, &Adaptive)> =
+    let compared_rows: Vec<(&LoadRow, &Adaptive)> =
         rows.iter().filter_map(|row| Some((row, row.adaptive.as_ref()?))).collect();
-    if beside.is_empty() {
+    if compared_rows.is_empty() {
         return None;
     }
     let line = lines.iter().find(|line| line.strategy == Strategy::Adaptive)?;
-    let lanes = line.cells.iter().filter_map(Windows::connections).max();
+    let lanes = line.cells.iter().filter_map(MergedCell::connections).max();
     let lanes = lanes.map(|lanes| format!(", with {} at most", counted(lanes.into(), "connection")));
     let lanes = lanes.unwrap_or_default();
-    let ratio = |beside: &Adaptive| beside.share.ratio.map_or(1.0, |ratio: Ratio| ratio.ratio);
-    let behind = beside.iter().filter(|(_, adaptive)| is_behind(adaptive));
+    let ratio = |adaptive: &Adaptive| adaptive.share.ratio.map_or(1.0, |ratio: Ratio| ratio.ratio);
+    let behind = compared_rows.iter().filter(|(_, adaptive)| is_behind(adaptive));
     let behind_at = behind.clone().count();
-    let open = beside
+    let open = compared_rows
         .iter()
         .filter(|(_, it)| matches!(it.share.verdict, Verdict::CannotTell | Verdict::NotMeasured));
     let worst = behind.min_by(|(_, a), (_, b)| ratio(a).total_cmp(&ratio(b)));
@@ -238,7 +243,7 @@ fn adaptive(rows: &[LoadRow], lines: &[&ChannelsLine<'_>]) -> Option<String> {
         (Some((row, worst)), _) => format!(
             "The adaptive channel falls behind a fixed number at {behind_at} of {}, most with {} in flight: {} of \
              what {} move{}{lanes}.",
-            counted(beside.len() as u64, "load"),
+            counted(compared_rows.len() as u64, "load"),
             row.in_flight,
             worst.share.ratio.map(ratio_text).unwrap_or_default(),
             counted(worst.of.into(), "connection"),
@@ -251,7 +256,7 @@ fn adaptive(rows: &[LoadRow], lines: &[&ChannelsLine<'_>]) -> Option<String> {
         (None, open) => format!(
             "The adaptive channel is not shown to fall behind a fixed number; at {open} of {} it cannot be \
              told{lanes}.",
-            counted(beside.len() as u64, "load")
+            counted(compared_rows.len() as u64, "load")
         ),
     })
 }
@@ -262,7 +267,7 @@ pub(crate) fn by_load(rows: &[LoadRow]) -> String {
     let best = |row: &&LoadRow| match &row.best {
         Best::Only | Best::CannotTell => None,
         Best::One => Some(1),
-        Best::Several(way) => Some(way.connections),
+        Best::Several(best) => Some(best.connections),
     };
     let mut loads = grouped(rows.iter().filter(|row| best(row).is_some()), best);
     loads.sort_by_key(|(number, _)| *number);
@@ -274,7 +279,7 @@ pub(crate) fn by_load(rows: &[LoadRow]) -> String {
     format!("Best: {}.", loads.iter().map(of_number).collect::<Vec<_>>().join("; "))
 }
 
-fn advice(judgement: &Judgement, rows: &[LoadRow]) -> String {
+fn advice(judgement: &LimitJudgement, rows: &[LoadRow]) -> String {
     let tally = judgement.tally;
     let is_held_back = rows.iter().any(|row| row.adaptive.as_ref().is_some_and(is_behind));
     let has_adaptive = rows.iter().any(|row| row.adaptive.is_some());

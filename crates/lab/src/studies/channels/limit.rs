@@ -1,6 +1,6 @@
 //! Determines what limits a client, from figures alone.
 
-use super::numbers::{LoadRow, LoadsTally, Several, most};
+use super::numbers::{LoadRow, LoadsTally, MultiConnection, largest_gain};
 
 /// Share of ideal scaling below which a line no longer scales.
 const SCALES_SHARE: f64 = 0.5;
@@ -17,7 +17,7 @@ const NETWORK_SHARE: f64 = 0.5;
 
 /// Rate of a client at one number of calls in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Reached {
+pub(crate) struct ReachedRate {
     pub(crate) in_flight: u32,
     pub(crate) rate_per_s: f64,
     /// Processors used by the client.
@@ -28,11 +28,11 @@ pub(crate) struct Reached {
 
 /// Figures of one client and server to judge.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Scene {
+pub(crate) struct LimitInput {
     /// Round-trip time added by the network, ns.
     pub(crate) round_trip_ns: f64,
     /// Rates over one connection, by ascending calls in flight.
-    pub(crate) one: Vec<Reached>,
+    pub(crate) one: Vec<ReachedRate>,
     /// Operations per second at the lowest load, of the fastest strategy. With one call in flight every strategy has
     /// one connection.
     pub(crate) lone_per_s: f64,
@@ -69,7 +69,7 @@ pub(crate) enum Limit {
 
 /// A limit with the figures behind it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Judgement {
+pub(crate) struct LimitJudgement {
     pub(crate) limit: Limit,
     /// Calls in flight from which the rate over one connection falls behind ideal scaling; `None` if it never does.
     pub(crate) knee: Option<u32>,
@@ -78,7 +78,7 @@ pub(crate) struct Judgement {
     /// Number of loads with a gain, without one, and undecided.
     pub(crate) tally: LoadsTally,
     /// Rate over one connection at the most calls in flight.
-    pub(crate) last: Reached,
+    pub(crate) last: ReachedRate,
     /// Number of concurrent calls on one connection, if that is the limit.
     pub(crate) streams: Option<f64>,
 }
@@ -91,16 +91,16 @@ pub(crate) struct Gain {
     /// Smallest number of calls in flight with a gain.
     pub(crate) from: u32,
     /// Best strategy at the largest gain.
-    pub(crate) several: Several,
+    pub(crate) several: MultiConnection,
 }
 
 /// Determines the client's limit. `None` if it was not measured over one connection.
-pub(crate) fn judge(scene: &Scene) -> Option<Judgement> {
+pub(crate) fn judge(scene: &LimitInput) -> Option<LimitJudgement> {
     let one = &scene.one;
     let (first, last) = (one.first()?, *one.last()?);
     let lone = scene.lone_per_s.max(first.rate_per_s) / f64::from(first.in_flight);
     let ideal = |in_flight: u32| lone * f64::from(in_flight);
-    let is_behind = |it: &&Reached| it.rate_per_s < SCALES_SHARE * ideal(it.in_flight);
+    let is_behind = |it: &&ReachedRate| it.rate_per_s < SCALES_SHARE * ideal(it.in_flight);
     let knee = one.iter().find(is_behind).map(|it| it.in_flight);
     let tally: LoadsTally = scene.rows.iter().collect();
     let does_gain = scene.rows.iter().filter_map(LoadRow::gain).any(is_worth_it);
@@ -121,7 +121,7 @@ pub(crate) fn judge(scene: &Scene) -> Option<Judgement> {
         (false, None) => Limit::Nothing,
     };
     let streams = streams.filter(|_| limit == Limit::Streams);
-    Some(Judgement { limit, knee, gain: gain(&scene.rows), tally, last, streams })
+    Some(LimitJudgement { limit, knee, gain: gain(&scene.rows), tally, last, streams })
 }
 
 /// Returns the share of its processors that a side used; 0 if unknown, so that it is not considered the limit.
@@ -130,19 +130,19 @@ fn share(used: Option<f64>, of: Option<f64>) -> f64 {
 }
 
 /// Returns whether a lone call spends most of its time on the network.
-fn waits_for_network(scene: &Scene, first: &Reached) -> bool {
+fn waits_for_network(scene: &LimitInput, first: &ReachedRate) -> bool {
     let lone_ns = 1e9 * f64::from(first.in_flight) / first.rate_per_s;
     scene.round_trip_ns >= NETWORK_SHARE * lone_ns
 }
 
 /// Returns whether the gain is large enough to consider one connection the limit.
-fn is_worth_it(several: &Several) -> bool {
+fn is_worth_it(several: &MultiConnection) -> bool {
     several.over_one.ratio.is_some_and(|ratio| ratio.ratio >= GAIN_MIN)
 }
 
 /// Returns the largest gain of more connections, and the load from which they gain.
 fn gain(rows: &[LoadRow]) -> Option<Gain> {
-    let (row, several) = most(rows.iter())?;
+    let (row, several) = largest_gain(rows.iter())?;
     let from = rows.iter().find(|row| row.gain().is_some())?.in_flight;
     Some(Gain { in_flight: row.in_flight, from, several: several.clone() })
 }
@@ -154,13 +154,13 @@ fn gain(rows: &[LoadRow]) -> Option<Gain> {
 /// processors.
 ///
 /// Example: a lone call takes 5 ms, and 256 and 1024 in flight both move 20,000 calls/s. So 100 calls are under way.
-fn streams(scene: &Scene, first: &Reached) -> Option<f64> {
+fn streams(scene: &LimitInput, first: &ReachedRate) -> Option<f64> {
     let [.., before, last] = scene.one.as_slice() else { return None };
     let spare = |used, of| share(used, of) < SPARE_SHARE;
     let is_spare = spare(last.client_processors, scene.client_processors)
         && spare(last.server_processors, scene.server_processors);
     let lone_s = f64::from(first.in_flight) / first.rate_per_s;
-    let under_way = |reached: &Reached| reached.rate_per_s * lone_s;
+    let under_way = |reached: &ReachedRate| reached.rate_per_s * lone_s;
     let (a, b) = (under_way(before), under_way(last));
     let is_same = a.max(b) <= SAME_FACTOR * a.min(b);
     let is_fewer = b < SCALES_SHARE * f64::from(last.in_flight) && a < f64::from(before.in_flight);
@@ -174,15 +174,15 @@ mod tests {
 
     use super::*;
     use crate::load::Strategy;
-    use crate::load::verdict::{Better, Compared, Verdict};
+    use crate::load::verdict::{Better, JudgedRatio, Verdict};
     use crate::stack::Pair;
     use crate::studies::channels::numbers::Best;
 
     /// In flight, rate, client's processors, server's processors.
     type Figures = (u32, f64, f64, f64);
 
-    fn reached(figures: &[Figures]) -> Vec<Reached> {
-        let reached = |&(in_flight, rate_per_s, client, server): &Figures| Reached {
+    fn reached(figures: &[Figures]) -> Vec<ReachedRate> {
+        let reached = |&(in_flight, rate_per_s, client, server): &Figures| ReachedRate {
             in_flight,
             rate_per_s,
             client_processors: Some(client),
@@ -197,13 +197,13 @@ mod tests {
         let row = |&(in_flight, gain): &(u32, f64)| {
             let interval = Some(Interval { low: gain / spread, high: gain * spread });
             let ratio = Some(Ratio { ratio: gain, interval, pairs: 6 });
-            let four = Several {
+            let four = MultiConnection {
                 pair: Pair::ours(),
                 strategy: Strategy::Fixed(4),
                 name: "four".to_owned(),
                 connections: 4,
                 rate_per_s: gain * 1e3,
-                over_one: Compared::new(ratio, 0.01, Better::More),
+                over_one: JudgedRatio::new(ratio, 0.01, Better::More),
             };
             let best = match four.over_one.verdict {
                 Verdict::Faster => Best::Several(four.clone()),
@@ -215,8 +215,8 @@ mod tests {
         gains.iter().map(row).collect()
     }
 
-    fn scene(round_trip_ns: f64, one: &[Figures], gains: &[(u32, f64)]) -> Scene {
-        Scene {
+    fn scene(round_trip_ns: f64, one: &[Figures], gains: &[(u32, f64)]) -> LimitInput {
+        LimitInput {
             round_trip_ns,
             one: reached(one),
             lone_per_s: 0.0,
@@ -226,14 +226,14 @@ mod tests {
         }
     }
 
-    fn check(scene: &Scene, limit: Limit, knee: Option<u32>) -> Judgement {
+    fn check(scene: &LimitInput, limit: Limit, knee: Option<u32>) -> LimitJudgement {
         let judgement = judge(scene).unwrap();
         assert_eq!((judgement.limit, judgement.knee), (limit, knee), "{judgement:?}");
         judgement
     }
 
     #[test]
-    fn one_connection_that_several_beat_is_the_limit() {
+    fn connection_is_the_limit_if_several_are_faster() {
         // Published figures: about 6 times the rate with 64 in flight, long before any processor is busy.
         let one = [(1, 20e3, 0.4, 0.4), (8, 100e3, 0.9, 0.8), (64, 150e3, 1.2, 1.0)];
         let judgement = check(&scene(0.0, &one, &[(8, 1.0), (64, 6.0)]), Limit::Channel, Some(64));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_at_one_load_in_the_midst_is_a_gain_if_its_interval_says_so() {
+    fn gain_at_a_single_load_counts_if_its_interval_is_conclusive() {
         let one = [(1, 20e3, 0.4, 0.4), (4, 50e3, 1.2, 1.0), (16, 60e3, 1.2, 1.0), (64, 70e3, 1.2, 1.0)];
         let mut scene = scene(0.0, &one, &[(4, 1.5), (16, 1.0), (64, 1.0)]);
         let gain = check(&scene, Limit::Channel, Some(16)).gain.unwrap();
@@ -254,14 +254,14 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_that_is_sure_and_small_is_told_and_is_not_the_limit() {
+    fn small_certain_gain_is_reported_but_not_the_limit() {
         let one = [(1, 20e3, 0.4, 0.4), (64, 150e3, 1.2, 1.0)];
         let judgement = check(&scene(0.0, &one, &[(64, 1.08)]), Limit::Unknown, Some(64));
         assert_eq!(judgement.gain.unwrap().in_flight, 64);
     }
 
     #[test]
-    fn the_gain_told_is_the_one_that_is_largest_for_sure() {
+    fn reported_gain_has_largest_lower_bound() {
         let mut wide = rows(&[(4, 2.0)], 1.9);
         wide.extend(rows(&[(16, 1.6)], 1.05));
         assert_eq!(gain(&wide).map(|gain| (gain.in_flight, gain.from)), Some((16, 4)));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_of_a_side_is_not_held_against_it() {
+    fn unknown_cpu_usage_is_not_the_limit() {
         let figures = [(1, 20e3, 0.4, 0.4), (64, 150e3, 3.9, 0.0)];
         let mut scene = scene(0.0, &figures, &[(64, 1.0)]);
         scene.server_processors = None;
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn over_a_long_way_the_network_is_what_calls_wait_for() {
+    fn calls_wait_for_the_network_if_delay_is_long() {
         let figures = [(1, 195.0, 0.01, 0.01), (64, 12.2e3, 0.2, 0.2), (256, 48e3, 0.5, 0.5)];
         let judgement = check(&scene(5e6, &figures, &[(64, 1.0), (256, 1.0)]), Limit::Network, None);
         assert_eq!((judgement.gain, judgement.last.in_flight), (None, 256));
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_calls_that_stays_the_same_is_a_limit_of_streams() {
+    fn constant_number_of_active_calls_is_a_stream_limit() {
         let one =
             [(1, 200.0, 0.01, 0.01), (64, 12.7e3, 0.2, 0.2), (256, 20e3, 0.4, 0.4), (1024, 20.4e3, 0.4, 0.4)];
         let four = [(256, 2.5), (1024, 3.9)];
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_not_measured_is_not_judged() {
-        assert_eq!(judge(&Scene::default()), None);
+    fn unmeasured_stack_is_not_judged() {
+        assert_eq!(judge(&LimitInput::default()), None);
     }
 }

@@ -1,14 +1,14 @@
 //! Best number of connections at each load, and its gain over one. Pure.
 //!
-//! Every strategy with several connections is compared with one connection over windows of the same round. Intervals
-//! of a load are corrected for [multiple comparisons](thalweg_measure::statistics::Ratio::among), so they also hold
-//! for the strategy with the largest rate.
+//! Every strategy with several connections is compared with one connection over windows of the same round. Intervals of
+//! a load are corrected for [multiple comparisons](thalweg_measure::statistics::Ratio::corrected_for), so they also
+//! hold for the strategy with the largest rate.
 
 use std::time::Duration;
 
 use super::analyse::{Channels, ChannelsLine, Panel};
-use crate::load::gathered::{Windows, distinct};
-use crate::load::verdict::{Better, Compared, MARGIN, Verdict};
+use crate::load::gathered::{MergedCell, distinct};
+use crate::load::verdict::{Better, JudgedRatio, MARGIN, Verdict};
 use crate::load::{Strategy, Work};
 use crate::record::CallType;
 use crate::stack::Pair;
@@ -18,7 +18,7 @@ pub(crate) type Names = (String, String);
 
 /// Best numbers of one stack for one kind of call and delay.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Numbers {
+pub(crate) struct BestNumbers {
     pub(crate) stack: Names,
     pub(crate) call: CallType,
     /// Round-trip time added by the network.
@@ -32,7 +32,7 @@ pub(crate) struct Numbers {
 pub(crate) struct LoadRow {
     pub(crate) in_flight: u32,
     /// Strategies with a fixed number of several connections, fewest first.
-    pub(crate) several: Vec<Several>,
+    pub(crate) several: Vec<MultiConnection>,
     /// Best number of connections.
     pub(crate) best: Best,
     /// Comparison of the adaptive channel with that number.
@@ -41,7 +41,7 @@ pub(crate) struct LoadRow {
 
 /// A strategy with several connections, compared with one connection.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Several {
+pub(crate) struct MultiConnection {
     /// Client with its variant, and server.
     pub(crate) pair: Pair,
     pub(crate) strategy: Strategy,
@@ -50,7 +50,7 @@ pub(crate) struct Several {
     pub(crate) connections: u32,
     pub(crate) rate_per_s: f64,
     /// Its rate ÷ the rate over one connection.
-    pub(crate) over_one: Compared,
+    pub(crate) over_one: JudgedRatio,
 }
 
 /// The fewest connections not shown to be worse than the best.
@@ -61,7 +61,7 @@ pub(crate) enum Best {
     /// One connection: every strategy with several is shown to gain no more than [`MARGIN`].
     One,
     /// Several connections, with a shown gain.
-    Several(Several),
+    Several(MultiConnection),
     /// No strategy is shown to gain, and at least one may gain more than [`MARGIN`].
     CannotTell,
 }
@@ -72,22 +72,24 @@ pub(crate) struct Adaptive {
     /// The fixed number: the best one, or the one with the largest rate if undecided.
     pub(crate) of: u32,
     /// Its rate ÷ the rate over the fixed number.
-    pub(crate) share: Compared,
+    pub(crate) share: JudgedRatio,
 }
 
-impl Numbers {
+impl BestNumbers {
     /// Returns how this cell compares with one connection.
-    pub(crate) fn several(&self, cell: &Windows<'_>) -> Option<&Several> {
+    pub(crate) fn several(&self, cell: &MergedCell<'_>) -> Option<&MultiConnection> {
         let point = cell.point;
         let is_here = (Work::Call(self.call), self.round_trip) == (point.work, point.round_trip);
         let row = self.rows.iter().find(|row| is_here && row.in_flight == point.in_flight)?;
-        row.several.iter().find(|way| (Some(&way.pair), Some(way.strategy)) == (cell.pair, cell.strategy))
+        row.several
+            .iter()
+            .find(|candidate| (Some(&candidate.pair), Some(candidate.strategy)) == (cell.pair, cell.strategy))
     }
 }
 
 impl LoadRow {
     /// Returns the best strategy with several connections if its gain is shown.
-    pub(crate) fn gain(&self) -> Option<&Several> {
+    pub(crate) fn gain(&self) -> Option<&MultiConnection> {
         match &self.best {
             Best::Several(gain) => Some(gain),
             _ => None,
@@ -95,14 +97,14 @@ impl LoadRow {
     }
 
     /// Returns the most informative strategy at this load: the best one, or the one with the largest rate.
-    pub(crate) fn told(&self) -> Option<&Several> {
+    pub(crate) fn most_informative(&self) -> Option<&MultiConnection> {
         self.gain().or_else(|| fastest(self.several.iter()))
     }
 }
 
-impl Several {
+impl MultiConnection {
     /// Returns the lower end of the ratio's interval; 0 without one.
-    pub(crate) fn least(&self) -> f64 {
+    pub(crate) fn lower_bound(&self) -> f64 {
         self.over_one.ratio.and_then(|ratio| ratio.interval).map_or(0.0, |interval| interval.low)
     }
 
@@ -148,12 +150,15 @@ impl<'r> FromIterator<&'r LoadRow> for LoadsTally {
 
 /// Returns the row with the largest gain at the lower end of its interval. The largest of many ratios could be large
 /// by chance.
-pub(crate) fn most<'n>(rows: impl Iterator<Item = &'n LoadRow>) -> Option<(&'n LoadRow, &'n Several)> {
-    rows.filter_map(|row| Some((row, row.gain()?))).max_by(|(_, a), (_, b)| a.least().total_cmp(&b.least()))
+pub(crate) fn largest_gain<'n>(
+    rows: impl Iterator<Item = &'n LoadRow>,
+) -> Option<(&'n LoadRow, &'n MultiConnection)> {
+    rows.filter_map(|row| Some((row, row.gain()?)))
+        .max_by(|(_, a), (_, b)| a.lower_bound().total_cmp(&b.lower_bound()))
 }
 
 /// Returns the numbers of each stack, kind of call and delay measured over one connection, grouped by stack.
-pub(crate) fn numbers(channels: &Channels<'_>) -> Vec<Numbers> {
+pub(crate) fn numbers(channels: &Channels<'_>) -> Vec<BestNumbers> {
     let mut numbers = Vec::new();
     for stack in stacks(channels) {
         for panel in &channels.panels {
@@ -161,7 +166,7 @@ pub(crate) fn numbers(channels: &Channels<'_>) -> Vec<Numbers> {
             let Some(one) = lines.iter().find(|line| line.strategy == Strategy::Fixed(1)) else { continue };
             let rows = one.cells.iter().map(|cell| row(cell, &lines, channels.noise)).collect();
             let Panel { call, round_trip, .. } = *panel;
-            numbers.push(Numbers { stack: stack.clone(), call, round_trip, rows });
+            numbers.push(BestNumbers { stack: stack.clone(), call, round_trip, rows });
         }
     }
     numbers
@@ -174,47 +179,51 @@ pub(crate) fn lines_of<'p, 'r>(panel: &'p Panel<'r>, stack: &Names) -> Vec<&'p C
 
 /// Returns clients and servers without variants, in the order of measuring.
 fn stacks(channels: &Channels<'_>) -> Vec<Names> {
-    distinct(channels.ways().into_iter().map(|(pair, _)| names(pair)))
+    distinct(channels.strategies().into_iter().map(|(pair, _)| names(pair)))
 }
 
 fn names(pair: &Pair) -> Names {
     (pair.client.name().to_owned(), pair.server.name().to_owned())
 }
 
-fn row(one: &Windows<'_>, lines: &[&ChannelsLine<'_>], floor: f64) -> LoadRow {
+fn row(one: &MergedCell<'_>, lines: &[&ChannelsLine<'_>], floor: f64) -> LoadRow {
     let in_flight = one.point.in_flight;
-    let mut fixed: Vec<(&Windows<'_>, u32)> =
-        lines.iter().filter_map(|line| with_several(line.at(in_flight)?)).collect();
+    let mut fixed: Vec<(&MergedCell<'_>, u32)> =
+        lines.iter().filter_map(|line| with_connection_count(line.at(in_flight)?)).collect();
     fixed.sort_by_key(|(_, connections)| *connections);
-    let ratio = |a: &Windows<'_>, b: &Windows<'_>, ways: usize| {
-        let ratio = a.over(b, |window| window.rate_per_s);
-        Compared::new(ratio.map(|ratio| ratio.among(ways)), floor, Better::More)
+    let ratio = |a: &MergedCell<'_>, b: &MergedCell<'_>, candidates: usize| {
+        let ratio = a.ratio_to(b, |window| window.rate_per_s);
+        JudgedRatio::new(ratio.map(|ratio| ratio.corrected_for(candidates)), floor, Better::More)
     };
     let several = fixed.iter().filter_map(|&(cell, connections)| {
-        Some(Several {
+        Some(MultiConnection {
             pair: cell.pair?.clone(),
             strategy: cell.strategy?,
-            name: cell.way(),
+            name: cell.line_label(),
             connections,
             rate_per_s: cell.rate_per_s(),
             over_one: ratio(cell, one, fixed.len()),
         })
     });
-    let several: Vec<Several> = several.collect();
-    let cell = |way: &Several| {
-        let is_it = |cell: &Windows<'_>| (cell.pair, cell.strategy) == (Some(&way.pair), Some(way.strategy));
+    let several: Vec<MultiConnection> = several.collect();
+    let cell = |candidate: &MultiConnection| {
+        let is_it = |cell: &MergedCell<'_>| {
+            (cell.pair, cell.strategy) == (Some(&candidate.pair), Some(candidate.strategy))
+        };
         fixed.iter().map(|(cell, _)| *cell).find(|cell| is_it(cell))
     };
     let best = best(&several, |a, b| Some(ratio(cell(a)?, cell(b)?, several.len())));
     let of = match &best {
-        Best::Several(way) => Some(way),
-        Best::CannotTell => fastest(several.iter()).filter(|way| way.rate_per_s > one.rate_per_s()),
+        Best::Several(candidate) => Some(candidate),
+        Best::CannotTell => {
+            fastest(several.iter()).filter(|candidate| candidate.rate_per_s > one.rate_per_s())
+        }
         Best::One | Best::Only => None,
     };
     let of_cell = of.and_then(cell).unwrap_or(one);
     let adaptive = lines.iter().find(|line| line.strategy == Strategy::Adaptive);
     let adaptive = adaptive.and_then(|line| line.at(in_flight)).map(|cell| Adaptive {
-        of: of.map_or(1, |way| way.connections),
+        of: of.map_or(1, |candidate| candidate.connections),
         share: ratio(cell, of_cell, several.len() + 1),
     });
     LoadRow { in_flight, several, best, adaptive }
@@ -222,27 +231,32 @@ fn row(one: &Windows<'_>, lines: &[&ChannelsLine<'_>], floor: f64) -> LoadRow {
 
 /// Returns the cell and its number of connections if that is fixed and more than one. Channels that share a connection
 /// do not count as several.
-fn with_several<'c, 'r>(cell: &'c Windows<'r>) -> Option<(&'c Windows<'r>, u32)> {
+fn with_connection_count<'c, 'r>(cell: &'c MergedCell<'r>) -> Option<(&'c MergedCell<'r>, u32)> {
     let strategy = cell.strategy.filter(|it| matches!(it, Strategy::Fixed(_) | Strategy::PerWorker))?;
     let connections = cell.connections().unwrap_or_else(|| strategy.connections(cell.point.in_flight));
     (connections > 1).then_some((cell, connections))
 }
 
 /// Returns the best number of connections. `compared` returns the rate of one strategy ÷ that of another.
-fn best(several: &[Several], compared: impl Fn(&Several, &Several) -> Option<Compared>) -> Best {
+fn best(
+    several: &[MultiConnection],
+    compared: impl Fn(&MultiConnection, &MultiConnection) -> Option<JudgedRatio>,
+) -> Best {
     if several.is_empty() {
         return Best::Only;
     }
-    let gaining: Vec<&Several> =
-        several.iter().filter(|way| way.over_one.verdict == Verdict::Faster).collect();
+    let gaining: Vec<&MultiConnection> =
+        several.iter().filter(|candidate| candidate.over_one.verdict == Verdict::Faster).collect();
     if let Some(most) = fastest(gaining.iter().copied()) {
-        let is_worse = |way: &Several| compared(way, most).is_some_and(|it| it.verdict == Verdict::Slower);
-        let fewest = gaining.iter().find(|way| !is_worse(way)).copied();
+        let is_worse = |candidate: &MultiConnection| {
+            compared(candidate, most).is_some_and(|it| it.verdict == Verdict::Slower)
+        };
+        let fewest = gaining.iter().find(|candidate| !is_worse(candidate)).copied();
         return Best::Several(fewest.unwrap_or(most).clone());
     }
-    if several.iter().all(Several::gains_nothing) { Best::One } else { Best::CannotTell }
+    if several.iter().all(MultiConnection::gains_nothing) { Best::One } else { Best::CannotTell }
 }
 
-fn fastest<'s>(ways: impl Iterator<Item = &'s Several>) -> Option<&'s Several> {
-    ways.max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s))
+fn fastest<'s>(candidates: impl Iterator<Item = &'s MultiConnection>) -> Option<&'s MultiConnection> {
+    candidates.max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s))
 }

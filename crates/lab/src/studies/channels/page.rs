@@ -14,14 +14,14 @@ use super::analyse::Channels;
 use super::analysis::ChannelsAnalysis;
 use super::columns;
 use super::findings::StackVerdict;
-use super::limit::{Judgement, Limit};
+use super::limit::{Limit, LimitJudgement};
 use super::numbers::LoadsTally;
 use crate::load::{LabResults, facts, stacks};
 
 /// Returns cards with the throughput of one connection and of several.
 pub(super) fn cards(verdicts: &[StackVerdict]) -> Markup {
     let of_verdict = |verdict: &StackVerdict| {
-        let Judgement { gain, last, tally, .. } = &verdict.judgement;
+        let LimitJudgement { gain, last, tally, .. } = &verdict.judgement;
         let loads = tally.loads();
         let gained = gain.as_ref().and_then(|gain| Some((gain, gain.several.over_one.ratio?)));
         let (figure, detail) = match gained {
@@ -37,7 +37,7 @@ pub(super) fn cards(verdicts: &[StackVerdict]) -> Markup {
             ),
             None => (
                 format!("{}/s", count(last.rate_per_s)),
-                format!("over one connection with {} in flight{}", last.in_flight, beside(*tally)),
+                format!("over one connection with {} in flight{}", last.in_flight, no_gain_text(*tally)),
             ),
         };
         card(&format!("{}, {}", verdict.stack, verdict.numbers.call.name()), &figure, &detail)
@@ -49,7 +49,7 @@ pub(super) fn cards(verdicts: &[StackVerdict]) -> Markup {
 }
 
 /// Returns the text on several connections if no gain is shown.
-fn beside(tally: LoadsTally) -> String {
+fn no_gain_text(tally: LoadsTally) -> String {
     let loads = tally.loads();
     match tally {
         LoadsTally { cannot_tell: open @ 1.., .. } => {
@@ -62,7 +62,7 @@ fn beside(tally: LoadsTally) -> String {
 
 pub(super) fn sections(study: &ChannelsAnalysis<'_>) -> Vec<Section> {
     let ChannelsAnalysis { results, channels, verdicts, .. } = study;
-    let best = verdicts.iter().map(|it| (format!("{}, {}", it.stack, it.place()), columns::numbers(it)));
+    let best = verdicts.iter().map(|it| (format!("{}, {}", it.stack, it.conditions()), columns::numbers(it)));
     let limits = "Derived from the figures below: where a line falls behind ideal scaling, whether more connections \
                   move more, and how busy both sides’ processors were.";
     let mut sections = vec![
@@ -101,13 +101,13 @@ pub(super) fn sections(study: &ChannelsAnalysis<'_>) -> Vec<Section> {
 
 /// Explains the tables of best numbers.
 fn about_numbers(verdicts: &[StackVerdict]) -> String {
-    let ways =
+    let variants =
         verdicts.iter().flat_map(|it| &it.numbers.rows).map(|row| row.several.len()).max().unwrap_or(0);
-    let corrected = if ways > 1 {
+    let corrected = if variants > 1 {
         format!(
             ", with Bonferroni correction for the {} compared at a load, so that it also holds for the one that is \
              picked",
-            counted(ways as u64, "variant")
+            counted(variants as u64, "variant")
         )
     } else {
         String::new()
@@ -140,7 +140,7 @@ fn verdict(verdict: &StackVerdict) -> Markup {
         article.verdict data-limit=(badge) {
             h3 {
                 (verdict.stack)
-                small { (bound(&verdict.place())) }
+                small { (bound(&verdict.conditions())) }
                 span class={ "badge " (class) } { (badge) }
             }
             p { (bound(&verdict.text)) }

@@ -155,7 +155,7 @@ pub fn plan(options: &ChannelsOptions) -> Result<Plan<Window>, PlanError> {
     }
     let mut drafts = noise_floor(options, &grids);
     drafts.extend(figures);
-    drafts.extend(apart(options, &grids));
+    drafts.extend(separate_windows(options, &grids));
     planned(drafts, LENGTH, options.budget)
 }
 
@@ -230,7 +230,9 @@ fn differing(contenders: &[Contender], in_flight: u32) -> Vec<&Contender> {
     let is_named = |it: &Contender| it.strategy == Strategy::Fixed(it.strategy.connections(in_flight));
     let stays = |(index, it): &(usize, &Contender)| {
         let mut others = contenders.iter().enumerate().filter(|(other, _)| other != index);
-        is_named(it) || !others.any(|(other, way)| does_as(it, way) && (is_named(way) || other < *index))
+        is_named(it)
+            || !others
+                .any(|(other, contender)| does_as(it, contender) && (is_named(contender) || other < *index))
     };
     contenders.iter().enumerate().filter(stays).map(|(_, contender)| contender).collect()
 }
@@ -248,7 +250,7 @@ fn noise_floor(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
 }
 
 /// Drafts separate windows for measurements that disturb the figures, of the first kind of call without delay.
-fn apart(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
+fn separate_windows(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
     let Some(grid) = grids.first() else { return Vec::new() };
     let drafts = |wanted: &[u32]| {
         let in_flight = grid.nearest(wanted).into_iter();
@@ -271,10 +273,10 @@ fn watched(mut draft: Draft) -> Draft {
 mod tests {
     use super::*;
     use crate::channels::contenders;
-    use crate::load::Label;
+    use crate::load::AaSide;
 
     /// Returns ours, and peers with as many strategies as tonic, gRPC C++ and grpc-go have.
-    fn everybody() -> Vec<Contender> {
+    fn all_contenders() -> Vec<Contender> {
         let cpp = ["own", "distinct", "shared", "one"].map(str::to_owned);
         let all: [(&str, &[String]); 4] =
             [("thalweg", &[]), ("tonic", &[]), ("grpc-cpp", &cpp), ("grpc-go", &[])];
@@ -290,7 +292,8 @@ mod tests {
     #[test]
     fn all_studies_fit_their_budget_with_windows_long_enough() {
         let alone = ChannelsOptions::quick(contenders(&Pair::ours(), &[], 4));
-        let (quick, whole) = (ChannelsOptions::quick(everybody()), ChannelsOptions::whole(everybody()));
+        let (quick, whole) =
+            (ChannelsOptions::quick(all_contenders()), ChannelsOptions::whole(all_contenders()));
         let advice = ChannelsOptions::advice(vec![1, 4, 16, 64, 256]);
         for (options, limit, rounds) in [(alone, 4, 6), (quick, 5, 4), (whole, 30, 6), (advice, 2, 4)] {
             assert_eq!(options.rounds, rounds);
@@ -307,8 +310,8 @@ mod tests {
     }
 
     #[test]
-    fn every_contender_has_a_window_in_each_round_of_each_point() {
-        let options = ChannelsOptions::quick(everybody());
+    fn every_contender_has_one_window_per_round_and_point() {
+        let options = ChannelsOptions::quick(all_contenders());
         let study = plan(&options).unwrap();
         for grid in &options.grids {
             for (&in_flight, &round_trip) in
@@ -327,11 +330,11 @@ mod tests {
                 };
                 // With one call in flight each client has one connection, and ours also its non-fixed strategies. With
                 // four in flight, a connection for each call is the same as four.
-                let expected = [(1, 4 + 2), (4, everybody().len() - 1)];
+                let expected = [(1, 4 + 2), (4, all_contenders().len() - 1)];
                 let expected = expected.iter().find(|(n, _)| *n == in_flight);
                 assert_eq!(
                     names(0).len(),
-                    expected.map_or(everybody().len(), |(_, ways)| *ways),
+                    expected.map_or(all_contenders().len(), |(_, contenders)| *contenders),
                     "{in_flight}"
                 );
                 assert_eq!(names(1), names(0).into_iter().rev().collect::<Vec<_>>(), "there and back");
@@ -341,21 +344,21 @@ mod tests {
     }
 
     #[test]
-    fn the_wire_and_system_calls_have_windows_apart() {
-        let study = plan(&ChannelsOptions::quick(everybody())).unwrap();
+    fn wire_and_system_calls_have_separate_windows() {
+        let study = plan(&ChannelsOptions::quick(all_contenders())).unwrap();
         for purpose in [Purpose::Wire, Purpose::SystemCalls] {
             let windows: Vec<_> = study.windows.iter().filter(|window| window.purpose == purpose).collect();
-            assert_eq!(windows.len(), everybody().len(), "{purpose:?}");
+            assert_eq!(windows.len(), all_contenders().len(), "{purpose:?}");
             assert!(windows.iter().all(|it| it.point.in_flight == 64 && it.point.round_trip.is_zero()));
         }
         let first = study.windows.first().unwrap();
-        assert_eq!(first.purpose, Purpose::NoiseFloor(Label::A));
+        assert_eq!(first.purpose, Purpose::NoiseFloor(AaSide::A));
     }
 
     #[test]
-    fn what_makes_no_study_is_refused() {
+    fn plan_without_points_is_rejected() {
         let check = |edit: fn(&mut ChannelsOptions), expected: &str| {
-            let mut options = ChannelsOptions::quick(everybody());
+            let mut options = ChannelsOptions::quick(all_contenders());
             edit(&mut options);
             let error = plan(&options).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
@@ -368,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_what_another_one_does_is_left_out() {
+    fn equivalent_contenders_are_left_out() {
         let check = |strategies: &[Strategy], in_flight: u32, expected: &[Strategy]| {
             let with = |&strategy: &Strategy| Contender { pair: Pair::ours(), strategy };
             let all: Vec<Contender> = strategies.iter().map(with).collect();
@@ -384,13 +387,13 @@ mod tests {
     }
 
     #[test]
-    fn a_point_of_two_grids_is_measured_once() {
-        let mut options = ChannelsOptions::quick(everybody());
+    fn point_in_two_grids_is_measured_once() {
+        let mut options = ChannelsOptions::quick(all_contenders());
         for grid in &mut options.grids {
             (grid.call, grid.round_trips) = (CallType::Unary, vec![Duration::ZERO]);
         }
         let study = plan(&options).unwrap();
         let at_16 = figures(&study).filter(|window| window.point.in_flight == 16).count();
-        assert_eq!(at_16, options.rounds as usize * everybody().len());
+        assert_eq!(at_16, options.rounds as usize * all_contenders().len());
     }
 }

@@ -3,7 +3,7 @@
 use super::analyse::Channels;
 use super::findings::{StackVerdict, several};
 use crate::load::table::{WindowColumns, windows};
-use crate::load::{Idle, Strategy, SystemCalls};
+use crate::load::{IdleGaps, Strategy, SystemCalls};
 
 /// Adds the study's own columns. Ratios of a load, and separate counts and observations, are repeated for each window
 /// of their point.
@@ -23,7 +23,7 @@ pub(super) fn table<'a>(channels: &'a Channels<'_>, verdicts: &'a [StackVerdict]
                 ("system_calls_server_per_operation", |it| Some(format!("{:.4}", it.server_per_operation))),
             ],
         )
-        .plain_figures::<&Idle>(
+        .plain_figures::<&IdleGaps>(
             move |window| Some(&channels.cell(window)?.wire?.all),
             &[
                 ("wire_idle_share", |idle| Some(format!("{:.4}", idle.share))),

@@ -8,7 +8,7 @@ use super::analysis::ChannelsAnalysis;
 use super::answer::answer;
 use super::columns::{figures, numbers};
 use super::findings::StackVerdict;
-use crate::load::gathered::Windows;
+use crate::load::gathered::MergedCell;
 use crate::record::CallType;
 
 /// The table of costs uses the load nearest to this number of calls in flight.
@@ -30,8 +30,13 @@ pub(super) fn text(study: &ChannelsAnalysis<'_>) -> String {
         }
     }
     for verdict in verdicts {
-        text +=
-            &wrapped(&format!("{}, {}: {} {}", verdict.stack, verdict.place(), verdict.text, verdict.advice));
+        text += &wrapped(&format!(
+            "{}, {}: {} {}",
+            verdict.stack,
+            verdict.conditions(),
+            verdict.text,
+            verdict.advice
+        ));
     }
     text
 }
@@ -39,7 +44,7 @@ pub(super) fn text(study: &ChannelsAnalysis<'_>) -> String {
 /// Returns the table of loads, with the best number of connections and its gain.
 fn best_numbers(verdict: &StackVerdict) -> String {
     let table = numbers(verdict).text();
-    format!("{}, {}: best number of connections\n{table}\n", verdict.stack, verdict.place())
+    format!("{}, {}: best number of connections\n{table}\n", verdict.stack, verdict.conditions())
 }
 
 fn rates(panel: &Panel<'_>, in_flight: &[u32]) -> String {
@@ -59,7 +64,7 @@ fn rates(panel: &Panel<'_>, in_flight: &[u32]) -> String {
 }
 
 /// Returns a rate with half its interval: `40.1 k ±12 %`.
-fn rate(cell: &Windows<'_>) -> String {
+fn rate(cell: &MergedCell<'_>) -> String {
     let reach = cell.rate_interval().map(|interval| interval.half_width().exp() - 1.0);
     let reach = reach.map(|reach| format!(" ±{}", percent(reach))).unwrap_or_default();
     format!("{}{reach}", count(cell.rate_per_s()))
@@ -79,6 +84,6 @@ fn costs(panel: &Panel<'_>, verdicts: &[StackVerdict], in_flight: &[u32]) -> Str
         "{}, {}, {typical} in flight; processor time and system calls of one {operation}\n{}\n",
         panel.call,
         panel.network(),
-        table.text_of(|_, head| !LEFT_OUT.contains(&head))
+        table.text_of_columns(|_, header| !LEFT_OUT.contains(&header))
     )
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use thalweg_measure::usage::{ProcessUsage, Usage};
 
 use super::analyse::{Channels, ChannelsLine};
-use super::answer::{advised, answer};
+use super::answer::{answer, server_advice};
 use super::findings::{StackVerdict, verdicts};
 use super::limit::Limit;
-use super::numbers::{Best, Numbers, numbers};
-use crate::load::{Idle, LabResults, PointResult, Strategy, SystemCalls, Wire};
+use super::numbers::{Best, BestNumbers, numbers};
+use crate::load::{IdleGaps, LabResults, PointResult, Strategy, SystemCalls, WireTraffic};
 use crate::load::{Outcome, WindowResult};
 use crate::record::CallType;
 use crate::stack::{Pair, Stack};
@@ -52,7 +52,7 @@ fn window(
 
 /// Returns windows of several rounds, whose rates differ by up to `spread`.
 fn rounds(
-    way: (&str, Strategy),
+    line: (&str, Strategy),
     round_trip: Duration,
     in_flight: u32,
     (rate, connections): (f64, u32),
@@ -61,19 +61,19 @@ fn rounds(
     let shares = [0.0, 1.0, -0.6, -1.0, 0.3, 0.2];
     let of_round = |round: u32| {
         let off = 1.0 + spread * shares[round as usize % shares.len()];
-        window(way, round_trip, in_flight, (rate * off, connections)).in_round(round)
+        window(line, round_trip, in_flight, (rate * off, connections)).in_round(round)
     };
     (0..rounds).map(of_round).collect()
 }
 
 /// Returns windows that leave no doubt.
 fn sure(
-    way: (&str, Strategy),
+    line: (&str, Strategy),
     round_trip: Duration,
     in_flight: u32,
     reached: (f64, u32),
 ) -> Vec<PointResult> {
-    rounds(way, round_trip, in_flight, reached, (4, 0.01))
+    rounds(line, round_trip, in_flight, reached, (4, 0.01))
 }
 
 const ONE: Strategy = Strategy::Fixed(1);
@@ -101,9 +101,9 @@ fn published() -> LabResults {
 #[test]
 fn windows_become_panels_lines_and_cells() {
     let mut results = published();
-    let wire = |share| Wire {
+    let wire = |share| WireTraffic {
         watched_ns: 1,
-        all: Idle {
+        all: IdleGaps {
             share,
             gaps: 9,
             p50_ns: 170_000,
@@ -112,16 +112,16 @@ fn windows_become_panels_lines_and_cells() {
             max_ns: 1,
             buckets: Vec::new(),
         },
-        each: Idle { share, gaps: 9, p50_ns: 1, p90_ns: 1, p99_ns: 1, max_ns: 1, buckets: Vec::new() },
+        each: IdleGaps { share, gaps: 9, p50_ns: 1, p90_ns: 1, p99_ns: 1, max_ns: 1, buckets: Vec::new() },
         sent_bytes: 1,
         received_bytes: 1,
         hop_busy_share: 0.1,
     };
     let at_64 = results.points.iter().position(|window| window.point.in_flight == 64).unwrap();
-    let asked = results.points[at_64].asked.clone();
-    results.wire.push(WindowResult::apart(asked.clone(), Ok(wire(0.6))));
+    let request = results.points[at_64].request.clone();
+    results.wire.push(WindowResult::of_other(request.clone(), Ok(wire(0.6))));
     let counted = SystemCalls { client_per_operation: 0.5, server_per_operation: 0.25 };
-    results.system_calls.push(WindowResult::apart(asked, Ok(counted)));
+    results.system_calls.push(WindowResult::of_other(request, Ok(counted)));
 
     let channels = Channels::of(&results);
     assert_eq!(channels.panels.len(), 2);
@@ -139,7 +139,7 @@ fn windows_become_panels_lines_and_cells() {
 }
 
 #[test]
-fn each_stack_and_delay_has_its_verdict() {
+fn each_stack_and_delay_has_a_verdict() {
     let results = published();
     let channels = Channels::of(&results);
     let verdicts = verdicts(&channels, &results.settings);
@@ -173,7 +173,7 @@ fn each_stack_and_delay_has_its_verdict() {
 }
 
 #[test]
-fn the_adaptive_channel_is_held_against_the_best() {
+fn adaptive_channel_is_compared_with_best_fixed_number() {
     let verdict = |adaptive: f64| {
         let mut results = empty();
         results.points = sure(("thalweg", Strategy::Adaptive), Duration::ZERO, 64, (adaptive, 3));
@@ -192,14 +192,14 @@ fn the_adaptive_channel_is_held_against_the_best() {
 }
 
 #[test]
-fn who_asks_of_a_server_is_told_how_many_connections_are_enough() {
+fn external_server_gets_advice_on_number_of_connections() {
     let advice = |rates: [f64; 4], spread: f64| {
         let mut results = empty();
         results.settings.target = Some("10.0.0.1:50051".to_owned());
         results.points = Vec::new();
         for (connections, rate) in [1, 2, 4, 8].into_iter().zip(rates) {
-            let way = ("thalweg", Strategy::Fixed(connections));
-            for mut window in rounds(way, Duration::ZERO, 64, (rate, connections), (4, spread)) {
+            let line = ("thalweg", Strategy::Fixed(connections));
+            for mut window in rounds(line, Duration::ZERO, 64, (rate, connections), (4, spread)) {
                 window.pair.as_mut().unwrap().server = Stack::target();
                 window.usage = None;
                 // Each strategy is off in a different round.
@@ -211,7 +211,7 @@ fn who_asks_of_a_server_is_told_how_many_connections_are_enough() {
         assert_eq!(channels.panels[0].lines[1].label(), "thalweg, 2 connections");
         // The client was not observed from outside, so its own report is used.
         assert!(channels.panels[0].lines[0].at(64).unwrap().client().unwrap().processors > 0.0);
-        advised(&verdicts(&channels, &results.settings), &results.settings).unwrap()
+        server_advice(&verdicts(&channels, &results.settings), &results.settings).unwrap()
     };
     let yes = advice([100e3, 190e3, 310e3, 315e3], 0.02);
     assert!(
@@ -226,18 +226,18 @@ fn who_asks_of_a_server_is_told_how_many_connections_are_enough() {
 }
 
 #[test]
-fn the_best_number_is_the_fewest_that_are_not_shown_to_be_worse_than_the_best() {
+fn best_number_is_fewest_not_shown_to_be_worse() {
     let check = |rates: &[(u32, f64)], (count, spread): (u32, f64), expected: Option<u32>| {
         let mut results = empty();
         results.points.clear();
         for &(connections, rate) in rates {
-            let way = ("thalweg", Strategy::Fixed(connections));
-            for mut window in rounds(way, Duration::ZERO, 64, (rate, connections), (count, spread)) {
+            let line = ("thalweg", Strategy::Fixed(connections));
+            for mut window in rounds(line, Duration::ZERO, 64, (rate, connections), (count, spread)) {
                 window.round = (window.round + connections) % count;
                 results.points.push(window);
             }
         }
-        let Numbers { rows, .. } = numbers(&Channels::of(&results)).swap_remove(0);
+        let BestNumbers { rows, .. } = numbers(&Channels::of(&results)).swap_remove(0);
         let best = match &rows[0].best {
             Best::One | Best::Only => Some(1),
             Best::Several(several) => Some(several.connections),
@@ -256,7 +256,7 @@ fn the_best_number_is_the_fewest_that_are_not_shown_to_be_worse_than_the_best() 
 }
 
 #[test]
-fn a_crowded_processor_is_told() {
+fn crowded_processor_is_reported() {
     let text = |waited_ns: u64| {
         let mut results = empty();
         results.points = vec![window(("thalweg", ONE), Duration::ZERO, 64, (100e3, 1))];

@@ -152,7 +152,7 @@ pub(crate) fn analyse(results: &CodecResults) -> CodecFigures {
 }
 
 fn own_lines(results: &CodecResults) -> impl Iterator<Item = LineFigures> + '_ {
-    let steps = results.steps.iter().filter(|step| !step.again);
+    let steps = results.steps.iter().filter(|step| !step.is_duplicate);
     distinct(steps.map(|step| &step.line)).into_iter().filter_map(|line| {
         let mut steps: Vec<&CodecStep> = steps_of(results, line, false).collect();
         steps.sort_by_key(|step| step.conversions);
@@ -198,9 +198,9 @@ fn figures(results: &CodecResults, line: &CodecLine, times: &[f64], bytes: f64) 
 fn steps_of<'a>(
     results: &'a CodecResults,
     line: &'a CodecLine,
-    again: bool,
+    is_duplicate: bool,
 ) -> impl Iterator<Item = &'a CodecStep> {
-    let is_wanted = move |step: &&CodecStep| step.line == *line && step.again == again;
+    let is_wanted = move |step: &&CodecStep| step.line == *line && step.is_duplicate == is_duplicate;
     results.steps.iter().filter(is_wanted).filter(|step| !step.elapsed_ns.is_empty())
 }
 

@@ -25,8 +25,8 @@ pub(crate) struct CodecAnalysis<'r> {
 impl<'r> CodecAnalysis<'r> {
     pub(crate) fn of(results: &'r CodecResults) -> Self {
         let figures = analyse(results);
-        let told = Findings::of(results, &figures);
-        let (answer, findings) = (told.answer(), told.all());
+        let all = Findings::of(results, &figures);
+        let (answer, findings) = (all.answer(), all.all());
         Self {
             results,
             unanswered: results.unanswered(answer.is_some()),

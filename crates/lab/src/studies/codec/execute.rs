@@ -7,23 +7,23 @@ use std::time::Duration;
 use tempfile::TempDir;
 use thalweg_measure::cpus::CpuAssignment;
 use thalweg_measure::interrupt::Interrupt;
-use thalweg_measure::usage::{Side, Sides};
+use thalweg_measure::usage::{MeasuredProcesses, SideProcesses};
 
 use super::line::CodecLine;
 use super::peers;
 use super::plan::LineEstimate;
 use super::program::CodecProgram;
 use super::tables::{CallFigures, CallsOf, InstructionsOf, PeerResult};
-use super::window::{CodecFound, CodecWindow, Conversions, calls_window};
+use super::window::{CodecMeasurement, CodecWindow, Conversions, calls_window};
 use crate::load;
-use crate::load::validity::judged;
+use crate::load::validity::judge_window;
 use crate::peers::PeersDirectory;
 use crate::process::{ProcessExecutor, Program};
 use crate::stack::{OURS, Stack};
 use crate::study::{Execute, ExecuteError, LeftOut};
 
 /// Time after which the first estimate of a line ends.
-const LOOK: Duration = Duration::from_millis(1);
+const ESTIMATE_TIME: Duration = Duration::from_millis(1);
 /// Prefix of the folder for messages that other programs read, and for callgrind's files.
 const FILES: &str = "codec-files-";
 
@@ -69,15 +69,16 @@ impl<'b> CodecExecutor<'b> {
 
     /// Estimates the time of a conversion for each line. The first codec of each message and operation gets a
     /// duplicate, for the noise floor. A line that fails is left out, with the reason.
-    pub fn look(&mut self, lines: &[CodecLine], left_out: &mut Vec<LeftOut>) -> Vec<LineEstimate> {
+    pub fn estimate(&mut self, lines: &[CodecLine], left_out: &mut Vec<LeftOut>) -> Vec<LineEstimate> {
         let mut estimates: Vec<LineEstimate> = Vec::new();
         for line in lines {
-            match first_look(self.program, line) {
+            match estimate_line(self.program, line) {
                 Ok(ns_per_conversion) => {
                     let is_first = !estimates.iter().any(|estimate| {
                         (&estimate.line.data, estimate.line.operation) == (&line.data, line.operation)
                     });
-                    let estimate = |again| LineEstimate { line: line.clone(), again, ns_per_conversion };
+                    let estimate =
+                        |is_duplicate| LineEstimate { line: line.clone(), is_duplicate, ns_per_conversion };
                     estimates.push(estimate(false));
                     if is_first {
                         estimates.push(estimate(true));
@@ -90,14 +91,15 @@ impl<'b> CodecExecutor<'b> {
     }
 
     /// Converts, and observes whether other programs kept the codec program waiting.
-    fn convert(&mut self, line: &CodecLine, conversions: u64) -> Result<CodecFound, String> {
-        let sides = Sides { client: Side::of(self.program.process(), None), server: None };
+    fn convert(&mut self, line: &CodecLine, conversions: u64) -> Result<CodecMeasurement, String> {
+        let sides =
+            MeasuredProcesses { client: SideProcesses::of(self.program.process(), None), server: None };
         let sample = || sides.sample().ok();
         let before = sample();
         let elapsed = self.program.convert(line, conversions)?;
         let usage = before.zip(sample()).map(|(before, after)| after.since(&before));
         let reason = usage.and_then(|usage| usage.client.kept_waiting("program", usage.window_ns));
-        Ok(CodecFound::Elapsed(elapsed, reason))
+        Ok(CodecMeasurement::Elapsed(elapsed, reason))
     }
 
     fn instructions(&mut self) -> Result<Vec<InstructionsOf>, String> {
@@ -124,32 +126,36 @@ impl<'b> CodecExecutor<'b> {
 
 impl Execute for CodecExecutor<'_> {
     type Window = CodecWindow;
-    type Found = CodecFound;
+    type Measurement = CodecMeasurement;
 
-    fn measure(&mut self, window: &CodecWindow) -> Result<CodecFound, ExecuteError> {
-        if self.interrupt.is_asked() {
+    fn measure(&mut self, window: &CodecWindow) -> Result<CodecMeasurement, ExecuteError> {
+        if self.interrupt.is_requested() {
             return Err(ExecuteError::Interrupted);
         }
         let found = match window {
             CodecWindow::Conversions(Conversions { line, conversions, .. }) => {
                 self.convert(line, *conversions)
             }
-            CodecWindow::Allocations(line) => self.program.allocations(line).map(CodecFound::Allocations),
-            CodecWindow::Calls { calls, round } => {
-                return self.calls.measure(calls, *round, &self.interrupt).map(CodecFound::Calls);
+            CodecWindow::Allocations(line) => {
+                self.program.allocations(line).map(CodecMeasurement::Allocations)
             }
-            CodecWindow::Instructions => self.instructions().map(CodecFound::Instructions),
-            CodecWindow::Peer { name, .. } => self.peer(name).map(|peer| CodecFound::Peer(Box::new(peer))),
+            CodecWindow::Calls { calls, round } => {
+                return self.calls.measure(calls, *round, &self.interrupt).map(CodecMeasurement::Calls);
+            }
+            CodecWindow::Instructions => self.instructions().map(CodecMeasurement::Instructions),
+            CodecWindow::Peer { name, .. } => {
+                self.peer(name).map(|peer| CodecMeasurement::Peer(Box::new(peer)))
+            }
         };
         found.map_err(ExecuteError::Window)
     }
 }
 
-fn first_look(program: &mut CodecProgram, line: &CodecLine) -> Result<f64, String> {
+fn estimate_line(program: &mut CodecProgram, line: &CodecLine) -> Result<f64, String> {
     let mut conversions = 10;
     loop {
         let elapsed = program.convert(line, conversions)?;
-        if elapsed >= LOOK {
+        if elapsed >= ESTIMATE_TIME {
             return Ok(elapsed.as_nanos() as f64 / conversions as f64);
         }
         conversions *= 4;
@@ -190,10 +196,12 @@ impl Calls {
 }
 
 /// Returns the figures of a valid window, or why there are none.
-fn figures(found: &load::Found) -> Result<CallFigures, String> {
-    let load::Found::Figures(measured) = found else { return Err("the window found no figures".to_owned()) };
+fn figures(found: &load::WindowMeasurement) -> Result<CallFigures, String> {
+    let load::WindowMeasurement::Figures(measured) = found else {
+        return Err("the window found no figures".to_owned());
+    };
     let (load, usage) = (&measured.load, measured.usage.as_ref());
-    if let Some(reason) = judged(Ok(load), usage).why_not() {
+    if let Some(reason) = judge_window(Ok(load), usage).invalid_reason() {
         return Err(reason);
     }
     let (Some(usage), Some(latency)) = (usage, load.latency_ns) else {

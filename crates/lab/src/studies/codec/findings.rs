@@ -10,7 +10,7 @@ use super::line::{Decodes, Format, Operation};
 use super::results::CodecResults;
 use super::span::{ComparedFigure, Span};
 use super::tables::CodecInfo;
-use crate::findings::{Finding, found};
+use crate::findings::{Finding, collect_findings};
 
 /// Published factor by which protobuf-java was faster than Jackson.
 const PUBLISHED_RATIO: f64 = 7.0;
@@ -49,7 +49,7 @@ impl<'a> Findings<'a> {
 
     /// Returns the findings, most important first.
     pub(super) fn all(self) -> Vec<Finding> {
-        found([
+        collect_findings([
             ("Where Protobuf wins", self.where_it_wins()),
             ("Where it does not", self.pair.and_then(|_| self.where_it_does_not())),
             ("Bytes", self.bytes()),
@@ -70,7 +70,7 @@ impl<'a> Findings<'a> {
     }
 
     /// Returns a note if one codec owns what it decodes and the other borrows it.
-    fn unlike(self, one: &str, other: &str) -> Option<String> {
+    fn ownership_note(self, one: &str, other: &str) -> Option<String> {
         let decodes = |name: &str| self.results.codec(name)?.decodes;
         let (borrows, owns) = match (decodes(one)?, decodes(other)?) {
             (Decodes::Borrowed, Decodes::Owned) => (one, other),
@@ -81,8 +81,8 @@ impl<'a> Findings<'a> {
     }
 
     /// Returns that note as a sentence to append, or nothing.
-    fn unlike_sentence(self, one: &str, other: &str) -> String {
-        self.unlike(one, other).map(|it| format!(" Unlike each other, {it}.")).unwrap_or_default()
+    fn ownership_sentence(self, one: &str, other: &str) -> String {
+        self.ownership_note(one, other).map(|it| format!(" Unlike each other, {it}.")).unwrap_or_default()
     }
 
     fn where_it_wins(self) -> Option<String> {
@@ -102,7 +102,7 @@ impl<'a> Findings<'a> {
             };
             text += &[&what, " ", &longest, &rest, "."].concat();
         }
-        Some(text + &self.unlike_sentence(protobuf, json))
+        Some(text + &self.ownership_sentence(protobuf, json))
     }
 
     /// Matches formats by message and operation, starting with Protobuf's worst. Owned decoding is matched with owned,
@@ -193,14 +193,14 @@ impl<'a> Findings<'a> {
             range(Format::Json, true)?,
             range(Format::Protobuf, false)?,
             range(Format::Json, false)?,
-            self.unlike_sentence(protobuf, json)
+            self.ownership_sentence(protobuf, json)
         ))
     }
 
     fn message_pack(self) -> Option<String> {
         let (protobuf, json) = self.pair?;
         let codec = &self.results.first_of(&[Format::MessagePack])?.name;
-        let unlike = [protobuf, json].map(|other| self.unlike_sentence(codec, other)).concat();
+        let unlike = [protobuf, json].map(|other| self.ownership_sentence(codec, other)).concat();
         Some(format!(
             "{codec} with names takes {} {protobuf}’s time for a round trip and {} its bytes; of {json} it is {} the \
              time and {} the bytes.{unlike}",
@@ -214,15 +214,15 @@ impl<'a> Findings<'a> {
     /// Compares ProtoJSON codecs with the first of them, and that one with JSON of plain structs.
     fn proto_json(self) -> Option<String> {
         let first = self.results.first_of(&[Format::ProtoJson])?;
-        let beside = |name: &str, other: &str| {
+        let compare = |name: &str, other: &str| {
             let range = self.span(ROUND_TRIP, name, other)?;
-            let unlike = self.unlike(name, other).map(|it| format!(" ({it})")).unwrap_or_default();
+            let unlike = self.ownership_note(name, other).map(|it| format!(" ({it})")).unwrap_or_default();
             Some(format!("{name} takes {range} the time of {other}{unlike}"))
         };
         let is_other = |codec: &&CodecInfo| codec.format == Format::ProtoJson && codec.name != first.name;
         let others = self.results.codecs.iter().filter(is_other);
-        let json = self.results.first_of(&[Format::Json]).and_then(|json| beside(&first.name, &json.name));
-        let compared = json.into_iter().chain(others.filter_map(|it| beside(&it.name, &first.name)));
+        let json = self.results.first_of(&[Format::Json]).and_then(|json| compare(&first.name, &json.name));
+        let compared = json.into_iter().chain(others.filter_map(|it| compare(&it.name, &first.name)));
         let compared = compared.collect::<Vec<_>>().join(", ");
         (!compared.is_empty()).then(|| format!("For a round trip, {compared}."))
     }
@@ -238,7 +238,7 @@ impl<'a> Findings<'a> {
         let ours = first.name.as_str();
         let alike = protobuf(false).skip(1).find(|it| it.decodes.is_some() && it.decodes == first.decodes);
         let others = protobuf(false).take(1).chain(alike).chain(protobuf(true).skip(1));
-        let beside = |codec: &CodecInfo| {
+        let compare = |codec: &CodecInfo| {
             let range =
                 |operation| Some(self.span(ComparedFigure::Time(operation), &codec.name, ours)?.plain());
             Some(format!(
@@ -249,7 +249,7 @@ impl<'a> Findings<'a> {
                 codec.decodes.map(|decodes| format!(" ({decodes})")).unwrap_or_default()
             ))
         };
-        let compared = others.filter_map(beside).collect::<Vec<_>>().join("; ");
+        let compared = others.filter_map(compare).collect::<Vec<_>>().join("; ");
         let decodes = first.decodes.map(|it| format!("; what it decodes is {it}")).unwrap_or_default();
         (!compared.is_empty()).then(|| {
             format!("{ours} knows a message’s type at run time only{decodes}. Beside it, {compared}.")
@@ -299,7 +299,7 @@ impl<'a> Findings<'a> {
         };
         let ours = self.pair.and_then(|(ours, _)| {
             let (range, unlike) =
-                (self.span(ROUND_TRIP, protobuf, ours)?, self.unlike_sentence(protobuf, ours));
+                (self.span(ROUND_TRIP, protobuf, ours)?, self.ownership_sentence(protobuf, ours));
             Some(format!(" {protobuf} takes {} the time of {ours} here.{unlike}", range.plain()))
         });
         Some(format!(
@@ -335,17 +335,17 @@ impl fmt::Display for FormatMatch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { ratio, protobuf, other } = self;
         let with = |line: &LineFigures| format!("{} with {}", time(line.ns), line.line.codec);
-        let way = if protobuf.decodes == Some(Decodes::Borrowed) { ", borrowed" } else { "" };
+        let ownership = if protobuf.decodes == Some(Decodes::Borrowed) { ", borrowed" } else { "" };
         let (data, operation) = (&protobuf.line.data, protobuf.line.operation);
-        write!(f, "{data} {operation}{way}: {}, {} ({})", with(other), with(protobuf), times(*ratio))
+        write!(f, "{data} {operation}{ownership}: {}, {} ({})", with(other), with(protobuf), times(*ratio))
     }
 }
 
 /// Returns a sentence that lists the first items and the number of the others.
-fn listed(said: &str, items: impl Iterator<Item = impl ToString>) -> Option<String> {
+fn listed(introduction: &str, items: impl Iterator<Item = impl ToString>) -> Option<String> {
     const LISTED_MAX: usize = 3;
     let items: Vec<String> = items.map(|item| item.to_string()).collect();
     let (shown, more) = items.split_at(items.len().min(LISTED_MAX));
     let more = if more.is_empty() { String::new() } else { format!("; and {} more", more.len()) };
-    (!shown.is_empty()).then(|| format!("{said} {}{more}.", shown.join("; ")))
+    (!shown.is_empty()).then(|| format!("{introduction} {}{more}.", shown.join("; ")))
 }

@@ -27,7 +27,7 @@ pub(super) fn lede(results: &CodecResults) -> String {
         "{}, {} of message, on {}.",
         counted(results.codecs.len() as u64, "codec"),
         counted(results.data.len() as u64, "kind"),
-        results.origin(&results.settings.arguments).place()
+        results.origin(&results.settings.arguments).machine_text()
     )
 }
 

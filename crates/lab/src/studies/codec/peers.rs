@@ -64,7 +64,7 @@ mod tests {
     use crate::studies::codec::line::{Format, Operation};
 
     #[test]
-    fn what_a_peer_prints_is_read() {
+    fn peer_output_is_parsed() {
         let text = r#"{"schema": "thalweg.codec-peer/1", "version": "JVM 17", "method": "by JMH",
             "codecs": [{"name": "jackson", "version": "2", "format": "json", "dynamic": false, "about": "records"}],
             "lines": [{"data": "order", "codec": "jackson", "operation": "round_trip",

@@ -50,14 +50,14 @@ fn steps(last: u32) -> Vec<u64> {
 pub struct LineEstimate {
     pub(crate) line: CodecLine,
     /// Whether a duplicate is measured, for the noise floor.
-    pub(crate) again: bool,
+    pub(crate) is_duplicate: bool,
     /// Estimated time per conversion, ns.
     pub(crate) ns_per_conversion: f64,
 }
 
 /// Measurements in addition to conversions and allocations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Besides {
+pub struct ExtraMeasurements {
     /// Whether to measure calls with payloads as large as the messages.
     pub calls: bool,
     /// Whether to count instructions under callgrind.
@@ -91,7 +91,7 @@ pub fn conversions(lines: &[LineEstimate], options: &CodecOptions) -> Result<Pla
         for &conversions in &options.steps {
             let (measured, left_out): (Vec<&LineEstimate>, Vec<&LineEstimate>) =
                 compared.iter().partition(|estimate| window_time(estimate, conversions) <= longest);
-            let of_lines = left_out.into_iter().filter(|estimate| !estimate.again);
+            let of_lines = left_out.into_iter().filter(|estimate| !estimate.is_duplicate);
             planned.left_out.extend(of_lines.map(|estimate| StepLeftOut {
                 line: estimate.line.clone(),
                 conversions,
@@ -100,7 +100,7 @@ pub fn conversions(lines: &[LineEstimate], options: &CodecOptions) -> Result<Pla
             let in_rounds = interleaved(&measured, options.rounds).into_iter();
             planned.windows.extend(in_rounds.map(|(round, estimate)| Conversions {
                 line: estimate.line.clone(),
-                again: estimate.again,
+                is_duplicate: estimate.is_duplicate,
                 conversions,
                 round,
                 takes: window_time(estimate, conversions),
@@ -115,19 +115,19 @@ pub fn plan(
     conversions: &[Conversions],
     lines: &[LineEstimate],
     calls: &[CallsOf],
-    besides: &Besides,
+    extra: &ExtraMeasurements,
 ) -> Plan<CodecWindow> {
     let mut windows: Vec<CodecWindow> = conversions.iter().cloned().map(CodecWindow::Conversions).collect();
-    let lines = lines.iter().filter(|estimate| !estimate.again);
+    let lines = lines.iter().filter(|estimate| !estimate.is_duplicate);
     windows.extend(lines.map(|estimate| CodecWindow::Allocations(estimate.line.clone())));
-    if besides.calls {
+    if extra.calls {
         for round in 0..CALL_ROUNDS {
             windows.extend(calls.iter().cloned().map(|calls| CodecWindow::Calls { calls, round }));
         }
     }
-    windows.extend(besides.instructions.then_some(CodecWindow::Instructions));
-    let takes = PEER_TAKES[usize::from(!besides.quick)];
-    windows.extend(besides.peers.iter().cloned().map(|name| CodecWindow::Peer { name, takes }));
+    windows.extend(extra.instructions.then_some(CodecWindow::Instructions));
+    let takes = PEER_TAKES[usize::from(!extra.quick)];
+    windows.extend(extra.peers.iter().cloned().map(|name| CodecWindow::Peer { name, takes }));
     Plan { windows, overhead: Duration::ZERO }
 }
 
@@ -150,10 +150,10 @@ fn longest_window(lines: &[LineEstimate], options: &CodecOptions) -> Duration {
         lines.iter().flat_map(|line| options.steps.iter().map(|&step| window_time(line, step))).collect();
     times.sort_unstable();
     let least = lines.iter().map(|line| window_time(line, first)).max().unwrap_or_default();
-    let mut taken = Duration::ZERO;
+    let mut total = Duration::ZERO;
     let fitting = times.into_iter().take_while(|time| {
-        taken += *time * options.rounds;
-        taken <= options.budget
+        total += *time * options.rounds;
+        total <= options.budget
     });
     fitting.last().unwrap_or_default().max(least)
 }
@@ -170,7 +170,7 @@ mod tests {
     fn lines(ns: &[(&str, &str, f64)]) -> Vec<LineEstimate> {
         let line = |&(data, codec, ns_per_conversion): &(&str, &str, f64)| LineEstimate {
             line: CodecLine { data: data.to_owned(), codec: codec.to_owned(), operation: Operation::Encode },
-            again: false,
+            is_duplicate: false,
             ns_per_conversion,
         };
         ns.iter().map(line).collect()
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn codecs_of_a_message_take_turns_there_and_back() {
+    fn codecs_of_a_message_alternate_in_both_orders() {
         let lines = lines(&[("a", "x", 10.0), ("a", "y", 10.0), ("b", "x", 10.0)]);
         let planned = conversions(&lines, &options(&[10], 3, Duration::from_secs(1))).unwrap();
         let index = |line: &CodecLine| lines.iter().position(|estimate| estimate.line == *line).unwrap();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_longest_is_left_out_until_the_rest_fits() {
+    fn longest_steps_are_left_out_until_the_rest_fits() {
         // 10⁶ conversions take 0.1 s with x, 1 s with y and 10 s with z, in two rounds.
         let lines = lines(&[("a", "x", 100.0), ("a", "y", 1000.0), ("a", "z", 10_000.0)]);
         let check = |budget_ms: u64, expected: &[(usize, u64)]| {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_study() {
+    fn empty_codec_plan_is_rejected() {
         assert_eq!(conversions(&[], &CodecOptions::quick()), Err(PlanError::NothingToMeasure));
         let no_steps = options(&[], 1, Duration::from_secs(1));
         assert_eq!(conversions(&lines(&[("a", "x", 1.0)]), &no_steps), Err(PlanError::NothingToMeasure));

@@ -56,7 +56,7 @@ pub enum Origin {
 pub enum NoCodecs {
     /// The selection matches nothing.
     #[error("{0}")]
-    Refused(String),
+    InvalidSelection(String),
     /// The program is not available, or failed.
     #[error("{0}")]
     Failed(String),
@@ -67,7 +67,7 @@ pub enum NoCodecs {
 pub struct CodecProgram {
     program: PathBuf,
     process: Process,
-    answers: Receiver<String>,
+    responses: Receiver<String>,
     /// Participating codecs, in the order of the tables.
     pub codecs: Vec<CodecInfo>,
     /// Kinds of message.
@@ -80,7 +80,7 @@ pub struct CodecProgram {
 
 /// First line printed by the program.
 #[derive(Deserialize)]
-struct Begun {
+struct Hello {
     schema: String,
     codecs: Vec<CodecInfo>,
     data: Vec<DataInfo>,
@@ -105,43 +105,47 @@ impl CodecProgram {
             .map_err(|error| NoCodecs::Failed(format!("a path is not UTF-8: {error}")))?;
         let mut command = Command::new(program);
         command.arg("bench").arg(selection);
-        Self::begin(command, program, cpu)
+        Self::spawn(command, program, cpu)
     }
 
-    fn begin(mut command: Command, program: &Path, cpu: Option<&CpuList>) -> Result<Self, NoCodecs> {
+    fn spawn(mut command: Command, program: &Path, cpu: Option<&CpuList>) -> Result<Self, NoCodecs> {
         // Without pinning, figures are noisier, and the report shows by how much.
-        let mut process = Process::spawn_told(&mut command, cpu)
-            .or_else(|_| Process::spawn_told(&mut command, None))
-            .map_err(|error| NoCodecs::Failed(said(program, &format!("cannot be started: {error}"))))?;
-        let answers = process.lines();
-        let Ok(first) = answers.recv() else { return Err(ended(program, process)) };
-        let Begun { schema, codecs, data, sizes, lines } = read(&first)
-            .map_err(|reason| NoCodecs::Failed(said(program, &format!("printed no {SCHEMA}: {reason}"))))?;
+        let mut process = Process::spawn_with_stdin(&mut command, cpu)
+            .or_else(|_| Process::spawn_with_stdin(&mut command, None))
+            .map_err(|error| {
+                NoCodecs::Failed(program_error(program, &format!("cannot be started: {error}")))
+            })?;
+        let responses = process.lines();
+        let Ok(first) = responses.recv() else { return Err(start_error(program, process)) };
+        let Hello { schema, codecs, data, sizes, lines } = read(&first).map_err(|reason| {
+            NoCodecs::Failed(program_error(program, &format!("printed no {SCHEMA}: {reason}")))
+        })?;
         if schema != SCHEMA {
-            return Err(NoCodecs::Failed(said(program, &format!("speaks {schema}, not {SCHEMA}"))));
+            return Err(NoCodecs::Failed(program_error(program, &format!("speaks {schema}, not {SCHEMA}"))));
         }
-        Ok(Self { program: program.to_owned(), process, answers, codecs, data, sizes, lines })
+        Ok(Self { program: program.to_owned(), process, responses, codecs, data, sizes, lines })
     }
 
     /// Sends a request and returns the field `name` of the response.
-    fn ask<T: DeserializeOwned>(&mut self, request: &Request<'_>, name: &str) -> Result<T, String> {
+    fn request<T: DeserializeOwned>(&mut self, request: &Request<'_>, name: &str) -> Result<T, String> {
         let request = serde_json::to_string(request).map_err(|error| error.to_string())?;
         let stdin = self.process.child.stdin.as_mut().expect("it was started to be told");
         // A closed pipe is detected by the missing response.
         let _ = writeln!(stdin, "{request}");
-        let answer = self.answers.recv().map_err(|_| said(&self.program, "ended before it answered"))?;
+        let answer =
+            self.responses.recv().map_err(|_| program_error(&self.program, "ended before it answered"))?;
         let mut answer: Map<String, Value> = read(&answer).unwrap_or_default();
         if let Some(Value::String(reason)) = answer.remove("error") {
             return Err(reason);
         }
         let found = answer.remove(name).and_then(|found| serde_json::from_value(found).ok());
-        found.ok_or_else(|| said(&self.program, "does not answer as peers/README.md says"))
+        found.ok_or_else(|| program_error(&self.program, "does not answer as peers/README.md says"))
     }
 
     /// Makes [`WARM_UPS`] conversions, then times `conversions`.
     pub(super) fn convert(&mut self, line: &CodecLine, conversions: u64) -> Result<Duration, String> {
         let request = Request::Convert { line, warm_ups: WARM_UPS, conversions };
-        self.ask(&request, "elapsed_ns").map(Duration::from_nanos)
+        self.request(&request, "elapsed_ns").map(Duration::from_nanos)
     }
 
     /// Returns the process that converts.
@@ -151,32 +155,32 @@ impl CodecProgram {
 
     /// Returns the line's allocations per conversion.
     pub(super) fn allocations(&mut self, line: &CodecLine) -> Result<Allocations, String> {
-        self.ask(&Request::Allocations { line }, "allocations")
+        self.request(&Request::Allocations { line }, "allocations")
     }
 
     /// Returns the instructions of all lines, counted in a separate run. Its temporary files are in `folder`.
     pub(super) fn instructions(&mut self, folder: &Path) -> Result<Vec<InstructionsOf>, String> {
-        self.ask(&Request::Instructions { folder }, "instructions")
+        self.request(&Request::Instructions { folder }, "instructions")
     }
 
     /// Writes the messages for other programs and returns their number.
     pub(super) fn write_messages(&mut self, folder: &Path) -> Result<NonZeroUsize, String> {
-        self.ask(&Request::Messages { folder }, "messages")
+        self.request(&Request::Messages { folder }, "messages")
     }
 }
 
 /// Returns the error for a program that exited before its first line.
-fn ended(program: &Path, mut process: Process) -> NoCodecs {
+fn start_error(program: &Path, mut process: Process) -> NoCodecs {
     let status = process.child.wait();
-    let last_words = process.last_words();
+    let last_words = process.stderr_tail_or_default();
     match status {
-        Ok(status) if status.code() == Some(BAD_ARGUMENTS) => NoCodecs::Refused(last_words),
+        Ok(status) if status.code() == Some(BAD_ARGUMENTS) => NoCodecs::InvalidSelection(last_words),
         Ok(_) => NoCodecs::Failed(last_words),
-        Err(error) => NoCodecs::Failed(said(program, &error.to_string())),
+        Err(error) => NoCodecs::Failed(program_error(program, &error.to_string())),
     }
 }
 
-fn said(program: &Path, what: &str) -> String {
+fn program_error(program: &Path, what: &str) -> String {
     format!("`{} bench` {what}", program.display())
 }
 
@@ -190,23 +194,23 @@ mod tests {
     use crate::studies::codec::line::Operation;
 
     /// Starts a shell script in place of the program.
-    fn started(script: &str) -> Result<CodecProgram, NoCodecs> {
+    fn start_script(script: &str) -> Result<CodecProgram, NoCodecs> {
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(script);
-        CodecProgram::begin(shell, Path::new("peer"), None)
+        CodecProgram::spawn(shell, Path::new("peer"), None)
     }
 
-    const BEGUN: &str = r#"{"schema":"thalweg.codec-bench/1","codecs":[],"data":[],"sizes":[],
+    const HELLO: &str = r#"{"schema":"thalweg.codec-bench/1","codecs":[],"data":[],"sizes":[],
         "lines":[{"data":"order","codec":"prost","operation":"round_trip"}]}"#;
 
-    fn after_begun(script: &str) -> CodecProgram {
-        let begun = BEGUN.replace('\n', "");
-        started(&format!("echo '{begun}'; {script}")).unwrap()
+    fn start_after_hello(script: &str) -> CodecProgram {
+        let hello = HELLO.replace('\n', "");
+        start_script(&format!("echo '{hello}'; {script}")).unwrap()
     }
 
     #[test]
     fn requests_are_answered_line_by_line() {
-        let mut codecs = after_begun(
+        let mut codecs = start_after_hello(
             r#"read request; echo '{"elapsed_ns":1500}'
                read request; echo '{"error":"'$(echo "$request" | tr -d '"')'"}'
                read request; echo '{"allocations":{"blocks":1.0,"bytes":20.5}}'
@@ -228,19 +232,23 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_does_not_begin_says_why() {
-        let refused = started("echo 'unknown codec `xml`' >&2; exit 2").unwrap_err();
-        assert!(matches!(&refused, NoCodecs::Refused(reason) if reason == "unknown codec `xml`"));
-        let failed = started("echo 'no memory' >&2; exit 1").unwrap_err();
+    fn program_that_fails_to_start_has_a_reason() {
+        let refused = start_script("echo 'unknown codec `xml`' >&2; exit 2").unwrap_err();
+        assert!(matches!(&refused, NoCodecs::InvalidSelection(reason) if reason == "unknown codec `xml`"));
+        let failed = start_script("echo 'no memory' >&2; exit 1").unwrap_err();
         assert!(matches!(&failed, NoCodecs::Failed(reason) if reason == "no memory"), "{failed}");
-        let other = started(&format!("echo '{}'", BEGUN.replace('\n', "").replace("bench/1", "bench/2")))
-            .unwrap_err();
+        let other =
+            start_script(&format!("echo '{}'", HELLO.replace('\n', "").replace("bench/1", "bench/2")))
+                .unwrap_err();
         assert!(
             other.to_string().ends_with("speaks thalweg.codec-bench/2, not thalweg.codec-bench/1"),
             "{other}"
         );
         assert!(
-            started("echo hello").unwrap_err().to_string().contains("printed no thalweg.codec-bench/1: ")
+            start_script("echo hello")
+                .unwrap_err()
+                .to_string()
+                .contains("printed no thalweg.codec-bench/1: ")
         );
     }
 }

@@ -13,7 +13,7 @@ use super::tables::{
     AllocationsOf, CallFigures, CallsOf, CodecInfo, CodecStep, DataInfo, InstructionsOf, MessageSize,
     PeerResult, StepLeftOut,
 };
-use super::window::{CodecFound, CodecWindow, Conversions};
+use super::window::{CodecMeasurement, CodecWindow, Conversions};
 use crate::study::{LeftOut, StudyKind, StudyResults, StudyTables, WindowOutcome};
 
 /// Results of a codec study.
@@ -59,7 +59,7 @@ pub struct CodecSettings {
 
 impl CodecResults {
     /// Returns results without figures for a study that starts now. `tables`: codecs, messages and sizes.
-    pub fn begun(
+    pub fn started(
         settings: CodecSettings,
         left_out: Vec<LeftOut>,
         tables: CodecTables,
@@ -139,27 +139,29 @@ impl CodecTables {
 
 impl StudyTables for CodecTables {
     type Window = CodecWindow;
-    type Found = CodecFound;
+    type Measurement = CodecMeasurement;
 
     /// Records a window. Unavailable measurements are listed among the doubts.
     fn record(
         &mut self,
         window: &CodecWindow,
-        outcome: WindowOutcome<CodecFound>,
+        outcome: WindowOutcome<CodecMeasurement>,
         left_out: &mut Vec<LeftOut>,
     ) {
         match (window, outcome) {
-            (CodecWindow::Conversions(window), Ok(CodecFound::Elapsed(elapsed, reason))) => {
+            (CodecWindow::Conversions(window), Ok(CodecMeasurement::Elapsed(elapsed, reason))) => {
                 self.add_elapsed(window, elapsed, reason);
             }
-            (CodecWindow::Allocations(line), Ok(CodecFound::Allocations(allocations))) => {
+            (CodecWindow::Allocations(line), Ok(CodecMeasurement::Allocations(allocations))) => {
                 self.allocations.push(AllocationsOf { line: line.clone(), allocations });
             }
-            (CodecWindow::Calls { calls, .. }, Ok(CodecFound::Calls(figures))) => {
+            (CodecWindow::Calls { calls, .. }, Ok(CodecMeasurement::Calls(figures))) => {
                 self.add_calls(calls, figures);
             }
-            (CodecWindow::Instructions, Ok(CodecFound::Instructions(counted))) => self.instructions = counted,
-            (CodecWindow::Peer { .. }, Ok(CodecFound::Peer(peer))) => self.peers.push(*peer),
+            (CodecWindow::Instructions, Ok(CodecMeasurement::Instructions(counted))) => {
+                self.instructions = counted
+            }
+            (CodecWindow::Peer { .. }, Ok(CodecMeasurement::Peer(peer))) => self.peers.push(*peer),
             (window, Ok(_)) => leave_out(left_out, window, "the window found something else".to_owned()),
             (window, Err(reason)) => leave_out(left_out, window, reason),
         }
@@ -185,16 +187,17 @@ impl StudyTables for CodecTables {
 
 impl CodecTables {
     fn add_elapsed(&mut self, window: &Conversions, elapsed: Duration, not_valid: Option<Reason>) {
-        let Conversions { line, again, conversions, .. } = window;
+        let Conversions { line, is_duplicate, conversions, .. } = window;
         let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
-        let is_same =
-            |step: &CodecStep| (&step.line, step.again, step.conversions) == (line, *again, *conversions);
+        let is_same = |step: &CodecStep| {
+            (&step.line, step.is_duplicate, step.conversions) == (line, *is_duplicate, *conversions)
+        };
         // The step is among the last, since windows of its rounds follow each other.
         let index = self.steps.iter().rposition(is_same).unwrap_or_else(|| {
-            let (line, again, conversions) = (line.clone(), *again, *conversions);
+            let (line, is_duplicate, conversions) = (line.clone(), *is_duplicate, *conversions);
             self.steps.push(CodecStep {
                 line,
-                again,
+                is_duplicate,
                 conversions,
                 elapsed_ns: Vec::new(),
                 not_valid: Vec::new(),

@@ -54,8 +54,8 @@ pub(crate) struct CodecStep {
     #[serde(flatten)]
     pub(crate) line: CodecLine,
     /// Whether it is the line's duplicate, for the noise floor.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) again: bool,
+    #[serde(default, rename = "again", skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_duplicate: bool,
     /// Conversions per window.
     pub(crate) conversions: u64,
     /// Duration of each valid window, by round.

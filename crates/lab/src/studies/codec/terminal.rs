@@ -1,7 +1,7 @@
 //! Terminal output of a codec study: a table for each operation, one of bytes, and the findings.
 
 use thalweg_measure::figures::{count, time};
-use thalweg_measure::page::table::{Columns, Field, NONE};
+use thalweg_measure::page::table::{Columns, NONE, TableCell};
 
 use super::analysis::CodecAnalysis;
 use super::line::{Decodes, Operation};
@@ -21,7 +21,7 @@ pub(super) fn text(study: &CodecAnalysis<'_>) -> String {
             format!("{}{}", if is_borrowed { "&" } else { "" }, codec.name)
         };
         let ns = |codec: &CodecInfo, data: &str| {
-            Field::figure(figures.line(data, &codec.name, operation).map(|line| line.ns), time)
+            TableCell::figure(figures.line(data, &codec.name, operation).map(|line| line.ns), time)
         };
         by_message(results, &operation.to_string(), name, ns) + "\n"
     };
@@ -33,7 +33,7 @@ pub(super) fn text(study: &CodecAnalysis<'_>) -> String {
         |codec, data| {
             let size = results.size(data, &codec.name);
             let sizes = size.map(|size| [size.raw, size.gzip, size.zstd].map(shown).join(" "));
-            Field::words(sizes.unwrap_or_else(|| NONE.to_owned()))
+            TableCell::words(sizes.unwrap_or_else(|| NONE.to_owned()))
         },
     );
     let times: String = results.operations().into_iter().map(times).collect();
@@ -43,11 +43,11 @@ pub(super) fn text(study: &CodecAnalysis<'_>) -> String {
 /// Returns a table with codecs as rows and messages as columns. A codec without a figure is left out.
 fn by_message(
     results: &CodecResults,
-    head: &str,
+    header: &str,
     name: impl Fn(&CodecInfo) -> String,
-    cell: impl Fn(&CodecInfo, &str) -> Field,
+    cell: impl Fn(&CodecInfo, &str) -> TableCell,
 ) -> String {
-    let columns = Columns::<&CodecInfo>::default().words(head, |codec| name(codec));
+    let columns = Columns::<&CodecInfo>::default().words(header, |codec| name(codec));
     let columns = results.data.iter().fold(columns, |columns, data| {
         let cell = &cell;
         columns.field(&data.name, move |codec| cell(codec, &data.name))

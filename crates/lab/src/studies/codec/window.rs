@@ -50,7 +50,7 @@ pub enum CodecWindow {
 pub struct Conversions {
     pub(crate) line: CodecLine,
     /// Whether it is the line's duplicate, for the noise floor.
-    pub(crate) again: bool,
+    pub(crate) is_duplicate: bool,
     #[expect(clippy::struct_field_names, reason = "results and plans call it so")]
     pub(crate) conversions: u64,
     /// Round of the step, from 0.
@@ -61,7 +61,7 @@ pub struct Conversions {
 
 /// Result of a window.
 #[derive(Clone, Debug, PartialEq)]
-pub enum CodecFound {
+pub enum CodecMeasurement {
     /// Time of the conversions, and why it must not be used.
     Elapsed(Duration, Option<Reason>),
     /// Allocations per conversion.

@@ -3,8 +3,8 @@
 use thalweg_measure::statistics::{Ratio, median};
 use thalweg_measure::usage::ServerMemory;
 
-use crate::load::gathered::{Windows, distinct, grouped};
-use crate::load::verdict::{Better, Compared};
+use crate::load::gathered::{MergedCell, distinct, grouped};
+use crate::load::verdict::{Better, JudgedRatio};
 use crate::load::{LabResults, Point, PointResult, Strategy};
 use crate::record::{Fairness, LoadResult};
 use crate::stack::{SOCKET, Stack};
@@ -37,18 +37,18 @@ pub(crate) struct LoadCell<'r> {
     /// The bare echo, and the servers under the same load.
     pub(crate) servers: Vec<ServerCell<'r>>,
     /// Stacks' own clients with their own servers.
-    pub(crate) clients: Vec<Windows<'r>>,
+    pub(crate) clients: Vec<MergedCell<'r>>,
 }
 
 /// A server under load, or with new connections.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ServerCell<'r> {
     pub(crate) stack: &'r Stack,
-    pub(crate) cell: Windows<'r>,
+    pub(crate) cell: MergedCell<'r>,
     /// Its processor time per call ÷ the bare echo's per message.
     pub(crate) over_floor: Option<Ratio>,
     /// Processor time per call or new connection: ours ÷ its. `None` for ours and for the bare echo.
-    pub(crate) ours_over: Option<Compared>,
+    pub(crate) ours_over: Option<JudgedRatio>,
 }
 
 /// Server memory per connection, in bytes: growth since the first connection ÷ the number of others.
@@ -72,7 +72,7 @@ pub(crate) struct Evenness {
 }
 
 impl<'r> ServerCell<'r> {
-    fn of(stack: &'r Stack, cell: Windows<'r>) -> Self {
+    fn of(stack: &'r Stack, cell: MergedCell<'r>) -> Self {
         Self { stack, cell, over_floor: None, ours_over: None }
     }
 
@@ -98,10 +98,11 @@ fn compare(servers: &mut [ServerCell<'_>]) {
     let of = |stack: &Stack| servers.iter().find(|it| it.stack == stack).map(|it| it.cell.clone());
     let (floor, ours) = (of(&Stack::socket()), of(&Stack::ours()));
     for server in servers {
-        let over = |one: &Windows<'_>, other: &Windows<'_>| one.over(other, |window| window.server_ns);
+        let over =
+            |one: &MergedCell<'_>, other: &MergedCell<'_>| one.ratio_to(other, |window| window.server_ns);
         server.over_floor = floor.as_ref().and_then(|floor| over(&server.cell, floor));
         if !server.stack.is_ours() && !server.is_floor() {
-            let compared = |ours| Compared::new(over(ours, &server.cell), 0.0, Better::Less);
+            let compared = |ours| JudgedRatio::new(over(ours, &server.cell), 0.0, Better::Less);
             server.ours_over = ours.as_ref().map(compared);
         }
     }
@@ -109,17 +110,17 @@ fn compare(servers: &mut [ServerCell<'_>]) {
 
 impl<'r> ConnectionsCells<'r> {
     pub(crate) fn of(results: &'r LabResults) -> Self {
-        let cells = results.gathered().into_iter().filter(|cell| cell.latency().is_some());
+        let cells = results.gather_cells().into_iter().filter(|cell| cell.latency().is_some());
         let (arriving, loaded): (Vec<_>, Vec<_>) =
             cells.partition(|cell| cell.strategy == Some(Strategy::PerCall));
-        let servers = |cells: Vec<Windows<'r>>| {
-            let server = |cell: Windows<'r>| Some(ServerCell::of(&cell.pair?.server, cell));
+        let servers = |cells: Vec<MergedCell<'r>>| {
+            let server = |cell: MergedCell<'r>| Some(ServerCell::of(&cell.pair?.server, cell));
             let mut servers: Vec<ServerCell<'r>> = cells.into_iter().filter_map(server).collect();
             compare(&mut servers);
             servers
         };
-        let load = |(load, cells): (Option<Load>, Vec<Windows<'r>>)| {
-            let is_bare = |cell: &Windows<'_>| cell.pair.is_some_and(|pair| pair.client == Stack::bare());
+        let load = |(load, cells): (Option<Load>, Vec<MergedCell<'r>>)| {
+            let is_bare = |cell: &MergedCell<'_>| cell.pair.is_some_and(|pair| pair.client == Stack::bare());
             let (by_bare, clients) = cells.into_iter().partition(is_bare);
             Some(LoadCell { load: load?, servers: servers(by_bare), clients })
         };
@@ -131,14 +132,14 @@ impl<'r> ConnectionsCells<'r> {
     }
 
     /// Returns only the cells with enough valid windows for a claim: as many as an interval needs, or all.
-    pub(crate) fn sure(&self) -> Self {
+    pub(crate) fn with_enough_windows(&self) -> Self {
         let mut sure = self.clone();
         for cell in &mut sure.loads {
-            cell.servers.retain(|server| server.cell.is_sure());
-            cell.clients.retain(Windows::is_sure);
+            cell.servers.retain(|server| server.cell.has_enough_windows());
+            cell.clients.retain(MergedCell::has_enough_windows);
         }
         sure.loads.retain(|cell| !cell.servers.is_empty());
-        sure.arrivals.retain(|server| server.cell.is_sure());
+        sure.arrivals.retain(|server| server.cell.has_enough_windows());
         sure
     }
 
@@ -189,29 +190,30 @@ impl<'r> LoadCell<'r> {
 }
 
 /// Returns the memory per connection. All measured windows count, because memory does not depend on other programs.
-pub(crate) fn memory(windows: &Windows<'_>) -> Option<Memory> {
+pub(crate) fn memory(windows: &MergedCell<'_>) -> Option<Memory> {
     let others = windows.point.connections.saturating_sub(1);
     if windows.point.connections < MEMORY_CONNECTIONS_MIN {
         return None;
     }
-    let seen = || windows.all.iter().filter_map(|window| window.usage?.server_memory);
+    let observed = || windows.all.iter().filter_map(|window| window.usage?.server_memory);
     let of_each = |bytes: fn(ServerMemory) -> u64| {
-        let grown = seen().map(|memory| bytes(memory).saturating_sub(memory.first) as f64);
+        let grown = observed().map(|memory| bytes(memory).saturating_sub(memory.first) as f64);
         median(grown).map(|bytes| bytes / f64::from(others))
     };
     Some(Memory { idle: of_each(|memory| memory.connected)?, loaded: of_each(|memory| memory.measuring)? })
 }
 
 /// Returns the evenness over the valid windows.
-pub(crate) fn evenness(windows: &Windows<'_>) -> Option<Evenness> {
+pub(crate) fn evenness(windows: &MergedCell<'_>) -> Option<Evenness> {
     let several = |(_, load): (&PointResult, &LoadResult)| {
         let fairness = load.fairness.filter(|it| it.connections > 1)?;
         Some((fairness, load.messages.max(1) as f64 / f64::from(fairness.connections)))
     };
-    let seen: Vec<(Fairness, f64)> = windows.valid().filter_map(several).collect();
-    let share = |calls: fn(&Fairness) -> u64| median(seen.iter().map(|(it, mean)| calls(it) as f64 / mean));
+    let observed: Vec<(Fairness, f64)> = windows.valid().filter_map(several).collect();
+    let share =
+        |calls: fn(&Fairness) -> u64| median(observed.iter().map(|(it, mean)| calls(it) as f64 / mean));
     Some(Evenness {
-        jain: median(seen.iter().map(|(fairness, _)| fairness.jain))?,
+        jain: median(observed.iter().map(|(fairness, _)| fairness.jain))?,
         least: share(|fairness| fairness.least)?,
         most: share(|fairness| fairness.most)?,
     })

@@ -20,7 +20,7 @@ pub(crate) struct ConnectionsAnalysis<'r> {
 impl<'r> ConnectionsAnalysis<'r> {
     pub(crate) fn of(results: &'r LabResults) -> Self {
         let cells = ConnectionsCells::of(results);
-        let sure = cells.sure();
+        let sure = cells.with_enough_windows();
         let (answer, findings) = (answer(&sure), findings(&sure));
         let unanswered = results.unanswered(answer.is_some());
         Self { results, cells, answer, findings, unanswered }

@@ -1,23 +1,23 @@
 //! Tables of a connections study, for its page and for a terminal.
 
 use thalweg_measure::figures::{count, percent, time};
-use thalweg_measure::page::table::{Columns, Field, Table};
+use thalweg_measure::page::table::{Columns, Table, TableCell};
 
 use super::analyse::{ConnectionsCells, ServerCell, evenness, load_of, memory};
 use super::findings::bytes;
-use crate::load::gathered::Windows;
-use crate::load::used::Used;
+use crate::load::gathered::MergedCell;
+use crate::load::used::ResourceUsage;
 
-type Row<'c> = (Option<&'c ServerCell<'c>>, &'c Windows<'c>);
+type Row<'c> = (Option<&'c ServerCell<'c>>, &'c MergedCell<'c>);
 
 /// Returns the table of servers under the bare client, with a row per load.
 pub(super) fn servers(cells: &ConnectionsCells<'_>) -> Table {
     let columns = Columns::<Row<'_>>::default().words("Server", server);
     let columns = server_time(loads(columns))
-        .field("÷ echo", |(server, _)| Field::ratio(server.and_then(ServerCell::over_echo)))
+        .field("÷ echo", |(server, _)| TableCell::ratio(server.and_then(ServerCell::over_echo)))
         .field("Ours ÷ it", ours_over)
         .figure("Server busy", percent, |(_, cell)| Some(cell.server()?.processors))
-        .figure("Client time", time, |(_, cell)| cell.client().map(Used::ns))
+        .figure("Client time", time, |(_, cell)| cell.client().map(ResourceUsage::ns))
         .figure("Client busy", percent, |(_, cell)| Some(cell.client()?.processors))
         .field("Calls", rate);
     latencies(columns, &["p50", "p90", "p95", "p99", "p99.9"])
@@ -35,10 +35,10 @@ pub(super) fn servers(cells: &ConnectionsCells<'_>) -> Table {
 pub(super) fn clients(cells: &ConnectionsCells<'_>) -> Table {
     let client = |(_, cell): &Row<'_>| cell.pair.map(|pair| pair.client.to_string()).unwrap_or_default();
     let columns = loads(Columns::<Row<'_>>::default().words("Client", client))
-        .figure("Client time", time, |(_, cell)| cell.client().map(Used::ns))
+        .figure("Client time", time, |(_, cell)| cell.client().map(ResourceUsage::ns))
         .figure("User", time, |(_, cell)| Some(cell.client()?.user_ns))
         .figure("Kernel", time, |(_, cell)| Some(cell.client()?.system_ns))
-        .figure("Server time", time, |(_, cell)| cell.server().map(Used::ns))
+        .figure("Server time", time, |(_, cell)| cell.server().map(ResourceUsage::ns))
         .field("Calls", rate);
     latencies(columns, &["p50", "p95", "p99"])
         .figure("Errors", count, |(_, cell)| Some(cell.errors() as f64))
@@ -50,7 +50,7 @@ pub(super) fn arrivals(cells: &ConnectionsCells<'_>) -> Table {
     let over = |row: &Row<'_>| format!("{}{}", server(row), if row.1.point.tls { ", TLS" } else { "" });
     let columns = Columns::<Row<'_>>::default().words("Server", over).field("Connections", rate);
     let columns = server_time(columns)
-        .figure("Client time", time, |(_, cell)| cell.client().map(Used::ns))
+        .figure("Client time", time, |(_, cell)| cell.client().map(ResourceUsage::ns))
         .field("Ours ÷ it", ours_over);
     latencies(columns, &["p50", "p95", "p99"])
         .figure("Errors", count, |(_, cell)| Some(cell.errors() as f64))
@@ -65,12 +65,12 @@ fn server((server, _): &Row<'_>) -> String {
     server.map(|server| server.stack.to_string()).unwrap_or_default()
 }
 
-fn ours_over((server, _): &Row<'_>) -> Field {
-    Field::ratio(server.and_then(|server| server.ours_over?.ratio))
+fn ours_over((server, _): &Row<'_>) -> TableCell {
+    TableCell::ratio(server.and_then(|server| server.ours_over?.ratio))
 }
 
-fn rate((_, cell): &Row<'_>) -> Field {
-    Field::rate(cell.rate(), cell.rate_interval())
+fn rate((_, cell): &Row<'_>) -> TableCell {
+    TableCell::rate(cell.rate(), cell.rate_interval())
 }
 
 fn whole(number: f64) -> String {
@@ -88,7 +88,7 @@ fn loads<'c>(columns: Columns<'c, Row<'c>>) -> Columns<'c, Row<'c>> {
 fn server_time<'c>(columns: Columns<'c, Row<'c>>) -> Columns<'c, Row<'c>> {
     columns
         .field("Server time", |(_, cell)| {
-            Field::sure(cell.server().map(Used::ns), time, cell.server_interval())
+            TableCell::with_interval(cell.server().map(ResourceUsage::ns), time, cell.server_interval())
         })
         .figure("User", time, |(_, cell)| Some(cell.server()?.user_ns))
         .figure("Kernel", time, |(_, cell)| Some(cell.server()?.system_ns))

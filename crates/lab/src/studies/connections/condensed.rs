@@ -7,8 +7,8 @@ use thalweg_measure::statistics::Interval;
 use super::analyse::{ServerCell, evenness, load_of, memory};
 use super::analysis::ConnectionsAnalysis;
 use crate::load::condensed;
-use crate::load::gathered::Windows;
-use crate::load::used::Used;
+use crate::load::gathered::MergedCell;
+use crate::load::used::ResourceUsage;
 
 pub(super) fn condensed(study: &ConnectionsAnalysis<'_>) -> String {
     let ConnectionsAnalysis { results, cells, findings, .. } = study;
@@ -31,7 +31,7 @@ fn server(server: &ServerCell<'_>) -> Value {
     value
 }
 
-fn client(cell: &Windows<'_>) -> Value {
+fn client(cell: &MergedCell<'_>) -> Value {
     let mut value = with_load(cell);
     value["client"] = json!(cell.pair.map(|pair| &pair.client));
     value
@@ -46,7 +46,7 @@ fn arrivals(server: &ServerCell<'_>) -> Value {
     value
 }
 
-fn with_load(cell: &Windows<'_>) -> Value {
+fn with_load(cell: &MergedCell<'_>) -> Value {
     let mut value = figures(cell);
     if let Some(load) = load_of(cell.point) {
         value["connections"] = json!(load.connections);
@@ -56,8 +56,8 @@ fn with_load(cell: &Windows<'_>) -> Value {
     value
 }
 
-fn figures(cell: &Windows<'_>) -> Value {
-    let used = |used: Option<Used>| {
+fn figures(cell: &MergedCell<'_>) -> Value {
+    let used = |used: Option<ResourceUsage>| {
         used.map(|used| {
             json!({
                 "user_ns": short(used.user_ns), "system_ns": short(used.system_ns),

@@ -4,8 +4,8 @@ use thalweg_measure::figures::{count, grouped, percent, ratio_figure, ratio_text
 use thalweg_measure::wording::{capitalised, counted, enumerated};
 
 use super::analyse::{ConnectionsCells, Load, LoadCell, Memory, ServerCell, evenness, memory as memory_of};
-use crate::findings::{Finding, found};
-use crate::load::verdict::{Compared, Verdict};
+use crate::findings::{Finding, collect_findings};
+use crate::load::verdict::{JudgedRatio, Verdict};
 use crate::stack::Stack;
 
 /// Share of the mean that the connection with the fewest calls must have for even service.
@@ -50,7 +50,7 @@ pub(super) fn connections(number: u32) -> String {
 
 /// Returns findings by topic, without topics that have no figure.
 pub(super) fn findings(cells: &ConnectionsCells<'_>) -> Vec<Finding> {
-    found([
+    collect_findings([
         ("As connections grow", growth(cells)),
         ("Compared with the bare echo", floor(cells)),
         ("Compared with other servers", servers(cells)),
@@ -100,9 +100,9 @@ fn floor(cells: &ConnectionsCells<'_>) -> Option<String> {
         let ratios: Vec<String> = cell.servers.iter().filter_map(with_ratio).collect();
         (!ratios.is_empty()).then(|| format!("over {}: {}", many(cell), ratios.join(", ")))
     };
-    let told: Vec<String> = cells.all_active().into_iter().filter_map(of_cell).collect();
-    let told = some(told)?.join("; ");
-    Some(format!("What a call costs the server ÷ what a message costs the bare echo, {told}."))
+    let clauses: Vec<String> = cells.all_active().into_iter().filter_map(of_cell).collect();
+    let clauses = some(clauses)?.join("; ");
+    Some(format!("What a call costs the server ÷ what a message costs the bare echo, {clauses}."))
 }
 
 fn servers(cells: &ConnectionsCells<'_>) -> Option<String> {
@@ -126,8 +126,8 @@ fn servers(cells: &ConnectionsCells<'_>) -> Option<String> {
             last.unwrap_or_default()
         ))
     };
-    let told: Vec<String> = stacks.iter().filter_map(of_stack).collect();
-    Some(format!("Our server takes less processor time for a call {}.", enumerated(&some(told)?)))
+    let clauses: Vec<String> = stacks.iter().filter_map(of_stack).collect();
+    Some(format!("Our server takes less processor time for a call {}.", enumerated(&some(clauses)?)))
 }
 
 /// Compares active connections alone with the same among idle ones.
@@ -148,12 +148,12 @@ fn idle(cells: &ConnectionsCells<'_>) -> Option<String> {
             ratio_figure(to / from)
         ))
     };
-    let told: Vec<String> = cells.stacks().iter().filter_map(of_stack).collect();
+    let clauses: Vec<String> = cells.stacks().iter().filter_map(of_stack).collect();
     Some(format!(
         "With {} active among {}, a call costs the server, beside what it costs with the active ones alone: {}.",
         connections(among.load.active),
         grouped(f64::from(among.load.connections)),
-        some(told)?.join(", ")
+        some(clauses)?.join(", ")
     ))
 }
 
@@ -162,11 +162,12 @@ fn memory(cells: &ConnectionsCells<'_>) -> Option<String> {
     let last = curve.iter().rev().find(|cell| cell.servers.iter().any(|it| memory_of(&it.cell).is_some()))?;
     let of_server = |server: &ServerCell<'_>| {
         let Memory { idle, loaded } = memory_of(&server.cell)?;
-        let told = format!("{} {} idle and {} under load", shown(server.stack), bytes(idle), bytes(loaded));
-        Some(told)
+        let clauses =
+            format!("{} {} idle and {} under load", shown(server.stack), bytes(idle), bytes(loaded));
+        Some(clauses)
     };
-    let told: Vec<String> = last.servers.iter().filter_map(of_server).collect();
-    Some(format!("A connection of {} takes of the server’s memory: {}.", many(last), told.join(", ")))
+    let clauses: Vec<String> = last.servers.iter().filter_map(of_server).collect();
+    Some(format!("A connection of {} takes of the server’s memory: {}.", many(last), clauses.join(", ")))
 }
 
 /// Formats bytes in powers of 1000, as documents do: `5.7 KB`.
@@ -189,8 +190,8 @@ fn fairness(cells: &ConnectionsCells<'_>) -> Option<String> {
             percent(worst.least)
         ))
     };
-    let told: Vec<String> = cells.stacks().iter().filter_map(of_stack).collect();
-    Some(capitalised(&some(told)?.join("; ")) + ".")
+    let clauses: Vec<String> = cells.stacks().iter().filter_map(of_stack).collect();
+    Some(capitalised(&some(clauses)?.join("; ")) + ".")
 }
 
 fn arrivals(cells: &ConnectionsCells<'_>) -> Option<String> {
@@ -198,7 +199,7 @@ fn arrivals(cells: &ConnectionsCells<'_>) -> Option<String> {
         let server = it.cell.server().map(|used| format!(", {} at the server", time(used.ns())));
         let client = it.cell.client().map(|used| format!(" and {} at the client", time(used.ns())));
         let tls = if it.cell.point.tls { " over TLS" } else { "" };
-        let over = it.ours_over.and_then(Compared::factor);
+        let over = it.ours_over.and_then(JudgedRatio::factor);
         let over = over.map(|factor| format!(" (ours ÷ its: {factor})")).unwrap_or_default();
         format!(
             "{}{tls} {}/s{}{}{over}",
@@ -208,7 +209,7 @@ fn arrivals(cells: &ConnectionsCells<'_>) -> Option<String> {
             client.unwrap_or_default()
         )
     };
-    let told: Vec<String> = cells.arrivals.iter().map(of_server).collect();
-    let told = some(told)?.join("; ");
-    Some(format!("Connections that come, make a call and go, with the processor time of each: {told}."))
+    let clauses: Vec<String> = cells.arrivals.iter().map(of_server).collect();
+    let clauses = some(clauses)?.join("; ");
+    Some(format!("Connections that come, make a call and go, with the processor time of each: {clauses}."))
 }

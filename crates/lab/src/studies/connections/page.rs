@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use thalweg_measure::figures::{count, ratio_text, short, time};
-use thalweg_measure::page::chart::{Chart, Unit, Way, XAxis};
+use thalweg_measure::page::chart::{Chart, LineStyle, Unit, XAxis};
 use thalweg_measure::page::parts::card;
 use thalweg_measure::page::section::{Block, Section};
 use thalweg_measure::size::ByteSize;
@@ -13,7 +13,7 @@ use super::analysis::ConnectionsAnalysis;
 use super::columns::{arrivals, clients, servers};
 use super::findings::{bytes, connections, shown};
 use crate::load::multiples::{ChartLine, Figure, Multiples, STATISTICS, peer_colour, statistic};
-use crate::load::used::Used;
+use crate::load::used::ResourceUsage;
 use crate::load::{LabResults, facts, stacks};
 use crate::report::topics::findings;
 use crate::stack::{OURS, SOCKET, Stack};
@@ -63,8 +63,9 @@ pub(super) fn cards(cells: &ConnectionsCells<'_>, is_unanswered: bool) -> Markup
     let curve = cells.all_active();
     let detail = |server: &ServerCell<'_>, many: u32| {
         let over = server.over_echo().map(|ratio| format!(", {} the bare echo’s", ratio_text(ratio)));
-        let held = memory(&server.cell).map(|memory| format!("; {} held by an idle one", bytes(memory.idle)));
-        format!("over {}{}{}", connections(many), over.unwrap_or_default(), held.unwrap_or_default())
+        let memory_text =
+            memory(&server.cell).map(|memory| format!("; {} held by an idle one", bytes(memory.idle)));
+        format!("over {}{}{}", connections(many), over.unwrap_or_default(), memory_text.unwrap_or_default())
     };
     html! {
         @if let Some(last) = curve.last().filter(|_| !is_unanswered) {
@@ -78,30 +79,30 @@ pub(super) fn cards(cells: &ConnectionsCells<'_>, is_unanswered: bool) -> Markup
 
 fn plots(cells: &ConnectionsCells<'_>) -> Vec<Block> {
     let stacks = cells.stacks();
-    let ways: Vec<Way> = stacks.iter().enumerate().map(|(id, stack)| way(id, stack)).collect();
+    let styles: Vec<LineStyle> = stacks.iter().enumerate().map(|(id, stack)| line_style(id, stack)).collect();
     vec![
         Block::Choices(vec![statistic(&STATISTICS)]),
-        Block::Legend(ways.clone()),
+        Block::Legend(styles.clone()),
         Block::heading("The server’s processor time of a call; lower is better"),
         Block::Multiples(panels(
             cells,
             &stacks,
-            &ways,
+            &styles,
             "server",
             Unit::Time,
             vec![Figure {
                 ends: |cell| cell.server_interval(),
-                windows: |cell| cell.each(|it| it.server_ns),
-                ..Figure::of(|cell| cell.server().map(Used::ns))
+                windows: |cell| cell.figure_of_each_window(|it| it.server_ns),
+                ..Figure::of(|cell| cell.server().map(ResourceUsage::ns))
             }],
         )),
         Block::heading("Calls per second; higher is better"),
-        Block::Multiples(panels(cells, &stacks, &ways, "rate", Unit::Rate, vec![Figure::rate()])),
+        Block::Multiples(panels(cells, &stacks, &styles, "rate", Unit::Rate, vec![Figure::rate()])),
         Block::heading("Latency, {statistic}; lower is better"),
         Block::Multiples(panels(
             cells,
             &stacks,
-            &ways,
+            &styles,
             "latency",
             Unit::Time,
             Figure::latencies(&STATISTICS),
@@ -113,13 +114,13 @@ fn plots(cells: &ConnectionsCells<'_>) -> Vec<Block> {
     ]
 }
 
-fn way(id: usize, stack: &Stack) -> Way {
+fn line_style(id: usize, stack: &Stack) -> LineStyle {
     let (colour, dash, width): (_, &[u8], _) = match stack.name() {
         OURS => ("ours", &[], 2.6),
         SOCKET => ("muted", &[2, 4], 1.8),
         _ => (peer_colour(id.saturating_sub(1)), &[], 1.8),
     };
-    Way { dash, width, ..Way::new(stack.to_string(), colour) }
+    LineStyle { dash, width, ..LineStyle::new(stack.to_string(), colour) }
 }
 
 /// Returns a chart for each share of active connections and each number of calls on them. Shares are identified at the
@@ -127,7 +128,7 @@ fn way(id: usize, stack: &Stack) -> Way {
 fn panels(
     cells: &ConnectionsCells<'_>,
     stacks: &[&Stack],
-    ways: &[Way],
+    styles: &[LineStyle],
     name: &'static str,
     unit: Unit,
     figures: Vec<Figure>,
@@ -136,7 +137,7 @@ fn panels(
     let mut numbers: Vec<u64> = cells.loads.iter().map(|cell| u64::from(cell.load.connections)).collect();
     numbers.dedup();
     let x = XAxis::log(&numbers, |many| counted(many, "connection"));
-    let multiples = Multiples { name, unit, ways: ways.to_vec(), x, figures, note: None };
+    let multiples = Multiples { name, unit, styles: styles.to_vec(), x, figures, note: None };
     let panel = |(index, at): (usize, &LoadCell<'_>)| {
         let share = f64::from(at.load.active) / f64::from(most);
         let cell_of = |&number: &u64| {
@@ -146,9 +147,9 @@ fn panels(
                 u64::from(connections) == number && in_flight == at.load.in_flight && active == expected
             })
         };
-        let line = |(way, stack): (usize, &&Stack)| -> ChartLine<'_> {
+        let line = |(style, stack): (usize, &&Stack)| -> ChartLine<'_> {
             let cell = |number| Some(&cell_of(number)?.server(stack)?.cell);
-            (way, numbers.iter().map(cell).collect())
+            (style, numbers.iter().map(cell).collect())
         };
         let lines: Vec<ChartLine<'_>> = stacks.iter().enumerate().map(line).collect();
         let title = format!("{} % active, {} on each", short(share * 100.0), at.load.in_flight);

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_is_measured_once_and_everybody_takes_turns() {
+    fn duplicate_points_are_measured_once_and_stacks_alternate() {
         let options = ConnectionsOptions {
             connections: vec![1, 100],
             rounds: 2,
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_plan() {
+    fn empty_plan_is_rejected() {
         let options = ConnectionsOptions::quick(stacks(&["thalweg"]));
         assert_eq!(plan(&options).unwrap_err(), PlanError::NothingToMeasure);
         let zero = ConnectionsOptions { in_flight: vec![0], ..with_all(options) };

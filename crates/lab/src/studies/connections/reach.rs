@@ -51,16 +51,16 @@ impl Reach {
     }
 
     /// Returns the possible numbers without duplicates, ascending, and a text about the others.
-    pub fn allowed(self, asked: &[Many]) -> (Vec<u32>, Option<String>) {
+    pub fn allowed(self, requested: &[Many]) -> (Vec<u32>, Option<String>) {
         let most = self.most();
         let number = |many: &Many| match many {
             Many::Number(connections) => *connections,
             Many::Max => most,
         };
-        let mut asked: Vec<u32> = asked.iter().map(number).collect();
-        asked.sort_unstable();
-        asked.dedup();
-        let (allowed, beyond): (Vec<u32>, Vec<u32>) = asked.into_iter().partition(|&it| it <= most);
+        let mut requested: Vec<u32> = requested.iter().map(number).collect();
+        requested.sort_unstable();
+        requested.dedup();
+        let (allowed, beyond): (Vec<u32>, Vec<u32>) = requested.into_iter().partition(|&it| it <= most);
         let beyond: Vec<String> = beyond.iter().map(ToString::to_string).collect();
         (allowed, (!beyond.is_empty()).then(|| self.cut(&beyond)))
     }
@@ -100,16 +100,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_cut_is_said_with_its_reason() {
-        let asked = ["10", "1", "10", "20000", "max"].map(|text| text.parse().unwrap());
-        let (allowed, cut) = Reach { descriptors: 4096, ports: 28_232 }.allowed(&asked);
+    fn reduced_connection_counts_have_a_reason() {
+        let requested = ["10", "1", "10", "20000", "max"].map(|text| text.parse().unwrap());
+        let (allowed, cut) = Reach { descriptors: 4096, ports: 28_232 }.allowed(&requested);
         assert_eq!(allowed, [1, 10, 3896]);
         let cut = cut.unwrap();
         assert!(cut.contains("leaves 20000 out") && cut.contains("4096 descriptors"), "{cut}");
-        let (allowed, cut) = Reach { descriptors: 1 << 20, ports: 11_000 }.allowed(&asked);
+        let (allowed, cut) = Reach { descriptors: 1 << 20, ports: 11_000 }.allowed(&requested);
         assert_eq!(allowed, [1, 10, 10_000]);
         assert!(cut.unwrap().contains("11000 ports"));
-        assert_eq!(Reach { descriptors: 1 << 20, ports: 0 }.allowed(&asked[..2]).1, None);
+        assert_eq!(Reach { descriptors: 1 << 20, ports: 0 }.allowed(&requested[..2]).1, None);
         assert!("0".parse::<Many>().is_err() && "many".parse::<Many>().is_err());
     }
 }

@@ -27,6 +27,6 @@ pub(super) fn text(study: &ConnectionsAnalysis<'_>) -> String {
 
 /// Returns a titled table, or nothing without rows. `left_out`: columns that would make lines too long.
 fn titled(title: &str, table: &Table, left_out: &[&str]) -> String {
-    let text = table.text_of(|_, head| !left_out.contains(&head));
+    let text = table.text_of_columns(|_, header| !left_out.contains(&header));
     if text.is_empty() { text } else { format!("{title}\n{text}\n") }
 }

@@ -21,7 +21,7 @@ fn check_near(value: f64, expected: f64) {
 }
 
 #[test]
-fn servers_stand_beside_the_echo_and_beside_ours_at_each_load() {
+fn servers_are_compared_with_echo_and_ours_at_each_load() {
     let results = quick();
     let cells = ConnectionsCells::of(&results);
     // 1 connection; 10 with 1 and 10 active; the others with a tenth and all active; each with 1 and 4 calls.
@@ -46,13 +46,13 @@ fn servers_stand_beside_the_echo_and_beside_ours_at_each_load() {
 }
 
 #[test]
-fn memory_and_evenness_are_of_the_connections() {
+fn memory_and_evenness_are_per_connection() {
     let results = quick();
     let cells = ConnectionsCells::of(&results);
     let of = |load| cells.at(load).unwrap().ours().unwrap().cell.clone();
-    let held = memory(&of(ALL)).unwrap();
-    check_near(held.idle, 5_700.0);
-    check_near(held.loaded, 9_100.0);
+    let memory_use = memory(&of(ALL)).unwrap();
+    check_near(memory_use.idle, 5_700.0);
+    check_near(memory_use.loaded, 9_100.0);
     // With few active connections, each makes many calls.
     let even = evenness(&of(Load { connections: 100, active: 10, in_flight: 1 })).unwrap();
     check_near(even.jain, 0.997);
@@ -65,13 +65,13 @@ fn memory_and_evenness_are_of_the_connections() {
 }
 
 #[test]
-fn new_connections_are_told_apart_by_tls() {
+fn new_connections_are_separated_by_tls() {
     let results = quick();
     let cells = ConnectionsCells::of(&results);
-    let seen: Vec<(String, bool)> =
+    let arrivals: Vec<(String, bool)> =
         cells.arrivals.iter().map(|it| (it.stack.to_string(), it.cell.point.tls)).collect();
     let expected = [("thalweg", false), ("grpc-cpp", false), ("thalweg", true), ("grpc-cpp", true)];
-    assert_eq!(seen, expected.map(|(name, tls)| (name.to_owned(), tls)));
+    assert_eq!(arrivals, expected.map(|(name, tls)| (name.to_owned(), tls)));
     check_near(cells.arrivals[0].cell.server().unwrap().ns(), 72_000.0);
     assert!(cells.arrivals[2].ours_over.is_none() && cells.arrivals[3].ours_over.is_some());
 }
@@ -109,7 +109,7 @@ fn every_topic_has_its_sentences_and_every_report_its_figures() {
 }
 
 #[test]
-fn a_study_that_measured_nothing_says_nothing() {
+fn empty_study_has_no_findings() {
     let mut results = quick();
     for window in &mut results.points {
         window.outcome = Outcome::Failed("no".to_owned());
@@ -127,7 +127,7 @@ fn a_study_that_measured_nothing_says_nothing() {
 }
 
 #[test]
-fn what_was_cut_is_a_doubt() {
+fn reduced_connection_count_is_a_doubt() {
     let mut results = quick();
     results.settings.cut = Some("The grid ends at 100 connections.".to_owned());
     let doubts = report(&ConnectionsAnalysis::of(&results)).doubts;
@@ -138,7 +138,7 @@ fn what_was_cut_is_a_doubt() {
 }
 
 #[test]
-fn somebody_elses_server_is_told_by_its_rate() {
+fn external_server_is_reported_by_rate() {
     let mut results = quick();
     results.points.retain(|window| window.pair.as_ref().is_some_and(|pair| pair.server.is_ours()));
     for window in &mut results.points {

@@ -29,9 +29,9 @@ impl<'r> JsonAnalysis<'r> {
     pub(crate) fn of(results: &'r JsonResults) -> Self {
         let cells = Cells::of(results);
         let answer = super::answer::answer(results, &cells);
-        let is_told = answer.as_ref().is_some_and(|answer| answer.is_told);
-        let unanswered = results.unanswered(is_told);
-        let is_empty = results.disturbance().is_some_and(|it| !is_told && it.invalid == it.windows);
+        let is_conclusive = answer.as_ref().is_some_and(|answer| answer.is_conclusive);
+        let unanswered = results.unanswered(is_conclusive);
+        let is_empty = results.disturbance().is_some_and(|it| !is_conclusive && it.invalid == it.windows);
         Self {
             answer: answer.filter(|_| unanswered.is_none()).map(|answer| answer.text),
             questions: if is_empty { Vec::new() } else { questions(results, &cells) },

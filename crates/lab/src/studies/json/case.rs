@@ -19,15 +19,16 @@ pub(crate) struct Case {
     /// Rate limit of the network, bit/s; `None` if unlimited.
     pub(crate) rate_bit_per_s: Option<u64>,
     /// Whether each call has its own channel and connection.
-    pub(crate) afresh: bool,
-    /// Whether messages are gzip-compressed both ways.
+    #[serde(rename = "afresh")]
+    pub(crate) new_connection: bool,
+    /// Whether messages are gzip-compressed both endpoints.
     pub(crate) gzip: bool,
 }
 
 impl Case {
     /// Creates a case without network and compression, over a persistent connection.
     pub(crate) fn plain(shape: Shape) -> Self {
-        Self { shape, round_trip_ns: 0, rate_bit_per_s: None, afresh: false, gzip: false }
+        Self { shape, round_trip_ns: 0, rate_bit_per_s: None, new_connection: false, gzip: false }
     }
 
     pub(crate) fn round_trip(&self) -> Duration {
@@ -57,7 +58,7 @@ impl fmt::Display for Case {
         if let Some(network) = self.network() {
             write!(f, ", {network}")?;
         }
-        if self.afresh {
+        if self.new_connection {
             f.write_str(", a connection for each call")?;
         }
         if self.gzip {
@@ -97,12 +98,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cases_are_told_in_words() {
+    fn cases_are_described_in_words() {
         let case = Case::plain(Shape::Strings { count: 5000, letters: 20 });
         assert_eq!(case.to_string(), "5 000 strings of 20 letters");
         let far = Case { round_trip_ns: 1_000_000, rate_bit_per_s: Some(100_000_000), gzip: true, ..case };
         assert_eq!(far.to_string(), "5 000 strings of 20 letters, 1 ms added round trip, 100 Mbit/s, gzip");
-        let afresh = Case { afresh: true, ..Case::plain(Shape::Person) };
-        assert_eq!(afresh.to_string(), "a small person, a connection for each call");
+        let new_connection = Case { new_connection: true, ..Case::plain(Shape::Person) };
+        assert_eq!(new_connection.to_string(), "a small person, a connection for each call");
     }
 }

@@ -1,13 +1,13 @@
 //! Pairs of cells: rows of tables, and sentences derived from them.
 
-use thalweg_measure::page::table::{Columns, Field};
+use thalweg_measure::page::table::{Columns, TableCell};
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::wording::enumerated;
 
 use super::case::{Case, title};
-use super::cells::{Cells, WayCell};
-use super::way::Way;
-use crate::load::verdict::{Better, Compared, Verdict};
+use super::cells::{Cells, EndpointCell};
+use super::endpoint::Endpoint;
+use crate::load::verdict::{Better, JudgedRatio, Verdict};
 
 /// Prefix of a ratio that shows no difference.
 const DOUBT: &str = "? ";
@@ -18,8 +18,8 @@ pub(super) const LEGEND: &str = "A question mark means that no difference is sho
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CellPair<'c> {
     cells: &'c Cells,
-    pub(super) one: &'c WayCell,
-    pub(super) other: Option<&'c WayCell>,
+    pub(super) one: &'c EndpointCell,
+    pub(super) other: Option<&'c EndpointCell>,
 }
 
 /// Columns of a table of cells.
@@ -27,50 +27,50 @@ pub(super) type CellColumns<'c> = Columns<'c, CellPair<'c>>;
 
 impl Cells {
     /// Pairs a cell with another.
-    pub(super) fn pair<'c>(&'c self, one: &'c WayCell, other: Option<&'c WayCell>) -> CellPair<'c> {
+    pub(super) fn pair<'c>(&'c self, one: &'c EndpointCell, other: Option<&'c EndpointCell>) -> CellPair<'c> {
         CellPair { cells: self, one, other }
     }
 
-    /// Pairs two ways at the same case, if both were measured.
-    pub(super) fn pair_at(&self, case: Case, one: &Way, other: &Way) -> Option<CellPair<'_>> {
+    /// Pairs two endpoints at the same case, if both were measured.
+    pub(super) fn pair_at(&self, case: Case, one: &Endpoint, other: &Endpoint) -> Option<CellPair<'_>> {
         Some(self.pair(self.at(one, case)?, Some(self.at(other, case)?)))
     }
 }
 
 impl<'c> CellPair<'c> {
     /// Compares the time of one call at a time.
-    pub(super) fn latency(&self) -> Compared {
+    pub(super) fn latency(&self) -> JudgedRatio {
         self.compared(Cells::latency_ratio)
     }
 
     /// Compares the server's calls per second.
-    pub(super) fn rate(&self) -> Compared {
+    pub(super) fn rate(&self) -> JudgedRatio {
         self.compared(Cells::rate_ratio)
     }
 
     /// Returns the time ratio of two cells measured far apart in time.
-    pub(super) fn apart(&self) -> Option<String> {
-        self.cells.apart(self.one, self.other?)
+    pub(super) fn unpaired_ratio(&self) -> Option<String> {
+        self.cells.unpaired_ratio(self.one, self.other?)
     }
 
     /// Pairs the same cell with another one.
-    pub(super) fn beside(&self, other: Option<&'c WayCell>) -> Self {
+    pub(super) fn with_other(&self, other: Option<&'c EndpointCell>) -> Self {
         Self { other, ..*self }
     }
 
     /// Returns a figure of the other cell.
-    pub(super) fn of_other(&self, figure: fn(&WayCell) -> Option<f64>) -> Option<f64> {
+    pub(super) fn of_other(&self, figure: fn(&EndpointCell) -> Option<f64>) -> Option<f64> {
         figure(self.other?)
     }
 
     /// Returns the figure divided by the other cell's.
-    pub(super) fn quotient(&self, figure: fn(&WayCell) -> Option<f64>) -> Option<f64> {
+    pub(super) fn quotient(&self, figure: fn(&EndpointCell) -> Option<f64>) -> Option<f64> {
         Some(figure(self.one)? / self.of_other(figure)?)
     }
 
-    fn compared(&self, ratio: fn(&Cells, &WayCell, &WayCell) -> Compared) -> Compared {
+    fn compared(&self, ratio: fn(&Cells, &EndpointCell, &EndpointCell) -> JudgedRatio) -> JudgedRatio {
         let compared = self.other.map(|other| ratio(self.cells, self.one, other));
-        compared.unwrap_or_else(|| Compared::new(None, 0.0, Better::Less))
+        compared.unwrap_or_else(|| JudgedRatio::new(None, 0.0, Better::Less))
     }
 }
 
@@ -79,11 +79,11 @@ pub(super) fn message(pair: &CellPair<'_>) -> String {
 }
 
 pub(super) fn server(pair: &CellPair<'_>) -> String {
-    pair.one.way.stack.to_string()
+    pair.one.endpoint.stack.to_string()
 }
 
 pub(super) fn protocol(pair: &CellPair<'_>) -> String {
-    pair.one.way.protocol.title().to_owned()
+    pair.one.endpoint.protocol.title().to_owned()
 }
 
 pub(super) fn network(pair: &CellPair<'_>) -> String {
@@ -103,28 +103,28 @@ pub(super) fn size(bytes: f64) -> String {
 }
 
 /// Formats a ratio with its interval, after a question mark if it shows no difference.
-pub(super) fn doubted(compared: Compared) -> Field {
-    let field = Field::ratio(compared.ratio);
+pub(super) fn doubted(compared: JudgedRatio) -> TableCell {
+    let field = TableCell::ratio(compared.ratio);
     let is_doubted = compared.ratio.is_some() && !compared.differs();
-    if is_doubted { Field { text: format!("{DOUBT}{}", field.text), ..field } } else { field }
+    if is_doubted { TableCell { text: format!("{DOUBT}{}", field.text), ..field } } else { field }
 }
 
 /// Returns whether a ratio in a table has a question mark.
-pub(super) fn is_doubted(field: &Field) -> bool {
+pub(super) fn is_doubted(field: &TableCell) -> bool {
     field.text.starts_with(DOUBT)
 }
 
 /// Adds two columns: a ratio and its verdict.
-pub(super) fn judged<'c>(
+pub(super) fn with_ratio_columns<'c>(
     columns: CellColumns<'c>,
-    head: &str,
-    compared: fn(&CellPair<'c>) -> Compared,
+    header: &str,
+    compared: fn(&CellPair<'c>) -> JudgedRatio,
 ) -> CellColumns<'c> {
     let verdict = move |pair: &CellPair<'c>| match compared(pair).verdict {
         Verdict::NotMeasured => String::new(),
         verdict => verdict.name().to_owned(),
     };
-    columns.field(head, move |pair| Field::ratio(compared(pair).ratio)).words("", verdict)
+    columns.field(header, move |pair| TableCell::ratio(compared(pair).ratio)).words("", verdict)
 }
 
 /// Returns a sentence for each group of rows that has factors. A group consists of adjacent rows that are the `same`;

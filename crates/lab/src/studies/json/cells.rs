@@ -1,18 +1,18 @@
-//! Merged windows of each way and case.
+//! Merged windows of each endpoint and case.
 
 use thalweg_measure::distribution::{Latency, longer_than, merged};
 use thalweg_measure::figures::ratio_figure;
 use thalweg_measure::statistics::{Ratio, geometric_mean};
 
 use super::case::Case;
+use super::endpoint::Endpoint;
 use super::noise::JsonNoise;
 use super::results::JsonResults;
-use super::way::Way;
 use super::window::{Purpose, WindowResult};
 use crate::load::gathered::distinct;
 use crate::load::paired::ratio_by_round;
 use crate::load::used::used;
-use crate::load::verdict::{Better, Compared};
+use crate::load::verdict::{Better, JudgedRatio};
 use crate::record::{LoadResult, Spike};
 
 /// Multiple of the median above which a call is a spike.
@@ -21,14 +21,14 @@ pub(crate) const SPIKE_FACTOR: u64 = 10;
 /// Cells in the order of measuring.
 #[derive(Debug)]
 pub(crate) struct Cells {
-    pub(crate) all: Vec<WayCell>,
+    pub(crate) all: Vec<EndpointCell>,
     pub(crate) noise: JsonNoise,
 }
 
-/// One way at one case.
+/// One endpoint at one case.
 #[derive(Clone, Debug)]
-pub(crate) struct WayCell {
-    pub(crate) way: Way,
+pub(crate) struct EndpointCell {
+    pub(crate) endpoint: Endpoint,
     pub(crate) case: Case,
     /// One call at a time.
     pub(crate) latency: Option<Latencies>,
@@ -129,7 +129,7 @@ impl Cold {
 }
 
 impl Cold {
-    /// Returns this way's figure divided by another's, paired by start.
+    /// Returns this endpoint's figure divided by another's, paired by start.
     pub(crate) fn ratio(&self, other: &Self, of: fn(&ServerStart) -> f64) -> Option<Ratio> {
         let of_starts = |cold: &Self| -> Vec<(u32, f64)> {
             cold.starts.iter().map(|start| (start.round, of(start))).collect()
@@ -144,25 +144,25 @@ fn sum(stages: &[StageMean], names: [&str; 3]) -> f64 {
 
 impl Cells {
     pub(crate) fn of(results: &JsonResults) -> Self {
-        let all = distinct(results.windows.iter().map(|it| (&it.window.way, it.window.case)));
-        let all = all.into_iter().map(|(way, case)| cell(results, way, case)).collect();
+        let all = distinct(results.windows.iter().map(|it| (&it.window.endpoint, it.window.case)));
+        let all = all.into_iter().map(|(endpoint, case)| cell(results, endpoint, case)).collect();
         Self { noise: JsonNoise::of(results), all }
     }
 
-    /// Returns the cell of a way at a case.
-    pub(crate) fn at(&self, way: &Way, case: Case) -> Option<&WayCell> {
-        self.all.iter().find(|cell| cell.way == *way && cell.case == case)
+    /// Returns the cell of an endpoint at a case.
+    pub(crate) fn at(&self, endpoint: &Endpoint, case: Case) -> Option<&EndpointCell> {
+        self.all.iter().find(|cell| cell.endpoint == *endpoint && cell.case == case)
     }
 
     /// Returns all cells of a case, in the order of measuring.
-    pub(crate) fn of_case(&self, case: Case) -> impl Iterator<Item = &WayCell> {
+    pub(crate) fn of_case(&self, case: Case) -> impl Iterator<Item = &EndpointCell> {
         self.all.iter().filter(move |cell| cell.case == case)
     }
 
     /// Compares the time of one call at a time.
-    pub(crate) fn latency_ratio(&self, one: &WayCell, other: &WayCell) -> Compared {
-        let medians = |cell: &WayCell| cell.latency.as_ref().map(Latencies::medians).unwrap_or_default();
-        Compared::new(
+    pub(crate) fn latency_ratio(&self, one: &EndpointCell, other: &EndpointCell) -> JudgedRatio {
+        let medians = |cell: &EndpointCell| cell.latency.as_ref().map(Latencies::medians).unwrap_or_default();
+        JudgedRatio::new(
             ratio_by_round(&medians(one), &medians(other)),
             self.noise.floor(Purpose::Latency, one.case),
             Better::Less,
@@ -171,7 +171,7 @@ impl Cells {
 
     /// Returns the time ratio of cells measured far apart in time, as text. It has no interval, and shows no
     /// difference within the noise floor.
-    pub(crate) fn apart(&self, one: &WayCell, other: &WayCell) -> Option<String> {
+    pub(crate) fn unpaired_ratio(&self, one: &EndpointCell, other: &EndpointCell) -> Option<String> {
         let ratio = one.p50()? / other.p50()?;
         let is_noise = ratio.ln().abs() <= self.noise.floor(Purpose::Latency, one.case);
         let amounts_to = if is_noise { " (no difference is shown)" } else { "" };
@@ -179,9 +179,10 @@ impl Cells {
     }
 
     /// Compares the servers' calls per second.
-    pub(crate) fn rate_ratio(&self, one: &WayCell, other: &WayCell) -> Compared {
-        let windows = |cell: &'_ WayCell| cell.rate.as_ref().map(|it| it.windows.clone()).unwrap_or_default();
-        Compared::new(
+    pub(crate) fn rate_ratio(&self, one: &EndpointCell, other: &EndpointCell) -> JudgedRatio {
+        let windows =
+            |cell: &'_ EndpointCell| cell.rate.as_ref().map(|it| it.windows.clone()).unwrap_or_default();
+        JudgedRatio::new(
             ratio_by_round(&windows(one), &windows(other)),
             self.noise.floor(Purpose::Rate, one.case),
             Better::More,
@@ -189,7 +190,7 @@ impl Cells {
     }
 }
 
-impl WayCell {
+impl EndpointCell {
     /// Returns the median time of one call at a time, ns.
     pub(crate) fn p50(&self) -> Option<f64> {
         self.latency.as_ref().map(|latency| latency.all.p50 as f64)
@@ -243,19 +244,19 @@ impl Latencies {
     }
 }
 
-fn cell(results: &JsonResults, way: &Way, case: Case) -> WayCell {
+fn cell(results: &JsonResults, endpoint: &Endpoint, case: Case) -> EndpointCell {
     let of = |purpose: Purpose| -> Vec<&WindowResult> {
         let is_of = |it: &&WindowResult| {
-            it.window.way == *way
+            it.window.endpoint == *endpoint
                 && it.window.case == case
                 && it.window.purpose == purpose
-                && !it.window.again
-                && !it.window.for_noise
+                && !it.window.is_duplicate
+                && !it.window.is_noise_baseline
         };
         results.windows.iter().filter(is_of).collect()
     };
-    WayCell {
-        way: way.clone(),
+    EndpointCell {
+        endpoint: endpoint.clone(),
         case,
         latency: latencies(&of(Purpose::Latency)),
         rate: rates(&of(Purpose::Rate)),

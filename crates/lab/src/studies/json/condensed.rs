@@ -5,12 +5,12 @@ use thalweg_measure::figures::short;
 
 use super::analysis::JsonAnalysis;
 use super::case::Case;
-use super::cells::{Cells, WayCell};
+use super::cells::{Cells, EndpointCell};
+use super::endpoint::Endpoint;
 use super::noise::CaseFloor;
-use super::way::Way;
 use crate::load::condensed;
 
-/// Returns times, stages, rates and processor times of each way and case, with their ratios to ours.
+/// Returns times, stages, rates and processor times of each endpoint and case, with their ratios to ours.
 pub(super) fn condensed(study: &JsonAnalysis<'_>) -> String {
     let results = study.results;
     let body = json!({
@@ -33,19 +33,20 @@ fn floor(floor: &CaseFloor) -> Value {
     })
 }
 
-fn cell(cells: &Cells, cell: &WayCell) -> Value {
-    let Case { shape, round_trip_ns, rate_bit_per_s, afresh, gzip } = cell.case;
-    let ours = Way::ours(cell.way.protocol);
-    let beside = cells.at(&ours, cell.case).filter(|_| cell.way != ours);
-    let views = cells.at(&Way::views(cell.way.protocol), cell.case).filter(|_| !cell.way.is_views());
-    let grpc = cells.at(&Way::reference(), cell.case).filter(|_| cell.way != Way::reference());
+fn cell(cells: &Cells, cell: &EndpointCell) -> Value {
+    let Case { shape, round_trip_ns, rate_bit_per_s, new_connection, gzip } = cell.case;
+    let ours = Endpoint::ours(cell.endpoint.protocol);
+    let compared = cells.at(&ours, cell.case).filter(|_| cell.endpoint != ours);
+    let views =
+        cells.at(&Endpoint::views(cell.endpoint.protocol), cell.case).filter(|_| !cell.endpoint.is_views());
+    let grpc = cells.at(&Endpoint::reference(), cell.case).filter(|_| cell.endpoint != Endpoint::reference());
     json!({
-        "server": cell.way.stack,
-        "protocol": cell.way.protocol,
+        "server": cell.endpoint.stack,
+        "protocol": cell.endpoint.protocol,
         "message": shape,
         "round_trip_ns": round_trip_ns,
         "network_bit_per_s": rate_bit_per_s,
-        "new_connection_per_call": afresh,
+        "new_connection_per_call": new_connection,
         "gzip": gzip,
         "latency": cell.latency.as_ref().map(|latency| json!({
             "calls": latency.calls,
@@ -62,7 +63,7 @@ fn cell(cells: &Cells, cell: &WayCell) -> Value {
             "per_s": short(rate.per_s),
             "server_cpu_ns": rate.cpu_ns.map(|cpu| short(cpu.1)),
             "client_cpu_ns": rate.cpu_ns.map(|cpu| short(cpu.0)),
-            "ours_over_it": beside.map(|ours| condensed::compared(cells.rate_ratio(ours, cell))),
+            "ours_over_it": compared.map(|ours| condensed::compared(cells.rate_ratio(ours, cell))),
             "views_over_it": views.map(|views| condensed::compared(cells.rate_ratio(views, cell))),
         })),
         "cold": cell.cold.as_ref().map(|cold| json!({

@@ -11,9 +11,9 @@ const FLOOR_MAX: f64 = 1.1;
 
 /// Returns the doubts. Empty for a good study.
 pub(super) fn doubts(results: &JsonResults, cells: &Cells) -> Vec<Doubt> {
-    let apart = results.settings.client_cpus.is_some();
+    let has_separate_cpus = results.settings.client_cpus.is_some();
     let windows = (results.windows.len(), results.planned);
-    let mut doubts = of_study(windows, &results.machine, &results.versions, apart);
+    let mut doubts = of_study(windows, &results.machine, &results.versions, has_separate_cpus);
     doubts.extend(cells.noise.floors.iter().filter_map(noisy));
     for left_out in &results.left_out {
         doubts.push(Doubt::left_out(&left_out.what, &left_out.reason));

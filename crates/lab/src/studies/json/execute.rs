@@ -3,35 +3,40 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use super::way::GRPC_ALONE;
-use super::window::{Found, JsonWindow, Purpose, WindowLength};
+use super::endpoint::GRPC_ONLY;
+use super::window::{JsonMeasurement, JsonWindow, Purpose, WindowLength};
 use crate::echo::EchoWork;
 use crate::process::{EchoExecutor, EchoRun, Network};
 use crate::study::{Execute, ExecuteError};
 
 impl Execute for EchoExecutor {
     type Window = JsonWindow;
-    type Found = Found;
+    type Measurement = JsonMeasurement;
 
-    fn measure(&mut self, window: &JsonWindow) -> Result<Found, ExecuteError> {
-        let stack = &window.way.stack;
-        let with_json = stack.variant() != Some(GRPC_ALONE);
+    fn measure(&mut self, window: &JsonWindow) -> Result<JsonMeasurement, ExecuteError> {
+        let stack = &window.endpoint.stack;
+        let with_json = stack.variant() != Some(GRPC_ONLY);
         self.drive(stack, with_json, window.purpose == Purpose::Cold, run(window))
     }
 }
 
 fn run(window: &JsonWindow) -> EchoRun {
     let case = window.case;
-    let looks = window.looks();
+    let client_work = window.recording();
     let (duration, calls) = match window.length {
         WindowLength::Ns(ns) => (Duration::from_nanos(ns), None),
         // Only the process's time limit needs the duration.
-        WindowLength::Calls(calls) => (window.driven(), Some(calls)),
+        WindowLength::Calls(calls) => (window.driving_time(), Some(calls)),
     };
     EchoRun {
-        work: EchoWork { shape: case.shape, protocol: window.way.protocol, looks, gzip: case.gzip },
+        work: EchoWork {
+            shape: case.shape,
+            protocol: window.endpoint.protocol,
+            client_work,
+            gzip: case.gzip,
+        },
         in_flight: window.in_flight,
-        afresh: case.afresh,
+        new_connection: case.new_connection,
         warmup: Duration::from_nanos(window.warmup_ns),
         duration,
         calls,

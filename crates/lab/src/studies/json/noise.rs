@@ -8,7 +8,7 @@ use super::window::{JsonWindow, Purpose, WindowResult};
 use crate::load::noise::nearest;
 use crate::load::paired::ratio_by_round;
 
-/// Noise floors of a way measured against itself.
+/// Noise floors of an endpoint measured against itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct JsonNoise {
     pub(crate) floors: Vec<CaseFloor>,
@@ -20,19 +20,19 @@ pub(crate) struct CaseFloor {
     /// Purpose of the figure: medians of lone calls, or rates.
     pub(crate) of: Purpose,
     pub(crate) case: Case,
-    /// Ratio of the way to itself, always with an interval.
+    /// Ratio of the endpoint to itself, always with an interval.
     pub(crate) ratio: Ratio,
 }
 
 impl JsonNoise {
     pub(super) fn of(results: &JsonResults) -> Self {
         let mut floors: Vec<CaseFloor> = Vec::new();
-        for again in results.windows.iter().filter(|it| it.window.again) {
-            let (of, case) = (again.window.purpose, again.window.case);
+        for duplicate in results.windows.iter().filter(|it| it.window.is_duplicate) {
+            let (of, case) = (duplicate.window.purpose, duplicate.window.case);
             if floors.iter().any(|floor| (floor.of, floor.case) == (of, case)) {
                 continue;
             }
-            let figures = |is_again: bool| figures(results, &again.window, is_again);
+            let figures = |is_duplicate: bool| figures(results, &duplicate.window, is_duplicate);
             // Too few pairs do not show the size of the noise.
             let found =
                 ratio_by_round(&figures(true), &figures(false)).filter(|ratio| ratio.interval.is_some());
@@ -64,11 +64,12 @@ impl CaseFloor {
     }
 }
 
-/// Returns the rounds and figures of a way's windows at a case.
-fn figures(results: &JsonResults, of: &JsonWindow, is_again: bool) -> Vec<(u32, f64)> {
+/// Returns the rounds and figures of an endpoint's windows at a case.
+fn figures(results: &JsonResults, of: &JsonWindow, is_duplicate: bool) -> Vec<(u32, f64)> {
     let is_of = |it: &&WindowResult| {
         let window = &it.window;
-        (&window.way, window.case, window.purpose, window.again) == (&of.way, of.case, of.purpose, is_again)
+        (&window.endpoint, window.case, window.purpose, window.is_duplicate)
+            == (&of.endpoint, of.case, of.purpose, is_duplicate)
     };
     let figure = |it: &WindowResult| {
         let load = it.valid()?;
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn each_figure_is_judged_by_the_noise_of_its_own_kind_and_message() {
+    fn noise_floor_matches_kind_of_figure_and_message() {
         let floors = vec![
             floor(Purpose::Latency, PUBLISHED, 1.05),
             floor(Purpose::Latency, Shape::Person, 1.2),

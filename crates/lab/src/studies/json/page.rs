@@ -12,10 +12,10 @@ use thalweg_measure::wording::counted;
 use super::analysis::JsonAnalysis;
 use super::case::{Case, title};
 use super::cell_pair::{LEGEND, size};
-use super::cells::{Cells, WayCell};
+use super::cells::{Cells, EndpointCell};
+use super::endpoint::Endpoint;
 use super::question::Question;
 use super::results::JsonResults;
-use super::way::Way;
 use crate::echo::{Protocol, Shape};
 use crate::load::gathered::distinct;
 use crate::load::verdict::Verdict;
@@ -63,7 +63,7 @@ pub(super) fn lede(results: &JsonResults) -> String {
     format!(
         "{}, on {}. The client is thalweg’s throughout.{}",
         versions.join(", "),
-        results.origin(&results.settings.arguments).place(),
+        results.origin(&results.settings.arguments).machine_text(),
         own.unwrap_or_default()
     )
 }
@@ -73,7 +73,7 @@ pub(super) fn cards(study: &JsonAnalysis<'_>) -> Markup {
     let JsonAnalysis { results, cells, unanswered, .. } = study;
     let factor = |shape: Shape| {
         let case = Case::plain(shape);
-        let pair = cells.pair_at(case, &Way::ours(Protocol::JsonHttp1), &Way::reference())?;
+        let pair = cells.pair_at(case, &Endpoint::ours(Protocol::JsonHttp1), &Endpoint::reference())?;
         let compared = pair.latency();
         let (doubt, amounts_to) = match compared.verdict {
             Verdict::Faster | Verdict::Slower => ("", ""),
@@ -83,14 +83,14 @@ pub(super) fn cards(study: &JsonAnalysis<'_>) -> Markup {
         let detail = format!(
             "the time of gRPC by JSON over HTTP/1.1, one call at a time: {} against {}{amounts_to}",
             time(pair.one.p50()?),
-            time(pair.of_other(WayCell::p50)?)
+            time(pair.of_other(EndpointCell::p50)?)
         );
         let figure = format!("{doubt}{} ×", ratio_figure(compared.ratio?.ratio));
         Some(card(&thalweg_measure::wording::capitalised(&title(shape)), &figure, &detail))
     };
     let bytes = || {
         let case = Case::plain(results.settings.published);
-        let pair = cells.pair_at(case, &Way::ours(Protocol::JsonHttp1), &Way::reference())?;
+        let pair = cells.pair_at(case, &Endpoint::ours(Protocol::JsonHttp1), &Endpoint::reference())?;
         let (json, grpc) = (pair.one.bodies()?.0, pair.other?.bodies()?.0);
         let more = 100.0 * (json / grpc.max(1.0) - 1.0);
         let detail = format!("more in a JSON body: {} against {}", size(json), size(grpc));

@@ -6,8 +6,8 @@ use std::time::Duration;
 use thalweg_messages::Kind;
 
 use super::case::Case;
-use super::way::Way;
-use super::window::{JsonWindow, Purpose, WindowLength, starts};
+use super::endpoint::Endpoint;
+use super::window::{JsonWindow, Purpose, WindowLength, start_time_max};
 use crate::echo::{Protocol, Shape};
 use crate::stack::Stack;
 use crate::study::draft::{self, Planned};
@@ -37,26 +37,26 @@ const OVERHEAD: Duration = Duration::from_secs(3);
 /// Extent of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonOptions {
-    /// Ways in the order of tables, ours first.
-    pub ways: Vec<Way>,
+    /// Endpoints in the order of tables, ours first.
+    pub endpoints: Vec<Endpoint>,
     /// Main message of the study.
     pub published: Shape,
     /// Further echoed messages.
     pub shapes: Vec<Shape>,
     /// Shapes whose rates are also measured.
     pub rated: Vec<Shape>,
-    /// Windows per way and case.
+    /// Windows per endpoint and case.
     pub rounds: u32,
-    /// Fewest lone calls of the published message per way, over all rounds. `None`: as many as the time allows.
+    /// Fewest lone calls of the published message per endpoint, over all rounds. `None`: as many as the time allows.
     pub calls: Option<u64>,
     /// Number of times a server is started for its first calls.
     pub cold_starts: u32,
     /// Networks: added round-trip time, and rate limit in bit/s.
     pub networks: Vec<(Duration, Option<u64>)>,
     /// Protocols measured with all stacks over networks, and with a new connection per call.
-    pub apart: Vec<Protocol>,
-    /// Warm-up by each way for servers with a just-in-time compiler, before the published message. The time applies
-    /// twice: with the calls in flight of rates, and with one at a time. Other messages get half.
+    pub network_protocols: Vec<Protocol>,
+    /// Warm-up by each endpoint for servers with a just-in-time compiler, before the published message. The time
+    /// applies twice: with the calls in flight of rates, and with one at a time. Other messages get half.
     pub warm_up: Duration,
     /// Names of stacks with a just-in-time compiler.
     pub compiled_late: Vec<String>,
@@ -69,7 +69,7 @@ pub struct JsonOptions {
 pub enum Budget {
     /// At most this.
     AtMost(Duration),
-    /// This time, or longer if many ways would make windows too short.
+    /// This time, or longer if many endpoints would make windows too short.
     Usual {
         /// Usual time for a few servers.
         time: Duration,
@@ -98,9 +98,9 @@ impl Budget {
 }
 
 impl JsonOptions {
-    /// Measures the small person, the codec study's realistic messages and 1 to 50,000 strings. Each way makes 30,000
-    /// calls of the published message.
-    pub fn whole(ways: Vec<Way>, compiled_late: Vec<String>) -> Self {
+    /// Measures the small person, the codec study's realistic messages and 1 to 50,000 strings. Each endpoint makes
+    /// 30,000 calls of the published message.
+    pub fn whole(endpoints: Vec<Endpoint>, compiled_late: Vec<String>) -> Self {
         let strings = |count| Shape::Strings { count, letters: 20 };
         let shapes: Vec<Shape> = [Shape::Person]
             .into_iter()
@@ -108,7 +108,7 @@ impl JsonOptions {
             .chain([1, 10, 100, 1000, 50_000].map(strings))
             .collect();
         Self {
-            ways,
+            endpoints,
             published: PUBLISHED,
             rated: [PUBLISHED].into_iter().chain(shapes.iter().copied()).collect(),
             shapes,
@@ -116,7 +116,7 @@ impl JsonOptions {
             calls: Some(30_000),
             cold_starts: 5,
             networks: networks(&[200, 1000, 5000]),
-            apart: vec![Protocol::Grpc, Protocol::JsonHttp1, Protocol::JsonH2],
+            network_protocols: vec![Protocol::Grpc, Protocol::JsonHttp1, Protocol::JsonH2],
             warm_up: Duration::from_secs(10),
             compiled_late,
             budget: Budget::Usual { time: Duration::from_secs(50 * 60), window: Duration::from_millis(300) },
@@ -124,7 +124,7 @@ impl JsonOptions {
     }
 
     /// Measures the published message, the small person and one string, within five minutes.
-    pub fn quick(ways: Vec<Way>, compiled_late: Vec<String>) -> Self {
+    pub fn quick(endpoints: Vec<Endpoint>, compiled_late: Vec<String>) -> Self {
         Self {
             shapes: vec![Shape::Person, Shape::Strings { count: 1, letters: 20 }],
             rated: vec![PUBLISHED, Shape::Person],
@@ -132,9 +132,9 @@ impl JsonOptions {
             calls: None,
             cold_starts: 1,
             warm_up: Duration::from_secs(5),
-            apart: vec![Protocol::Grpc, Protocol::JsonHttp1],
+            network_protocols: vec![Protocol::Grpc, Protocol::JsonHttp1],
             budget: Budget::Usual { time: Duration::from_secs(270), window: Duration::from_millis(200) },
-            ..Self::whole(ways, compiled_late)
+            ..Self::whole(endpoints, compiled_late)
         }
     }
 
@@ -155,9 +155,9 @@ fn networks(round_trips: &[u64]) -> Vec<(Duration, Option<u64>)> {
 
 type Draft = draft::Draft<JsonWindow>;
 
-/// Plans the study: first calls of servers, then each case with all ways in turn, in alternating order.
+/// Plans the study: first calls of servers, then each case with all endpoints in turn, in alternating order.
 pub fn plan(options: &JsonOptions) -> Result<Plan<JsonWindow>, PlanError> {
-    if options.ways.is_empty() || options.rounds == 0 {
+    if options.endpoints.is_empty() || options.rounds == 0 {
         return Err(PlanError::NothingToMeasure);
     }
     let mut drafts = options.cold();
@@ -169,30 +169,30 @@ pub fn plan(options: &JsonOptions) -> Result<Plan<JsonWindow>, PlanError> {
     for case in options.cases_apart() {
         drafts.extend(options.latencies(case));
     }
-    let stacks: BTreeSet<&Stack> = drafts.iter().map(|draft| &draft.window.way.stack).collect();
-    let overhead = OVERHEAD + stacks.into_iter().map(starts).sum::<Duration>();
+    let stacks: BTreeSet<&Stack> = drafts.iter().map(|draft| &draft.window.endpoint.stack).collect();
+    let overhead = OVERHEAD + stacks.into_iter().map(start_time_max).sum::<Duration>();
     draft::fitted(drafts, BOUNDS, overhead, |fixed, stretching| options.budget.of(fixed, stretching))
 }
 
 impl JsonOptions {
-    /// Returns a window for each way that has the case's message, in order.
+    /// Returns a window for each endpoint that has the case's message, in order.
     fn windows(&self, case: Case, purpose: Purpose) -> Vec<JsonWindow> {
-        let ways = self.ways.iter().filter(|way| way.echoes(case.shape));
-        let window = |way: &Way| JsonWindow {
-            way: way.clone(),
+        let endpoints = self.endpoints.iter().filter(|endpoint| endpoint.supports(case.shape));
+        let window = |endpoint: &Endpoint| JsonWindow {
+            endpoint: endpoint.clone(),
             case,
             purpose,
             round: 0,
-            again: false,
-            for_noise: false,
+            is_duplicate: false,
+            is_noise_baseline: false,
             in_flight: if purpose == Purpose::Rate { case.shape.saturating() } else { 1 },
             warmup_ns: 0,
             length: WindowLength::Ns(0),
         };
-        ways.map(window).collect()
+        endpoints.map(window).collect()
     }
 
-    /// Drafts first calls of the published message for all ways, each with a newly started server.
+    /// Drafts first calls of the published message for all endpoints, each with a newly started server.
     fn cold(&self) -> Vec<Draft> {
         let mut windows = self.windows(Case::plain(self.published), Purpose::Cold);
         for window in &mut windows {
@@ -208,7 +208,7 @@ impl JsonOptions {
         let in_flight: Vec<u32> =
             self.rated.contains(&shape).then(|| shape.saturating()).into_iter().chain([1]).collect();
         let mut windows = self.windows(Case::plain(shape), Purpose::WarmUp);
-        windows.retain(|window| self.compiled_late.iter().any(|name| name == window.way.stack.name()));
+        windows.retain(|window| self.compiled_late.iter().any(|name| name == window.endpoint.stack.name()));
         let warming = |window: JsonWindow| {
             let length = WindowLength::Ns(nanoseconds(takes));
             in_flight.clone().into_iter().map(move |in_flight| JsonWindow {
@@ -221,7 +221,7 @@ impl JsonOptions {
     }
 
     fn plain(&self, shape: Shape) -> Vec<Draft> {
-        let windows = |purpose| beside_itself(self.windows(Case::plain(shape), purpose), self.rounds);
+        let windows = |purpose| with_duplicates(self.windows(Case::plain(shape), purpose), self.rounds);
         let mut latencies = windows(Purpose::Latency);
         let calls = self.calls.filter(|_| shape == self.published);
         if let Some(calls) = calls {
@@ -246,20 +246,24 @@ impl JsonOptions {
             Case { round_trip_ns, rate_bit_per_s, ..published }
         };
         let small = self.shapes.iter().find(|shape| **shape == Shape::Person).copied();
-        let afresh = small.into_iter().chain([self.published]);
+        let new_connections = small.into_iter().chain([self.published]);
         let slow = self.networks.iter().filter(|network| network.1.is_some()).min_by_key(|network| network.1);
         let gzip = std::iter::once(published).chain(slow.map(over)).map(|case| Case { gzip: true, ..case });
         let far = self.networks.iter().map(over);
-        far.chain(afresh.map(|shape| Case { afresh: true, ..Case::plain(shape) })).chain(gzip).collect()
+        far.chain(new_connections.map(|shape| Case { new_connection: true, ..Case::plain(shape) }))
+            .chain(gzip)
+            .collect()
     }
 
     /// Drafts lone calls of a [separate case](Self::cases_apart), without variants of our server. Compression is
     /// measured with our server only.
     fn latencies(&self, case: Case) -> Vec<Draft> {
         let mut windows = self.windows(case, Purpose::Latency);
-        windows.retain(|JsonWindow { way, .. }| {
-            let is_varied = way.stack.is_ours() && way.stack.variant().is_some();
-            !is_varied && self.apart.contains(&way.protocol) && (way.stack.is_ours() || !case.gzip)
+        windows.retain(|JsonWindow { endpoint, .. }| {
+            let is_varied = endpoint.stack.is_ours() && endpoint.stack.variant().is_some();
+            !is_varied
+                && self.network_protocols.contains(&endpoint.protocol)
+                && (endpoint.stack.is_ours() || !case.gzip)
         });
         in_rounds(windows, self.rounds, true)
     }
@@ -267,11 +271,11 @@ impl JsonOptions {
 
 /// Repeats the first window at the end of the turn, for the noise floor. With few rounds, each turn has several of
 /// both.
-fn beside_itself(mut windows: Vec<JsonWindow>, rounds: u32) -> Vec<JsonWindow> {
+fn with_duplicates(mut windows: Vec<JsonWindow>, rounds: u32) -> Vec<JsonWindow> {
     let Some(first) = windows.first().cloned() else { return windows };
-    let at = |turn: u32, again: bool| {
-        let for_noise = turn > 0 && !again;
-        JsonWindow { round: turn * rounds, again, for_noise, ..first.clone() }
+    let at = |turn: u32, is_duplicate: bool| {
+        let is_noise_baseline = turn > 0 && !is_duplicate;
+        JsonWindow { round: turn * rounds, is_duplicate, is_noise_baseline, ..first.clone() }
     };
     let turns = NOISE_PAIRS_MIN.div_ceil(rounds);
     windows.splice(..1, (0..turns).map(|turn| at(turn, false)));
@@ -285,7 +289,7 @@ fn in_rounds(windows: Vec<JsonWindow>, rounds: u32, stretches: bool) -> Vec<Draf
 }
 
 impl Planned for JsonWindow {
-    fn later(&mut self, rounds: u32) {
+    fn delay_rounds(&mut self, rounds: u32) {
         self.round += rounds;
     }
 
@@ -302,24 +306,25 @@ fn nanoseconds(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::echo::Looks;
+    use crate::echo::ClientWork;
 
-    fn ways() -> Vec<Way> {
-        let theirs = |name: &str, protocol| Way { stack: name.parse().unwrap(), protocol };
-        let mut ways: Vec<Way> = Protocol::ALL.map(Way::ours).to_vec();
-        ways.extend([Way::alone(), Way::views(Protocol::Grpc)]);
-        ways.extend([Protocol::Grpc, Protocol::JsonHttp1, Protocol::JsonH2].map(|it| theirs("axum", it)));
-        ways.extend([Protocol::Grpc, Protocol::JsonHttp1].map(|it| theirs("spring", it)));
-        ways
+    fn endpoints() -> Vec<Endpoint> {
+        let theirs = |name: &str, protocol| Endpoint { stack: name.parse().unwrap(), protocol };
+        let mut endpoints: Vec<Endpoint> = Protocol::ALL.map(Endpoint::ours).to_vec();
+        endpoints.extend([Endpoint::grpc_only(), Endpoint::views(Protocol::Grpc)]);
+        endpoints
+            .extend([Protocol::Grpc, Protocol::JsonHttp1, Protocol::JsonH2].map(|it| theirs("axum", it)));
+        endpoints.extend([Protocol::Grpc, Protocol::JsonHttp1].map(|it| theirs("spring", it)));
+        endpoints
     }
 
     fn options(quick: bool) -> JsonOptions {
         let late = vec!["spring".to_owned()];
-        if quick { JsonOptions::quick(ways(), late) } else { JsonOptions::whole(ways(), late) }
+        if quick { JsonOptions::quick(endpoints(), late) } else { JsonOptions::whole(endpoints(), late) }
     }
 
     #[test]
-    fn a_study_stays_within_its_time() {
+    fn study_fits_its_time_limit() {
         for quick in [true, false] {
             let options = options(quick);
             let Budget::Usual { time, .. } = options.budget else { panic!("{:?}", options.budget) };
@@ -333,12 +338,12 @@ mod tests {
             plan(&JsonOptions { budget, ..options(true) }),
             Err(PlanError::BudgetTooSmall { .. })
         ));
-        let nobody = JsonOptions { ways: Vec::new(), ..options(true) };
-        assert_eq!(plan(&nobody), Err(PlanError::NothingToMeasure));
+        let no_endpoints = JsonOptions { endpoints: Vec::new(), ..options(true) };
+        assert_eq!(plan(&no_endpoints), Err(PlanError::NothingToMeasure));
     }
 
-    /// Returns our ways, and those of four JVM servers and four in other languages.
-    fn many_ways() -> Vec<Way> {
+    /// Returns our endpoints, and those of four JVM servers and four in other languages.
+    fn many_endpoints() -> Vec<Endpoint> {
         let speaks = ["http1", "h2"].map(str::to_owned);
         let others = [
             "axum",
@@ -351,22 +356,23 @@ mod tests {
             "lognet",
         ];
         let of_others =
-            others.iter().flat_map(|stack| crate::json::ways_of(&stack.parse().unwrap(), &speaks));
-        crate::json::our_ways().into_iter().chain(of_others).collect()
+            others.iter().flat_map(|stack| crate::json::endpoints_of(&stack.parse().unwrap(), &speaks));
+        crate::json::our_endpoints().into_iter().chain(of_others).collect()
     }
 
     #[test]
     fn many_servers_take_longer_and_do_not_fail() {
         let late = || ["spring", "armeria", "lognet"].map(str::to_owned).to_vec();
-        for (options, minutes_max) in
-            [(JsonOptions::quick(many_ways(), late()), 10), (JsonOptions::whole(many_ways(), late()), 100)]
-        {
+        for (options, minutes_max) in [
+            (JsonOptions::quick(many_endpoints(), late()), 10),
+            (JsonOptions::whole(many_endpoints(), late()), 100),
+        ] {
             let Budget::Usual { time, window } = options.budget else { panic!("{:?}", options.budget) };
             let plan = plan(&options).unwrap();
             let total = plan.total();
             assert_eq!(options.budget.exceeded(total), Some(time), "{total:?}");
             assert!(total <= Duration::from_secs(minutes_max * 60), "{total:?}");
-            let is_short = |it: &&JsonWindow| it.driven() < window && it.purpose != Purpose::Cold;
+            let is_short = |it: &&JsonWindow| it.driving_time() < window && it.purpose != Purpose::Cold;
             assert_eq!(plan.windows.iter().find(is_short), None);
             // A budget below the minimum is rejected.
             let options = JsonOptions { budget: Budget::AtMost(time), ..options };
@@ -376,21 +382,21 @@ mod tests {
 
     #[test]
     fn five_servers_are_usual() {
-        let is_usual = |way: &Way| !["armeria", "lognet"].contains(&way.stack.name());
-        let ways = many_ways().into_iter().filter(is_usual).collect();
-        let options = JsonOptions::quick(ways, vec!["spring".to_owned()]);
+        let is_usual = |endpoint: &Endpoint| !["armeria", "lognet"].contains(&endpoint.stack.name());
+        let endpoints = many_endpoints().into_iter().filter(is_usual).collect();
+        let options = JsonOptions::quick(endpoints, vec!["spring".to_owned()]);
         assert_eq!(options.budget.exceeded(plan(&options).unwrap().total()), None);
     }
 
     #[test]
-    fn what_slow_servers_take_is_in_the_plan() {
-        let plan = plan(&JsonOptions::whole(many_ways(), Vec::new())).unwrap();
+    fn plan_includes_time_of_slow_servers() {
+        let plan = plan(&JsonOptions::whole(many_endpoints(), Vec::new())).unwrap();
         let of = |stack: &str, protocol| {
-            let way = Way { stack: stack.parse().unwrap(), protocol };
+            let endpoint = Endpoint { stack: stack.parse().unwrap(), protocol };
             let is_of = |it: &&JsonWindow| {
-                it.way == way && it.case == Case::plain(PUBLISHED) && it.purpose == Purpose::Latency
+                it.endpoint == endpoint && it.case == Case::plain(PUBLISHED) && it.purpose == Purpose::Latency
             };
-            plan.windows.iter().find(is_of).unwrap().driven()
+            plan.windows.iter().find(is_of).unwrap().driving_time()
         };
         // 5,000 calls took 5 to 7 ms each at gateways, and 1 to 1.5 ms at ours.
         assert!(of("grpc-gateway", Protocol::JsonHttp1) > Duration::from_secs(20));
@@ -399,37 +405,40 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_study_makes_thirty_thousand_calls_of_the_published_message_by_each_way() {
+    fn whole_study_makes_30000_published_calls_per_endpoint() {
         let plan = plan(&options(false)).unwrap();
-        for way in ways() {
+        for endpoint in endpoints() {
             let calls: u64 = plan
                 .windows
                 .iter()
-                .filter(|it| it.way == way && it.case == Case::plain(PUBLISHED) && !it.again)
+                .filter(|it| it.endpoint == endpoint && it.case == Case::plain(PUBLISHED) && !it.is_duplicate)
                 .filter(|it| it.purpose == Purpose::Latency)
                 .map(|it| match it.length {
                     WindowLength::Calls(calls) => calls,
                     WindowLength::Ns(_) => 0,
                 })
                 .sum();
-            assert!(calls >= 30_000, "{way}: {calls}");
+            assert!(calls >= 30_000, "{endpoint}: {calls}");
         }
     }
 
     #[test]
-    fn others_are_asked_for_what_their_contract_has() {
+    fn other_stacks_get_messages_of_the_contract_only() {
         let mut options = options(false);
         let askers = |options: &JsonOptions, shape: Shape| {
             let plan = plan(options).unwrap();
             let of_shape = plan.windows.iter().filter(|window| window.case.shape == shape);
-            let stacks = of_shape.map(|window| window.way.stack.name().to_owned());
+            let stacks = of_shape.map(|window| window.endpoint.stack.name().to_owned());
             stacks.collect::<std::collections::BTreeSet<_>>().len()
         };
         let (order, full) = (Shape::Study(Kind::Order), Shape::Study(Kind::PersonFull));
         assert_eq!((askers(&options, Shape::Person), askers(&options, order)), (3, 1));
         let of_views = |shape: Shape| {
             let plan = plan(&options).unwrap();
-            plan.windows.iter().filter(|window| window.way.is_views() && window.case.shape == shape).count()
+            plan.windows
+                .iter()
+                .filter(|window| window.endpoint.is_views() && window.case.shape == shape)
+                .count()
         };
         assert!(of_views(Shape::Person) > 0);
         assert_eq!(of_views(order), 0);
@@ -438,15 +447,17 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_told_from_six_pairs_that_are_as_far_apart_as_others() {
+    fn noise_floor_has_six_pairs_at_usual_distance() {
         for quick in [true, false] {
             let plan = plan(&options(quick)).unwrap();
             for purpose in [Purpose::Latency, Purpose::Rate] {
-                let rounds = |again: bool| -> Vec<u32> {
+                let rounds = |is_duplicate: bool| -> Vec<u32> {
                     let is_of = |it: &&JsonWindow| {
-                        it.way == ways()[0] && it.case == Case::plain(PUBLISHED) && it.purpose == purpose
+                        it.endpoint == endpoints()[0]
+                            && it.case == Case::plain(PUBLISHED)
+                            && it.purpose == purpose
                     };
-                    let of = plan.windows.iter().filter(is_of).filter(|it| it.again == again);
+                    let of = plan.windows.iter().filter(is_of).filter(|it| it.is_duplicate == is_duplicate);
                     let mut rounds: Vec<u32> = of.map(|it| it.round).collect();
                     rounds.sort_unstable();
                     rounds
@@ -454,39 +465,41 @@ mod tests {
                 assert_eq!(rounds(false), (0..6).collect::<Vec<_>>(), "{purpose}");
                 assert_eq!(rounds(true), rounds(false));
             }
-            let at = |again: bool| {
-                let of = |it: &JsonWindow| it.again == again && it.purpose == Purpose::Rate && it.round == 0;
+            let at = |is_duplicate: bool| {
+                let of = |it: &JsonWindow| {
+                    it.is_duplicate == is_duplicate && it.purpose == Purpose::Rate && it.round == 0
+                };
                 plan.windows.iter().position(of).unwrap()
             };
-            assert!(at(true) - at(false) >= ways().len());
+            assert!(at(true) - at(false) >= endpoints().len());
         }
     }
 
     #[test]
-    fn what_compiles_late_is_cold_once_and_then_warm() {
+    fn jit_servers_are_measured_cold_once_then_warm() {
         let plan = plan(&options(true)).unwrap();
-        let spring = plan.windows.iter().filter(|it| it.way.stack.name() == "spring");
+        let spring = plan.windows.iter().filter(|it| it.endpoint.stack.name() == "spring");
         let purposes: Vec<Purpose> =
-            spring.filter(|it| it.way.protocol == Protocol::JsonHttp1).map(|it| it.purpose).collect();
+            spring.filter(|it| it.endpoint.protocol == Protocol::JsonHttp1).map(|it| it.purpose).collect();
         assert_eq!(purposes[..4], [Purpose::Cold, Purpose::WarmUp, Purpose::WarmUp, Purpose::Latency]);
-        // Warm-up uses the measured ways.
+        // Warm-up uses the measured endpoints.
         let of_person = plan.windows.iter().filter(|it| {
-            it.way.stack.name() == "spring"
-                && it.way.protocol == Protocol::Grpc
+            it.endpoint.stack.name() == "spring"
+                && it.endpoint.protocol == Protocol::Grpc
                 && it.case == Case::plain(Shape::Person)
         });
-        let warm_ups: Vec<(u32, Looks)> = of_person
+        let warm_ups: Vec<(u32, ClientWork)> = of_person
             .clone()
             .filter(|it| it.purpose == Purpose::WarmUp)
-            .map(|it| (it.in_flight, it.looks()))
+            .map(|it| (it.in_flight, it.recording()))
             .collect();
-        assert_eq!(warm_ups, [(64, Looks::Bytes), (1, Looks::Times)]);
+        assert_eq!(warm_ups, [(64, ClientWork::Bytes), (1, ClientWork::Times)]);
         for measured in of_person.filter(|it| [Purpose::Latency, Purpose::Rate].contains(&it.purpose)) {
-            assert!(warm_ups.contains(&(measured.in_flight, measured.looks())), "{measured}");
+            assert!(warm_ups.contains(&(measured.in_flight, measured.recording())), "{measured}");
         }
-        let others = plan.windows.iter().filter(|it| it.way.stack.name() != "spring");
+        let others = plan.windows.iter().filter(|it| it.endpoint.stack.name() != "spring");
         assert!(others.clone().all(|it| it.purpose != Purpose::WarmUp));
-        assert_eq!(others.filter(|it| it.purpose == Purpose::Cold).count(), ways().len() - 2);
+        assert_eq!(others.filter(|it| it.purpose == Purpose::Cold).count(), endpoints().len() - 2);
     }
 
     #[test]
@@ -497,18 +510,18 @@ mod tests {
         assert!(has(&|case| case.rate_bit_per_s == Some(100_000_000) && !case.gzip));
         assert!(has(&|case| case.rate_bit_per_s == Some(100_000_000) && case.gzip));
         assert!(has(&|case| case.gzip && !case.is_far()));
-        assert!(has(&|case| case.afresh && case.shape == Shape::Person));
-        assert!(has(&|case| case.afresh && case.shape == PUBLISHED));
-        // Every way is equally early on average.
-        let rounds = |way: &Way| {
+        assert!(has(&|case| case.new_connection && case.shape == Shape::Person));
+        assert!(has(&|case| case.new_connection && case.shape == PUBLISHED));
+        // Every endpoint is equally early on average.
+        let rounds = |endpoint: &Endpoint| {
             let at = plan.windows.iter().enumerate().filter(|(_, it)| {
-                it.way == *way
+                it.endpoint == *endpoint
                     && it.case == Case::plain(PUBLISHED)
                     && it.purpose == Purpose::Rate
-                    && !it.again
+                    && !it.is_duplicate
             });
             at.map(|(index, _)| index).sum::<usize>()
         };
-        assert_eq!(rounds(&ways()[1]), rounds(&ways()[5]));
+        assert_eq!(rounds(&endpoints()[1]), rounds(&endpoints()[5]));
     }
 }

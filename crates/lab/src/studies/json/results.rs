@@ -5,8 +5,8 @@ use thalweg_measure::cpus::CpuList;
 use thalweg_measure::validity::Validity;
 
 use super::case::Case;
-use super::way::Way;
-use super::window::{AskedOfWay, Found, JsonWindow, Purpose, WindowResult};
+use super::endpoint::Endpoint;
+use super::window::{JsonMeasurement, JsonWindow, JsonWindowRequest, Purpose, WindowResult};
 use crate::echo::Shape;
 use crate::load::StackInfo;
 use crate::load::gathered::distinct;
@@ -34,8 +34,9 @@ pub struct JsonSettings {
     /// The user's own messages, if used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<OwnInfo>,
-    /// The ways, in the order of tables.
-    pub ways: Vec<Way>,
+    /// The endpoints, in the order of tables.
+    #[serde(rename = "ways")]
+    pub endpoints: Vec<Endpoint>,
     /// Processors that the client was pinned to; `null` on a machine with one processor.
     pub client_cpus: Option<CpuList>,
     /// Processors that the server was pinned to.
@@ -61,7 +62,7 @@ impl JsonSettings {
 
 impl JsonResults {
     /// Returns results without figures for a study that starts now. `stacks`: measured stacks, ours first.
-    pub fn begun(
+    pub fn started(
         settings: JsonSettings,
         stacks: Vec<StackInfo>,
         left_out: Vec<LeftOut>,
@@ -90,10 +91,10 @@ impl JsonTables {
 
 impl StudyTables for JsonTables {
     type Window = JsonWindow;
-    type Found = Found;
+    type Measurement = JsonMeasurement;
 
-    fn record(&mut self, window: &JsonWindow, outcome: WindowOutcome<Found>, _: &mut Vec<LeftOut>) {
-        self.windows.push(WindowResult::of_calls(AskedOfWay { window: window.clone() }, outcome));
+    fn record(&mut self, window: &JsonWindow, outcome: WindowOutcome<JsonMeasurement>, _: &mut Vec<LeftOut>) {
+        self.windows.push(WindowResult::of_calls(JsonWindowRequest { window: window.clone() }, outcome));
     }
 
     fn validities(&self) -> Vec<Validity> {

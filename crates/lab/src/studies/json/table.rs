@@ -19,7 +19,7 @@ const PER_CALL: [(&str, FigureOf); 4] = [
 ];
 
 pub(super) fn csv(windows: &[WindowResult]) -> String {
-    let columns = STAGES.into_iter().fold(measured(asked()), |columns, stage| {
+    let columns = STAGES.into_iter().fold(measured(request_columns()), |columns, stage| {
         columns.plain(format!("{}_mean_ns", stage.replace('-', "_")), move |it| {
             let stage = it.measured()?.stages.iter().find(|it| it.name == stage)?;
             Some(format!("{:.0}", stage.latency_ns.mean))
@@ -34,18 +34,18 @@ pub(super) fn csv(windows: &[WindowResult]) -> String {
     columns.table(windows).csv()
 }
 
-fn asked<'a>() -> WindowColumns<'a> {
+fn request_columns<'a>() -> WindowColumns<'a> {
     WindowColumns::default()
-        .plain("server", |it| Some(it.window.way.stack.to_string()))
-        .plain("protocol", |it| Some(it.window.way.protocol))
+        .plain("server", |it| Some(it.window.endpoint.stack.to_string()))
+        .plain("protocol", |it| Some(it.window.endpoint.protocol))
         .plain("message", |it| Some(it.window.case.shape))
         .plain("round_trip_ns", |it| Some(it.window.case.round_trip_ns))
         .plain("network_bit_per_s", |it| it.window.case.rate_bit_per_s)
-        .plain("connection", |it| Some(if it.window.case.afresh { "new" } else { "kept" }))
+        .plain("connection", |it| Some(if it.window.case.new_connection { "new" } else { "kept" }))
         .plain("compression", |it| it.window.case.gzip.then_some("gzip"))
         .plain("measured_for", |it| Some(serde_json::to_value(it.window.purpose).ok()?.as_str()?.to_owned()))
         .plain("round", |it| Some(it.window.round))
-        .plain("beside_itself", |it| match (it.window.again, it.window.for_noise) {
+        .plain("beside_itself", |it| match (it.window.is_duplicate, it.window.is_noise_baseline) {
             (true, _) => Some("yes"),
             (_, true) => Some("compared"),
             (false, false) => None,
@@ -60,7 +60,7 @@ fn asked<'a>() -> WindowColumns<'a> {
 fn measured(columns: WindowColumns<'_>) -> WindowColumns<'_> {
     columns
         .plain("valid", |it| Some(it.validity().is_valid()))
-        .plain("left_out_because", |it| it.validity().why_not())
+        .plain("left_out_because", |it| it.validity().invalid_reason())
         .plain("duration_ns", |it| Some(it.measured()?.duration_ns))
         .plain("calls", |it| Some(it.measured()?.messages))
         .plain("errors", |it| Some(it.measured()?.error_count()))

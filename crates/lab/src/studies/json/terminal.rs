@@ -16,7 +16,7 @@ pub(super) fn text(study: &JsonAnalysis<'_>) -> String {
 
 fn question(question: &Question) -> String {
     let sentences: String = question.sentences.iter().map(|sentence| wrapped(sentence)).collect();
-    let table = question.table.text_of(|column, _| column < COLUMNS_MAX);
+    let table = question.table.text_of_columns(|column, _| column < COLUMNS_MAX);
     let legend = if question.has_doubt() { wrapped(LEGEND) } else { String::new() };
     format!("{}\n{sentences}{table}{legend}\n", question.title)
 }

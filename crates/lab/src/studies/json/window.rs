@@ -1,4 +1,4 @@
-//! One measurement of a case by a way.
+//! One measurement of a case by an endpoint.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::case::Case;
-use super::way::Way;
-use crate::echo::{Looks, Protocol, Shape};
-use crate::load::Measured;
+use super::endpoint::Endpoint;
+use crate::echo::{ClientWork, Protocol, Shape};
+use crate::load::MeasuredLoad;
 use crate::peers::COMPILED_LATE;
 use crate::stack::Stack;
 use crate::study;
@@ -28,18 +28,19 @@ const OF_LETTERS_BY_OTHERS_JSON_NS: u64 = 4_000_000;
 /// One measurement of a case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JsonWindow {
-    pub(crate) way: Way,
+    #[serde(rename = "way")]
+    pub(crate) endpoint: Endpoint,
     pub(crate) case: Case,
     pub(crate) purpose: Purpose,
     /// Round, from 0.
     pub(crate) round: u32,
     /// Whether it is the duplicate for the noise floor.
-    #[serde(default)]
-    pub(crate) again: bool,
+    #[serde(default, rename = "again")]
+    pub(crate) is_duplicate: bool,
     /// Whether it is used only for comparison with the duplicate. With few rounds, the noise floor needs extra
     /// windows.
-    #[serde(default)]
-    pub(crate) for_noise: bool,
+    #[serde(default, rename = "for_noise")]
+    pub(crate) is_noise_baseline: bool,
     pub(crate) in_flight: u32,
     /// Warm-up, ns.
     pub(crate) warmup_ns: u64,
@@ -71,21 +72,21 @@ pub(crate) enum Purpose {
 }
 
 /// Result of a window.
-pub(crate) type Found = Measured;
+pub(crate) type JsonMeasurement = MeasuredLoad;
 
 impl JsonWindow {
     /// Returns the expected driving time, warm-up included.
-    pub(super) fn driven(&self) -> Duration {
+    pub(super) fn driving_time(&self) -> Duration {
         let measured = match self.length {
             WindowLength::Ns(ns) => Duration::from_nanos(ns),
-            WindowLength::Calls(calls) => self.call() * u32::try_from(calls).unwrap_or(u32::MAX),
+            WindowLength::Calls(calls) => self.call_time() * u32::try_from(calls).unwrap_or(u32::MAX),
         };
         Duration::from_nanos(self.warmup_ns) + measured
     }
 
     /// Returns the expected time of a call, by server, message and network.
-    fn call(&self) -> Duration {
-        let of_letters_ns = if self.way.stack.is_ours() || self.way.protocol == Protocol::Grpc {
+    fn call_time(&self) -> Duration {
+        let of_letters_ns = if self.endpoint.stack.is_ours() || self.endpoint.protocol == Protocol::Grpc {
             OF_LETTERS_NS
         } else {
             OF_LETTERS_BY_OTHERS_JSON_NS
@@ -98,24 +99,25 @@ impl JsonWindow {
     }
 
     /// Returns what is measured. Warm-up with several calls in flight uses the same calls as rates.
-    pub(super) fn looks(&self) -> Looks {
+    pub(super) fn recording(&self) -> ClientWork {
         match self.purpose {
-            Purpose::Rate => Looks::Bytes,
-            Purpose::WarmUp if self.in_flight > 1 => Looks::Bytes,
-            Purpose::Latency | Purpose::Cold | Purpose::WarmUp => Looks::Times,
+            Purpose::Rate => ClientWork::Bytes,
+            Purpose::WarmUp if self.in_flight > 1 => ClientWork::Bytes,
+            Purpose::Latency | Purpose::Cold | Purpose::WarmUp => ClientWork::Times,
         }
     }
 }
 
 /// Returns the maximum time for starting a server.
-pub(super) fn starts(stack: &Stack) -> Duration {
+pub(super) fn start_time_max(stack: &Stack) -> Duration {
     if COMPILED_LATE.contains(&stack.name()) { LATE_SERVER_STARTS } else { SERVER_STARTS }
 }
 
 impl study::Window for JsonWindow {
     fn total(&self) -> Duration {
-        let start = if self.purpose == Purpose::Cold { starts(&self.way.stack) } else { Duration::ZERO };
-        OVERHEAD + start + self.driven()
+        let start =
+            if self.purpose == Purpose::Cold { start_time_max(&self.endpoint.stack) } else { Duration::ZERO };
+        OVERHEAD + start + self.driving_time()
     }
 
     fn group(&self) -> String {
@@ -125,8 +127,8 @@ impl study::Window for JsonWindow {
 
 impl fmt::Display for JsonWindow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let again = if self.again { ", beside itself" } else { "" };
-        write!(f, "{}: {}, {}{again}", self.case, self.way, self.purpose)
+        let suffix = if self.is_duplicate { ", beside itself" } else { "" };
+        write!(f, "{}: {}, {}{suffix}", self.case, self.endpoint, self.purpose)
     }
 }
 
@@ -142,10 +144,10 @@ impl fmt::Display for Purpose {
 }
 
 /// A window with its outcome.
-pub(crate) type WindowResult = crate::load::WindowResult<AskedOfWay>;
+pub(crate) type WindowResult = crate::load::WindowResult<JsonWindowRequest>;
 
 /// The request, as serialized.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct AskedOfWay {
+pub(crate) struct JsonWindowRequest {
     pub(crate) window: JsonWindow,
 }

@@ -7,7 +7,7 @@ use super::compare::{StacksCompared, findings as compared};
 use super::findings::{Headline, answer, findings, headlines};
 use super::lines::SizesLines;
 use crate::findings::Finding;
-use crate::load::gathered::Windows;
+use crate::load::gathered::MergedCell;
 use crate::load::{LabResults, Work};
 
 /// A sizes study with everything derived from its results.
@@ -15,7 +15,7 @@ use crate::load::{LabResults, Work};
 pub(crate) struct SizesAnalysis<'r> {
     pub(super) results: &'r LabResults,
     /// Cells of our own pair and of bare sockets, in the order of measuring.
-    pub(super) own: Vec<Windows<'r>>,
+    pub(super) own: Vec<MergedCell<'r>>,
     pub(super) lines: SizesLines<'r>,
     /// Recommended calls and transports. Empty in a comparison, whose rounds hold only one kind of call.
     pub(super) choices: Choices,
@@ -31,27 +31,27 @@ pub(crate) struct SizesAnalysis<'r> {
 }
 
 /// Returns whether a study has several calls or transports, even without a valid window.
-fn offers_choice(own: &[Windows<'_>]) -> bool {
+fn offers_choice(own: &[MergedCell<'_>]) -> bool {
     let calls = own.iter().filter(|cell| matches!(cell.point.work, Work::Call(_)));
     calls.map(|cell| (cell.kind(), cell.point.transport)).collect::<HashSet<_>>().len() > 1
 }
 
 impl<'r> SizesAnalysis<'r> {
     pub(crate) fn of(results: &'r LabResults) -> Self {
-        let (reference, all) = (results.reference(), results.gathered());
-        let is_own = |cell: &&Windows<'_>| cell.pair.is_none_or(|pair| *pair == reference);
-        let own: Vec<Windows<'r>> = all.iter().filter(is_own).cloned().collect();
+        let (reference, all) = (results.reference(), results.gather_cells());
+        let is_own = |cell: &&MergedCell<'_>| cell.pair.is_none_or(|pair| *pair == reference);
+        let own: Vec<MergedCell<'r>> = all.iter().filter(is_own).cloned().collect();
         let lines = SizesLines::of(results, &own);
-        let sure = lines.sure();
+        let sure = lines.with_enough_windows();
         let comparison = results.is_comparison().then(|| StacksCompared::of(reference, &all, &lines));
         let choices = if comparison.is_some() { Choices::default() } else { Choices::of(&lines) };
-        let (answer, is_told) = match &comparison {
-            Some(comparison) => (compared::answer(comparison), comparison.is_told()),
-            None => (answer(&sure), choices.is_told() || !offers_choice(&own)),
+        let (answer, is_conclusive) = match &comparison {
+            Some(comparison) => (compared::answer(comparison), comparison.is_conclusive()),
+            None => (answer(&sure), choices.is_conclusive() || !offers_choice(&own)),
         };
-        let unanswered = results.unanswered(answer.is_some() && is_told);
+        let unanswered = results.unanswered(answer.is_some() && is_conclusive);
         // Choices that are inconclusive because of disturbed windows are covered by the `unanswered` text.
-        let choices = if unanswered.is_some() && !is_told { Choices::default() } else { choices };
+        let choices = if unanswered.is_some() && !is_conclusive { Choices::default() } else { choices };
         // With too few windows left, the best of them may be misleading.
         let (headlines, findings) = match unanswered {
             Some(_) => (Vec::new(), Vec::new()),
@@ -61,7 +61,7 @@ impl<'r> SizesAnalysis<'r> {
     }
 
     /// Returns the comparison if it is conclusive.
-    pub(super) fn told(&self) -> Option<&StacksCompared<'r>> {
+    pub(super) fn conclusive(&self) -> Option<&StacksCompared<'r>> {
         self.comparison.as_ref().filter(|_| self.unanswered.is_none())
     }
 }

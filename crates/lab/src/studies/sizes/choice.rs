@@ -9,8 +9,8 @@ pub(crate) mod words;
 use thalweg_measure::size::ByteSize;
 
 use super::lines::SizesLines;
-use crate::load::gathered::Windows;
-use crate::load::verdict::{Better, Compared, Verdict};
+use crate::load::gathered::MergedCell;
+use crate::load::verdict::{Better, JudgedRatio, Verdict};
 use crate::load::{Kind, Transport, Work};
 use crate::record::CallType;
 
@@ -43,7 +43,7 @@ pub(crate) struct CallChoice {
     /// Call with the largest rate.
     pub(crate) best: Kind,
     /// The job's other calls, nearest first, each with the best call's rate ÷ its own.
-    pub(crate) others: Vec<(Kind, Compared)>,
+    pub(crate) others: Vec<(Kind, JudgedRatio)>,
 }
 
 /// UDS compared with TCP, for one call of a job.
@@ -54,7 +54,7 @@ pub(crate) struct TransportChoice {
     /// The job's call with the largest rate over either transport.
     pub(crate) kind: Kind,
     /// UDS ÷ TCP: ratio of rates, or of median latencies for a lone call.
-    pub(crate) compared: Compared,
+    pub(crate) compared: JudgedRatio,
 }
 
 /// Recommendation for choosing a call.
@@ -107,17 +107,17 @@ impl Choices {
     }
 
     /// Returns whether some call or transport is conclusively compared with another.
-    pub(crate) fn is_told(&self) -> bool {
-        let is_told =
-            |compared: &Compared| !matches!(compared.verdict, Verdict::CannotTell | Verdict::NotMeasured);
-        self.calls.iter().flat_map(|choice| &choice.others).any(|(_, compared)| is_told(compared))
-            || self.transports.iter().any(|choice| is_told(&choice.compared))
+    pub(crate) fn is_conclusive(&self) -> bool {
+        let is_conclusive =
+            |compared: &JudgedRatio| !matches!(compared.verdict, Verdict::CannotTell | Verdict::NotMeasured);
+        self.calls.iter().flat_map(|choice| &choice.others).any(|(_, compared)| is_conclusive(compared))
+            || self.transports.iter().any(|choice| is_conclusive(&choice.compared))
     }
 
     /// Returns the recommended call at this size.
     pub(crate) fn call(&self, job: Job, transport: Transport, size: ByteSize) -> Option<&CallChoice> {
-        let place = (job, transport, size);
-        self.calls.iter().find(|choice| (choice.job, choice.transport, choice.size) == place)
+        let key = (job, transport, size);
+        self.calls.iter().find(|choice| (choice.job, choice.transport, choice.size) == key)
     }
 
     /// Returns the recommended transport at this size.
@@ -149,11 +149,11 @@ impl CallChoice {
     }
 
     /// Returns the nearest of the calls slower than the best one.
-    pub(crate) fn next(&self) -> Option<(Kind, Compared)> {
+    pub(crate) fn next(&self) -> Option<(Kind, JudgedRatio)> {
         self.with(|verdict| verdict == Verdict::Faster).next()
     }
 
-    fn with(&self, wanted: impl Fn(Verdict) -> bool) -> impl Iterator<Item = (Kind, Compared)> {
+    fn with(&self, wanted: impl Fn(Verdict) -> bool) -> impl Iterator<Item = (Kind, JudgedRatio)> {
         self.others.iter().copied().filter(move |(_, compared)| wanted(compared.verdict))
     }
 }
@@ -164,7 +164,7 @@ fn candidates<'a, 'r>(
     job: Job,
     transport: Transport,
     size: ByteSize,
-) -> Vec<(Kind, &'a Windows<'r>)> {
+) -> Vec<(Kind, &'a MergedCell<'r>)> {
     let lines = analysis.calls().filter(|line| line.transport == transport && job.is_done_by(line.kind));
     lines.filter_map(|line| Some((line.kind, line.at(size)?))).collect()
 }
@@ -174,31 +174,32 @@ fn call(analysis: &SizesLines<'_>, job: Job, transport: Transport, size: ByteSiz
     let pairs = candidates.len() * candidates.len().saturating_sub(1) / 2;
     let &(best, best_cell) =
         candidates.iter().max_by(|(_, a), (_, b)| a.rate_per_s().total_cmp(&b.rate_per_s()))?;
-    let beside = |&(kind, cell): &(Kind, &Windows<'_>)| {
+    let compared = |&(kind, cell): &(Kind, &MergedCell<'_>)| {
         let floor = analysis.noise.rate(best).max(analysis.noise.rate(kind));
-        let ratio = best_cell.over(cell, |it| it.rate_per_s);
-        (kind, Compared::new(ratio.map(|ratio| ratio.among(pairs)), floor, Better::More))
+        let ratio = best_cell.ratio_to(cell, |it| it.rate_per_s);
+        (kind, JudgedRatio::new(ratio.map(|ratio| ratio.corrected_for(pairs)), floor, Better::More))
     };
-    let mut others: Vec<(Kind, Compared)> =
-        candidates.iter().filter(|(kind, _)| *kind != best).map(beside).collect();
-    let distance = |compared: &Compared| compared.ratio.map_or(0.0, |ratio| ratio.ratio);
+    let mut others: Vec<(Kind, JudgedRatio)> =
+        candidates.iter().filter(|(kind, _)| *kind != best).map(compared).collect();
+    let distance = |compared: &JudgedRatio| compared.ratio.map_or(0.0, |ratio| ratio.ratio);
     others.sort_by(|(_, a), (_, b)| distance(a).total_cmp(&distance(b)));
     (!others.is_empty()).then_some(CallChoice { job, transport, size, best, others })
 }
 
 fn carrier(analysis: &SizesLines<'_>, job: Job, size: ByteSize) -> Option<TransportChoice> {
     let [tcp, uds] = Transport::ALL.map(|transport| candidates(analysis, job, transport, size));
-    let both: Vec<(Kind, &Windows<'_>, &Windows<'_>)> = tcp
+    let both: Vec<(Kind, &MergedCell<'_>, &MergedCell<'_>)> = tcp
         .iter()
         .filter_map(|&(kind, tcp)| Some((kind, tcp, uds.iter().find(|(other, _)| *other == kind)?.1)))
         .collect();
-    let most = |&(_, tcp, uds): &(Kind, &Windows<'_>, &Windows<'_>)| tcp.rate_per_s().max(uds.rate_per_s());
+    let most =
+        |&(_, tcp, uds): &(Kind, &MergedCell<'_>, &MergedCell<'_>)| tcp.rate_per_s().max(uds.rate_per_s());
     let &(kind, tcp, uds) = both.iter().max_by(|a, b| most(a).total_cmp(&most(b)))?;
     let compared = if job == Job::Lone {
-        uds.median_beside(tcp, analysis.noise.median(kind))
+        uds.compare_median(tcp, analysis.noise.median(kind))
     } else {
-        let ratio = uds.over(tcp, |it| it.rate_per_s).map(|ratio| ratio.among(both.len()));
-        Compared::new(ratio, analysis.noise.rate(kind), Better::More)
+        let ratio = uds.ratio_to(tcp, |it| it.rate_per_s).map(|ratio| ratio.corrected_for(both.len()));
+        JudgedRatio::new(ratio, analysis.noise.rate(kind), Better::More)
     };
     Some(TransportChoice { job, size, kind, compared })
 }

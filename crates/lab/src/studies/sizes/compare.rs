@@ -15,10 +15,10 @@ use thalweg_measure::size::ByteSize;
 use thalweg_measure::statistics::{Interval, Ratio, geometric_mean, median};
 
 use super::lines::SizesLines;
-use crate::load::gathered::{Windows, distinct};
+use crate::load::gathered::{MergedCell, distinct};
 use crate::load::noise::Noise;
-use crate::load::paired::{CellKey, at};
-use crate::load::verdict::{Better, Compared, Verdict};
+use crate::load::paired::{CellKey, cell_key};
+use crate::load::verdict::{Better, JudgedRatio, Verdict};
 use crate::load::{Kind, Transport};
 use crate::stack::Pair;
 
@@ -46,7 +46,7 @@ pub(crate) struct ComparedCell<'r> {
     /// Payload bytes of a message.
     pub(crate) size: ByteSize,
     /// Windows of our pair.
-    pub(crate) ours: Windows<'r>,
+    pub(crate) ours: MergedCell<'r>,
     /// Bare socket moving the same bytes.
     pub(crate) reference: Option<Reference>,
     /// Other pairs: [`StacksCompared::peers`], then [`StacksCompared::mixed`].
@@ -59,15 +59,15 @@ pub(crate) struct Against<'r> {
     /// The other pair.
     pub(crate) pair: Pair,
     /// Windows of the other pair.
-    pub(crate) theirs: Windows<'r>,
+    pub(crate) theirs: MergedCell<'r>,
     /// Operations per second, ours ÷ theirs; higher is better.
-    pub(crate) rate: Compared,
+    pub(crate) rate: JudgedRatio,
     /// Median latencies of lone calls, ours ÷ theirs; lower is better. `None` for other kinds, where latency depends
     /// on the number in flight.
-    pub(crate) median: Option<Compared>,
+    pub(crate) median: Option<JudgedRatio>,
     /// Gain from replacing one end with ours: this pair's operations per second ÷ those of the other stack's own pair.
     /// `None` unless one end is ours.
-    pub(crate) replaced: Option<Compared>,
+    pub(crate) replaced: Option<JudgedRatio>,
 }
 
 /// Bare socket in a cell.
@@ -91,7 +91,7 @@ pub(crate) struct Ends<'a> {
 
 impl Ends<'_> {
     /// Returns the gain of replacing both ends, the client, and the server in a cell.
-    pub(crate) fn gains(self, cell: &ComparedCell<'_>) -> [Option<Compared>; 3] {
+    pub(crate) fn gains(self, cell: &ComparedCell<'_>) -> [Option<JudgedRatio>; 3] {
         let one = |pair| cell.against(pair)?.replaced;
         [cell.against(self.both).map(|against| against.rate), one(self.client), one(self.server)]
     }
@@ -129,16 +129,16 @@ pub(crate) struct Aggregate {
 
 impl<'r> StacksCompared<'r> {
     /// Compares every pair of the study with `ours`. `cells`: all cells of the study.
-    pub(crate) fn of(ours: Pair, cells: &[Windows<'r>], lines: &SizesLines<'r>) -> Self {
+    pub(crate) fn of(ours: Pair, cells: &[MergedCell<'r>], lines: &SizesLines<'r>) -> Self {
         let others = distinct(cells.iter().filter_map(|cell| cell.pair).filter(|pair| **pair != ours));
         let is_peer = |pair: &Pair| pair.client == pair.server || ours.client != ours.server;
         let (peers, mixed): (Vec<Pair>, Vec<Pair>) = others.into_iter().cloned().partition(is_peer);
         // Keys of calls, in the order of reports.
         let calls = cells.iter().filter(|cell| cell.pair.is_some());
-        let keys: BTreeSet<CellKey> = calls.map(|cell| at(cell.point)).collect();
+        let keys: BTreeSet<CellKey> = calls.map(|cell| cell_key(cell.point)).collect();
         let pairs: Vec<&Pair> = peers.iter().chain(&mixed).collect();
         let compared = keys.into_iter().map(|key| {
-            let here = cells.iter().filter(|cell| at(cell.point) == key).collect();
+            let here = cells.iter().filter(|cell| cell_key(cell.point) == key).collect();
             CellInput { key, here, lines }.compared(&ours, &pairs)
         });
         let cells = compared.collect();
@@ -180,14 +180,14 @@ impl<'r> StacksCompared<'r> {
     }
 
     /// Returns whether some cell has a conclusive verdict.
-    pub(crate) fn is_told(&self) -> bool {
+    pub(crate) fn is_conclusive(&self) -> bool {
         let all: Tally =
             self.cells.iter().flat_map(|cell| &cell.against).map(|against| against.rate.verdict).collect();
         all.faster + all.no_difference + all.slower > 0
     }
 
     /// Returns the median ratio of rates over cells.
-    pub(crate) fn middle(&self, pair: &Pair) -> Option<f64> {
+    pub(crate) fn median_ratio(&self, pair: &Pair) -> Option<f64> {
         median(self.against(pair).filter_map(|(_, against)| Some(against.rate.ratio?.ratio)))
     }
 
@@ -211,7 +211,7 @@ impl<'r> StacksCompared<'r> {
     }
 
     fn aggregate(&self, pair: &Pair, kind: Kind, transport: Transport) -> Option<Aggregate> {
-        let compared: Vec<(ByteSize, Compared)> = self
+        let compared: Vec<(ByteSize, JudgedRatio)> = self
             .line(kind, transport)
             .filter_map(|cell| Some((cell.size, cell.against(pair)?.rate)))
             .collect();
@@ -268,7 +268,7 @@ impl Tally {
 /// A cell's windows of all pairs, before comparison.
 struct CellInput<'a, 'r> {
     key: CellKey,
-    here: Vec<&'a Windows<'r>>,
+    here: Vec<&'a MergedCell<'r>>,
     /// Lines with the bare sockets.
     lines: &'a SizesLines<'r>,
 }
@@ -278,7 +278,7 @@ impl<'r> CellInput<'_, 'r> {
         let (kind, transport, size) = self.key;
         // A pair that was not measured here has no windows.
         let ours =
-            self.of(ours).cloned().unwrap_or_else(|| Windows::of(self.here[0].point, None, Vec::new()));
+            self.of(ours).cloned().unwrap_or_else(|| MergedCell::of(self.here[0].point, None, Vec::new()));
         ComparedCell {
             against: pairs.iter().filter_map(|pair| self.against(pair, &ours)).collect(),
             reference: self.reference(&ours),
@@ -289,35 +289,35 @@ impl<'r> CellInput<'_, 'r> {
         }
     }
 
-    fn against(&self, pair: &Pair, ours: &Windows<'r>) -> Option<Against<'r>> {
+    fn against(&self, pair: &Pair, ours: &MergedCell<'r>) -> Option<Against<'r>> {
         let theirs = self.of(pair)?;
         let (kind, ..) = self.key;
         let noise = &self.lines.noise;
         let floor = noise.rate(kind);
         let replaced = replaced(pair).map(|own| match self.of(&own) {
-            Some(own) => theirs.rate_beside(own, floor),
-            None => Compared::new(None, floor, Better::More),
+            Some(own) => theirs.compare_rate(own, floor),
+            None => JudgedRatio::new(None, floor, Better::More),
         });
         Some(Against {
             pair: pair.clone(),
-            rate: ours.rate_beside(theirs, floor),
-            median: (kind == Kind::LONE_CALL).then(|| ours.median_beside(theirs, noise.median(kind))),
+            rate: ours.compare_rate(theirs, floor),
+            median: (kind == Kind::LONE_CALL).then(|| ours.compare_median(theirs, noise.median(kind))),
             replaced,
             theirs: theirs.clone(),
         })
     }
 
-    fn reference(&self, ours: &Windows<'r>) -> Option<Reference> {
-        let socket = self.lines.socket_beside(ours.point)?;
+    fn reference(&self, ours: &MergedCell<'r>) -> Option<Reference> {
+        let socket = self.lines.socket_reference(ours.point)?;
         let rate_per_s = socket.rate_per_s();
         let of_all = || Some(ours.rate()? / rate_per_s);
         let share = ours
-            .over(socket, |it| it.rate_per_s)
+            .ratio_to(socket, |it| it.rate_per_s)
             .or_else(|| Some(Ratio { ratio: of_all()?, interval: None, pairs: 0 }));
         share.filter(|_| rate_per_s > 0.0).map(|share| Reference { rate_per_s, share })
     }
 
-    fn of(&self, pair: &Pair) -> Option<&Windows<'r>> {
+    fn of(&self, pair: &Pair) -> Option<&MergedCell<'r>> {
         self.here.iter().copied().find(|cell| cell.pair == Some(pair))
     }
 }

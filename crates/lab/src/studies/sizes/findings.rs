@@ -6,12 +6,12 @@ use thalweg_measure::size::ByteSize;
 use thalweg_measure::statistics::{Interval, median};
 
 use super::choice::Choices;
-use super::choice::words::in_a_sentence;
+use super::choice::words::sentence;
 use super::lines::{PLATEAU_FACTOR, Plateau, SizesLine, SizesLines};
-use crate::findings::{Doubt, Finding, found};
-use crate::load::gathered::{Windows, distinct};
+use crate::findings::{Doubt, Finding, collect_findings};
+use crate::load::gathered::{MergedCell, distinct};
 use crate::load::noise::Noise;
-use crate::load::verdict::{Compared, MARGIN, Verdict};
+use crate::load::verdict::{JudgedRatio, MARGIN, Verdict};
 use crate::load::{Kind, Transport, Work};
 use crate::record::CallType;
 
@@ -30,7 +30,7 @@ pub(crate) struct Headline {
 
 /// Returns the answer in one sentence; `None` if nothing was measured.
 pub(crate) fn answer(analysis: &SizesLines<'_>) -> Option<String> {
-    let best = most(analysis.cells(), Windows::bytes_per_s)?;
+    let best = most(analysis.cells(), MergedCell::bytes_per_s)?;
     let moves = format!("most bytes move in messages of {}, {}", best.size(), throughput(best.bytes_per_s()));
     let plateau = lone_lines(analysis).into_iter().find_map(|line| Some((line.transport, line.plateau()?)));
     Some(match plateau {
@@ -76,7 +76,7 @@ pub(crate) fn headlines(analysis: &SizesLines<'_>) -> Vec<Headline> {
             detail: format!("over {}: {detail}", line.transport),
         });
     }
-    if let Some(cell) = most(analysis.cells(), Windows::rate_per_s) {
+    if let Some(cell) = most(analysis.cells(), MergedCell::rate_per_s) {
         headlines.push(Headline {
             name: "Highest rate",
             figure: format!("{}/s", count(cell.rate_per_s())),
@@ -89,7 +89,7 @@ pub(crate) fn headlines(analysis: &SizesLines<'_>) -> Vec<Headline> {
             ),
         });
     }
-    if let Some(cell) = most(analysis.cells(), Windows::bytes_per_s) {
+    if let Some(cell) = most(analysis.cells(), MergedCell::bytes_per_s) {
         let share =
             analysis.share_of_socket(cell).map(|share| format!(", {} of the bare socket", percent(share)));
         headlines.push(Headline {
@@ -109,11 +109,11 @@ pub(crate) fn headlines(analysis: &SizesLines<'_>) -> Vec<Headline> {
 
 /// Returns all findings, most important first.
 pub(crate) fn findings(analysis: &SizesLines<'_>, choices: &Choices) -> Vec<Finding> {
-    found([
+    collect_findings([
         ("Latency", latency(analysis)),
         ("Throughput", throughputs(analysis)),
         ("Rate", rates(analysis)),
-        ("Which call", in_a_sentence(choices)),
+        ("Which call", sentence(choices)),
         ("TCP or UDS", transports(analysis)),
         ("Spikes", spikes(analysis)),
         ("Noise", noise(analysis)),
@@ -147,7 +147,7 @@ fn latency(analysis: &SizesLines<'_>) -> Option<String> {
 }
 
 fn throughputs(analysis: &SizesLines<'_>) -> Option<String> {
-    let cell = most(analysis.cells(), Windows::bytes_per_s)?;
+    let cell = most(analysis.cells(), MergedCell::bytes_per_s)?;
     let text = format!(
         "Most bytes move in {} with messages of {}: {}{}{}.",
         of(cell),
@@ -162,7 +162,7 @@ fn throughputs(analysis: &SizesLines<'_>) -> Option<String> {
     let bests: Vec<_> = distinct(analysis.calls().map(|line| line.kind))
         .into_iter()
         .filter_map(|kind| {
-            let cell = most(analysis.cells().filter(|cell| cell.kind() == kind), Windows::bytes_per_s)?;
+            let cell = most(analysis.cells().filter(|cell| cell.kind() == kind), MergedCell::bytes_per_s)?;
             let (phrase, transport, size) = (kind.phrase(), cell.point.transport, cell.size());
             Some(format!("{phrase} {size} ({transport}, {})", throughput(cell.bytes_per_s())))
         })
@@ -175,7 +175,7 @@ fn throughputs(analysis: &SizesLines<'_>) -> Option<String> {
 }
 
 fn rates(analysis: &SizesLines<'_>) -> Option<String> {
-    let cell = most(analysis.cells(), Windows::rate_per_s)?;
+    let cell = most(analysis.cells(), MergedCell::rate_per_s)?;
     let mut sentences = vec![format!(
         "The highest rate is {} {}/s: {} with messages of {}{}.",
         count(cell.rate_per_s()),
@@ -206,10 +206,10 @@ fn transports(analysis: &SizesLines<'_>) -> Option<String> {
     let tcp = analysis.line(Kind::LONE_CALL, Transport::Tcp)?;
     let uds = analysis.line(Kind::LONE_CALL, Transport::Uds)?;
     let floor = analysis.noise.median(Kind::LONE_CALL);
-    let both = |cell: &Windows<'_>| Some((cell.size(), uds.at(cell.size())?.median_beside(cell, floor)));
-    let compared: Vec<(ByteSize, Compared)> = tcp.cells.iter().filter_map(both).collect();
+    let both = |cell: &MergedCell<'_>| Some((cell.size(), uds.at(cell.size())?.compare_median(cell, floor)));
+    let compared: Vec<(ByteSize, JudgedRatio)> = tcp.cells.iter().filter_map(both).collect();
     let (&(smallest, first), &(largest, last)) = (compared.first()?, compared.last()?);
-    let in_words = |compared: Compared, than: &str| {
+    let in_words = |compared: JudgedRatio, than: &str| {
         let ratio = compared.ratio?;
         let interval = ratio.interval.map(|it| format!(" ({})", percents(it))).unwrap_or_default();
         Some(match compared.verdict {
@@ -235,7 +235,7 @@ fn percents(Interval { low, high }: Interval) -> String {
 }
 
 fn spikes(analysis: &SizesLines<'_>) -> Option<String> {
-    let answered: Vec<(&Windows<'_>, Latency)> =
+    let answered: Vec<(&MergedCell<'_>, Latency)> =
         analysis.cells().filter_map(|cell| Some((cell, cell.latency()?))).collect();
     let one_way = analysis.cells().filter_map(|cell| Some((cell, cell.pace()?)));
     let mut sentences = Vec::new();
@@ -245,7 +245,7 @@ fn spikes(analysis: &SizesLines<'_>) -> Option<String> {
             time(latency.max as f64),
             of(cell),
             cell.size(),
-            into_its_run(cell),
+            time_of_longest_wait(cell),
             time(latency.p50 as f64),
             time(latency.p99_99 as f64),
         ));
@@ -268,7 +268,7 @@ fn spikes(analysis: &SizesLines<'_>) -> Option<String> {
             time(pace.gap_max as f64),
             of(cell),
             cell.size(),
-            into_its_run(cell),
+            time_of_longest_wait(cell),
             time(pace.mean),
         ));
     }
@@ -281,8 +281,8 @@ fn spikes(analysis: &SizesLines<'_>) -> Option<String> {
 
 /// Describes the uncertainty of the rates; `None` if each point has one window.
 fn noise(analysis: &SizesLines<'_>) -> Option<String> {
-    let half_width = |cell: &Windows<'_>| Some(cell.rate_interval()?.half_width().exp() - 1.0);
-    let widths: Vec<(&Windows<'_>, f64)> =
+    let half_width = |cell: &MergedCell<'_>| Some(cell.rate_interval()?.half_width().exp() - 1.0);
+    let widths: Vec<(&MergedCell<'_>, f64)> =
         analysis.cells().filter_map(|cell| Some((cell, half_width(cell)?))).collect();
     let middle = median(widths.iter().map(|(_, width)| *width))?;
     let (cell, most) = widths.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
@@ -302,7 +302,7 @@ fn noise(analysis: &SizesLines<'_>) -> Option<String> {
 }
 
 /// Returns the time of a cell's longest wait.
-fn into_its_run(cell: &Windows<'_>) -> String {
+fn time_of_longest_wait(cell: &MergedCell<'_>) -> String {
     cell.spike().map(|spike| format!(", {} into its run", time(spike.at_ns as f64))).unwrap_or_default()
 }
 
@@ -317,25 +317,25 @@ fn lone_lines<'a, 'r>(analysis: &'a SizesLines<'r>) -> Vec<&'a SizesLine<'r>> {
 
 /// Returns the cell with the largest figure.
 fn most<'a, 'r: 'a>(
-    cells: impl Iterator<Item = &'a Windows<'r>>,
-    figure: fn(&Windows<'r>) -> f64,
-) -> Option<&'a Windows<'r>> {
+    cells: impl Iterator<Item = &'a MergedCell<'r>>,
+    figure: fn(&MergedCell<'r>) -> f64,
+) -> Option<&'a MergedCell<'r>> {
     cells.filter(|cell| figure(cell) > 0.0).max_by(|a, b| figure(a).total_cmp(&figure(b)))
 }
 
 /// Returns a note if the client was the bottleneck.
-fn caution(cell: &Windows<'_>) -> &'static str {
+fn caution(cell: &MergedCell<'_>) -> &'static str {
     if cell.is_client_limit() { " (the client was the limit)" } else { "" }
 }
 
 /// Returns the name of a cell's operations.
-fn operation(cell: &Windows<'_>) -> &'static str {
+fn operation(cell: &MergedCell<'_>) -> &'static str {
     match cell.point.work {
         Work::Call(call) => call.operation(),
         Work::Socket(_) => "messages",
     }
 }
 
-fn of(cell: &Windows<'_>) -> String {
+fn of(cell: &MergedCell<'_>) -> String {
     format!("{} over {}", cell.kind().phrase(), cell.point.transport)
 }

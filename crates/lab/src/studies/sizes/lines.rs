@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use thalweg_measure::size::ByteSize;
 
-use crate::load::gathered::{Windows, distinct, grouped};
+use crate::load::gathered::{MergedCell, distinct, grouped};
 use crate::load::noise::Noise;
-use crate::load::paired::is_call;
+use crate::load::paired::is_compared;
 use crate::load::{Kind, LabResults, Pattern, Point, Transport, Work};
 use crate::record::CallType;
 
@@ -29,7 +29,7 @@ pub(crate) struct SizesLine<'r> {
     pub(crate) kind: Kind,
     pub(crate) transport: Transport,
     /// Cells by ascending size. Sizes without a success are missing.
-    pub(crate) cells: Vec<Windows<'r>>,
+    pub(crate) cells: Vec<MergedCell<'r>>,
 }
 
 /// Range of sizes with flat latency.
@@ -45,22 +45,22 @@ pub(crate) struct Plateau {
 
 impl<'r> SizesLines<'r> {
     /// Arranges the windows of the [reference](LabResults::reference) pair and of bare sockets as lines.
-    pub(crate) fn of(results: &LabResults, own: &[Windows<'r>]) -> Self {
+    pub(crate) fn of(results: &LabResults, own: &[MergedCell<'r>]) -> Self {
         Self { lines: Self::arranged(own), noise: Noise::of(&results.aa) }
     }
 
     /// Returns lines of calls, then of sockets.
-    pub(super) fn arranged(own: &[Windows<'r>]) -> Vec<SizesLine<'r>> {
+    pub(super) fn arranged(own: &[MergedCell<'r>]) -> Vec<SizesLine<'r>> {
         let measured = own.iter().filter(|cell| cell.merged().is_some()).cloned();
-        let of_line = |cell: &Windows<'_>| (Kind::of(cell.point), cell.point.transport);
-        let line = |((kind, transport), mut cells): (_, Vec<Windows<'r>>)| {
-            cells.sort_by_key(Windows::size);
+        let of_line = |cell: &MergedCell<'_>| (Kind::of(cell.point), cell.point.transport);
+        let line = |((kind, transport), mut cells): (_, Vec<MergedCell<'r>>)| {
+            cells.sort_by_key(MergedCell::size);
             SizesLine { kind, transport, cells }
         };
         let mut lines: Vec<SizesLine<'r>> = grouped(measured, of_line).into_iter().map(line).collect();
         lines.sort_by_key(|line| (line.kind, line.transport));
         // Bare sockets are a reference for calls, so they mean nothing alone.
-        if !lines.iter().any(|line| is_call(line.kind)) {
+        if !lines.iter().any(|line| is_compared(line.kind)) {
             lines.clear();
         }
         lines
@@ -68,17 +68,18 @@ impl<'r> SizesLines<'r> {
 
     /// Returns the lines of gRPC calls.
     pub(crate) fn calls(&self) -> impl Iterator<Item = &SizesLine<'r>> {
-        self.lines.iter().filter(|line| is_call(line.kind))
+        self.lines.iter().filter(|line| is_compared(line.kind))
     }
 
     /// Returns every cell of a call.
-    pub(crate) fn cells(&self) -> impl Iterator<Item = &Windows<'r>> {
+    pub(crate) fn cells(&self) -> impl Iterator<Item = &MergedCell<'r>> {
         self.calls().flat_map(|line| &line.cells)
     }
 
     /// Returns every size of any line, ascending.
     pub(crate) fn sizes(&self) -> Vec<ByteSize> {
-        let sizes: BTreeSet<_> = self.lines.iter().flat_map(|line| &line.cells).map(Windows::size).collect();
+        let sizes: BTreeSet<_> =
+            self.lines.iter().flat_map(|line| &line.cells).map(MergedCell::size).collect();
         sizes.into_iter().collect()
     }
 
@@ -111,21 +112,21 @@ impl<'r> SizesLines<'r> {
     }
 
     /// Returns a cell's rate divided by the bare socket's at the same size and transport. `None` for the socket.
-    pub(crate) fn share_of_socket(&self, cell: &Windows<'_>) -> Option<f64> {
-        let most = self.socket_beside(cell.point)?.rate_per_s();
+    pub(crate) fn share_of_socket(&self, cell: &MergedCell<'_>) -> Option<f64> {
+        let most = self.socket_reference(cell.point)?.rate_per_s();
         cell.rate().filter(|_| most > 0.0).map(|rate| rate / most)
     }
 
     /// Returns the bare socket's cell at the same size and transport.
-    pub(crate) fn socket_beside(&self, point: &Point) -> Option<&Windows<'r>> {
+    pub(crate) fn socket_reference(&self, point: &Point) -> Option<&MergedCell<'r>> {
         self.reference_of(Kind::of(point), point.transport)?.at(point.size_bytes)
     }
 
     /// Returns the lines without cells that have too few valid windows for a claim.
-    pub(crate) fn sure(&self) -> Self {
+    pub(crate) fn with_enough_windows(&self) -> Self {
         let mut sure = self.clone();
         for line in &mut sure.lines {
-            line.cells.retain(Windows::is_sure);
+            line.cells.retain(MergedCell::has_enough_windows);
         }
         sure.lines.retain(|line| !line.cells.is_empty());
         sure
@@ -134,14 +135,14 @@ impl<'r> SizesLines<'r> {
 
 impl<'r> SizesLine<'r> {
     /// Returns the cell of this size.
-    pub(crate) fn at(&self, size: ByteSize) -> Option<&Windows<'r>> {
+    pub(crate) fn at(&self, size: ByteSize) -> Option<&MergedCell<'r>> {
         self.cells.iter().find(|cell| cell.size() == size)
     }
 
     /// Returns the plateau of the median latency, which starts at the smallest size. It ends after the *last* size on
     /// it, so that one disturbed point in between does not end it. `None` with fewer than three sizes.
     pub(crate) fn plateau(&self) -> Option<Plateau> {
-        let medians: Vec<u64> = self.cells.iter().map(Windows::p50_ns).collect::<Option<_>>()?;
+        let medians: Vec<u64> = self.cells.iter().map(MergedCell::p50_ns).collect::<Option<_>>()?;
         let mut smallest = medians.get(..PLATEAU_SIZES)?.to_vec();
         smallest.sort_unstable();
         let level_ns = smallest[PLATEAU_SIZES / 2];

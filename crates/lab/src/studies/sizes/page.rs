@@ -27,13 +27,13 @@ pub(super) fn title(study: &SizesAnalysis<'_>) -> &'static str {
 
 /// Returns the comparison's cards, or nothing without one.
 pub(super) fn cards(study: &SizesAnalysis<'_>) -> Markup {
-    study.told().map_or_else(|| html! {}, against::cards)
+    study.conclusive().map_or_else(|| html! {}, against::cards)
 }
 
 pub(super) fn sections(study: &SizesAnalysis<'_>) -> Vec<Section> {
     let SizesAnalysis { results, lines, choices, comparison, findings: found, .. } = study;
     let mut sections =
-        study.told().map_or_else(Vec::new, |comparison| against::sections(results, comparison));
+        study.conclusive().map_or_else(Vec::new, |comparison| against::sections(results, comparison));
     let cards = Block::Raw(html! {
         div.cards { @for it in &study.headlines { (card(it.name, &it.figure, &it.detail)) } }
     });

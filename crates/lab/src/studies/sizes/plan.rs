@@ -172,11 +172,11 @@ struct GridCell<'l> {
 
 fn cells<'l>(sizes: &[ByteSize], transports: &[Transport], loads: &'l [LineLoad]) -> Vec<GridCell<'l>> {
     let cell = |size, transport| GridCell { size, transport, calls: loads, references: references(loads) };
-    let places = sizes.iter().flat_map(|&size| transports.iter().map(move |&transport| (size, transport)));
+    let points = sizes.iter().flat_map(|&size| transports.iter().map(move |&transport| (size, transport)));
     if loads.is_empty() {
         Vec::new()
     } else {
-        places.map(|(size, transport)| cell(size, transport)).collect()
+        points.map(|(size, transport)| cell(size, transport)).collect()
     }
 }
 

@@ -11,7 +11,7 @@ use super::analysis::SizesAnalysis;
 use super::choice::words::{carrier_in_few_words, in_few_words};
 use super::choice::{Choices, Job};
 use super::lines::{SizesLine, SizesLines};
-use crate::load::gathered::Windows;
+use crate::load::gathered::MergedCell;
 use crate::load::verdict::MARGIN;
 use crate::load::{Kind, Pattern, Transport, Work};
 use crate::record::CallType;
@@ -21,7 +21,7 @@ use crate::report::terminal;
 /// and the findings.
 pub(super) fn text(study: &SizesAnalysis<'_>) -> String {
     let left_out = versus::left_out(&study.results.left_out);
-    match (study.told(), &study.comparison) {
+    match (study.conclusive(), &study.comparison) {
         (Some(comparison), _) => versus::tables(comparison) + &left_out,
         (None, Some(_)) => left_out,
         (None, None) => alone(study),
@@ -67,11 +67,11 @@ fn chosen(analysis: &SizesLines<'_>, choices: &Choices) -> String {
 
 fn choice_table(
     analysis: &SizesLines<'_>,
-    head: &str,
+    header: &str,
     jobs: &[Job],
     cell: impl Fn(Job, ByteSize) -> Option<String>,
 ) -> String {
-    let sizes = Columns::<ByteSize>::default().words(head, ToString::to_string);
+    let sizes = Columns::<ByteSize>::default().words(header, ToString::to_string);
     let columns = jobs.iter().fold(sizes, |columns, &job| {
         let cell = &cell;
         columns.words(job.name(), move |&size| cell(job, size).unwrap_or_else(|| "-".to_owned()))
@@ -80,13 +80,13 @@ fn choice_table(
 }
 
 /// A column: its two header lines, and its figure.
-type FigureColumn = ([String; 2], fn(&Windows<'_>) -> String);
+type FigureColumn = ([String; 2], fn(&MergedCell<'_>) -> String);
 
 /// Returns the columns of a line.
 fn columns(kind: Kind) -> Vec<FigureColumn> {
-    let rate: fn(&Windows<'_>) -> String = |cell| format!("{}/s", count(cell.rate_per_s()));
-    let bytes: fn(&Windows<'_>) -> String = |cell| throughput(cell.bytes_per_s());
-    let lone: fn(&Windows<'_>) -> String = |c| c.latency_named("p50").map_or("-".to_owned(), time);
+    let rate: fn(&MergedCell<'_>) -> String = |cell| format!("{}/s", count(cell.rate_per_s()));
+    let bytes: fn(&MergedCell<'_>) -> String = |cell| throughput(cell.bytes_per_s());
+    let lone: fn(&MergedCell<'_>) -> String = |c| c.latency_named("p50").map_or("-".to_owned(), time);
     let columns = match kind.work {
         Work::Call(CallType::Unary) if kind.in_flight == 1 => vec![(["lone call", "median"], lone)],
         Work::Call(CallType::Unary) => {
@@ -100,17 +100,17 @@ fn columns(kind: Kind) -> Vec<FigureColumn> {
         Work::Socket(Pattern::OneWay) => vec![(["socket", "one way"], bytes)],
         Work::Socket(Pattern::Echo | Pattern::Pipelined) => Vec::new(),
     };
-    columns.into_iter().map(|(head, figure)| (head.map(str::to_owned), figure)).collect()
+    columns.into_iter().map(|(header, figure)| (header.map(str::to_owned), figure)).collect()
 }
 
 fn table(analysis: &SizesLines<'_>, transport: Transport) -> String {
     let lines = analysis.lines.iter().filter(|line| line.transport == transport);
     let columns: Vec<_> =
         lines.flat_map(|line| columns(line.kind).into_iter().map(move |column| (line, column))).collect();
-    let head = |first: String, index: usize| {
-        std::iter::once(first).chain(columns.iter().map(|(_, (head, _))| head[index].clone())).collect()
+    let header = |first: String, index: usize| {
+        std::iter::once(first).chain(columns.iter().map(|(_, (header, _))| header[index].clone())).collect()
     };
-    let mut rows: Vec<Vec<String>> = vec![head(transport.to_string(), 0), head("size".to_owned(), 1)];
+    let mut rows: Vec<Vec<String>> = vec![header(transport.to_string(), 0), header("size".to_owned(), 1)];
     for size in analysis.sizes() {
         let figure = |(line, (_, figure)): &(&SizesLine<'_>, FigureColumn)| {
             line.at(size).map_or("-".to_owned(), figure)

@@ -10,7 +10,7 @@ use thalweg_measure::usage::{ProcessUsage, Usage};
 use super::comparison::{self, Random};
 use crate::load::Outcome;
 use crate::load::results::AaResult;
-use crate::load::{CallsTables, LabResults, Label, Point, PointResult, Transport, Work};
+use crate::load::{AaSide, CallsTables, LabResults, Point, PointResult, Transport, Work};
 use crate::record::{CallType, LoadResult, Note, Spike};
 use crate::sizes::SizesOptions;
 use crate::stack::Pair;
@@ -48,7 +48,7 @@ fn study(sizes: &[ByteSize], rounds: u32) -> LabResults {
     let mut machine = Machine { random: Random::new(7), windows: 0 };
     let mut aa = Vec::new();
     for (call, in_flight) in [CALLS[0], CALLS[1], CALLS[4]] {
-        for (round, label) in interleaved(&[Label::A, Label::B], rounds) {
+        for (round, label) in interleaved(&[AaSide::A, AaSide::B], rounds) {
             let point = comparison::point(Work::Call(call), in_flight, sizes[0], Transport::Tcp);
             aa.push(AaResult { label, window: machine.window(&point, Some(Pair::ours()), round) });
         }

@@ -8,7 +8,9 @@ use thalweg_measure::distribution::Latency;
 use thalweg_measure::usage::{ProcessUsage, Usage};
 
 use crate::channels::{self, ChannelsOptions, Contender, contenders};
-use crate::load::{Idle, LabResults, PointResult, Purpose, StackInfo, Strategy, SystemCalls, Window, Wire};
+use crate::load::{
+    IdleGaps, LabResults, PointResult, Purpose, StackInfo, Strategy, SystemCalls, Window, WireTraffic,
+};
 use crate::load::{Outcome, WindowResult};
 use crate::record::{LanesAt, LoadResult};
 use crate::stack::Pair;
@@ -22,7 +24,7 @@ const ALL_MOST: f64 = 900e3;
 const LONE_S: f64 = 50e-6;
 
 pub(crate) fn quick() -> LabResults {
-    let study = channels::plan(&ChannelsOptions::quick(everybody())).expect("the plan fits its budget");
+    let study = channels::plan(&ChannelsOptions::quick(all_contenders())).expect("the plan fits its budget");
     let template = super::sizes();
     let load = template.points[0].measured().expect("the sample was measured").clone();
     let mut sample = LabResults {
@@ -39,28 +41,28 @@ pub(crate) fn quick() -> LabResults {
         })
         .to_vec();
     for window in study.windows {
-        let asked = window.asked.clone();
+        let request = window.request.clone();
         match window.purpose {
             Purpose::Figures => sample.points.push(PointResult {
                 outcome: Outcome::Measured(Box::new(measured(&window, &load))),
-                usage: Some(usage(asked.point.duration)),
+                usage: Some(usage(request.point.duration)),
                 not_valid: None,
-                asked,
+                request,
             }),
             Purpose::NoiseFloor(_) => {}
             Purpose::SystemCalls => {
                 let counted = SystemCalls { client_per_operation: 0.5, server_per_operation: 0.25 };
-                sample.system_calls.push(WindowResult::apart(asked, Ok(counted)));
+                sample.system_calls.push(WindowResult::of_other(request, Ok(counted)));
             }
             Purpose::Wire => {
-                sample.wire.push(WindowResult::apart(asked, Ok(wire(&window))));
+                sample.wire.push(WindowResult::of_other(request, Ok(wire(&window))));
             }
         }
     }
     sample
 }
 
-fn everybody() -> Vec<Contender> {
+fn all_contenders() -> Vec<Contender> {
     let variants = ["own", "distinct", "shared", "one"].map(str::to_owned);
     let mut all = contenders(&Pair::ours(), &[], 6);
     all.extend(contenders(&Pair::own("grpc-cpp".parse().expect("it is a name")), &variants, 6));
@@ -127,9 +129,9 @@ fn usage(window: Duration) -> Usage {
 }
 
 /// Returns wire traffic in which one connection is mostly silent, in gaps of 150 to 200 µs, and several are less so.
-fn wire(window: &Window) -> Wire {
+fn wire(window: &Window) -> WireTraffic {
     let share = 0.7 / f64::from(connections(window));
-    let idle = Idle {
+    let idle = IdleGaps {
         share,
         gaps: 2400,
         p50_ns: 165_000,
@@ -138,9 +140,9 @@ fn wire(window: &Window) -> Wire {
         max_ns: 4_000_000,
         buckets: vec![(1_250, 300), (145_519, 400), (181_899, 1_300), (227_374, 390), (4_000_000, 10)],
     };
-    Wire {
+    WireTraffic {
         watched_ns: 400_000_000,
-        each: Idle { share: share.max(0.7), ..idle.clone() },
+        each: IdleGaps { share: share.max(0.7), ..idle.clone() },
         all: idle,
         sent_bytes: 10_000,
         received_bytes: 20_000,

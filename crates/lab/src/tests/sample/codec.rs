@@ -95,10 +95,10 @@ pub(crate) fn quick() -> CodecResults {
 fn add(results: &mut CodecResults, line: CodecLine, ns: f64, twice: bool) {
     let times = if line.operation == Operation::RoundTrip { 2.0 } else { 1.0 };
     for conversions in [10, 1000] {
-        let step = |again, factor: f64| {
+        let step = |is_duplicate, factor: f64| {
             let elapsed = |round: f64| (ns * times * conversions as f64 * factor * round) as u64;
             let elapsed_ns = [1.0, 0.98, 1.02].map(elapsed).to_vec();
-            CodecStep { line: line.clone(), again, conversions, elapsed_ns, not_valid: Vec::new() }
+            CodecStep { line: line.clone(), is_duplicate, conversions, elapsed_ns, not_valid: Vec::new() }
         };
         results.steps.push(step(false, 1.0));
         if twice {

@@ -13,12 +13,13 @@ use thalweg_measure::usage::{ProcessUsage, Usage};
 
 use crate::load::results::AaResult;
 use crate::load::{
-    Asked, CallsSettings, CallsTables, LabResults, Label, Pattern, Point, PointResult, StackInfo,
-    SystemCalls, Transport, Work,
+    AaSide, CallsSettings, CallsTables, LabResults, Pattern, Point, PointResult, StackInfo, SystemCalls,
+    Transport, WindowRequest, Work,
 };
 use crate::load::{Outcome, WindowResult};
 use crate::record::{
-    CallType, Connections, Handing, LOAD_SCHEMA, LaneRule, LoadResult, LoadSettings, Note, Pace, Spike,
+    CallType, Connections, LOAD_SCHEMA, LaneRule, LoadResult, LoadSettings, MessageOwnership, Note, Pace,
+    Spike,
 };
 use crate::sizes::SizesOptions;
 use crate::stack::{Pair, Stack};
@@ -188,7 +189,7 @@ pub(super) fn window(point: &Point, pair: Option<Pair>, round: u32, random: &mut
     if is_too_large && point.work == Work::Call(CallType::BidiStream) {
         let reason = "the driver ended with RESOURCE_EXHAUSTED: received message larger than max (4194309 vs. 4194304)";
         return PointResult {
-            asked: Asked { point: point.clone(), pair, strategy: None, round },
+            request: WindowRequest { point: point.clone(), pair, strategy: None, round },
             outcome: Outcome::Failed(reason.to_owned()),
             usage: None,
             not_valid: None,
@@ -223,7 +224,7 @@ pub(super) fn window(point: &Point, pair: Option<Pair>, round: u32, random: &mut
         });
     }
     PointResult {
-        asked: Asked { point: limited, pair, strategy: None, round },
+        request: WindowRequest { point: limited, pair, strategy: None, round },
         outcome: Outcome::Measured(Box::new(result)),
         usage,
         not_valid: None,
@@ -276,7 +277,7 @@ fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
             lanes: LaneRule::Fixed,
             method: None,
             echo: None,
-            handing: Handing::default(),
+            message_ownership: MessageOwnership::default(),
             warmup_ns: point.warmup.as_nanos() as u64,
             duration_ns: Some(WINDOW.as_nanos() as u64),
             total: None,
@@ -315,7 +316,7 @@ fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
         fairness: None,
         lanes: Vec::new(),
         client_cpu_per_call: Some(client_cpu / messages as f64),
-        looked_in_vain_ns: 0,
+        busy_poll_wasted_ns: 0,
         connections: Connections { asked: 1, established: Some(1) },
         notes: Vec::new(),
     }
@@ -344,7 +345,7 @@ fn aa(random: &mut Random) -> Vec<AaResult> {
         for size in [ByteSize(1 << 10), ByteSize(256 << 10)] {
             let point = point(work, in_flight, size, Transport::Tcp);
             for round in 0..ROUNDS {
-                for label in if round % 2 == 0 { [Label::A, Label::B] } else { [Label::B, Label::A] } {
+                for label in if round % 2 == 0 { [AaSide::A, AaSide::B] } else { [AaSide::B, AaSide::A] } {
                     windows
                         .push(AaResult { label, window: window(&point, Some(Pair::ours()), round, random) });
                 }
@@ -354,7 +355,7 @@ fn aa(random: &mut Random) -> Vec<AaResult> {
     windows
 }
 
-fn system_calls(sizes: &[ByteSize]) -> Vec<WindowResult<Asked, SystemCalls>> {
+fn system_calls(sizes: &[ByteSize]) -> Vec<WindowResult<WindowRequest, SystemCalls>> {
     let names = [("thalweg", 0.14), ("tonic", 0.9), ("grpc-cpp", 1.4), ("grpc-go", 1.1)];
     let mut counted = Vec::new();
     for &size in sizes.iter().take(3) {
@@ -368,8 +369,9 @@ fn system_calls(sizes: &[ByteSize]) -> Vec<WindowResult<Asked, SystemCalls>> {
                 })
             };
             let point = point(Work::Call(CallType::Unary), 16, size, Transport::Tcp);
-            let asked = Asked { point, pair: Some(Pair::own(stack(name))), strategy: None, round: 0 };
-            counted.push(WindowResult::apart(asked, outcome));
+            let request =
+                WindowRequest { point, pair: Some(Pair::own(stack(name))), strategy: None, round: 0 };
+            counted.push(WindowResult::of_other(request, outcome));
         }
     }
     counted

@@ -33,7 +33,7 @@ pub(crate) fn quick() -> LabResults {
         outcome: Outcome::Measured(Box::new(measured(window, &load))),
         usage: Some(usage(window)),
         not_valid: None,
-        asked: window.asked.clone(),
+        request: window.request.clone(),
     };
     let points = study.windows.iter().map(point).collect();
     let stacks = [("thalweg", "thalweg 0.1.0"), ("grpc-cpp", "gRPC C++ 1.51.1")]

@@ -7,7 +7,7 @@ use crate::codec::CodecResults;
 use crate::codec::line::{CodecLine, Operation};
 use crate::codec::tables::{DataInfo, PeerLine, PeerLoop};
 use crate::json::JsonResults;
-use crate::load::{Asked, LabResults, Outcome, SystemCalls, Transport, WindowResult, Work};
+use crate::load::{LabResults, Outcome, SystemCalls, Transport, WindowRequest, WindowResult, Work};
 use crate::published::{Evidence, Publication, PublishedResults, PublishedSettings, judge};
 use crate::record::CallType;
 use crate::stack::Pair;
@@ -16,7 +16,7 @@ use super::{channels, codec, comparison, json};
 
 /// Returns all publications with their judged claims.
 pub(crate) fn results() -> PublishedResults {
-    let mut results = PublishedResults::begun(PublishedSettings {
+    let mut results = PublishedResults::started(PublishedSettings {
         publications: Publication::ALL.to_vec(),
         quick: true,
         ..PublishedSettings::default()
@@ -72,8 +72,8 @@ fn at(server: &str) -> LabResults {
         for (call, client_per_operation) in [(CallType::Unary, 4.0), (CallType::ClientStream, 0.05)] {
             let point = comparison::point(Work::Call(call), 1, ByteSize(0), Transport::Uds);
             let counted = SystemCalls { client_per_operation, server_per_operation: 1.0 };
-            let asked = Asked { point, pair: Some(pair.clone()), strategy: None, round: 0 };
-            results.system_calls.push(WindowResult::apart(asked, Ok(counted)));
+            let request = WindowRequest { point, pair: Some(pair.clone()), strategy: None, round: 0 };
+            results.system_calls.push(WindowResult::of_other(request, Ok(counted)));
         }
     }
     results

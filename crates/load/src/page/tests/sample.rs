@@ -7,7 +7,7 @@ use thalweg_measure::distribution::Distribution;
 use thalweg_measure::machine::Machine;
 use thalweg_measure::validity::{Cause, Reason, Validity};
 
-use crate::run::{Interval, Judged, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try};
+use crate::run::{ConditionResult, Interval, LoadRun, RunNote, SCHEMA, Search, StepRun, Timing, Try};
 
 const SECOND: u64 = 1_000_000_000;
 const SECONDS: u64 = 10;
@@ -78,7 +78,7 @@ pub(super) fn open() -> LoadRun {
         flows: None,
         late: 0,
         dropped: 0,
-        held_back: None,
+        delayed: None,
         messages_sent: ok,
         messages_received: ok,
         bytes_sent: 10 * ok,
@@ -97,7 +97,7 @@ pub(super) fn open() -> LoadRun {
         client_cpu: CpuTime { user_ns: 2e9, system_ns: 1e9 },
         machine: Some(Machine { cpu: "Slow 1".to_owned(), cores: 2, ..Machine::this() }),
         client_cpu_per_call: Some(CpuTime { user_ns: 2e5, system_ns: 1e5 }),
-        gates: Vec::new(),
+        conditions: Vec::new(),
         search: None,
         not_valid: Validity::default(),
         notes: Vec::new(),
@@ -112,12 +112,12 @@ pub(super) fn stalled() -> LoadRun {
     (run.failed, run.late, run.dropped) = (500, 800, 70);
     run.errors = BTreeMap::from([("DEADLINE_EXCEEDED".to_owned(), 500)]);
     run.failed_latency = Timing::of(&spread(500, SECOND));
-    let judged = |gate: &str, figure: &str, is_kept| Judged {
-        gate: gate.to_owned(),
+    let judged = |condition: &str, figure: &str, is_met| ConditionResult {
+        condition: condition.to_owned(),
         figure: figure.to_owned(),
-        is_kept,
+        is_met,
     };
-    run.gates = vec![judged("p99<5ms", "812 ms", false), judged("calls>=1", "10000", true)];
+    run.conditions = vec![judged("p99<5ms", "812 ms", false), judged("calls>=1", "10000", true)];
     run.notes = vec![RunNote::new("the server was slow")];
     run.not_valid =
         [Reason::new(Cause::ClientLimit, "the client had no processor left")].into_iter().collect();
@@ -153,10 +153,10 @@ pub(super) fn scenario() -> LoadRun {
 }
 
 pub(super) fn searched() -> LoadRun {
-    let tried = |rate_per_s, is_kept, figure: &str| Try {
+    let tried = |rate_per_s, is_met, figure: &str| Try {
         rate_per_s,
         reached_per_s: rate_per_s,
-        is_kept,
+        is_met,
         figures: vec![format!("p99<5ms: {figure}")],
     };
     let tries = vec![tried(500.0, true, "2 ms"), tried(1000.0, false, "9 ms")];
@@ -193,13 +193,15 @@ pub(super) fn hostile() -> LoadRun {
     (run.started, run.ended) = (script(), script());
     run.machine = Some(Machine { cpu: script(), kernel: script(), ..Machine::this() });
     run.errors = BTreeMap::from([(script(), 500)]);
-    run.gates.iter_mut().for_each(|gate| (gate.gate, gate.figure) = (script(), script()));
+    run.conditions
+        .iter_mut()
+        .for_each(|condition| (condition.condition, condition.figure) = (script(), script()));
     run.notes.iter_mut().for_each(|note| note.text = script());
     let mut step = scenario().steps.remove(1);
     (step.flow, step.step, step.method) = (script(), script(), script());
     step.errors = run.errors.clone();
     (run.kind, run.steps) = ("scenario".to_owned(), vec![step]);
-    let tries = vec![Try { rate_per_s: 1.0, reached_per_s: 1.0, is_kept: true, figures: vec![script()] }];
+    let tries = vec![Try { rate_per_s: 1.0, reached_per_s: 1.0, is_met: true, figures: vec![script()] }];
     run.search = Some(Search { conditions: vec![script()], found_per_s: None, tries });
     run
 }

@@ -44,7 +44,7 @@ fn check(source: &'static str, name: &str, typed: &str, check: impl Fn(&[u8], &M
 }
 
 /// Describes each record: declaration, value, remarks.
-fn told(input: &[u8], message: &Message) -> Vec<String> {
+fn field_texts(input: &[u8], message: &Message) -> Vec<String> {
     let remarks = message.remarks();
     let tell = |(record, remarks): (&Record, &Vec<Remark>)| {
         let declared = record.field.map_or("?".to_owned(), declaration);
@@ -67,7 +67,7 @@ fn fields_have_names_types_and_values() {
     let typed = "1: -5 2: {\"a\"} 3: 2 4: {-1z 300z} 4: 1z 5: {1: 3} 6: !{1: true} 7: {`00`} 100: {\"x\"}";
     check(SOURCE, "p.M", typed, |input, message| {
         assert_eq!(
-            told(input, message),
+            field_texts(input, message),
             [
                 "int32 id = 1: -5",
                 "string text = 2: \"a\"",
@@ -81,16 +81,16 @@ fn fields_have_names_types_and_values() {
             ]
         );
         let group = message.records[6].value.message().unwrap();
-        assert_eq!(told(input, group), ["bool on = 1: true"]);
+        assert_eq!(field_texts(input, group), ["bool on = 1: true"]);
     });
 }
 
 #[test]
-fn what_decoders_do_otherwise_is_told() {
+fn unusual_encodings_have_remarks() {
     let typed = "1: 1 1: 5000000000 3: 9 2: 5 7: {} 8: 1.5i32 50: 1 5: {} 5: {}";
     check(SOURCE, "p.M", typed, |input, message| {
         assert_eq!(
-            told(input, message),
+            field_texts(input, message),
             [
                 "int32 id = 1: 1",
                 "int32 id = 1: 705032704; has more bits than the type, which are dropped; \
@@ -107,7 +107,7 @@ fn what_decoders_do_otherwise_is_told() {
     });
     check(STRICT, "s.S", "3: 0 2: 1i32", |input, message| {
         assert_eq!(
-            told(input, message),
+            field_texts(input, message),
             [
                 "int32 n = 3: 0; the default, which need not be written",
                 "repeated fixed32 row = 2: 1; not packed, though declared so: decoders take both",
@@ -117,7 +117,7 @@ fn what_decoders_do_otherwise_is_told() {
 }
 
 #[test]
-fn what_is_not_there_is_known() {
+fn absent_fields_are_listed() {
     check(SOURCE, "p.M", "2: {}", |_, message| {
         let absent = message.absent();
         assert!(absent[0].is_required() && absent[0].name() == "id");
@@ -128,7 +128,7 @@ fn what_is_not_there_is_known() {
 }
 
 #[test]
-fn values_that_decoders_refuse_are_problems() {
+fn invalid_values_are_problems() {
     let problem = |typed: &str, offset: usize, what: &str| {
         check(STRICT, "s.S", typed, |_, message| {
             let [problem] = message.problems()[..] else { panic!("{typed}: {message:?}") };
@@ -142,27 +142,27 @@ fn values_that_decoders_refuse_are_problems() {
 
 /// With a schema, a malformed nested message is still a message and keeps what could be understood.
 #[test]
-fn malformed_messages_in_messages_are_understood_until_then() {
+fn malformed_nested_message_keeps_the_records_before_the_problem() {
     check(SOURCE, "p.M", "5: {1: 3 2:LEN `05 61`} 1: 2", |input, message| {
         let [problem] = message.problems()[..] else { panic!("{message:?}") };
         assert_eq!(problem.offset, 5);
         let inner = message.records[0].value.message().unwrap();
-        assert_eq!(told(input, inner), ["int32 id = 1: 3"]);
+        assert_eq!(field_texts(input, inner), ["int32 id = 1: 3"]);
         assert_eq!(message.records.len(), 2);
     });
 }
 
 #[test]
-fn what_is_in_an_any_is_taken_apart() {
+fn content_of_any_is_dissected() {
     check(SOURCE, "p.M", "10: {1: {\"type.googleapis.com/p.M\"} 2: {1: 3}}", |input, message| {
         let any = message.records[0].value.message().unwrap();
         let content = any.records[1].value.message().unwrap();
-        assert_eq!(told(input, content), ["int32 id = 1: 3"]);
+        assert_eq!(field_texts(input, content), ["int32 id = 1: 3"]);
     });
 }
 
 #[test]
-fn declared_defaults_are_text_unless_they_are_zero() {
+fn declared_defaults_are_text_unless_zero() {
     let source = r#"syntax = "proto2"; message M {
         optional bool a = 1 [default = true]; optional bool b = 2 [default = false];
         optional float c = 3 [default = -0.0]; optional double d = 4 [default = 0.0];

@@ -46,7 +46,7 @@ enum Brace {
 
 /// An open brace.
 #[derive(Debug)]
-struct Opened {
+struct OpenBrace {
     brace: Brace,
     position: Position,
     /// Excess bytes of its length.
@@ -67,7 +67,7 @@ struct OpenTag {
 struct Assembler {
     /// Output of the innermost brace.
     output: Vec<u8>,
-    opened: Vec<Opened>,
+    open_braces: Vec<OpenBrace>,
     tag: Option<OpenTag>,
     long_form: Option<(usize, Position)>,
     /// `grpc:FLAGS`, which a brace must follow.
@@ -77,7 +77,7 @@ struct Assembler {
 
 impl Assembler {
     fn open(&mut self, brace: Brace) -> Result<(), AssembleError> {
-        if self.opened.len() >= DEPTH_MAX {
+        if self.open_braces.len() >= DEPTH_MAX {
             return Err(self.position.error(format!("more than {DEPTH_MAX} braces are open")));
         }
         let brace = match (self.grpc.take(), brace) {
@@ -89,7 +89,7 @@ impl Assembler {
             self.announce(WireType::Len);
         }
         let before = std::mem::take(&mut self.output);
-        self.opened.push(Opened { brace, position: self.position, excess, before });
+        self.open_braces.push(OpenBrace { brace, position: self.position, excess, before });
         Ok(())
     }
 
@@ -105,25 +105,25 @@ impl Assembler {
 
     fn close(&mut self) -> Result<(), AssembleError> {
         // Before a group's closing brace, it applies to the end tag.
-        let is_group = matches!(self.opened.last(), Some(Opened { brace: Brace::Group(_), .. }));
+        let is_group = matches!(self.open_braces.last(), Some(OpenBrace { brace: Brace::Group(_), .. }));
         let end_excess = if is_group { self.long_form.take().map_or(0, |(excess, _)| excess) } else { 0 };
         self.complete()?;
-        let Some(opened) = self.opened.pop() else {
+        let Some(open_brace) = self.open_braces.pop() else {
             return Err(self.position.error("this brace closes none that is open"));
         };
-        let inner = std::mem::replace(&mut self.output, opened.before);
-        match opened.brace {
-            Brace::Len => put_varint(&mut self.output, inner.len() as u64, opened.excess),
+        let inner = std::mem::replace(&mut self.output, open_brace.before);
+        match open_brace.brace {
+            Brace::Len => put_varint(&mut self.output, inner.len() as u64, open_brace.excess),
             Brace::Group(_) => {}
             Brace::Grpc(flags) => {
                 let length = u32::try_from(inner.len())
-                    .map_err(|_| opened.position.error("a message of gRPC has less than 4 GiB"))?;
+                    .map_err(|_| open_brace.position.error("a message of gRPC has less than 4 GiB"))?;
                 self.output.push(flags);
                 self.output.extend_from_slice(&length.to_be_bytes());
             }
         }
         self.output.extend_from_slice(&inner);
-        if let Brace::Group(number) = opened.brace {
+        if let Brace::Group(number) = open_brace.brace {
             put_tag(&mut self.output, number, WireType::EndGroup as u8, end_excess);
         }
         Ok(())
@@ -254,8 +254,8 @@ impl Assembler {
 
     fn end(self) -> Result<Vec<u8>, AssembleError> {
         self.complete()?;
-        match self.opened.last() {
-            Some(opened) => Err(opened.position.error("this brace is not closed")),
+        match self.open_braces.last() {
+            Some(open_brace) => Err(open_brace.position.error("this brace is not closed")),
             None => Ok(self.output),
         }
     }

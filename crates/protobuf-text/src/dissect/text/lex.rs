@@ -116,12 +116,12 @@ impl<'a> Lexer<'a> {
     }
 
     /// Reads a string after its opening quote.
-    fn string(&mut self, begun: Position) -> Result<Vec<u8>, AssembleError> {
+    fn string(&mut self, start: Position) -> Result<Vec<u8>, AssembleError> {
         let mut bytes = Vec::new();
         loop {
             let position = self.position;
             match self.bump() {
-                None => return Err(begun.error("this string does not end: `\"` is missing")),
+                None => return Err(start.error("this string does not end: `\"` is missing")),
                 Some('"') => return Ok(bytes),
                 Some('\\') => bytes.push(self.escape(position)?),
                 Some(c) => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
@@ -150,13 +150,13 @@ impl<'a> Lexer<'a> {
     }
 
     /// Reads hex bytes after the opening backtick.
-    fn hex(&mut self, begun: Position) -> Result<Vec<u8>, AssembleError> {
+    fn hex(&mut self, start: Position) -> Result<Vec<u8>, AssembleError> {
         let mut bytes = Vec::new();
         let mut high = None;
         loop {
             let position = self.position;
             match (self.bump(), high) {
-                (None, _) => return Err(begun.error("these bytes do not end: a backtick is missing")),
+                (None, _) => return Err(start.error("these bytes do not end: a backtick is missing")),
                 (Some('`'), None) => return Ok(bytes),
                 (Some('`'), Some(_)) => {
                     return Err(position.error("a byte has two hex digits, and this is the first one only"));

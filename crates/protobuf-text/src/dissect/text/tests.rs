@@ -12,7 +12,7 @@ fn hex(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_is_assembled_to_the_same_bytes() {
+fn written_text_assembles_to_the_same_bytes() {
     let check = |bytes: &str, text: &str| {
         let bytes = hex(bytes);
         assert_eq!(written(&bytes), text);
@@ -39,7 +39,7 @@ fn what_is_written_is_assembled_to_the_same_bytes() {
 }
 
 #[test]
-fn frames_are_written_with_what_is_before_them() {
+fn frames_are_written_with_their_prefixes() {
     let check = |bytes: &str, framing: Framing, text: &str| {
         let bytes = hex(bytes);
         let frames = split(&bytes, framing, &Limits::default());
@@ -70,7 +70,7 @@ fn frames_are_written_with_what_is_before_them() {
 }
 
 #[test]
-fn the_language_has_more_than_is_written() {
+fn assembler_accepts_syntax_that_is_never_written() {
     let check = |text: &str, bytes: &str| assert_eq!(assemble(text), Ok(hex(bytes)), "{text}");
     check("1: -5z 2: 5z 3: -9223372036854775808z", "0809 100a 18ffffffffffffffffff01");
     check("1: true 2: false", "0801 1000");
@@ -86,7 +86,7 @@ fn the_language_has_more_than_is_written() {
 }
 
 #[test]
-fn a_text_that_is_no_message_says_where_and_why() {
+fn invalid_text_is_rejected_with_position_and_reason() {
     let check = |text: &str, line: usize, column: usize, part: &str| {
         let error = assemble(text).expect_err(text);
         assert_eq!((error.line, error.column), (line, column), "{error}");

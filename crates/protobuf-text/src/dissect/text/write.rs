@@ -46,12 +46,12 @@ impl Writer<'_> {
     fn frame(&mut self, frame: &Frame, message: Option<&Message>) {
         let open = match frame.prefix {
             Prefix::None => None,
-            Prefix::Grpc { flags, .. } if frame.missing_of.is_none() => Some(format!("grpc:{flags} {{")),
-            Prefix::Delimited(length) if frame.missing_of.is_none() => {
+            Prefix::Grpc { flags, .. } if frame.truncated_from.is_none() => Some(format!("grpc:{flags} {{")),
+            Prefix::Delimited(length) if frame.truncated_from.is_none() => {
                 Some(format!("{}{{", long_form(length)))
             }
             _ => {
-                let (all, there) = (frame.missing_of.unwrap_or_default(), frame.payload.len());
+                let (all, there) = (frame.truncated_from.unwrap_or_default(), frame.payload.len());
                 self.comment(&format!("what follows should have {all} bytes, and has {there}"));
                 self.bytes(frame.prefix_span);
                 None

@@ -1,7 +1,7 @@
 //! Decoder state: reads values that need no memory, and allocates memory for all others.
 
 use crate::message::arena::Arena;
-use crate::message::limits::{DecodeError, Fault};
+use crate::message::limits::{BoxedDecodeError, DecodeError};
 use crate::schema::number::read_number;
 use crate::schema::pool::Pool;
 use crate::schema::table::{Entry, Op, Table};
@@ -27,7 +27,12 @@ pub(super) struct Values<'d> {
 impl Values<'_> {
     /// Reads one value into slot form; not for messages and closed enums.
     #[inline(always)]
-    pub(super) fn read(self, reader: &mut Reader<'_>, op: Op, entry: &Entry) -> Result<u64, Fault> {
+    pub(super) fn read(
+        self,
+        reader: &mut Reader<'_>,
+        op: Op,
+        entry: &Entry,
+    ) -> Result<u64, BoxedDecodeError> {
         Ok(match op {
             _ if op < Op::Bytes => read_number(op, reader)?,
             Op::String => {
@@ -49,34 +54,43 @@ impl Values<'_> {
 }
 
 #[cold]
-#[expect(clippy::unnecessary_box_returns, reason = "a fault is boxed from the start")]
-fn not_utf8(pool: &Pool, offset: usize, entry: &Entry) -> Fault {
+#[expect(clippy::unnecessary_box_returns, reason = "the error is boxed from the start")]
+fn not_utf8(pool: &Pool, offset: usize, entry: &Entry) -> BoxedDecodeError {
     let field = pool.full_name(pool.field(entry));
     Box::new(DecodeError::Utf8 { offset, field })
 }
 
 impl Decoding<'_> {
     #[inline(always)]
-    pub(super) fn new_record(&mut self, reader: &Reader<'_>, table: &Table) -> Result<usize, Fault> {
+    pub(super) fn new_record(
+        &mut self,
+        reader: &Reader<'_>,
+        table: &Table,
+    ) -> Result<usize, BoxedDecodeError> {
         self.check_memory(reader, table.record_words as usize)?;
         Ok(self.arena.new_record(table))
     }
 
     /// Fails if `words` more words exceed the limit. Called before they are allocated.
     #[inline(always)]
-    pub(super) fn check_memory(&self, reader: &Reader<'_>, words: usize) -> Result<(), Fault> {
-        if self.arena.top + words > self.words_max { Err(self.no_memory(reader)) } else { Ok(()) }
+    pub(super) fn check_memory(&self, reader: &Reader<'_>, words: usize) -> Result<(), BoxedDecodeError> {
+        if self.arena.top + words > self.words_max { Err(self.memory_error(reader)) } else { Ok(()) }
     }
 
     #[cold]
-    #[expect(clippy::unnecessary_box_returns, reason = "a fault is boxed from the start")]
-    fn no_memory(&self, reader: &Reader<'_>) -> Fault {
+    #[expect(clippy::unnecessary_box_returns, reason = "the error is boxed from the start")]
+    fn memory_error(&self, reader: &Reader<'_>) -> BoxedDecodeError {
         Box::new(DecodeError::Memory { offset: reader.offset(), max: self.allowed * 8 })
     }
 
     /// Appends to a list, whose memory grows with the input received.
     #[inline(always)]
-    pub(super) fn push(&mut self, reader: &Reader<'_>, slot: usize, word: u64) -> Result<(), Fault> {
+    pub(super) fn push(
+        &mut self,
+        reader: &Reader<'_>,
+        slot: usize,
+        word: u64,
+    ) -> Result<(), BoxedDecodeError> {
         self.arena.push(slot, word);
         // Checking afterwards is enough: the list grows by at most a constant factor.
         self.check_memory(reader, 0)
@@ -87,7 +101,7 @@ impl Decoding<'_> {
         &mut self,
         reader: &mut Reader<'_>,
         entry: &Entry,
-    ) -> Result<Option<u64>, Fault> {
+    ) -> Result<Option<u64>, BoxedDecodeError> {
         let word = read_number(Op::ClosedEnum, reader)?;
         let known = self.values.pool.enums[entry.type_index as usize].value(word as i32).is_some();
         Ok(known.then_some(word))
@@ -130,7 +144,7 @@ mod tests {
     use super::is_utf8;
 
     #[test]
-    fn every_byte_of_a_text_is_looked_at() {
+    fn utf8_check_covers_every_byte() {
         for len in 0..100 {
             let plain = vec![b'a'; len];
             assert!(is_utf8(&plain));

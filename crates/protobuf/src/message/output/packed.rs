@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_varints_of_any_length() {
+    fn packed_varints_of_all_lengths_are_encoded() {
         for bits in 1..=64 {
             for count in [1, 2, 3, 4, 5, 63, 64, 65, 200] {
                 check(bits, count);

@@ -72,13 +72,13 @@ pub(super) fn check_json_names(
         Ok(())
     };
     let default = |field: &FieldData| json_name(field.name.text());
-    let own = |field: &FieldData| field.json_name.text().to_owned();
+    let json_name = |field: &FieldData| field.json_name.text().to_owned();
     if is_loose {
-        let said = fields.iter().filter(|field| own(field) != default(field));
-        return check("JSON name", said.map(|field| (field, own(field))).collect());
+        let custom = fields.iter().filter(|field| json_name(field) != default(field));
+        return check("JSON name", custom.map(|field| (field, json_name(field))).collect());
     }
     check("default JSON name", fields.iter().map(|field| (field, default(field))).collect())?;
-    check("JSON name", fields.iter().map(|field| (field, own(field))).collect())
+    check("JSON name", fields.iter().map(|field| (field, json_name(field))).collect())
 }
 
 /// Checks the names of enum values by protoc's rule: aliases of one number may share a name.

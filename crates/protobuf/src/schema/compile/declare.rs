@@ -2,7 +2,7 @@
 
 use super::checks::{check_elements, check_full_name_len, check_name, check_package};
 use super::enums::enum_data;
-use super::{Compiler, Scope, Waiting, WaitingExtension, at, join};
+use super::{Compiler, PendingExtension, PendingMessage, Scope, at, join};
 use crate::schema::error::{Problem, SchemaError};
 use crate::schema::features::{Edition, Features, FieldPresence, number};
 use crate::schema::name_index::NameIndex;
@@ -84,7 +84,7 @@ impl<'a> Compiler<'a> {
             by_json_name: NameIndex::default(),
         };
         self.pool.messages.push(data);
-        self.messages.push(Waiting { index, message, features });
+        self.messages.push(PendingMessage { index, message, features });
         let inner = Scope { name: &name, message: index, features, ..scope };
         for nested in &message.messages {
             self.declare_message(nested, inner)?;
@@ -97,7 +97,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn declare_extensions(&mut self, extensions: &'a [raw::Field<'a>], scope: Scope<'_>) {
-        self.extensions.extend(extensions.iter().map(|field| WaitingExtension {
+        self.extensions.extend(extensions.iter().map(|field| PendingExtension {
             file: scope.file,
             scope: scope.name.to_owned(),
             field,
@@ -115,16 +115,16 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Enters a full name, whose last part is `own`.
+    /// Enters a full name, whose last part is `last_part`.
     pub(super) fn declare_name(
         &mut self,
         symbol: Symbol,
         name: &str,
-        own: &str,
+        last_part: &str,
         file: u32,
     ) -> Result<(), SchemaError> {
         let here = |problem| at(&self.pool.files[file as usize].name, name, problem);
-        check_name(own).map_err(here)?;
+        check_name(last_part).map_err(here)?;
         check_full_name_len(name).map_err(here)?;
         check_elements("elements", symbol.index() as usize + 1).map_err(here)?;
         if let Some(&other) = self.pool.names.get(name) {

@@ -8,7 +8,7 @@ use crate::schema::features::{Features, FieldPresence, number};
 use crate::schema::key::Key;
 use crate::schema::kind::{Cardinality, Kind};
 use crate::schema::names::json_name;
-use crate::schema::pool::{FieldData, NONE, Pool, Preset, Symbol};
+use crate::schema::pool::{DefaultValue, FieldData, NONE, Pool, Symbol};
 use crate::schema::raw;
 use crate::schema::table::{Entry, Flags};
 
@@ -67,9 +67,9 @@ pub(super) fn field(
             defaults::parse(pool, kind, type_index, text).ok_or_else(|| Problem::Default(text.to_owned()))?
         }
         None if kind == Kind::Enum => {
-            Preset::Word(i64::from(pool.enums[type_index as usize].values[0].number) as u64)
+            DefaultValue::Word(i64::from(pool.enums[type_index as usize].values[0].number) as u64)
         }
-        None => Preset::Word(0),
+        None => DefaultValue::Word(0),
     };
     if kind == Kind::Enum && !explicit && !repeated && pool.enums[type_index as usize].values[0].number != 0 {
         return Err(Problem::Invalid("a field without presence needs an enum whose first value is 0"));

@@ -2,7 +2,7 @@
 
 use crate::schema::kind::{Kind, WellKnown};
 use crate::schema::pool::{EnumData, MessageData, NONE, Pool};
-use crate::schema::table::{Entry, Flags, Shape, Table};
+use crate::schema::table::{Entry, FieldShape, Flags, Table};
 
 /// Numbers up to this are always looked up by index; larger ones only if they are dense enough.
 const DENSE_MIN: usize = 32;
@@ -49,10 +49,10 @@ pub(super) fn table(pool: &mut Pool, message: u32, mut entries: Vec<Entry>) -> T
 /// Completes the tables with facts about other messages: required fields in nested messages, and whether a well-known
 /// type has the fields that its name promises.
 pub(super) fn complete(pool: &mut Pool) {
-    spread_required(&mut pool.tables);
+    propagate_required(&mut pool.tables);
     let known = |table: &Table| {
         WellKnown::of(&pool.messages[table.message as usize].name)
-            .filter(|known| is_as_known(pool, *known, table))
+            .filter(|known| matches_well_known(pool, *known, table))
     };
     let known: Vec<Option<WellKnown>> = pool.tables.iter().map(known).collect();
     for (table, known) in pool.tables.iter_mut().zip(known) {
@@ -61,7 +61,7 @@ pub(super) fn complete(pool: &mut Pool) {
 }
 
 /// Sets `has_required` in the tables of messages that can contain one with required fields.
-fn spread_required(tables: &mut [Table]) {
+fn propagate_required(tables: &mut [Table]) {
     let mut holders = vec![Vec::new(); tables.len()];
     for (index, table) in tables.iter().enumerate() {
         for entry in table.entries().iter().filter(|entry| entry.kind.is_message()) {
@@ -95,7 +95,7 @@ fn dense(entries: &[Entry]) -> Box<[u16]> {
 }
 
 /// Whether a type with a well-known name has the expected fields. A schema may come from an untrusted source.
-fn is_as_known(pool: &Pool, known: WellKnown, table: &Table) -> bool {
+fn matches_well_known(pool: &Pool, known: WellKnown, table: &Table) -> bool {
     let entries = table.entries();
     let is = |index: usize, number, kind, shape| {
         let entry: Option<&Entry> = entries.get(index);
@@ -108,17 +108,17 @@ fn is_as_known(pool: &Pool, known: WellKnown, table: &Table) -> bool {
     let holds = |index: usize, name: &str| {
         entries.get(index).and_then(message_in).is_some_and(|message| *message.name == *name)
     };
-    let is_one = |number, kind| is(0, number, kind, Shape::Singular);
+    let is_one = |number, kind| is(0, number, kind, FieldShape::Singular);
     match known {
         // It needs no special handling.
         WellKnown::Empty => false,
         WellKnown::Any => {
-            entries.len() == 2 && is_one(1, Kind::String) && is(1, 2, Kind::Bytes, Shape::Singular)
+            entries.len() == 2 && is_one(1, Kind::String) && is(1, 2, Kind::Bytes, FieldShape::Singular)
         }
         WellKnown::Timestamp | WellKnown::Duration => {
-            entries.len() == 2 && is_one(1, Kind::Int64) && is(1, 2, Kind::Int32, Shape::Singular)
+            entries.len() == 2 && is_one(1, Kind::Int64) && is(1, 2, Kind::Int32, FieldShape::Singular)
         }
-        WellKnown::FieldMask => entries.len() == 1 && is(0, 1, Kind::String, Shape::Repeated),
+        WellKnown::FieldMask => entries.len() == 1 && is(0, 1, Kind::String, FieldShape::Repeated),
         WellKnown::Struct => {
             let entry = entries.first().filter(|entry| entry.is_map()).map(|entry| pool.table(entry));
             let value = entry.and_then(|entry| entry.entries().get(1));
@@ -126,18 +126,18 @@ fn is_as_known(pool: &Pool, known: WellKnown, table: &Table) -> bool {
                 value.kind == Kind::Message
                     && message_in(value).is_some_and(|message| *message.name == *"google.protobuf.Value")
             });
-            entries.len() == 1 && is(0, 1, Kind::Message, Shape::Map) && holds_values
+            entries.len() == 1 && is(0, 1, Kind::Message, FieldShape::Map) && holds_values
         }
         WellKnown::ListValue => {
             entries.len() == 1
-                && is(0, 1, Kind::Message, Shape::Repeated)
+                && is(0, 1, Kind::Message, FieldShape::Repeated)
                 && holds(0, "google.protobuf.Value")
                 && entries[0].kind != Kind::Group
         }
         WellKnown::Value => {
             use Kind::{Bool, Double, Enum, Message, String};
             let kinds = [Enum, Double, String, Bool, Message, Message];
-            let is_kind = |(index, kind)| is(index, index as u32 + 1, kind, Shape::Singular);
+            let is_kind = |(index, kind)| is(index, index as u32 + 1, kind, FieldShape::Singular);
             entries.len() == kinds.len()
                 && (0..).zip(kinds).all(is_kind)
                 && entries.iter().all(|entry| entry.is_in_oneof() && entry.kind != Kind::Group)
@@ -147,7 +147,7 @@ fn is_as_known(pool: &Pool, known: WellKnown, table: &Table) -> bool {
         }
         WellKnown::Wrapper => {
             entries.len() == 1
-                && entries[0].shape() == Shape::Singular
+                && entries[0].shape() == FieldShape::Singular
                 && !entries[0].kind.is_message()
                 && entries[0].kind != Kind::Enum
         }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::checks::{check_json_names, check_message, check_name};
-use super::{Compiler, Waiting, WaitingExtension, at, field, join, layout, not_a};
+use super::{Compiler, PendingExtension, PendingMessage, at, field, join, layout, not_a};
 use crate::schema::error::{Problem, SchemaError};
 use crate::schema::features::number;
 use crate::schema::name_index::NameIndex;
@@ -16,11 +16,11 @@ const LEGACY_JSON_FIELD_CONFLICTS: u32 = 11;
 
 impl<'a> Compiler<'a> {
     pub(super) fn link(&mut self) -> Result<(), SchemaError> {
-        for waiting in std::mem::take(&mut self.messages) {
-            self.link_message(&waiting)?;
+        for pending in std::mem::take(&mut self.messages) {
+            self.link_message(&pending)?;
         }
-        for waiting in std::mem::take(&mut self.extensions) {
-            self.link_extension(&waiting)?;
+        for pending in std::mem::take(&mut self.extensions) {
+            self.link_extension(&pending)?;
         }
         for message in 0..self.pool.messages.len() as u32 {
             let entries = self.entries_of(message);
@@ -50,8 +50,8 @@ impl<'a> Compiler<'a> {
         self.pool.fields.push(data);
     }
 
-    fn link_message(&mut self, waiting: &Waiting<'a>) -> Result<(), SchemaError> {
-        let Waiting { index, message, features } = waiting;
+    fn link_message(&mut self, pending: &PendingMessage<'a>) -> Result<(), SchemaError> {
+        let PendingMessage { index, message, features } = pending;
         let data = &self.pool.messages[*index as usize];
         let (file, name) = (data.file, data.name.to_string());
         let edition = self.pool.files[file as usize].edition;
@@ -90,14 +90,14 @@ impl<'a> Compiler<'a> {
         let fields = start..self.pool.fields.len() as u32;
         let mut by_name = NameIndex::for_names(fields.len());
         let mut by_json_name = NameIndex::for_names(fields.len());
-        let own = &self.pool.fields[start as usize..];
-        for (position, field) in (0..).zip(own) {
-            if !by_name.insert(position, |position| own[position as usize].name.text()) {
+        let declared = &self.pool.fields[start as usize..];
+        for (position, field) in (0..).zip(declared) {
+            if !by_name.insert(position, |position| declared[position as usize].name.text()) {
                 let other = self.pool.files[file as usize].name.to_string();
                 return Err(here(&self.pool, field.name.text(), Problem::DuplicateName { other }));
             }
             // If JSON names conflict, the first field wins.
-            by_json_name.insert(position, |position| own[position as usize].json_name.text());
+            by_json_name.insert(position, |position| declared[position as usize].json_name.text());
         }
         let may_conflict = raw::option(&message.options, LEGACY_JSON_FIELD_CONFLICTS)
             .map_err(|problem| here(&self.pool, "", problem))?
@@ -119,8 +119,8 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    fn link_extension(&mut self, waiting: &WaitingExtension<'a>) -> Result<(), SchemaError> {
-        let WaitingExtension { file, scope, field, features } = waiting;
+    fn link_extension(&mut self, pending: &PendingExtension<'a>) -> Result<(), SchemaError> {
+        let PendingExtension { file, scope, field, features } = pending;
         let name = join(scope, field.name);
         let index = self.pool.fields.len() as u32;
         self.declare_name(Symbol::Extension(index), &name, field.name, *file)?;

@@ -1,20 +1,20 @@
 //! Encodes files, messages, fields, enums and services.
 
-use super::options::{Stripped, options};
+use super::options::{StrippedPaths, options};
 use super::writer::Writer;
 use crate::sources::edition::Edition;
 use crate::sources::ids::{EnumId, FieldId, FileId, MessageId, ServiceId};
 use crate::sources::literal;
 use crate::sources::parse::path;
 use crate::sources::pool::{
-    Enum, EnumValue, Field, ImportKind, Kind, Label, Method, NumberRange, Oneof, Options, Pool, TypeRef,
+    Enum, EnumValue, Field, FieldKind, ImportKind, Label, Method, NumberRange, Oneof, Options, Pool, TypeRef,
     Visibility,
 };
 
 pub(super) struct Encoder<'p> {
     pool: &'p Pool,
     writer: Writer,
-    stripped: Stripped,
+    stripped: StrippedPaths,
 }
 
 /// Writes the fields that follow the source info.
@@ -40,7 +40,7 @@ pub(super) fn tail(pool: &Pool, file: FileId, writer: &mut Writer) {
 
 impl<'p> Encoder<'p> {
     pub(super) fn new(pool: &'p Pool) -> Self {
-        Encoder { pool, writer: Writer::default(), stripped: Stripped::new() }
+        Encoder { pool, writer: Writer::default(), stripped: StrippedPaths::new() }
     }
 
     /// Returns the writer, and the paths of the options that were stripped.
@@ -151,7 +151,7 @@ impl<'p> Encoder<'p> {
         };
         self.writer.int(4, label as i32);
         if let Some(kind) = declared.kind {
-            let kind = if kind == Kind::Group && !is_legacy { Kind::Message } else { kind };
+            let kind = if kind == FieldKind::Group && !is_legacy { FieldKind::Message } else { kind };
             self.writer.int(5, kind as i32);
         }
         match declared.type_ref {
@@ -228,8 +228,10 @@ impl<'p> Encoder<'p> {
 fn default_value(field: &Field, default: &[u8]) -> Vec<u8> {
     let text = std::str::from_utf8(default).unwrap_or_default();
     match field.kind {
-        Some(Kind::Float) => literal::float_text(text.parse::<f64>().unwrap_or_default() as f32).into_bytes(),
-        Some(Kind::Double) => literal::double_text(text.parse().unwrap_or_default()).into_bytes(),
+        Some(FieldKind::Float) => {
+            literal::float_text(text.parse::<f64>().unwrap_or_default() as f32).into_bytes()
+        }
+        Some(FieldKind::Double) => literal::double_text(text.parse().unwrap_or_default()).into_bytes(),
         _ => default.to_vec(),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::writer::Writer;
 use crate::sources::option_value::{OptionField, OptionMessage, OptionValue};
-use crate::sources::pool::{Kind, Pool};
+use crate::sources::pool::{FieldKind, Pool};
 
 /// `RETENTION_SOURCE` of `FieldOptions.retention`.
 const RETENTION_SOURCE: u64 = 2;
@@ -10,20 +10,20 @@ const RETENTION_SOURCE: u64 = 2;
 const RETENTION: i32 = 17;
 
 /// Paths of stripped options, for source info.
-pub(super) struct Stripped {
+pub(super) struct StrippedPaths {
     path: Vec<i32>,
     found: Vec<Vec<i32>>,
     strips: bool,
 }
 
-impl Stripped {
+impl StrippedPaths {
     /// Strips no options.
     pub(super) fn none() -> Self {
-        Stripped { path: Vec::new(), found: Vec::new(), strips: false }
+        StrippedPaths { path: Vec::new(), found: Vec::new(), strips: false }
     }
 
     pub(super) fn new() -> Self {
-        Stripped { strips: true, ..Stripped::none() }
+        StrippedPaths { strips: true, ..StrippedPaths::none() }
     }
 
     pub(super) fn enter(&mut self, path: &[i32]) {
@@ -49,7 +49,7 @@ pub(super) fn options(
     number: i32,
     value: &OptionMessage,
     writer: &mut Writer,
-    stripped: &mut Stripped,
+    stripped: &mut StrippedPaths,
 ) {
     stripped.enter(&[number]);
     let mut nested = Writer::default();
@@ -63,7 +63,12 @@ pub(super) fn options(
     stripped.leave(1);
 }
 
-pub(super) fn message(pool: &Pool, message: &OptionMessage, writer: &mut Writer, stripped: &mut Stripped) {
+pub(super) fn message(
+    pool: &Pool,
+    message: &OptionMessage,
+    writer: &mut Writer,
+    stripped: &mut StrippedPaths,
+) {
     for (&number, field) in &message.fields {
         stripped.enter(&[number]);
         if stripped.strips && is_for_source(pool, field) {
@@ -80,7 +85,7 @@ fn is_for_source(pool: &Pool, field: &OptionField) -> bool {
     options.and_then(|options| options.value.varint(RETENTION)) == Some(RETENTION_SOURCE)
 }
 
-fn field(pool: &Pool, number: i32, field: &OptionField, writer: &mut Writer, stripped: &mut Stripped) {
+fn field(pool: &Pool, number: i32, field: &OptionField, writer: &mut Writer, stripped: &mut StrippedPaths) {
     let declared = &pool[field.field];
     let is_repeated = declared.is_repeated();
     if is_repeated && declared.is_packable() && declared.features.is_packed() {
@@ -107,7 +112,7 @@ fn field(pool: &Pool, number: i32, field: &OptionField, writer: &mut Writer, str
             OptionValue::Message(value) => {
                 let index = if is_repeated { vec![index as i32] } else { Vec::new() };
                 stripped.enter(&index);
-                if declared.kind == Some(Kind::Group) {
+                if declared.kind == Some(FieldKind::Group) {
                     writer.tag(number, 3);
                     message(pool, value, writer, stripped);
                     writer.tag(number, 4);

@@ -78,7 +78,7 @@ impl Linker {
             }
         }
         self.pool[file].node = Some(scope.package);
-        scope.see_package(&self.pool, Some(scope.package));
+        scope.make_visible(&self.pool, Some(scope.package));
         true
     }
 
@@ -150,13 +150,13 @@ impl Linker {
         if self.pool[declared].values.is_empty() {
             self.pool.error(file, at, format!("enum \"{name}\" has no value"));
         }
-        let mut own = HashSet::new();
+        let mut seen = HashSet::new();
         for index in 0..self.pool[declared].values.len() {
             let value = &self.pool[declared].values[index];
             let (value, at) = (value.name.clone(), value.name_at);
             let is_added =
                 self.add_symbol(file, parent, &value, Symbol::EnumValue(declared, index as u32), at);
-            if own.insert(value.clone()) && !is_added {
+            if seen.insert(value.clone()) && !is_added {
                 let place = if outer.is_empty() { "the file".to_owned() } else { format!("\"{outer}\"") };
                 let message = format!(
                     "enum values are siblings of their enum, not children: \"{value}\" must be unique in {place}, \

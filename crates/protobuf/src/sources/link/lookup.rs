@@ -15,7 +15,7 @@ pub(in crate::sources) struct NotFound {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::sources) enum Wanted {
+pub(in crate::sources) enum SymbolFilter {
     Any,
     /// Messages and enums; other declarations of this name are skipped.
     Type,
@@ -28,7 +28,7 @@ impl Linker {
         scope: &mut Scope,
         name: &str,
         from: NodeId,
-        wanted: Wanted,
+        filter: SymbolFilter,
     ) -> Result<Symbol, NotFound> {
         let mut missing = NotFound::default();
         if let Some(absolute) = name.strip_prefix('.') {
@@ -47,7 +47,7 @@ impl Linker {
             let Some(symbol) = self.visible(scope, node, &mut missing) else { continue };
             match (rest, symbol) {
                 (None, Symbol::Message(_) | Symbol::Enum(_)) => return Ok(symbol),
-                (None, _) if wanted == Wanted::Any => return Ok(symbol),
+                (None, _) if filter == SymbolFilter::Any => return Ok(symbol),
                 (Some(rest), Symbol::Package | Symbol::Message(_) | Symbol::Enum(_) | Symbol::Service) => {
                     // The innermost scope that declares the first part is decisive.
                     let found = self.pool.descend(node, rest);
@@ -90,7 +90,7 @@ impl Linker {
         name: &str,
         missing: NotFound,
     ) {
-        let message = match (self.why_missing(&missing), missing.resolved) {
+        let message = match (self.missing_reason(&missing), missing.resolved) {
             (Some(why), _) => why,
             (None, Some(resolved)) => format!(
                 "\"{name}\" stands for \"{resolved}\" here, which is not defined: \
@@ -102,7 +102,7 @@ impl Linker {
     }
 
     /// Names the file that declares it but is not imported.
-    pub(in crate::sources) fn why_missing(&self, missing: &NotFound) -> Option<String> {
+    pub(in crate::sources) fn missing_reason(&self, missing: &NotFound) -> Option<String> {
         let (node, file) = missing.undeclared?;
         let (name, file) = (self.pool.node_path(node), &self.pool[file].name);
         Some(format!("\"{name}\" is declared in \"{file}\", which is not imported: add the import"))

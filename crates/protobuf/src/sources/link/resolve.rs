@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 use std::rc::Rc;
 
-use super::lookup::Wanted;
+use super::lookup::SymbolFilter;
 use super::{Linker, Scope};
 use crate::sources::error::Position;
 use crate::sources::features::{number as feature, value as feature_value};
 use crate::sources::ids::{FieldId, FileId, MessageId, NodeId, ServiceId};
 use crate::sources::parse::FIELD_NUMBER_MAX;
-use crate::sources::pool::{Field, Kind, MethodType, Pool, Symbol, TypeRef, Visibility};
+use crate::sources::pool::{Field, FieldKind, MethodType, Pool, Symbol, TypeRef, Visibility};
 
 /// Maximum number of errors that suggest a free number, which requires a scan of the message's numbers.
 const SUGGESTIONS_MAX: usize = 20;
@@ -100,7 +100,7 @@ impl Linker {
         from: NodeId,
     ) -> Option<()> {
         let at = self.pool[field].at;
-        let symbol = match self.lookup(scope, extendee, from, Wanted::Any) {
+        let symbol = match self.lookup(scope, extendee, from, SymbolFilter::Any) {
             Ok(symbol) => symbol,
             Err(missing) => {
                 self.not_found(scope.file, at.extendee, extendee, missing);
@@ -130,7 +130,7 @@ impl Linker {
         from: NodeId,
     ) -> Option<()> {
         let at = self.pool[field].at;
-        let symbol = match self.lookup(scope, name, from, Wanted::Type) {
+        let symbol = match self.lookup(scope, name, from, SymbolFilter::Type) {
             Ok(symbol) => symbol,
             Err(missing) => {
                 self.not_found(scope.file, at.kind, name, missing);
@@ -138,19 +138,19 @@ impl Linker {
             }
         };
         self.check_visible(scope, symbol, at.kind)?;
-        let is_group = self.pool[field].kind == Some(Kind::Group);
+        let is_group = self.pool[field].kind == Some(FieldKind::Group);
         match symbol {
             Symbol::Message(message) => {
                 let declared = &mut self.pool[field];
                 declared.type_ref = TypeRef::Message(message);
-                declared.kind.get_or_insert(Kind::Message);
+                declared.kind.get_or_insert(FieldKind::Message);
                 if declared.default.is_some() {
                     self.pool.error(scope.file, at.default, "a message has no default value");
                 }
             }
             Symbol::Enum(declared) if !is_group => {
                 self.pool[field].type_ref = TypeRef::Enum(declared);
-                self.pool[field].kind = Some(Kind::Enum);
+                self.pool[field].kind = Some(FieldKind::Enum);
                 self.check_enum_default(scope.file, field);
             }
             _ => {
@@ -235,7 +235,7 @@ impl Linker {
             for is_output in [false, true] {
                 let named = method_type(&mut self.pool, service, index, is_output);
                 let (name, at) = (named.name.clone(), named.at);
-                let message = match self.lookup(scope, &name, node, Wanted::Any) {
+                let message = match self.lookup(scope, &name, node, SymbolFilter::Any) {
                     Ok(symbol @ Symbol::Message(message)) => {
                         self.check_visible(scope, symbol, at).map(|()| message)
                     }

@@ -6,11 +6,11 @@ use super::scalar::{enum_number, float_value, number_value};
 use crate::sources::encode;
 use crate::sources::ids::{FieldId, MessageId};
 use crate::sources::lex::{Token, TokenKind};
-use crate::sources::link::lookup::Wanted;
+use crate::sources::link::lookup::SymbolFilter;
 use crate::sources::link::{Linker, Scope};
 use crate::sources::literal;
 use crate::sources::option_value::{OPTION_DEPTH_MAX, OptionMessage, OptionValue};
-use crate::sources::pool::{Kind, Symbol, TypeRef};
+use crate::sources::pool::{FieldKind, Symbol, TypeRef};
 
 type Parsed<T> = Result<T, String>;
 
@@ -109,16 +109,20 @@ impl<'a> Parser<'a> {
 
     fn value(&mut self, field: FieldId) -> Parsed<OptionValue> {
         let declared = &self.linker.pool[field];
-        let kind = declared.kind.unwrap_or(Kind::Message);
+        let kind = declared.kind.unwrap_or(FieldKind::Message);
         Ok(match kind {
-            Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => number_value(kind, self.signed(i32::MAX as u64)?),
-            Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => number_value(kind, self.signed(i64::MAX as u64)?),
-            Kind::Uint32 | Kind::Fixed32 => number_value(kind, self.unsigned(u64::from(u32::MAX))?),
-            Kind::Uint64 | Kind::Fixed64 => number_value(kind, self.unsigned(u64::MAX)?),
-            Kind::Float | Kind::Double => float_value(kind, self.float()?),
-            Kind::Bool => OptionValue::Varint(self.boolean()?),
-            Kind::String | Kind::Bytes => OptionValue::Bytes(self.string()?.into()),
-            Kind::Enum => {
+            FieldKind::Int32 | FieldKind::Sint32 | FieldKind::Sfixed32 => {
+                number_value(kind, self.signed(i32::MAX as u64)?)
+            }
+            FieldKind::Int64 | FieldKind::Sint64 | FieldKind::Sfixed64 => {
+                number_value(kind, self.signed(i64::MAX as u64)?)
+            }
+            FieldKind::Uint32 | FieldKind::Fixed32 => number_value(kind, self.unsigned(u64::from(u32::MAX))?),
+            FieldKind::Uint64 | FieldKind::Fixed64 => number_value(kind, self.unsigned(u64::MAX)?),
+            FieldKind::Float | FieldKind::Double => float_value(kind, self.float()?),
+            FieldKind::Bool => OptionValue::Varint(self.boolean()?),
+            FieldKind::String | FieldKind::Bytes => OptionValue::Bytes(self.string()?.into()),
+            FieldKind::Enum => {
                 let TypeRef::Enum(declared) = declared.type_ref else {
                     return Err("unknown enum".to_owned());
                 };
@@ -137,7 +141,7 @@ impl<'a> Parser<'a> {
                 }
                 OptionValue::Varint(number)
             }
-            Kind::Message | Kind::Group => {
+            FieldKind::Message | FieldKind::Group => {
                 let TypeRef::Message(message) = declared.type_ref else {
                     return Err("unknown message".to_owned());
                 };
@@ -176,7 +180,7 @@ impl<'a> Parser<'a> {
         self.eat(b":");
         let root = self.scope.root;
         let found = matches!(prefix, "type.googleapis.com" | "type.googleprod.com")
-            .then(|| self.linker.lookup(self.scope, &format!(".{type_name}"), root, Wanted::Any));
+            .then(|| self.linker.lookup(self.scope, &format!(".{type_name}"), root, SymbolFilter::Any));
         let Some(Ok(Symbol::Message(message))) = found else {
             return Err(format!("no message is known by the type URL \"{name}\""));
         };
@@ -202,7 +206,7 @@ impl<'a> Parser<'a> {
             Some(node) => self.linker.pool[node].parent.unwrap_or(node),
             None => self.scope.root,
         };
-        match self.linker.lookup(self.scope, name, from, Wanted::Any) {
+        match self.linker.lookup(self.scope, name, from, SymbolFilter::Any) {
             Ok(Symbol::Field(field)) if self.linker.pool[field].message == Some(message) => Ok(field),
             Ok(Symbol::Message(item)) => self.message_set_item(message, item).ok_or_else(unknown),
             _ => Err(unknown()),
@@ -227,7 +231,7 @@ impl<'a> Parser<'a> {
         }
         let field = pool.field_named(message, &name.to_ascii_lowercase())?;
         let TypeRef::Message(group) = pool[field].type_ref else { return None };
-        (pool[field].kind == Some(Kind::Group) && *pool[group].name == *name).then_some(field)
+        (pool[field].kind == Some(FieldKind::Group) && *pool[group].name == *name).then_some(field)
     }
 
     /// Checks that required fields are set, and normalises maps.
@@ -427,12 +431,12 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn zero(kind: Option<Kind>) -> OptionValue {
+fn zero(kind: Option<FieldKind>) -> OptionValue {
     match kind {
-        Some(Kind::Double | Kind::Fixed64 | Kind::Sfixed64) => OptionValue::Fixed64(0),
-        Some(Kind::Float | Kind::Fixed32 | Kind::Sfixed32) => OptionValue::Fixed32(0),
-        Some(Kind::String | Kind::Bytes) => OptionValue::Bytes([].into()),
-        Some(Kind::Message | Kind::Group) => OptionValue::Message(OptionMessage::default()),
+        Some(FieldKind::Double | FieldKind::Fixed64 | FieldKind::Sfixed64) => OptionValue::Fixed64(0),
+        Some(FieldKind::Float | FieldKind::Fixed32 | FieldKind::Sfixed32) => OptionValue::Fixed32(0),
+        Some(FieldKind::String | FieldKind::Bytes) => OptionValue::Bytes([].into()),
+        Some(FieldKind::Message | FieldKind::Group) => OptionValue::Message(OptionMessage::default()),
         _ => OptionValue::Varint(0),
     }
 }
@@ -445,16 +449,16 @@ fn key(entry: &OptionValue) -> Option<&OptionValue> {
 }
 
 /// Orders integers by value, strings by bytes.
-fn sort_key(kind: Option<Kind>, key: Option<&OptionValue>) -> (i128, Vec<u8>) {
+fn sort_key(kind: Option<FieldKind>, key: Option<&OptionValue>) -> (i128, Vec<u8>) {
     let signed = |value: u64| i128::from(value as i64);
     let number = match (key, kind) {
         (Some(OptionValue::Bytes(bytes)), _) => return (0, bytes.to_vec()),
-        (Some(OptionValue::Varint(value)), Some(Kind::Sint32 | Kind::Sint64)) => {
+        (Some(OptionValue::Varint(value)), Some(FieldKind::Sint32 | FieldKind::Sint64)) => {
             signed(value >> 1) ^ -i128::from(value & 1)
         }
-        (Some(OptionValue::Varint(value)), Some(Kind::Int32 | Kind::Int64))
-        | (Some(OptionValue::Fixed64(value)), Some(Kind::Sfixed64)) => signed(*value),
-        (Some(OptionValue::Fixed32(value)), Some(Kind::Sfixed32)) => i128::from(*value as i32),
+        (Some(OptionValue::Varint(value)), Some(FieldKind::Int32 | FieldKind::Int64))
+        | (Some(OptionValue::Fixed64(value)), Some(FieldKind::Sfixed64)) => signed(*value),
+        (Some(OptionValue::Fixed32(value)), Some(FieldKind::Sfixed32)) => i128::from(*value as i32),
         (Some(OptionValue::Fixed32(value)), _) => i128::from(*value),
         (Some(OptionValue::Varint(value) | OptionValue::Fixed64(value)), _) => i128::from(*value),
         _ => 0,

@@ -5,7 +5,7 @@ use crate::sources::features::{Features, number, value};
 use crate::sources::ids::{FieldId, MessageId};
 use crate::sources::link::{Linker, Scope};
 use crate::sources::owner::Owner;
-use crate::sources::pool::{Field, Kind, Label, Pool, TypeRef};
+use crate::sources::pool::{Field, FieldKind, Label, Pool, TypeRef};
 
 /// Merges the features of each declaration into those of its parent.
 pub(super) fn resolve(linker: &mut Linker, scope: &Scope, owners: &[Owner]) {
@@ -59,7 +59,7 @@ fn inferred(edition: Edition, field: &Field) -> Features {
     if field.label == Label::Required {
         features.set(number::FIELD_PRESENCE, value::LEGACY_REQUIRED);
     }
-    if field.kind == Some(Kind::Group) {
+    if field.kind == Some(FieldKind::Group) {
         features.set(number::MESSAGE_ENCODING, value::DELIMITED);
     }
     match field.options.as_deref().and_then(|options| options.value.varint(2)) {
@@ -108,7 +108,7 @@ fn make_delimited(pool: &mut Pool, field: FieldId) {
     let TypeRef::Message(message) = declared.type_ref else { return };
     let in_entry = declared.message.is_some_and(|parent| pool[parent].is_map_entry);
     let is_map = pool[message].is_map_entry;
-    if declared.kind == Some(Kind::Message) && declared.features.is_delimited() && !in_entry && !is_map {
-        pool[field].kind = Some(Kind::Group);
+    if declared.kind == Some(FieldKind::Message) && declared.features.is_delimited() && !in_entry && !is_map {
+        pool[field].kind = Some(FieldKind::Group);
     }
 }

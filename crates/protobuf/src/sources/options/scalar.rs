@@ -2,22 +2,22 @@
 
 use crate::sources::ids::EnumId;
 use crate::sources::option_value::OptionValue;
-use crate::sources::pool::{Kind, Pool};
+use crate::sources::pool::{FieldKind, Pool};
 
 /// Converts a sign-extended integer to wire form.
-pub(super) fn number_value(kind: Kind, value: u64) -> OptionValue {
+pub(super) fn number_value(kind: FieldKind, value: u64) -> OptionValue {
     let signed = value as i64;
     match kind {
-        Kind::Sint32 | Kind::Sint64 => OptionValue::Varint((signed << 1 ^ signed >> 63) as u64),
-        Kind::Fixed32 | Kind::Sfixed32 => OptionValue::Fixed32(value as u32),
-        Kind::Fixed64 | Kind::Sfixed64 => OptionValue::Fixed64(value),
+        FieldKind::Sint32 | FieldKind::Sint64 => OptionValue::Varint((signed << 1 ^ signed >> 63) as u64),
+        FieldKind::Fixed32 | FieldKind::Sfixed32 => OptionValue::Fixed32(value as u32),
+        FieldKind::Fixed64 | FieldKind::Sfixed64 => OptionValue::Fixed64(value),
         _ => OptionValue::Varint(value),
     }
 }
 
-pub(super) fn float_value(kind: Kind, value: f64) -> OptionValue {
+pub(super) fn float_value(kind: FieldKind, value: f64) -> OptionValue {
     match kind {
-        Kind::Float => OptionValue::Fixed32((value as f32).to_bits()),
+        FieldKind::Float => OptionValue::Fixed32((value as f32).to_bits()),
         _ => OptionValue::Fixed64(value.to_bits()),
     }
 }

@@ -10,7 +10,7 @@ use crate::sources::features::Features;
 use crate::sources::ids::{FieldId, MessageId};
 use crate::sources::literal;
 use crate::sources::option_value::OptionMessage;
-use crate::sources::pool::{Field, FieldPositions, Kind, Label, OptionSet, TypeRef};
+use crate::sources::pool::{Field, FieldKind, FieldPositions, Label, OptionSet, TypeRef};
 
 /// The facts about a field that are known before it is parsed.
 pub(super) struct FieldStart {
@@ -21,14 +21,14 @@ pub(super) struct FieldStart {
 }
 
 /// The type of a field as written.
-enum WrittenType {
-    Scalar(Kind),
+enum DeclaredType {
+    Scalar(FieldKind),
     Named(Rc<str>),
 }
 
 pub(super) struct MapType {
-    key: WrittenType,
-    value: WrittenType,
+    key: DeclaredType,
+    value: DeclaredType,
 }
 
 impl Parser<'_, '_> {
@@ -110,7 +110,7 @@ impl Parser<'_, '_> {
                 return Ok(Some(map));
             }
             // A message named `map`.
-            written = Some(WrittenType::Named("map".into()));
+            written = Some(DeclaredType::Named("map".into()));
         }
         let label = match label {
             Some(label) => label,
@@ -126,11 +126,11 @@ impl Parser<'_, '_> {
             None => self.written_type()?,
         };
         let number = match written {
-            WrittenType::Scalar(kind) => {
+            DeclaredType::Scalar(kind) => {
                 self.pool[field].kind = Some(kind);
                 path::TYPE
             }
-            WrittenType::Named(name) => {
+            DeclaredType::Named(name) => {
                 self.pool[field].type_name = name;
                 path::TYPE_NAME
             }
@@ -158,22 +158,22 @@ impl Parser<'_, '_> {
         self.fail(wrong.to_owned())
     }
 
-    fn written_type(&mut self) -> Parsed<WrittenType> {
-        let Some(kind) = Kind::from_keyword(self.text()) else {
-            return self.type_name().map(WrittenType::Named);
+    fn written_type(&mut self) -> Parsed<DeclaredType> {
+        let Some(kind) = FieldKind::from_keyword(self.text()) else {
+            return self.type_name().map(DeclaredType::Named);
         };
-        if kind == Kind::Group && !self.edition.is_legacy() {
+        if kind == FieldKind::Group && !self.edition.is_legacy() {
             self.error(
                 "editions have no groups: use features.message_encoding = DELIMITED on a message field",
             );
         }
         self.lexer.next();
-        Ok(WrittenType::Scalar(kind))
+        Ok(DeclaredType::Scalar(kind))
     }
 
     /// Parses the name of a message or enum, which may start with a dot.
     pub(super) fn type_name(&mut self) -> Parsed<Rc<str>> {
-        if Kind::from_keyword(self.text()).is_some() {
+        if FieldKind::from_keyword(self.text()).is_some() {
             self.error(format!("expected a message type, found {}", self.found()));
             let name = String::from_utf8_lossy(self.text()).into();
             self.lexer.next();
@@ -205,15 +205,15 @@ impl Parser<'_, '_> {
             let declared = &mut self.pool[field];
             (declared.name, declared.number, declared.options) = (name.into(), number, options);
             match written {
-                WrittenType::Scalar(kind) => declared.kind = Some(kind),
-                WrittenType::Named(name) => declared.type_name = name,
+                DeclaredType::Scalar(kind) => declared.kind = Some(kind),
+                DeclaredType::Named(name) => declared.type_name = name,
             }
         }
     }
 
     /// Returns the features of a map, which also apply to its keys and values.
-    fn map_entry_options(&self, map: FieldId, written: &WrittenType) -> Option<Box<OptionSet>> {
-        let is_string = matches!(written, WrittenType::Scalar(Kind::String));
+    fn map_entry_options(&self, map: FieldId, written: &DeclaredType) -> Option<Box<OptionSet>> {
+        let is_string = matches!(written, DeclaredType::Scalar(FieldKind::String));
         let written = &self.pool[map].options.as_deref()?.uninterpreted;
         let is_copied = |option: &&crate::sources::pool::Uninterpreted| {
             let first = &option.name[0];
@@ -292,7 +292,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    fn default_of(&mut self, kind: Option<Kind>) -> Parsed<Vec<u8>> {
+    fn default_of(&mut self, kind: Option<FieldKind>) -> Parsed<Vec<u8>> {
         let max = match kind {
             // Probably an enum; if it is a message, linking reports that.
             None => {
@@ -300,34 +300,41 @@ impl Parser<'_, '_> {
                 self.lexer.next();
                 return Ok(value);
             }
-            Some(Kind::Message | Kind::Group) => {
+            Some(FieldKind::Message | FieldKind::Group) => {
                 return self.fail("a message has no default value".to_owned());
             }
-            Some(Kind::Double | Kind::Float) => {
+            Some(FieldKind::Double | FieldKind::Float) => {
                 let sign = if self.eat(b"-") { "-" } else { "" };
                 let text = literal::double_text(self.number()?);
                 return Ok(format!("{sign}{text}").into_bytes());
             }
-            Some(Kind::Bool) if self.at(b"true") || self.at(b"false") => {
+            Some(FieldKind::Bool) if self.at(b"true") || self.at(b"false") => {
                 let value = self.text().to_vec();
                 self.lexer.next();
                 return Ok(value);
             }
-            Some(Kind::Bool) => {
+            Some(FieldKind::Bool) => {
                 return self.fail(format!("expected \"true\" or \"false\", found {}", self.found()));
             }
-            Some(Kind::String) => return self.string("a default value in quotes"),
-            Some(Kind::Bytes) => {
+            Some(FieldKind::String) => return self.string("a default value in quotes"),
+            Some(FieldKind::Bytes) => {
                 return self.string("a default value in quotes").map(|value| literal::escape(&value));
             }
-            Some(Kind::Enum) => return self.identifier("an enum value").map(|name| name.as_bytes().to_vec()),
-            Some(Kind::Int32 | Kind::Sint32 | Kind::Sfixed32) => i32::MAX as u64,
-            Some(Kind::Int64 | Kind::Sint64 | Kind::Sfixed64) => i64::MAX as u64,
-            Some(Kind::Uint32 | Kind::Fixed32) => u64::from(u32::MAX),
-            Some(Kind::Uint64 | Kind::Fixed64) => u64::MAX,
+            Some(FieldKind::Enum) => {
+                return self.identifier("an enum value").map(|name| name.as_bytes().to_vec());
+            }
+            Some(FieldKind::Int32 | FieldKind::Sint32 | FieldKind::Sfixed32) => i32::MAX as u64,
+            Some(FieldKind::Int64 | FieldKind::Sint64 | FieldKind::Sfixed64) => i64::MAX as u64,
+            Some(FieldKind::Uint32 | FieldKind::Fixed32) => u64::from(u32::MAX),
+            Some(FieldKind::Uint64 | FieldKind::Fixed64) => u64::MAX,
         };
         let is_negative = self.at(b"-");
-        if is_negative && matches!(kind, Some(Kind::Uint32 | Kind::Fixed32 | Kind::Uint64 | Kind::Fixed64)) {
+        if is_negative
+            && matches!(
+                kind,
+                Some(FieldKind::Uint32 | FieldKind::Fixed32 | FieldKind::Uint64 | FieldKind::Fixed64)
+            )
+        {
             self.lexer.next();
             self.error("an unsigned field cannot have a negative default value");
             return self.integer_to(max, "an integer").map(|value| value.to_string().into_bytes());

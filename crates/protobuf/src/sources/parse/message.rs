@@ -13,7 +13,9 @@ use crate::sources::features::Features;
 use crate::sources::ids::{FieldId, MessageId};
 use crate::sources::lex::{Token, TokenKind};
 use crate::sources::locations::LocationId;
-use crate::sources::pool::{ExtensionRange, Kind, Label, Message, NumberRange, Oneof, RawValue, Visibility};
+use crate::sources::pool::{
+    ExtensionRange, FieldKind, Label, Message, NumberRange, Oneof, RawValue, Visibility,
+};
 
 /// Maximum field number: 2^29 - 1.
 pub(in crate::sources) const FIELD_NUMBER_MAX: i32 = (1 << 29) - 1;
@@ -207,7 +209,7 @@ impl Parser<'_, '_> {
         let number = self.located(&[field_path::NUMBER], |parser, _| parser.integer("a field number"))?;
         self.pool[field].number = number;
         self.field_options(field)?;
-        if self.pool[field].kind == Some(Kind::Group) {
+        if self.pool[field].kind == Some(FieldKind::Group) {
             self.group(field, start, name_token, location)?;
         } else {
             self.end_declaration(b";", Some(location))?;

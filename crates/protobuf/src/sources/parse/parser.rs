@@ -14,9 +14,9 @@ use crate::sources::pool::Pool;
 
 /// A statement that cannot be used; its error has been recorded.
 #[derive(Debug)]
-pub(super) struct Failed;
+pub(super) struct ParseFailed;
 
-pub(super) type Parsed<T = ()> = Result<T, Failed>;
+pub(super) type Parsed<T = ()> = Result<T, ParseFailed>;
 
 pub(super) struct Parser<'s, 'p> {
     pub(super) lexer: Lexer<'s>,
@@ -249,12 +249,12 @@ impl Parser<'_, '_> {
 
     pub(super) fn fail<T>(&mut self, message: String) -> Parsed<T> {
         self.error(message);
-        Err(Failed)
+        Err(ParseFailed)
     }
 
     pub(super) fn fail_at<T>(&mut self, at: Position, message: String) -> Parsed<T> {
         self.error_at(at, message);
-        Err(Failed)
+        Err(ParseFailed)
     }
 
     /// Opens a location that starts at the current token.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::found::Found;
+use super::found_errors::FoundErrors;
 use crate::sources::edition::Edition;
 use crate::sources::ids::EnumId;
 use crate::sources::link::{Linker, Scope};
@@ -16,19 +16,19 @@ const JSON_CONFLICTS: i32 = 6;
 /// `(pb.enumvalue.json)` of `EnumValueOptions`
 const JSON: i32 = 998;
 
-pub(super) fn check(linker: &mut Linker, scope: &Scope, declared: EnumId, found: &mut Found) {
+pub(super) fn check(linker: &mut Linker, scope: &Scope, declared: EnumId, errors: &mut FoundErrors) {
     let edition = linker.edition(scope);
     let declared = &linker.pool[declared];
     let option = |number| declared.options.as_deref().is_some_and(|options| options.value.flag(number));
     let allows_conflicts = option(JSON_CONFLICTS) && edition == Edition::PROTO2;
     let mut warnings = Vec::new();
-    let conflicts = if allows_conflicts { &mut warnings } else { &mut *found };
+    let conflicts = if allows_conflicts { &mut warnings } else { &mut *errors };
     check_names(&declared.name, &declared.values, conflicts);
-    check_json(&declared.values, option(ALLOW_ALIAS), found);
+    check_json(&declared.values, option(ALLOW_ALIAS), errors);
     if let Some(first) = declared.values.first().filter(|first| first.number != 0)
         && !declared.features.is_closed()
     {
-        found.push((first.number_at, "the first value of an open enum must be 0".to_owned()));
+        errors.push((first.number_at, "the first value of an open enum must be 0".to_owned()));
     }
     if !option(ALLOW_ALIAS) {
         let mut numbers: HashMap<i32, &EnumValue> = HashMap::new();
@@ -38,7 +38,7 @@ pub(super) fn check(linker: &mut Linker, scope: &Scope, declared: EnumId, found:
                     "\"{}\" has the number of \"{}\": set \"option allow_alias = true;\" if that is intended",
                     value.name, other.name
                 );
-                found.push((value.number_at, message));
+                errors.push((value.number_at, message));
             } else {
                 numbers.insert(value.number, value);
             }
@@ -50,7 +50,7 @@ pub(super) fn check(linker: &mut Linker, scope: &Scope, declared: EnumId, found:
 }
 
 /// Checks value names for conflicts: generated code strips the enum's name from them and changes their case.
-fn check_names(name: &str, values: &[EnumValue], found: &mut Found) {
+fn check_names(name: &str, values: &[EnumValue], errors: &mut FoundErrors) {
     let mut seen: HashMap<String, &EnumValue> = HashMap::new();
     for value in values {
         let stripped = pascal_case(without_prefix(name, &value.name));
@@ -63,7 +63,7 @@ fn check_names(name: &str, values: &[EnumValue], found: &mut Found) {
                 "enum values \"{}\" and \"{}\" have one name but for case and the enum's own name before it",
                 value.name, other.name
             );
-            found.push((value.name_at, message));
+            errors.push((value.name_at, message));
         }
     }
 }
@@ -105,7 +105,7 @@ fn custom_json(value: &EnumValue) -> Option<String> {
     value.options.as_deref()?.value.message(JSON).and_then(|json: &OptionMessage| json.text(1))
 }
 
-fn check_json(values: &[EnumValue], allows_alias: bool, found: &mut Found) {
+fn check_json(values: &[EnumValue], allows_alias: bool, errors: &mut FoundErrors) {
     let customs: Vec<Option<String>> = values.iter().map(custom_json).collect();
     if customs.iter().all(Option::is_none) {
         return;
@@ -117,28 +117,28 @@ fn check_json(values: &[EnumValue], allows_alias: bool, found: &mut Found) {
         if allows_alias && customs[first] != customs[index] {
             let message =
                 format!("\"{}\" and \"{}\" need the same JSON string", value.name, values[first].name);
-            found.push((value.name_at, message));
+            errors.push((value.name_at, message));
         }
         for name in [Some(&*value.name), customs[index].as_deref()].into_iter().flatten() {
             let &mut other = names.entry(name).or_insert(index);
             if values[other].number != value.number {
                 let message = format!("JSON string \"{name}\" is that of \"{}\", too", values[other].name);
-                found.push((value.name_at, message));
+                errors.push((value.name_at, message));
             }
         }
     }
 }
 
-pub(super) fn check_value(pool: &Pool, declared: EnumId, index: u32, found: &mut Found) {
+pub(super) fn check_value(pool: &Pool, declared: EnumId, index: u32, errors: &mut FoundErrors) {
     let value = &pool[declared].values[index as usize];
-    super::lifetimes::check_support_of_value(value, found);
+    super::lifetimes::check_support_of_value(value, errors);
     let Some(custom) = custom_json(value) else { return };
     if custom.contains('\0') {
-        found.push((value.name_at, "a JSON string cannot have a null character".to_owned()));
+        errors.push((value.name_at, "a JSON string cannot have a null character".to_owned()));
     }
     if custom.trim().parse::<i32>().is_ok_and(|number| number != value.number) {
         let message = format!("JSON string \"{custom}\" is a number, but not {}", value.number);
-        found.push((value.name_at, message));
+        errors.push((value.name_at, message));
     }
 }
 
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_the_enum_is_removed() {
+    fn enum_prefix_is_removed_from_value_names() {
         let check = |value: &str, expected: &str| {
             assert_eq!(pascal_case(without_prefix("FooBar", value)), expected);
         };

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use super::found::Found;
+use super::found_errors::FoundErrors;
 use super::messages::MESSAGE_SET;
 use crate::sources::builtin::DESCRIPTOR;
 use crate::sources::ids::{FieldId, MessageId};
 use crate::sources::option_value::OptionMessage;
 use crate::sources::parse::FIELD_NUMBER_MAX;
-use crate::sources::pool::{Field, Kind, Pool, TypeRef};
+use crate::sources::pool::{Field, FieldKind, Pool, TypeRef};
 
 /// `declaration` of `ExtensionRangeOptions`
 const DECLARATION: i32 = 2;
@@ -24,7 +24,7 @@ mod declaration {
     pub(super) const REPEATED: i32 = 6;
 }
 
-pub(super) fn check_ranges(pool: &Pool, message: MessageId, found: &mut Found) {
+pub(super) fn check_ranges(pool: &Pool, message: MessageId, errors: &mut FoundErrors) {
     let declared = &pool[message];
     let is_message_set = declared.options.as_deref().is_some_and(|options| options.value.flag(MESSAGE_SET));
     let max = if is_message_set { i32::MAX - 1 } else { FIELD_NUMBER_MAX };
@@ -32,7 +32,7 @@ pub(super) fn check_ranges(pool: &Pool, message: MessageId, found: &mut Found) {
     for extension in &declared.extension_ranges {
         let range = extension.range;
         if range.end - 1 > max {
-            found.push((range.at, format!("extension numbers cannot be greater than {max}")));
+            errors.push((range.at, format!("extension numbers cannot be greater than {max}")));
         }
         let Some(options) = extension.options.as_deref() else { continue };
         if options.value.messages(DECLARATION).next().is_none() {
@@ -40,20 +40,20 @@ pub(super) fn check_ranges(pool: &Pool, message: MessageId, found: &mut Found) {
         }
         if options.value.varint(VERIFICATION) == Some(1) {
             let message = "an extension range with declarations cannot be UNVERIFIED";
-            found.push((range.at, message.to_owned()));
+            errors.push((range.at, message.to_owned()));
             return;
         }
         let mut numbers = HashSet::new();
         for declaration in options.value.messages(DECLARATION) {
             let number = declaration.varint(declaration::NUMBER).unwrap_or(0) as i32;
             if !(range.start..range.end).contains(&number) {
-                found.push((range.at, format!("declared extension number {number} is not in the range")));
+                errors.push((range.at, format!("declared extension number {number} is not in the range")));
             }
             if !numbers.insert(number) {
-                found.push((range.at, format!("extension number {number} is declared twice")));
+                errors.push((range.at, format!("extension number {number} is declared twice")));
             }
             if let Err(message) = check_declaration(declaration, number, &mut names) {
-                found.push((range.at, message));
+                errors.push((range.at, message));
             }
         }
     }
@@ -89,11 +89,11 @@ fn check_full_name(name: &str) -> Result<(), String> {
 }
 
 fn is_scalar(kind: &str) -> bool {
-    kind == "enum" || (kind != "group" && Kind::from_keyword(kind.as_bytes()).is_some())
+    kind == "enum" || (kind != "group" && FieldKind::from_keyword(kind.as_bytes()).is_some())
 }
 
 /// Checks that an extension matches its declaration in the extension range.
-pub(super) fn check_declared(pool: &Pool, field: FieldId, found: &mut Found) {
+pub(super) fn check_declared(pool: &Pool, field: FieldId, errors: &mut FoundErrors) {
     let field = &pool[field];
     let (true, Some(message)) = (field.is_extension(), field.message) else { return };
     if *pool[pool[message].file].name == *DESCRIPTOR {
@@ -106,7 +106,7 @@ pub(super) fn check_declared(pool: &Pool, field: FieldId, found: &mut Found) {
     let must_declare = declarations.peek().is_some() || options.value.varint(VERIFICATION) == Some(0);
     let declaration = declarations.find(|it| it.varint(declaration::NUMBER) == Some(number as u64));
     let owner = &pool[message].full_name;
-    let mut fail = |message: String| found.push((field.at.extendee, message));
+    let mut fail = |message: String| errors.push((field.at.extendee, message));
     let Some(declaration) = declaration else {
         if must_declare {
             fail(format!(
@@ -145,6 +145,6 @@ fn type_name(pool: &Pool, field: &Field) -> String {
     match field.type_ref {
         TypeRef::Message(message) => format!(".{}", pool[message].full_name),
         TypeRef::Enum(declared) => format!(".{}", pool[declared].full_name),
-        TypeRef::None => field.kind.map_or("", Kind::keyword).to_owned(),
+        TypeRef::None => field.kind.map_or("", FieldKind::keyword).to_owned(),
     }
 }

@@ -1,16 +1,16 @@
 //! Checks of field features in editions.
 
-use super::found::Found;
+use super::found_errors::FoundErrors;
 use crate::sources::features::{Features, number, value};
 use crate::sources::ids::FieldId;
-use crate::sources::pool::{Kind, Label, Pool, TypeRef};
+use crate::sources::pool::{FieldKind, Label, Pool, TypeRef};
 
-pub(super) fn check(pool: &Pool, field: FieldId, found: &mut Found) {
+pub(super) fn check(pool: &Pool, field: FieldId, errors: &mut FoundErrors) {
     let field = &pool[field];
     if pool[field.file].edition.is_legacy() {
         return;
     }
-    let mut fail = |message: &str| found.push((field.at.name, message.to_owned()));
+    let mut fail = |message: &str| errors.push((field.at.name, message.to_owned()));
     let options = field.options.as_deref();
     if options.is_some_and(|options| options.value.varint(2).is_some()) {
         fail("editions have no option packed: use features.repeated_field_encoding");
@@ -57,11 +57,11 @@ pub(super) fn check(pool: &Pool, field: FieldId, found: &mut Found) {
     }
     let is_string_map = match field.type_ref {
         TypeRef::Message(entry) if is_map => {
-            pool[entry].fields.iter().any(|&field| pool[field].kind == Some(Kind::String))
+            pool[entry].fields.iter().any(|&field| pool[field].kind == Some(FieldKind::String))
         }
         _ => false,
     };
-    if explicit.has(number::UTF8_VALIDATION) && field.kind != Some(Kind::String) && !is_string_map {
+    if explicit.has(number::UTF8_VALIDATION) && field.kind != Some(FieldKind::String) && !is_string_map {
         fail("utf8_validation is for string fields");
     }
     if explicit.has(number::MESSAGE_ENCODING) && (!is_message || is_map) {

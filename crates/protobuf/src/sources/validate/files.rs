@@ -1,20 +1,20 @@
 //! Checks of files.
 
-use super::found::Found;
+use super::found_errors::FoundErrors;
 use crate::sources::edition::Edition;
 use crate::sources::features::{number, value};
 use crate::sources::ids::FileId;
 use crate::sources::pool::{ImportKind, Pool};
 
-pub(super) fn check(pool: &Pool, file: FileId, found: &mut Found) {
+pub(super) fn check(pool: &Pool, file: FileId, errors: &mut FoundErrors) {
     let declared = &pool[file];
     if !declared.edition.is_legacy() {
         if declared.features.get(number::FIELD_PRESENCE) == value::LEGACY_REQUIRED {
-            found.push((declared.syntax_at, "fields cannot be required by default".to_owned()));
+            errors.push((declared.syntax_at, "fields cannot be required by default".to_owned()));
         }
         if declared.options.as_deref().is_some_and(|options| options.value.flag(27)) {
             let message = "editions have no java_string_check_utf8: use features.(pb.java).utf8_validation";
-            found.push((declared.syntax_at, message.to_owned()));
+            errors.push((declared.syntax_at, message.to_owned()));
         }
     }
     if !is_lite(pool, file) {
@@ -24,7 +24,7 @@ pub(super) fn check(pool: &Pool, file: FileId, found: &mut Found) {
             let name = &import.name;
             let message =
                 format!("\"{name}\" has optimize_for = LITE_RUNTIME, and can be imported by such files only");
-            found.push((import.at, message));
+            errors.push((import.at, message));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Checks for options and features that the edition does not have, or that do not apply to the declaration.
 
-use super::found::Found;
+use super::found_errors::FoundErrors;
 use crate::sources::edition::Edition;
 use crate::sources::ids::{FieldId, FileId};
 use crate::sources::option_value::{OptionField, OptionMessage, OptionValue};
@@ -25,10 +25,10 @@ mod support {
 }
 
 /// Checks that options and their values exist in the file's edition.
-pub(super) fn check(pool: &Pool, file: FileId, owner: Owner, found: &mut Found) {
+pub(super) fn check(pool: &Pool, file: FileId, owner: Owner, errors: &mut FoundErrors) {
     if let Owner::Field(field) = owner {
         let support = option_message(&pool[field].options, option::FEATURE_SUPPORT);
-        check_support(support, &pool[field].name, pool[field].at.name, found);
+        check_support(support, &pool[field].name, pool[field].at.name, errors);
     }
     let Some(options) = owner.options(pool).as_deref() else { return };
     let mut messages = Vec::new();
@@ -48,11 +48,11 @@ pub(super) fn check(pool: &Pool, file: FileId, owner: Owner, found: &mut Found) 
         }
     });
     let at = owner.name_at(pool);
-    found.extend(messages.into_iter().map(|message| (at, message)));
+    errors.extend(messages.into_iter().map(|message| (at, message)));
 }
 
 /// Checks that options apply to this kind of declaration.
-pub(super) fn targets(pool: &Pool, owner: Owner, found: &mut Found) {
+pub(super) fn targets(pool: &Pool, owner: Owner, errors: &mut FoundErrors) {
     let Some(options) = owner.options(pool).as_deref() else { return };
     let (target, name) = owner.target();
     let mut messages = Vec::new();
@@ -64,7 +64,7 @@ pub(super) fn targets(pool: &Pool, owner: Owner, found: &mut Found) {
         }
     });
     let at = owner.name_at(pool);
-    found.extend(messages.into_iter().map(|message| (at, message)));
+    errors.extend(messages.into_iter().map(|message| (at, message)));
 }
 
 /// Visits all fields that are set. The recursion is bounded by the nesting limit of options.
@@ -99,7 +99,7 @@ fn check_support(
     support: Option<&OptionMessage>,
     name: &str,
     at: crate::sources::error::Position,
-    found: &mut Found,
+    errors: &mut FoundErrors,
 ) {
     let Some(support) = support else { return };
     let number = |field: i32| support.varint(field);
@@ -121,10 +121,10 @@ fn check_support(
         (_, None) if has_removal_error => "has a removal_error and is not removed",
         _ => return,
     };
-    found.push((at, format!("\"{name}\" {wrong}")));
+    errors.push((at, format!("\"{name}\" {wrong}")));
 }
 
-pub(super) fn check_support_of_value(value: &EnumValue, found: &mut Found) {
+pub(super) fn check_support_of_value(value: &EnumValue, errors: &mut FoundErrors) {
     let support = option_message(&value.options, option::VALUE_FEATURE_SUPPORT);
-    check_support(support, &value.name, value.name_at, found);
+    check_support(support, &value.name, value.name_at, errors);
 }

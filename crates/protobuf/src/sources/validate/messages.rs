@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::files::is_proto3;
-use super::found::Found;
+use super::found_errors::FoundErrors;
 use crate::sources::encode::declarations::json_name;
 use crate::sources::features::{number, value};
 use crate::sources::ids::{FieldId, MessageId};
@@ -15,15 +15,15 @@ const JSON_CONFLICTS: i32 = 11;
 /// `message_set_wire_format` of `MessageOptions`
 pub(super) const MESSAGE_SET: i32 = 1;
 
-pub(super) fn check(linker: &mut Linker, scope: &Scope, message: MessageId, found: &mut Found) {
+pub(super) fn check(linker: &mut Linker, scope: &Scope, message: MessageId, errors: &mut FoundErrors) {
     let declared = &linker.pool[message];
     let option = |number| declared.options.as_deref().is_some_and(|options| options.value.flag(number));
     if is_proto3(&linker.pool, scope.file) {
         if let Some(extension) = declared.extension_ranges.first() {
-            found.push((extension.range.at, "proto3 has no extension ranges".to_owned()));
+            errors.push((extension.range.at, "proto3 has no extension ranges".to_owned()));
         }
         if option(MESSAGE_SET) {
-            found.push((declared.name_at, "proto3 has no MessageSet".to_owned()));
+            errors.push((declared.name_at, "proto3 has no MessageSet".to_owned()));
         }
     }
     if option(JSON_CONFLICTS) {
@@ -32,7 +32,7 @@ pub(super) fn check(linker: &mut Linker, scope: &Scope, message: MessageId, foun
     // Field masks use default names, JSON either.
     for with_custom in [false, true] {
         let mut warnings = Vec::new();
-        check_json_names(&linker.pool, message, with_custom, found, &mut warnings);
+        check_json_names(&linker.pool, message, with_custom, errors, &mut warnings);
         for (at, message) in warnings {
             linker.pool.warning(scope.file, at, message);
         }
@@ -43,8 +43,8 @@ fn check_json_names(
     pool: &Pool,
     message: MessageId,
     with_custom: bool,
-    found: &mut Found,
-    warnings: &mut Found,
+    errors: &mut FoundErrors,
+    warnings: &mut FoundErrors,
 ) {
     let is_best_effort = pool[message].features.get(number::JSON_FORMAT) == value::LEGACY_BEST_EFFORT;
     let mut names: HashMap<String, (FieldId, bool)> = HashMap::new();
@@ -56,7 +56,7 @@ fn check_json_names(
         let name = custom.map_or(default, str::to_owned);
         if is_custom && name.starts_with('[') && name.ends_with(']') {
             let message = format!("invalid json_name \"{name}\": it cannot be in brackets");
-            found.push((declared.at.name, message));
+            errors.push((declared.at.name, message));
             continue;
         }
         let Some(&(other, other_is_custom)) = names.get(&name) else {
@@ -76,6 +76,6 @@ fn check_json_names(
             pool[other].name
         );
         let is_warning = is_best_effort && !(is_custom && other_is_custom);
-        if is_warning { &mut *warnings } else { &mut *found }.push((declared.at.name, message));
+        if is_warning { &mut *warnings } else { &mut *errors }.push((declared.at.name, message));
     }
 }

@@ -1,21 +1,21 @@
 //! Checks the naming style of edition 2024 and the limits of edition 2026.
 
-use super::found::Found;
+use super::found_errors::FoundErrors;
 use crate::sources::features::{Features, number, value};
 use crate::sources::ids::FileId;
 use crate::sources::owner::Owner;
 use crate::sources::pool::Pool;
 
 /// Returns the reason why a name does not match its style.
-type Style = fn(&str) -> Option<&'static str>;
+type NamingStyle = fn(&str) -> Option<&'static str>;
 
-pub(super) fn check(pool: &Pool, file: FileId, owner: Owner, found: &mut Found) {
+pub(super) fn check(pool: &Pool, file: FileId, owner: Owner, errors: &mut FoundErrors) {
     let features = features(pool, file, owner);
     let style = features.get(number::ENFORCE_NAMING_STYLE);
     if style == value::STYLE_LEGACY || style == 0 {
         return;
     }
-    let (what, name, wanted): (&str, &str, Style) = match owner {
+    let (what, name, rule): (&str, &str, NamingStyle) = match owner {
         Owner::File(_) if pool[file].package.is_empty() => return,
         Owner::File(_) => ("package", &pool[file].package, lower_snake_case),
         Owner::Message(message) if pool[message].is_map_entry => return,
@@ -32,10 +32,10 @@ pub(super) fn check(pool: &Pool, file: FileId, owner: Owner, found: &mut Found) 
         Owner::Method(service, index) => ("method", &pool[service].methods[index as usize].name, title_case),
         Owner::Range(..) => return,
     };
-    if let Some(why) = wanted(name) {
+    if let Some(why) = rule(name) {
         let message =
             format!("{what} name \"{name}\" {why}: or set features.enforce_naming_style = STYLE_LEGACY");
-        found.push((owner.name_at(pool), message));
+        errors.push((owner.name_at(pool), message));
     }
 }
 

@@ -5,12 +5,12 @@ use crate::printable::excerpt;
 use crate::schema::WellKnown;
 use crate::schema::table::{Entry, Table};
 use crate::text::{field_mask, time};
-use crate::transcode::fault::Fault;
-use crate::transcode::source::{Shape, Source};
+use crate::transcode::parse_error::LocatedError;
+use crate::transcode::source::{Source, ValueKind};
 use crate::wire::{Tag, WireType, put_tag, put_varint};
 
 impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
-    pub(super) fn known(&mut self, table: &'s Table, depth: usize) -> Result<(), Fault> {
+    pub(super) fn known(&mut self, table: &'s Table, depth: usize) -> Result<(), LocatedError> {
         let Some(known) = table.known else { return Ok(()) };
         match known {
             WellKnown::Any => self.any(depth),
@@ -29,11 +29,11 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
         }
     }
 
-    fn duration(&mut self) -> Result<(), Fault> {
+    fn duration(&mut self) -> Result<(), LocatedError> {
         let at = self.source.offset();
         let text = self.source.text()?;
         let Some((seconds, nanos)) = time::parse_duration(&text) else {
-            return Err(Fault::new(at, format!("`{}` is no duration such as 1.5s", excerpt(&text))));
+            return Err(LocatedError::new(at, format!("`{}` is no duration such as 1.5s", excerpt(&text))));
         };
         self.seconds_and_nanos(seconds, nanos);
         Ok(())
@@ -48,7 +48,7 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
         }
     }
 
-    fn field_mask(&mut self) -> Result<(), Fault> {
+    fn field_mask(&mut self) -> Result<(), LocatedError> {
         let at = self.source.offset();
         let text = self.source.text()?;
         if text.is_empty() {
@@ -60,14 +60,14 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
                 if field_mask::to_snake(path, builder.wire) {
                     return Ok(());
                 }
-                Err(Fault::new(at, format!("`{}` is no path in lowerCamelCase", excerpt(path))))
+                Err(LocatedError::new(at, format!("`{}` is no path in lowerCamelCase", excerpt(path))))
             })?;
             self.check_len()?;
         }
         Ok(())
     }
 
-    fn list_value(&mut self, values: &'s Entry, depth: usize) -> Result<(), Fault> {
+    fn list_value(&mut self, values: &'s Entry, depth: usize) -> Result<(), LocatedError> {
         let value_type = self.pool.table(values);
         self.elements(values, |builder| {
             put_varint(builder.wire, values.tag.into());
@@ -76,20 +76,20 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
     }
 
     /// Reads a `google.protobuf.Value`.
-    fn value_of_any_kind(&mut self, table: &'s Table, depth: usize) -> Result<(), Fault> {
+    fn value_of_any_kind(&mut self, table: &'s Table, depth: usize) -> Result<(), LocatedError> {
         let number = match self.source.peek()? {
-            Shape::Null => {
+            ValueKind::Null => {
                 put_tag(self.wire, Tag::new(VALUE_NULL, WireType::Varint));
                 self.wire.push(0);
                 return self.source.null();
             }
-            Shape::Bool => VALUE_BOOL,
-            Shape::Number => return self.value_number(),
-            Shape::Text => VALUE_STRING,
-            Shape::Map => VALUE_STRUCT,
-            Shape::List => VALUE_LIST,
-            found @ (Shape::Bytes | Shape::Time) => {
-                return Err(self.fault(&format!("a google.protobuf.Value cannot hold {}", found.name())));
+            ValueKind::Bool => VALUE_BOOL,
+            ValueKind::Number => return self.value_number(),
+            ValueKind::Text => VALUE_STRING,
+            ValueKind::Map => VALUE_STRUCT,
+            ValueKind::List => VALUE_LIST,
+            found @ (ValueKind::Bytes | ValueKind::Time) => {
+                return Err(self.error_here(&format!("a google.protobuf.Value cannot hold {}", found.name())));
             }
         };
         // The type is known to have these fields.
@@ -100,11 +100,11 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
     }
 
     /// Reads the number of a `google.protobuf.Value`, which must be finite; in MessagePack it may not be.
-    fn value_number(&mut self) -> Result<(), Fault> {
+    fn value_number(&mut self) -> Result<(), LocatedError> {
         let at = self.source.offset();
         let value = self.source.double()?;
         if !value.is_finite() {
-            return Err(Fault::new(at, format!("a google.protobuf.Value cannot hold {value}")));
+            return Err(LocatedError::new(at, format!("a google.protobuf.Value cannot hold {value}")));
         }
         put_tag(self.wire, Tag::new(VALUE_NUMBER, WireType::Fixed64));
         self.wire.extend_from_slice(&value.to_le_bytes());
@@ -112,12 +112,12 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
     }
 
     /// Reads `{"@type": url, …}` in any order.
-    fn any(&mut self, depth: usize) -> Result<(), Fault> {
+    fn any(&mut self, depth: usize) -> Result<(), LocatedError> {
         let at = self.source.offset();
         let Some(url) = self.any_type(depth)? else { return Ok(()) };
         let Some(index) = self.pool.message_of_url(&url) else {
             let url = excerpt(&url);
-            return Err(Fault::new(at, format!("the schema has no type `{url}`")).in_field("@type"));
+            return Err(LocatedError::new(at, format!("the schema has no type `{url}`")).in_field("@type"));
         };
         put_tag(self.wire, Tag::new(1, WireType::Len));
         put_varint(self.wire, url.len() as u64);
@@ -134,7 +134,7 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
     }
 
     /// Finds the type by looking ahead; most writers put it first. Returns `None` if the Any is empty.
-    fn any_type(&mut self, depth: usize) -> Result<Option<std::borrow::Cow<'t, str>>, Fault> {
+    fn any_type(&mut self, depth: usize) -> Result<Option<std::borrow::Cow<'t, str>>, LocatedError> {
         let start = self.source.clone();
         let at = self.source.offset();
         let mut open = self.source.begin_map()?;
@@ -142,24 +142,24 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
         while self.source.next_key(&mut open)? {
             is_empty = false;
             if self.source.key()? == TYPE {
-                let url = self.source.text().map_err(|fault| fault.in_field(TYPE))?;
+                let url = self.source.text().map_err(|error| error.in_field(TYPE))?;
                 self.source = start;
                 return Ok(Some(url));
             }
             self.source.skip_value(depth)?;
         }
-        if is_empty { Ok(None) } else { Err(Fault::new(at, "an Any needs a member `@type`")) }
+        if is_empty { Ok(None) } else { Err(LocatedError::new(at, "an Any needs a member `@type`")) }
     }
 
     /// Reads the members other than the type.
-    fn any_members(&mut self, table: &'s Table, depth: usize) -> Result<(), Fault> {
+    fn any_members(&mut self, table: &'s Table, depth: usize) -> Result<(), LocatedError> {
         let start = self.source.offset();
         let mut open = self.source.begin_map()?;
         let mut members = self.members(table);
         let (mut has_type, mut has_value) = (false, false);
         let is_plain = table.known.is_none();
         let Some(depth_of_fields) = depth.checked_sub(1) else {
-            return Err(self.fault("messages lie in one another too deep"));
+            return Err(self.error_here("messages lie in one another too deep"));
         };
         while self.source.next_key(&mut open)? {
             let at = self.source.offset();
@@ -171,7 +171,7 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
                 }
                 VALUE if !is_plain => {
                     let is_second = std::mem::replace(&mut has_value, true);
-                    self.message(table, depth).map_err(|fault| fault.in_field(VALUE))?;
+                    self.message(table, depth).map_err(|error| error.in_field(VALUE))?;
                     is_second
                 }
                 _ if is_plain => {
@@ -185,11 +185,11 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
                 _ => {
                     let problem =
                         format!("an Any of a {} has no member `{}`", self.name(table), excerpt(&key));
-                    return Err(Fault::new(at, problem));
+                    return Err(LocatedError::new(at, problem));
                 }
             };
             if is_second {
-                return Err(Fault::new(at, "the member comes twice").in_field(&key));
+                return Err(LocatedError::new(at, "the member comes twice").in_field(&key));
             }
         }
         if is_plain {
@@ -198,7 +198,7 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
         if has_value {
             return Ok(());
         }
-        Err(Fault::new(start, format!("an Any of a {} needs a member `{VALUE}`", self.name(table))))
+        Err(LocatedError::new(start, format!("an Any of a {} needs a member `{VALUE}`", self.name(table))))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::Printer;
 use super::records::{End, each};
-use super::unordered::Stop;
+use super::unordered::PrintInterrupt;
 use crate::schema::Key;
 use crate::schema::table::Table;
 use crate::transcode::error::PrintError;
@@ -23,7 +23,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         reader: &mut Reader<'_>,
         end: End,
         depth: usize,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), PrintInterrupt> {
         let (mut type_url, mut value): (&[u8], _) = (&[], Reader::new(&[]));
         each(table, reader, end, |field, reader| {
             match field.number {
@@ -40,22 +40,28 @@ impl<'s, S: Sink> Printer<'s, S> {
         let unknown = || PrintError::UnknownType { type_url: String::from_utf8_lossy(type_url).into_owned() };
         let url = std::str::from_utf8(type_url).map_err(|_| unknown())?;
         let index = self.pool.message_of_url(url).ok_or_else(unknown)?;
-        if !self.merges_any {
+        if !self.normalizes_any {
             let start = self.sink.mark();
             match self.any_of(url, index, &mut { value }, depth) {
-                Err(Stop::Merge | Stop::Incomplete(_)) => self.sink.rewind(start),
+                Err(PrintInterrupt::Unordered | PrintInterrupt::Incomplete(_)) => self.sink.rewind(start),
                 done => return done,
             }
             // From now on, always merge: with fifty nested Anys, each out of order, the innermost would be tried 2⁵⁰
             // times.
-            self.merges_any = true;
+            self.normalizes_any = true;
         }
-        let merged = (self.merge)(index, value.rest())?;
-        let printed = self.any_of(url, index, &mut Reader::new(&merged), depth);
+        let normalized = (self.normalize)(index, value.rest())?;
+        let printed = self.any_of(url, index, &mut Reader::new(&normalized), depth);
         printed.map_err(|stop| stop.into_error().into())
     }
 
-    fn any_of(&mut self, url: &str, index: u32, value: &mut Reader<'_>, depth: usize) -> Result<(), Stop> {
+    fn any_of(
+        &mut self,
+        url: &str,
+        index: u32,
+        value: &mut Reader<'_>,
+        depth: usize,
+    ) -> Result<(), PrintInterrupt> {
         let table = &self.pool.tables[index as usize];
         let mut map = self.sink.begin_map();
         self.sink.name(&mut map, &TYPE);

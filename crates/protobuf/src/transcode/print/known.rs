@@ -3,7 +3,7 @@
 use super::Printer;
 use super::map::{Key, Pair, Value};
 use super::records::{End, each};
-use super::unordered::Stop;
+use super::unordered::PrintInterrupt;
 use crate::schema::pool::Pool;
 use crate::schema::table::Table;
 use crate::schema::{Kind, WellKnown};
@@ -20,7 +20,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         reader: &mut Reader<'_>,
         end: End,
         depth: usize,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), PrintInterrupt> {
         let Some(known) = table.known else { return Ok(()) };
         match known {
             WellKnown::Any => self.any(table, reader, end, depth),
@@ -39,7 +39,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         }
     }
 
-    fn duration(&mut self, table: &Table, reader: &mut Reader<'_>, end: End) -> Result<(), Stop> {
+    fn duration(&mut self, table: &Table, reader: &mut Reader<'_>, end: End) -> Result<(), PrintInterrupt> {
         let (seconds, nanos) = seconds_and_nanos(table, reader, end)?;
         let mut text = Vec::new();
         let is_in_range = time::write_duration(seconds, nanos, &mut text);
@@ -53,7 +53,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         Ok(())
     }
 
-    fn field_mask(&mut self, table: &Table, reader: &mut Reader<'_>, end: End) -> Result<(), Stop> {
+    fn field_mask(&mut self, table: &Table, reader: &mut Reader<'_>, end: End) -> Result<(), PrintInterrupt> {
         let (mut text, mut is_first) = (Vec::new(), true);
         each(table, reader, end, |_, reader| {
             let path = std::str::from_utf8(reader.len_prefixed()?).ok();
@@ -76,7 +76,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         reader: &mut Reader<'_>,
         end: End,
         depth: usize,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), PrintInterrupt> {
         let mut map = self.sink.begin_map();
         let mut keys = Keys::<Key<'_>>::new();
         each(table, reader, end, |field, reader| {
@@ -86,7 +86,7 @@ impl<'s, S: Sink> Printer<'s, S> {
             };
             let pair = Pair::read(self.pool.table(field), &mut nested)?;
             if !keys.insert(pair.key) {
-                return Err(Stop::Merge);
+                return Err(PrintInterrupt::Unordered);
             }
             self.pair(&pair, &mut map, depth)
         })?;
@@ -100,7 +100,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         reader: &mut Reader<'_>,
         end: End,
         depth: usize,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), PrintInterrupt> {
         let mut list = self.sink.begin_list();
         each(table, reader, end, |field, reader| {
             self.sink.element(&mut list);
@@ -116,12 +116,12 @@ impl<'s, S: Sink> Printer<'s, S> {
         reader: &mut Reader<'_>,
         end: End,
         depth: usize,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), PrintInterrupt> {
         let mut is_set = false;
         each(table, reader, end, |field, reader| {
             // The last value wins, and messages are merged.
             if is_set {
-                return Err(Stop::Merge);
+                return Err(PrintInterrupt::Unordered);
             }
             is_set = true;
             let value = Value::read(field, reader)?;
@@ -143,7 +143,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         reader: &mut Reader<'_>,
         end: End,
         depth: usize,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), PrintInterrupt> {
         let [field] = table.entries() else {
             return check(self.pool, false, table, "it has not one field");
         };
@@ -161,7 +161,7 @@ impl<'s, S: Sink> Printer<'s, S> {
     }
 }
 
-fn seconds_and_nanos(table: &Table, reader: &mut Reader<'_>, end: End) -> Result<(i64, i32), Stop> {
+fn seconds_and_nanos(table: &Table, reader: &mut Reader<'_>, end: End) -> Result<(i64, i32), PrintInterrupt> {
     let (mut seconds, mut nanos) = (0, 0);
     each(table, reader, end, |field, reader| {
         match field.number {
@@ -173,7 +173,7 @@ fn seconds_and_nanos(table: &Table, reader: &mut Reader<'_>, end: End) -> Result
     Ok((seconds, nanos))
 }
 
-fn check(pool: &Pool, is_sound: bool, table: &Table, problem: &'static str) -> Result<(), Stop> {
+fn check(pool: &Pool, is_sound: bool, table: &Table, problem: &'static str) -> Result<(), PrintInterrupt> {
     if is_sound {
         return Ok(());
     }

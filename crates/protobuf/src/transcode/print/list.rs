@@ -1,12 +1,12 @@
 //! Repeated fields, packed or with one tag per element.
 
 use super::records::following;
-use super::unordered::Stop;
-use super::{Printer, row};
+use super::unordered::PrintInterrupt;
+use super::{Printer, packed};
 use crate::schema::Kind;
 use crate::schema::number::read_number;
 use crate::schema::table::Entry;
-use crate::transcode::keys::Seen;
+use crate::transcode::keys::SeenFields;
 use crate::transcode::sink::Sink;
 use crate::wire::{Reader, WireType};
 
@@ -17,9 +17,9 @@ impl<'s, S: Sink> Printer<'s, S> {
         mut tag: u32,
         reader: &mut Reader<'_>,
         depth: usize,
-        seen: &mut Seen,
-        open: &mut S::Open,
-    ) -> Result<(), Stop> {
+        seen: &mut SeenFields,
+        open: &mut S::OpenContainer,
+    ) -> Result<(), PrintInterrupt> {
         let mut list = None;
         loop {
             match field.kind {
@@ -31,7 +31,7 @@ impl<'s, S: Sink> Printer<'s, S> {
                         && let (tag @ ..0x80, Some(list)) = (tag, &mut list)
                     {
                         // With a one-byte tag, print the following plain texts as a batch.
-                        let read = self.sink.plain_texts(list, tag as u8, reader.rest(), self.end_max);
+                        let read = self.sink.plain_strings(list, tag as u8, reader.rest(), self.out_len_max);
                         reader.skip_bytes(read);
                         self.check_len()?;
                     }
@@ -64,10 +64,10 @@ impl<'s, S: Sink> Printer<'s, S> {
         &mut self,
         field: &'s Entry,
         value: u64,
-        list: &mut Option<S::Open>,
-        seen: &mut Seen,
-        open: &mut S::Open,
-    ) -> Result<(), Stop> {
+        list: &mut Option<S::OpenContainer>,
+        seen: &mut SeenFields,
+        open: &mut S::OpenContainer,
+    ) -> Result<(), PrintInterrupt> {
         if field.is_closed() && !self.has(field, value) {
             return Ok(());
         }
@@ -81,10 +81,10 @@ impl<'s, S: Sink> Printer<'s, S> {
         &mut self,
         field: &'s Entry,
         mut packed: Reader<'_>,
-        list: &mut Option<S::Open>,
-        seen: &mut Seen,
-        open: &mut S::Open,
-    ) -> Result<(), Stop> {
+        list: &mut Option<S::OpenContainer>,
+        seen: &mut SeenFields,
+        open: &mut S::OpenContainer,
+    ) -> Result<(), PrintInterrupt> {
         if field.kind == Kind::Enum {
             while !packed.is_empty() {
                 let value = read_number(field.element, &mut packed)?;
@@ -96,7 +96,7 @@ impl<'s, S: Sink> Printer<'s, S> {
             return Ok(());
         }
         let list = self.list(field, list, seen, open)?;
-        row::read(field.element, packed, |words| self.sink.numbers(list, field.kind, words))?;
+        packed::read(field.element, packed, |words| self.sink.numbers(list, field.kind, words))?;
         self.check_len()
     }
 
@@ -105,10 +105,10 @@ impl<'s, S: Sink> Printer<'s, S> {
     fn element(
         &mut self,
         field: &Entry,
-        list: &mut Option<S::Open>,
-        seen: &mut Seen,
-        open: &mut S::Open,
-    ) -> Result<(), Stop> {
+        list: &mut Option<S::OpenContainer>,
+        seen: &mut SeenFields,
+        open: &mut S::OpenContainer,
+    ) -> Result<(), PrintInterrupt> {
         let list = self.list(field, list, seen, open)?;
         self.sink.element(list);
         self.check_len()
@@ -119,13 +119,13 @@ impl<'s, S: Sink> Printer<'s, S> {
     fn list<'l>(
         &mut self,
         field: &Entry,
-        list: &'l mut Option<S::Open>,
-        seen: &mut Seen,
-        open: &mut S::Open,
-    ) -> Result<&'l mut S::Open, Stop> {
+        list: &'l mut Option<S::OpenContainer>,
+        seen: &mut SeenFields,
+        open: &mut S::OpenContainer,
+    ) -> Result<&'l mut S::OpenContainer, PrintInterrupt> {
         if list.is_none() {
             if seen.set(field.slot) {
-                return Err(Stop::Merge);
+                return Err(PrintInterrupt::Unordered);
             }
             self.name(field, open);
         }

@@ -1,13 +1,13 @@
 //! Maps and their wire entries.
 
 use super::records::{End, following, skip};
-use super::unordered::Stop;
+use super::unordered::PrintInterrupt;
 use super::{Printer, not_text};
 use crate::schema::Kind;
 use crate::schema::number::read_number;
 use crate::schema::pool::Pool;
 use crate::schema::table::{Entry, Table};
-use crate::transcode::keys::{Keys, Seen};
+use crate::transcode::keys::{Keys, SeenFields};
 use crate::transcode::sink::{NotText, Sink};
 use crate::wire::{Reader, WireError, WireErrorKind};
 
@@ -17,9 +17,9 @@ impl<'s, S: Sink> Printer<'s, S> {
         field: &'s Entry,
         reader: &mut Reader<'_>,
         depth: usize,
-        seen: &mut Seen,
-        open: &mut S::Open,
-    ) -> Result<(), Stop> {
+        seen: &mut SeenFields,
+        open: &mut S::OpenContainer,
+    ) -> Result<(), PrintInterrupt> {
         let Some(depth) = depth.checked_sub(1) else {
             return Err(reader.error(WireErrorKind::TooDeep).into());
         };
@@ -32,11 +32,11 @@ impl<'s, S: Sink> Printer<'s, S> {
                 !value.is_closed() || self.has(value, pair.value.number_or_default(self.pool, value));
             if is_known {
                 if !keys.insert(pair.key) {
-                    return Err(Stop::Merge);
+                    return Err(PrintInterrupt::Unordered);
                 }
                 if map.is_none() {
                     if seen.set(field.slot) {
-                        return Err(Stop::Merge);
+                        return Err(PrintInterrupt::Unordered);
                     }
                     self.name(field, open);
                 }
@@ -54,7 +54,12 @@ impl<'s, S: Sink> Printer<'s, S> {
     }
 
     /// Prints a key and its value.
-    pub(super) fn pair(&mut self, pair: &Pair<'s, '_>, map: &mut S::Open, depth: usize) -> Result<(), Stop> {
+    pub(super) fn pair(
+        &mut self,
+        pair: &Pair<'s, '_>,
+        map: &mut S::OpenContainer,
+        depth: usize,
+    ) -> Result<(), PrintInterrupt> {
         let key_field = pair.key_field;
         match (pair.key, key_field.kind) {
             (Key::Text(key), _) => {
@@ -72,7 +77,12 @@ impl<'s, S: Sink> Printer<'s, S> {
 
     /// Prints the value of a field, or its default.
     #[inline(always)]
-    pub(super) fn put_value(&mut self, field: &'s Entry, value: Value<'_>, depth: usize) -> Result<(), Stop> {
+    pub(super) fn put_value(
+        &mut self,
+        field: &'s Entry,
+        value: Value<'_>,
+        depth: usize,
+    ) -> Result<(), PrintInterrupt> {
         match (value, field.kind) {
             (Value::Nested(mut reader), _) => {
                 self.message(self.pool.table(field), &mut reader, End::Bytes, depth)
@@ -128,13 +138,13 @@ impl<'w> Value<'w> {
     fn number_or_default(self, pool: &Pool, field: &Entry) -> u64 {
         match self {
             Value::Number(number) => number,
-            _ => pool.preset_word(field),
+            _ => pool.default_word(field),
         }
     }
 }
 
 impl<'s, 'w> Pair<'s, 'w> {
-    pub(super) fn read(table: &'s Table, reader: &mut Reader<'w>) -> Result<Pair<'s, 'w>, Stop> {
+    pub(super) fn read(table: &'s Table, reader: &mut Reader<'w>) -> Result<Pair<'s, 'w>, PrintInterrupt> {
         let [key_field, value_field] = table.entries() else {
             return Err(reader.error(WireErrorKind::FieldNumber).into());
         };
@@ -151,7 +161,9 @@ impl<'s, 'w> Pair<'s, 'w> {
             } else if tag == value_field.tag {
                 pair.value = match value_field.kind {
                     // Two messages must be merged.
-                    Kind::Message if matches!(pair.value, Value::Nested(_)) => return Err(Stop::Merge),
+                    Kind::Message if matches!(pair.value, Value::Nested(_)) => {
+                        return Err(PrintInterrupt::Unordered);
+                    }
                     _ => Value::read(value_field, reader)?,
                 };
             } else {

@@ -2,9 +2,9 @@
 
 use super::Printer;
 use super::records::{End, checked, next_tag};
-use super::unordered::Stop;
+use super::unordered::PrintInterrupt;
 use crate::schema::table::{Op, Table};
-use crate::transcode::keys::Seen;
+use crate::transcode::keys::SeenFields;
 use crate::transcode::sink::Sink;
 use crate::wire::Reader;
 use crate::wire::message_set::{ITEM, MESSAGE, TYPE_ID};
@@ -16,9 +16,9 @@ impl<'s, S: Sink> Printer<'s, S> {
         table: &'s Table,
         reader: &mut Reader<'_>,
         depth: usize,
-        seen: &mut Seen,
-        open: &mut S::Open,
-    ) -> Result<(), Stop> {
+        seen: &mut SeenFields,
+        open: &mut S::OpenContainer,
+    ) -> Result<(), PrintInterrupt> {
         let (mut number, mut message) = (None, None);
         while let Some(tag) = next_tag(reader, End::Group(ITEM >> 3))? {
             if tag == TYPE_ID && number.is_none() {
@@ -35,7 +35,7 @@ impl<'s, S: Sink> Printer<'s, S> {
             return Ok(());
         };
         if seen.set(field.slot) {
-            return Err(Stop::Merge);
+            return Err(PrintInterrupt::Unordered);
         }
         self.name(field, open);
         self.message(self.pool.table(field), &mut message, End::Bytes, depth)

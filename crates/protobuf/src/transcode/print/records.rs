@@ -1,6 +1,6 @@
 //! Reads and skips wire records, and detects the end of a message.
 
-use super::unordered::Stop;
+use super::unordered::PrintInterrupt;
 use crate::schema::table::{Entry, Table};
 use crate::wire::{Reader, Tag, WireError, WireErrorKind, WireType};
 
@@ -21,7 +21,7 @@ pub(super) fn following(field: &Entry, reader: &mut Reader<'_>) -> Result<Option
     }
     let before = *reader;
     let tag = reader.tag_bits()?;
-    if field.takes(tag) {
+    if field.matches_tag(tag) {
         return Ok(Some(tag));
     }
     *reader = before;
@@ -50,8 +50,8 @@ pub(super) fn each<'s, 'w>(
     table: &'s Table,
     reader: &mut Reader<'w>,
     end: End,
-    mut found: impl FnMut(&'s Entry, &mut Reader<'w>) -> Result<(), Stop>,
-) -> Result<(), Stop> {
+    mut found: impl FnMut(&'s Entry, &mut Reader<'w>) -> Result<(), PrintInterrupt>,
+) -> Result<(), PrintInterrupt> {
     while let Some(tag) = next_tag(reader, end)? {
         match table.find_by_tag(tag) {
             Some(field) => found(field, reader)?,

@@ -1,17 +1,22 @@
 //! Absent fields: required ones, and those without presence if defaults are printed.
 
 use super::Printer;
-use super::unordered::Stop;
+use super::unordered::PrintInterrupt;
 use crate::schema::Kind;
-use crate::schema::table::{Shape, Table};
+use crate::schema::table::{FieldShape, Table};
 use crate::transcode::error::PrintError;
-use crate::transcode::keys::Seen;
+use crate::transcode::keys::SeenFields;
 use crate::transcode::sink::Sink;
 
 impl<'s, S: Sink> Printer<'s, S> {
     /// Called at the end of a message: checks required fields, and prints absent fields without presence if `defaults`
     /// is set.
-    pub(super) fn unset(&mut self, table: &'s Table, seen: &Seen, open: &mut S::Open) -> Result<(), Stop> {
+    pub(super) fn unset(
+        &mut self,
+        table: &'s Table,
+        seen: &SeenFields,
+        open: &mut S::OpenContainer,
+    ) -> Result<(), PrintInterrupt> {
         if !self.options.allow_partial {
             self.check_required(table, seen)?;
         }
@@ -25,20 +30,20 @@ impl<'s, S: Sink> Printer<'s, S> {
                 continue;
             }
             match field.shape() {
-                Shape::Singular if !field.is_implicit() => {}
-                Shape::Singular => {
+                FieldShape::Singular if !field.is_implicit() => {}
+                FieldShape::Singular => {
                     self.name(field, open);
                     match field.kind {
                         Kind::String | Kind::Bytes => self.text_or_bytes(field, &[])?,
                         _ => self.number(field, 0),
                     }
                 }
-                Shape::Repeated => {
+                FieldShape::Repeated => {
                     self.name(field, open);
                     let list = self.sink.begin_list();
                     self.sink.end_list(list);
                 }
-                Shape::Map => {
+                FieldShape::Map => {
                     self.name(field, open);
                     let map = self.sink.begin_map();
                     self.sink.end_map(map);
@@ -49,7 +54,7 @@ impl<'s, S: Sink> Printer<'s, S> {
     }
 
     #[inline]
-    fn check_required(&self, table: &Table, seen: &Seen) -> Result<(), Stop> {
+    fn check_required(&self, table: &Table, seen: &SeenFields) -> Result<(), PrintInterrupt> {
         if table.required.is_empty() {
             return Ok(());
         }
@@ -58,7 +63,7 @@ impl<'s, S: Sink> Printer<'s, S> {
             None => Ok(()),
             Some(field) => {
                 let field = self.pool.full_name(self.pool.field(field));
-                Err(Stop::Incomplete(Box::new(PrintError::Required { field })))
+                Err(PrintInterrupt::Incomplete(Box::new(PrintError::Required { field })))
             }
         }
     }

@@ -28,38 +28,38 @@ impl Log {
 /// `Pending` for no reason.
 #[derive(Debug)]
 pub(super) struct Wire {
-    said: Vec<u8>,
+    sent: Vec<u8>,
     at: usize,
     random: Random,
-    held: Arc<AtomicUsize>,
-    held_max: usize,
+    buffered_bytes: Arc<AtomicUsize>,
+    buffered_bytes_max: usize,
     log: Log,
-    reads_of_nothing: usize,
+    reads_at_end: usize,
 }
 
 /// Maximum reads at the end of a stream; more means an endless loop.
-const READS_OF_NOTHING_MAX: usize = 10;
+const READS_AT_END_MAX: usize = 10;
 
 impl Wire {
     pub(super) fn new(
-        said: &[u8],
+        sent: &[u8],
         random: Random,
-        held: Arc<AtomicUsize>,
-        held_max: usize,
+        buffered_bytes: Arc<AtomicUsize>,
+        buffered_bytes_max: usize,
         log: Log,
     ) -> Self {
-        Self { said: said.to_vec(), at: 0, random, held, held_max, log, reads_of_nothing: 0 }
+        Self { sent: sent.to_vec(), at: 0, random, buffered_bytes, buffered_bytes_max, log, reads_at_end: 0 }
     }
 
     /// Whether to return `Pending` and wake the task. Also checks the buffered memory between two polls.
-    fn is_moody(&mut self, cx: &mut Context<'_>) -> bool {
-        let held = self.held.load(Ordering::Relaxed);
-        assert!(held <= self.held_max, "{held} bytes are held");
-        let is_moody = self.random.one_in(4);
-        if is_moody {
+    fn is_spuriously_pending(&mut self, cx: &mut Context<'_>) -> bool {
+        let buffered_bytes = self.buffered_bytes.load(Ordering::Relaxed);
+        assert!(buffered_bytes <= self.buffered_bytes_max, "{buffered_bytes} bytes are held");
+        let is_spuriously_pending = self.random.one_in(4);
+        if is_spuriously_pending {
             cx.waker().wake_by_ref();
         }
-        is_moody
+        is_spuriously_pending
     }
 }
 
@@ -69,18 +69,18 @@ impl AsyncRead for Wire {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.is_moody(cx) {
+        if self.is_spuriously_pending(cx) {
             return Poll::Pending;
         }
-        let left = self.said.len() - self.at;
+        let left = self.sent.len() - self.at;
         if left == 0 {
-            self.reads_of_nothing += 1;
-            assert!(self.reads_of_nothing <= READS_OF_NOTHING_MAX, "it reads on behind the end");
+            self.reads_at_end += 1;
+            assert!(self.reads_at_end <= READS_AT_END_MAX, "it reads on behind the end");
             return Poll::Ready(Ok(()));
         }
         assert!(buf.remaining() > 0, "it reads into no space");
         let piece = (1 + self.random.size(left - 1)).min(buf.remaining());
-        buf.put_slice(&self.said[self.at..self.at + piece]);
+        buf.put_slice(&self.sent[self.at..self.at + piece]);
         self.at += piece;
         Poll::Ready(Ok(()))
     }
@@ -88,12 +88,12 @@ impl AsyncRead for Wire {
 
 impl AsyncWrite for Wire {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.is_moody(cx) {
+        if self.is_spuriously_pending(cx) {
             return Poll::Pending;
         }
-        let taken = (1 + self.random.size(bytes.len())).min(bytes.len());
-        self.log.note(&bytes[..taken]);
-        Poll::Ready(Ok(taken))
+        let accepted = (1 + self.random.size(bytes.len())).min(bytes.len());
+        self.log.note(&bytes[..accepted]);
+        Poll::Ready(Ok(accepted))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -74,7 +74,7 @@ pub(crate) async fn http2_by(
     body: &[u8],
 ) -> (u16, Vec<u8>) {
     let request = Request::builder().method(method).uri(path).header("content-type", content_type);
-    let request = request.body(Body::whole(Bytes::copy_from_slice(body))).expect("a request");
+    let request = request.body(Body::full(Bytes::copy_from_slice(body))).expect("a request");
     ask(channel, request).await.status_and_body()
 }
 

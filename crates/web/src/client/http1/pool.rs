@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::sending::{Sending, Sent};
+use super::sending::{SendProgress, SendingBody};
 
 /// Limits of an HTTP/1.1 connection pool.
 #[derive(Clone, Copy, Debug)]
@@ -39,20 +39,20 @@ pub(super) struct Pool {
     pub(super) host: HeaderValue,
     pub(super) user_agent: HeaderValue,
     /// The most recently used connection is last and is taken first.
-    idle: Mutex<Vec<Idle>>,
+    idle: Mutex<Vec<IdleConnection>>,
     /// One permit per connection with a call. Idle connections hold none: connections are opened only if none is idle,
     /// so both together never exceed `connections_max`.
     permits: Arc<Semaphore>,
 }
 
-struct Idle {
+struct IdleConnection {
     connection: Connection,
     since: Instant,
 }
 
 /// A connection. Dropping it closes it.
 pub(super) struct Connection {
-    pub(super) sender: SendRequest<Sending>,
+    pub(super) sender: SendRequest<SendingBody>,
     task: JoinHandle<()>,
 }
 
@@ -63,14 +63,14 @@ impl Drop for Connection {
 }
 
 /// A connection with a call.
-pub(super) struct Busy {
+pub(super) struct BusyConnection {
     pub(super) connection: Connection,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Busy {
-    pub(super) fn new(connection: Connection, permit: OwnedSemaphorePermit) -> Busy {
-        Busy { connection, _permit: permit }
+impl BusyConnection {
+    pub(super) fn new(connection: Connection, permit: OwnedSemaphorePermit) -> BusyConnection {
+        BusyConnection { connection, _permit: permit }
     }
 }
 
@@ -96,14 +96,14 @@ impl Pool {
         permit.map_err(|_| Status::local(Code::Internal, "the connections are closed"))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Idle>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<IdleConnection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns an idle connection that accepts a call.
     pub(super) async fn take_idle(&self) -> Option<Connection> {
         loop {
-            let Idle { mut connection, since } = self.lock().pop()?;
+            let IdleConnection { mut connection, since } = self.lock().pop()?;
             if since.elapsed() > self.options.idle_timeout {
                 // The remaining ones are older.
                 self.lock().clear();
@@ -118,8 +118,9 @@ impl Pool {
 
     pub(super) async fn open(&self) -> Result<Connection, Status> {
         let stream = self.streams.connect().await?;
-        let (sender, connection) =
-            handshake(TokioIo::new(stream)).await.map_err(|error| self.failed(&error, &Sent::default()))?;
+        let (sender, connection) = handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| self.failure_of(&error, &SendProgress::default()))?;
         let task = tokio::spawn(async move {
             if let Err(error) = connection.await {
                 // The call on the connection has its own error.
@@ -130,7 +131,7 @@ impl Pool {
     }
 
     /// Returns a connection to the pool after its call.
-    pub(super) fn keep(&self, connection: Connection) {
+    pub(super) fn put_back(&self, connection: Connection) {
         if connection.sender.is_closed() {
             return;
         }
@@ -138,9 +139,9 @@ impl Pool {
         idle.retain(|other| !other.connection.sender.is_closed());
         let excess = (idle.len() + 1).saturating_sub(self.options.idle_max).min(idle.len());
         // Dropped after the lock is released.
-        let closed: Vec<Idle> = idle.drain(..excess).collect();
+        let closed: Vec<IdleConnection> = idle.drain(..excess).collect();
         if self.options.idle_max > 0 {
-            idle.push(Idle { connection, since: Instant::now() });
+            idle.push(IdleConnection { connection, since: Instant::now() });
         }
         drop(idle);
         drop(closed);
@@ -148,7 +149,7 @@ impl Pool {
 
     /// Returns the status for a response that is missing or incomplete.
     #[cold]
-    pub(super) fn failed(&self, error: &hyper::Error, sent: &Sent) -> Status {
+    pub(super) fn failure_of(&self, error: &hyper::Error, sent: &SendProgress) -> Status {
         if let Some(status) = sent.failure() {
             return status;
         }

@@ -13,14 +13,14 @@ use crate::body::Body;
 
 /// Progress of a request body.
 #[derive(Debug, Default)]
-pub(super) struct Sent {
-    is_whole: AtomicBool,
+pub(super) struct SendProgress {
+    is_complete: AtomicBool,
     failure: Mutex<Option<Status>>,
 }
 
-impl Sent {
-    pub(super) fn is_whole(&self) -> bool {
-        self.is_whole.load(Ordering::Relaxed)
+impl SendProgress {
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete.load(Ordering::Relaxed)
     }
 
     /// The error of the body itself, if it failed.
@@ -30,26 +30,26 @@ impl Sent {
 }
 
 /// A request body that records its progress.
-pub(super) struct Sending {
+pub(super) struct SendingBody {
     body: Body,
-    sent: Arc<Sent>,
+    sent: Arc<SendProgress>,
 }
 
-impl Sending {
-    pub(super) fn new(body: Body, sent: Arc<Sent>) -> Sending {
-        let sending = Sending { body, sent };
-        sending.note();
+impl SendingBody {
+    pub(super) fn new(body: Body, sent: Arc<SendProgress>) -> SendingBody {
+        let sending = SendingBody { body, sent };
+        sending.record();
         sending
     }
 
-    fn note(&self) {
+    fn record(&self) {
         if self.body.is_end_stream() {
-            self.sent.is_whole.store(true, Ordering::Relaxed);
+            self.sent.is_complete.store(true, Ordering::Relaxed);
         }
     }
 }
 
-impl http_body::Body for Sending {
+impl http_body::Body for SendingBody {
     type Data = Bytes;
     type Error = Status;
 
@@ -59,8 +59,8 @@ impl http_body::Body for Sending {
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         match &frame {
-            None => self.sent.is_whole.store(true, Ordering::Relaxed),
-            Some(Ok(_)) => self.note(),
+            None => self.sent.is_complete.store(true, Ordering::Relaxed),
+            Some(Ok(_)) => self.record(),
             Some(Err(status)) => {
                 *self.sent.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(status.clone());
             }

@@ -17,11 +17,11 @@ fn check(bytes: &str, log: &[&str], statuses: &[&str]) {
                 client.send(piece).await;
                 tokio::task::yield_now().await;
             }
-            let came = client.receive().await;
-            let context = format!("{bytes:?} in pieces of {piece_len}: {came:?}");
+            let received = client.receive().await;
+            let context = format!("{bytes:?} in pieces of {piece_len}: {received:?}");
             assert_eq!(client.log.lines(), log, "{context}");
-            assert_eq!(came.statuses(), statuses, "{context}");
-            assert!(came.is_closed, "{context}");
+            assert_eq!(received.statuses(), statuses, "{context}");
+            assert!(received.is_closed, "{context}");
         }
     });
 }
@@ -37,7 +37,7 @@ fn check_refused(fields: &str, body: &str) {
 }
 
 #[test]
-fn a_body_has_one_length() {
+fn body_with_ambiguous_length_is_rejected() {
     check_refused("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n");
     check_refused("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n");
     check_refused("Content-Length: 5\r\nContent-Length: 6\r\n", "abcde");
@@ -52,7 +52,7 @@ fn a_body_has_one_length() {
 }
 
 #[test]
-fn the_one_transfer_coding_is_chunked() {
+fn transfer_coding_other_than_chunked_is_rejected() {
     for value in [
         "chunked, identity",
         "identity, chunked",
@@ -77,7 +77,7 @@ fn the_one_transfer_coding_is_chunked() {
 }
 
 #[test]
-fn lines_end_in_one_way() {
+fn line_without_crlf_is_rejected() {
     check(&format!("GET / HTTP/1.1\nHost: a\r\n\r\n{HIDDEN}"), &[], &["400"]);
     check(&format!("\nGET / HTTP/1.1\r\nHost: a\r\n\r\n{HIDDEN}"), &[], &["400"]);
     check(&format!("GET / HTTP/1.1\rHost: a\r\n\r\n{HIDDEN}"), &[], &["400"]);
@@ -88,7 +88,7 @@ fn lines_end_in_one_way() {
 }
 
 #[test]
-fn fields_are_what_they_are() {
+fn malformed_header_field_is_rejected() {
     // A folded line.
     check_refused("A: b\r\n Transfer-Encoding: chunked\r\n", "0\r\n\r\n");
     check_refused("Transfer-Encoding:\r\n chunked\r\n", "0\r\n\r\n");
@@ -104,7 +104,7 @@ fn fields_are_what_they_are() {
 }
 
 #[test]
-fn request_lines_are_what_they_are() {
+fn malformed_request_line_is_rejected() {
     for line in [
         "GET  / HTTP/1.1",
         "GET /\tHTTP/1.1",
@@ -136,7 +136,7 @@ fn check_bad_chunks(chunks: &str) {
 }
 
 #[test]
-fn chunks_begin_with_their_size() {
+fn malformed_chunk_size_is_rejected() {
     for size in ["-3", "+3", " 3", "3 ", "3\t", "0x3", "3 3", "g", "", "\0", "3\0", "3,", "10000000000000000"]
     {
         check_bad_chunks(&format!("{size}\r\nabc\r\n0\r\n\r\n"));
@@ -151,7 +151,7 @@ fn chunks_begin_with_their_size() {
 }
 
 #[test]
-fn trailers_are_fields() {
+fn malformed_trailer_is_rejected() {
     check_bad_chunks("0\r\n\n");
     check_bad_chunks("0\r\nA: b\n\r\n");
     check_bad_chunks("0\r\nA: b\r\n\n");
@@ -163,7 +163,7 @@ fn trailers_are_fields() {
 }
 
 #[test]
-fn chunks_are_as_long_as_they_say() {
+fn chunk_longer_than_its_size_is_rejected() {
     let head = "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let then = "then malformed HTTP/1.1 body";
     for chunk in ["3\r\nabcd\r\n", "3\r\nabc0\r\n", "3\r\nabc\n", "3\r\nabc\r\r\n", "3\r\nabc\n\r\n"] {
@@ -172,15 +172,15 @@ fn chunks_are_as_long_as_they_say() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chunk_that_never_ends_holds_what_comes_behind_it() {
+async fn incomplete_chunk_blocks_next_request() {
     let mut client = Client::new();
     let head = "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
-    let came = client.ask(format!("{head}ffffffffffffffff\r\nabc\r\n0\r\n\r\n{HIDDEN}")).await;
-    assert_eq!((came.text.as_str(), client.log.lines().len()), ("", 0));
+    let received = client.exchange(format!("{head}ffffffffffffffff\r\nabc\r\n0\r\n\r\n{HIDDEN}")).await;
+    assert_eq!((received.text.as_str(), client.log.lines().len()), ("", 0));
 }
 
 #[test]
-fn heads_have_their_size() {
+fn oversized_header_is_rejected() {
     let long = "a".repeat(20_000);
     check(&format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n{HIDDEN}"), &[], &["431"]);
     check(&format!("{long} / HTTP/1.1\r\nHost: a\r\n\r\n{HIDDEN}"), &[], &["431"]);
@@ -195,16 +195,17 @@ fn heads_have_their_size() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn request_lines_have_theirs() {
+async fn oversized_request_line_is_rejected() {
     let limits = Http1Limits { max_head_size: 1 << 20, ..Http1Limits::default() };
     let mut client = Client::with(limits, 1 << 20);
-    let came = client.ask(format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n{HIDDEN}", "a".repeat(70_000))).await;
-    assert_eq!((came.statuses(), came.is_closed), (vec!["414"], true));
+    let received =
+        client.exchange(format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n{HIDDEN}", "a".repeat(70_000))).await;
+    assert_eq!((received.statuses(), received.is_closed), (vec!["414"], true));
     assert!(client.log.lines().is_empty());
 }
 
 #[test]
-fn a_connection_that_ends_in_a_request_is_none() {
+fn truncated_request_is_not_served() {
     let close = "GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
     check(&format!("{close}{HIDDEN}"), &["GET /a"], &["200"]);
 }

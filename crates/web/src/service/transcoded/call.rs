@@ -1,4 +1,4 @@
-//! One request and the conversion of its messages: [`Call`].
+//! One request and the conversion of its messages: [`TranscodedCall`].
 
 use std::sync::Arc;
 
@@ -10,46 +10,49 @@ use thalweg_engine::{Code, RequestHead, Status, compact};
 use thalweg_protobuf::json::PrintError;
 
 use super::failure::Failure;
-use super::head::Head;
+use super::head::TranscodedHead;
 use super::metadata;
 use super::target::{Routes, Target};
-use crate::transcoding::{Binding, Content, RoutePlace, request as to_request, response};
+use crate::transcoding::{Binding, Content, RouteKey, request as to_request, response};
 
 /// A request for a binding.
 #[derive(Clone)]
-pub(super) struct Call {
+pub(super) struct TranscodedCall {
     pub(super) routes: Arc<Routes>,
-    place: RoutePlace,
+    key: RouteKey,
     uri: Uri,
-    head: Head,
+    head: TranscodedHead,
 }
 
-impl Call {
+impl TranscodedCall {
     /// Reads the head of a request.
     ///
     /// # Errors
     /// The refusal to respond with.
     pub(super) fn read(
         routes: &Arc<Routes>,
-        place: RoutePlace,
+        key: RouteKey,
         head: &RawHead<'_>,
         has_body: bool,
-    ) -> Result<(Call, RequestHead), Failure> {
-        let target = &routes.targets[place.index];
-        let binding = &routes.router.rules().bindings()[place.index];
-        let read = Head::read(head, target, binding, has_body, routes.allows_simple_posts)?;
+    ) -> Result<(TranscodedCall, RequestHead), Failure> {
+        let target = &routes.targets[key.index];
+        let binding = &routes.router.rules().bindings()[key.index];
+        let read = TranscodedHead::read(head, target, binding, has_body, routes.allows_simple_posts)?;
         let metadata = metadata::received(head.headers)?;
         let timeout = metadata::timeout(head.headers)?;
-        let asked = RequestHead::new(metadata, timeout, head.connection.cloned());
-        Ok((Call { routes: Arc::clone(routes), place, uri: head.uri.clone(), head: read }, asked))
+        let request_head = RequestHead::new(metadata, timeout, head.connection.cloned());
+        Ok((
+            TranscodedCall { routes: Arc::clone(routes), key, uri: head.uri.clone(), head: read },
+            request_head,
+        ))
     }
 
     /// Makes a unary call.
-    pub(super) fn unary(&self, asked: &RequestHead, message: Bytes) -> LocalUnary {
+    pub(super) fn unary(&self, request_head: &RequestHead, message: Bytes) -> LocalUnary {
         let calls = &self.routes.context.calls;
         match &self.target().method {
-            Some(method) => method.call(calls, asked, message),
-            None => calls.call_unary(self.binding().path(), asked, message),
+            Some(method) => method.call(calls, request_head, message),
+            None => calls.call_unary(self.binding().path(), request_head, message),
         }
     }
 
@@ -58,7 +61,7 @@ impl Call {
         let (router, options) = (&self.routes.router, &self.target().requests);
         let mut wire = Vec::with_capacity(content.data.len() + self.uri.path().len());
         if is_first {
-            let route = router.route(self.place, self.uri.path());
+            let route = router.route(self.key, self.uri.path());
             let query = self.uri.query().unwrap_or_default();
             to_request::to_wire(router.rules(), &route, query, content, options, &mut wire)?;
         } else {
@@ -97,14 +100,14 @@ impl Call {
     }
 
     pub(super) fn binding(&self) -> &Binding {
-        &self.routes.router.rules().bindings()[self.place.index]
+        &self.routes.router.rules().bindings()[self.key.index]
     }
 
     pub(super) fn target(&self) -> &Target {
-        &self.routes.targets[self.place.index]
+        &self.routes.targets[self.key.index]
     }
 
-    pub(super) fn head(&self) -> &Head {
+    pub(super) fn head(&self) -> &TranscodedHead {
         &self.head
     }
 

@@ -15,19 +15,19 @@ pub(super) struct Failure {
     http: StatusCode,
     status: Status,
     /// Header that tells the client what is accepted.
-    field: Option<(HeaderName, HeaderValue)>,
+    accepted_header: Option<(HeaderName, HeaderValue)>,
 }
 
 impl Failure {
     pub(super) fn new(http: StatusCode, status: Status) -> Failure {
-        Failure { http, status, field: None }
+        Failure { http, status, accepted_header: None }
     }
 
     /// 415: the method does not accept the body. The field lists what it accepts.
     pub(super) fn unsupported(why: &str, name: HeaderName, accepted: &str) -> Failure {
         let status = Status::new(Code::Unimplemented, why.to_owned());
-        let field = HeaderValue::try_from(accepted).ok().map(|value| (name, value));
-        Failure { http: StatusCode::UNSUPPORTED_MEDIA_TYPE, status, field }
+        let accepted_header = HeaderValue::try_from(accepted).ok().map(|value| (name, value));
+        Failure { http: StatusCode::UNSUPPORTED_MEDIA_TYPE, status, accepted_header }
     }
 
     /// Returns the failure for an unreadable request message, which is the client's fault.
@@ -45,18 +45,18 @@ impl Failure {
     }
 
     /// Returns the complete response.
-    pub(super) fn answer(&self, context: &Context) -> Response<Body> {
+    pub(super) fn response(&self, context: &Context) -> Response<Body> {
         let json = error::to_json(&context.schema, &self.status, &context.options.print);
-        let mut answer = Response::new(Body::whole(json));
-        *answer.status_mut() = self.http;
-        let headers = answer.headers_mut();
+        let mut response = Response::new(Body::full(json));
+        *response.status_mut() = self.http;
+        let headers = response.headers_mut();
         // Metadata that is too large is omitted, but the status is sent.
         let _ = fields::append(self.status.metadata(), "", headers);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(response::JSON));
-        if let Some((name, value)) = &self.field {
+        if let Some((name, value)) = &self.accepted_header {
             headers.insert(name, value.clone());
         }
-        answer
+        response
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) const TRAILER_PREFIX: &str = "grpc-trailer-";
 /// # Errors
 /// INVALID_ARGUMENT if it is malformed.
 pub(super) fn received(headers: &HeaderMap) -> Result<HeaderMap, Status> {
-    fields::received(&unprefixed(headers)).map_err(clients)
+    fields::received(&unprefixed(headers)).map_err(as_invalid_argument)
 }
 
 /// Returns the caller's timeout, the smaller one if both headers are present.
@@ -28,7 +28,7 @@ pub(super) fn received(headers: &HeaderMap) -> Result<HeaderMap, Status> {
 /// # Errors
 /// INVALID_ARGUMENT if it is malformed.
 pub(super) fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
-    let (grpc, connect) = (request_timeout(headers).map_err(clients)?, timeout::read(headers)?);
+    let (grpc, connect) = (request_timeout(headers).map_err(as_invalid_argument)?, timeout::read(headers)?);
     Ok(match (grpc, connect) {
         (Some(grpc), Some(connect)) => Some(grpc.min(connect)),
         (grpc, connect) => grpc.or(connect),
@@ -36,7 +36,7 @@ pub(super) fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
 }
 
 /// Malformed metadata is INTERNAL in gRPC, but here it is the client's fault.
-fn clients(status: Status) -> Status {
+fn as_invalid_argument(status: Status) -> Status {
     match status.code() {
         Code::Internal => Status::new(Code::InvalidArgument, status.message().to_owned()),
         _ => status,
@@ -51,10 +51,11 @@ fn unprefixed(headers: &HeaderMap) -> Cow<'_, HeaderMap> {
     }
     let mut plain = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
-        let own = name.as_str().strip_prefix(PREFIX).and_then(|own| HeaderName::try_from(own).ok());
-        let name = match own {
-            Some(own) if headers.contains_key(&own) => continue,
-            Some(own) => own,
+        let plain_name =
+            name.as_str().strip_prefix(PREFIX).and_then(|plain_name| HeaderName::try_from(plain_name).ok());
+        let name = match plain_name {
+            Some(plain_name) if headers.contains_key(&plain_name) => continue,
+            Some(plain_name) => plain_name,
             None => name.clone(),
         };
         // There are no more fields than before.
@@ -66,30 +67,30 @@ fn unprefixed(headers: &HeaderMap) -> Cow<'_, HeaderMap> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{headers, told};
+    use crate::testing::{header_lines, headers};
 
     #[test]
-    fn headers_are_metadata() {
+    fn request_headers_become_metadata() {
         let check = |list: &[(&str, &str)], expected: &str| {
-            assert_eq!(told(&received(&headers(list)).unwrap()), expected);
+            assert_eq!(header_lines(&received(&headers(list)).unwrap()), expected);
         };
         check(&[], "");
         check(&[("X-A", "1"), ("authorization", "b")], "authorization: b\nx-a: 1");
-        let own = ["connection", "host", "content-type", "content-length", "te", "grpc-timeout"];
-        check(&own.map(|name| (name, "1")), "");
+        let protocol_headers = ["connection", "host", "content-type", "content-length", "te", "grpc-timeout"];
+        check(&protocol_headers.map(|name| (name, "1")), "");
         check(&[("grpc-metadata-x-a", "1"), ("x-b", "2")], "x-a: 1\nx-b: 2");
         check(&[("grpc-metadata-x", "1"), ("Grpc-Metadata-X", "2")], "x: 1\nx: 2");
         check(&[("grpc-metadata-x", "1"), ("x", "2")], "x: 2");
         check(&[("grpc-metadata-a-bin", "YQ==")], "a-bin: YQ");
         // A prefix does not turn protocol headers into metadata.
-        check(&own.map(|name| (&*format!("grpc-metadata-{name}").leak(), "1")), "");
+        check(&protocol_headers.map(|name| (&*format!("grpc-metadata-{name}").leak(), "1")), "");
         check(&[("grpc-metadata-", "1")], "grpc-metadata-: 1");
         let status = received(&headers(&[("a-bin", "?")])).unwrap_err();
         assert_eq!(status.code(), Code::InvalidArgument);
     }
 
     #[test]
-    fn the_earlier_deadline_counts() {
+    fn shorter_timeout_wins() {
         let check = |list: &[(&str, &str)], expected: Result<Option<u64>, Code>| {
             let found = timeout(&headers(list)).map(|time| time.map(|time| time.as_millis() as u64));
             assert_eq!(found.map_err(|status| status.code()), expected);

@@ -1,4 +1,4 @@
-//! The messages of a stream in a request body: [`Requests`].
+//! The messages of a stream in a request body: [`TranscodedRequests`].
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -9,32 +9,32 @@ use futures_core::Stream;
 use http_body::Body as _;
 use thalweg_engine::{BodyDecoder, RequestShare, Status};
 
-use super::call::Call;
+use super::call::TranscodedCall;
 use super::failure::Failure;
-use super::target::Takes;
+use super::target::BodyFormat;
 use crate::body::Body;
 use crate::compression::too_large;
 use crate::transcoding::{Content, Values};
 
 /// A stream of messages as wire bytes. An error is the last item.
-pub(super) struct Requests {
+pub(super) struct TranscodedRequests {
     body: Body,
-    share: RequestShare,
+    accounting: RequestShare,
     /// Decompresses the body as a whole.
     decoder: Option<BodyDecoder>,
     /// Decompressed bytes since the last message.
     decoded: usize,
-    pieces: Pieces,
-    call: Call,
+    reader: BodyReader,
+    call: TranscodedCall,
     /// Number of messages returned.
     count: usize,
-    is_over: bool,
+    has_body_ended: bool,
     has_failed: bool,
-    refused: Arc<OnceLock<Failure>>,
+    refusal: Arc<OnceLock<Failure>>,
 }
 
 /// Source of messages.
-enum Pieces {
+enum BodyReader {
     Values(Values),
     /// Received data of a raw body, and the maximum size of one message.
     Raw(Bytes, usize),
@@ -44,62 +44,64 @@ enum Pieces {
 const DECODED_LEN: usize = 16 << 10;
 
 /// Upper bound of the tags and lengths around the data of a message, in bytes.
-const AROUND_DATA: usize = 32;
+const OVERHEAD_MAX: usize = 32;
 
-impl Requests {
-    pub(super) fn new(body: Body, call: Call) -> Requests {
+impl TranscodedRequests {
+    pub(super) fn new(body: Body, call: TranscodedCall) -> TranscodedRequests {
         let size_max = call.size_max();
-        let pieces = match call.target().takes {
-            Takes::Raw => {
-                let around = call.head().content_type.len() + AROUND_DATA;
-                Pieces::Raw(Bytes::new(), size_max.saturating_sub(around).max(1))
+        let reader = match call.target().body_format {
+            BodyFormat::Raw => {
+                let overhead = call.head().content_type.len() + OVERHEAD_MAX;
+                BodyReader::Raw(Bytes::new(), size_max.saturating_sub(overhead).max(1))
             }
-            Takes::Json | Takes::Nothing => Pieces::Values(Values::new(size_max, !call.head().is_row)),
+            BodyFormat::Json | BodyFormat::Empty => {
+                BodyReader::Values(Values::new(size_max, !call.head().is_json_lines))
+            }
         };
         let encoding = call.head().encoding;
         let decoder = encoding.compresses().then(|| BodyDecoder::new(encoding));
-        Requests {
-            share: body.share(),
+        TranscodedRequests {
+            accounting: body.memory_accounting(),
             body,
             decoder,
             decoded: 0,
-            pieces,
+            reader,
             call,
             count: 0,
-            is_over: false,
+            has_body_ended: false,
             has_failed: false,
-            refused: Arc::default(),
+            refusal: Arc::default(),
         }
     }
 
     /// Returns the failure to respond with if the call ends with this stream's error.
-    pub(super) fn refused(&self) -> Arc<OnceLock<Failure>> {
-        Arc::clone(&self.refused)
+    pub(super) fn refusal_slot(&self) -> Arc<OnceLock<Failure>> {
+        Arc::clone(&self.refusal)
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Failure>> {
         loop {
-            ready!(self.share.poll_turn(cx));
-            if let Some(data) = self.pieces.take(false, self.count)? {
+            ready!(self.accounting.poll_turn(cx));
+            if let Some(data) = self.reader.take(false, self.count)? {
                 self.decoded = 0;
-                self.share.decoded(data.len());
-                self.share.hold(self.pieces.len());
+                self.accounting.decoded(data.len());
+                self.accounting.hold(self.reader.len());
                 return Poll::Ready(self.wire(data).map(Some));
             }
             if self.decode()? {
                 continue;
             }
-            if self.is_over
-                && let Some(data) = self.pieces.take(true, self.count)?
+            if self.has_body_ended
+                && let Some(data) = self.reader.take(true, self.count)?
             {
                 return Poll::Ready(self.wire(data).map(Some));
             }
-            if self.is_over {
+            if self.has_body_ended {
                 return Poll::Ready(Ok(None));
             }
-            self.body.awaits(self.pieces.has_begun().then_some(self.count as u64));
+            self.body.expect_part(self.reader.has_partial_message().then_some(self.count as u64));
             let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)) else {
-                self.is_over = true;
+                self.has_body_ended = true;
                 let ended = self.decoder.as_mut().map_or(Ok(()), BodyDecoder::finish);
                 ended.map_err(|error| Failure::unreadable(error.into()))?;
                 continue;
@@ -108,9 +110,9 @@ impl Requests {
             let Ok(piece) = frame?.into_data() else { continue };
             match &mut self.decoder {
                 Some(decoder) => decoder.push(piece),
-                None => self.pieces.push(piece),
+                None => self.reader.push(piece),
             }
-            self.share.hold(self.pieces.len());
+            self.accounting.hold(self.reader.len());
         }
     }
 
@@ -121,13 +123,13 @@ impl Requests {
         let Some(piece) = piece else { return Ok(false) };
         // Whitespace could be endless too.
         self.decoded += piece.len();
-        self.share.decoded(piece.len());
+        self.accounting.decoded(piece.len());
         let size_max = self.call.size_max();
         if self.decoded > size_max.saturating_add(DECODED_LEN) {
             return Err(Failure::unreadable(too_large(self.decoded, size_max)));
         }
-        self.pieces.push(piece);
-        self.share.hold(self.pieces.len());
+        self.reader.push(piece);
+        self.accounting.hold(self.reader.len());
         Ok(true)
     }
 
@@ -142,7 +144,7 @@ impl Requests {
     }
 }
 
-impl Stream for Requests {
+impl Stream for TranscodedRequests {
     type Item = Result<Bytes, Status>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -155,57 +157,59 @@ impl Stream for Requests {
             message.map_err(|failure| {
                 this.has_failed = true;
                 let status = failure.status().clone();
-                let _ = this.refused.set(failure);
+                let _ = this.refusal.set(failure);
                 status
             })
         }))
     }
 }
 
-impl Pieces {
+impl BodyReader {
     fn push(&mut self, piece: Bytes) {
         match self {
-            Pieces::Values(values) => values.push(piece),
-            Pieces::Raw(held, _) => *held = piece,
+            BodyReader::Values(values) => values.push(piece),
+            BodyReader::Raw(buffered, _) => *buffered = piece,
         }
     }
 
     /// Returns whether a message is incomplete. A raw body never has one.
-    fn has_begun(&self) -> bool {
-        matches!(self, Pieces::Values(values) if !values.is_empty())
+    fn has_partial_message(&self) -> bool {
+        matches!(self, BodyReader::Values(values) if !values.is_empty())
     }
 
     /// Returns the number of received bytes that were not taken.
     fn len(&self) -> usize {
         match self {
-            Pieces::Values(values) => values.len(),
-            Pieces::Raw(held, _) => held.len(),
+            BodyReader::Values(values) => values.len(),
+            BodyReader::Raw(buffered, _) => buffered.len(),
         }
     }
 
     /// Takes the next complete message; `count` messages were taken before.
-    fn take(&mut self, is_over: bool, count: usize) -> Result<Option<Bytes>, Failure> {
+    fn take(&mut self, has_body_ended: bool, count: usize) -> Result<Option<Bytes>, Failure> {
         match self {
-            Pieces::Values(values) => {
-                let taken = if is_over { values.finish() } else { values.take() };
+            BodyReader::Values(values) => {
+                let taken = if has_body_ended { values.finish() } else { values.take() };
                 taken.map_err(|error| Failure::unreadable(error.into()))
             }
             // Path and query need a message.
-            Pieces::Raw(held, _) if held.is_empty() => Ok((is_over && count == 0).then(Bytes::new)),
-            Pieces::Raw(held, size_max) => Ok(Some(held.split_to(held.len().min(*size_max)))),
+            BodyReader::Raw(buffered, _) if buffered.is_empty() => {
+                Ok((has_body_ended && count == 0).then(Bytes::new))
+            }
+            BodyReader::Raw(buffered, size_max) => Ok(Some(buffered.split_to(buffered.len().min(*size_max)))),
         }
     }
 }
 
-pub(super) struct One(Option<Bytes>);
+pub(super) struct SingleMessage(Option<Bytes>);
 
-impl One {
-    pub(super) fn of(message: Bytes) -> One {
-        One(Some(message))
+impl SingleMessage {
+    pub(super) fn of(message: Bytes) -> SingleMessage {
+        SingleMessage(Some(message))
     }
 }
 
-impl Stream for One {
+impl Stream for SingleMessage {
     type Item = Result<Bytes, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {

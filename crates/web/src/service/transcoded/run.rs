@@ -9,89 +9,97 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use thalweg_engine::server::{LocalResponse, LocalStream};
 use thalweg_engine::{RequestHead, Status, compact, wire};
 
-use super::answers::{JsonMessages, RawAnswers};
-use super::call::Call;
+use super::call::TranscodedCall;
 use super::failure::Failure;
 use super::metadata::TRAILER_PREFIX;
-use super::requests::{One, Requests};
-use super::target::Takes;
+use super::requests::{SingleMessage, TranscodedRequests};
+use super::responses::{JsonWriter, RawResponseBody};
+use super::target::BodyFormat;
 use crate::body::Body;
 use crate::compression::{decompress, too_large};
 use crate::deadline::Deadline;
 use crate::fields;
-use crate::service::answers::Answers;
+use crate::service::streaming_body::StreamingBody;
 use crate::transcoding::{Content, Framing, response};
 
 /// Maximum time that a started response waits for its first message, which may be a failure. Then the response headers
 /// are sent.
 const FIRST_MESSAGE_WAIT: Duration = Duration::from_secs(1);
 
-impl Call {
+impl TranscodedCall {
     /// Calls the method and waits until its response starts.
     ///
     /// # Errors
     /// The failure to respond with.
-    pub(super) async fn answer(self, asked: RequestHead, body: Body) -> Result<Response<Body>, Failure> {
+    pub(super) async fn respond(
+        self,
+        request_head: RequestHead,
+        body: Body,
+    ) -> Result<Response<Body>, Failure> {
         let binding = self.binding();
         // Without a body there is at most one message.
-        let sends_many = binding.is_client_streaming() && self.target().takes != Takes::Nothing;
+        let sends_many = binding.is_client_streaming() && self.target().body_format != BodyFormat::Empty;
         if sends_many {
-            let requests = Requests::new(body, self.clone());
-            let refused = requests.refused();
-            let stream = self.stream(asked, requests);
-            return self.answer_of(stream).await.map_err(|failure| {
+            let requests = TranscodedRequests::new(body, self.clone());
+            let refusal_slot = requests.refusal_slot();
+            let stream = self.stream(request_head, requests);
+            return self.respond_to_stream(stream).await.map_err(|failure| {
                 // If the handler passes on the error of the request stream, the refusal has the better HTTP status.
-                let told = refused.get().filter(|told| told.status().code() == failure.status().code());
-                told.cloned().unwrap_or(failure)
+                let refusal =
+                    refusal_slot.get().filter(|refusal| refusal.status().code() == failure.status().code());
+                refusal.cloned().unwrap_or(failure)
             });
         }
-        let deadline = Deadline::after(asked.timeout);
-        let mut share = body.share();
-        let sent = deadline.gather(body, self.size_max(), &mut share).await.map_err(Failure::unreadable)?;
+        let deadline = Deadline::after(request_head.timeout);
+        let mut accounting = body.memory_accounting();
+        let sent = deadline
+            .collect_bytes(body, self.size_max(), &mut accounting)
+            .await
+            .map_err(Failure::unreadable)?;
         let message = self.message(sent)?;
-        share.decoded(message.len());
+        accounting.decoded(message.len());
         // Including the field mask, which may be longer than the body.
-        share.hold(message.len());
-        let asked = RequestHead { timeout: deadline.left(), ..asked };
-        let stream = self.stream(asked, One::of(message));
-        self.answer_of(stream).await
+        accounting.hold(message.len());
+        let request_head = RequestHead { timeout: deadline.remaining(), ..request_head };
+        let stream = self.stream(request_head, SingleMessage::of(message));
+        self.respond_to_stream(stream).await
     }
 
-    fn stream<S>(&self, asked: RequestHead, requests: S) -> LocalStream
+    fn stream<S>(&self, request_head: RequestHead, requests: S) -> LocalStream
     where
         S: Stream<Item = Result<Bytes, Status>> + Send + 'static,
     {
-        self.routes.context.calls.call_stream(self.binding().path(), asked, requests)
+        self.routes.context.calls.call_stream(self.binding().path(), request_head, requests)
     }
 
-    async fn answer_of(self, stream: LocalStream) -> Result<Response<Body>, Failure> {
+    async fn respond_to_stream(self, stream: LocalStream) -> Result<Response<Body>, Failure> {
         if self.binding().is_server_streaming() {
-            self.answers(stream).await
+            self.streaming_response(stream).await
         } else {
-            self.whole(&only(stream).await?)
+            self.unary_response(&single_response(stream).await?)
         }
     }
 
     /// Returns the response of a unary method.
-    pub(super) fn whole(&self, answer: &LocalResponse) -> Result<Response<Body>, Failure> {
+    pub(super) fn unary_response(&self, response: &LocalResponse) -> Result<Response<Body>, Failure> {
         let mut headers = HeaderMap::new();
-        fields::append(&answer.metadata, "", &mut headers)?;
-        fields::append(&answer.trailers, TRAILER_PREFIX, &mut headers)?;
-        if self.target().is_raw_answer {
-            let content = self.content(&answer.message)?;
+        fields::append(&response.metadata, "", &mut headers)?;
+        fields::append(&response.trailers, TRAILER_PREFIX, &mut headers)?;
+        if self.target().is_raw_response {
+            let content = self.content(&response.message)?;
             headers.insert(CONTENT_TYPE, content_type(&content));
-            return Ok(with_headers(headers, Body::whole(content.data)));
+            return Ok(with_headers(headers, Body::full(content.data)));
         }
         headers.insert(CONTENT_TYPE, JSON);
         self.vary(&mut headers);
-        let mut json = Vec::with_capacity(answer.message.len() * 2 + 16);
-        self.print(&answer.message, &mut json)?;
-        if let Some(compressed) = self.head().answer.compress(&json) {
-            let name = self.head().answer.encoding.name();
+        let mut json = Vec::with_capacity(response.message.len() * 2 + 16);
+        self.print(&response.message, &mut json)?;
+        if let Some(compressed) = self.head().response_compression.compress(&json) {
+            let name = self.head().response_compression.encoding.name();
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static(name));
             json = compressed;
         }
-        Ok(with_headers(headers, Body::whole(compact(json))))
+        Ok(with_headers(headers, Body::full(compact(json))))
     }
 
     /// Adds `vary` if responses may be compressed.
@@ -102,9 +110,9 @@ impl Call {
     }
 
     /// Returns the response of a server-streaming method.
-    async fn answers(self, mut stream: LocalStream) -> Result<Response<Body>, Failure> {
+    async fn streaming_response(self, mut stream: LocalStream) -> Result<Response<Body>, Failure> {
         let metadata = stream.head().await?;
-        let is_raw = self.target().is_raw_answer;
+        let is_raw = self.target().is_raw_response;
         let mut headers = HeaderMap::new();
         fields::append(&metadata, "", &mut headers)?;
         if is_raw {
@@ -115,27 +123,27 @@ impl Call {
                 headers.insert(CONTENT_TYPE, content_type(&content));
                 data = Some(content.data);
             }
-            return Ok(with_headers(headers, Body::streaming(RawAnswers::new(self, stream, data))));
+            return Ok(with_headers(headers, Body::streaming(RawResponseBody::new(self, stream, data))));
         }
         let waited = tokio::time::timeout(FIRST_MESSAGE_WAIT, stream.message()).await;
         let first = waited.ok().transpose()?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.head().framing.content_type()));
         headers.append(VARY, HeaderValue::from_static("accept"));
         if self.head().framing == Framing::Events {
-            pass_on_at_once(&mut headers);
+            disable_buffering(&mut headers);
         }
         self.vary(&mut headers);
-        let encoding = self.head().answer.encoding;
+        let encoding = self.head().response_compression.encoding;
         if encoding.compresses() {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
         }
-        let mut answers = Answers::new(stream, JsonMessages::new(self), encoding);
+        let mut body = StreamingBody::new(stream, JsonWriter::new(self), encoding);
         match first {
-            Some(Some(message)) => answers.put(message)?,
-            Some(None) => answers.finish(),
+            Some(Some(message)) => body.put(message)?,
+            Some(None) => body.finish(),
             None => {}
         }
-        Ok(with_headers(headers, Body::streaming(answers)))
+        Ok(with_headers(headers, Body::streaming(body)))
     }
 
     /// Returns the message of a body, with the fields of path and query.
@@ -154,7 +162,7 @@ impl Call {
 const JSON: HeaderValue = HeaderValue::from_static(response::JSON);
 
 /// Keeps caches and proxies such as nginx from buffering events. The handler may override it.
-fn pass_on_at_once(headers: &mut HeaderMap) {
+fn disable_buffering(headers: &mut HeaderMap) {
     let fields = [(CACHE_CONTROL, "no-cache"), (HeaderName::from_static("x-accel-buffering"), "no")];
     for (name, value) in fields {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
@@ -163,8 +171,8 @@ fn pass_on_at_once(headers: &mut HeaderMap) {
 
 /// Returns the content type set by the handler, if it is a valid header value.
 fn content_type(content: &Content) -> HeaderValue {
-    let called = HeaderValue::try_from(&content.content_type);
-    called.unwrap_or_else(|_| HeaderValue::from_static(response::UNKNOWN))
+    let named = HeaderValue::try_from(&content.content_type);
+    named.unwrap_or_else(|_| HeaderValue::from_static(response::UNKNOWN))
 }
 
 fn with_headers(headers: HeaderMap, body: Body) -> Response<Body> {
@@ -174,7 +182,7 @@ fn with_headers(headers: HeaderMap, body: Body) -> Response<Body> {
 }
 
 /// Returns the only response of a stream.
-async fn only(mut stream: LocalStream) -> Result<LocalResponse, Status> {
+async fn single_response(mut stream: LocalStream) -> Result<LocalResponse, Status> {
     let metadata = stream.head().await?;
     let message = stream.message().await?.ok_or_else(wire::no_message)?;
     if stream.message().await?.is_some() {

@@ -29,8 +29,8 @@ pub(super) struct Target {
     pub(super) cost: HandlerCost,
     /// The method's options.
     pub(super) options: ServiceOptions,
-    pub(super) takes: Takes,
-    pub(super) is_raw_answer: bool,
+    pub(super) body_format: BodyFormat,
+    pub(super) is_raw_response: bool,
     /// Options for reading requests.
     pub(super) requests: RequestOptions,
     /// Options for printing responses; streams print each in one line.
@@ -39,9 +39,9 @@ pub(super) struct Target {
 
 /// Format of a request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Takes {
+pub(super) enum BodyFormat {
     /// No body: path and query have the whole request.
-    Nothing,
+    Empty,
     Json,
     /// Any data, as a `google.api.HttpBody`.
     Raw,
@@ -56,19 +56,19 @@ impl Target {
     ) -> Target {
         let method = context.methods.get(binding.path());
         let options = method.map(|method| method.options().clone()).unwrap_or_default();
-        let takes = match binding.body() {
-            transcoding::Body::Absent => Takes::Nothing,
-            _ if request::is_raw(rules, binding) => Takes::Raw,
-            _ => Takes::Json,
+        let body_format = match binding.body() {
+            transcoding::BodyMapping::Absent => BodyFormat::Empty,
+            _ if request::is_raw(rules, binding) => BodyFormat::Raw,
+            _ => BodyFormat::Json,
         };
-        let CodecOptions { parse, mut print } = context.options.within(&options);
+        let CodecOptions { parse, mut print } = context.options.with_size_limits(&options);
         print.pretty &= !binding.is_server_streaming();
         Target {
             method: method.cloned(),
             cost: HandlerCost::default(),
             options,
-            takes,
-            is_raw_answer: response::is_raw(rules, binding),
+            body_format,
+            is_raw_response: response::is_raw(rules, binding),
             requests: RequestOptions { parse, ..requests.clone() },
             print,
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use thalweg_openapi::rules::{Binding, Body};
+use thalweg_openapi::rules::{Binding, BodyMapping};
 use thalweg_protobuf::json::{self, ParseOptions};
 use thalweg_protobuf::printable::excerpt;
 use thalweg_protobuf::{Field, MessageType};
@@ -11,7 +11,7 @@ use super::error::RequestError;
 use super::nested;
 use super::options::RequestOptions;
 use super::value::{self, problem};
-use crate::transcoding::percent::{self, Place};
+use crate::transcoding::percent::{self, UriComponent};
 
 /// Reads the parameters of one request.
 pub(super) struct Query<'s, 'r> {
@@ -52,8 +52,8 @@ impl<'s, 'r> Query<'s, 'r> {
             }
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
             let error = |name: &str, problem| RequestError::Parameter { name: excerpt(name), problem };
-            let place = Place::Query { plus_is_space: self.options.plus_is_space };
-            let decode = |text| percent::decode(text, place).map_err(|problem| problem.to_string());
+            let component = UriComponent::Query { plus_is_space: self.options.plus_is_space };
+            let decode = |text| percent::decode(text, component).map_err(|problem| problem.to_string());
             let decoded_name = decode(name).map_err(|problem| error(name, problem))?;
             // Parameters such as `$alt` are not fields.
             let is_ignored =
@@ -92,11 +92,11 @@ impl<'s, 'r> Query<'s, 'r> {
     fn check_is_free(&self, target: &Target<'_>) -> Result<(), String> {
         let numbers = || target.fields.iter().map(|field| field.number());
         match self.binding.body() {
-            Body::Whole => return Err("all fields are in the body, or in the path".to_owned()),
-            Body::Field(number) if numbers().next() == Some(number) => {
+            BodyMapping::Whole => return Err("all fields are in the body, or in the path".to_owned()),
+            BodyMapping::Field(number) if numbers().next() == Some(number) => {
                 return Err("the field is in the body".to_owned());
             }
-            Body::Field(_) | Body::Absent => {}
+            BodyMapping::Field(_) | BodyMapping::Absent => {}
         }
         let is_it = |path: &[u32]| path.iter().copied().eq(numbers());
         if self.binding.variables().iter().any(|path| is_it(path.numbers())) {

@@ -152,18 +152,18 @@ impl<'t, 'm> Search<'t, 'm> {
         let Some(path) = path else {
             return self.routes(&node.routes).or_else(|| self.rests(node, None));
         };
-        let (segment, behind) = match path.split_once('/') {
-            Some((segment, behind)) => (segment, Some(behind)),
+        let (segment, rest) = match path.split_once('/') {
+            Some((segment, rest)) => (segment, Some(rest)),
             None => (path, None),
         };
         if let Ok(at) = node.literals.binary_search_by(|(text, _)| (**text).cmp(segment))
-            && let Some(index) = self.node(&node.literals[at].1, behind)
+            && let Some(index) = self.node(&node.literals[at].1, rest)
         {
             return Some(index);
         }
         if !segment.is_empty()
             && let Some(any) = &node.any
-            && let Some(index) = self.node(any, behind)
+            && let Some(index) = self.node(any, rest)
         {
             return Some(index);
         }
@@ -176,8 +176,9 @@ impl<'t, 'm> Search<'t, 'm> {
     }
 
     fn routes(&mut self, routes: &'t Routes) -> Option<usize> {
-        let is_it = |method: &Option<Method>| method.as_ref().is_none_or(|method| method == self.method);
-        let found = routes.0.iter().find(|(method, _)| is_it(method));
+        let matches_method =
+            |method: &Option<Method>| method.as_ref().is_none_or(|method| method == self.method);
+        let found = routes.0.iter().find(|(method, _)| matches_method(method));
         if found.is_none() && !routes.0.is_empty() {
             self.others.push(routes);
         }

@@ -1,11 +1,11 @@
 //! Charts of a channels study: rates and latencies over calls in flight, and lanes over time.
 
 use thalweg_measure::figures::short;
-use thalweg_measure::page::chart::{Chart, Mark, Series, Unit, Way, XAxis, YAxis};
+use thalweg_measure::page::chart::{Chart, LineStyle, Mark, Series, Unit, XAxis, YAxis};
 use thalweg_measure::page::section::{Block, Choice, When, when};
 
 use crate::load::Strategy;
-use crate::load::gathered::{Windows, distinct};
+use crate::load::gathered::{MergedCell, distinct};
 use crate::load::multiples::{ChartLine, Figure, Multiples, STATISTICS, hue, peer_colour, statistic};
 use crate::record::LoadResult;
 use crate::stack::{OURS, Pair};
@@ -13,15 +13,15 @@ use crate::studies::channels::analyse::{Channels, ChannelsLine, Panel, label, ne
 
 /// Returns charts of rates and latencies over calls in flight.
 pub(super) fn over_load(channels: &Channels<'_>) -> Vec<Block> {
-    let ways = ways(channels);
+    let styles = line_styles(channels);
     let calls = channels.calls().into_iter().map(|call| (call.name(), call.name()));
     vec![
         Block::Choices(vec![Choice::buttons("call", "Kind of call", calls), statistic(&STATISTICS)]),
-        Block::Legend(ways.clone()),
+        Block::Legend(styles.clone()),
         Block::heading("Operations per second; higher is better"),
-        Block::Multiples(panels(channels, &ways, "rate", Unit::Rate, vec![Figure::rate()])),
+        Block::Multiples(panels(channels, &styles, "rate", Unit::Rate, vec![Figure::rate()])),
         Block::heading("Latency, {statistic}; lower is better"),
-        Block::Multiples(panels(channels, &ways, "latency", Unit::Time, Figure::latencies(&STATISTICS))),
+        Block::Multiples(panels(channels, &styles, "latency", Unit::Time, Figure::latencies(&STATISTICS))),
         Block::hint(
             "A plot for each delay, all on the same axes, both logarithmic. The grey line is ideal scaling: every call \
              in flight as fast as the lone call of the fastest line. Bars are intervals of 95 %, of rates and medians; \
@@ -32,7 +32,7 @@ pub(super) fn over_load(channels: &Channels<'_>) -> Vec<Block> {
 
 fn panels(
     channels: &Channels<'_>,
-    ways: &[Way],
+    styles: &[LineStyle],
     name: &'static str,
     unit: Unit,
     figures: Vec<Figure>,
@@ -42,29 +42,34 @@ fn panels(
     loads.sort_unstable();
     loads.dedup();
     let numbers: Vec<u64> = loads.iter().copied().map(u64::from).collect();
-    let known = channels.ways();
-    let note = |cell: &Windows<'_>| cell.connections().map(|it| format!(" ({it})")).unwrap_or_default();
+    let known = channels.strategies();
+    let note = |cell: &MergedCell<'_>| cell.connections().map(|it| format!(" ({it})")).unwrap_or_default();
     let multiples = Multiples {
         name,
         unit,
-        ways: ways.to_vec(),
+        styles: styles.to_vec(),
         x: XAxis::log(&numbers, |load| format!("{load} in flight")),
         figures,
         note: Some(note),
     };
     let chart = |(index, panel): (usize, &Panel<'_>)| {
-        let way = |line: &ChannelsLine<'_>| known.iter().position(|way| *way == (line.pair, line.strategy));
+        let style =
+            |line: &ChannelsLine<'_>| known.iter().position(|known| *known == (line.pair, line.strategy));
         let line = |line| {
             let cells = loads.iter().map(|&load| ChannelsLine::at(line, load)).collect();
-            (way(line).unwrap_or_default(), cells)
+            (style(line).unwrap_or_default(), cells)
         };
         let lines: Vec<ChartLine<'_>> = panel.lines.iter().map(line).collect();
         let mut chart = multiples.chart(index, &panel.network(), &lines);
         chart.when = when("call", [panel.call.name()]);
         if unit == Unit::Rate {
-            chart.ways.push(Way { dash: &[1, 4], width: 1.6, ..Way::new("ideal scaling", "muted") });
+            chart.styles.push(LineStyle {
+                dash: &[1, 4],
+                width: 1.6,
+                ..LineStyle::new("ideal scaling", "muted")
+            });
             let ideal = loads.iter().map(|&load| panel.ideal(load));
-            let series = Series::new(ways.len(), When::new(), ideal);
+            let series = Series::new(styles.len(), When::new(), ideal);
             chart.series.push(Series { is_reference: true, mark: Mark::Line, ..series });
         }
         chart
@@ -72,16 +77,16 @@ fn panels(
     channels.panels.iter().enumerate().map(chart).collect()
 }
 
-fn ways(channels: &Channels<'_>) -> Vec<Way> {
-    let ways = channels.ways();
-    let clients = ways.iter().map(|(pair, _)| pair.client.name());
+fn line_styles(channels: &Channels<'_>) -> Vec<LineStyle> {
+    let strategies = channels.strategies();
+    let clients = strategies.iter().map(|(pair, _)| pair.client.name());
     let peers = distinct(clients.filter(|name| *name != OURS));
-    let way = |(pair, strategy): &(&Pair, Strategy)| {
+    let style = |(pair, strategy): &(&Pair, Strategy)| {
         let (dash, width) = stroke(*strategy, pair.client.variant());
         let peer = peers.iter().position(|known| *known == pair.client.name());
-        Way { dash, width, ..Way::new(label(pair, *strategy), peer.map_or("ours", peer_colour)) }
+        LineStyle { dash, width, ..LineStyle::new(label(pair, *strategy), peer.map_or("ours", peer_colour)) }
     };
-    ways.iter().map(way).collect()
+    strategies.iter().map(style).collect()
 }
 
 /// Returns a line's dash pattern and width.
@@ -121,13 +126,13 @@ pub(super) fn lanes(channels: &Channels<'_>) -> Vec<Block> {
 
 /// Returns a chart of lanes from the last valid window of each number of calls in flight.
 fn lanes_chart(title: String, cells: &[(u32, &LoadResult)]) -> Chart {
-    let way = |(index, (in_flight, _)): (usize, &(u32, &LoadResult))| Way {
+    let style = |(index, (in_flight, _)): (usize, &(u32, &LoadResult))| LineStyle {
         key: format!("{title}, {in_flight}"),
         name: format!("{in_flight} in flight"),
         short: in_flight.to_string(),
         colour: hue(index, cells.len()),
         width: 2.0,
-        ..Way::default()
+        ..LineStyle::default()
     };
     let series = |(index, (_, load)): (usize, &(u32, &LoadResult))| {
         let last = load.lanes.last().map(|it| (load.duration_ns as f64 / 1e9, it.lanes));
@@ -138,7 +143,7 @@ fn lanes_chart(title: String, cells: &[(u32, &LoadResult)]) -> Chart {
     };
     Chart {
         id: format!("lanes {title}"),
-        ways: cells.iter().enumerate().map(way).collect(),
+        styles: cells.iter().enumerate().map(style).collect(),
         series: cells.iter().enumerate().map(series).collect(),
         x: XAxis { clock: true, marks: vec![(0.0, "measured from here".to_owned())], ..XAxis::default() },
         y: YAxis { unit: Unit::Count, includes: vec![0.0, 2.0], ..YAxis::default() },

@@ -56,7 +56,7 @@ pub(super) fn list(results: &LabResults) -> Markup {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn each_stack_that_took_part_says_how() {
+    fn settings_are_listed_for_each_participating_stack() {
         let shown = super::list(&crate::tests::sample::channels::quick()).into_string();
         assert!(
             shown.contains("GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL") && shown.contains(".lanes(8)"),

@@ -7,7 +7,7 @@ use super::super::answer::answer;
 use super::super::numbers::{LoadRow, LoadsTally};
 use super::super::{report, terminal};
 use super::*;
-use crate::load::Label;
+use crate::load::AaSide;
 use crate::load::results::AaResult;
 use crate::load::verdict::{MARGIN, Verdict};
 
@@ -43,21 +43,22 @@ fn world(seed: u64) -> LabResults {
     let differ = random.of(&[0.02, 0.2, 1.5]);
     let stacks = random.of(&[&["thalweg"][..], &["thalweg", "tonic"]]);
     let several = [Strategy::Fixed(2), FOUR, Strategy::PerWorker, Strategy::Adaptive, Strategy::PerCall];
-    let several = several.map(|way| (way, random.below(4) > 0));
+    let several = several.map(|strategy| (strategy, random.below(4) > 0));
     let busy = random.of(&[100_000, 980_000]);
     for &stack in stacks {
         for round_trip in [Duration::ZERO, Duration::from_millis(5)] {
             for in_flight in [1, 4, 64] {
-                let ways = several.iter().filter(|(way, is_there)| *is_there && way.connections(64) <= 64);
-                for way in ways.map(|(way, _)| *way).chain([ONE]) {
-                    let connections = match way {
+                let strategies =
+                    several.iter().filter(|(strategy, is_there)| *is_there && strategy.connections(64) <= 64);
+                for strategy in strategies.map(|(strategy, _)| *strategy).chain([ONE]) {
+                    let connections = match strategy {
                         Strategy::Adaptive => 1 + random.below(3) as u32,
-                        way => way.connections(in_flight),
+                        strategy => strategy.connections(in_flight),
                     };
                     let level = 1e4 * f64::from(in_flight).powf(0.4) * (differ * random.share()).exp();
                     for round in 0..rounds {
                         let rate = level * (spread * random.share()).exp();
-                        let window = window((stack, way), round_trip, in_flight, (rate, connections));
+                        let window = window((stack, strategy), round_trip, in_flight, (rate, connections));
                         let mut window = window.in_round(round);
                         window.usage.as_mut().unwrap().client.user_ns = busy;
                         if random.below(40) == 0 {
@@ -70,7 +71,7 @@ fn world(seed: u64) -> LabResults {
         }
     }
     for round in 0..random.of(&[0, 6]) {
-        for label in [Label::A, Label::B] {
+        for label in [AaSide::A, AaSide::B] {
             let rate = 1e4 * (spread * random.share()).exp();
             let window = window(("thalweg", ONE), Duration::ZERO, 64, (rate, 1));
             results.aa.push(AaResult { label, window: window.in_round(round) });
@@ -83,7 +84,7 @@ fn world(seed: u64) -> LabResults {
 fn counted(rows: &[&LoadRow], noise: f64) -> LoadsTally {
     let mut tally = LoadsTally::default();
     for row in rows {
-        let ratios = || row.several.iter().map(|way| way.over_one.ratio);
+        let ratios = || row.several.iter().map(|strategy| strategy.over_one.ratio);
         let is_gain = |ratio: thalweg_measure::statistics::Ratio| {
             ratio.ratio.ln() > noise && ratio.interval.is_some_and(|interval| interval.low > 1.0)
         };
@@ -136,11 +137,11 @@ fn check_headline(headline: &str, LoadsTally { gains, nothing, cannot_tell }: Lo
     }
     let loads = gains + nothing + cannot_tell;
     for (number, words) in [(gains, "gain at "), (nothing, "nothing at ")] {
-        let told = headline.split_once(words).and_then(|(_, rest)| rest.split([' ', '.', ',']).next());
+        let stated = headline.split_once(words).and_then(|(_, rest)| rest.split([' ', '.', ',']).next());
         // If all loads are meant, the headline says "any".
         let expected =
             if number == loads && number == nothing { "any".to_owned() } else { number.to_string() };
-        assert_eq!(told, (number > 0).then_some(expected.as_str()), "{headline}");
+        assert_eq!(stated, (number > 0).then_some(expected.as_str()), "{headline}");
     }
     assert!(says(&format!("f {loads} load")), "{headline}");
 }
@@ -166,14 +167,14 @@ fn check_verdict(verdict: &StackVerdict, noise: f64) {
     assert!(!is_behind || !says("let the channel find"), "{text} {advice}");
     for row in rows {
         if let Some(gain) = row.gain() {
-            assert!(gain.connections > 1 && gain.least() > 1.0, "{row:?}");
+            assert!(gain.connections > 1 && gain.lower_bound() > 1.0, "{row:?}");
         }
     }
 }
 
 #[test]
 fn headline_verdicts_and_tables_never_contradict_each_other() {
-    let mut seen = LoadsTally::default();
+    let mut total = LoadsTally::default();
     for seed in 0..WORLDS {
         let results = world(seed);
         let analysis = ChannelsAnalysis::of(&results);
@@ -202,15 +203,15 @@ fn headline_verdicts_and_tables_never_contradict_each_other() {
         assert!(page.contains(&bound(&headline)), "{seed}: {headline}");
         let is_aimed = results.settings.target.is_some();
         // Advice uses only the first table, since there is one server and one delay.
-        let told = if is_aimed {
+        let stated = if is_aimed {
             counted(&analysis.verdicts[0].numbers.rows.iter().collect::<Vec<_>>(), noise)
         } else {
             tally
         };
-        check_headline(&headline, told, is_aimed);
-        seen.gains += tally.gains;
-        seen.nothing += tally.nothing;
-        seen.cannot_tell += tally.cannot_tell;
+        check_headline(&headline, stated, is_aimed);
+        total.gains += tally.gains;
+        total.nothing += tally.nothing;
+        total.cannot_tell += tally.cannot_tell;
     }
-    assert!(seen.gains > 20 && seen.nothing > 20 && seen.cannot_tell > 20, "{seen:?}");
+    assert!(total.gains > 20 && total.nothing > 20 && total.cannot_tell > 20, "{total:?}");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use thalweg_measure::figures::{percent, throughput, time};
 use thalweg_measure::page::bars::{BarPart, BarRow, Bars};
-use thalweg_measure::page::chart::{Chart, Series, Unit, Way, XAxis, YAxis};
+use thalweg_measure::page::chart::{Chart, LineStyle, Series, Unit, XAxis, YAxis};
 use thalweg_measure::page::section::{Block, Choice, When, when};
 
 use crate::studies::codec::analyse::{CallShare, CodecFigures, LineFigures};
@@ -158,17 +158,17 @@ pub(super) fn steps(results: &CodecResults, analysis: &CodecFigures) -> Vec<Bloc
     let measured = |name: &str| analysis.lines.iter().any(|it| it.line.codec == name && !it.steps.is_empty());
     let mut before = [0; 4];
     let codecs = results.codecs.iter().filter(|codec| measured(&codec.name));
-    let ways: Vec<Way> = codecs
+    let styles: Vec<LineStyle> = codecs
         .map(|codec| {
             let count = &mut before[codec.format as usize];
             *count += 1;
             let dash = DASHES[(*count - 1) % DASHES.len()];
-            Way { dash, width: 2.0, ..Way::new(&codec.name, colour(codec.format)) }
+            LineStyle { dash, width: 2.0, ..LineStyle::new(&codec.name, colour(codec.format)) }
         })
         .collect();
-    let charts = results.data.iter().filter_map(|data| steps_chart(analysis, &data.name, &ways));
+    let charts = results.data.iter().filter_map(|data| steps_chart(analysis, &data.name, &styles));
     vec![
-        Block::Legend(ways.clone()),
+        Block::Legend(styles.clone()),
         Block::Multiples(charts.collect()),
         Block::hint(
             "The time of a conversion over how many of them were timed together, both logarithmic, for the operation \
@@ -178,16 +178,16 @@ pub(super) fn steps(results: &CodecResults, analysis: &CodecFigures) -> Vec<Bloc
     ]
 }
 
-fn steps_chart(analysis: &CodecFigures, data: &str, ways: &[Way]) -> Option<Chart> {
+fn steps_chart(analysis: &CodecFigures, data: &str, styles: &[LineStyle]) -> Option<Chart> {
     let lines: Vec<&LineFigures> = analysis.lines.iter().filter(|it| it.line.data == data).collect();
     let counts: BTreeSet<u64> =
         lines.iter().flat_map(|it| it.steps.iter().map(|step| step.conversions)).collect();
     let counts: Vec<u64> = counts.into_iter().collect();
     let series = |line: &&LineFigures| {
-        let way = ways.iter().position(|way| way.key == line.line.codec)?;
+        let style = styles.iter().position(|style| style.key == line.line.codec)?;
         let at = |&count: &u64| Some(line.steps.iter().find(|step| step.conversions == count)?.ns);
         let series =
-            Series::new(way, when("operation", [line.line.operation.to_string()]), counts.iter().map(at));
+            Series::new(style, when("operation", [line.line.operation.to_string()]), counts.iter().map(at));
         (!series.is_empty()).then_some(series)
     };
     let labels = counts.iter().map(|&count| power_of_ten(count)).collect();
@@ -197,7 +197,7 @@ fn steps_chart(analysis: &CodecFigures, data: &str, ways: &[Way]) -> Option<Char
         title: data.to_owned(),
         x,
         y: YAxis { unit: Unit::Time, log: true, ..YAxis::default() },
-        ways: ways.to_vec(),
+        styles: styles.to_vec(),
         series: lines.iter().filter_map(series).collect(),
         ..Chart::default()
     })

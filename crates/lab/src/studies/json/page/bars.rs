@@ -1,11 +1,11 @@
-//! Bar charts of stages and of calls per second, for all ways with a selectable message.
+//! Bar charts of stages and of calls per second, for all endpoints with a selectable message.
 
 use thalweg_measure::figures::{count, time};
 use thalweg_measure::page::bars::{BarPart, BarRow, Bars};
 use thalweg_measure::page::section::{Block, Choice, when};
 
 use super::super::case::{Case, title};
-use super::super::cells::{Cells, WayCell};
+use super::super::cells::{Cells, EndpointCell};
 use super::super::results::JsonResults;
 use crate::echo::{STAGES, Shape};
 use crate::load::gathered::distinct;
@@ -22,7 +22,7 @@ const MEANINGS: [(&str, &str); 7] = [
 ];
 
 /// Bars of a cell, followed by its figure.
-type Row = fn(&WayCell) -> Option<(Vec<BarPart>, String)>;
+type Row = fn(&EndpointCell) -> Option<(Vec<BarPart>, String)>;
 
 pub(super) fn stages(results: &JsonResults, cells: &Cells) -> Vec<Block> {
     let row: Row = |cell| {
@@ -54,15 +54,15 @@ pub(super) fn rates(results: &JsonResults, cells: &Cells) -> Vec<Block> {
 
 /// Returns the choice of a message and a panel for each, the published message first.
 fn by_shape(choice: &'static str, results: &JsonResults, cells: &Cells, row: Row) -> [Block; 2] {
-    let has_row = |cell: &&WayCell| cell.case == Case::plain(cell.case.shape) && row(cell).is_some();
+    let has_row = |cell: &&EndpointCell| cell.case == Case::plain(cell.case.shape) && row(cell).is_some();
     let others = cells.all.iter().filter(has_row).map(|cell| cell.case.shape);
     let shapes = distinct(std::iter::once(results.settings.published).chain(others));
-    let row = |cell: &WayCell| {
+    let row = |cell: &EndpointCell| {
         let (parts, shown) = row(cell)?;
         Some(BarRow {
-            name: cell.way.stack.to_string(),
-            beside: cell.way.protocol.title().to_owned(),
-            class: if cell.way.stack.is_ours() { "ours" } else { "" },
+            name: cell.endpoint.stack.to_string(),
+            note: cell.endpoint.protocol.title().to_owned(),
+            class: if cell.endpoint.stack.is_ours() { "ours" } else { "" },
             bars: vec![parts],
             shown,
             ..BarRow::default()

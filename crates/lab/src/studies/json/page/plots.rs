@@ -1,19 +1,19 @@
 //! Charts of spikes over time, and of ratios over the number of strings.
 
 use thalweg_measure::figures::time;
-use thalweg_measure::page::chart::{Chart, Mark, Series, Unit, Way, XAxis, YAxis};
+use thalweg_measure::page::chart::{Chart, LineStyle, Mark, Series, Unit, XAxis, YAxis};
 use thalweg_measure::page::section::{Block, When};
 use thalweg_measure::statistics::Ratio;
 
 use super::super::case::Case;
-use super::super::cells::{Cells, LatencyWindow, WayCell};
+use super::super::cells::{Cells, EndpointCell, LatencyWindow};
+use super::super::endpoint;
 use super::super::results::JsonResults;
-use super::super::way;
 use crate::echo::{Protocol, Shape};
-use crate::load::verdict::Compared;
+use crate::load::verdict::JudgedRatio;
 
-/// Ways compared with gRPC, and their colours.
-const BESIDE: [(Protocol, &str); 4] = [
+/// Endpoints compared with gRPC, and their colours.
+const COMPARED: [(Protocol, &str); 4] = [
     (Protocol::ConnectH2, "peer-3"),
     (Protocol::JsonH2, "peer-1"),
     (Protocol::JsonHttp1, "peer-5"),
@@ -22,8 +22,8 @@ const BESIDE: [(Protocol, &str); 4] = [
 /// Fewest points of a line.
 const POINTS_MIN: usize = 2;
 
-/// Compares a way's cell with gRPC's.
-type Beside = fn(&Cells, &WayCell, &WayCell) -> Compared;
+/// Compares an endpoint's cell with gRPC's.
+type Compare = fn(&Cells, &EndpointCell, &EndpointCell) -> JudgedRatio;
 
 /// Returns the charts of a question.
 pub(super) fn of_question(id: &str, results: &JsonResults, cells: &Cells) -> Vec<Block> {
@@ -50,15 +50,15 @@ fn spikes(results: &JsonResults, cells: &Cells) -> Vec<Block> {
     ]
 }
 
-/// Returns a chart of a way's windows in sequence.
-fn spikes_of(cell: &WayCell) -> Option<Chart> {
+/// Returns a chart of an endpoint's windows in sequence.
+fn spikes_of(cell: &EndpointCell) -> Option<Chart> {
     let windows = &cell.latency.as_ref()?.windows;
-    let colour = match (cell.way.stack.is_ours(), cell.way.protocol) {
+    let colour = match (cell.endpoint.stack.is_ours(), cell.endpoint.protocol) {
         (true, _) => "ours",
         (false, Protocol::Grpc) => "peer-4",
         (false, _) => "peer-1",
     };
-    let way = |name: &str, dash, width| Way { dash, width, ..Way::new(name, colour) };
+    let style = |name: &str, dash, width| LineStyle { dash, width, ..LineStyle::new(name, colour) };
     let mut begins = vec![0.0];
     let mut calls: Vec<(f64, u64, String)> = Vec::new();
     for (index, window) in windows.iter().enumerate() {
@@ -71,9 +71,9 @@ fn spikes_of(cell: &WayCell) -> Option<Chart> {
         begins.push(begin + seconds(window.took_ns));
     }
     calls.sort_by(|(a, ..), (b, ..)| a.total_cmp(b));
-    let steps = |way, of: fn(&LatencyWindow) -> u64| {
+    let steps = |style, of: fn(&LatencyWindow) -> u64| {
         let values = windows.iter().chain(windows.last()).map(|window| Some(of(window) as f64));
-        Series { x: begins.clone(), mark: Mark::Steps, ..Series::new(way, When::new(), values) }
+        Series { x: begins.clone(), mark: Mark::Steps, ..Series::new(style, When::new(), values) }
     };
     let dots = Series {
         x: calls.iter().map(|(at, ..)| *at).collect(),
@@ -83,22 +83,22 @@ fn spikes_of(cell: &WayCell) -> Option<Chart> {
     };
     let inner = begins.get(1..windows.len()).unwrap_or_default();
     Some(Chart {
-        id: format!("spikes {}", cell.way),
-        title: cell.way.to_string(),
+        id: format!("spikes {}", cell.endpoint),
+        title: cell.endpoint.to_string(),
         x: XAxis {
             clock: true,
             marks: inner.iter().map(|&at| (at, String::new())).collect(),
             ..XAxis::default()
         },
         y: YAxis { unit: Unit::Time, log: true, group: Some("spikes"), ..YAxis::default() },
-        ways: vec![way("median", &[], 2.0), way("p99", &[4, 3], 1.3), way("a call", &[1, 3], 1.3)],
+        styles: vec![style("median", &[], 2.0), style("p99", &[4, 3], 1.3), style("a call", &[1, 3], 1.3)],
         series: vec![steps(0, |it| it.p50), steps(1, |it| it.p99), dots],
         ..Chart::default()
     })
 }
 
 fn sizes(results: &JsonResults, cells: &Cells) -> Vec<Block> {
-    let asked = match results.settings.published {
+    let published_letters = match results.settings.published {
         Shape::Strings { letters, .. } => letters,
         // The same length as in the published message.
         _ => 20,
@@ -107,23 +107,28 @@ fn sizes(results: &JsonResults, cells: &Cells) -> Vec<Block> {
         .all
         .iter()
         .filter_map(|cell| match cell.case.shape {
-            Shape::Strings { count, letters } if letters == asked && count > 0 => Some(u64::from(count)),
+            Shape::Strings { count, letters } if letters == published_letters && count > 0 => {
+                Some(u64::from(count))
+            }
             _ => None,
         })
         .collect();
     counts.sort_unstable();
     counts.dedup();
-    let ways = BESIDE.map(|(protocol, hue)| Way { width: 2.0, ..Way::new(protocol.title(), hue) });
-    let figures: [(&str, Beside); 2] = [
-        ("Time of a call, one at a time", |cells, way, grpc| cells.latency_ratio(way, grpc)),
+    let styles =
+        COMPARED.map(|(protocol, hue)| LineStyle { width: 2.0, ..LineStyle::new(protocol.title(), hue) });
+    let figures: [(&str, Compare); 2] = [
+        ("Time of a call, one at a time", |cells, endpoint, grpc| cells.latency_ratio(endpoint, grpc)),
         // Rates are inverted so that both show a multiple of a server’s time.
-        ("Calls per second of a server: gRPC ÷ variant", |cells, way, grpc| cells.rate_ratio(grpc, way)),
+        ("Calls per second of a server: gRPC ÷ variant", |cells, endpoint, grpc| {
+            cells.rate_ratio(grpc, endpoint)
+        }),
     ];
-    let line = |(index, (protocol, _)): (usize, (Protocol, &str)), compared: Beside| {
+    let line = |(index, (protocol, _)): (usize, (Protocol, &str)), compared: Compare| {
         let at = |&count: &u64| {
-            let case = Case::plain(Shape::Strings { count: count as u32, letters: asked });
-            let ours = way::Way::ours(protocol);
-            let reference = way::Way::reference();
+            let case = Case::plain(Shape::Strings { count: count as u32, letters: published_letters });
+            let ours = endpoint::Endpoint::ours(protocol);
+            let reference = endpoint::Endpoint::reference();
             compared(cells, cells.at(&ours, case)?, cells.at(&reference, case)?).ratio
         };
         let ratios: Vec<Option<Ratio>> = counts.iter().map(at).collect();
@@ -131,9 +136,9 @@ fn sizes(results: &JsonResults, cells: &Cells) -> Vec<Block> {
         (ratios.iter().flatten().count() >= POINTS_MIN)
             .then(|| series.intervals(ratios.iter().map(|ratio| (*ratio)?.interval)))
     };
-    let chart = |(index, (title, compared)): (usize, (&str, Beside))| {
+    let chart = |(index, (title, compared)): (usize, (&str, Compare))| {
         let series: Vec<Series> =
-            BESIDE.into_iter().enumerate().filter_map(|way| line(way, compared)).collect();
+            COMPARED.into_iter().enumerate().filter_map(|style| line(style, compared)).collect();
         (!series.is_empty()).then(|| Chart {
             id: format!("sizes-{index}"),
             title: title.to_owned(),
@@ -146,7 +151,7 @@ fn sizes(results: &JsonResults, cells: &Cells) -> Vec<Block> {
                 line: Some(1.0),
                 ..YAxis::default()
             },
-            ways: ways.to_vec(),
+            styles: styles.to_vec(),
             series,
             ..Chart::default()
         })
@@ -158,7 +163,7 @@ fn sizes(results: &JsonResults, cells: &Cells) -> Vec<Block> {
     vec![
         Block::heading("By the number of strings"),
         Block::about("Relative to gRPC, with 95 % intervals."),
-        Block::Legend(ways.to_vec()),
+        Block::Legend(styles.to_vec()),
         Block::Charts(charts),
     ]
 }

@@ -6,18 +6,18 @@ use super::super::case::Case;
 use super::super::cell_pair::{
     CellColumns, CellPair, doubted, median, message, network, protocol, sentences, size,
 };
-use super::super::cells::{Cells, WayCell};
+use super::super::cells::{Cells, EndpointCell};
+use super::super::endpoint::Endpoint;
 use super::super::question::Question;
 use super::super::results::JsonResults;
-use super::super::way::Way;
 use crate::echo::{Protocol, Shape};
 
 pub(super) fn messagepack(results: &JsonResults, cells: &Cells) -> Question {
     let of_shape = |shape| {
         let case = Case::plain(shape);
-        let grpc = cells.at(&Way::reference(), case);
+        let grpc = cells.at(&Endpoint::reference(), case);
         let pair = move |protocol| {
-            let cell = cells.at(&Way::ours(protocol), case)?;
+            let cell = cells.at(&Endpoint::ours(protocol), case)?;
             Some(cells.pair(cell, grpc.filter(|_| protocol != Protocol::Grpc)))
         };
         let protocols = [Protocol::Grpc, Protocol::MsgpackH2, Protocol::ConnectH2];
@@ -33,9 +33,9 @@ pub(super) fn messagepack(results: &JsonResults, cells: &Cells) -> Question {
         .figure("Response bytes", size, |pair| Some(pair.one.bodies()?.1))
         .table(rows.iter().copied());
     let factor = |pair: &CellPair<'_>| {
-        let is_meant = pair.one.way.protocol == Protocol::MsgpackH2;
-        let json = cells.at(&Way::ours(Protocol::ConnectH2), pair.one.case).filter(|_| is_meant);
-        pair.beside(json).latency().factor()
+        let is_meant = pair.one.endpoint.protocol == Protocol::MsgpackH2;
+        let json = cells.at(&Endpoint::ours(Protocol::ConnectH2), pair.one.case).filter(|_| is_meant);
+        pair.with_other(json).latency().factor()
     };
     let sentences = sentences(
         &rows,
@@ -53,27 +53,27 @@ pub(super) fn messagepack(results: &JsonResults, cells: &Cells) -> Question {
 
 pub(super) fn compression(cells: &Cells) -> Question {
     let compressed = cells.all.iter().filter(|cell| cell.case.gzip);
-    let plain = |cell: &WayCell| cells.at(&cell.way, Case { gzip: false, ..cell.case });
+    let plain = |cell: &EndpointCell| cells.at(&cell.endpoint, Case { gzip: false, ..cell.case });
     let rows = compressed.map(|cell| cells.pair(cell, plain(cell)));
-    let rows: Vec<CellPair<'_>> = rows.filter(|pair| pair.quotient(WayCell::p50).is_some()).collect();
+    let rows: Vec<CellPair<'_>> = rows.filter(|pair| pair.quotient(EndpointCell::p50).is_some()).collect();
     let table = CellColumns::default()
         .words("Network", network)
         .words("Protocol", protocol)
-        .figure("Plain, median", time, |pair| pair.of_other(WayCell::p50))
+        .figure("Plain, median", time, |pair| pair.of_other(EndpointCell::p50))
         .figure("gzip, median", time, median)
-        .figure("gzip ÷ plain", |ratio| format!("{ratio:.2}"), |pair| pair.quotient(WayCell::p50))
-        .figure("Plain, bytes", size, |pair| pair.of_other(WayCell::bytes))
+        .figure("gzip ÷ plain", |ratio| format!("{ratio:.2}"), |pair| pair.quotient(EndpointCell::p50))
+        .figure("Plain, bytes", size, |pair| pair.of_other(EndpointCell::bytes))
         .figure("gzip, bytes", size, |pair| pair.one.bytes())
         .table(rows.iter().copied());
-    let told = |pair: &CellPair<'_>| {
-        let fewer = 1.0 - pair.quotient(WayCell::bytes)?;
+    let sentence = |pair: &CellPair<'_>| {
+        let fewer = 1.0 - pair.quotient(EndpointCell::bytes)?;
         Some(format!(
             "{} ({}) transfers {} {} bytes and takes {} as long",
             protocol(pair),
             network(pair),
             percent(fewer.abs()),
             if fewer < 0.0 { "more" } else { "fewer" },
-            pair.apart()?
+            pair.unpaired_ratio()?
         ))
     };
     let is_random = rows.iter().any(|pair| matches!(pair.one.case.shape, Shape::Strings { .. }));
@@ -81,8 +81,8 @@ pub(super) fn compression(cells: &Cells) -> Question {
     let sentences = sentences(
         &rows,
         |_, _| true,
-        told,
-        |_, told| format!("With gzip in both directions: {told}.{random}"),
+        sentence,
+        |_, sentence| format!("With gzip in both directions: {sentence}.{random}"),
     );
     Question { id: "compression", title: "Compression", sentences, table }
 }

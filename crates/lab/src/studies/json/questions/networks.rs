@@ -4,18 +4,18 @@ use thalweg_measure::figures::time;
 
 use super::super::case::Case;
 use super::super::cell_pair::{CellColumns, CellPair, doubted, median, network, protocol, sentences, server};
-use super::super::cells::{Cells, WayCell};
+use super::super::cells::{Cells, EndpointCell};
+use super::super::endpoint::Endpoint;
 use super::super::question::Question;
 use super::super::results::JsonResults;
-use super::super::way::Way;
 use crate::echo::Protocol;
 use crate::load::gathered::distinct;
 
 pub(super) fn networks(results: &JsonResults, cells: &Cells) -> Question {
     let of_case = |case| {
-        let grpc = cells.at(&Way::reference(), case);
-        let apart = cells.of_case(case).filter(|cell| is_apart(cells, cell));
-        apart.map(move |cell| cells.pair(cell, grpc.filter(|grpc| grpc.way != cell.way)))
+        let grpc = cells.at(&Endpoint::reference(), case);
+        let measured = cells.of_case(case).filter(|cell| is_apart(cells, cell));
+        measured.map(move |cell| cells.pair(cell, grpc.filter(|grpc| grpc.endpoint != cell.endpoint)))
     };
     let cases = cases(results, cells);
     // A single case has nothing to compare with.
@@ -30,7 +30,7 @@ pub(super) fn networks(results: &JsonResults, cells: &Cells) -> Question {
         .field("÷ gRPC at our server", |pair| doubted(pair.latency()))
         .table(rows.iter().copied());
     let factor = |pair: &CellPair<'_>| {
-        let is_meant = pair.one.way == Way::ours(Protocol::JsonHttp1);
+        let is_meant = pair.one.endpoint == Endpoint::ours(Protocol::JsonHttp1);
         Some(format!("{} ({})", pair.latency().factor().filter(|_| is_meant)?, network(pair)))
     };
     let sentences = sentences(
@@ -49,12 +49,13 @@ pub(super) fn networks(results: &JsonResults, cells: &Cells) -> Question {
 /// Returns the published message's cases: without a network, and over each network.
 pub(super) fn cases(results: &JsonResults, cells: &Cells) -> Vec<Case> {
     let plain = Case::plain(results.settings.published);
-    let is_far = |case: &Case| case.is_far() && !case.gzip && !case.afresh && case.shape == plain.shape;
+    let is_far =
+        |case: &Case| case.is_far() && !case.gzip && !case.new_connection && case.shape == plain.shape;
     let far = cells.all.iter().map(|cell| cell.case).filter(is_far);
     distinct(std::iter::once(plain).chain(far))
 }
 
-/// Returns whether the way was also measured over a network.
-fn is_apart(cells: &Cells, cell: &WayCell) -> bool {
-    cells.all.iter().any(|other| other.way == cell.way && other.case.is_far())
+/// Returns whether the endpoint was also measured over a network.
+fn is_apart(cells: &Cells, cell: &EndpointCell) -> bool {
+    cells.all.iter().any(|other| other.endpoint == cell.endpoint && other.case.is_far())
 }

@@ -5,10 +5,10 @@ use thalweg_measure::wording::enumerated;
 
 use super::super::case::Case;
 use super::super::cell_pair::{CellColumns, CellPair, median, message, protocol, same_message, size};
-use super::super::cells::{Cells, WayCell};
+use super::super::cells::{Cells, EndpointCell};
+use super::super::endpoint::Endpoint;
 use super::super::question::Question;
 use super::super::results::JsonResults;
-use super::super::way::Way;
 use crate::echo::Protocol;
 
 /// Steps from gRPC to a JSON API over HTTP/1.1, with the change in each.
@@ -22,7 +22,7 @@ const STEPS: [(Protocol, &str); 4] = [
 pub(super) fn parts(results: &JsonResults, cells: &Cells) -> Question {
     // Each row is compared with the one above it.
     let of_shape = |shape| {
-        let at = |(protocol, _)| cells.at(&Way::ours(protocol), Case::plain(shape));
+        let at = |(protocol, _)| cells.at(&Endpoint::ours(protocol), Case::plain(shape));
         let mut above = None;
         let steps = STEPS.into_iter().filter_map(at).filter(|cell| cell.latency.is_some());
         steps.map(|cell| cells.pair(cell, above.replace(cell))).collect::<Vec<_>>()
@@ -43,11 +43,11 @@ pub(super) fn parts(results: &JsonResults, cells: &Cells) -> Question {
 }
 
 fn change(step: &CellPair<'_>) -> Option<f64> {
-    Some(median(step)? - step.of_other(WayCell::p50)?)
+    Some(median(step)? - step.of_other(EndpointCell::p50)?)
 }
 
 /// Returns the client's encoding and decoding time, ns.
-fn conversion(cell: &WayCell) -> f64 {
+fn conversion(cell: &EndpointCell) -> f64 {
     cell.stage("client-encode") + cell.stage("client-decode")
 }
 
@@ -57,14 +57,14 @@ fn signed(ns: f64) -> String {
 
 fn sentence(steps: &[CellPair<'_>]) -> Option<String> {
     let [first, changes @ ..] = steps else { return None };
-    let whole = changes.last()?.beside(Some(first.one));
+    let whole = changes.last()?.with_other(Some(first.one));
     let more = change(&whole)?;
-    let said = |step: &CellPair<'_>| {
-        let new = STEPS.iter().find(|(protocol, _)| *protocol == step.one.way.protocol)?.1;
+    let description = |step: &CellPair<'_>| {
+        let new = STEPS.iter().find(|(protocol, _)| *protocol == step.one.endpoint.protocol)?.1;
         Some(format!("{} for {new}", signed(change(step)?)))
     };
-    let parts: Vec<String> = changes.iter().filter_map(said).collect();
-    let more_bytes = whole.quotient(WayCell::bytes)? - 1.0;
+    let parts: Vec<String> = changes.iter().filter_map(description).collect();
+    let more_bytes = whole.quotient(EndpointCell::bytes)? - 1.0;
     let client = conversion(whole.one) - conversion(first.one);
     let of_client = if more > 0.0 && client > 0.0 {
         format!(" Encoding and decoding in the client are {} of it.", percent((client / more).min(1.0)))

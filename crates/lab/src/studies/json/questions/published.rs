@@ -1,14 +1,14 @@
-//! The published comparison: one message, one call at a time, over all ways, with spikes and first calls.
+//! The published comparison: one message, one call at a time, over all endpoints, with spikes and first calls.
 
 use thalweg_measure::figures::{grouped, time, times};
 
 use super::super::case::{Case, title};
 use super::super::cell_pair::{CellColumns, CellPair, median, protocol, server};
-use super::super::cells::{Cells, Cold, Latencies, SPIKE_FACTOR, WayCell};
+use super::super::cells::{Cells, Cold, EndpointCell, Latencies, SPIKE_FACTOR};
+use super::super::endpoint::Endpoint;
 use super::super::plan::PUBLISHED;
 use super::super::question::Question;
 use super::super::results::JsonResults;
-use super::super::way::Way;
 use crate::echo::Protocol;
 
 type TimeOf = (&'static str, fn(&Latencies) -> Option<f64>);
@@ -27,14 +27,14 @@ const TIMES: [TimeOf; 9] = [
 
 pub(super) fn published(results: &JsonResults, cells: &Cells) -> Question {
     let case = Case::plain(results.settings.published);
-    let measured: Vec<&WayCell> = cells.of_case(case).filter(|cell| cell.latency.is_some()).collect();
+    let measured: Vec<&EndpointCell> = cells.of_case(case).filter(|cell| cell.latency.is_some()).collect();
     let calls = |pair: &CellPair<'_>| Some(pair.one.latency.as_ref()?.calls as f64);
     let columns = CellColumns::default()
         .words("Server", server)
         .words("Protocol", protocol)
         .figure("Calls", grouped, calls);
-    let columns = TIMES.into_iter().fold(columns, |columns, (head, ns)| {
-        columns.figure(head, time, move |pair| ns(pair.one.latency.as_ref()?))
+    let columns = TIMES.into_iter().fold(columns, |columns, (header, ns)| {
+        columns.figure(header, time, move |pair| ns(pair.one.latency.as_ref()?))
     });
     let table = columns.table(measured.iter().map(|cell| cells.pair(cell, None)));
     let sentences = sentences(cells, case, &measured);
@@ -46,9 +46,9 @@ pub(super) fn published(results: &JsonResults, cells: &Cells) -> Question {
     Question { id: "published", title, sentences, table }
 }
 
-fn sentences(cells: &Cells, case: Case, measured: &[&WayCell]) -> Vec<String> {
+fn sentences(cells: &Cells, case: Case, measured: &[&EndpointCell]) -> Vec<String> {
     let mut sentences = Vec::new();
-    let both = cells.pair_at(case, &Way::ours(Protocol::JsonHttp1), &Way::reference());
+    let both = cells.pair_at(case, &Endpoint::ours(Protocol::JsonHttp1), &Endpoint::reference());
     let latencies = both.and_then(|pair| pair.other?.latency.as_ref().zip(pair.one.latency.as_ref()));
     if let Some((pair, (grpc, json))) = both.zip(latencies) {
         sentences.push(format!(
@@ -79,9 +79,9 @@ fn as_long(one: f64, other: f64) -> String {
     if other > 0.0 { format!("{} as long", times(one / other)) } else { "without a ratio".to_owned() }
 }
 
-/// Describes the number of spikes, and the longest call with its way and time. Counts come from histograms; times are
-/// kept only for each window's longest calls.
-fn spikes(measured: &[&WayCell]) -> String {
+/// Describes the number of spikes, and the longest call with its endpoint and time. Counts come from histograms; times
+/// are kept only for each window's longest calls.
+fn spikes(measured: &[&EndpointCell]) -> String {
     let latencies = || measured.iter().filter_map(|cell| Some((*cell, cell.latency.as_ref()?)));
     let all = grouped(latencies().map(|(_, latency)| latency.calls).sum::<u64>() as f64);
     let spikes: u64 = latencies().map(|(_, latency)| latency.spikes).sum();
@@ -97,7 +97,7 @@ fn spikes(measured: &[&WayCell]) -> String {
         time(longest.took_ns as f64),
         time(longest.at_ns as f64),
         window + 1,
-        cell.way
+        cell.endpoint
     )
 }
 
@@ -118,12 +118,12 @@ pub(super) fn cold(results: &JsonResults, cells: &Cells) -> Question {
         .figure("Warm median", time, median)
         .figure("Cold ÷ warm", times, factor)
         .table(rows.iter().copied());
-    let told = rows.iter().filter_map(|pair| Some((factor(pair)?, pair.one, pair.one.cold.as_ref()?)));
-    let sentence = told.rev().max_by(|(a, ..), (b, ..)| a.total_cmp(b)).map(|(factor, cell, cold)| {
+    let candidates = rows.iter().filter_map(|pair| Some((factor(pair)?, pair.one, pair.one.cold.as_ref()?)));
+    let sentence = candidates.rev().max_by(|(a, ..), (b, ..)| a.total_cmp(b)).map(|(factor, cell, cold)| {
         format!(
             "The slowest start, relative to the warm median: {}. Its first call takes {}, and the next {} calls take \
              {} that median on average. A comparison with so few calls measures the start.",
-            cell.way,
+            cell.endpoint,
             time(cold.first_ns as f64),
             cold.calls,
             times(factor),

@@ -4,21 +4,23 @@ use thalweg_measure::figures::{count, time};
 use thalweg_measure::wording::{counted, enumerated};
 
 use super::super::case::Case;
-use super::super::cell_pair::{CellColumns, CellPair, judged, median, message, per_s, protocol};
+use super::super::cell_pair::{CellColumns, CellPair, median, message, per_s, protocol, with_ratio_columns};
 use super::super::cells::Cells;
+use super::super::endpoint::Endpoint;
 use super::super::question::Question;
 use super::super::results::JsonResults;
-use super::super::way::Way;
 use crate::echo::Protocol;
 use crate::load::verdict::Verdict;
 
 const JSON: [Protocol; 3] = [Protocol::ConnectH2, Protocol::JsonH2, Protocol::JsonHttp1];
 
 pub(super) fn sizes(results: &JsonResults, cells: &Cells) -> Question {
-    let json =
-        |case| JSON.into_iter().filter_map(move |it| cells.pair_at(case, &Way::ours(it), &Way::reference()));
+    let json = |case| {
+        JSON.into_iter()
+            .filter_map(move |it| cells.pair_at(case, &Endpoint::ours(it), &Endpoint::reference()))
+    };
     let of_shape = |shape| {
-        let grpc = cells.at(&Way::reference(), Case::plain(shape));
+        let grpc = cells.at(&Endpoint::reference(), Case::plain(shape));
         grpc.map(|grpc| cells.pair(grpc, None)).into_iter().chain(json(Case::plain(shape)))
     };
     let rows: Vec<CellPair<'_>> = results.shapes().into_iter().flat_map(of_shape).collect();
@@ -26,8 +28,9 @@ pub(super) fn sizes(results: &JsonResults, cells: &Cells) -> Question {
         .words("Message", message)
         .words("Protocol", protocol)
         .figure("Median", time, median);
-    let table = judged(table, "÷ gRPC", CellPair::latency).figure("Calls per second", count, per_s);
-    let table = judged(table, "÷ gRPC", CellPair::rate).table(rows.iter().copied());
+    let table =
+        with_ratio_columns(table, "÷ gRPC", CellPair::latency).figure("Calls per second", count, per_s);
+    let table = with_ratio_columns(table, "÷ gRPC", CellPair::rate).table(rows.iter().copied());
     // Networks count too: the slower the network, the smaller the difference.
     let far = super::networks::cases(results, cells).into_iter().filter(Case::is_far).flat_map(json);
     let all: Vec<CellPair<'_>> = rows.into_iter().chain(far).collect();

@@ -1,6 +1,6 @@
-use super::words::{carrier_in_few_words, in_a_sentence, in_few_words};
+use super::words::{carrier_in_few_words, in_few_words, sentence};
 use super::*;
-use crate::load::gathered::gathered;
+use crate::load::gathered::gather_cells;
 use crate::load::noise::{Floor, Noise};
 use crate::load::{PointResult, Transport, Work};
 use crate::stack::Pair;
@@ -24,13 +24,13 @@ fn cell(kind: Kind, transport: Transport, rates: impl Iterator<Item = f64>) -> V
 }
 
 fn choices(lines: &[Vec<PointResult>], noise: Noise) -> Choices {
-    let lines = SizesLines::arranged(&gathered(lines.iter().flatten()));
+    let lines = SizesLines::arranged(&gather_cells(lines.iter().flatten()));
     Choices::of(&SizesLines { lines, noise })
 }
 
-fn check(lines: &[Vec<PointResult>], noise: Noise, sentence: &str, words: &[&str]) {
+fn check(lines: &[Vec<PointResult>], noise: Noise, expected: &str, words: &[&str]) {
     let choices = choices(lines, noise);
-    assert_eq!(in_a_sentence(&choices).as_deref().unwrap_or_default(), sentence);
+    assert_eq!(sentence(&choices).as_deref().unwrap_or_default(), expected);
     assert_eq!(choices.calls.iter().map(in_few_words).collect::<Vec<_>>(), words);
 }
 
@@ -39,7 +39,7 @@ fn floor(kind: Kind, rate: f64) -> Noise {
 }
 
 #[test]
-fn the_fastest_is_used() {
+fn fastest_call_is_recommended() {
     check(
         &[line(CLIENT, Transport::Tcp, 200.0, 0.02), line(SERVER, Transport::Tcp, 100.0, 0.02)],
         Noise::default(),
@@ -49,7 +49,7 @@ fn the_fastest_is_used() {
 }
 
 #[test]
-fn equal_is_what_is_known_to_lie_within_the_margin() {
+fn calls_within_the_margin_are_equal() {
     // The two drift apart by 3 % each round.
     check(
         &[line(CLIENT, Transport::Tcp, 100.0, 0.015), line(SERVER, Transport::Tcp, 101.0, -0.015)],
@@ -60,7 +60,7 @@ fn equal_is_what_is_known_to_lie_within_the_margin() {
 }
 
 #[test]
-fn what_lies_within_the_noise_or_varies_cannot_be_told() {
+fn differences_within_noise_are_inconclusive() {
     check(
         &[line(CLIENT, Transport::Tcp, 100.0, 0.3), line(SERVER, Transport::Tcp, 110.0, -0.3)],
         Noise::default(),
@@ -77,7 +77,7 @@ fn what_lies_within_the_noise_or_varies_cannot_be_told() {
 }
 
 #[test]
-fn calls_that_do_other_work_are_not_compared() {
+fn calls_with_different_work_are_not_compared() {
     let lines = [
         line(Kind::LONE_CALL, Transport::Tcp, 10.0, 0.02),
         line(UNARY, Transport::Tcp, 100.0, 0.02),
@@ -93,7 +93,7 @@ fn calls_that_do_other_work_are_not_compared() {
 }
 
 #[test]
-fn of_three_some_may_be_equal_and_others_unclear() {
+fn equal_and_unclear_calls_are_listed_separately() {
     let lines = [
         line(Kind::LONE_CALL, Transport::Uds, 98.0, 0.4),
         line(UNARY, Transport::Uds, 99.0, 0.0),
@@ -109,7 +109,7 @@ fn of_three_some_may_be_equal_and_others_unclear() {
 }
 
 #[test]
-fn too_few_windows_tell_nothing() {
+fn too_few_windows_give_no_recommendation() {
     let mut lines =
         vec![line(CLIENT, Transport::Tcp, 200.0, 0.02), line(SERVER, Transport::Tcp, 100.0, 0.02)];
     for line in &mut lines {
@@ -140,7 +140,7 @@ fn a_transport_is_chosen_for_each_job() {
 
 /// Equal calls must not be recommended, even if the luckiest of several is picked.
 #[test]
-fn luck_is_seldom_advice() {
+fn equal_calls_are_rarely_recommended_by_chance() {
     const STUDIES: u32 = 400;
     let mut random = Random(7);
     let mut lucky = 0;

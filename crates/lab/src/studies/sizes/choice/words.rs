@@ -10,19 +10,21 @@ use crate::record::CallType;
 
 /// Returns the recommendations by job and transport, grouped by runs of sizes with the same one. `None` if there is
 /// nothing to choose from.
-pub(crate) fn in_a_sentence(choices: &Choices) -> Option<String> {
-    let mut places: Vec<(Transport, Job)> =
+pub(crate) fn sentence(choices: &Choices) -> Option<String> {
+    let mut groups: Vec<(Transport, Job)> =
         choices.calls.iter().map(|choice| (choice.transport, choice.job)).collect();
-    places.sort_unstable();
-    places.dedup();
+    groups.sort_unstable();
+    groups.dedup();
     let sentence = |(transport, job)| {
         let of_place = |choice: &&CallChoice| (choice.transport, choice.job) == (transport, job);
         let all: Vec<&CallChoice> = choices.calls.iter().filter(of_place).collect();
-        let runs: Vec<_> =
-            all.chunk_by(|a, b| is_said_of_both(a, b)).map(|run| said(run, all.len())).collect();
+        let runs: Vec<_> = all
+            .chunk_by(|a, b| is_same_recommendation(a, b))
+            .map(|run| recommendation(run, all.len()))
+            .collect();
         format!("Over {transport}, {}: {}.", job.name(), runs.join("; "))
     };
-    let sentences: Vec<_> = places.into_iter().map(sentence).collect();
+    let sentences: Vec<_> = groups.into_iter().map(sentence).collect();
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
@@ -72,20 +74,20 @@ pub(crate) fn best_and(choice: &CallChoice, others: impl Iterator<Item = Kind>) 
 }
 
 /// Returns whether two sizes have the same recommendation.
-fn is_said_of_both(a: &CallChoice, b: &CallChoice) -> bool {
+fn is_same_recommendation(a: &CallChoice, b: &CallChoice) -> bool {
     let open = |choice: &CallChoice| best_and(choice, choice.equal().chain(choice.unclear()));
     // The best call is named only if others are equal to it.
-    let besides = |choice: &CallChoice| choice.equal().next().map(|_| choice.best);
+    let also_equal = |choice: &CallChoice| choice.equal().next().map(|_| choice.best);
     match (a.advice(), b.advice()) {
         (Advice::Use, Advice::Use) => a.best == b.best,
         (Advice::Equal, Advice::Equal) => open(a) == open(b),
-        (Advice::CannotTell, Advice::CannotTell) => open(a) == open(b) && besides(a) == besides(b),
+        (Advice::CannotTell, Advice::CannotTell) => open(a) == open(b) && also_equal(a) == also_equal(b),
         _ => false,
     }
 }
 
 /// Returns the text for a run of adjacent sizes, out of `sizes` in total.
-fn said(run: &[&CallChoice], sizes: usize) -> String {
+fn recommendation(run: &[&CallChoice], sizes: usize) -> String {
     let named = |kinds: Vec<Kind>| enumerated(&kinds.into_iter().map(Kind::phrase).collect::<Vec<_>>());
     let first = run[0];
     let at = match run {
@@ -105,13 +107,13 @@ fn said(run: &[&CallChoice], sizes: usize) -> String {
         Advice::Equal => format!("{} are equal {at}", named(best_and(first, first.equal()))),
         Advice::CannotTell => {
             let equal: Vec<Kind> = first.equal().collect();
-            let besides = if equal.is_empty() {
+            let also_equal = if equal.is_empty() {
                 String::new()
             } else {
                 format!(", and {} equal {}", named(equal), first.best.phrase())
             };
-            let apart = named(best_and(first, first.unclear()));
-            format!("this study cannot tell {apart} apart {at}{besides}")
+            let unclear = named(best_and(first, first.unclear()));
+            format!("this study cannot tell {unclear} apart {at}{also_equal}")
         }
     }
 }

@@ -7,7 +7,7 @@ use thalweg_measure::wording::{capitalised, enumerated};
 
 use crate::load::Kind;
 use crate::load::Transport;
-use crate::load::verdict::{Compared, Verdict};
+use crate::load::verdict::{JudgedRatio, Verdict};
 use crate::stack::Pair;
 use crate::studies::sizes::compare::{Against, ComparedCell, StacksCompared, Tally};
 
@@ -121,7 +121,7 @@ fn contrast(
     if found.is_empty() {
         return None;
     }
-    let rates: Vec<(ByteSize, Compared)> =
+    let rates: Vec<(ByteSize, JudgedRatio)> =
         found.iter().map(|(cell, against)| (cell.size, against.rate)).collect();
     let clauses = [
         extremes(&rates, Verdict::Faster, &format!("× {pair}’s rate")),
@@ -142,7 +142,7 @@ fn contrast(
 }
 
 /// Returns the largest and smallest difference among the sizes with this verdict.
-fn extremes(rates: &[(ByteSize, Compared)], verdict: Verdict, unit: &str) -> Option<String> {
+fn extremes(rates: &[(ByteSize, JudgedRatio)], verdict: Verdict, unit: &str) -> Option<String> {
     let mut of_verdict: Vec<(ByteSize, Ratio)> = rates
         .iter()
         .filter(|(_, compared)| compared.verdict == verdict)
@@ -161,14 +161,14 @@ fn extremes(rates: &[(ByteSize, Compared)], verdict: Verdict, unit: &str) -> Opt
     })
 }
 
-fn no_difference(rates: &[(ByteSize, Compared)]) -> Option<String> {
+fn no_difference(rates: &[(ByteSize, JudgedRatio)]) -> Option<String> {
     if rates.len() > 1 && rates.iter().all(|(_, compared)| compared.verdict == Verdict::NoDifference) {
         return Some("no difference at any size".to_owned());
     }
     sizes_with(rates, Verdict::NoDifference).map(|sizes| format!("no difference at {sizes}"))
 }
 
-fn sizes_with(rates: &[(ByteSize, Compared)], verdict: Verdict) -> Option<String> {
+fn sizes_with(rates: &[(ByteSize, JudgedRatio)], verdict: Verdict) -> Option<String> {
     let sizes: Vec<String> = rates
         .iter()
         .filter(|(_, compared)| compared.verdict == verdict)
@@ -179,7 +179,7 @@ fn sizes_with(rates: &[(ByteSize, Compared)], verdict: Verdict) -> Option<String
 
 /// Returns a clause on the smallest size's median latency, which matters more than the rate for a lone caller.
 fn median_clause(cell: &ComparedCell<'_>, against: &Against<'_>) -> Option<String> {
-    let Compared { ratio, verdict } = against.median?;
+    let JudgedRatio { ratio, verdict } = against.median?;
     let (ratio, pair, size) = (ratio?, &against.pair, cell.size);
     Some(match verdict {
         Verdict::NoDifference => format!("the median time of a call of {size} does not differ"),

@@ -8,10 +8,10 @@ use thalweg_measure::usage::{ProcessUsage, Usage};
 use super::findings::{answer, contrasts, losses, verdicts};
 use super::*;
 use crate::load::results::AaResult;
-use crate::load::used::Used;
-use crate::load::{Asked, Outcome, WindowResult};
+use crate::load::used::ResourceUsage;
+use crate::load::{AaSide, Pattern, SystemCalls, Work};
 use crate::load::{LabResults, PointResult};
-use crate::load::{Label, Pattern, SystemCalls, Work};
+use crate::load::{Outcome, WindowRequest, WindowResult};
 use crate::record::CallType;
 use crate::tests::sample::{self, sizes};
 
@@ -23,7 +23,7 @@ fn pair(name: &str) -> Pair {
 }
 
 fn compared(results: &LabResults) -> StacksCompared<'_> {
-    let (ours, cells) = (results.reference(), results.gathered());
+    let (ours, cells) = (results.reference(), results.gather_cells());
     let own: Vec<_> =
         cells.iter().filter(|cell| cell.pair.is_none_or(|pair| *pair == ours)).cloned().collect();
     StacksCompared::of(ours, &cells, &SizesLines::of(results, &own))
@@ -53,7 +53,7 @@ fn aa(at: (Kind, ByteSize), a: &[f64], b: &[f64]) -> Vec<AaResult> {
         };
         rates.iter().enumerate().map(aa).collect::<Vec<_>>()
     };
-    [of(Label::A, a), of(Label::B, b)].concat()
+    [of(AaSide::A, a), of(AaSide::B, b)].concat()
 }
 
 fn check(results: &LabResults, expected: Verdict) -> StacksCompared<'_> {
@@ -75,7 +75,7 @@ fn verdicts_follow_from_the_interval() {
 }
 
 #[test]
-fn a_difference_within_the_noise_floor_is_none() {
+fn difference_within_noise_floor_does_not_count() {
     let at = (UNARY_16, KIB);
     let mut results = rounds(at, &[104.0, 104.1, 104.0], &[100.0, 100.0, 100.1]);
     check(&results, Verdict::Faster);
@@ -88,7 +88,7 @@ fn a_difference_within_the_noise_floor_is_none() {
 }
 
 #[test]
-fn of_latencies_less_is_better() {
+fn lower_latency_is_better() {
     let lone = rounds((Kind::LONE_CALL, KIB), &[200.0; 4], &[100.0; 4]);
     let comparison = check(&lone, Verdict::Faster);
     let median = comparison.cells[0].against[0].median.unwrap();
@@ -100,7 +100,7 @@ fn of_latencies_less_is_better() {
 }
 
 #[test]
-fn windows_that_failed_make_no_pair_and_are_counted() {
+fn failed_windows_are_not_paired_but_counted() {
     let mut results = rounds((UNARY_16, KIB), &[200.0; 5], &[100.0; 5]);
     results.points[0].outcome = Outcome::Failed("no answer".to_owned());
     let Outcome::Measured(measured) = &mut results.points[6].outcome else { unreachable!() };
@@ -120,7 +120,7 @@ fn windows_that_failed_make_no_pair_and_are_counted() {
 }
 
 #[test]
-fn what_an_operation_costs_is_of_both_processes() {
+fn cost_of_an_operation_includes_both_processes() {
     let mut results = rounds((UNARY_16, KIB), &[200.0; 3], &[100.0; 3]);
     let process = |user_ns| ProcessUsage {
         user_ns,
@@ -136,18 +136,18 @@ fn what_an_operation_costs_is_of_both_processes() {
     let counted = SystemCalls { client_per_operation: 0.5, server_per_operation: 0.25 };
     let mut point = results.points[0].point.clone();
     point.duration *= 2;
-    let asked = Asked { point, pair: Some(Pair::ours()), strategy: None, round: 0 };
-    results.system_calls = vec![WindowResult::apart(asked, Ok(counted))];
+    let request = WindowRequest { point, pair: Some(Pair::ours()), strategy: None, round: 0 };
+    results.system_calls = vec![WindowResult::of_other(request, Ok(counted))];
     let comparison = compared(&results);
     // Each window has 100 operations.
     let ComparedCell { ours, against, .. } = &comparison.cells[0];
-    let Used { user_ns, system_ns, switches, .. } = ours.server().unwrap();
+    let ResourceUsage { user_ns, system_ns, switches, .. } = ours.server().unwrap();
     assert_eq!((user_ns, system_ns, switches, ours.system_calls), (20.0, 5.0, 0.5, Some(counted)));
     assert!(against[0].theirs.client().is_some() && against[0].theirs.system_calls.is_none());
 }
 
 #[test]
-fn the_bare_socket_is_the_reference() {
+fn bare_socket_is_the_reference() {
     let mut results = rounds((UNARY_16, KIB), &[100.0; 3], &[50.0; 3]);
     let echo = Kind { work: Work::Socket(Pattern::Echo), in_flight: 16, connections: 1 };
     results.points.extend((0..3).map(|round| window(None, (echo, KIB), round, 400.0)));
@@ -158,7 +158,7 @@ fn the_bare_socket_is_the_reference() {
 }
 
 #[test]
-fn sizes_are_summed_up_where_that_makes_sense() {
+fn mean_over_opposed_sizes_has_no_interval() {
     let both = |second: (f64, f64)| {
         let mut results = rounds((UNARY_16, ByteSize(0)), &[800.0; 3], &[100.0; 3]);
         results.points.extend(rounds((UNARY_16, KIB), &[second.0; 3], &[second.1; 3]).tables.points);
@@ -173,7 +173,7 @@ fn sizes_are_summed_up_where_that_makes_sense() {
 }
 
 #[test]
-fn a_client_at_another_server_is_no_peer_of_its_own() {
+fn mixed_pair_is_not_a_separate_peer() {
     let mut results = rounds((UNARY_16, KIB), &[100.0; 3], &[50.0; 3]);
     let mixed = Pair { client: "tonic".parse().unwrap(), ..Pair::ours() };
     results.points.extend((0..3).map(|round| window(Some(mixed.clone()), (UNARY_16, KIB), round, 80.0)));
@@ -183,7 +183,7 @@ fn a_client_at_another_server_is_no_peer_of_its_own() {
 }
 
 #[test]
-fn where_all_meet_one_server_ours_is_our_client_there() {
+fn with_one_server_ours_is_our_client_at_it() {
     let at_cpp = |client: &str| Pair { client: client.parse().unwrap(), server: "grpc-cpp".parse().unwrap() };
     let mut results = rounds((UNARY_16, KIB), &[], &[]);
     for (client, rate) in [("thalweg", 100.0), ("tonic", 80.0), ("grpc-cpp", 120.0)] {
@@ -220,7 +220,7 @@ fn sentences_name_both_winners() {
 }
 
 #[test]
-fn nothing_compared_says_nothing() {
+fn empty_comparison_has_no_findings() {
     let mut empty = sizes();
     empty.points.clear();
     let comparison = compared(&empty);
@@ -228,7 +228,7 @@ fn nothing_compared_says_nothing() {
 }
 
 #[test]
-fn ratios_have_the_digits_that_tell_a_difference() {
+fn ratios_have_enough_digits_to_show_a_difference() {
     for (ratio, shown) in [
         (0.05, "0.050"),
         (0.806, "0.81"),

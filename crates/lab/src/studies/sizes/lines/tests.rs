@@ -2,8 +2,8 @@ use super::super::choice::Choices;
 use super::super::findings::{findings, headlines};
 use super::*;
 use crate::load::doubts::doubts;
-use crate::load::gathered::gathered;
-use crate::load::paired::is_call;
+use crate::load::gathered::gather_cells;
+use crate::load::paired::is_compared;
 use crate::load::{Pattern, PointResult};
 use crate::stack::Pair;
 use crate::tests::sample;
@@ -11,7 +11,7 @@ use crate::tests::sample;
 /// Returns four equal windows of each size.
 fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -> Vec<PointResult> {
     let kind = Kind { work, in_flight, connections: 1 };
-    let pair = is_call(kind).then(Pair::ours);
+    let pair = is_compared(kind).then(Pair::ours);
     let of_size = |&(size, p50): &(u64, u64)| {
         let at = (kind, transport, ByteSize(size));
         let window = |round| sample::window(pair.clone(), at, round, 1e9 / p50 as f64);
@@ -21,7 +21,10 @@ fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -
 }
 
 fn lines(points: &[Vec<PointResult>]) -> SizesLines<'_> {
-    SizesLines { lines: SizesLines::arranged(&gathered(points.iter().flatten())), noise: Noise::default() }
+    SizesLines {
+        lines: SizesLines::arranged(&gather_cells(points.iter().flatten())),
+        noise: Noise::default(),
+    }
 }
 
 const UNARY: Work = Work::Call(CallType::Unary);
@@ -35,7 +38,7 @@ fn check_plateau(p50s: &[(u64, u64)], expected: Option<(u64, u64, Option<u64>)>)
 }
 
 #[test]
-fn a_plateau_ends_behind_the_last_size_on_it() {
+fn plateau_ends_after_its_last_size() {
     check_plateau(&[(0, 80), (1, 82), (64, 81), (1024, 100), (65_536, 200)], Some((81, 1024, Some(65_536))));
 }
 
@@ -48,18 +51,18 @@ fn one_disturbed_point_does_not_end_a_plateau() {
 }
 
 #[test]
-fn a_plateau_may_never_end_and_may_end_at_once() {
+fn plateau_may_cover_all_sizes_or_only_the_first() {
     check_plateau(&[(0, 80), (1, 80), (64, 80), (1024, 119)], Some((80, 1024, None)));
     check_plateau(&[(0, 80), (1, 160), (64, 320), (1024, 640)], Some((160, 1, Some(64))));
 }
 
 #[test]
-fn two_sizes_are_no_plateau() {
+fn two_sizes_do_not_form_a_plateau() {
     check_plateau(&[(0, 80), (1, 80)], None);
 }
 
 #[test]
-fn each_line_is_held_against_the_socket_of_its_pattern() {
+fn each_line_is_compared_with_the_socket_of_its_pattern() {
     let (echo, one_way) = (Work::Socket(Pattern::Echo), Work::Socket(Pattern::OneWay));
     let lines_of = [
         line(UNARY, 1, Transport::Tcp, &[(64, 100)]),
@@ -79,7 +82,7 @@ fn each_line_is_held_against_the_socket_of_its_pattern() {
 }
 
 #[test]
-fn sentences_say_the_figures() {
+fn sentences_include_the_figures() {
     let tcp = [(0, 80_000), (1024, 81_000), (16_384, 90_000), (65_536, 200_000)];
     let uds = [(0, 40_000), (1024, 41_000), (16_384, 42_000), (65_536, 43_000)];
     let points = [line(UNARY, 1, Transport::Tcp, &tcp), line(UNARY, 1, Transport::Uds, &uds)];
@@ -105,14 +108,14 @@ fn sentences_say_the_figures() {
 }
 
 #[test]
-fn nothing_measured_says_nothing() {
+fn empty_lines_have_no_findings() {
     let analysis = lines(&[]);
     assert_eq!(findings(&analysis, &Choices::of(&analysis)), []);
     assert_eq!(headlines(&analysis), []);
 }
 
 #[test]
-fn what_is_wrong_with_many_points_is_said_once() {
+fn doubt_about_many_points_is_reported_once() {
     let mut results = crate::tests::sample::sizes();
     assert_eq!(doubts(&results), []);
 

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use thalweg_measure::figures::{bound, percent, ratio_figure, ratio_text};
 use thalweg_measure::page::parts::folded;
 use thalweg_measure::page::section::{Block, Choice, Section, when};
-use thalweg_measure::page::table::{Columns, Field};
+use thalweg_measure::page::table::{Columns, TableCell};
 
 use crate::load::noise::{AaCell, Floor};
 use crate::load::verdict::MARGIN;
@@ -34,8 +34,9 @@ pub(super) fn cards(comparison: &StacksCompared<'_>) -> Markup {
 
 fn card(comparison: &StacksCompared<'_>, pair: &Pair) -> Markup {
     let tally = comparison.tally(pair);
-    let middle =
-        comparison.middle(pair).map_or("–".to_owned(), |middle| format!("{} ×", ratio_figure(middle)));
+    let middle = comparison
+        .median_ratio(pair)
+        .map_or("–".to_owned(), |middle| format!("{} ×", ratio_figure(middle)));
     let ratios: Vec<f64> =
         comparison.against(pair).filter_map(|(_, it)| Some(it.rate.ratio?.ratio)).collect();
     let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
@@ -110,8 +111,9 @@ fn noise(comparison: &StacksCompared<'_>) -> Vec<Block> {
              difference.",
         )];
     }
-    let figure =
-        |log: f64| Field::figure((log > 0.0).then_some(log), |log| format!("± {}", percent(log.exp() - 1.0)));
+    let figure = |log: f64| {
+        TableCell::figure((log > 0.0).then_some(log), |log| format!("± {}", percent(log.exp() - 1.0)))
+    };
     let of_cell = |cell: &AaCell| {
         let rate = cell.rate.map_or("no pair of windows".to_owned(), ratio_text);
         let excluded = match cell.excluded {
@@ -126,7 +128,7 @@ fn noise(comparison: &StacksCompared<'_>) -> Vec<Block> {
         .field("Floor of medians", move |floor| figure(floor.median))
         .field("Ours ÷ ours, with interval", move |floor| {
             let cells: Vec<String> = floor.cells.iter().map(of_cell).collect();
-            Field { below: Some(bound(&cells.join(" · "))), ..Field::words("") }.class("long")
+            TableCell { below: Some(bound(&cells.join(" · "))), ..TableCell::words("") }.class("long")
         })
         .table(floors);
     vec![Block::About(noise_in_words(comparison)), Block::Table(table)]

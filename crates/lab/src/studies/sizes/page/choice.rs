@@ -6,7 +6,7 @@ use thalweg_measure::page::section::Block;
 use thalweg_measure::size::ByteSize;
 
 use super::anchor::anchor;
-use crate::load::verdict::{Compared, MARGIN, Verdict};
+use crate::load::verdict::{JudgedRatio, MARGIN, Verdict};
 use crate::load::{Kind, Transport};
 use crate::studies::sizes::choice::words::best_and;
 use crate::studies::sizes::choice::{Advice, CallChoice, Choices, Job, TransportChoice};
@@ -128,7 +128,7 @@ fn call(choice: &CallChoice, label: &str, class: &str) -> Markup {
         Advice::CannotTell => ("cannot tell", best_and(choice, choice.unclear())),
     };
     // For several calls, shows the nearest one that the best is not known to beat.
-    let beside = match advice {
+    let next = match advice {
         Advice::Use => choice.next(),
         Advice::Equal | Advice::CannotTell => {
             choice.others.iter().copied().find(|(kind, _)| kinds.contains(kind))
@@ -136,7 +136,7 @@ fn call(choice: &CallChoice, label: &str, class: &str) -> Markup {
     };
     let of = kinds.iter().map(|&kind| linked(kind, choice.transport, choice.size, &name(kind)));
     let below = html! {
-        @if let Some((kind, compared)) = beside {
+        @if let Some((kind, compared)) = next {
             small { (ratio(compared)) " " (name(kind)) }
         }
         @if advice == Advice::CannotTell {
@@ -193,7 +193,7 @@ fn name(kind: Kind) -> String {
 }
 
 /// Returns a ratio with its interval, without line breaks.
-fn ratio(compared: Compared) -> String {
+fn ratio(compared: JudgedRatio) -> String {
     let text = compared.ratio.map_or("no valid pair of windows".to_owned(), ratio_text);
     text.replace(' ', "\u{a0}").replace('–', "\u{2060}–\u{2060}")
 }

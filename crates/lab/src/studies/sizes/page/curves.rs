@@ -2,13 +2,13 @@
 
 use thalweg_measure::distribution::Distribution;
 use thalweg_measure::figures::short;
-use thalweg_measure::page::chart::{Chart, Mark, Series, Unit, Way, XAxis, YAxis};
+use thalweg_measure::page::chart::{Chart, LineStyle, Mark, Series, Unit, XAxis, YAxis};
 use thalweg_measure::page::section::{Block, Choice, When, when};
 use thalweg_measure::size::ByteSize;
 
 use super::anchor::{anchor, kind_id};
 use super::plots::unhidden;
-use crate::load::gathered::{Windows, distinct};
+use crate::load::gathered::{MergedCell, distinct};
 use crate::load::multiples::hue;
 use crate::load::{Kind, Transport};
 use crate::record::LoadResult;
@@ -33,7 +33,7 @@ struct Curve {
 }
 
 /// Returns the chart of latency over percentile: sizes of one kind of call, or kinds of call at one size.
-pub(super) fn blocks(own: &[Windows<'_>]) -> Vec<Block> {
+pub(super) fn blocks(own: &[MergedCell<'_>]) -> Vec<Block> {
     let curves: Vec<Curve> = own.iter().filter_map(curve).collect();
     if curves.is_empty() {
         return vec![Block::about(
@@ -71,12 +71,12 @@ pub(super) fn blocks(own: &[Windows<'_>]) -> Vec<Block> {
 }
 
 fn chart(curves: &[Curve], kinds: &[Kind], sizes: &[ByteSize]) -> Chart {
-    let of_size = |(index, size): (usize, &ByteSize)| Way {
+    let of_size = |(index, size): (usize, &ByteSize)| LineStyle {
         name: size.to_string(),
         short: size.to_string(),
         colour: hue(index, sizes.len()),
         width: 2.2,
-        ..Way::default()
+        ..LineStyle::default()
     };
     let of_kinds = kinds.iter().copied().map(unhidden);
     let points = curves.iter().map(|curve| curve.all.len()).max().unwrap_or(0);
@@ -119,14 +119,14 @@ fn chart(curves: &[Curve], kinds: &[Kind], sizes: &[ByteSize]) -> Chart {
             ..XAxis::default()
         },
         y: YAxis { unit: Unit::Time, log: true, ..YAxis::default() },
-        ways: sizes.iter().enumerate().map(of_size).chain(of_kinds).collect(),
+        styles: sizes.iter().enumerate().map(of_size).chain(of_kinds).collect(),
         series: curves.iter().map(series).collect(),
         ..Chart::default()
     }
 }
 
 /// Returns the curve of a cell with latencies.
-fn curve(cell: &Windows<'_>) -> Option<Curve> {
+fn curve(cell: &MergedCell<'_>) -> Option<Curve> {
     let decoded = |(_, load): (_, &LoadResult)| Distribution::restored(&load.histogram, &load.latency_ns?);
     let of_windows: Vec<Distribution> =
         cell.valid().filter_map(decoded).filter(|it| !it.is_empty()).collect();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_meets_the_percentiles_and_ends_with_the_operations() {
+    fn curve_passes_through_percentiles_and_ends_at_operation_count() {
         let curve = percentiles(&distribution(1..=1000));
         assert_eq!(curve.len(), 3 * STEPS_PER_NINE as usize + 1);
         let at = |nines: u32| curve[(nines * STEPS_PER_NINE) as usize];
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_has_no_more_points_than_its_nines() {
+    fn curve_has_limited_points_per_nine() {
         let mut many = Distribution::new();
         many.record_many(100, u64::MAX / 4);
         assert_eq!(percentiles(&many).len(), (NINES_MAX * STEPS_PER_NINE) as usize + 1);
@@ -198,7 +198,7 @@ mod tests {
         results.points.truncate(1);
         for none in [Histogram::default(), distribution(std::iter::empty()).histogram()] {
             results.points[0].measured_mut().unwrap().histogram = none;
-            assert_eq!(results.gathered().iter().find_map(curve), None);
+            assert_eq!(results.gather_cells().iter().find_map(curve), None);
         }
     }
 
@@ -216,7 +216,7 @@ mod tests {
         };
         // The third window is too short for the range to reach beyond 90 %.
         results.points = vec![window(0, 1..=100), window(1, 901..=1000), window(2, 1001..=1010)];
-        let [cell] = results.gathered().try_into().unwrap();
+        let [cell] = results.gather_cells().try_into().unwrap();
         let curve = curve(&cell).unwrap();
         assert_eq!((curve.all[0], curve.low[0], curve.high[0]), (1, 1, 1001));
         assert_eq!(curve.low.len(), 2 * STEPS_PER_NINE as usize + 1);

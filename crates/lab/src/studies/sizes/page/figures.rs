@@ -2,10 +2,10 @@
 
 use thalweg_measure::figures::{count, percent, throughput, time};
 use thalweg_measure::page::section::{Choice, When};
-use thalweg_measure::page::table::{Columns, Field, Table};
+use thalweg_measure::page::table::{Columns, Table, TableCell};
 
 use super::anchor::anchor;
-use crate::load::gathered::Windows;
+use crate::load::gathered::MergedCell;
 use crate::load::{Kind, Work};
 use crate::record::{LoadResult, Spike};
 use crate::studies::sizes::analysis::SizesAnalysis;
@@ -13,8 +13,8 @@ use crate::studies::sizes::lines::SizesLines;
 
 /// Returns the most extreme wait of each line of calls, relative to its cell's typical wait, in descending order.
 pub(super) fn spikes(lines: &SizesLines<'_>) -> Table {
-    type Row<'a> = (&'a Windows<'a>, Spike);
-    let typical_ns = |cell: &Windows<'_>| cell.typical_ns().unwrap_or_default();
+    type Row<'a> = (&'a MergedCell<'a>, Spike);
+    let typical_ns = |cell: &MergedCell<'_>| cell.typical_ns().unwrap_or_default();
     let ratio = move |&(cell, spike): &Row<'_>| spike.took_ns as f64 / typical_ns(cell).max(1.0);
     let of_line = lines.calls().filter_map(|line| {
         let all = line.cells.iter().filter_map(|cell| Some((cell, *cell.spike()?)));
@@ -63,22 +63,24 @@ pub(super) fn table(study: &SizesAnalysis<'_>) -> Table {
     Table { row_styles: styles.collect(), ..columns(&study.lines).table(&study.own) }
 }
 
-type Row<'a> = &'a Windows<'a>;
+type Row<'a> = &'a MergedCell<'a>;
 
 fn columns<'a>(lines: &'a SizesLines<'a>) -> Columns<'a, Row<'a>> {
     let measured = |of: fn(&LoadResult) -> Option<f64>| move |cell: &Row<'_>| of(cell.merged()?);
-    let known = |of: fn(&LoadResult) -> Field| {
-        move |cell: &Row<'_>| cell.merged().map_or_else(|| Field::figure(None, count), of)
+    let known = |of: fn(&LoadResult) -> TableCell| {
+        move |cell: &Row<'_>| cell.merged().map_or_else(|| TableCell::figure(None, count), of)
     };
     let mut columns = Columns::<Row<'_>>::default()
         .field("Work", |cell| linked(cell))
         .words("Transport", |cell| cell.point.transport.to_string())
         .field("Size", |cell| size(cell))
-        .field("Rate", |cell| Field::rate(cell.rate(), cell.rate_interval()))
+        .field("Rate", |cell| TableCell::rate(cell.rate(), cell.rate_interval()))
         .figure("Throughput", throughput, |cell| Some(cell.bytes_per_s()).filter(|_| cell.rate().is_some()))
         .figure("Of socket", percent, |cell| lines.share_of_socket(cell))
-        .field("Median", |cell| Field::sure(cell.latency_named("p50"), time, cell.p50_interval()));
-    for (head, name) in [
+        .field("Median", |cell| {
+            TableCell::with_interval(cell.latency_named("p50"), time, cell.p50_interval())
+        });
+    for (header, name) in [
         ("p90", "p90"),
         ("p95", "p95"),
         ("p99", "p99"),
@@ -88,7 +90,7 @@ fn columns<'a>(lines: &'a SizesLines<'a>) -> Columns<'a, Row<'a>> {
         ("Mean", "mean"),
         ("Min", "min"),
     ] {
-        columns = columns.figure(head, time, move |cell| cell.latency_named(name));
+        columns = columns.figure(header, time, move |cell| cell.latency_named(name));
     }
     columns
         .figure("Pace", time, measured(|it| Some(it.pace_ns?.mean)))
@@ -103,27 +105,27 @@ fn columns<'a>(lines: &'a SizesLines<'a>) -> Columns<'a, Row<'a>> {
 }
 
 /// Returns a kind's name, linked to its cell's windows.
-fn linked(cell: &Windows<'_>) -> Field {
+fn linked(cell: &MergedCell<'_>) -> TableCell {
     let link = anchor(cell.kind(), cell.point.transport, cell.size());
-    Field { link: Some(link), ..Field::words(cell.kind().label()) }
+    TableCell { link: Some(link), ..TableCell::words(cell.kind().label()) }
 }
 
-fn size(cell: &Windows<'_>) -> Field {
-    Field::figure(Some(cell.size().0 as f64), |_| cell.size().to_string())
+fn size(cell: &MergedCell<'_>) -> TableCell {
+    TableCell::figure(Some(cell.size().0 as f64), |_| cell.size().to_string())
 }
 
-fn errors(measured: &LoadResult) -> Field {
+fn errors(measured: &LoadResult) -> TableCell {
     let errors = measured.error_count();
     let shown = |_| match errors {
         0 => "0".to_owned(),
         _ => measured.errors.iter().map(|(code, n)| format!("{n} {code}")).collect::<Vec<_>>().join(", "),
     };
-    Field::figure(Some(errors as f64), shown)
+    TableCell::figure(Some(errors as f64), shown)
 }
 
-fn connections(measured: &LoadResult) -> Field {
+fn connections(measured: &LoadResult) -> TableCell {
     let connections = measured.connections;
-    Field::figure(connections.established.map(f64::from), |established| {
+    TableCell::figure(connections.established.map(f64::from), |established| {
         if connections.established == Some(connections.asked) {
             established.to_string()
         } else {
@@ -133,14 +135,14 @@ fn connections(measured: &LoadResult) -> Field {
 }
 
 /// Returns the notes, and the number of windows not in the figures.
-fn notes(cell: &Windows<'_>) -> Field {
+fn notes(cell: &MergedCell<'_>) -> TableCell {
     let Some(measured) = cell.merged() else {
-        return Field::words(format!("no valid window: {}", cell.why_not())).class("failed");
+        return TableCell::words(format!("no valid window: {}", cell.invalid_reasons())).class("failed");
     };
     let mut notes: Vec<String> = measured.notes.iter().map(|note| note.text.clone()).collect();
     let (all, valid) = (cell.all.len(), cell.valid().count());
     if valid < all {
-        notes.push(format!("{} of {all} windows are not valid: {}", all - valid, cell.why_not()));
+        notes.push(format!("{} of {all} windows are not valid: {}", all - valid, cell.invalid_reasons()));
     }
-    Field::words(notes.join("; "))
+    TableCell::words(notes.join("; "))
 }

@@ -1,13 +1,13 @@
 //! Charts of our own pair over message size.
 
 use thalweg_measure::figures::short;
-use thalweg_measure::page::chart::{Chart, Series, Unit, Way, XAxis, YAxis};
+use thalweg_measure::page::chart::{Chart, LineStyle, Series, Unit, XAxis, YAxis};
 use thalweg_measure::page::section::{Block, Choice, When, when};
 use thalweg_measure::size::ByteSize;
 use thalweg_measure::statistics::Interval;
 
 use super::anchor::{anchor_of_line, kind_id};
-use crate::load::gathered::Windows;
+use crate::load::gathered::MergedCell;
 use crate::load::multiples::{Figure, statistic};
 use crate::load::{Kind, Pattern, Transport, Work};
 use crate::record::CallType;
@@ -37,8 +37,9 @@ pub(super) fn blocks(analysis: &SizesLines<'_>) -> Vec<Block> {
     let transports: Vec<String> = analysis.transports().iter().map(ToString::to_string).collect();
     let both = (transports.len() > 1).then(|| BOTH.to_owned());
     let offered = transports.into_iter().chain(both).map(|name| (name.clone(), name));
-    let legend = analysis.kinds().into_iter().map(|kind| way(kind, None));
-    let rate = Figure { windows: |cell| several(cell.each(|it| it.rate_per_s)), ..Figure::rate() };
+    let legend = analysis.kinds().into_iter().map(|kind| line_style(kind, None));
+    let rate =
+        Figure { windows: |cell| several(cell.figure_of_each_window(|it| it.rate_per_s)), ..Figure::rate() };
     let throughput = Figure {
         ends: |cell| {
             let bytes = cell.size().0 as f64;
@@ -46,7 +47,10 @@ pub(super) fn blocks(analysis: &SizesLines<'_>) -> Vec<Block> {
         },
         windows: |cell| {
             let bytes = cell.size().0 as f64;
-            several(cell.each(|it| it.rate_per_s)).into_iter().map(|rate| rate * bytes).collect()
+            several(cell.figure_of_each_window(|it| it.rate_per_s))
+                .into_iter()
+                .map(|rate| rate * bytes)
+                .collect()
         },
         ..Figure::of(|cell| Some(cell.bytes_per_s()))
     };
@@ -86,7 +90,7 @@ fn chart(
 ) -> Chart {
     let (sizes, kinds, transports) = (analysis.sizes(), analysis.kinds(), analysis.transports());
     let of_kind = |&kind: &Kind| {
-        [None].into_iter().chain(transports.iter().copied().map(Some)).map(move |it| way(kind, it))
+        [None].into_iter().chain(transports.iter().copied().map(Some)).map(move |it| line_style(kind, it))
     };
     let mut chart = Chart {
         id: id.to_owned(),
@@ -94,7 +98,7 @@ fn chart(
         about: about.to_owned(),
         x: size_axis(&sizes),
         y,
-        ways: kinds.iter().flat_map(of_kind).collect(),
+        styles: kinds.iter().flat_map(of_kind).collect(),
         ..Chart::default()
     };
     for line in &analysis.lines {
@@ -108,7 +112,7 @@ fn chart(
 }
 
 fn series(line: &SizesLine<'_>, sizes: &[ByteSize], figure: &Figure, [plain, both]: [usize; 2]) -> Series {
-    let cells: Vec<Option<&Windows<'_>>> = sizes.iter().map(|&size| line.at(size)).collect();
+    let cells: Vec<Option<&MergedCell<'_>>> = sizes.iter().map(|&size| line.at(size)).collect();
     let shown = |transport: &str| {
         when("transport", [transport]).into_iter().chain(figure.when.clone()).collect::<When>()
     };
@@ -134,16 +138,17 @@ pub(super) fn size_axis(sizes: &[ByteSize]) -> XAxis {
 }
 
 /// Returns the style of a kind of call, with its transport if both are shown.
-fn way(kind: Kind, beside: Option<Transport>) -> Way {
-    let named = |name: String| beside.map_or(name.clone(), |transport| format!("{name}, {transport}"));
+fn line_style(kind: Kind, shown_transport: Option<Transport>) -> LineStyle {
+    let named =
+        |name: String| shown_transport.map_or(name.clone(), |transport| format!("{name}, {transport}"));
     let is_socket = matches!(kind.work, Work::Socket(_));
-    let dash: &[u8] = match (is_socket, beside == Some(Transport::Uds)) {
+    let dash: &[u8] = match (is_socket, shown_transport == Some(Transport::Uds)) {
         (true, true) => &[7, 3, 2, 3],
         (true, false) => &[2, 3],
         (false, true) => &[7, 4],
         (false, false) => &[],
     };
-    Way {
+    LineStyle {
         key: kind_id(kind),
         name: named(kind.label()),
         short: named(short_name(kind)),
@@ -160,8 +165,8 @@ fn way(kind: Kind, beside: Option<Transport>) -> Way {
 }
 
 /// Returns the style of a kind's line without a legend entry to hide it.
-pub(super) fn unhidden(kind: Kind) -> Way {
-    Way { key: String::new(), ..way(kind, None) }
+pub(super) fn unhidden(kind: Kind) -> LineStyle {
+    LineStyle { key: String::new(), ..line_style(kind, None) }
 }
 
 /// Returns the rates, or none if there is only one.

@@ -1,14 +1,14 @@
 //! Timeline of all windows: each one's rate relative to its cell, and the machine's activity.
 
 use thalweg_measure::figures::{short, time};
-use thalweg_measure::page::chart::{Chart, Mark, Series, Unit, Way, XAxis, YAxis, rounded};
+use thalweg_measure::page::chart::{Chart, LineStyle, Mark, Series, Unit, XAxis, YAxis, rounded};
 use thalweg_measure::page::section::{Block, When};
 use thalweg_measure::statistics::median;
 
 use super::anchor::anchor;
 use super::plots::unhidden;
-use super::windows::{seconds_since, taken_away, waited_share};
-use crate::load::gathered::{Windows, gathered};
+use super::windows::{involuntary_switches, seconds_since, waited_share};
+use crate::load::gathered::{MergedCell, gather_cells};
 use crate::load::{Kind, LabResults, PointResult};
 use crate::record::{LoadResult, Spike};
 use crate::studies::sizes::analysis::SizesAnalysis;
@@ -42,7 +42,7 @@ pub(super) fn blocks(study: &SizesAnalysis<'_>) -> Vec<Block> {
     // Number of adjacent windows in the running median.
     let neighbours = (2 * (rows.len() / 8) + 1).min(25);
     vec![
-        Block::Wide(vec![rates(&rows, neighbours), waited(&rows), taken(&rows)]),
+        Block::Wide(vec![rates(&rows, neighbours), waited(&rows), preempted(&rows)]),
         Block::Hint(format!(
             "The line is the median of {neighbours} windows that stand next to each other, whatever they measured: \
              where it leaves 1, something slowed the machine or left it alone. A ring is a window whose client was the \
@@ -53,7 +53,7 @@ pub(super) fn blocks(study: &SizesAnalysis<'_>) -> Vec<Block> {
 }
 
 fn rows<'a>(study: &SizesAnalysis<'a>) -> Vec<WindowAtTime<'a>> {
-    let against_itself = gathered(study.results.aa.iter().map(|aa| &aa.window));
+    let against_itself = gather_cells(study.results.aa.iter().map(|aa| &aa.window));
     let own = study.own.iter().flat_map(|cell| rows_of(cell, false, study.results));
     let mut rows: Vec<WindowAtTime<'a>> =
         against_itself.iter().flat_map(|cell| rows_of(cell, true, study.results)).chain(own).collect();
@@ -67,7 +67,11 @@ fn rows<'a>(study: &SizesAnalysis<'a>) -> Vec<WindowAtTime<'a>> {
 }
 
 /// Returns the rows of a cell. A failed window has no time, so it gets that of the window before it, or of the next.
-fn rows_of<'a>(windows: &Windows<'a>, against_itself: bool, results: &LabResults) -> Vec<WindowAtTime<'a>> {
+fn rows_of<'a>(
+    windows: &MergedCell<'a>,
+    against_itself: bool,
+    results: &LabResults,
+) -> Vec<WindowAtTime<'a>> {
     let Ok(began) = humantime::parse_rfc3339(&results.started) else { return Vec::new() };
     let typical = median(windows.valid().map(|(_, result)| result.rate_per_s));
     let time_of = |window: &PointResult| window.measured().and_then(|it| seconds_since(it, began));
@@ -119,37 +123,37 @@ fn time_axis(rows: &[WindowAtTime<'_>]) -> XAxis {
 
 /// Returns a series of the given rows.
 fn series<'r, 'a: 'r>(
-    way: usize,
+    style: usize,
     mark: Mark,
     rows: impl Iterator<Item = &'r WindowAtTime<'a>>,
     y: impl Fn(&WindowAtTime<'_>) -> Option<f64>,
 ) -> Series {
     let (x, y): (Vec<f64>, Vec<Option<f64>>) = rows.map(|row| (row.at, y(row))).unzip();
-    Series { x, y: rounded(y), mark, shown: vec![(way, When::new())], ..Series::default() }
+    Series { x, y: rounded(y), mark, shown: vec![(style, When::new())], ..Series::default() }
 }
 
-fn stems(way: usize, rows: &[WindowAtTime<'_>], y: impl Fn(&WindowAtTime<'_>) -> Option<f64>) -> Series {
-    Series { mark: Mark::Stems, ..Series::new(way, When::new(), rows.iter().map(y)) }
+fn stems(style: usize, rows: &[WindowAtTime<'_>], y: impl Fn(&WindowAtTime<'_>) -> Option<f64>) -> Series {
+    Series { mark: Mark::Stems, ..Series::new(style, When::new(), rows.iter().map(y)) }
 }
 
-fn way(name: &str, colour: &str) -> Way {
-    Way { name: name.to_owned(), colour: colour.to_owned(), width: 2.0, ..Way::default() }
+fn line_style(name: &str, colour: &str) -> LineStyle {
+    LineStyle { name: name.to_owned(), colour: colour.to_owned(), width: 2.0, ..LineStyle::default() }
 }
 
 fn rates(rows: &[WindowAtTime<'_>], neighbours: usize) -> Chart {
-    let mut ways: Vec<Way> = Vec::new();
+    let mut styles: Vec<LineStyle> = Vec::new();
     let mut all: Vec<Series> = Vec::new();
     for row in rows.iter().filter(|row| row.rate.is_some()) {
         let kind = Kind::of(&row.window.point);
-        let dots = Way { short: String::new(), ..unhidden(kind) };
-        let index = ways.iter().position(|known| known.name == dots.name).unwrap_or_else(|| {
-            ways.push(dots);
+        let dots = LineStyle { short: String::new(), ..unhidden(kind) };
+        let index = styles.iter().position(|known| known.name == dots.name).unwrap_or_else(|| {
+            styles.push(dots);
             all.push(Series {
                 mark: Mark::Dots,
-                shown: vec![(ways.len() - 1, When::new())],
+                shown: vec![(styles.len() - 1, When::new())],
                 ..Series::default()
             });
-            ways.len() - 1
+            styles.len() - 1
         });
         let series = &mut all[index];
         series.x.push(row.at);
@@ -163,8 +167,8 @@ fn rates(rows: &[WindowAtTime<'_>], neighbours: usize) -> Chart {
         ("not valid: see its remark".to_owned(), "warn"),
         ("longest wait".to_owned(), "muted"),
     ];
-    let first = ways.len();
-    ways.extend(named.iter().map(|(name, colour)| way(name, colour)));
+    let first = styles.len();
+    styles.extend(named.iter().map(|(name, colour)| line_style(name, colour)));
     let smooth = smooth(rows, neighbours);
     let limited = |row: &&WindowAtTime<'_>| row.window.measured().is_some_and(LoadResult::is_client_limit);
     let spikes = spikes(rows);
@@ -184,7 +188,7 @@ fn rates(rows: &[WindowAtTime<'_>], neighbours: usize) -> Chart {
             .to_owned(),
         x: time_axis(rows),
         y: YAxis { unit: Unit::Ratio, log: true, includes: vec![0.8, 1.25], ..YAxis::default() },
-        ways,
+        styles,
         series: all.into_iter().filter(|series| !series.is_empty()).collect(),
         ..Chart::default()
     }
@@ -210,16 +214,16 @@ fn waited(rows: &[WindowAtTime<'_>]) -> Chart {
         class: "low",
         x: XAxis::same_as(RATES),
         y: YAxis { unit: Unit::Percent, includes: vec![0.0, 0.01], ..YAxis::default() },
-        ways: vec![way("client", "ours"), way("server", "peer-1")],
+        styles: vec![line_style("client", "ours"), line_style("server", "peer-1")],
         series: vec![stems(0, rows, client), stems(1, rows, server)],
         ..Chart::default()
     }
 }
 
-fn taken(rows: &[WindowAtTime<'_>]) -> Chart {
+fn preempted(rows: &[WindowAtTime<'_>]) -> Chart {
     let per_second = |row: &WindowAtTime<'_>| {
         let usage = row.window.usage.as_ref()?;
-        Some(taken_away(usage) as f64 * 1e9 / usage.window_ns.max(1) as f64)
+        Some(involuntary_switches(usage) as f64 * 1e9 / usage.window_ns.max(1) as f64)
     };
     Chart {
         id: "time-taken".to_owned(),
@@ -228,7 +232,7 @@ fn taken(rows: &[WindowAtTime<'_>]) -> Chart {
         class: "low",
         x: XAxis::same_as(RATES),
         y: YAxis { unit: Unit::Rate, includes: vec![0.0, 1.0], ..YAxis::default() },
-        ways: vec![way("taken away", "muted")],
+        styles: vec![line_style("taken away", "muted")],
         series: vec![stems(0, rows, per_second)],
         ..Chart::default()
     }
@@ -263,7 +267,7 @@ mod tests {
     use crate::tests::sample;
 
     #[test]
-    fn windows_stand_in_the_order_of_time_with_what_became_of_them() {
+    fn timeline_orders_windows_by_time_with_outcomes() {
         let mut results = sample::sizes();
         let template = results.points.swap_remove(0);
         let window = |round, second, rate| {

@@ -12,7 +12,7 @@ use thalweg_measure::usage::{ProcessUsage, Usage};
 
 use super::anchor::anchor;
 use crate::load::PointResult;
-use crate::load::gathered::{Windows, gathered};
+use crate::load::gathered::{MergedCell, gather_cells};
 use crate::record::LoadResult;
 use crate::studies::sizes::analysis::SizesAnalysis;
 
@@ -22,8 +22,8 @@ const COLUMNS: [&str; 8] =
 /// Returns the windows of our own pair and of bare sockets, collapsed by size.
 pub(super) fn section(study: &SizesAnalysis<'_>) -> Section {
     let SizesAnalysis { results, own, .. } = study;
-    let sizes: BTreeSet<ByteSize> = own.iter().map(Windows::size).collect();
-    let against_itself = gathered(results.aa.iter().map(|aa| &aa.window));
+    let sizes: BTreeSet<ByteSize> = own.iter().map(MergedCell::size).collect();
+    let against_itself = gather_cells(results.aa.iter().map(|aa| &aa.window));
     let began = humantime::parse_rfc3339(&results.started).ok();
     let about = "What every figure of this page was told from. A window’s time is that since the study began. “Waited” \
                  is the time in which threads were ready to run while others ran, of the window’s time and added up \
@@ -43,7 +43,7 @@ pub(super) fn section(study: &SizesAnalysis<'_>) -> Section {
 
 fn folded<'a>(
     title: &str,
-    cells: impl Iterator<Item = &'a Windows<'a>> + Clone,
+    cells: impl Iterator<Item = &'a MergedCell<'a>> + Clone,
     began: Option<SystemTime>,
     is_named: bool,
 ) -> Block {
@@ -57,7 +57,7 @@ fn folded<'a>(
     Block::Folded(format!("**{title}** · {windows} windows"), vec![Block::Raw(scrolled(&table))])
 }
 
-fn cell_windows(cell: &Windows<'_>, began: Option<SystemTime>, is_named: bool) -> Markup {
+fn cell_windows(cell: &MergedCell<'_>, began: Option<SystemTime>, is_named: bool) -> Markup {
     let point = cell.point;
     let kind = cell.kind();
     let id = is_named.then(|| anchor(kind, point.transport, point.size_bytes));
@@ -89,7 +89,7 @@ fn figures(window: &PointResult, began: Option<SystemTime>) -> Markup {
         td { (or_none(measured.map(|it| format!("{}/s", count(it.rate_per_s))))) }
         td { (or_none(measured.and_then(typical).map(time))) }
         td { (or_none(window.usage.as_ref().map(waited))) }
-        td { (or_none(window.usage.as_ref().map(|usage| count(taken_away(usage) as f64)))) }
+        td { (or_none(window.usage.as_ref().map(|usage| count(involuntary_switches(usage) as f64)))) }
         td { (bound(&remark(window))) }
     }
 }
@@ -118,13 +118,13 @@ fn waited(usage: &Usage) -> String {
 }
 
 /// Returns the involuntary context switches of client and server together.
-pub(super) fn taken_away(usage: &Usage) -> u64 {
+pub(super) fn involuntary_switches(usage: &Usage) -> u64 {
     usage.client.involuntary_switches + usage.server.involuntary_switches
 }
 
 /// Returns why a window is not valid, or its notes; empty for most windows.
 fn remark(window: &PointResult) -> String {
-    if let Some(reason) = window.why_not() {
+    if let Some(reason) = window.invalid_reason() {
         return format!("not valid: {reason}");
     }
     let notes = window.measured().into_iter().flat_map(|measured| &measured.notes);

@@ -1,6 +1,6 @@
 use super::*;
-use crate::load::Label;
-use crate::load::{Asked, Purpose};
+use crate::load::AaSide;
+use crate::load::{Purpose, WindowRequest};
 
 fn stack(name: &str) -> Pair {
     Pair::own(name.parse().unwrap())
@@ -32,7 +32,7 @@ fn both_studies_fit_their_budget_and_use_it() {
 }
 
 #[test]
-fn what_is_measured_at_a_size_takes_turns() {
+fn measurements_of_a_size_alternate() {
     let options = SizesOptions {
         sizes: vec![ByteSize(0)],
         calls: vec![CallType::BidiStream],
@@ -92,10 +92,12 @@ fn the_whole_covers_every_call_type_size_and_transport_and_their_reference() {
         for transport in Transport::ALL {
             for call in CallType::ALL {
                 let has = |work| {
-                    study.windows.iter().any(|Window { asked: Asked { point, pair, .. }, .. }| {
-                        (point.work, point.size_bytes, point.transport) == (work, size_bytes, transport)
-                            && pair.is_some() == matches!(work, Work::Call(_))
-                    })
+                    study.windows.iter().any(
+                        |Window { request: WindowRequest { point, pair, .. }, .. }| {
+                            (point.work, point.size_bytes, point.transport) == (work, size_bytes, transport)
+                                && pair.is_some() == matches!(work, Work::Call(_))
+                        },
+                    )
                 };
                 assert!(has(Work::Call(call)), "{call} {size_bytes} {transport}");
                 assert!(has(Work::Socket(Pattern::of(call))), "reference of {call} {size_bytes} {transport}");
@@ -123,7 +125,7 @@ fn order(calls: &[CallType], with_socket: bool) -> Vec<String> {
 }
 
 #[test]
-fn pairs_take_turns_there_and_back() {
+fn pairs_alternate_in_both_orders() {
     let order = order(&[CallType::BidiStream], true);
     let expected = [
         "0 bidi-stream thalweg",
@@ -137,7 +139,7 @@ fn pairs_take_turns_there_and_back() {
 }
 
 #[test]
-fn a_reference_of_two_calls_is_measured_once_and_only_when_asked_for() {
+fn shared_reference_is_measured_once_if_requested() {
     let references = |with_socket| {
         let order = order(&[CallType::ClientStream, CallType::ServerStream], with_socket);
         order.iter().filter(|name| name.ends_with("reference")).count()
@@ -159,7 +161,7 @@ fn the_noise_floor_comes_first_and_the_system_calls_last() {
     assert_eq!(noise.len(), 3 * 2 * 2 * 6);
     assert!(noise.iter().all(|window| window.pair == Some(Pair::ours())));
     let labels: Vec<_> = noise[..4].iter().map(|window| window.purpose).collect();
-    assert_eq!(labels, [Label::A, Label::B, Label::B, Label::A].map(Purpose::NoiseFloor));
+    assert_eq!(labels, [AaSide::A, AaSide::B, AaSide::B, AaSide::A].map(Purpose::NoiseFloor));
 
     let counted: Vec<&Window> = study.windows.iter().filter(|window| rank(window) == 2).collect();
     assert_eq!(counted.len(), 5 * 2, "each kind of call of each pair");
@@ -201,7 +203,7 @@ fn a_reference_has_the_in_flight_of_its_calls() {
 }
 
 #[test]
-fn few_points_are_not_stretched_over_the_whole_budget() {
+fn few_points_do_not_use_the_whole_budget() {
     let options = SizesOptions { sizes: vec![ByteSize(0)], ..SizesOptions::whole() };
     let study = plan(&options).unwrap();
     let slots = study.windows.iter().map(|window| window.point.warmup + window.point.duration);
@@ -209,7 +211,7 @@ fn few_points_are_not_stretched_over_the_whole_budget() {
 }
 
 #[test]
-fn what_cannot_be_planned_is_said() {
+fn impossible_plans_are_rejected_with_reason() {
     let whole = SizesOptions::whole;
     let check = |options: SizesOptions, expected| assert_eq!(plan(&options), Err(expected));
     check(SizesOptions { sizes: vec![], ..whole() }, PlanError::NothingToMeasure);
@@ -230,7 +232,7 @@ fn what_cannot_be_planned_is_said() {
 }
 
 #[test]
-fn a_point_survives_json() {
+fn point_survives_json_round_trip() {
     for window in plan(&SizesOptions::quick()).unwrap().windows {
         let json = serde_json::to_string(&window.point).unwrap();
         assert_eq!(serde_json::from_str::<Point>(&json).unwrap(), window.point, "{json}");

@@ -4,8 +4,8 @@ use thalweg_measure::figures::{count, percent, ratio_figure, ratio_text, time};
 use thalweg_measure::page::table::Columns;
 use thalweg_measure::text::wrapped;
 
-use crate::load::gathered::Windows;
-use crate::load::verdict::{Compared, MARGIN, Verdict};
+use crate::load::gathered::MergedCell;
+use crate::load::verdict::{JudgedRatio, MARGIN, Verdict};
 use crate::load::{Kind, Transport};
 use crate::studies::sizes::compare::findings::answer;
 use crate::studies::sizes::compare::{ComparedCell, Ends, StacksCompared};
@@ -62,21 +62,21 @@ fn table(comparison: &StacksCompared<'_>, kind: Kind, transport: Transport, with
 fn replaced(comparison: &StacksCompared<'_>, ends: Ends<'_>) -> String {
     let mut columns = Columns::<&ComparedCell<'_>>::default()
         .words("work, size", |cell| format!("{}, {} over {}", cell.kind.label(), cell.size, cell.transport));
-    for (index, head) in ["both ends ours", "our client", "our server"].into_iter().enumerate() {
-        columns = columns.words(head, move |cell| ratio(ends.gains(cell)[index]));
+    for (index, header) in ["both ends ours", "our client", "our server"].into_iter().enumerate() {
+        columns = columns.words(header, move |cell| ratio(ends.gains(cell)[index]));
     }
     let table = columns.table(&comparison.cells);
     format!("In place of {} at both ends, ÷ {}\n{}", ends.both, ends.both, table.text())
 }
 
 /// Formats the median latency of lone calls, or the rate of other kinds.
-fn figure(cell: &Windows<'_>, kind: Kind) -> String {
+fn figure(cell: &MergedCell<'_>, kind: Kind) -> String {
     let median = cell.latency_named("p50").filter(|_| kind == Kind::LONE_CALL).map(time);
     let rate = cell.rate().map(|rate| format!("{}/s", count(rate)));
     median.or(rate).unwrap_or_else(|| "not measured".to_owned())
 }
 
-fn ratio(compared: Option<Compared>) -> String {
+fn ratio(compared: Option<JudgedRatio>) -> String {
     let Some(compared) = compared else { return "-".to_owned() };
     let text = compared.ratio.map(ratio_text).unwrap_or_default();
     match compared.verdict {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_stands_beside_our_figure() {
+    fn table_shows_ratio_next_to_our_figure() {
         check(
             &[(200e3, 100e3), (202e3, 100e3), (198e3, 100e3), (200e3, 100e3), (201e3, 100e3)],
             "200 k/s  2.0 × (",
@@ -148,12 +148,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_difference_is_no_ratio_alone() {
+    fn ratio_without_difference_includes_verdict() {
         check(&[(100e3, 103e3), (104e3, 101e3), (99e3, 100e3), (101e3, 100e3), (100e3, 100e3)], "= 1.0");
     }
 
     #[test]
-    fn one_end_is_compared_with_what_it_replaces() {
+    fn replaced_end_is_compared_with_original() {
         let mut study =
             study(&[(200e3, 100e3), (202e3, 101e3), (198e3, 99e3), (200e3, 100e3), (201e3, 100e3)]);
         let tonic: Stack = "tonic".parse().unwrap();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_windows_decide_nothing() {
+    fn too_few_windows_are_inconclusive() {
         check(&[(200e3, 100e3)], "? 2.0 ×");
     }
 }

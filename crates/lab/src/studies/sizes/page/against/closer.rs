@@ -1,14 +1,14 @@
 //! Charts and costs of the selected kind of call.
 
 use thalweg_measure::figures::{count, time};
-use thalweg_measure::page::chart::{Chart, Series, Unit, Way, YAxis};
+use thalweg_measure::page::chart::{Chart, LineStyle, Series, Unit, YAxis};
 use thalweg_measure::page::section::{Block, Choice, When, when};
-use thalweg_measure::page::table::{Columns, Field, Table};
+use thalweg_measure::page::table::{Columns, Table, TableCell};
 use thalweg_measure::statistics::Ratio;
 
-use super::names::{LineKey, line_name, socket, way};
-use crate::load::gathered::Windows;
-use crate::load::used::Used;
+use super::names::{LineKey, line_name, line_style, socket};
+use crate::load::gathered::MergedCell;
+use crate::load::used::ResourceUsage;
 use crate::studies::sizes::compare::{Against, ComparedCell, StacksCompared};
 use crate::studies::sizes::page::plots::size_axis;
 
@@ -18,17 +18,17 @@ pub(super) fn blocks(comparison: &StacksCompared<'_>) -> Vec<Block> {
     let named = lines.iter().enumerate().map(|(index, line)| (index.to_string(), line_name(*line)));
     // Calls in flight are selected initially.
     let initial = lines.iter().position(|(kind, _)| kind.label().contains("in flight")).unwrap_or(0);
-    let mut ways: Vec<Way> = vec![way(ours, None)];
-    ways.extend(comparison.peers.iter().enumerate().map(|(index, pair)| way(pair, Some(index))));
+    let mut styles: Vec<LineStyle> = vec![line_style(ours, None)];
+    styles.extend(comparison.peers.iter().enumerate().map(|(index, pair)| line_style(pair, Some(index))));
     if comparison.cells.iter().any(|cell| cell.reference.is_some()) {
-        ways.push(socket());
+        styles.push(socket());
     }
     let ratio_about = format!(
         "{ours} ÷ peer with the interval of 95 %; above 1 {ours} is faster. The band is the noise floor."
     );
     let mut blocks = vec![
         Block::Choices(vec![Choice { initial, ..Choice::list("line", "Calls", named) }]),
-        Block::Legend(ways.clone()),
+        Block::Legend(styles.clone()),
         Block::Charts(vec![
             Chart {
                 id: "against-rate".to_owned(),
@@ -37,7 +37,7 @@ pub(super) fn blocks(comparison: &StacksCompared<'_>) -> Vec<Block> {
                     .to_owned(),
                 x: size_axis(&comparison.sizes()),
                 y: YAxis { unit: Unit::Rate, log: true, ..YAxis::default() },
-                ways: ways.clone(),
+                styles: styles.clone(),
                 series: numbered(&lines).flat_map(|line| rates(comparison, line)).collect(),
                 ..Chart::default()
             },
@@ -53,7 +53,7 @@ pub(super) fn blocks(comparison: &StacksCompared<'_>) -> Vec<Block> {
                     line: Some(1.0),
                     ..YAxis::default()
                 },
-                ways,
+                styles,
                 series: numbered(&lines).flat_map(|line| ratios(comparison, line)).collect(),
                 shades: numbered(&lines).map(|line| shade(comparison, line)).collect(),
                 ..Chart::default()
@@ -79,13 +79,13 @@ fn numbered(lines: &[LineKey]) -> impl Iterator<Item = (usize, LineKey)> + '_ {
 fn series(
     comparison: &StacksCompared<'_>,
     (index, (kind, transport)): (usize, LineKey),
-    way: usize,
+    style: usize,
     of: impl Fn(&ComparedCell<'_>) -> Option<Ratio>,
 ) -> Option<Series> {
     let cell = |size| comparison.line(kind, transport).find(|cell| cell.size == size);
     let ratios: Vec<Option<Ratio>> = comparison.sizes().into_iter().map(|size| of(cell(size)?)).collect();
     let series =
-        Series::new(way, when("line", [index.to_string()]), ratios.iter().map(|it| Some((*it)?.ratio)));
+        Series::new(style, when("line", [index.to_string()]), ratios.iter().map(|it| Some((*it)?.ratio)));
     (!series.is_empty()).then(|| series.intervals(ratios.iter().map(|it| (*it)?.interval)))
 }
 
@@ -116,17 +116,17 @@ fn shade(comparison: &StacksCompared<'_>, (index, (kind, _)): (usize, LineKey)) 
 
 /// Returns a table of costs with a row for each size and stack.
 fn costs(comparison: &StacksCompared<'_>, (kind, transport): LineKey) -> Table {
-    type Row<'a> = (&'a ComparedCell<'a>, String, &'a Windows<'a>, Option<&'a Against<'a>>);
-    let processor = |used: Option<Used>| {
+    type Row<'a> = (&'a ComparedCell<'a>, String, &'a MergedCell<'a>, Option<&'a Against<'a>>);
+    let processor = |used: Option<ResourceUsage>| {
         let below = used.map(|it| format!("{} + {}", time(it.user_ns), time(it.system_ns)));
-        Field { below, ..Field::figure(used.map(Used::ns), time) }
+        TableCell { below, ..TableCell::figure(used.map(ResourceUsage::ns), time) }
     };
     let columns = Columns::<Row<'_>>::default()
-        .field("Size", |(cell, ..)| Field::figure(Some(cell.size.0 as f64), |_| cell.size.to_string()))
+        .field("Size", |(cell, ..)| TableCell::figure(Some(cell.size.0 as f64), |_| cell.size.to_string()))
         .words("Stack", |(_, name, ..)| name.clone())
         .figure("Rate", |rate| format!("{}/s", count(rate)), |(.., side, _)| side.rate())
         .field(format!("{} ÷ it", comparison.ours), |(.., against)| {
-            Field::ratio(against.and_then(|against| against.rate.ratio))
+            TableCell::ratio(against.and_then(|against| against.rate.ratio))
         })
         .field("Client CPU time", move |(.., side, _)| processor(side.client()))
         .field("Server CPU time", move |(.., side, _)| processor(side.server()))
@@ -142,8 +142,8 @@ fn costs(comparison: &StacksCompared<'_>, (kind, transport): LineKey) -> Table {
         std::iter::once((cell, comparison.ours.to_string(), &cell.ours, None)).chain(peers)
     });
     let rows: Vec<Row<'_>> = rows.collect();
-    let styles = rows.iter().map(|row| (row.3.is_none().then_some("own"), When::new())).collect();
-    Table { row_styles: styles, is_fixed: true, ..columns.table(rows) }
+    let row_styles = rows.iter().map(|row| (row.3.is_none().then_some("own"), When::new())).collect();
+    Table { row_styles, is_fixed: true, ..columns.table(rows) }
 }
 
 /// Formats two digits, or three decimals for small values.

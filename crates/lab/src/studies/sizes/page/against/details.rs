@@ -2,11 +2,11 @@
 
 use maud::{Markup, html};
 use thalweg_measure::figures::{bound, count, percent, ratio_text, time};
-use thalweg_measure::page::chart::Way;
+use thalweg_measure::page::chart::LineStyle;
 
-use super::names::{line_name, socket, way};
-use crate::load::gathered::Windows;
-use crate::load::verdict::{Compared, Verdict};
+use super::names::{line_name, line_style, socket};
+use crate::load::gathered::MergedCell;
+use crate::load::verdict::{JudgedRatio, Verdict};
 use crate::studies::sizes::compare::{Against, ComparedCell, StacksCompared};
 
 /// Width and margin of the strip of ratios, px.
@@ -22,8 +22,8 @@ pub(super) fn details(
     let ours = &comparison.ours;
     html! {
         b { (line_name((cell.kind, cell.transport))) ", " (cell.size) }
-        (side(&way(ours, None), &cell.ours))
-        (side(&way(&against.pair, Some(peer)), &against.theirs))
+        (side(&line_style(ours, None), &cell.ours))
+        (side(&line_style(&against.pair, Some(peer)), &against.theirs))
         @if let Some(reference) = cell.reference {
             (row(&socket(), Some(reference.rate_per_s)))
             p { (ours) " reaches " (percent(reference.share.ratio)) " of it" }
@@ -44,18 +44,18 @@ pub(super) fn details(
     }
 }
 
-fn row(way: &Way, rate: Option<f64>) -> Markup {
+fn row(style: &LineStyle, rate: Option<f64>) -> Markup {
     let rate = rate.map_or_else(|| "–".to_owned(), |rate| format!("{}/s", count(rate)));
-    html! { div { i style={ "background:var(--" (way.colour) ")" } {} span { (way.name) } span { (rate) } } }
+    html! { div { i style={ "background:var(--" (style.colour) ")" } {} span { (style.name) } span { (rate) } } }
 }
 
-fn side(way: &Way, cell: &Windows<'_>) -> Markup {
+fn side(style: &LineStyle, cell: &MergedCell<'_>) -> Markup {
     let (left_out, all) = (cell.excluded(), cell.rounds.len());
     let mut reasons: Vec<&String> =
         cell.rounds.iter().filter_map(|window| window.outcome.as_ref().err()).collect();
     reasons.dedup();
     html! {
-        (row(way, cell.rate()))
+        (row(style, cell.rate()))
         @if let Some(it) = cell.latency() {
             p { "median " (time(it.p50 as f64)) ", p99 " (time(it.p99 as f64)) ", max " (time(it.max as f64)) }
         }
@@ -70,7 +70,7 @@ fn side(way: &Way, cell: &Windows<'_>) -> Markup {
     }
 }
 
-pub(super) fn words(comparison: &StacksCompared<'_>, compared: Compared) -> String {
+pub(super) fn words(comparison: &StacksCompared<'_>, compared: JudgedRatio) -> String {
     match compared.verdict {
         Verdict::Faster => format!("{} is faster", comparison.ours),
         Verdict::NoDifference => "no difference".to_owned(),
@@ -83,9 +83,9 @@ pub(super) fn words(comparison: &StacksCompared<'_>, compared: Compared) -> Stri
 }
 
 /// Draws a dot for the ratio of each round, to show the spread.
-fn strip(ours: &Windows<'_>, theirs: &Windows<'_>) -> Markup {
+fn strip(ours: &MergedCell<'_>, theirs: &MergedCell<'_>) -> Markup {
     let rate =
-        |cell: &Windows<'_>, index: usize| Some(cell.rounds.get(index)?.outcome.as_ref().ok()?.rate_per_s);
+        |cell: &MergedCell<'_>, index: usize| Some(cell.rounds.get(index)?.outcome.as_ref().ok()?.rate_per_s);
     let ratio = |index| Some(rate(ours, index)? / rate(theirs, index)?);
     let ratios: Vec<f64> = (0..ours.rounds.len()).filter_map(ratio).collect();
     if ratios.len() < 2 {

@@ -8,7 +8,7 @@ use thalweg_measure::statistics::Ratio;
 use super::details::details;
 use crate::load::Kind;
 use crate::load::Transport;
-use crate::load::verdict::{Compared, Verdict};
+use crate::load::verdict::{JudgedRatio, Verdict};
 use crate::stack::Pair;
 use crate::studies::sizes::compare::{Against, Aggregate, ComparedCell, StacksCompared};
 
@@ -70,7 +70,7 @@ fn row(line: &HeatLine<'_>, sizes: &[ByteSize], label: &str, is_rate: bool, all:
         tr {
             th scope="row" { (line.kind.label()) " " small { (label) } }
             @for &size in sizes {
-                @match found(line, size) {
+                @match cell_at(line, size) {
                     Some((cell, against)) => (heat_cell(line, cell, against, is_rate)),
                     None => td {},
                 }
@@ -82,7 +82,7 @@ fn row(line: &HeatLine<'_>, sizes: &[ByteSize], label: &str, is_rate: bool, all:
     }
 }
 
-fn found<'a>(line: &HeatLine<'a>, size: ByteSize) -> Option<(&'a ComparedCell<'a>, &'a Against<'a>)> {
+fn cell_at<'a>(line: &HeatLine<'a>, size: ByteSize) -> Option<(&'a ComparedCell<'a>, &'a Against<'a>)> {
     let cell = line.comparison.line(line.kind, line.transport).find(|cell| cell.size == size)?;
     Some((cell, cell.against(line.pair)?))
 }
@@ -104,7 +104,11 @@ fn heat_cell(line: &HeatLine<'_>, cell: &ComparedCell<'_>, against: &Against<'_>
 }
 
 /// Returns a field of a table of ratios. `more`: the choice made by a click, and the details shown on hover.
-pub(super) fn field(compared: Option<Compared>, has_failed: bool, more: Option<(String, Markup)>) -> Markup {
+pub(super) fn field(
+    compared: Option<JudgedRatio>,
+    has_failed: bool,
+    more: Option<(String, Markup)>,
+) -> Markup {
     let Some(compared) = compared else { return html! { td {} } };
     let word = compared.verdict.name();
     coloured(
@@ -121,7 +125,7 @@ pub(super) fn field(compared: Option<Compared>, has_failed: bool, more: Option<(
 }
 
 /// Returns a field with the colour and sign of its verdict.
-pub(super) fn coloured(compared: Compared, more: Option<(String, Markup)>, content: &Markup) -> Markup {
+pub(super) fn coloured(compared: JudgedRatio, more: Option<(String, Markup)>, content: &Markup) -> Markup {
     let (class, sign) = match compared.verdict {
         Verdict::Faster => ("faster", "▲"),
         Verdict::NoDifference => ("same", "="),

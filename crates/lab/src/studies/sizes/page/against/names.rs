@@ -1,6 +1,6 @@
 //! Names and colours of compared stacks.
 
-use thalweg_measure::page::chart::Way;
+use thalweg_measure::page::chart::LineStyle;
 
 use crate::load::multiples::peer_colour;
 use crate::load::{Kind, Transport};
@@ -10,14 +10,14 @@ use crate::stack::Pair;
 pub(super) type LineKey = (Kind, Transport);
 
 /// Returns the style of a stack's lines: ours, or the peer with this index.
-pub(super) fn way(pair: &Pair, peer: Option<usize>) -> Way {
+pub(super) fn line_style(pair: &Pair, peer: Option<usize>) -> LineStyle {
     let width = if peer.is_some() { 2.0 } else { 2.8 };
-    Way { width, ..Way::new(pair.to_string(), peer.map_or("ours", peer_colour)) }
+    LineStyle { width, ..LineStyle::new(pair.to_string(), peer.map_or("ours", peer_colour)) }
 }
 
 /// Returns the style of the bare socket's lines.
-pub(super) fn socket() -> Way {
-    Way { dash: &[2, 3], width: 1.6, ..Way::new("bare socket", "socket") }
+pub(super) fn socket() -> LineStyle {
+    LineStyle { dash: &[2, 3], width: 1.6, ..LineStyle::new("bare socket", "socket") }
 }
 
 /// Returns a line's name, such as `unary, 16 in flight, TCP`.

@@ -1,6 +1,0 @@
-//! Errors found by the checks.
-
-use crate::sources::error::Position;
-
-/// Errors with their positions.
-pub(super) type Found = Vec<(Position, String)>;
