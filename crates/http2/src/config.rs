@@ -25,8 +25,8 @@ pub struct Config {
     /// Budget in bytes for received data that the driver has not released, beyond what it
     /// [requires](crate::Connection::require_bytes) of one stream; 16 MiB by default. Above half of it, new streams
     /// start with narrow windows that together fit the budget (64 KiB at most). Above it, only one stream at a time
-    /// gets the window that the driver requires. At twice the sum of the budget and the connection's window, that window
-    /// stays closed until data is released.
+    /// gets the window that the driver requires. At twice the sum of the budget and the connection's window, that
+    /// window stays closed until data is released.
     pub buffer_budget: usize,
     /// Largest frame payload that the peer may send; 128 KiB by default, 16,384 to 16,777,215. Frames other than DATA
     /// may have to be buffered until they are complete.

@@ -1,7 +1,7 @@
 //! [Connect](https://connectrpc.com/docs/protocol): calls as plain HTTP requests, and streams of envelopes.
 //!
-//! Servers read a request with [`read_request`] and respond with [`ResponseFormat`]. Clients write it with [`Call`] and read
-//! the response with [`UnaryResponse::read`] or [`read_response`].
+//! Servers read a request with [`read_request`] and respond with [`ResponseFormat`]. Clients write it with [`Call`] and
+//! read the response with [`UnaryResponse::read`] or [`read_response`].
 //!
 //! | call | request | response |
 //! |---|---|---|

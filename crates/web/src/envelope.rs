@@ -85,8 +85,8 @@ pub struct EnvelopeReader {
 }
 
 impl EnvelopeReader {
-    /// Reads messages of at most `size_max` bytes; those flagged as compressed use `encoding`. `end_flag` is the flag of
-    /// the end of the stream, or 0 if the stream ends with its last message.
+    /// Reads messages of at most `size_max` bytes; those flagged as compressed use `encoding`. `end_flag` is the flag
+    /// of the end of the stream, or 0 if the stream ends with its last message.
     pub fn new(end_flag: u8, encoding: Encoding, size_max: usize) -> EnvelopeReader {
         EnvelopeReader {
             end_flag,

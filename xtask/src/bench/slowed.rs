@@ -43,10 +43,10 @@ pub(super) fn run(peers: &[BuiltPeer]) -> Result<Vec<Table>> {
     let [ours] = peers else { bail!("this is about one stack") };
     let rows = CELLS.iter().map(|&cell| row(ours, cell)).collect::<Result<_>>()?;
     let title = format!(
-        "Thalweg against Thalweg whose server computes for each message, so long that the pair moves {RELATIVE_RATE} of \
-         what the other does. Apart: what it moved in {FINAL_PAIRS} pairs of windows apart from the lab, with two standard \
-         errors. Margin: the larger of half the interval and the noise floor; a difference of {:.0} % can be found \
-         where it is smaller:",
+        "Thalweg against Thalweg whose server computes for each message, so long that the pair moves \
+         {RELATIVE_RATE} of what the other does. Apart: what it moved in {FINAL_PAIRS} pairs of windows apart from \
+         the lab, with two standard errors. Margin: the larger of half the interval and the noise floor; a difference \
+         of {:.0} % can be found where it is smaller:",
         100.0 * SLOWDOWN
     );
     let columns = ["work", "µs a message", "apart", "the lab: ours ÷ slowed", "margin", "found"];

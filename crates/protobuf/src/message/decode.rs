@@ -1,8 +1,8 @@
 //! Decodes wire bytes into records.
 //!
 //! One loop handles all fields of a message. The tag's number selects the [`Entry`]; if the tag is the expected one,
-//! `Entry::op` selects the action. [`Decoding::unexpected_tag`] handles the rare cases: unknown fields, numbers that are
-//! packed or unpacked against expectation, and ends of groups.
+//! `Entry::op` selects the action. [`Decoding::unexpected_tag`] handles the rare cases: unknown fields, numbers that
+//! are packed or unpacked against expectation, and ends of groups.
 
 // Both arms of a match on a closed enum's value (known, unknown) are equally important.
 #![allow(clippy::single_match_else)]

@@ -13,7 +13,7 @@ use crate::content_type;
 use crate::envelope::{self, END_SIZE_MAX};
 use crate::fields;
 
-/// Format of the response to a request, for example from [`RequestHead::response_format`](super::RequestHead::response_format).
+/// Format of the response to a request. [`RequestHead`](super::RequestHead::response_format) has it.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseFormat<'a> {
     /// Codec of the messages.
