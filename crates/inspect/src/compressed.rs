@@ -89,7 +89,7 @@ impl<'s> DecodedFrame<'s> {
                 }));
             }
             Content::NotDecompressed(why) => {
-                problems.push(format!("at offset {}: {why}", self.frame.payload.start))
+                problems.push(format!("at offset {}: {why}", self.frame.payload.start));
             }
             Content::Text { .. } => {}
         }

@@ -186,7 +186,7 @@ pub(super) fn shown_commands(console: &str) -> Vec<ShownCommand> {
     for line in console.lines() {
         match (line.strip_prefix("$ "), all.last_mut()) {
             (Some(command), _) => {
-                all.push(ShownCommand { command: command.to_owned(), output: String::new() })
+                all.push(ShownCommand { command: command.to_owned(), output: String::new() });
             }
             (None, Some(last)) => last.output.extend([line, "\n"]),
             (None, None) => {}

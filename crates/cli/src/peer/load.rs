@@ -39,7 +39,7 @@ fn run_driver(args: &PeerLoadArgs, settings: &LoadSettings) -> Result<(LoadResul
     let _ = descriptors::raise();
     let call_timeout = args.common.timeout.unwrap_or(TIMEOUT_DEFAULT);
     let connect = args.common.connect_timeout();
-    let patience = Patience { connect, call: call_timeout, ..Patience::default() };
+    let patience = Patience { connect, call: call_timeout };
     let announce = |it: Announcement| args.common.announce(it);
     let threads = args.runtime.threads(|_| 1)?;
     if settings.bare.is_some() {

@@ -50,7 +50,7 @@ fn helped(command: &[&str]) -> Vec<(String, Option<String>)> {
     for line in help.lines().take_while(|line| !line.starts_with("Examples:")) {
         match entries.last_mut() {
             _ if line.starts_with("  -") || line.starts_with("      --") => {
-                entries.push(line.trim().to_owned())
+                entries.push(line.trim().to_owned());
             }
             Some(entry) if line.starts_with("    ") => *entry = format!("{entry} {}", line.trim()),
             _ => {}

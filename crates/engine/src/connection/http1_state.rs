@@ -18,12 +18,12 @@ pub(crate) enum Http1Command {
 impl State {
     /// Hands the connection to HTTP/1.1. `drains`: it ends after the requests in progress.
     pub(crate) fn give_away(&mut self, drains: bool) {
-        self.http1_state = Some(Http1State { drains, ..Http1State::default() });
+        self.http1 = Some(Http1State { drains, ..Http1State::default() });
     }
 
     /// Returns whether this is an HTTP/1.1 connection.
     pub(crate) fn is_http1(&self) -> bool {
-        self.http1_state.is_some()
+        self.http1.is_some()
     }
 }
 
@@ -36,7 +36,7 @@ impl Connection {
         if state.http2.is_closed() {
             return Poll::Ready(Http1Command::Close);
         }
-        if !drains && state.http1_state.as_ref().is_some_and(|http1_state| http1_state.drains) {
+        if !drains && state.http1.as_ref().is_some_and(|http1| http1.drains) {
             return Poll::Ready(Http1Command::Drain);
         }
         let before = state.fall_asleep(Some(waker));
@@ -55,8 +55,8 @@ impl Http1InFlight {
         let mut state = connection.lock();
         state.generation = state.generation.wrapping_add(1);
         state.activity = state.activity.wrapping_add(1);
-        if let Some(http1_state) = &mut state.http1_state {
-            http1_state.requests += 1;
+        if let Some(http1) = &mut state.http1 {
+            http1.requests += 1;
         }
         drop(state);
         Self(Arc::clone(connection))
@@ -68,8 +68,8 @@ impl Drop for Http1InFlight {
         let mut state = self.0.lock();
         // The idle time starts now.
         state.activity = state.activity.wrapping_add(1);
-        if let Some(http1_state) = &mut state.http1_state {
-            http1_state.requests -= 1;
+        if let Some(http1) = &mut state.http1 {
+            http1.requests -= 1;
         }
     }
 }

@@ -40,8 +40,8 @@ impl State {
     /// an HTTP/1.1 connection.
     pub(crate) fn hold(&mut self, key: Option<SlotKey>, before: usize, now: usize) {
         let Some(key) = key else {
-            if let Some(http1_state) = &mut self.http1_state {
-                http1_state.held = http1_state.held.saturating_sub(before) + now;
+            if let Some(http1) = &mut self.http1 {
+                http1.held = http1.held.saturating_sub(before) + now;
             }
             self.note_growth(before.abs_diff(now));
             return;
@@ -117,7 +117,7 @@ impl State {
 
     /// Returns the bytes buffered for the peer.
     pub(crate) fn held(&self) -> Held {
-        let gathered = self.http1_state.as_ref().map_or(0, |http1_state| http1_state.held);
+        let gathered = self.http1.as_ref().map_or(0, |http1| http1.held);
         Held {
             requests: self.http2.buffered_bytes() + self.held_by_calls() + gathered,
             responses: self.held_responses(),
@@ -131,7 +131,7 @@ impl State {
     }
 
     fn held_responses(&self) -> usize {
-        let unsent = self.http1_state.as_ref().map_or(0, |http1_state| http1_state.unsent);
+        let unsent = self.http1.as_ref().map_or(0, |http1| http1.unsent);
         self.http2.unsent_memory() + self.memory.writing + unsent
     }
 
@@ -157,10 +157,10 @@ impl State {
     pub(crate) fn note_http1_responses(&mut self, unsent: usize, sent: usize) {
         self.memory.largest_response = self.memory.largest_response.max(unsent);
         self.memory.written += sent as u64;
-        let Some(http1_state) = &mut self.http1_state else { return };
-        http1_state.unsent = unsent;
+        let Some(http1) = &mut self.http1 else { return };
+        http1.unsent = unsent;
         if unsent <= SMALL_RESPONSE_MAX {
-            self.deferred.wake(http1_state.admission.take());
+            self.deferred.wake(http1.admission.take());
         }
         self.count_responses();
     }
@@ -180,7 +180,7 @@ impl State {
     #[cold]
     fn lacks_reserve(&self, budget: &MemoryBudget) -> bool {
         let under_way =
-            self.http1_state.as_ref().map_or(self.slots.len(), |http1_state| http1_state.requests) as u64;
+            self.http1.as_ref().map_or(self.slots.len(), |http1| http1.requests) as u64;
         let is_small = self.memory.largest_response <= SMALL_RESPONSE_MAX
             && self.memory.charged.responses == 0
             && self.generation > under_way;
@@ -302,17 +302,17 @@ impl Connection {
     pub(crate) fn poll_admission(&self, turn: &mut Turn, unsent_max: usize, cx: &Context<'_>) -> Poll<()> {
         let state = self.lock();
         let is_held_up =
-            state.http1_state.as_ref().is_some_and(|http1_state| http1_state.unsent > unsent_max);
+            state.http1.as_ref().is_some_and(|http1| http1.unsent > unsent_max);
         if !is_held_up && !state.lacks_room() {
             return Poll::Ready(());
         }
         drop(state);
         let waker = cx.waker().clone();
         let mut state = self.lock();
-        if let Some(http1_state) = &mut state.http1_state
-            && http1_state.unsent > unsent_max
+        if let Some(http1) = &mut state.http1
+            && http1.unsent > unsent_max
         {
-            let before = http1_state.admission.replace(waker);
+            let before = http1.admission.replace(waker);
             drop(state);
             drop(before);
             return Poll::Pending;

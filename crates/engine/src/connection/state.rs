@@ -32,7 +32,7 @@ pub(crate) struct State {
     /// Wakes the sleeping driver. A wake-up by a caller takes it; a wake-up by the socket leaves it.
     driver_waker: Option<Waker>,
     /// Set on an HTTP/1.1 connection.
-    pub(super) http1_state: Option<Http1State>,
+    pub(super) http1: Option<Http1State>,
     /// Why the connection is over; `None` before.
     ended: Option<Status>,
     /// Client: admission of new calls.
@@ -148,7 +148,7 @@ impl State {
             keepalives_sent: 0,
             driver: DriverState::Running,
             driver_waker: None,
-            http1_state: None,
+            http1: None,
             ended: None,
             gate,
             goaway_debug: None,
@@ -171,8 +171,8 @@ impl State {
 
     /// Closes the connection gracefully, after its last call.
     pub(crate) fn drain(&mut self) {
-        match &mut self.http1_state {
-            Some(http1_state) => http1_state.drains = true,
+        match &mut self.http1 {
+            Some(http1) => http1.drains = true,
             None => self.http2.drain(Instant::now().into_std()),
         }
         self.notify_driver();

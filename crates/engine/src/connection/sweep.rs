@@ -12,7 +12,7 @@ impl State {
     pub(crate) fn traffic(&self) -> Traffic {
         let streams = self.slots.iter().filter(|(_, slot)| !slot.is_over()).count();
         let under_way =
-            (streams + self.http1_state.as_ref().map_or(0, |http1_state| http1_state.requests)) as u64;
+            (streams + self.http1.as_ref().map_or(0, |http1| http1.requests)) as u64;
         let started = self.generation;
         let counts =
             |failed: u64| Counts { started, succeeded: started.saturating_sub(failed + under_way), failed };
@@ -40,8 +40,8 @@ impl State {
     pub(crate) fn idle_since(&self, now: Instant) -> Option<Instant> {
         let has_called = self.generation != self.last_sweep.generation;
         let since = if has_called { now } else { self.last_sweep.idle_since };
-        let is_idle = match &self.http1_state {
-            Some(http1_state) => http1_state.requests == 0,
+        let is_idle = match &self.http1 {
+            Some(http1) => http1.requests == 0,
             None => self.slots.is_empty() && self.http2.active_streams() == 0,
         };
         is_idle.then_some(since)

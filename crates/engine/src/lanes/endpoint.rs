@@ -210,7 +210,7 @@ impl Endpoint for ClientEndpoint {
         match *event {
             Event::Headers { tag, end_stream, .. } => self.on_head(state, tag.into(), end_stream),
             Event::CompleteMessage { stream, tag, bytes, .. } => {
-                self.on_whole(state, tag.into(), stream, bytes)
+                self.on_whole(state, tag.into(), stream, bytes);
             }
             Event::Data { stream, tag, bytes, end_stream, .. } => {
                 on_data(state, tag.into(), stream, bytes, end_stream);

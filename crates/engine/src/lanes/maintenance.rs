@@ -114,7 +114,7 @@ impl Maintenance {
             match asking.look(keepalive, &mut state, now) {
                 KeepaliveCheck::Silent => return Found::Silent,
                 KeepaliveCheck::Again(at) => {
-                    look_again = Some(look_again.map_or(at, |earlier| earlier.min(at)))
+                    look_again = Some(look_again.map_or(at, |earlier| earlier.min(at)));
                 }
             }
         }

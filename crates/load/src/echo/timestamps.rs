@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn server_timestamps_are_parsed() {
         let check = |text: &str, expected: Option<ServerTimestamps>| {
-            assert_eq!(ServerTimestamps::parse(text), expected, "{text}")
+            assert_eq!(ServerTimestamps::parse(text), expected, "{text}");
         };
         let handler = ServerTimestamps { received: None, decoded: 2, handled: 3, encoded: None };
         check("decoded=2 handled=3", Some(handler));

@@ -131,7 +131,7 @@ impl Reader<'_> {
                             *message = Some(inner);
                         }
                         (None, None) if !payload.is_empty() => {
-                            *message = self.complete_message(*payload, depth + 1)
+                            *message = self.complete_message(*payload, depth + 1);
                         }
                         _ => {}
                     }

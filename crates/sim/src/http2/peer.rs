@@ -46,7 +46,7 @@ pub(super) struct Peer {
     pub(super) output: Output,
     plan: DriverPlan,
     /// The other side's limits.
-    peer_config: Config,
+    other_config: Config,
     input: Vec<u8>,
     sending: BTreeMap<u32, Outbound>,
     unreleased: BTreeMap<u32, usize>,
@@ -95,7 +95,7 @@ const DATA_LEN_MAX: usize = 128 << 10;
 const CONTROL_LEN_MAX: usize = 40;
 
 impl Peer {
-    pub(super) fn new(side: Side, plan: DriverPlan, peer_config: &Config, now: Instant) -> Peer {
+    pub(super) fn new(side: Side, plan: DriverPlan, other_config: &Config, now: Instant) -> Peer {
         let connection = match side {
             Side::Client => Connection::client(plan.config.clone(), now),
             Side::Server => Connection::server(plan.config.clone(), now),
@@ -110,7 +110,7 @@ impl Peer {
                 streams_wanted: if side == Side::Client { plan.streams_wanted } else { 0 },
                 ..plan
             },
-            peer_config: peer_config.clone(),
+            other_config: other_config.clone(),
             input: Vec::new(),
             sending: BTreeMap::new(),
             unreleased: BTreeMap::new(),
@@ -448,7 +448,7 @@ impl Peer {
             Err(OpenError::NoFreeStream) => self.waits_for_stream = true,
             Err(OpenError::GoingAway) => self.plan.streams_wanted = 0,
             Err(OpenError::HeadersTooLarge { .. }) => {
-                self.plan.streams_wanted = self.plan.streams_wanted.saturating_sub(1)
+                self.plan.streams_wanted = self.plan.streams_wanted.saturating_sub(1);
             }
             Err(error) => panic!("the client cannot open a stream: {error}"),
         }
@@ -474,7 +474,7 @@ impl Peer {
     }
 
     fn outbound(&self, scene: &mut Scene<'_>) -> Outbound {
-        let body_max = self.plan.body_max.min(plan::body_max(self.peer_config.stream_window));
+        let body_max = self.plan.body_max.min(plan::body_max(self.other_config.stream_window));
         let remaining = scene.random.size(body_max);
         Outbound {
             informational: usize::from(self.side == Side::Server && scene.random.one_in(5)),
@@ -520,7 +520,7 @@ impl Peer {
     }
 
     fn account_sent_headers(&mut self, stream: u32, head: &FieldList, end: bool, scene: &mut Scene<'_>) {
-        scene.ledger.send_headers(self.side, stream, head, self.peer_config.max_header_list_size, end);
+        scene.ledger.send_headers(self.side, stream, head, self.other_config.max_header_list_size, end);
         self.output_slack += head.size() + CONTROL_LEN_MAX;
         if end {
             self.sending.remove(&stream);

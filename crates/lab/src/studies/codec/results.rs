@@ -159,7 +159,7 @@ impl StudyTables for CodecTables {
                 self.add_calls(calls, figures);
             }
             (CodecWindow::Instructions, Ok(CodecMeasurement::Instructions(counted))) => {
-                self.instructions = counted
+                self.instructions = counted;
             }
             (CodecWindow::Peer { .. }, Ok(CodecMeasurement::Peer(peer))) => self.peers.push(*peer),
             (window, Ok(_)) => leave_out(left_out, window, "the window found something else".to_owned()),
