@@ -21,7 +21,7 @@
 //! use thalweg_compare::{Options, Pairing, Side, compare, read, text};
 //!
 //! fn side(name: &str, file: &str) -> Result<Side, Box<dyn Error>> {
-//!     Ok(Side::of(name, vec![(file.to_owned(), read(Path::new(file), |_| Err("no load".to_owned()))?)])?)
+//!     Ok(Side::of_inputs(name, vec![(file.to_owned(), read(Path::new(file), |_| Err("no load".to_owned()))?)])?)
 //! }
 //!
 //! let (before, after) = (side("before", "before.json")?, side("after", "after.json")?);

@@ -179,8 +179,7 @@ impl State {
 
     #[cold]
     fn lacks_reserve(&self, budget: &MemoryBudget) -> bool {
-        let under_way =
-            self.http1.as_ref().map_or(self.slots.len(), |http1| http1.requests) as u64;
+        let under_way = self.http1.as_ref().map_or(self.slots.len(), |http1| http1.requests) as u64;
         let is_small = self.memory.largest_response <= SMALL_RESPONSE_MAX
             && self.memory.charged.responses == 0
             && self.generation > under_way;
@@ -301,8 +300,7 @@ impl Connection {
     /// Waits, on an HTTP/1.1 connection, until at most `unsent_max` bytes are unsent and the server has room.
     pub(crate) fn poll_admission(&self, turn: &mut Turn, unsent_max: usize, cx: &Context<'_>) -> Poll<()> {
         let state = self.lock();
-        let is_held_up =
-            state.http1.as_ref().is_some_and(|http1| http1.unsent > unsent_max);
+        let is_held_up = state.http1.as_ref().is_some_and(|http1| http1.unsent > unsent_max);
         if !is_held_up && !state.lacks_room() {
             return Poll::Ready(());
         }

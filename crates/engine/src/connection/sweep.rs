@@ -11,8 +11,7 @@ impl State {
     /// Returns the connection's traffic counters.
     pub(crate) fn traffic(&self) -> Traffic {
         let streams = self.slots.iter().filter(|(_, slot)| !slot.is_over()).count();
-        let under_way =
-            (streams + self.http1.as_ref().map_or(0, |http1| http1.requests)) as u64;
+        let under_way = (streams + self.http1.as_ref().map_or(0, |http1| http1.requests)) as u64;
         let started = self.generation;
         let counts =
             |failed: u64| Counts { started, succeeded: started.saturating_sub(failed + under_way), failed };

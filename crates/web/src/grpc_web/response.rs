@@ -100,7 +100,7 @@ pub fn read_response(
     let head = wire::receive_response(Some(200), accepts, fields::grpc_fields(headers))?;
     let reader = EnvelopeReader::new(TRAILERS, head.encoding, size_max).with_text(response_type.is_text);
     let without_body = wire::receive_trailers_only(Some(200), fields::grpc_fields(headers));
-    let truncated = "the body ended without trailers: the answer was cut off on its way";
+    let truncated = "body truncated: no trailers";
     Ok((head.metadata, ResponseReader::new(reader, trailers::read, Some(without_body), truncated)))
 }
 

@@ -225,7 +225,7 @@ async fn execute(bytes: &[u8], piece_len: usize) -> usize {
         let (request_line, read) = line.split_once(": ").unwrap_or((line, ""));
         assert!(!is_right, "{line:?}: {}", context());
         assert!(
-            request_line.contains("/unread") || read.contains("not one of HTTP/1.1"),
+            request_line.contains("/unread") || read.contains("malformed HTTP/1.1 body"),
             "{line:?}: {}",
             context()
         );
