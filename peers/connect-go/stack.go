@@ -14,7 +14,7 @@ import (
 
 // variants is empty: there is one server only.
 var variants []string
-var protocols = []string{"http1", "h2", "connect", "grpc-web"}
+var speaks = []string{"http1", "h2", "connect", "grpc-web"}
 
 func version() string {
 	return "connect-go " + connect.Version
@@ -34,14 +34,14 @@ func settings() [][3]string {
 type echo struct{}
 
 func (echo) EchoStrings(_ context.Context, request *connect.Request[pb.Strings]) (*connect.Response[pb.Strings], error) {
-	return respond(request), nil
+	return answer(request), nil
 }
 
 func (echo) EchoPerson(_ context.Context, request *connect.Request[pb.Person]) (*connect.Response[pb.Person], error) {
-	return respond(request), nil
+	return answer(request), nil
 }
 
-func respond[M any](request *connect.Request[M]) *connect.Response[M] {
+func answer[M any](request *connect.Request[M]) *connect.Response[M] {
 	if request.Header().Get(timesHeader) == "" {
 		return connect.NewResponse(request.Msg)
 	}
@@ -52,7 +52,7 @@ func respond[M any](request *connect.Request[M]) *connect.Response[M] {
 }
 
 // start serves gRPC and JSON on all listeners, with the same handlers.
-func start(a serveArgs, listeners []net.Listener, ended chan<- error) (func(), string, error) {
+func start(a asked, listeners []net.Listener, ended chan<- error) (func(), string, error) {
 	limit := connect.WithReadMaxBytes(bodySizeMax)
 	mux := http.NewServeMux()
 	mux.Handle(labv1connect.NewEchoHandler(echo{}, limit))
@@ -70,6 +70,6 @@ func start(a serveArgs, listeners []net.Listener, ended chan<- error) (func(), s
 }
 
 // own handles commands of this stack only; there are none.
-func runStackCommand(command string, _ []string) error {
+func own(command string, _ []string) error {
 	return misuse{fmt.Errorf("there is no command `%s`: version, variants, settings or serve", command)}
 }

@@ -26,7 +26,7 @@ class BidiStreamWorker final : public Worker {
     writing_ = is_full_ = is_complete_ = has_ended_ = false;
     timed_ = {};
     stream_ =
-        stub_.AsyncStreamingCall(NewContext(), &bench_.queue, started_.tag());
+        stub_.AsyncStreamingCall(NewContext(), &bench_.queue, begun_.tag());
   }
 
   void Begun(bool ok) {
@@ -153,7 +153,7 @@ class BidiStreamWorker final : public Worker {
   bool is_complete_ = false;
   // Nothing left to receive.
   bool has_ended_ = false;
-  Then<BidiStreamWorker, &BidiStreamWorker::Begun> started_{this};
+  Then<BidiStreamWorker, &BidiStreamWorker::Begun> begun_{this};
   Then<BidiStreamWorker, &BidiStreamWorker::Wrote> wrote_{this};
   Then<BidiStreamWorker, &BidiStreamWorker::Closed> closed_{this};
   Then<BidiStreamWorker, &BidiStreamWorker::Read> read_{this};

@@ -20,7 +20,7 @@ class ServerStreamWorker final : public Worker {
     start_ = run().Begin(started_ns_, stride_);
     if (start_.count == 0) return Gone();
     reader_ = stub_.AsyncStreamingFromServer(NewContext(), bench_.request, &bench_.queue,
-                                             started_.tag());
+                                             begun_.tag());
   }
 
   void Begun(bool ok) {
@@ -88,7 +88,7 @@ class ServerStreamWorker final : public Worker {
   Start start_{};
   uint64_t started_ns_ = 0;
   uint64_t received_ = 0;
-  Then<ServerStreamWorker, &ServerStreamWorker::Begun> started_{this};
+  Then<ServerStreamWorker, &ServerStreamWorker::Begun> begun_{this};
   Then<ServerStreamWorker, &ServerStreamWorker::Read> read_{this};
   Then<ServerStreamWorker, &ServerStreamWorker::Finished> finished_{this};
 };

@@ -83,7 +83,7 @@ class Crew {
   }
 
   void Warm(bool /*ok*/) {
-    if (!measuring_->started()) measuring_->Begin();
+    if (!measuring_->begun()) measuring_->Begin();
   }
 
   void WindowOver(bool /*ok*/) { measuring_->End(); }

@@ -72,7 +72,7 @@ class UnaryCall {
     writer_.reset();
     context_.emplace();
     writer_.emplace(&*context_);
-    lane_->service->RequestUnaryCall(&*context_, &request_, &*writer_, lane_->queue.get(), lane_->queue.get(), started_.tag());
+    lane_->service->RequestUnaryCall(&*context_, &request_, &*writer_, lane_->queue.get(), lane_->queue.get(), begun_.tag());
   }
 
  private:
@@ -91,7 +91,7 @@ class UnaryCall {
   SimpleResponse response_;
   std::optional<grpc::ServerContext> context_;
   std::optional<grpc::ServerAsyncResponseWriter<SimpleResponse>> writer_;
-  Then<UnaryCall, &UnaryCall::Begun> started_{this};
+  Then<UnaryCall, &UnaryCall::Begun> begun_{this};
   Then<UnaryCall, &UnaryCall::Finished> finished_{this};
 };
 
@@ -105,7 +105,7 @@ class FromClientCall {
     context_.emplace();
     reader_.emplace(&*context_);
     response_size_ = 0;
-    lane_->service->RequestStreamingFromClient(&*context_, &*reader_, lane_->queue.get(), lane_->queue.get(), started_.tag());
+    lane_->service->RequestStreamingFromClient(&*context_, &*reader_, lane_->queue.get(), lane_->queue.get(), begun_.tag());
   }
 
  private:
@@ -134,7 +134,7 @@ class FromClientCall {
   int response_size_ = 0;
   std::optional<grpc::ServerContext> context_;
   std::optional<grpc::ServerAsyncReader<SimpleResponse, SimpleRequest>> reader_;
-  Then<FromClientCall, &FromClientCall::Begun> started_{this};
+  Then<FromClientCall, &FromClientCall::Begun> begun_{this};
   Then<FromClientCall, &FromClientCall::Read> read_{this};
   Then<FromClientCall, &FromClientCall::Finished> finished_{this};
 };
@@ -149,7 +149,7 @@ class FromServerCall {
     context_.emplace();
     writer_.emplace(&*context_);
     lane_->service->RequestStreamingFromServer(&*context_, &request_, &*writer_, lane_->queue.get(),
-                                               lane_->queue.get(), started_.tag());
+                                               lane_->queue.get(), begun_.tag());
   }
 
  private:
@@ -176,7 +176,7 @@ class FromServerCall {
   WriteBatch batch_;
   std::optional<grpc::ServerContext> context_;
   std::optional<grpc::ServerAsyncWriter<SimpleResponse>> writer_;
-  Then<FromServerCall, &FromServerCall::Begun> started_{this};
+  Then<FromServerCall, &FromServerCall::Begun> begun_{this};
   Then<FromServerCall, &FromServerCall::Wrote> wrote_{this};
   Then<FromServerCall, &FromServerCall::Finished> finished_{this};
 };
@@ -191,7 +191,7 @@ class EchoCall {
     context_.emplace();
     stream_.emplace(&*context_);
     echo_.emplace();
-    lane_->service->RequestStreamingCall(&*context_, &*stream_, lane_->queue.get(), lane_->queue.get(), started_.tag());
+    lane_->service->RequestStreamingCall(&*context_, &*stream_, lane_->queue.get(), lane_->queue.get(), begun_.tag());
   }
 
   // The queue has no other completions ready.
@@ -239,7 +239,7 @@ class EchoCall {
   bool waits_ = false;
   std::optional<grpc::ServerContext> context_;
   std::optional<grpc::ServerAsyncReaderWriter<SimpleResponse, SimpleRequest>> stream_;
-  Then<EchoCall, &EchoCall::Begun> started_{this};
+  Then<EchoCall, &EchoCall::Begun> begun_{this};
   Then<EchoCall, &EchoCall::Read> read_{this};
   Then<EchoCall, &EchoCall::Wrote> wrote_{this};
   Then<EchoCall, &EchoCall::Finished> finished_{this};
@@ -256,7 +256,7 @@ class BothWaysCall {
     stream_.emplace(&*context_);
     status_ = grpc::Status::OK;
     has_begun_ = has_ended_ = writing_ = false;
-    lane_->service->RequestStreamingBothWays(&*context_, &*stream_, lane_->queue.get(), lane_->queue.get(), started_.tag());
+    lane_->service->RequestStreamingBothWays(&*context_, &*stream_, lane_->queue.get(), lane_->queue.get(), begun_.tag());
   }
 
  private:
@@ -309,7 +309,7 @@ class BothWaysCall {
   bool writing_ = false;
   std::optional<grpc::ServerContext> context_;
   std::optional<grpc::ServerAsyncReaderWriter<SimpleResponse, SimpleRequest>> stream_;
-  Then<BothWaysCall, &BothWaysCall::Begun> started_{this};
+  Then<BothWaysCall, &BothWaysCall::Begun> begun_{this};
   Then<BothWaysCall, &BothWaysCall::Read> read_{this};
   Then<BothWaysCall, &BothWaysCall::Wrote> wrote_{this};
   Then<BothWaysCall, &BothWaysCall::Finished> finished_{this};

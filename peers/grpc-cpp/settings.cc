@@ -26,7 +26,7 @@
 namespace {
 
 // A channel argument of one side or both.
-struct TunedSetting {
+struct Told {
   bool server;
   bool client;
   const char* name;
@@ -36,7 +36,7 @@ struct TunedSetting {
   const char* why;
 };
 
-constexpr TunedSetting kTunedSettings[] = {
+constexpr Told kTold[] = {
     {true, true, "largest message received", GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1, "no limit",
      "the default is 4 MiB"},
     {true, true, "filters of a call", GRPC_ARG_MINIMAL_STACK, 1, "the fewest",
@@ -48,7 +48,7 @@ constexpr TunedSetting kTunedSettings[] = {
 };
 
 // A default of gRPC, or something that cannot be set.
-struct DefaultSetting {
+struct Untold {
   const char* side;
   std::string name;
   std::string value;
@@ -61,8 +61,8 @@ std::string Versions() {
          " as shared libraries of the system";
 }
 
-const std::vector<DefaultSetting>& Defaults() {
-  static const std::vector<DefaultSetting> lines = {
+const std::vector<Untold>& Defaults() {
+  static const std::vector<Untold> lines = {
       {"server", "threads of `callback`", "gRPC's own: half the machine's processors, 2 to 16",
        "gRPC has no option for it"},
       {"server",
@@ -106,21 +106,21 @@ const std::vector<DefaultSetting>& Defaults() {
 }  // namespace
 
 void ApplySettings(grpc::ServerBuilder& builder) {
-  for (const TunedSetting& setting : kTunedSettings) {
-    if (setting.server) builder.AddChannelArgument(setting.argument, setting.value);
+  for (const Told& told : kTold) {
+    if (told.server) builder.AddChannelArgument(told.argument, told.value);
   }
 }
 
 void ApplySettings(grpc::ChannelArguments& arguments) {
-  for (const TunedSetting& setting : kTunedSettings) {
-    if (setting.client) arguments.SetInt(setting.argument, setting.value);
+  for (const Told& told : kTold) {
+    if (told.client) arguments.SetInt(told.argument, told.value);
   }
 }
 
 void PrintSettings() {
-  for (const TunedSetting& setting : kTunedSettings) {
-    const char* side = !setting.client ? "server" : !setting.server ? "client" : "both";
-    PrintSetting(side, std::string(setting.name) + " (" + setting.argument + ")", setting.shown, setting.why);
+  for (const Told& told : kTold) {
+    const char* side = !told.client ? "server" : !told.server ? "client" : "both";
+    PrintSetting(side, std::string(told.name) + " (" + told.argument + ")", told.shown, told.why);
   }
-  for (const DefaultSetting& line : Defaults()) PrintSetting(line.side, line.name, line.value, line.why);
+  for (const Untold& line : Defaults()) PrintSetting(line.side, line.name, line.value, line.why);
 }

@@ -45,7 +45,7 @@ func run(words []string) error {
 		case "variants":
 			fmt.Println(strings.TrimSpace("server " + strings.Join(variants, " ")))
 			fmt.Println("client")
-			fmt.Println("json", strings.Join(protocols, " "))
+			fmt.Println("json", strings.Join(speaks, " "))
 		default:
 			for _, line := range settings() {
 				fmt.Println("server\t" + strings.Join(line[:], "\t"))
@@ -57,6 +57,6 @@ func run(words []string) error {
 	case "help", "--help", "-h":
 		return flag.ErrHelp
 	default:
-		return runStackCommand(command, words)
+		return own(command, words)
 	}
 }

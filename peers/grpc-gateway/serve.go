@@ -20,7 +20,7 @@ import (
 const stopTime = 500 * time.Millisecond
 
 // asked holds the arguments of `serve`.
-type serveArgs struct {
+type asked struct {
 	addresses []address
 	json      string
 	variant   string
@@ -28,7 +28,7 @@ type serveArgs struct {
 }
 
 // newFlags returns a set of flags that reports errors in one line.
-func newFlags(command string, a *serveArgs) *flag.FlagSet {
+func newFlags(command string, a *asked) *flag.FlagSet {
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.Func("listen", "HOST:PORT, unix:PATH or unix-abstract:NAME", func(text string) error {
@@ -59,8 +59,8 @@ func newFlags(command string, a *serveArgs) *flag.FlagSet {
 	return flags
 }
 
-func parse(command string, words []string) (serveArgs, error) {
-	var a serveArgs
+func parse(command string, words []string) (asked, error) {
+	var a asked
 	if len(variants) > 0 {
 		a.variant = variants[0]
 	}
@@ -88,15 +88,15 @@ func serve(words []string) error {
 	signal.Notify(ending, syscall.SIGTERM, syscall.SIGINT)
 	var listeners []net.Listener
 	var lines strings.Builder
-	for _, address := range a.addresses {
-		listener, err := net.Listen(address.network, address.address)
+	for _, place := range a.addresses {
+		listener, err := net.Listen(place.network, place.place)
 		if err != nil {
 			closeAll(listeners)
-			return fmt.Errorf("cannot listen on %s: %w", address.text, err)
+			return fmt.Errorf("cannot listen on %s: %w", place.text, err)
 		}
 		listeners = append(listeners, listener)
-		text := address.text
-		if address.network == "tcp" {
+		text := place.text
+		if place.network == "tcp" {
 			text = listener.Addr().String()
 		}
 		fmt.Fprintln(&lines, "listening on", text)

@@ -32,7 +32,7 @@ const (
 )
 
 var variants = []string{process, inside}
-var protocols = []string{"http1", "h2"}
+var speaks = []string{"http1", "h2"}
 
 func version() string {
 	version := "?"
@@ -77,7 +77,7 @@ func note(ctx context.Context) error {
 }
 
 // start serves gRPC on the listeners and JSON on its address, and returns that address.
-func start(a serveArgs, listeners []net.Listener, ended chan<- error) (func(), string, error) {
+func start(a asked, listeners []net.Listener, ended chan<- error) (func(), string, error) {
 	server := grpc.NewServer(grpc.InitialWindowSize(streamWindow), grpc.InitialConnWindowSize(connectionWindow),
 		grpc.MaxRecvMsgSize(math.MaxInt32), grpc.MaxSendMsgSize(math.MaxInt32))
 	pb.RegisterEchoServer(server, echo{})
@@ -115,10 +115,10 @@ func newMux() *gateway.ServeMux {
 	return gateway.NewServeMux(gateway.WithIncomingHeaderMatcher(passes), gateway.WithOutgoingHeaderMatcher(passes))
 }
 
-func serveJSON(address string, handler http.Handler, ended chan<- error) (func(), string, error) {
-	listener, err := net.Listen("tcp", address)
+func serveJSON(place string, handler http.Handler, ended chan<- error) (func(), string, error) {
+	listener, err := net.Listen("tcp", place)
 	if err != nil {
-		return nil, "", fmt.Errorf("cannot listen on %s: %w", address, err)
+		return nil, "", fmt.Errorf("cannot listen on %s: %w", place, err)
 	}
 	server := newServer(handler)
 	go func() { ended <- server.Serve(listener) }()
@@ -126,7 +126,7 @@ func serveJSON(address string, handler http.Handler, ended chan<- error) (func()
 }
 
 // startGateway starts this program again as `gateway`, and waits until it listens.
-func startGateway(a serveArgs, target string, ended chan<- error) (func(), string, error) {
+func startGateway(a asked, target string, ended chan<- error) (func(), string, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, "", err
@@ -147,7 +147,7 @@ func startGateway(a serveArgs, target string, ended chan<- error) (func(), strin
 		return nil, "", err
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
-	address, is := strings.CutPrefix(strings.TrimSpace(line), "json on ")
+	place, is := strings.CutPrefix(strings.TrimSpace(line), "json on ")
 	gone := make(chan error, 1)
 	go func() {
 		err := command.Wait()
@@ -160,11 +160,11 @@ func startGateway(a serveArgs, target string, ended chan<- error) (func(), strin
 	return func() {
 		command.Process.Signal(syscall.SIGTERM)
 		<-gone
-	}, address, nil
+	}, place, nil
 }
 
 // own runs `gateway`: the gateway in its own process, in front of the server at --listen.
-func runStackCommand(command string, words []string) error {
+func own(command string, words []string) error {
 	if command != "gateway" {
 		return misuse{fmt.Errorf("there is no command `%s`: version, variants, settings or serve", command)}
 	}
@@ -184,11 +184,11 @@ func runStackCommand(command string, words []string) error {
 		return err
 	}
 	ended := make(chan error, 1)
-	stop, address, err := serveJSON(a.json, mux, ended)
+	stop, place, err := serveJSON(a.json, mux, ended)
 	if err != nil {
 		return err
 	}
-	fmt.Println("json on", address)
+	fmt.Println("json on", place)
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serving ended: %w", err)

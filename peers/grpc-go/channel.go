@@ -26,14 +26,14 @@ func connect(s settings) ([]pb.BenchmarkServiceClient, error) {
 	clients := make([]pb.BenchmarkServiceClient, len(channels))
 	for i, channel := range channels {
 		if err := becomeReady(ctx, channel, s.timeout); err != nil {
-			return nil, fmt.Errorf("cannot connect to %s: %s", s.target.text, describe(err))
+			return nil, fmt.Errorf("cannot connect to %s: %s", s.target.text, described(err))
 		}
 		clients[i] = pb.NewBenchmarkServiceClient(channel)
 	}
 	return clients, nil
 }
 
-func becomeReady(ctx context.Context, channel *grpc.ClientConn, timeout time.Duration) error {
+func becomeReady(ctx context.Context, channel *grpc.ClientConn, patience time.Duration) error {
 	for {
 		switch state := channel.GetState(); state {
 		case connectivity.Ready:
@@ -45,7 +45,7 @@ func becomeReady(ctx context.Context, channel *grpc.ClientConn, timeout time.Dur
 			}
 		default:
 			if !channel.WaitForStateChange(ctx, state) {
-				return timedOut(timeout)
+				return unanswered(patience)
 			}
 		}
 	}

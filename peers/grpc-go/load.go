@@ -27,7 +27,7 @@ func load(words []string) error {
 	if err != nil {
 		return err
 	}
-	if err := checkFirstCall(s, clients[0]); err != nil {
+	if err := firstCall(s, clients[0]); err != nil {
 		return err
 	}
 	result := supervise(s, clients)
@@ -45,23 +45,23 @@ func load(words []string) error {
 	return err
 }
 
-// checkFirstCall makes a unary call of the run's size, so that a missing server is an error and not a run of failures.
-func checkFirstCall(s settings, client pb.BenchmarkServiceClient) error {
+// firstCall makes a unary call of the run's size, so that a missing server is an error and not a run of failures.
+func firstCall(s settings, client pb.BenchmarkServiceClient) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
-	response, err := client.UnaryCall(ctx, request(s.size, s.size))
+	reply, err := client.UnaryCall(ctx, request(s.size, s.size))
 	if err == nil {
-		err = checkSize(response, s.size)
+		err = checkSize(reply, s.size)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: the first call, grpc.testing.BenchmarkService/UnaryCall, ended with %s", s.target.text, describe(err))
+		return fmt.Errorf("%s: the first call, grpc.testing.BenchmarkService/UnaryCall, ended with %s", s.target.text, described(err))
 	}
 	return nil
 }
 
 // supervise warms up and measures, in one run or in two.
 func supervise(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
-	if !s.endsWithResponses() || s.warmup == 0 {
+	if !s.endsWithAnswers() || s.warmup == 0 {
 		return drive(s, clients)
 	}
 	measured := s
@@ -78,7 +78,7 @@ func supervise(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 func drive(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 	threads := runtime.GOMAXPROCS(0)
 	began := time.Now()
-	r := newLoadRun(s, threads)
+	r := newCourse(s, threads)
 	m := measuring{announced: s.announce}
 	if s.warmup == 0 {
 		m.begin()
@@ -144,7 +144,7 @@ type measuring struct {
 }
 
 func (m *measuring) begin() {
-	m.announce("measuring")
+	m.say("measuring")
 	m.begun = true
 	m.before = cpuOfThisProcess()
 }
@@ -159,10 +159,10 @@ func (m *measuring) end() {
 	}
 	m.cpu = cpuOfThisProcess().minus(m.before)
 	m.ended = true
-	m.announce("measured")
+	m.say("measured")
 }
 
-func (m *measuring) announce(word string) {
+func (m *measuring) say(word string) {
 	if m.announced {
 		fmt.Println(word)
 	}

@@ -48,7 +48,7 @@ func run(words []string) error {
 		case "variants":
 			fmt.Println("server\nclient")
 		default:
-			printSettings()
+			printTold()
 		}
 		return nil
 	case "serve":

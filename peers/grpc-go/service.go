@@ -15,7 +15,7 @@ type service struct {
 	pb.UnimplementedBenchmarkServiceServer
 }
 
-func makeResponse(request *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+func response(request *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 	if request.ResponseSize < 0 || request.ResponseSize > payloadBytesMax {
 		return nil, status.Errorf(codes.InvalidArgument, "response_size %d is not within 0 to %d", request.ResponseSize, payloadBytesMax)
 	}
@@ -23,7 +23,7 @@ func makeResponse(request *pb.SimpleRequest) (*pb.SimpleResponse, error) {
 }
 
 func (service) UnaryCall(_ context.Context, request *pb.SimpleRequest) (*pb.SimpleResponse, error) {
-	return makeResponse(request)
+	return response(request)
 }
 
 func (service) StreamingCall(stream grpc.BidiStreamingServer[pb.SimpleRequest, pb.SimpleResponse]) error {
@@ -35,11 +35,11 @@ func (service) StreamingCall(stream grpc.BidiStreamingServer[pb.SimpleRequest, p
 		if err != nil {
 			return err
 		}
-		response, err := makeResponse(request)
+		reply, err := response(request)
 		if err != nil {
 			return err
 		}
-		if err := stream.Send(response); err != nil {
+		if err := stream.Send(reply); err != nil {
 			return err
 		}
 	}
@@ -58,9 +58,9 @@ func (service) StreamingFromClient(stream grpc.ClientStreamingServer[pb.SimpleRe
 }
 
 func (service) StreamingFromServer(request *pb.SimpleRequest, stream grpc.ServerStreamingServer[pb.SimpleResponse]) error {
-	response, err := makeResponse(request)
+	reply, err := response(request)
 	for err == nil {
-		err = stream.Send(response)
+		err = stream.Send(reply)
 	}
 	return err
 }
@@ -74,7 +74,7 @@ func (service) StreamingBothWays(stream grpc.BidiStreamingServer[pb.SimpleReques
 	if err != nil {
 		return err
 	}
-	response, err := makeResponse(request)
+	reply, err := response(request)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (service) StreamingBothWays(stream grpc.BidiStreamingServer[pb.SimpleReques
 			}
 			return err
 		default:
-			if err := stream.Send(response); err != nil {
+			if err := stream.Send(reply); err != nil {
 				return err
 			}
 		}

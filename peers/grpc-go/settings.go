@@ -50,9 +50,9 @@ type settings struct {
 	json     bool
 }
 
-// endsWithResponses reports whether the measured time ends with the last response after the duration: see "client-stream"
+// endsWithAnswers reports whether the measured time ends with the last response after the duration: see "client-stream"
 // in peers/README.md.
-func (s settings) endsWithResponses() bool {
+func (s settings) endsWithAnswers() bool {
 	return s.call == clientStream && s.total == 0
 }
 

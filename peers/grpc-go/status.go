@@ -26,8 +26,8 @@ func codeName(err error) string {
 	return codeNames[codes.Unknown]
 }
 
-// describe formats an error like `UNAVAILABLE: connection lost`, in one line.
-func describe(err error) string {
+// described formats an error like `UNAVAILABLE: connection lost`, in one line.
+func described(err error) string {
 	message := err.Error()
 	if s, is := status.FromError(err); is {
 		message = s.Message()
@@ -35,15 +35,15 @@ func describe(err error) string {
 	return codeName(err) + ": " + strings.Join(strings.Fields(message), " ")
 }
 
-// timedOut is the error of a call that timed out.
-func timedOut(timeout time.Duration) error {
-	return status.Errorf(codes.DeadlineExceeded, "nothing came within %s", timeout)
+// unanswered is the error of a call that timed out.
+func unanswered(patience time.Duration) error {
+	return status.Errorf(codes.DeadlineExceeded, "nothing came within %s", patience)
 }
 
 // checkSize checks the size of a reply; a wrong size fails the call.
-func checkSize(response *pb.SimpleResponse, expected int) error {
-	if got := len(response.GetPayload().GetBody()); got != expected {
-		return status.Errorf(codes.DataLoss, "a reply of %d bytes was asked for, %d came", expected, got)
+func checkSize(reply *pb.SimpleResponse, asked int) error {
+	if got := len(reply.GetPayload().GetBody()); got != asked {
+		return status.Errorf(codes.DataLoss, "a reply of %d bytes was asked for, %d came", asked, got)
 	}
 	return nil
 }

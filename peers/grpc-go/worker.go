@@ -19,7 +19,7 @@ type worker struct {
 	index  int
 	call   callType
 	size   int
-	run    *loadRun
+	run    *course
 	client pb.BenchmarkServiceClient
 	// Time since when it has been waiting; 0 if it is not waiting.
 	waitsSinceNs atomic.Int64
@@ -31,7 +31,7 @@ type worker struct {
 	mutex sync.Mutex
 }
 
-func newWorker(index int, s settings, run *loadRun, client pb.BenchmarkServiceClient) *worker {
+func newWorker(index int, s settings, run *course, client pb.BenchmarkServiceClient) *worker {
 	w := &worker{index: index, call: s.call, size: s.size, run: run, client: client}
 	w.renew()
 	return w
@@ -44,12 +44,12 @@ func (w *worker) renew() {
 }
 
 // cancelIfStuck ends the call of a worker that has waited too long for the same event.
-func (w *worker) cancelIfStuck(timeout time.Duration) {
+func (w *worker) cancelIfStuck(patience time.Duration) {
 	since := w.waitsSinceNs.Load()
-	if since > 0 && w.run.nowNs()-since > int64(timeout) {
+	if since > 0 && w.run.nowNs()-since > int64(patience) {
 		w.mutex.Lock()
 		defer w.mutex.Unlock()
-		w.cancel(timedOut(timeout))
+		w.cancel(unanswered(patience))
 	}
 }
 
@@ -98,9 +98,9 @@ func (w *worker) unary() error {
 			return nil
 		}
 		w.waits(startedNs)
-		response, err := w.client.UnaryCall(w.ctx, request)
+		reply, err := w.client.UnaryCall(w.ctx, request)
 		if err == nil {
-			err = checkSize(response, w.size)
+			err = checkSize(reply, w.size)
 		}
 		if err != nil {
 			return err
@@ -148,12 +148,12 @@ func (w *worker) clientStream() error {
 		startedNs = nowNs
 	}
 	// If Send fails with EOF, this returns the reason.
-	response, err := stream.CloseAndRecv()
+	reply, err := stream.CloseAndRecv()
 	if err == nil && !complete {
 		err = errEndedEarly
 	}
 	if err == nil {
-		err = checkSize(response, 0)
+		err = checkSize(reply, 0)
 	}
 	if err != nil || !begun {
 		// A stream without a message, because the run was over first, does not count.
@@ -187,9 +187,9 @@ func (w *worker) serverStream() error {
 	for start != over {
 		received := int64(0)
 		for received < count {
-			var response *pb.SimpleResponse
-			if response, err = stream.Recv(); err == nil {
-				err = checkSize(response, w.size)
+			var reply *pb.SimpleResponse
+			if reply, err = stream.Recv(); err == nil {
+				err = checkSize(reply, w.size)
 			} else if errors.Is(err, io.EOF) {
 				err = errEndedEarly
 			}

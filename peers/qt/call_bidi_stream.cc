@@ -55,7 +55,7 @@ class BidiStreamWorker final : public Worker {
 
   void Received() {
     if (has_ended_) return;
-    if (const std::string wrong = WrongResponse(call(), size()); !wrong.empty()) {
+    if (const std::string wrong = WrongReply(call(), size()); !wrong.empty()) {
       has_ended_ = true;
       RecordStride(run().NowNs());
       Cancel();

@@ -82,7 +82,7 @@ class ClientStreamWorker final : public Worker {
     const bool was_complete = is_complete_;
     is_complete_ = true;
     if (!status.isOk()) return Fail(status);
-    if (const std::string wrong = WrongResponse(call(), 0); !wrong.empty()) return FailAsWrong(wrong);
+    if (const std::string wrong = WrongReply(call(), 0); !wrong.empty()) return FailAsWrong(wrong);
     if (!was_complete) return FailAsEndedEarly();
     if (sent_.operations() > 0) {
       run().recorder.Add(sent_);

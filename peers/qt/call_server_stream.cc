@@ -28,7 +28,7 @@ class ServerStreamWorker final : public Worker {
   void Received() {
     // Arrived before the stream was cancelled.
     if (is_over_) return;
-    if (const std::string wrong = WrongResponse(call(), size()); !wrong.empty()) {
+    if (const std::string wrong = WrongReply(call(), size()); !wrong.empty()) {
       EndStride(run().NowNs());
       GiveUp();
       return FailAsWrong(wrong);

@@ -25,7 +25,7 @@ class UnaryWorker final : public Worker {
 
   void Finished(const QGrpcStatus& status) override {
     if (!status.isOk()) return Fail(status);
-    if (const std::string wrong = WrongResponse(call(), size()); !wrong.empty()) return FailAsWrong(wrong);
+    if (const std::string wrong = WrongReply(call(), size()); !wrong.empty()) return FailAsWrong(wrong);
     const uint64_t now_ns = run().NowNs();
     if (run().Counts(start_, now_ns)) {
       run().Record(now_ns - started_ns_, 1, now_ns);

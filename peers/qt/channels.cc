@@ -35,7 +35,7 @@ void FinishFirst(const LoadOptions& options, QGrpcCallReply& call) {
     const int code = static_cast<int>(status.code());
     throw std::runtime_error(failed + CodeName(code) + ": " + status.message().toStdString());
   }
-  const std::string wrong = WrongResponse(call, options.size);
+  const std::string wrong = WrongReply(call, options.size);
   if (!wrong.empty()) throw std::runtime_error(failed + "DATA_LOSS: " + wrong);
 }
 

@@ -54,7 +54,7 @@ LoadResult DriveOnce(const LoadOptions& options, const Clients& clients) {
   for (size_t i = 0; i < options.in_flight; ++i) workers.push_back(MakeWorker(bench, *clients[i % clients.size()]));
 
   const auto begin_measuring = [&] {
-    if (!measuring.started()) measuring.Begin();
+    if (!measuring.begun()) measuring.Begin();
   };
   QObject timers;
   if (options.warmup_ns == 0) {

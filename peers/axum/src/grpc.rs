@@ -6,8 +6,8 @@ use tonic::{Request, Response, Status};
 
 use crate::proto::echo_server::{Echo, EchoServer};
 use crate::proto::{Person, Strings};
-use crate::settings::{CONNECTION_WINDOW, FRAME_SIZE_MAX, MESSAGE_SIZE_MAX, STREAM_WINDOW};
 use crate::times::{self, Times};
+use crate::told::{CONNECTION_WINDOW, FRAME_SIZE_MAX, MESSAGE_SIZE_MAX, STREAM_WINDOW};
 
 pub fn router() -> Router {
     let service = EchoServer::new(Echoing)
@@ -25,16 +25,16 @@ struct Echoing;
 #[tonic::async_trait]
 impl Echo for Echoing {
     async fn echo_strings(&self, request: Request<Strings>) -> Result<Response<Strings>, Status> {
-        Ok(echo(request))
+        Ok(echoed(request))
     }
 
     async fn echo_person(&self, request: Request<Person>) -> Result<Response<Person>, Status> {
-        Ok(echo(request))
+        Ok(echoed(request))
     }
 }
 
 /// Echoes the request. The codec handles the bytes before and after, so only the handler's own times are visible here.
-fn echo<M>(request: Request<M>) -> Response<M> {
+fn echoed<M>(request: Request<M>) -> Response<M> {
     if !request.metadata().contains_key(times::HEADER) {
         return Response::new(request.into_inner());
     }

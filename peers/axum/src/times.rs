@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn observed_times_are_ordered() {
+    fn moments_that_were_seen_stand_in_their_order() {
         let times = Times { handled: Some(3), decoded: Some(-2), ..Times::default() };
         assert_eq!(times.to_string(), "decoded=-2 handled=3");
         let times = Times { received: Some(1), encoded: Some(4), ..times };

@@ -18,14 +18,14 @@ CpuTime CpuOfThisProcess() {
 }  // namespace
 
 void Measuring::Begin() {
-  started_ = true;
+  begun_ = true;
   Announce("measuring");
   before_ = CpuOfThisProcess();
 }
 
 void Measuring::End() {
   if (has_ended_) return;
-  if (!started_) Begin();
+  if (!begun_) Begin();
   const CpuTime after = CpuOfThisProcess();
   cpu_ = {after.user_ns - before_.user_ns, after.system_ns - before_.system_ns};
   has_ended_ = true;

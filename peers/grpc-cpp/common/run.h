@@ -25,7 +25,7 @@ class Run {
       : base_(base),
         from_ns_(options.warmup_ns),
         over_ns_(options.duration_ns ? options.warmup_ns + *options.duration_ns : UINT64_MAX),
-        until_ns_(options.EndsWithResponses() ? UINT64_MAX : over_ns_),
+        until_ns_(options.EndsWithAnswers() ? UINT64_MAX : over_ns_),
         left_(options.total.value_or(UINT64_MAX)) {}
 
   // Time since the start of the warm-up.

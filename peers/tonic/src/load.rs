@@ -146,7 +146,7 @@ impl CallType {
 impl Settings {
     /// Returns whether the measured time ends with the last response after `duration_ns`: see "client-stream" in
     /// `peers/README.md`.
-    fn ends_with_responses(&self) -> bool {
+    fn ends_with_answers(&self) -> bool {
         self.call == CallType::ClientStream && self.duration_ns.is_some()
     }
 }
@@ -201,10 +201,10 @@ fn nanoseconds(flag: &str, duration: Duration) -> Result<u64, String> {
 pub fn run(args: LoadArgs) -> Result<ExitCode, Failure> {
     let settings = args.settings().map_err(Failure::Misuse)?;
     let runtime = runtime(args.threads)?;
-    let outcome = runtime.block_on(drive(&settings));
+    let driven = runtime.block_on(drive(&settings));
     // Open connections are irrelevant now.
     runtime.shutdown_background();
-    let result = outcome.map_err(Failure::Failed)?;
+    let result = driven.map_err(Failure::Failed)?;
     match args.format {
         Format::Json => println!("{}", serde_json::to_string_pretty(&result).expect("numbers and strings")),
         Format::Text => println!("{}", result.line()),
@@ -220,7 +220,7 @@ async fn drive(settings: &Settings) -> Result<LoadResult, String> {
     let before = kernel::established();
     let clients = channel::connect(settings).await?;
     let call = Call { kind: settings.call, size: settings.size };
-    check_first_call(call, &clients[0], settings).await?;
+    first_call(call, &clients[0], settings).await?;
 
     let mut result = supervise::supervise(settings, call, &clients).await;
     let after = kernel::established();
@@ -230,27 +230,27 @@ async fn drive(settings: &Settings) -> Result<LoadResult, String> {
 }
 
 /// Makes a unary call of the run's size, so that a missing server is an error and not a run of failures.
-async fn check_first_call(call: Call, client: &channel::Client, settings: &Settings) -> Result<(), String> {
+async fn first_call(call: Call, client: &channel::Client, settings: &Settings) -> Result<(), String> {
     let mut client = client.clone();
     let request = worker::request(call.size, call.size);
-    let response = async {
+    let answer = async {
         let response = client.unary_call(request).await?;
         worker::check_size(response.get_ref(), call.size)
     };
-    let response = tokio::time::timeout(settings.timeout, response).await;
-    let response = response.unwrap_or_else(|_| Err(timed_out(settings.timeout)));
-    response.map_err(|status| {
-        let (target, status) = (&settings.target, describe(&status));
+    let answer = tokio::time::timeout(settings.timeout, answer).await;
+    let answer = answer.unwrap_or_else(|_| Err(unanswered(settings.timeout)));
+    answer.map_err(|status| {
+        let (target, status) = (&settings.target, described(&status));
         format!("{target}: the first call, grpc.testing.BenchmarkService/UnaryCall, ended with {status}")
     })
 }
 
-fn timed_out(timeout: Duration) -> Status {
+fn unanswered(timeout: Duration) -> Status {
     Status::deadline_exceeded(format!("nothing came within {timeout:?}"))
 }
 
 /// Formats a status like `UNAVAILABLE: connection lost`.
-fn describe(status: &Status) -> String {
+fn described(status: &Status) -> String {
     match (record::code_name(status.code()), status.message()) {
         (name, "") => name.to_owned(),
         (name, message) => format!("{name}: {}", message.split_whitespace().collect::<Vec<_>>().join(" ")),

@@ -22,7 +22,7 @@ ERROR = re.compile(r"^(?P<file>\S+?\.proto)(:(?P<line>\d+):(?P<column>\d+))?: ")
 SECONDS = 600
 
 
-class CompilerOutput:
+class Said:
     """One program's word on some files: a digest of an encoded FileDescriptorSet, or the errors."""
 
     def __init__(self, digest, lines, roots):
@@ -73,27 +73,27 @@ class Oracle:
             return None, [f"no end within {SECONDS} s"]
         encoded = out.read_bytes() if done.returncode == 0 and out.exists() else None
         out.unlink(missing_ok=True)
-        printed = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
-        return encoded, [line for line in printed if line.strip() and ": warning: " not in line]
+        said = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
+        return encoded, [line for line in said if line.strip() and ": warning: " not in line]
 
     def roots(self, tree):
         # Both prefer the current files of Protobuf itself to copies in a tree.
         return [self.include] + tree["roots"]
 
-    def output_of(self, program, tree, files, name, with_imports):
+    def said(self, program, tree, files, name, with_imports):
         encoded, lines = self.run(program, tree, files, name, with_imports)
         return encoded and hashlib.sha256(encoded).hexdigest(), lines
 
-    def protoc_output(self, tree, files, name, with_imports):
+    def protoc_said(self, tree, files, name, with_imports):
         key = hashlib.sha256(json.dumps([self.roots(tree), files, with_imports]).encode()).hexdigest()
         if key not in self.known:
-            self.known[key] = self.output_of(self.protoc, tree, files, name, with_imports)
+            self.known[key] = self.said(self.protoc, tree, files, name, with_imports)
         return self.known[key]
 
     def compare(self, tree, files, name, with_imports=False):
         roots = self.roots(tree)
-        theirs = CompilerOutput(*self.protoc_output(tree, files, name, with_imports), roots)
-        ours = CompilerOutput(*self.output_of(self.ours, tree, files, name, with_imports), roots)
+        theirs = Said(*self.protoc_said(tree, files, name, with_imports), roots)
+        ours = Said(*self.said(self.ours, tree, files, name, with_imports), roots)
         if theirs.digest is None or ours.digest is None:
             if (theirs.digest is None) != (ours.digest is None):
                 return "verdict", f"protoc: {theirs.brief()}\nours: {ours.brief()}"

@@ -41,7 +41,7 @@ class Case:
         connection.h2.initiate_connection()
 
     def called(self, connection: "Connection", stream: int, request: bytes) -> None:
-        connection.respond(stream, request)
+        connection.answer(stream, request)
 
     def ping_acknowledged(self, _data: bytes) -> None:
         pass
@@ -60,7 +60,7 @@ class GoAwayAfterEachCall(Case):
             # Above the last stream of the GOAWAY: never processed, and the client knows it (RFC 9113 §6.8).
             self.calls -= 1
             return
-        connection.respond(stream, request)
+        connection.answer(stream, request)
         connection.leave(stream)
 
     def is_content(self):
@@ -102,7 +102,7 @@ class Ping(Case):
 
     def called(self, connection, stream, request):
         self.ping(connection, "a")
-        connection.respond(stream, request)
+        connection.answer(stream, request)
         self.ping(connection, "b")
 
     def ping_acknowledged(self, data):
@@ -129,7 +129,7 @@ class DataFramePadding(Case):
     """DATA of 5 bytes with 255 of padding: padding counts against the windows and must be given back."""
 
     def called(self, connection, stream, request):
-        connection.respond(stream, request, padded=True)
+        connection.answer(stream, request, padded=True)
 
 
 class NoTrailers(Case):
@@ -255,7 +255,7 @@ class Connection:
                 with self.case.lock:
                     self.case.ping_acknowledged(event.ping_data)
 
-    def respond(self, stream: int, request: bytes, padded: bool = False) -> None:
+    def answer(self, stream: int, request: bytes, padded: bool = False) -> None:
         self.send_head(stream)
         self.waiting[stream] = (self.message(request), padded)
         self.send_waiting(stream)

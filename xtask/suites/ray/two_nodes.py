@@ -88,9 +88,9 @@ def nodes(stderr):
     return [line.rsplit("(", 1)[1] for line in lines]
 
 
-def check(what, holds, detail=""):
+def check(what, holds, told=""):
     if not holds:
-        print(f"FAIL {what}: {detail}")
+        print(f"FAIL {what}: {told}")
         sys.exit(1)
     print(f"ok {what}", flush=True)
 
@@ -130,12 +130,12 @@ def page_of_the_whole(merged):
         # The page binds figures to their units by spaces of other kinds.
         return re.sub(r"\s", "", html.unescape(it))
 
-    for text in (
+    for said in (
         "0 of 1501 calls",
         "schedule <code>500..1500/1s</code>, poisson arrivals",
         f"p99 {p99}</h1>",
     ):
-        check(f"the page says: {text}", spaceless(text) in spaceless(page))
+        check(f"the page says: {said}", spaceless(said) in spaceless(page))
     within = json.loads(re.search(r'<script type="application/json" id="json">(.*?)</script>', page, re.DOTALL)[1])
     same = ("ok", "failed", "schedule", "merged_of", "latency")
     check("the page has the run itself", all(within[it] == merged[it] for it in same), within)
@@ -163,11 +163,11 @@ def shipped_and_not_kept(address):
 def failures(address):
     options = ["--parts", "2", "--thalweg", thalweg]
     done = drive(address, options, ["--rps", "fast"])
-    is_reported = "ended with exit code 2" in done.stderr and "`fast` is not a number" in done.stderr
-    check("arguments that make no load are exit code 2", done.returncode == 2 and is_reported, done.returncode)
+    told = "ended with exit code 2" in done.stderr and "`fast` is not a number" in done.stderr
+    check("arguments that make no load are exit code 2", done.returncode == 2 and told, done.returncode)
     done = drive(address, ["--parts", "3", "--strict", "--placed-within", "2", "--thalweg", thalweg], ["-n", "1"])
-    is_reported = "3 parts with 1 CPUs each were not placed within 2 s: there are 2 nodes" in done.stderr
-    check("parts that find no node are said", done.returncode == 1 and is_reported, done.stderr)
+    told = "3 parts with 1 CPUs each were not placed within 2 s: there are 2 nodes" in done.stderr
+    check("parts that find no node are said", done.returncode == 1 and told, done.stderr)
 
 
 def interrupted(address):
@@ -214,8 +214,8 @@ def lost(cluster, node):
     cluster.remove_node(node)
     stderr = driver.communicate(timeout=60)[1]
     print(stderr)
-    is_reported = "ended with exit code 1:\nit was lost: " in stderr
-    check("a part whose node is lost is said", driver.returncode == 1 and is_reported, driver.returncode)
+    told = "ended with exit code 1:\nit was lost: " in stderr
+    check("a part whose node is lost is said", driver.returncode == 1 and told, driver.returncode)
     notes = [note["text"] for note in read("lost.json")["notes"]]
     check("the other part is the result, with a note", any("of 2 is missing" in note for note in notes), notes)
 

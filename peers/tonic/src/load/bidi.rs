@@ -38,14 +38,14 @@ pub async fn bidi_stream(call: Call, client: &mut Client, worker: &Worker) -> Re
         sent: 0,
         left: 0,
     };
-    let mut responses = client.streaming_call(requests).await?.into_inner();
+    let mut replies = client.streaming_call(requests).await?.into_inner();
 
     let mut received: u64 = 0;
     let mut timed = Timed::default();
     let ended = loop {
-        match responses.message().await {
-            Ok(Some(response)) => {
-                if let Err(status) = check_size(&response, call.size) {
+        match replies.message().await {
+            Ok(Some(reply)) => {
+                if let Err(status) = check_size(&reply, call.size) {
                     break Err(status);
                 }
                 if received.is_multiple_of(stride) {
@@ -224,13 +224,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn window_is_bounded_in_bytes_and_messages() {
+    fn the_window_is_bounded_in_bytes_and_in_messages() {
         let windows = [0, 1024, 64 << 10, 1 << 20, 4 << 20].map(window);
         assert_eq!(windows, [4096, 1024, 16, 2, 2]);
     }
 
     #[test]
-    fn full_window_waits_until_a_response() {
+    fn a_full_window_waits_and_is_woken_by_replies() {
         let pipeline = Pipeline::new(8, 1);
         let cx = Context::from_waker(Waker::noop());
         assert!(pipeline.poll_room(7, &cx).is_ready());

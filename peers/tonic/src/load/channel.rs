@@ -9,7 +9,7 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 
 use super::Settings;
 use crate::proto::benchmark_service_client::BenchmarkServiceClient;
-use crate::settings::{CONNECTION_WINDOW, FRAME_SIZE_MAX, MESSAGE_SIZE_MAX, STREAM_WINDOW, TCP_NODELAY};
+use crate::told::{CONNECTION_WINDOW, FRAME_SIZE_MAX, MESSAGE_SIZE_MAX, STREAM_WINDOW, TCP_NODELAY};
 
 pub type Client = BenchmarkServiceClient<Channel>;
 

@@ -30,15 +30,15 @@ pub async fn client_stream(call: Call, client: &mut Client, worker: &Worker) -> 
         count: 0,
         left: 0,
     };
-    let response = client.streaming_from_client(requests).await;
+    let answer = client.streaming_from_client(requests).await;
     let ended_ns = run.now_ns();
     let sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
-    let response = match response {
+    let answer = match answer {
         Ok(response) => check_size(response.get_ref(), 0),
         Err(status) => Err(status),
     };
-    let response = response.and_then(|()| if sent.is_complete { Ok(()) } else { Err(ended_early()) });
-    response?;
+    let answer = answer.and_then(|()| if sent.is_complete { Ok(()) } else { Err(ended_early()) });
+    answer?;
     if !sent.is_begun {
         return Ok(());
     }

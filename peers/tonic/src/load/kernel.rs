@@ -6,17 +6,16 @@ use std::io;
 
 /// Returns the number of this process's established TCP and Unix stream sockets; `None` if `/proc` is not readable.
 pub fn established() -> Option<u32> {
-    let process_sockets = process_sockets().ok()?;
-    let tcp = count(&fs::read_to_string("/proc/self/net/tcp").ok()?, &TCP, &process_sockets);
+    let own = own_sockets().ok()?;
+    let tcp = count(&fs::read_to_string("/proc/self/net/tcp").ok()?, &TCP, &own);
     // A kernel without IPv6 has no such table.
-    let tcp6 =
-        fs::read_to_string("/proc/self/net/tcp6").map_or(0, |table| count(&table, &TCP, &process_sockets));
-    let unix = count(&fs::read_to_string("/proc/self/net/unix").ok()?, &UNIX, &process_sockets);
+    let tcp6 = fs::read_to_string("/proc/self/net/tcp6").map_or(0, |table| count(&table, &TCP, &own));
+    let unix = count(&fs::read_to_string("/proc/self/net/unix").ok()?, &UNIX, &own);
     Some(tcp + tcp6 + unix)
 }
 
 /// Returns the inodes of this process's open sockets.
-fn process_sockets() -> io::Result<HashSet<u64>> {
+fn own_sockets() -> io::Result<HashSet<u64>> {
     let mut inodes = HashSet::new();
     for entry in fs::read_dir("/proc/self/fd")? {
         // A descriptor may be closed between listing and reading it.
@@ -39,12 +38,12 @@ const TCP: Table = Table { conditions: &[(3, "01")], inode: 9 };
 /// SOCK_STREAM is 0001, SS_CONNECTED 03.
 const UNIX: Table = Table { conditions: &[(4, "0001"), (5, "03")], inode: 6 };
 
-fn count(text: &str, table: &Table, process_sockets: &HashSet<u64>) -> u32 {
+fn count(text: &str, table: &Table, own: &HashSet<u64>) -> u32 {
     let counts = |row: &str| {
         let columns: Vec<&str> = row.split_ascii_whitespace().collect();
         let column = |index: usize| columns.get(index).copied().unwrap_or_default();
         table.conditions.iter().all(|&(index, value)| column(index) == value)
-            && column(table.inode).parse().is_ok_and(|inode| process_sockets.contains(&inode))
+            && column(table.inode).parse().is_ok_and(|inode| own.contains(&inode))
     };
     text.lines().skip(1).filter(|row| counts(row)).count() as u32
 }
@@ -58,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn only_established_sockets_of_this_process_are_counted() {
+    fn only_established_sockets_of_this_process_count() {
         let tcp = "\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:C383 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1001 1 0 100 0 0 10 0

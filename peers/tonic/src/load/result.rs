@@ -64,8 +64,7 @@ pub struct CpuTime {
 
 #[derive(Serialize)]
 struct Connections {
-    #[serde(rename = "asked")]
-    requested: u32,
+    asked: u32,
     /// Number of connections seen by the kernel.
     established: Option<u32>,
 }
@@ -121,7 +120,7 @@ impl LoadResult {
             spikes: recorder.spikes,
             client_cpu,
             client_cpu_per_call: (messages > 0).then_some(CpuTime { user_ns, system_ns }),
-            connections: Connections { requested: settings.connections, established: None },
+            connections: Connections { asked: settings.connections, established: None },
             notes: Vec::new(),
         }
     }
@@ -133,14 +132,14 @@ impl LoadResult {
     /// Stores the number of connections that the kernel saw; `None` if unknown.
     pub fn count_connections(&mut self, established: Option<u32>) {
         self.connections.established = established;
-        let requested = self.connections.requested;
+        let asked = self.connections.asked;
         match established {
             None => {
                 self.note("the kernel could not be asked for the number of connections".to_owned(), false)
             }
-            Some(established) if established != requested => {
+            Some(established) if established != asked => {
                 self.note(
-                    format!("connections: {requested} requested, {established} in the kernel's tables"),
+                    format!("connections: {asked} requested, {established} in the kernel's tables"),
                     false,
                 );
             }
@@ -160,7 +159,7 @@ impl LoadResult {
 
 impl CpuTime {
     /// Returns the CPU time of this process so far; zero if the kernel does not report it.
-    pub fn current() -> Self {
+    pub fn of_this_process() -> Self {
         getrusage(UsageWho::RUSAGE_SELF).map_or_else(
             |_| Self::default(),
             |usage| Self {

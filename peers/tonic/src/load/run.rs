@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tonic::Status;
 
 use super::record::Recorder;
-use super::{Settings, describe, failed_code};
+use super::{Settings, described, failed_code};
 
 /// Times are ns since the start of the warm-up.
 pub struct Run {
@@ -65,7 +65,7 @@ impl Run {
             base,
             from_ns,
             over_ns,
-            until_ns: if settings.ends_with_responses() { u64::MAX } else { over_ns },
+            until_ns: if settings.ends_with_answers() { u64::MAX } else { over_ns },
             budget: settings.total.map(AtomicU64::new),
             call_ended_ns: AtomicU64::new(0),
             shards: (0..threads.max(1)).map(|_| shard()).collect(),
@@ -145,10 +145,10 @@ impl Run {
     fn count_failure(&self, worker: usize, status: &Status) {
         let mut shard = self.shard(worker);
         shard.recorder.error(failed_code(status));
-        shard.first_failure.get_or_insert_with(|| describe(status));
+        shard.first_failure.get_or_insert_with(|| described(status));
     }
 
-    pub fn merge(&self) -> Merged {
+    pub fn merged(&self) -> Merged {
         let mut all = Shard::new(self.base, self.from_ns);
         for worker in 0..self.shards.len() {
             let shard = self.shard(worker);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn timed_run_counts_calls_that_end_within_it() {
+    fn of_a_run_by_time_counts_what_ends_in_it() {
         let run = run(CallType::Unary, Some(50), None);
         check(&run, 99, Start::Counted(16));
         check(&run, 149, Start::Counted(16));
@@ -228,27 +228,27 @@ mod tests {
     }
 
     #[test]
-    fn client_stream_run_counts_until_the_last_response() {
+    fn of_client_streams_all_counts_until_the_last_answer() {
         let run = run(CallType::ClientStream, Some(50), None);
         check(&run, 149, Start::Counted(16));
         check(&run, 150, Start::Over);
         assert!(run.counts(Start::Counted(16), 1 << 40) && run.measured_until().is_none());
         std::thread::sleep(Duration::from_micros(1));
         run.call_ended();
-        let merged = run.merge();
+        let merged = run.merged();
         assert!(merged.drain > Duration::ZERO);
         assert_eq!(merged.duration, Duration::from_nanos(50) + merged.drain);
     }
 
     #[test]
-    fn counted_run_counts_calls_started_after_warm_up() {
+    fn of_a_run_by_number_counts_what_begins_after_the_warm_up() {
         let run = run(CallType::Unary, None, Some(20));
         assert!(!run.counts(Start::WarmUp, 120) && run.counts(Start::Counted(16), 1 << 40));
-        assert_eq!(run.merge().drain, Duration::ZERO);
+        assert_eq!(run.merged().drain, Duration::ZERO);
     }
 
     #[test]
-    fn total_is_assigned_exactly_after_warm_up() {
+    fn a_total_is_given_out_exactly_and_not_in_the_warm_up() {
         let run = run(CallType::Unary, None, Some(20));
         check(&run, 50, Start::WarmUp);
         check(&run, 100, Start::Counted(16));

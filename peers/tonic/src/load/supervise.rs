@@ -12,16 +12,16 @@ use super::channel::Client;
 use super::result::{CpuTime, LoadResult};
 use super::run::{Merged, Run};
 use super::worker::{Call, Progress, Worker, repeat};
-use super::{Settings, timed_out};
+use super::{Settings, unanswered};
 
 /// Maximum interval between checks of the workers.
-const CHECK_INTERVAL_MAX: Duration = Duration::from_millis(250);
+const LOOK_EVERY_MAX: Duration = Duration::from_millis(250);
 /// A client that used a larger share of its CPUs was itself the bottleneck.
 const BUSY_SHARE_MAX: f64 = 0.95;
 
 /// Warms up and measures, in one run or in two.
 pub async fn supervise(settings: &Settings, call: Call, clients: &[Client]) -> LoadResult {
-    if !settings.ends_with_responses() || settings.warmup_ns == 0 {
+    if !settings.ends_with_answers() || settings.warmup_ns == 0 {
         return drive(settings, call, clients).await;
     }
     let measured = Settings { warmup_ns: 0, ..settings.clone() };
@@ -37,40 +37,40 @@ async fn drive(settings: &Settings, call: Call, clients: &[Client]) -> LoadResul
     let threads = tokio::runtime::Handle::current().metrics().num_workers();
     let started = SystemTime::now() + Duration::from_nanos(settings.warmup_ns);
     let run = Arc::new(Run::begin(settings, threads));
-    let mut measurement = Measuring { announced: settings.announce, cpu_before: None, cpu: None };
+    let mut measuring = Measuring { announced: settings.announce, cpu_before: None, cpu: None };
     if settings.warmup_ns == 0 {
-        measurement.begin();
+        measuring.begin();
     }
-    let mut workers = Workers {
+    let mut crew = Crew {
         call,
         clients,
         run: run.clone(),
-        timeout: settings.timeout,
+        patience: settings.timeout,
         tasks: JoinSet::new(),
-        slots: HashMap::new(),
+        places: HashMap::new(),
     };
     for index in 0..settings.in_flight as usize {
-        workers.start(index);
+        crew.start(index);
     }
 
     let mut warm_up = std::pin::pin!(tokio::time::sleep_until(run.measured_from().into()));
     let until = run.measured_until();
     let mut window = std::pin::pin!(tokio::time::sleep_until(until.unwrap_or_else(Instant::now).into()));
-    let mut check_interval =
-        tokio::time::interval((settings.timeout / 4).clamp(Duration::from_millis(1), CHECK_INTERVAL_MAX));
-    check_interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while !workers.tasks.is_empty() {
+    let mut look =
+        tokio::time::interval((settings.timeout / 4).clamp(Duration::from_millis(1), LOOK_EVERY_MAX));
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while !crew.tasks.is_empty() {
         tokio::select! {
             biased;
-            () = &mut warm_up, if measurement.cpu_before.is_none() => measurement.begin(),
-            () = &mut window, if until.is_some() && measurement.cpu.is_none() => measurement.end(),
-            () = workers.next_ended() => {}
-            _ = check_interval.tick() => workers.abort_stuck_workers(),
+            () = &mut warm_up, if measuring.cpu_before.is_none() => measuring.begin(),
+            () = &mut window, if until.is_some() && measuring.cpu.is_none() => measuring.end(),
+            () = crew.next_gone() => {}
+            _ = look.tick() => crew.send_away_the_stuck(),
         }
     }
 
-    let client_cpu = measurement.ended();
-    let Merged { shard, duration, drain } = run.merge();
+    let client_cpu = measuring.ended();
+    let Merged { shard, duration, drain } = run.merged();
     let mut result = LoadResult::new(settings, shard.recorder, started, (duration, drain), client_cpu);
     if let Some(failure) = shard.first_failure {
         result.note(format!("the first failed call ended with {failure}"), false);
@@ -96,16 +96,16 @@ struct Measuring {
 
 impl Measuring {
     fn begin(&mut self) {
-        self.announce("measuring");
-        self.cpu_before = Some(CpuTime::current());
+        self.say("measuring");
+        self.cpu_before = Some(CpuTime::of_this_process());
     }
 
     fn end(&mut self) {
         if self.cpu_before.is_none() {
             self.begin();
         }
-        let cpu = CpuTime::current();
-        self.announce("measured");
+        let cpu = CpuTime::of_this_process();
+        self.say("measured");
         self.cpu = Some(cpu - self.cpu_before.unwrap_or(cpu));
     }
 
@@ -117,7 +117,7 @@ impl Measuring {
         self.cpu.unwrap_or_default()
     }
 
-    fn announce(&self, word: &str) {
+    fn say(&self, word: &str) {
         if self.announced {
             let mut stdout = io::stdout().lock();
             // A closed stdout also loses the result, so the error can be ignored.
@@ -127,42 +127,42 @@ impl Measuring {
 }
 
 /// The workers and their tasks.
-struct Workers<'c> {
+struct Crew<'c> {
     call: Call,
     clients: &'c [Client],
     run: Arc<Run>,
     /// Maximum time that a worker may wait for the same event.
-    timeout: Duration,
+    patience: Duration,
     tasks: JoinSet<()>,
-    slots: HashMap<Id, WorkerSlot>,
+    places: HashMap<Id, Place>,
 }
 
-struct WorkerSlot {
+struct Place {
     index: usize,
     progress: Arc<Progress>,
     task: AbortHandle,
 }
 
-impl Workers<'_> {
+impl Crew<'_> {
     fn start(&mut self, index: usize) {
         let progress = Arc::new(Progress::default());
         let worker = Worker { index, run: self.run.clone(), progress: progress.clone() };
         let client = self.clients[index % self.clients.len()].clone();
         let task = self.tasks.spawn(repeat(self.call, client, worker));
-        self.slots.insert(task.id(), WorkerSlot { index, progress, task });
+        self.places.insert(task.id(), Place { index, progress, task });
     }
 
     /// Waits for a worker to end. Replaces an aborted one while the run lasts.
-    async fn next_ended(&mut self) {
+    async fn next_gone(&mut self) {
         match self.tasks.join_next_with_id().await {
             Some(Ok((id, ()))) => {
-                self.slots.remove(&id);
+                self.places.remove(&id);
             }
             Some(Err(error)) if error.is_cancelled() => {
-                if let Some(slot) = self.slots.remove(&error.id())
+                if let Some(place) = self.places.remove(&error.id())
                     && !self.run.is_over()
                 {
-                    self.start(slot.index);
+                    self.start(place.index);
                 }
             }
             Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
@@ -171,15 +171,15 @@ impl Workers<'_> {
     }
 
     /// Aborts every worker that has waited too long, which cancels its call.
-    fn abort_stuck_workers(&self) {
+    fn send_away_the_stuck(&self) {
         let now_ns = self.run.now_ns();
-        for slot in self.slots.values() {
-            let waits = slot.progress.since_ns().map(|since_ns| now_ns.saturating_sub(since_ns));
-            if waits.is_some_and(|waits| waits > self.timeout.as_nanos() as u64) {
-                slot.progress.mark_paused();
-                slot.task.abort();
+        for place in self.places.values() {
+            let waits = place.progress.since_ns().map(|since_ns| now_ns.saturating_sub(since_ns));
+            if waits.is_some_and(|waits| waits > self.patience.as_nanos() as u64) {
+                place.progress.rests();
+                place.task.abort();
                 self.run.call_ended();
-                self.run.give_up(slot.index, &timed_out(self.timeout));
+                self.run.give_up(place.index, &unanswered(self.patience));
             }
         }
     }

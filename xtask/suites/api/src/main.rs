@@ -5,7 +5,7 @@
 //! generated code from its `.proto` files: the list leaves both out. Of a library that others are built of, it has what
 //! these show under their own names.
 
-mod reexports;
+mod shown;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::error::Error;
@@ -45,10 +45,9 @@ fn list(path: &str, shown_by: &[String]) -> Result<Vec<String>, Box<dyn Error>> 
     let library = read(path)?;
     let shown = match shown_by {
         [] => None,
-        paths => Some(reexports::ids(
-            &library,
-            &paths.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?,
-        )),
+        paths => {
+            Some(shown::ids(&library, &paths.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?))
+        }
     };
     let mut parents: HashMap<Id, Vec<Id>> = HashMap::new();
     for public in public.items() {
@@ -102,7 +101,7 @@ fn short_traits(library: &Crate) -> HashMap<Id, BTreeSet<&str>> {
     for item in library.index.values().filter(|item| is_short(library, item)) {
         if let ItemEnum::Impl(Impl { for_: Type::ResolvedPath(of), trait_: Some(of_trait), .. }) = &item.inner
         {
-            if !OMITTED_TRAITS.contains(&name(of_trait)) {
+            if !UNSAID.contains(&name(of_trait)) {
                 traits.entry(of.id).or_default().insert(name(of_trait));
             }
         }
@@ -116,7 +115,7 @@ fn name(of_trait: &Path) -> &str {
 }
 
 /// Traits that a user of a type does not name.
-const OMITTED_TRAITS: &[&str] =
+const UNSAID: &[&str] =
     &["Drop", "Freeze", "RefUnwindSafe", "StructuralPartialEq", "Unpin", "UnsafeUnpin", "UnwindSafe"];
 
 /// Whether `item` is an impl for which a name in its type's line is enough. The bounds of a derived impl are known;
@@ -136,5 +135,5 @@ fn is_short(library: &Crate, item: &Item) -> bool {
         .args
         .as_ref()
         .is_some_and(|args| matches!(&**args, GenericArgs::AngleBracketed { args, .. } if !args.is_empty()));
-    is_standard && !has_arguments && (is_derived || !has_types || OMITTED_TRAITS.contains(&name(of_trait)))
+    is_standard && !has_arguments && (is_derived || !has_types || UNSAID.contains(&name(of_trait)))
 }

@@ -39,17 +39,17 @@ pub async fn drive(address: &str) -> Outcome {
     assert_eq!(numbers, [Some(0), Some(1), Some(2)]);
 
     // The client's own conversion from a status.
-    let missing = client.query(QueryPointsBuilder::new("nobody").query(vec![1.0])).await;
-    match missing {
+    let nobody = client.query(QueryPointsBuilder::new("nobody").query(vec![1.0])).await;
+    match nobody {
         Err(QdrantError::ResponseError { status }) if status.code() == Code::NotFound => {}
-        other => return Err(format!("a query of a missing collection is {other:?}").into()),
+        other => return Err(format!("a query of nobody is {other:?}").into()),
     }
     match client.delete_collection(&name).await {
         Err(QdrantError::ResponseError { status }) if status.code() == Code::Unimplemented => {}
         other => return Err(format!("a call of what is not served is {other:?}").into()),
     }
-    let without_key = Qdrant::from_url(&format!("http://{address}")).build()?;
-    match without_key.collection_exists(&name).await {
+    let stranger = Qdrant::from_url(&format!("http://{address}")).build()?;
+    match stranger.collection_exists(&name).await {
         Err(QdrantError::ResponseError { status }) if status.code() == Code::Unauthenticated => Ok(()),
         other => Err(format!("a call without a key is {other:?}").into()),
     }

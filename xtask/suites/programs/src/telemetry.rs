@@ -84,12 +84,12 @@ pub async fn drive(address: &str) -> Outcome {
         Ok(()) => return Err("what was not sent has arrived".into()),
     }
     // An exporter reports failures.
-    let unreachable = SpanExporter::builder().with_tonic().with_endpoint("http://127.0.0.1:1").build()?;
-    let tracing = SdkTracerProvider::builder().with_batch_exporter(unreachable).build();
+    let nobody = SpanExporter::builder().with_tonic().with_endpoint("http://127.0.0.1:1").build()?;
+    let tracing = SdkTracerProvider::builder().with_batch_exporter(nobody).build();
     tracing.tracer("programs").start("lost").end();
     match flushed(&tracing, SdkTracerProvider::force_flush).await {
         Err(_) => Ok(()),
-        Ok(()) => Err("spans were exported without a collector".into()),
+        Ok(()) => Err("spans went to nobody".into()),
     }
 }
 
@@ -118,12 +118,12 @@ async fn arrived(endpoint: &str, name: &str) -> Outcome {
 /// Receives exported data.
 #[derive(Clone)]
 pub struct Collector {
-    reporter: HealthReporter,
+    told: HealthReporter,
 }
 
 impl Collector {
-    pub fn new(reporter: HealthReporter) -> Self {
-        Self { reporter }
+    pub fn new(told: HealthReporter) -> Self {
+        Self { told }
     }
 
     pub fn traces(&self) -> TraceServiceServer<Self> {
@@ -138,12 +138,12 @@ impl Collector {
         LogsServiceServer::new(self.clone())
     }
 
-    async fn mark_received(&self, name: &str) {
-        self.reporter.set_service_status(name, ServingStatus::Serving).await;
+    async fn tell(&self, name: &str) {
+        self.told.set_service_status(name, ServingStatus::Serving).await;
     }
 }
 
-fn check_tenant<T>(request: Request<T>) -> Result<T, Status> {
+fn knows_its_tenant<T>(request: Request<T>) -> Result<T, Status> {
     match request.metadata().get(TENANT) {
         Some(tenant) if tenant == "forest" => Ok(request.into_inner()),
         tenant => Err(Status::unauthenticated(format!("{tenant:?}"))),
@@ -156,10 +156,10 @@ impl TraceService for Collector {
         &self,
         request: Request<ExportTraceServiceRequest>,
     ) -> Result<Response<ExportTraceServiceResponse>, Status> {
-        let resources = check_tenant(request)?.resource_spans;
+        let resources = knows_its_tenant(request)?.resource_spans;
         for scope in resources.into_iter().flat_map(|resource| resource.scope_spans) {
             for span in scope.spans {
-                self.mark_received(&span.name).await;
+                self.tell(&span.name).await;
             }
         }
         Ok(Response::new(Default::default()))
@@ -177,10 +177,10 @@ impl MetricsService for Collector {
         if !is_compressed {
             return Err(Status::invalid_argument("metrics are compressed"));
         }
-        let resources = check_tenant(request)?.resource_metrics;
+        let resources = knows_its_tenant(request)?.resource_metrics;
         for scope in resources.into_iter().flat_map(|resource| resource.scope_metrics) {
             for metric in scope.metrics {
-                self.mark_received(&metric.name).await;
+                self.tell(&metric.name).await;
             }
         }
         Ok(Response::new(Default::default()))
@@ -193,11 +193,11 @@ impl LogsService for Collector {
         &self,
         request: Request<ExportLogsServiceRequest>,
     ) -> Result<Response<ExportLogsServiceResponse>, Status> {
-        let resources = check_tenant(request)?.resource_logs;
+        let resources = knows_its_tenant(request)?.resource_logs;
         for scope in resources.into_iter().flat_map(|resource| resource.scope_logs) {
             for record in scope.log_records {
                 if let Some(Value::StringValue(text)) = record.body.and_then(|body| body.value) {
-                    self.mark_received(&text).await;
+                    self.tell(&text).await;
                 }
             }
         }

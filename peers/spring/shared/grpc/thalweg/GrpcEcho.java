@@ -8,23 +8,23 @@ import thalweg.lab.v1.Strings;
 /** `thalweg.lab.v1.Echo` on grpc-java. */
 class GrpcEcho extends EchoGrpc.EchoImplBase {
   @Override
-  public void echoStrings(Strings request, StreamObserver<Strings> responses) {
-    respond(request, responses);
+  public void echoStrings(Strings request, StreamObserver<Strings> answers) {
+    answer(request, answers);
   }
 
   @Override
-  public void echoPerson(Person request, StreamObserver<Person> responses) {
-    respond(request, responses);
+  public void echoPerson(Person request, StreamObserver<Person> answers) {
+    answer(request, answers);
   }
 
-  private static <M> void respond(M request, StreamObserver<M> responses) {
-    Times times = CallTimes.requested();
+  private static <M> void answer(M request, StreamObserver<M> answers) {
+    Times times = TimesOfCalls.asked();
     if (times != null) {
       times.handlerBegins();
       // A real handler's work goes here.
       times.handlerEnds();
     }
-    responses.onNext(request);
-    responses.onCompleted();
+    answers.onNext(request);
+    answers.onCompleted();
   }
 }

@@ -18,15 +18,15 @@ class JsonEcho {
 
   @PostMapping("/v1/echo-strings")
   Strings strings(@RequestBody Strings body, HttpServletRequest request, HttpServletResponse response) {
-    return respond(body, request, response);
+    return answer(body, request, response);
   }
 
   @PostMapping("/v1/echo-person")
   Person person(@RequestBody Person body, HttpServletRequest request, HttpServletResponse response) {
-    return respond(body, request, response);
+    return answer(body, request, response);
   }
 
-  private static <T> T respond(T body, HttpServletRequest request, HttpServletResponse response) {
+  private static <T> T answer(T body, HttpServletRequest request, HttpServletResponse response) {
     if (request.getHeader(Times.HEADER) != null) {
       Times times = new Times();
       times.handlerBegins();

@@ -18,15 +18,15 @@ class JsonEcho {
 
   @Post("/v1/echo-strings")
   public Strings strings(ServiceRequestContext context, Strings body) {
-    return respond(body, context);
+    return answer(body, context);
   }
 
   @Post("/v1/echo-person")
   public Person person(ServiceRequestContext context, Person body) {
-    return respond(body, context);
+    return answer(body, context);
   }
 
-  private static <T> T respond(T body, ServiceRequestContext context) {
+  private static <T> T answer(T body, ServiceRequestContext context) {
     if (context.request().headers().contains(Times.HEADER)) {
       Times times = new Times();
       times.handlerBegins();

@@ -22,23 +22,23 @@ public final class Main {
   public static void main(String[] arguments) {
     String version = "Armeria " + Version.get("armeria", Main.class.getClassLoader()).artifactVersion()
         + " (grpc-java " + Jvm.versionOf(io.grpc.ServerServiceDefinition.class) + ")";
-    if (!ServeArgs.isServeCommand(arguments, version, VARIANTS, Main::settings)) return;
-    serve(ServeArgs.of(Arrays.asList(arguments).subList(1, arguments.length), VARIANTS));
+    if (!Served.isAsked(arguments, version, VARIANTS, Main::settings)) return;
+    serve(Served.of(Arrays.asList(arguments).subList(1, arguments.length), VARIANTS));
   }
 
-  private static void serve(ServeArgs serveArgs) {
+  private static void serve(Served served) {
     GrpcServiceBuilder grpc = GrpcService.builder()
-        .addService(ServerInterceptors.intercept(new GrpcEcho(), new CallTimes()))
+        .addService(ServerInterceptors.intercept(new GrpcEcho(), new TimesOfCalls()))
         .maxRequestMessageLength(Jvm.MESSAGE_BYTES_MAX)
-        .enableHttpJsonTranscoding(serveArgs.variant().equals(TRANSCODED));
+        .enableHttpJsonTranscoding(served.variant().equals(TRANSCODED));
     ServerBuilder builder = Server.builder()
         .maxRequestLength(Jvm.MESSAGE_BYTES_MAX)
         .http2InitialConnectionWindowSize(Jvm.WINDOW_BYTES)
         .http2InitialStreamWindowSize(Jvm.WINDOW_BYTES)
         .gracefulShutdownTimeoutMillis(0, 0)
         .service(grpc.build());
-    if (serveArgs.variant().equals(ANNOTATED)) builder.annotatedService(new JsonEcho());
-    for (ServeArgs.Address address : List.of(serveArgs.grpc(), serveArgs.json())) {
+    if (served.variant().equals(ANNOTATED)) builder.annotatedService(new JsonEcho());
+    for (Served.Address address : List.of(served.grpc(), served.json())) {
       builder.http(new InetSocketAddress(address.host(), address.port()));
     }
     Server server = builder.build();
@@ -49,12 +49,12 @@ public final class Main {
       Runtime.getRuntime().halt(0);
     }));
     int[] ports = server.activePorts().keySet().stream().mapToInt(InetSocketAddress::getPort).toArray();
-    serveArgs.listens(chosen(serveArgs.grpc(), ports[0]), chosen(serveArgs.json(), ports[ports.length - 1]));
+    served.listens(chosen(served.grpc(), ports[0]), chosen(served.json(), ports[ports.length - 1]));
   }
 
   /** Returns the bound port; ports have the order of the requested addresses. */
-  private static int chosen(ServeArgs.Address requested, int port) {
-    return requested.port() == 0 ? port : requested.port();
+  private static int chosen(Served.Address asked, int port) {
+    return asked.port() == 0 ? port : asked.port();
   }
 
   private static void settings() {

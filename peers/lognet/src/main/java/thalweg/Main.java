@@ -21,18 +21,18 @@ import org.springframework.context.event.EventListener;
 /** The commands of peers/README.md, on LogNet's starter and Spring MVC. */
 @SpringBootApplication
 public class Main {
-  private static ServeArgs serveArgs;
+  private static Served served;
   private int grpcPort;
   private int jsonPort;
 
   public static void main(String[] arguments) {
     String version = "LogNet's grpc-spring-boot-starter " + version() + " (grpc-java "
         + Jvm.versionOf(io.grpc.Grpc.class) + ") beside Spring MVC, on Spring Boot " + SpringBootVersion.getVersion();
-    if (!ServeArgs.isServeCommand(arguments, version, List.of(), Main::settings)) return;
-    serveArgs = ServeArgs.of(Arrays.asList(arguments).subList(1, arguments.length), List.of());
+    if (!Served.isAsked(arguments, version, List.of(), Main::settings)) return;
+    served = Served.of(Arrays.asList(arguments).subList(1, arguments.length), List.of());
     SpringApplication.run(Main.class,
-        "--grpc.netty-server.primary-listen-address=" + serveArgs.grpc().host() + ":" + serveArgs.grpc().port(),
-        "--server.address=" + serveArgs.json().host(), "--server.port=" + serveArgs.json().port());
+        "--grpc.netty-server.primary-listen-address=" + served.grpc().host() + ":" + served.grpc().port(),
+        "--server.address=" + served.json().host(), "--server.port=" + served.json().port());
     // Without this, a JVM stopped by a signal exits with 143. Runs after Spring has closed everything.
     SpringApplication.getShutdownHandlers().add(() -> Runtime.getRuntime().halt(0));
   }
@@ -64,7 +64,7 @@ public class Main {
   @Bean
   @GRpcGlobalInterceptor
   ServerInterceptor times() {
-    return new CallTimes();
+    return new TimesOfCalls();
   }
 
   @EventListener
@@ -81,6 +81,6 @@ public class Main {
 
   /** Reports the ports once both servers listen; the starter's starts at any time. */
   private void say() {
-    if (grpcPort != 0 && jsonPort != 0) serveArgs.listens(grpcPort, jsonPort);
+    if (grpcPort != 0 && jsonPort != 0) served.listens(grpcPort, jsonPort);
   }
 }

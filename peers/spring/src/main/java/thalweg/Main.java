@@ -18,17 +18,17 @@ import org.springframework.grpc.server.lifecycle.GrpcServerStartedEvent;
 /** The commands of peers/README.md, on Spring gRPC and Spring MVC. */
 @SpringBootApplication
 public class Main {
-  private static ServeArgs serveArgs;
+  private static Served served;
   private int grpcPort;
 
   public static void main(String[] arguments) {
     String version = "Spring Boot " + SpringBootVersion.getVersion() + " with Spring MVC and Spring gRPC (grpc-java "
         + Jvm.versionOf(io.grpc.Grpc.class) + ")";
-    if (!ServeArgs.isServeCommand(arguments, version, List.of(), Main::settings)) return;
-    serveArgs = ServeArgs.of(Arrays.asList(arguments).subList(1, arguments.length), List.of());
+    if (!Served.isAsked(arguments, version, List.of(), Main::settings)) return;
+    served = Served.of(Arrays.asList(arguments).subList(1, arguments.length), List.of());
     SpringApplication.run(Main.class,
-        "--spring.grpc.server.address=" + serveArgs.grpc().host(), "--spring.grpc.server.port=" + serveArgs.grpc().port(),
-        "--server.address=" + serveArgs.json().host(), "--server.port=" + serveArgs.json().port());
+        "--spring.grpc.server.address=" + served.grpc().host(), "--spring.grpc.server.port=" + served.grpc().port(),
+        "--server.address=" + served.json().host(), "--server.port=" + served.json().port());
     // Without this, a JVM stopped by a signal exits with 143. Runs after Spring has closed everything.
     SpringApplication.getShutdownHandlers().add(() -> Runtime.getRuntime().halt(0));
   }
@@ -51,7 +51,7 @@ public class Main {
   @Bean
   @GlobalServerInterceptor
   ServerInterceptor times() {
-    return new CallTimes();
+    return new TimesOfCalls();
   }
 
   @Bean
@@ -66,7 +66,7 @@ public class Main {
 
   @EventListener
   void ready(ApplicationReadyEvent event) {
-    serveArgs.listens(grpcPort,
+    served.listens(grpcPort,
         ((WebServerApplicationContext) event.getApplicationContext()).getWebServer().getPort());
   }
 }

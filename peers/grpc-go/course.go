@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// loadRun is the state shared by the workers of a run: its clock, its end, and their records. Times are ns since the
+// course is the state shared by the workers of a run: its clock, its end, and their records. Times are ns since the
 // start of the warm-up.
-type loadRun struct {
+type course struct {
 	base time.Time
 	// Start of the measured time.
 	fromNs int64
@@ -48,14 +48,14 @@ const (
 	counted
 )
 
-func newLoadRun(s settings, threads int) *loadRun {
-	r := &loadRun{base: time.Now(), fromNs: int64(s.warmup), overNs: math.MaxInt64, untilNs: math.MaxInt64}
+func newCourse(s settings, threads int) *course {
+	r := &course{base: time.Now(), fromNs: int64(s.warmup), overNs: math.MaxInt64, untilNs: math.MaxInt64}
 	if s.total > 0 {
 		r.limited = true
 		r.budget.Store(int64(s.total))
 	} else {
 		r.overNs = int64(s.warmup + s.duration)
-		if !s.endsWithResponses() {
+		if !s.endsWithAnswers() {
 			r.untilNs = r.overNs
 		}
 	}
@@ -65,20 +65,20 @@ func newLoadRun(s settings, threads int) *loadRun {
 	return r
 }
 
-func (r *loadRun) newShard() *shard {
+func (r *course) newShard() *shard {
 	return &shard{recorder: newRecorder(r.measuredFrom()), lastNs: r.fromNs}
 }
 
-func (r *loadRun) nowNs() int64 {
+func (r *course) nowNs() int64 {
 	return int64(time.Since(r.base))
 }
 
-func (r *loadRun) measuredFrom() time.Time {
+func (r *course) measuredFrom() time.Time {
 	return r.base.Add(time.Duration(r.fromNs))
 }
 
 // start decides whether an operation, or how many of a stride, may start.
-func (r *loadRun) start(nowNs, wanted int64) (start, int64) {
+func (r *course) start(nowNs, wanted int64) (start, int64) {
 	if nowNs >= r.overNs {
 		return over, 0
 	}
@@ -97,27 +97,27 @@ func (r *loadRun) start(nowNs, wanted int64) (start, int64) {
 }
 
 // counts reports whether an operation that started with s and ended at endedNs counts.
-func (r *loadRun) counts(s start, endedNs int64) bool {
+func (r *course) counts(s start, endedNs int64) bool {
 	return s == counted && r.isMeasured(endedNs)
 }
 
 // isMeasured reports whether a moment is within the measured time, which is open-ended if the last response ends it.
-func (r *loadRun) isMeasured(atNs int64) bool {
+func (r *course) isMeasured(atNs int64) bool {
 	return r.fromNs <= atNs && atNs < r.untilNs
 }
 
 // measuredFor returns the rest of the measured time; unknown if the last response ends it.
-func (r *loadRun) measuredFor() (time.Duration, bool) {
+func (r *course) measuredFor() (time.Duration, bool) {
 	return time.Until(r.base.Add(time.Duration(r.untilNs))), r.endsByClock()
 }
 
 // endsByClock reports whether the clock, not the last response, ends the measured time.
-func (r *loadRun) endsByClock() bool {
+func (r *course) endsByClock() bool {
 	return r.untilNs != math.MaxInt64
 }
 
 // callEnded records that a call has ended, successfully or not.
-func (r *loadRun) callEnded() {
+func (r *course) callEnded() {
 	nowNs := r.nowNs()
 	for {
 		last := r.callEndedNs.Load()
@@ -128,12 +128,12 @@ func (r *loadRun) callEnded() {
 }
 
 // isOver reports whether no further operation may start.
-func (r *loadRun) isOver() bool {
+func (r *course) isOver() bool {
 	return r.nowNs() >= r.overNs || r.limited && r.budget.Load() <= 0
 }
 
 // shard returns the locked records of a worker.
-func (r *loadRun) shard(worker int) *shard {
+func (r *course) shard(worker int) *shard {
 	s := r.shards[worker%len(r.shards)]
 	s.Lock()
 	return s
@@ -146,7 +146,7 @@ func (s *shard) record(latencyNs, count, endedNs int64) {
 }
 
 // fail counts a call that failed within the measured time, or timed out within or after it.
-func (r *loadRun) fail(worker int, err error, givenUp bool) {
+func (r *course) fail(worker int, err error, givenUp bool) {
 	nowNs := r.nowNs()
 	if !r.isMeasured(nowNs) && (!givenUp || nowNs < r.fromNs) {
 		return
@@ -155,14 +155,14 @@ func (r *loadRun) fail(worker int, err error, givenUp bool) {
 	defer s.Unlock()
 	s.recorder.errors[codeName(err)]++
 	if s.firstFailure == "" {
-		s.firstFailure = describe(err)
+		s.firstFailure = described(err)
 	}
 }
 
 // merged returns all records, the measured time and the drain. In a run by number, the last counted response ends the
 // measured time. The drain is from the end of the requested time to the end of the last call in flight; zero in a run
 // by number.
-func (r *loadRun) merged() (all *shard, took, drain time.Duration) {
+func (r *course) merged() (all *shard, took, drain time.Duration) {
 	all = r.newShard()
 	for i := range r.shards {
 		one := r.shard(i)
