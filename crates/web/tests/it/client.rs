@@ -341,7 +341,7 @@ async fn grpc_web_responses_are_read() {
     let text = http_response("200 OK", "application/grpc-web-text+proto", "", text.as_bytes());
     check(Protocol::GrpcWebText, text, Ok(("pong", "2"))).await;
     let check = async |bytes, code, part| check(Protocol::GrpcWeb, bytes, Err((code, part))).await;
-    check(web("", &message), Code::Internal, "without trailers").await;
+    check(web("", &message), Code::Internal, "no trailers").await;
     check(web("", &complete[..20]), Code::Internal, "inside a message").await;
     check(web("", &[]), Code::Unknown, "").await;
     check(web("grpc-status: 5\r\ngrpc-message: no%20Ada\r\n", &[]), Code::NotFound, "no Ada").await;
