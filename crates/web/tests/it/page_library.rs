@@ -242,7 +242,7 @@ impl StreamingHandler for Streaming {
 /// Echoes each question, then fails.
 async fn answer_questions(state: Arc<State>, questions: Vec<Value>, to: mpsc::Sender<Sent>) {
     for question in questions {
-        let _ = to.send(Ok(state.wire("MessageResponse", &question))).await;
+        let _ = to.send(Ok(state.wire("Answer", &question))).await;
     }
     let enough = StatusParts {
         code: Code::ResourceExhausted,
