@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Returns the shortest round trip of a TCP connection so far; `None` if unknown. Right after connecting it is that of
-/// the handshake, which does not involve the application.
+/// Returns the shortest round trip of a TCP connection so far; `None` if unknown. On a new
+/// connection it is the round trip of the handshake, which does not involve the application.
 #[cfg(target_os = "linux")]
 pub(super) fn shortest(socket: &socket2::Socket) -> Option<Duration> {
     use std::os::fd::AsRawFd;

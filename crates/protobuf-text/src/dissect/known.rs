@@ -131,7 +131,7 @@ pub fn declaration(field: Field<'_>) -> String {
     format!("{kind} {} = {}", name(field), field.number())
 }
 
-/// Returns the type of a field's values, without the package if it is that of the field's message.
+/// Returns the type of a field's values, without the package if the field's message is in the same one.
 pub fn type_name(field: Field<'_>) -> String {
     let full = match (field.message_type(), field.enum_type()) {
         (Some(message), _) => message.full_name(),

@@ -75,7 +75,7 @@ enum Element<'s> {
     Record(Record<'s>),
     /// An end tag.
     EndGroup(Tag),
-    /// A record with a problem inside, as far as it is understood.
+    /// The decoded part of a record that contains a problem.
     Malformed(Record<'s>),
 }
 
