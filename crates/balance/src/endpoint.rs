@@ -1,0 +1,142 @@
+//! Servers as a resolver lists them, and the states of their connections.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Address of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Address {
+    /// IP address and port.
+    Tcp(SocketAddr),
+    /// Path of a UNIX domain socket.
+    Unix(PathBuf),
+    /// Name of a UNIX domain socket in Linux's abstract namespace, without the leading NUL.
+    UnixAbstract(String),
+}
+
+/// One server, with all its addresses (gRFC A61).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Endpoint {
+    /// Addresses in order of preference; never empty.
+    pub addresses: Vec<Address>,
+    /// Relative weight, at least 1; 1 by default. Used by `ring_hash`.
+    pub weight: u32,
+    /// Key of the endpoint in the ring of `ring_hash` (gRFC A76); its first address by default.
+    pub hash_key: Option<String>,
+    /// Location of the endpoint, for policies of the application.
+    pub locality: Locality,
+}
+
+/// Location of an endpoint; empty strings by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct Locality {
+    /// Region, such as `europe-west1`.
+    pub region: String,
+    /// Zone within the region.
+    pub zone: String,
+    /// Sub-zone within the zone.
+    pub sub_zone: String,
+}
+
+/// Connectivity state of an endpoint or a channel, as gRPC defines it.
+///
+/// An endpoint that failed to connect stays in `TransientFailure` until it is `Ready` again, also while it reconnects
+/// (gRFC A62).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ConnectivityState {
+    /// Not connected, and not trying to.
+    Idle,
+    /// Connecting for the first time, or after a connection was lost.
+    Connecting,
+    /// Connected: accepts calls.
+    Ready,
+    /// The last attempt to connect failed, or the endpoint reports that it is unhealthy.
+    TransientFailure,
+    /// Accepts no calls and never will again.
+    Shutdown,
+}
+
+impl Endpoint {
+    /// Creates an endpoint with one address.
+    pub fn new(address: Address) -> Self {
+        Self::with_addresses(vec![address])
+    }
+
+    /// Creates an endpoint with several addresses, in order of preference.
+    ///
+    /// # Panics
+    /// Panics if `addresses` is empty.
+    pub fn with_addresses(addresses: Vec<Address>) -> Self {
+        assert!(!addresses.is_empty(), "an endpoint has at least one address");
+        Self { addresses, weight: 1, hash_key: None, locality: Locality::default() }
+    }
+
+    /// Sets the weight; 0 counts as 1.
+    pub fn weight(mut self, weight: u32) -> Self {
+        self.weight = weight.max(1);
+        self
+    }
+
+    /// Sets the key in the ring of `ring_hash`.
+    pub fn hash_key(mut self, key: impl Into<String>) -> Self {
+        self.hash_key = Some(key.into());
+        self
+    }
+
+    /// Sets the location.
+    pub fn locality(mut self, locality: Locality) -> Self {
+        self.locality = locality;
+        self
+    }
+
+    /// Returns the first address, which names the endpoint in messages.
+    pub fn name(&self) -> &Address {
+        &self.addresses[0]
+    }
+}
+
+impl From<SocketAddr> for Endpoint {
+    fn from(address: SocketAddr) -> Self {
+        Self::new(Address::Tcp(address))
+    }
+}
+
+impl Locality {
+    /// Creates a location.
+    pub fn new(region: impl Into<String>, zone: impl Into<String>, sub_zone: impl Into<String>) -> Self {
+        Self { region: region.into(), zone: zone.into(), sub_zone: sub_zone.into() }
+    }
+}
+
+impl ConnectivityState {
+    /// Returns the name that gRPC gives to the state, such as `TRANSIENT_FAILURE`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "IDLE",
+            Self::Connecting => "CONNECTING",
+            Self::Ready => "READY",
+            Self::TransientFailure => "TRANSIENT_FAILURE",
+            Self::Shutdown => "SHUTDOWN",
+        }
+    }
+}
+
+impl fmt::Display for ConnectivityState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::UnixAbstract(name) => write!(f, "unix-abstract:{name}"),
+        }
+    }
+}
