@@ -43,14 +43,14 @@ impl Channel {
             None => Err(Some(Box::new(body))),
         };
         let (channel, options) = (self.clone(), options.clone());
-        let mut sending = Sending { channel, options, head, call, body, gathers };
+        let mut sending = PendingRequest { channel, options, head, call, body, gathers };
         // An `async fn` with `sending` as its parameter would store it twice.
-        async move { sending.answer().await }
+        async move { sending.send().await }
     }
 }
 
 /// A request to be sent.
-struct Sending<B> {
+struct PendingRequest<B> {
     channel: Channel,
     options: CallOptions,
     head: Arc<RawRequestHead>,
@@ -61,21 +61,21 @@ struct Sending<B> {
     gathers: bool,
 }
 
-impl<B: OutgoingBody> Sending<B> {
-    async fn answer(&mut self) -> Result<Response<RawBody>, Status> {
+impl<B: OutgoingBody> PendingRequest<B> {
+    async fn send(&mut self) -> Result<Response<RawBody>, Status> {
         let Self { channel, options, head, call, body, gathers } = self;
         let call = match call {
             Ok(call) => call,
             Err(status) => return Err(status.clone()),
         };
-        let answer = match body {
+        let outcome = match body {
             Ok(body) => send_whole(channel, call, body, *gathers, options).await,
             Err(body) => match body.take() {
                 Some(body) => Box::pin(send_pieces(channel, call, body, *gathers, options)).await,
                 None => Err(Status::internal("the body was sent")),
             },
         };
-        answer.map_err(|status| {
+        outcome.map_err(|status| {
             let status = call.failed(status, channel, &head.method);
             call.measure.fail(&status);
             status

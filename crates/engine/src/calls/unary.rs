@@ -287,7 +287,7 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
         let (stream, body) = (slot.stream, slot.inbox.take_rest());
         let head = slot.client().and_then(|call| call.head.take());
         state.discard(key);
-        state.load.answered += 1;
+        state.load.responses += 1;
         if let Some(sent_at) = self.sent_at {
             state.load.note_call(sent_at, Instant::now());
         }

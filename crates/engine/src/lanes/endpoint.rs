@@ -247,7 +247,7 @@ impl Endpoint for ClientEndpoint {
         if thread != self.thread {
             self.thread = thread;
             if let Some(owner) = self.owner.upgrade() {
-                owner.answers_came_on(thread);
+                owner.responses_moved_to(thread);
             }
         }
         let Some(GoingAway { code, permits_fewer_pings }) = self.going_away.take() else { return };

@@ -126,7 +126,7 @@ pub(super) trait RunCalls: Send + Sync {
 pub(super) struct StartedCall {
     pub(super) connection: Arc<Connection>,
     pub(super) route: Arc<Route>,
-    pub(super) reply: ResponseTarget,
+    pub(super) target: ResponseTarget,
     pub(super) measure: CallMeasure,
 }
 
@@ -192,9 +192,9 @@ struct Streams<H>(H);
 
 impl<H: StreamingHandler> RunCalls for Streams<H> {
     fn start(&self, call: StartedCall) -> CallFuture {
-        let StartedCall { connection, route, reply, measure } = call;
+        let StartedCall { connection, route, target, measure } = call;
         let size_max = route.method.options.max_decoding_message_size;
-        let call = StreamingCall::new(connection, reply, size_max, route.head.encoding, measure);
+        let call = StreamingCall::new(connection, target, size_max, route.head.encoding, measure);
         self.0.start(&route.head, call)
     }
 
@@ -280,7 +280,7 @@ impl Called for Route {
 /// A unary call whose request is complete.
 pub(super) struct ReadyCall {
     pub(super) route: Arc<Route>,
-    pub(super) reply: ResponseTarget,
+    pub(super) target: ResponseTarget,
     pub(super) body: Body,
 }
 
@@ -358,7 +358,7 @@ pub(super) struct Batch<'a> {
     pub(super) watch: Stopwatch,
     pub(super) calls: vec::Drain<'a, ReadyCall>,
     /// Encoded responses that are sent to the connection together.
-    answers: &'a mut Vec<(ResponseTarget, Single)>,
+    responses: &'a mut Vec<(ResponseTarget, Single)>,
     /// Buffer of encoded messages.
     scratch: Vec<u8>,
     /// The connection has reached its buffer budget for responses.
@@ -366,45 +366,45 @@ pub(super) struct Batch<'a> {
 }
 
 /// Encoded bytes after which responses are sent before the batch ends.
-const ANSWERS_LEN_MAX: usize = 32 * 1024;
+const RESPONSES_LEN_MAX: usize = 32 * 1024;
 
 impl<'a> Batch<'a> {
     pub(super) fn new(
         connection: &'a Arc<Connection>,
         buffer: &'a [u8],
         calls: vec::Drain<'a, ReadyCall>,
-        answers: &'a mut Vec<(ResponseTarget, Single)>,
+        responses: &'a mut Vec<(ResponseTarget, Single)>,
         polled_at: Instant,
     ) -> Self {
         let watch = Stopwatch::rough(polled_at);
         let scratch = take_scratch();
-        Self { connection, buffer, watch, calls, answers, scratch, is_full: false }
+        Self { connection, buffer, watch, calls, responses, scratch, is_full: false }
     }
 
     /// Responds to a call with the handler's result. Responses without metadata are sent together with others of the
     /// batch.
     #[inline]
-    pub(super) fn answer<M: Encode>(
+    pub(super) fn respond<M: Encode>(
         &mut self,
-        reply: &ResponseTarget,
+        target: &ResponseTarget,
         result: &Result<MessageResponse<'_, M>, Status>,
     ) {
         let start = self.scratch.len();
-        match Response::new(&reply.outgoing, result, &mut self.scratch) {
-            Response::Plain(message) if self.calls.as_slice().is_empty() && self.answers.is_empty() => {
-                respond::send_plain(&mut self.connection.lock(), reply, message, &self.scratch);
+        match Response::new(&target.outgoing, result, &mut self.scratch) {
+            Response::Plain(message) if self.calls.as_slice().is_empty() && self.responses.is_empty() => {
+                respond::send_plain(&mut self.connection.lock(), target, message, &self.scratch);
             }
             Response::Plain(message) => {
                 // Large ones must be counted in the buffer budget before the next call runs.
                 let is_large = matches!(message, Single::Large(_));
-                self.answers.push((*reply, message));
-                if is_large || self.scratch.len() > ANSWERS_LEN_MAX {
-                    self.send_answers();
+                self.responses.push((*target, message));
+                if is_large || self.scratch.len() > RESPONSES_LEN_MAX {
+                    self.send_responses();
                 }
             }
             other => {
                 let mut state = self.connection.lock();
-                other.send(&mut state, reply, &self.scratch);
+                other.send(&mut state, target, &self.scratch);
                 self.is_full |= state.is_full();
                 drop(state);
                 self.scratch.truncate(start);
@@ -412,20 +412,20 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Like [`answer`](Self::answer), for raw responses.
-    pub(super) fn respond_raw(&mut self, reply: &ResponseTarget, answer: &WholeResponse) {
+    /// Like [`respond`](Self::respond), for raw responses.
+    pub(super) fn respond_raw(&mut self, target: &ResponseTarget, response: &WholeResponse) {
         let mut state = self.connection.lock();
-        respond::send_raw(&mut state, reply, answer);
+        respond::send_raw(&mut state, target, response);
         self.is_full |= state.is_full();
     }
 
-    fn send_answers(&mut self) {
-        if self.answers.is_empty() {
+    fn send_responses(&mut self) {
+        if self.responses.is_empty() {
             return;
         }
         let mut state = self.connection.lock();
-        for (reply, message) in self.answers.drain(..) {
-            respond::send_plain(&mut state, &reply, message, &self.scratch);
+        for (target, message) in self.responses.drain(..) {
+            respond::send_plain(&mut state, &target, message, &self.scratch);
         }
         self.is_full |= state.is_full();
         drop(state);
@@ -451,7 +451,7 @@ impl<'a> Batch<'a> {
             let method = Arc::clone(&next.route.method);
             method.handler.calls.run(&method, &mut self);
         }
-        self.send_answers();
+        self.send_responses();
         keep_scratch(self.scratch);
         postponed.extend(self.calls.map(|call| call.into_owned(self.buffer)));
         self.is_full

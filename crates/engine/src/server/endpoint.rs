@@ -36,7 +36,7 @@ pub(crate) struct ServerEndpoint {
     postponed: Vec<ReadyCall>,
     is_full: bool,
     /// Empty between batches.
-    answers: Vec<(ResponseTarget, Single)>,
+    responses: Vec<(ResponseTarget, Single)>,
     streams_ready: Vec<(Arc<Route>, ResponseTarget, CallMeasure)>,
     /// Raw requests that have started. By the end of the read, complete ones are in `ready` instead.
     raw_begun: Vec<(Arc<Route>, ResponseTarget)>,
@@ -73,7 +73,7 @@ impl ServerEndpoint {
             ready: Vec::new(),
             postponed: Vec::new(),
             is_full: false,
-            answers: Vec::new(),
+            responses: Vec::new(),
             streams_ready: Vec::new(),
             raw_begun: Vec::new(),
             measure,
@@ -108,8 +108,8 @@ impl ServerEndpoint {
         let call = ServerCall { deadline, measure, held, ..ServerCall::default() };
         insert(state, Slot::of_whole_request(stream, call));
         state.http2.set_tag(stream, key.into());
-        let reply = ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
-        self.push_ready(ReadyCall { route, reply, body: Body::InPlace { start, len: bytes.len() } });
+        let target = ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
+        self.push_ready(ReadyCall { route, target, body: Body::InPlace { start, len: bytes.len() } });
     }
 
     /// Returns whether another call is allowed; if not, refuses it.
@@ -174,24 +174,25 @@ impl ServerEndpoint {
         insert(state, Slot::of_server(stream, inbox, call));
         match asked {
             ParsedRequest::Refused(refused, head) => {
-                let reply = ResponseTarget::of_none(key, stream, head);
-                respond::refuse(state, &reply, &refused.status);
+                let target = ResponseTarget::of_none(key, stream, head);
+                respond::refuse(state, &target, &refused.status);
                 return;
             }
             ParsedRequest::Call(route) if route.raw.is_some() => {
                 if !end_stream {
-                    let reply =
+                    let target =
                         ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
-                    self.raw_begun.push((route, reply));
+                    self.raw_begun.push((route, target));
                 }
             }
             ParsedRequest::Call(route) if route.method.is_streaming() => {
-                let reply = ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
-                self.streams_ready.push((route, reply, measure));
+                let target =
+                    ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
+                self.streams_ready.push((route, target, measure));
             }
-            ParsedRequest::Http(answer) => {
+            ParsedRequest::Http(response) => {
                 // The stream stays until its body ends, so that further protocol errors are detected.
-                answer.send(&mut state.http2, stream);
+                response.send(&mut state.http2, stream);
                 state.failed.call();
                 state.discard(key);
                 return;
@@ -271,8 +272,8 @@ impl ServerEndpoint {
             if let Some(measure) = slot.measure() {
                 measure.begun(bytes.len() - PREFIX_LEN);
             }
-            let reply = ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
-            self.push_ready(ReadyCall { route, reply, body: Body::InPlace { start, len: bytes.len() } });
+            let target = ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
+            self.push_ready(ReadyCall { route, target, body: Body::InPlace { start, len: bytes.len() } });
             return;
         }
         match slot.inbox.receive(bytes, stream, http2) {
@@ -301,11 +302,11 @@ impl ServerEndpoint {
             slot.inbox.release(stream, http2);
             let body = Body::Gathered(slot.inbox.take_rest());
             let deadline = slot.server_ref().and_then(|call| call.deadline);
-            let reply = ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
+            let target = ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
             if deadline.is_some_and(|deadline| deadline <= state.polled_at) {
-                return respond::refuse(state, &reply, &Status::too_late("the request was not complete"));
+                return respond::refuse(state, &target, &Status::too_late("the request was not complete"));
             }
-            self.push_ready(ReadyCall { route, reply, body });
+            self.push_ready(ReadyCall { route, target, body });
         }
     }
 
@@ -321,23 +322,23 @@ impl ServerEndpoint {
     fn forget(&mut self, key: SlotKey, measure: Option<&CallMeasure>) {
         for calls in [&mut self.ready, &mut self.postponed] {
             let count = calls.len();
-            calls.retain(|call| call.reply.key != key);
+            calls.retain(|call| call.target.key != key);
             if calls.len() < count
                 && let Some(measure) = measure
             {
                 measure.not_begun();
             }
         }
-        self.streams_ready.retain(|(_, reply, _)| reply.key != key);
-        self.raw_begun.retain(|(_, reply)| reply.key != key);
+        self.streams_ready.retain(|(_, target, _)| target.key != key);
+        self.raw_begun.retain(|(_, target)| target.key != key);
     }
 
     /// Rejects a request that violates the gRPC protocol.
     fn refuse(state: &mut State, key: SlotKey, stream: StreamId, status: &Status) {
         let Some((slot, http2, deferred)) = state.parts(key) else { return };
         if let Some(route) = take_route(slot) {
-            let reply = ResponseTarget::of_none(key, stream, route.answer_head);
-            respond::refuse(state, &reply, status);
+            let target = ResponseTarget::of_none(key, stream, route.answer_head);
+            respond::refuse(state, &target, status);
             return;
         }
         // The running handler reads the error and responds with it.
@@ -360,10 +361,10 @@ fn insert(state: &mut State, slot: Slot) {
 }
 
 /// Starts a task for a call whose request is still arriving.
-fn start(connection: &Arc<Connection>, route: Arc<Route>, reply: ResponseTarget, measure: CallMeasure) {
+fn start(connection: &Arc<Connection>, route: Arc<Route>, target: ResponseTarget, measure: CallMeasure) {
     let method = Arc::clone(&route.method);
-    let call = StartedCall { connection: Arc::clone(connection), route, reply, measure };
-    let task = CallTask::started(Arc::clone(connection), reply, || method.handler.calls.start(call));
+    let call = StartedCall { connection: Arc::clone(connection), route, target, measure };
+    let task = CallTask::started(Arc::clone(connection), target, || method.handler.calls.start(call));
     tokio::spawn(task);
 }
 
@@ -408,15 +409,15 @@ impl Endpoint for ServerEndpoint {
     }
 
     fn run_ready(&mut self, connection: &Arc<Connection>, buffer: &[u8], has_more: bool, polled_at: Instant) {
-        for (route, reply, measure) in self.streams_ready.drain(..) {
-            start(connection, route, reply, measure);
+        for (route, target, measure) in self.streams_ready.drain(..) {
+            start(connection, route, target, measure);
         }
         // Clients write the headers of all requests before the first message. If more input follows, requests that
         // become complete can take the fast path.
         let begun = if has_more { 0 } else { self.raw_begun.len() };
-        for (route, reply) in self.raw_begun.drain(..begun) {
+        for (route, target) in self.raw_begun.drain(..begun) {
             let mut state = connection.lock();
-            let Some(slot) = state.slot(reply.key) else { continue };
+            let Some(slot) = state.slot(target.key) else { continue };
             // The route of a complete request has been taken.
             if take_route(slot).is_none() {
                 continue;
@@ -424,7 +425,7 @@ impl Endpoint for ServerEndpoint {
             let measure = slot.measure().cloned().unwrap_or_default();
             drop(state);
             measure.begun(0);
-            start(connection, route, reply, measure);
+            start(connection, route, target, measure);
         }
         if self.is_full || !self.postponed.is_empty() {
             self.postponed.extend(self.ready.drain(..).map(|call| call.into_owned(buffer)));
@@ -444,7 +445,7 @@ impl Endpoint for ServerEndpoint {
         }
         if !self.ready.is_empty() {
             let calls = self.ready.drain(..);
-            let batch = Batch::new(connection, buffer, calls, &mut self.answers, polled_at);
+            let batch = Batch::new(connection, buffer, calls, &mut self.responses, polled_at);
             self.is_full = batch.run(&mut self.postponed);
             keep_spare(&READY, std::mem::take(&mut self.ready), READY_KEPT_MAX);
         }
@@ -457,7 +458,7 @@ impl Endpoint for ServerEndpoint {
     fn shrink(&mut self) {
         self.heads = HeaderCache::default();
         self.postponed.shrink_to_fit();
-        self.answers.shrink_to_fit();
+        self.responses.shrink_to_fit();
         self.streams_ready.shrink_to_fit();
         self.raw_begun.shrink_to_fit();
     }

@@ -94,20 +94,22 @@ pub(super) async fn serve_http1(
     drains: bool,
 ) {
     connection.lock().give_away(drains);
-    let (tell, traced_message) = oneshot::channel::<()>();
-    let mut tell = Some(tell);
+    let (stop_sender, stop_receiver) = oneshot::channel::<()>();
+    let mut stop_sender = Some(stop_sender);
     let stop = Box::pin(async move {
         // The sender lives as long as this runs.
-        let _ = traced_message.await;
+        let _ = stop_receiver.await;
     });
     let requests = Http1Requests(Arc::clone(&connection));
     let mut serving = http1.serve(Http1Connection { io, info, stop, requests });
     poll_fn(|cx| {
         loop {
-            match connection.poll_asked(tell.is_none(), cx) {
+            match connection.poll_asked(stop_sender.is_none(), cx) {
                 Poll::Pending => return serving.as_mut().poll(cx),
                 Poll::Ready(Http1Command::Close) => return Poll::Ready(()),
-                Poll::Ready(Http1Command::Drain) => drop(tell.take().map(|tell| tell.send(()))),
+                Poll::Ready(Http1Command::Drain) => {
+                    drop(stop_sender.take().map(|stop_sender| stop_sender.send(())))
+                }
             }
         }
     })

@@ -31,7 +31,7 @@ pub(super) struct Times {
     /// Limit of a request's message, plus a second for each KiB of it.
     pub(super) request: Option<Duration>,
     /// Maximum lag of a peer behind the minimum rate of reading responses.
-    pub(super) reply: Option<Duration>,
+    pub(super) response: Option<Duration>,
 }
 
 /// Maximum lag of a peer whose connection is over its buffer budget for responses.
@@ -242,7 +242,7 @@ impl Maintenance {
         if state.memory.writing() == 0 {
             self.written.rest();
         }
-        if self.written.is_behind(times.reply, now) {
+        if self.written.is_behind(times.response, now) {
             return Some("responses were read too slowly");
         }
         // Streams with a closed window are checked one by one.
@@ -254,10 +254,10 @@ impl Maintenance {
             self.queued.rest();
             self.over_budget.rest();
         }
-        if self.queued.is_behind(times.reply, now) {
+        if self.queued.is_behind(times.response, now) {
             return Some("responses were read too slowly");
         }
-        if times.reply.is_some() && self.over_budget.is_behind(Some(OVER_BUDGET_BEHIND_MAX), now) {
+        if times.response.is_some() && self.over_budget.is_behind(Some(OVER_BUDGET_BEHIND_MAX), now) {
             return Some("too many unread responses");
         }
         None
@@ -306,7 +306,7 @@ impl Maintenance {
                 _ => Progress { left, ..Progress::default() },
             };
             progress.look(left, stream.is_window_closed, now);
-            if progress.is_behind(times.reply, now) {
+            if progress.is_behind(times.response, now) {
                 late.push((stream.id, SlotKey::from(stream.tag)));
             } else {
                 self.responses.insert(stream.id, progress);

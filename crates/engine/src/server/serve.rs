@@ -196,7 +196,7 @@ impl ServerConfig {
                 keepalive: keepalive.unwrap_or(KEEPALIVE_DEFAULT),
                 header: self.header_timeout,
                 request: self.request_timeout,
-                reply: self.reply_timeout,
+                response: self.reply_timeout,
             },
         };
         Acceptor {

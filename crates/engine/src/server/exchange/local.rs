@@ -101,11 +101,11 @@ impl LocalExchange {
     }
 
     /// Responds with a single message.
-    pub(in crate::server) fn answer(&self, answer: LocalResponse) {
-        self.measure.sent(answer.message.len());
-        self.put_head(answer.metadata);
-        self.put_message(answer.message);
-        self.end(Ok(answer.trailers));
+    pub(in crate::server) fn respond(&self, response: LocalResponse) {
+        self.measure.sent(response.message.len());
+        self.put_head(response.metadata);
+        self.put_message(response.message);
+        self.end(Ok(response.trailers));
     }
 
     /// Ends the call. Only the first end counts.

@@ -37,10 +37,10 @@ impl LocalResponse {
         result: Result<MessageResponse<'_, M>, Status>,
         outgoing: &Outgoing,
     ) -> Result<Self, LocalOutcome> {
-        let answer = result.map_err(|status| ending(Err(&status)))?;
-        let message = encode(&answer.message, outgoing).map_err(Err)?;
-        let metadata = head(answer.metadata).map_err(Err)?;
-        let trailers = ending(Ok(answer.trailers)).map_err(Err)?;
+        let response = result.map_err(|status| ending(Err(&status)))?;
+        let message = encode(&response.message, outgoing).map_err(Err)?;
+        let metadata = head(response.metadata).map_err(Err)?;
+        let trailers = ending(Ok(response.trailers)).map_err(Err)?;
         Ok(Self { metadata, message, trailers })
     }
 }

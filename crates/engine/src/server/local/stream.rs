@@ -72,8 +72,8 @@ impl LocalStream {
             }
             Ok(method) if method.is_streaming() => {
                 exchange.set_requests(requests);
-                let reply = LocalResponder::new(Arc::clone(&exchange), &method.options);
-                let call = StreamingCall::local(reply, exchange.measure.clone());
+                let responder = LocalResponder::new(Arc::clone(&exchange), &method.options);
+                let call = StreamingCall::local(responder, exchange.measure.clone());
                 let start = || method.handler.calls.start_local_stream(&head, call);
                 if let Ok(future) = catch_unwind(AssertUnwindSafe(start)) {
                     Running::Handler(future)
@@ -174,12 +174,12 @@ impl LocalStream {
         match ended {
             Poll::Pending if self.exchange.has_ended() => self.running = Running::Over,
             Poll::Pending => {}
-            Poll::Ready(Ok(answered)) => {
+            Poll::Ready(Ok(outcome)) => {
                 self.running = Running::Over;
-                match answered {
-                    Some(Ok(answer)) => self.exchange.answer(answer),
+                match outcome {
+                    Some(Ok(response)) => self.exchange.respond(response),
                     Some(Err(ending)) => self.exchange.end(ending),
-                    None => self.exchange.end(Err(unanswered())),
+                    None => self.exchange.end(Err(no_response())),
                 }
             }
             Poll::Ready(Err(status)) => {
@@ -198,7 +198,7 @@ impl LocalStream {
 }
 
 /// Returns the status of a call dropped by its handler.
-fn unanswered() -> Status {
+fn no_response() -> Status {
     Status::new(Code::Cancelled, "the handler dropped the call without a response")
 }
 
@@ -304,13 +304,13 @@ mod tests {
     impl StreamingHandler for GivingAway {
         fn start(&self, _: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
             let messages = Messages(self.0);
-            let answering = tokio::spawn(async move {
+            let responding = tokio::spawn(async move {
                 if messages.0 > 0 {
-                    call.answer_stream(&HeaderMap::new(), messages, None).await;
+                    call.respond_stream(&HeaderMap::new(), messages, None).await;
                 }
             });
             Box::pin(async move {
-                answering.await.expect("no panic");
+                responding.await.expect("no panic");
             })
         }
     }
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn another_task_may_answer() {
+    async fn another_task_may_respond() {
         let mut stream = call(10_000);
         stream.head().await.unwrap();
         let mut count = 0;
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_without_an_answer_is_cancelled() {
+    async fn call_without_response_is_cancelled() {
         let status = call(0).head().await.unwrap_err();
         assert_eq!(status.code(), Code::Cancelled);
         assert_eq!(status.message(), "the handler dropped the call without a response");

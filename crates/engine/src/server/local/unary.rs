@@ -78,8 +78,8 @@ impl Future for LocalUnary {
                     }
                 };
                 match &outcome {
-                    Ok(answer) => {
-                        measure.sent(answer.message.len());
+                    Ok(response) => {
+                        measure.sent(response.message.len());
                         measure.end(Code::Ok);
                     }
                     Err(status) => measure.end(status.code()),
@@ -88,9 +88,9 @@ impl Future for LocalUnary {
                 Poll::Ready(outcome)
             }
             Running::Stream(only) => {
-                let answer = ready!(only.poll(cx));
+                let response = ready!(only.poll(cx));
                 this.0 = Running::Over;
-                Poll::Ready(answer)
+                Poll::Ready(response)
             }
             running => match std::mem::replace(running, Running::Over) {
                 Running::Failed(status) => Poll::Ready(Err(status)),
@@ -110,19 +110,19 @@ impl fmt::Debug for LocalUnary {
 /// Reads the only message of a stream of responses.
 struct Only {
     stream: LocalStream,
-    answer: LocalResponse,
+    response: LocalResponse,
     has_head: bool,
     message: Option<Bytes>,
 }
 
 impl Only {
     fn of(stream: LocalStream) -> Self {
-        Self { stream, answer: LocalResponse::default(), has_head: false, message: None }
+        Self { stream, response: LocalResponse::default(), has_head: false, message: None }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<LocalResponse, Status>> {
         if !self.has_head {
-            self.answer.metadata = ready!(self.stream.poll_head(cx))?;
+            self.response.metadata = ready!(self.stream.poll_head(cx))?;
             self.has_head = true;
         }
         while let Some(message) = ready!(Pin::new(&mut self.stream).poll_next(cx)?) {
@@ -130,10 +130,10 @@ impl Only {
                 return Poll::Ready(Err(codec::more_than_one_message()));
             }
         }
-        let mut answer = std::mem::take(&mut self.answer);
-        answer.trailers = self.stream.take_trailers().unwrap_or_default();
-        answer.message = self.message.take().ok_or_else(codec::no_message)?;
-        Poll::Ready(Ok(answer))
+        let mut response = std::mem::take(&mut self.response);
+        response.trailers = self.stream.take_trailers().unwrap_or_default();
+        response.message = self.message.take().ok_or_else(codec::no_message)?;
+        Poll::Ready(Ok(response))
     }
 }
 
