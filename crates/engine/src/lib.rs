@@ -85,7 +85,7 @@ mod per_thread;
 mod random;
 pub mod raw;
 mod registry;
-mod request_heads;
+mod request_headers;
 mod scheduler;
 pub mod server;
 mod server_address;

@@ -82,8 +82,8 @@ impl<'a> Attempts<'a> {
         slot: impl Fn(StreamId) -> Slot,
     ) -> Result<SlotKey, Refused> {
         let mut state = connection.lock();
-        let head = self.call.fields().block();
-        let open = |http2: &mut http2::Connection, key: SlotKey| http2.open(key.into(), head, false);
+        let headers = self.call.fields().block();
+        let open = |http2: &mut http2::Connection, key: SlotKey| http2.open(key.into(), headers, false);
         let key = open_stream(&mut state, &self.ticket, slot, open)?;
         state.notify_driver();
         drop(state);
@@ -111,7 +111,7 @@ impl<'a> Attempts<'a> {
                 self.is_full = true;
                 return Ok(());
             }
-            Refused::HeadTooLarge { size, size_max } => {
+            Refused::HeadersTooLarge { size, size_max } => {
                 self.note(Phase::Unsent);
                 let peer = &connection.peer;
                 return Err(Status::resource_exhausted(format!(

@@ -12,7 +12,7 @@ pub(super) enum Refused {
     /// All its streams are in use.
     AtCapacity,
     /// The server does not accept header lists of this size; other connections would not either.
-    HeadTooLarge { size: usize, size_max: usize },
+    HeadersTooLarge { size: usize, size_max: usize },
 }
 
 /// Opens a stream with `open` if it is this call's turn, and stores `slot` for it. Calls that already waited go first.
@@ -50,7 +50,9 @@ pub(super) fn open_stream(
             state.close_gate();
             Err(Refused::AtCapacity)
         }
-        Err(OpenError::HeadersTooLarge { size, size_max }) => Err(Refused::HeadTooLarge { size, size_max }),
+        Err(OpenError::HeadersTooLarge { size, size_max }) => {
+            Err(Refused::HeadersTooLarge { size, size_max })
+        }
         Err(OpenError::GoingAway | OpenError::IdsExhausted | OpenError::Closed) => Err(Refused::Closed),
     }
 }

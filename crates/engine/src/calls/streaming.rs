@@ -41,9 +41,9 @@ impl Channel {
             Incoming::of_responses(Arc::clone(connection), key, size_max, call.measure.clone(), of)
         };
         let started = async {
-            let (duplex, head) = Duplex::start(self, &call, options, requests, slot, read).await?;
-            let metadata = match head {
-                Ok(head) => head.metadata.clone(),
+            let (duplex, headers) = Duplex::start(self, &call, options, requests, slot, read).await?;
+            let metadata = match headers {
+                Ok(headers) => headers.metadata.clone(),
                 // A Trailers-Only response with OK has no metadata and no messages.
                 Err(end) => end.outcome().map(|_| HeaderMap::new())?,
             };

@@ -25,7 +25,7 @@ use crate::encode::Encode;
 use crate::grpc::codec::{self, Envelope, Wire};
 use crate::grpc::compression::Encoding;
 use crate::grpc::envelope::PREFIX_LEN;
-use crate::grpc::response::ResponseHead;
+use crate::grpc::response::ResponseHeaders;
 use crate::lanes::WaitTicket;
 use crate::measure::CallMeasure;
 use crate::method::Method;
@@ -151,7 +151,7 @@ enum Attempt<S> {
 
 /// The parts of a response that ended with OK.
 pub(super) struct Arrived {
-    pub(super) head: Option<Arc<ResponseHead>>,
+    pub(super) headers: Option<Arc<ResponseHeaders>>,
     pub(super) body: Vec<u8>,
     pub(super) trailers: Option<Box<HeaderMap>>,
 }
@@ -233,9 +233,9 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
             slot.receiver = waker.take();
             slot
         };
-        let head = self.call.fields().block();
+        let headers = self.call.fields().block();
         let opened = open_stream(&mut state, self.ticket, slot, |http2, key| {
-            send_request(http2, key.into(), head, &mut message, scratch)
+            send_request(http2, key.into(), headers, &mut message, scratch)
         });
         let key = match opened {
             Ok(key) => key,
@@ -285,7 +285,7 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
             return Ok(Poll::Pending);
         };
         let (stream, body) = (slot.stream, slot.inbox.take_rest());
-        let head = slot.client().and_then(|call| call.head.take());
+        let headers = slot.client().and_then(|call| call.headers.take());
         state.discard(key);
         state.load.responses += 1;
         if let Some(sent_at) = self.sent_at {
@@ -300,22 +300,22 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
         self.progress = Progress::Done;
         self.connection.call_ended();
         if !matches!(end, End::Complete(Ok(_))) {
-            self.note_failed(head.is_some());
+            self.note_failed(headers.is_some());
         }
         Ok(Poll::Ready(match end {
-            End::Complete(Ok(trailers)) => Attempt::Done(Ok(Arrived { head, body, trailers })),
-            End::Complete(Err(status)) => {
-                Attempt::Done(Err(head.iter().fold(status, |status, head| status.behind(&head.metadata))))
-            }
+            End::Complete(Ok(trailers)) => Attempt::Done(Ok(Arrived { headers, body, trailers })),
+            End::Complete(Err(status)) => Attempt::Done(Err(headers
+                .iter()
+                .fold(status, |status, headers| status.prepend_metadata(&headers.metadata)))),
             End::Lost { status, unprocessed: true } => Attempt::Unprocessed(status),
             End::Lost { status, .. } => Attempt::Done(Err(status)),
         }))
     }
 
     #[cold]
-    fn note_failed(&self, has_head: bool) {
+    fn note_failed(&self, has_headers: bool) {
         self.call.note_reached(self.connection, None);
-        if has_head {
+        if has_headers {
             self.call.progress.note(Phase::Response);
         }
     }
@@ -363,18 +363,18 @@ impl<Req, R> Drop for UnaryAttempt<'_, '_, Req, R> {
 fn send_request(
     http2: &mut http2::Connection,
     tag: Tag,
-    head: Block<'_>,
+    headers: Block<'_>,
     message: &mut Option<Single>,
     scratch: &[u8],
 ) -> Result<StreamId, OpenError> {
     let stream = if let Some(Single::Small(range)) = message {
-        let (stream, is_sent) = http2.open_with_message(tag, head, &scratch[range.clone()])?;
+        let (stream, is_sent) = http2.open_with_message(tag, headers, &scratch[range.clone()])?;
         if is_sent {
             return Ok(stream);
         }
         stream
     } else {
-        http2.open(tag, head, false)?
+        http2.open(tag, headers, false)?
     };
     if let Some(message) = message.take() {
         // A stream that has already ended reports its outcome to its slot.
@@ -387,8 +387,8 @@ impl UnaryResponse {
     /// Returns the message. Call it once: a message in a buffer of its own is moved out.
     #[inline]
     pub fn message(&mut self) -> Envelope<'_> {
-        let Arrived { head, body, .. } = &mut self.arrived;
-        let encoding = head.as_ref().map_or(Encoding::Identity, |head| head.encoding);
+        let Arrived { headers, body, .. } = &mut self.arrived;
+        let encoding = headers.as_ref().map_or(Encoding::Identity, |headers| headers.encoding);
         let (wire, is_compressed) = (body.len().saturating_sub(PREFIX_LEN), encoding.compresses());
         self.measure.received_message(wire, is_compressed && body.first().is_some_and(|flag| *flag == 1));
         if is_compressed && self.measure.is_traced() {
@@ -421,12 +421,12 @@ impl UnaryResponse {
     #[expect(clippy::inline_always, reason = "16 instructions of a call")]
     #[inline(always)]
     pub fn finish(self) -> HeaderMap {
-        let Arrived { head, body, trailers } = self.arrived;
+        let Arrived { headers, body, trailers } = self.arrived;
         if body.capacity() <= SPARE_INBOX_LEN_MAX {
             keep_inbox(body);
         }
-        let mut metadata = match head {
-            Some(head) if !head.metadata.is_empty() => head.metadata.clone(),
+        let mut metadata = match headers {
+            Some(headers) if !headers.metadata.is_empty() => headers.metadata.clone(),
             _ => HeaderMap::new(),
         };
         if let Some(trailers) = trailers {

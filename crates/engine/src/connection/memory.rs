@@ -200,7 +200,7 @@ impl State {
         let is_far_beyond = self.http2.queued_memory() > self.http2.buffer_budget().saturating_mul(2);
         let Some(slot) = self.slot(key) else { return false };
         let Some(call) = slot.server_ref() else { return false };
-        let may_exceed = call.admission.may_exceed || (call.head_sent && !is_far_beyond);
+        let may_exceed = call.admission.may_exceed || (call.headers_sent && !is_far_beyond);
         let stream = slot.stream;
         may_exceed && self.http2.queued(stream) == 0 && !self.lacks_room()
     }

@@ -8,7 +8,7 @@ use super::shared::Connection;
 use super::slot::{End, SlotKey, WakesOn};
 use super::unlocked::{NeedsClone, PolledTask, look};
 use crate::grpc::envelope::EnvelopeError;
-use crate::grpc::response::ResponseHead;
+use crate::grpc::response::ResponseHeaders;
 use crate::status::{Code, Status};
 
 /// The receiving half of a stream of a connection.
@@ -31,16 +31,16 @@ pub(super) enum Arrived {
 
 impl Receiving {
     /// Client: the response headers, or the end that came instead.
-    pub(super) fn poll_head(&self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
+    pub(super) fn poll_headers(&self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHeaders>, End>> {
         look(cx, |sleeper| {
             let mut state = self.connection.lock();
             let Some(slot) = state.slot(self.key) else { return Ok(Poll::Ready(Err(self.gone()))) };
             let Some(call) = slot.client() else { return Ok(Poll::Pending) };
-            if let Some(head) = &call.head {
-                return Ok(Poll::Ready(Ok(Arc::clone(head))));
+            if let Some(headers) = &call.headers {
+                return Ok(Poll::Ready(Ok(Arc::clone(headers))));
             }
             if call.wakes_on == WakesOn::Messages {
-                call.wakes_on = WakesOn::Head;
+                call.wakes_on = WakesOn::Headers;
             }
             if let Some(end) = &slot.end {
                 return Ok(Poll::Ready(Err(end.clone())));

@@ -153,8 +153,8 @@ impl Connection {
         let mut state = self.lock();
         let slot = state.slot(key)?;
         let (stream, received) = (slot.stream, slot.inbox.len());
-        let has_head = slot.client().is_some_and(|call| call.head.is_some());
-        Some(CallPosition { unsent: state.http2.queued(stream), has_head, received })
+        let has_headers = slot.client().is_some_and(|call| call.headers.is_some());
+        Some(CallPosition { unsent: state.http2.queued(stream), has_headers, received })
     }
 
     /// Server: adds `len` bytes to the memory that a call's handler uses.
@@ -193,7 +193,7 @@ impl Connection {
 pub(crate) struct CallPosition {
     /// Unsent bytes of the call's message.
     pub(crate) unsent: usize,
-    pub(crate) has_head: bool,
+    pub(crate) has_headers: bool,
     /// Received bytes of the response message.
     pub(crate) received: usize,
 }

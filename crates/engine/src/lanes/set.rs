@@ -132,7 +132,7 @@ impl LaneSet {
     /// Returns the connection for the next call; `None` if there is none at all.
     #[inline]
     pub(crate) fn pick(&self, affinity: Option<u64>) -> Option<Arc<Connection>> {
-        let seen = self.ready.own();
+        let seen = self.ready.current();
         let ready = seen.ready();
         // Most channels have one lane.
         if let [only] = ready.lanes.as_slice()
@@ -275,7 +275,7 @@ impl LaneSet {
     }
 
     fn ready(&self) -> RwLockReadGuard<'_, Ready> {
-        self.ready.own().ready()
+        self.ready.current().ready()
     }
 
     fn all(&self) -> MutexGuard<'_, All> {

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::exchange::{LocalFuture, StreamingCall};
 use super::handler_cost::{HandlerCost, Stopwatch};
 use super::http1::Http1;
-use super::respond::{self, FixedHead, MessageResponse, Response, ResponseTarget, WholeResponse};
+use super::respond::{self, FixedHeaders, MessageResponse, Response, ResponseTarget, WholeResponse};
 use crate::connection::{Connection, Outgoing, Single, State, keep_scratch, take_scratch};
 use crate::connection_info::ConnectionInfo;
 use crate::encode::Encode;
@@ -92,7 +92,7 @@ pub(super) type CallFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Runs calls, independent of their message types.
 pub(super) trait RunCalls: Send + Sync {
     /// Reads the headers of a raw request. `None` if the handler takes none.
-    fn read_head(&self, _: &RawHead<'_>) -> Option<HeadRead> {
+    fn read_head(&self, _: &RawHead<'_>) -> Option<DerivedData> {
         None
     }
 
@@ -208,7 +208,7 @@ pub(super) struct Route {
     pub(super) method: Arc<ServerMethod>,
     pub(super) head: RequestHead,
     pub(super) outgoing: Outgoing,
-    pub(super) answer_head: &'static FixedHead,
+    pub(super) response_headers: &'static FixedHeaders,
     /// Size of the metadata charged to each call in bytes; close to 0 for cached headers.
     pub(super) metadata_len: u32,
     /// Set for raw requests.
@@ -216,7 +216,7 @@ pub(super) struct Route {
 }
 
 /// Data that a handler has derived from request headers.
-pub(super) type HeadRead = Box<dyn Any + Send + Sync>;
+pub(super) type DerivedData = Box<dyn Any + Send + Sync>;
 
 /// The parts of raw request headers that are not fields.
 pub(super) struct RawRequest {
@@ -226,7 +226,7 @@ pub(super) struct RawRequest {
     pub(super) gathers: bool,
     /// Whether the whole body is compressed.
     pub(super) is_compressed: bool,
-    pub(super) read: HeadRead,
+    pub(super) derived: DerivedData,
 }
 
 impl RawRequest {
@@ -255,9 +255,9 @@ impl Route {
     /// Returns the same route with another timeout.
     pub(super) fn with_timeout(&self, timeout: Option<Duration>) -> Self {
         debug_assert!(self.raw.is_none(), "the timeout of a raw request is one of its fields");
-        let Self { outgoing, answer_head, metadata_len, .. } = *self;
+        let Self { outgoing, response_headers, metadata_len, .. } = *self;
         let head = RequestHead { timeout, ..self.head.clone() };
-        Self { method: Arc::clone(&self.method), head, outgoing, answer_head, metadata_len, raw: None }
+        Self { method: Arc::clone(&self.method), head, outgoing, response_headers, metadata_len, raw: None }
     }
 
     /// Returns the deadline of a call that has just arrived.

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::dispatch::{Batch, Body, ReadyCall, Route, Router, StartedCall};
 use super::fallback::Fallback;
 use super::respond::{self, ResponseTarget};
-use super::routing::{self, HEAD_KEPT_MAX, ParsedRequest};
+use super::routing::{self, CACHED_HEADERS_SIZE_MAX, ParsedRequest};
 use super::task::CallTask;
 use crate::connection::{
     Connection, End, Endpoint, Inbox, OnEnd, ServerCall, Single, Slot, SlotKey, State, keep_spare, take_spare,
@@ -27,7 +27,7 @@ pub(crate) struct ServerEndpoint {
     fallback: Option<Fallback>,
     /// Maximum number of calls, including those whose stream was reset while the handler still runs.
     calls_max: usize,
-    heads: HeaderCache<ParsedRequest, HEADS_KEPT>,
+    headers: HeaderCache<ParsedRequest, HEADERS_CACHED_MAX>,
     /// Routes of headers that differ from others only in the timeout.
     timed: HeaderCache<Arc<Route>, 1>,
     /// Buffer borrowed from the thread: see [`READY`].
@@ -55,7 +55,7 @@ thread_local! {
 const READY_KEPT_MAX: usize = 1024;
 
 /// Clients call a handful of methods in turn, each with one header block.
-const HEADS_KEPT: usize = 8;
+const HEADERS_CACHED_MAX: usize = 8;
 
 impl ServerEndpoint {
     pub(super) fn new(
@@ -68,7 +68,7 @@ impl ServerEndpoint {
             router,
             fallback,
             calls_max: 2 * streams_max as usize,
-            heads: HeaderCache::default(),
+            headers: HeaderCache::default(),
             timed: HeaderCache::default(),
             ready: Vec::new(),
             postponed: Vec::new(),
@@ -89,7 +89,7 @@ impl ServerEndpoint {
     /// Handles a request that arrived in one piece. A unary call is ready at once and needs no inbox.
     #[inline]
     fn on_whole(&mut self, state: &mut State, stream: StreamId, bytes: &[u8], start: usize) {
-        let route = match self.asked(state) {
+        let route = match self.parsed_request(state) {
             ParsedRequest::Call(route) if route.is_unary() && bytes.len() >= PREFIX_LEN => route,
             _ => {
                 let key = state.next_key();
@@ -104,11 +104,12 @@ impl ServerEndpoint {
         measure.begun(bytes.len() - PREFIX_LEN);
         let key = state.next_key();
         state.deferred().count(&measure);
-        let (deadline, held) = (route.deadline(state), route.metadata_len);
-        let call = ServerCall { deadline, measure, held, ..ServerCall::default() };
+        let (deadline, metadata_len) = (route.deadline(state), route.metadata_len);
+        let call = ServerCall { deadline, measure, held: metadata_len, ..ServerCall::default() };
         insert(state, Slot::of_whole_request(stream, call));
         state.http2.set_tag(stream, key.into());
-        let target = ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
+        let target =
+            ResponseTarget { key, stream, outgoing: route.outgoing, headers: route.response_headers };
         self.push_ready(ReadyCall { route, target, body: Body::InPlace { start, len: bytes.len() } });
     }
 
@@ -138,56 +139,66 @@ impl ServerEndpoint {
         if !self.admits(state, stream) {
             return;
         }
-        let asked = self.asked(state);
-        let measure = match &asked {
+        let parsed = self.parsed_request(state);
+        let measure = match &parsed {
             ParsedRequest::Call(route) => self.measure_of(route),
             ParsedRequest::Refused(refused, _) => {
                 self.measure.call(None, || Some(Arc::clone(refused) as Arc<dyn Called>))
             }
             ParsedRequest::Http(_) => CallMeasure::default(),
         };
-        let inbox = match &asked {
+        let inbox = match &parsed {
             ParsedRequest::Call(route) => match &route.raw {
                 None => Inbox::new(route.method.options.max_decoding_message_size),
-                Some(head) => Inbox::raw(Vec::new(), head.gathers),
+                Some(raw) => Inbox::raw(Vec::new(), raw.gathers),
             },
             ParsedRequest::Refused(..) | ParsedRequest::Http(_) => Inbox::discarded(),
         };
-        let on_end: Option<OnEnd> = match &asked {
+        let on_end: Option<OnEnd> = match &parsed {
             ParsedRequest::Call(route) if !route.method.is_streaming() => Some(Arc::clone(route) as OnEnd),
             ParsedRequest::Call(_) | ParsedRequest::Refused(..) | ParsedRequest::Http(_) => None,
         };
         let key = state.next_key();
         state.http2.set_tag(stream, key.into());
-        let deadline = match &asked {
+        let deadline = match &parsed {
             ParsedRequest::Call(route) => route.deadline(state),
             ParsedRequest::Refused(..) | ParsedRequest::Http(_) => None,
         };
-        let held = match &asked {
+        let metadata_len = match &parsed {
             ParsedRequest::Call(route) => route.metadata_len,
             ParsedRequest::Refused(..) | ParsedRequest::Http(_) => 0,
         };
         let measure_of_call = measure.clone();
-        let call = ServerCall { on_end, deadline, measure: measure_of_call, held, ..ServerCall::default() };
+        let call = ServerCall {
+            on_end,
+            deadline,
+            measure: measure_of_call,
+            held: metadata_len,
+            ..ServerCall::default()
+        };
         state.deferred().count(&measure);
-        state.note_growth(held as usize);
+        state.note_growth(metadata_len as usize);
         insert(state, Slot::of_server(stream, inbox, call));
-        match asked {
-            ParsedRequest::Refused(refused, head) => {
-                let target = ResponseTarget::of_none(key, stream, head);
+        match parsed {
+            ParsedRequest::Refused(refused, headers) => {
+                let target = ResponseTarget::of_none(key, stream, headers);
                 respond::refuse(state, &target, &refused.status);
                 return;
             }
             ParsedRequest::Call(route) if route.raw.is_some() => {
                 if !end_stream {
-                    let target =
-                        ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
+                    let target = ResponseTarget {
+                        key,
+                        stream,
+                        outgoing: route.outgoing,
+                        headers: route.response_headers,
+                    };
                     self.raw_begun.push((route, target));
                 }
             }
             ParsedRequest::Call(route) if route.method.is_streaming() => {
                 let target =
-                    ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
+                    ResponseTarget { key, stream, outgoing: route.outgoing, headers: route.response_headers };
                 self.streams_ready.push((route, target, measure));
             }
             ParsedRequest::Http(response) => {
@@ -205,48 +216,50 @@ impl ServerEndpoint {
     }
 
     /// Returns the parsed request headers. Identical header blocks are parsed once.
-    fn asked(&mut self, state: &State) -> ParsedRequest {
-        let head = state.http2.fields();
-        let id = head.id();
-        match self.heads.get(id) {
-            Some(asked) => asked.clone(),
+    fn parsed_request(&mut self, state: &State) -> ParsedRequest {
+        let headers = state.http2.fields();
+        let id = headers.id();
+        match self.headers.get(id) {
+            Some(parsed) => parsed.clone(),
             None => self.parse_uncached(state),
         }
     }
 
-    /// Like [`asked`](Self::asked), for uncached headers. If they differ from cached ones only in the timeout, only the
-    /// timeout is parsed.
+    /// Like [`parsed_request`](Self::parsed_request), for uncached headers. If they differ from cached ones only in the
+    /// timeout, only the timeout is parsed.
     fn parse_uncached(&mut self, state: &State) -> ParsedRequest {
-        let head = state.http2.fields();
-        let id = head.id();
-        let timed = head.shared_prefix().and_then(|(begin, own)| Some((begin, request::only_timeout(own)?)));
-        if let Some((begin, timeout)) = timed {
+        let headers = state.http2.fields();
+        let id = headers.id();
+        let timed = headers
+            .shared_prefix()
+            .and_then(|(prefix_id, rest)| Some((prefix_id, request::only_timeout(rest)?)));
+        if let Some((prefix_id, timeout)) = timed {
             if let Some(route) = self.timed.get(id) {
                 return ParsedRequest::Call(Arc::clone(route));
             }
-            if let Some(ParsedRequest::Call(route)) = self.heads.get(begin) {
+            if let Some(ParsedRequest::Call(route)) = self.headers.get(prefix_id) {
                 let route = Arc::new(route.with_timeout(Some(timeout)));
                 self.timed.insert(id, Arc::clone(&route));
                 return ParsedRequest::Call(route);
             }
         }
-        let asked = routing::parse(
+        let parsed = routing::parse(
             &*self.router,
             self.fallback.as_ref(),
-            head,
+            headers,
             self.info.as_ref(),
             self.measure.is_traced(),
         );
-        if head.size() <= HEAD_KEPT_MAX {
-            let (id, asked) = match (timed, &asked) {
-                (Some((begin, _)), ParsedRequest::Call(route)) if route.raw.is_none() => {
-                    (begin, ParsedRequest::Call(Arc::new(route.with_timeout(None))))
+        if headers.size() <= CACHED_HEADERS_SIZE_MAX {
+            let (id, parsed) = match (timed, &parsed) {
+                (Some((prefix_id, _)), ParsedRequest::Call(route)) if route.raw.is_none() => {
+                    (prefix_id, ParsedRequest::Call(Arc::new(route.with_timeout(None))))
                 }
-                _ => (id, asked.clone()),
+                _ => (id, parsed.clone()),
             };
-            self.heads.insert(id, asked);
+            self.headers.insert(id, parsed);
         }
-        asked
+        parsed
     }
 
     fn on_data(
@@ -272,7 +285,8 @@ impl ServerEndpoint {
             if let Some(measure) = slot.measure() {
                 measure.begun(bytes.len() - PREFIX_LEN);
             }
-            let target = ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
+            let target =
+                ResponseTarget { key, stream, outgoing: route.outgoing, headers: route.response_headers };
             self.push_ready(ReadyCall { route, target, body: Body::InPlace { start, len: bytes.len() } });
             return;
         }
@@ -302,7 +316,8 @@ impl ServerEndpoint {
             slot.inbox.release(stream, http2);
             let body = Body::Gathered(slot.inbox.take_rest());
             let deadline = slot.server_ref().and_then(|call| call.deadline);
-            let target = ResponseTarget { key, stream, outgoing: route.outgoing, head: route.answer_head };
+            let target =
+                ResponseTarget { key, stream, outgoing: route.outgoing, headers: route.response_headers };
             if deadline.is_some_and(|deadline| deadline <= state.polled_at) {
                 return respond::refuse(state, &target, &Status::too_late("the request was not complete"));
             }
@@ -337,7 +352,7 @@ impl ServerEndpoint {
     fn refuse(state: &mut State, key: SlotKey, stream: StreamId, status: &Status) {
         let Some((slot, http2, deferred)) = state.parts(key) else { return };
         if let Some(route) = take_route(slot) {
-            let target = ResponseTarget::of_none(key, stream, route.answer_head);
+            let target = ResponseTarget::of_none(key, stream, route.response_headers);
             respond::refuse(state, &target, status);
             return;
         }
@@ -456,7 +471,7 @@ impl Endpoint for ServerEndpoint {
     }
 
     fn shrink(&mut self) {
-        self.heads = HeaderCache::default();
+        self.headers = HeaderCache::default();
         self.postponed.shrink_to_fit();
         self.responses.shrink_to_fit();
         self.streams_ready.shrink_to_fit();

@@ -13,7 +13,7 @@ use http::HeaderMap;
 pub(super) use local::{LocalExchange, Next, RequestStream};
 pub(super) use local_responder::{LocalResponder, outgoing};
 pub use local_response::LocalResponse;
-pub(super) use local_response::{LocalFuture, LocalOutcome, ending, failure};
+pub(super) use local_response::{LocalFuture, LocalOutcome, failure, received_outcome};
 
 use super::respond::{self, MessageResponse, ResponseTarget};
 use super::traced_message::TracedMessage;
@@ -104,7 +104,7 @@ impl StreamingCall {
         messages: S,
         trailers: Option<HeaderMap>,
     ) {
-        if let Err(status) = self.way.send_head(metadata) {
+        if let Err(status) = self.way.send_headers(metadata) {
             return self.fail(&status);
         }
         let Self { way, measure } = self;
@@ -143,17 +143,17 @@ impl Way {
 
     /// Does not notify the driver; the send loop does. Headers get a packet of their own only if no message follows at
     /// once.
-    fn send_head(&self, metadata: &HeaderMap) -> Result<(), Status> {
+    fn send_headers(&self, metadata: &HeaderMap) -> Result<(), Status> {
         match self {
             Self::Connection(Carried { connection, target, .. }) => {
                 let mut state = connection.lock();
-                respond::send_head(&mut state, target, metadata)?;
+                respond::send_headers(&mut state, target, metadata)?;
                 if let Some(call) = state.slot(target.key).and_then(Slot::server) {
-                    call.head_sent = true;
+                    call.headers_sent = true;
                 }
                 Ok(())
             }
-            Self::Local(responder) => responder.put_head(metadata),
+            Self::Local(responder) => responder.put_headers(metadata),
         }
     }
 }

@@ -360,7 +360,7 @@ fn end_call(state: &mut State, key: SlotKey, status: &Status) {
     if slot.server().is_some_and(|call| call.on_end.take().is_some()) {
         respond::refuse(
             state,
-            &ResponseTarget::of_none(key, stream, respond::fixed_head(EncodingSet::ALL, "")),
+            &ResponseTarget::of_none(key, stream, respond::fixed_headers(EncodingSet::ALL, "")),
             status,
         );
     } else {

@@ -15,7 +15,7 @@ use pin_project_lite::pin_project;
 use thalweg_http2::ErrorCode;
 
 use super::dispatch::{
-    Batch, Body, CallFuture, Handler, HeadRead, Route, RunCalls, ServerMethod, StartedCall, StartsOn,
+    Batch, Body, CallFuture, DerivedData, Handler, Route, RunCalls, ServerMethod, StartedCall, StartsOn,
 };
 use super::handler_cost::HandlerCost;
 use super::respond::{self, MessageResponse, NO_METADATA, ResponseTarget, WholeResponse};
@@ -47,7 +47,7 @@ pub trait RawHandler: Send + Sync + 'static {
     }
 
     /// Starts to handle a request.
-    fn start(&self, head: &RawHead<'_>, read: &Self::Head, body: Self::RequestBody) -> Self::Future;
+    fn start(&self, head: &RawHead<'_>, derived: &Self::Head, body: Self::RequestBody) -> Self::Future;
 }
 
 impl Handler {
@@ -104,8 +104,8 @@ impl<H: RawHandler> Raw<H> {
         let unread = || Status::internal("the request's headers were not read");
         let raw = route.raw.as_deref().ok_or_else(unread)?;
         // The same handler derived the data.
-        let read = raw.read.downcast_ref::<H::Head>().ok_or_else(unread)?;
-        Ok(ResponseFuture { handler: Some(self.0.start(&raw.head(&route.head), read, body.into())) })
+        let derived = raw.derived.downcast_ref::<H::Head>().ok_or_else(unread)?;
+        Ok(ResponseFuture { handler: Some(self.0.start(&raw.head(&route.head), derived, body.into())) })
     }
 
     /// Runs a call in its task.
@@ -126,15 +126,15 @@ impl<H: RawHandler> Codec for Raw<H> {
     type Output = Result<HandlerResponse<H::Body>, Status>;
 
     fn cost(route: &Route) -> &HandlerCost {
-        let read = route.raw.as_deref().and_then(|head| head.read.downcast_ref::<H::Head>());
-        read.and_then(H::cost).unwrap_or(&route.method.cost)
+        let derived = route.raw.as_deref().and_then(|raw| raw.derived.downcast_ref::<H::Head>());
+        derived.and_then(H::cost).unwrap_or(&route.method.cost)
     }
 
     fn takes_long(route: &Route, body: &Body, buffer: &[u8]) -> bool {
         match &route.raw {
             // Each message has its own compression flag.
-            Some(head) if head.gathers => body.takes_long(buffer),
-            Some(head) => body.is_large() || head.is_compressed,
+            Some(raw) if raw.gathers => body.takes_long(buffer),
+            Some(raw) => body.is_large() || raw.is_compressed,
             None => false,
         }
     }
@@ -213,7 +213,7 @@ async fn send_stream<B: OutgoingBody>(
     head: &Parts,
     pieces: Pieces<B>,
 ) {
-    let Some(measure) = send_head(connection, target, head) else { return };
+    let Some(measure) = send_headers(connection, target, head) else { return };
     let mut sender =
         SendLoop::new(Arc::clone(connection), target.key, pieces, Outgoing::default(), false, measure);
     match poll_fn(|cx| sender.poll_send(cx)).await {
@@ -237,9 +237,9 @@ async fn send_stream<B: OutgoingBody>(
 }
 
 /// Sends response headers before the body. Returns the call's measure, unless the call has failed.
-fn send_head(connection: &Connection, target: &ResponseTarget, head: &Parts) -> Option<CallMeasure> {
+fn send_headers(connection: &Connection, target: &ResponseTarget, head: &Parts) -> Option<CallMeasure> {
     let mut state = connection.lock();
-    let is_sent = respond::send_raw_head(&mut state, target, head.status, &head.headers, false);
+    let is_sent = respond::send_raw_headers(&mut state, target, head.status, &head.headers, false);
     state.notify_driver();
     is_sent.then(|| state.slot(target.key).and_then(|slot| slot.measure().cloned()).unwrap_or_default())
 }
@@ -259,7 +259,7 @@ fn reset(connection: &Connection, target: &ResponseTarget, status: &Status) {
 struct RawCalls<H: RawHandler>(Arc<Raw<H>>);
 
 impl<H: RawHandler> RunCalls for RawCalls<H> {
-    fn read_head(&self, head: &RawHead<'_>) -> Option<HeadRead> {
+    fn read_head(&self, head: &RawHead<'_>) -> Option<DerivedData> {
         Some(Box::new(self.0.0.read_head(head)))
     }
 
@@ -271,7 +271,7 @@ impl<H: RawHandler> RunCalls for RawCalls<H> {
         let StartedCall { connection, route, target, measure } = call;
         let codec = Arc::clone(&self.0);
         Box::pin(async move {
-            let gathers = route.raw.as_ref().is_some_and(|head| head.gathers);
+            let gathers = route.raw.as_ref().is_some_and(|raw| raw.gathers);
             let reader = RawReader::of_request(Arc::clone(&connection), target.key, gathers, measure);
             codec.run(&connection, &target, &route, RawBody::reader(Box::new(reader))).await;
         })

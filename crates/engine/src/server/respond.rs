@@ -22,26 +22,27 @@ pub(super) struct ResponseTarget {
     pub(super) key: SlotKey,
     pub(super) stream: StreamId,
     pub(super) outgoing: Outgoing,
-    pub(super) head: &'static FixedHead,
+    pub(super) headers: &'static FixedHeaders,
 }
 
 /// The fixed headers of all responses of a method.
-pub(super) type FixedHead = Arc<FixedFields>;
+pub(super) type FixedHeaders = Arc<FixedFields>;
 
 /// Returns the fixed response headers for the encodings accepted in requests and the content subtype.
-pub(super) fn fixed_head(accepts: EncodingSet, content_subtype: &'static str) -> &'static FixedHead {
-    static HEADS: [OnceLock<FixedHead>; EncodingSet::COUNT] = [const { OnceLock::new() }; EncodingSet::COUNT];
+pub(super) fn fixed_headers(accepts: EncodingSet, content_subtype: &'static str) -> &'static FixedHeaders {
+    static HEADERS: [OnceLock<FixedHeaders>; EncodingSet::COUNT] =
+        [const { OnceLock::new() }; EncodingSet::COUNT];
     if !content_subtype.is_empty() {
-        return fixed_head_of_subtype(accepts, content_subtype);
+        return fixed_headers_of_subtype(accepts, content_subtype);
     }
-    HEADS[accepts.index()].get_or_init(|| FixedFields::new(response::fixed_fields(accepts, "")))
+    HEADERS[accepts.index()].get_or_init(|| FixedFields::new(response::fixed_fields(accepts, "")))
 }
 
 /// Never freed: their number is limited to the subtypes in the program.
-fn fixed_head_of_subtype(accepts: EncodingSet, content_subtype: &'static str) -> &'static FixedHead {
-    static HEADS: Mutex<BTreeMap<(usize, &str), &FixedHead>> = Mutex::new(BTreeMap::new());
-    let mut heads = HEADS.lock().unwrap_or_else(PoisonError::into_inner);
-    heads.entry((accepts.index(), content_subtype)).or_insert_with(|| {
+fn fixed_headers_of_subtype(accepts: EncodingSet, content_subtype: &'static str) -> &'static FixedHeaders {
+    static HEADERS: Mutex<BTreeMap<(usize, &str), &FixedHeaders>> = Mutex::new(BTreeMap::new());
+    let mut cache = HEADERS.lock().unwrap_or_else(PoisonError::into_inner);
+    cache.entry((accepts.index(), content_subtype)).or_insert_with(|| {
         Box::leak(Box::new(FixedFields::new(response::fixed_fields(accepts, content_subtype))))
     })
 }
@@ -86,8 +87,8 @@ pub(super) enum Response<'a> {
 
 impl ResponseTarget {
     /// Creates the target of a call that ends with a status before a handler runs.
-    pub(super) fn of_none(key: SlotKey, stream: StreamId, head: &'static FixedHead) -> Self {
-        Self { key, stream, outgoing: Outgoing::default(), head }
+    pub(super) fn of_none(key: SlotKey, stream: StreamId, headers: &'static FixedHeaders) -> Self {
+        Self { key, stream, outgoing: Outgoing::default(), headers }
     }
 }
 
@@ -156,7 +157,7 @@ fn send_message(
     trailers: Option<&HeaderMap>,
     scratch: &[u8],
 ) {
-    if let Err(error) = send_head(state, target, metadata) {
+    if let Err(error) = send_headers(state, target, metadata) {
         return send_status(state, target, &error);
     }
     let Some((slot, http2, _)) = state.parts(target.key) else { return };
@@ -193,10 +194,10 @@ pub(super) fn send_plain(state: &mut State, target: &ResponseTarget, message: Si
             return;
         }
         let bytes = &scratch[range.clone()];
-        let head = Block { fixed: Some(target.head), extra: &NO_FIELDS };
+        let headers = Block { fixed: Some(target.headers), extra: &NO_FIELDS };
         let trailers = Block { fixed: Some(&TRAILERS_OK), extra: &NO_FIELDS };
         // Fails only if the stream has ended, which its slot learns separately.
-        if http2.send_response(target.stream, head, bytes, trailers) != Ok(false) {
+        if http2.send_response(target.stream, headers, bytes, trailers) != Ok(false) {
             note_sent(slot, message.message_len());
             finish(state, target, Code::Ok);
             return;
@@ -206,7 +207,7 @@ pub(super) fn send_plain(state: &mut State, target: &ResponseTarget, message: Si
 }
 
 /// Fixed headers of gRPC responses to raw requests.
-pub(super) static GRPC_HEAD: LazyLock<FixedHead> = LazyLock::new(|| {
+pub(super) static GRPC_HEADERS: LazyLock<FixedHeaders> = LazyLock::new(|| {
     let mut fields = FieldList::new();
     fields.push(b":status", b"200", Indexing::Insert);
     fields.push(b"content-type", content_type::GRPC.as_bytes(), Indexing::Insert);
@@ -214,14 +215,14 @@ pub(super) static GRPC_HEAD: LazyLock<FixedHead> = LazyLock::new(|| {
 });
 
 /// Response headers for a failed non-gRPC request.
-pub(super) static FAILED_HEAD: LazyLock<FixedHead> = LazyLock::new(|| {
+pub(super) static FAILED_HEADERS: LazyLock<FixedHeaders> = LazyLock::new(|| {
     let mut fields = FieldList::new();
     fields.push(b":status", b"500", Indexing::Insert);
     FixedFields::new(fields)
 });
 
 /// Headers of JSON responses, without and with `vary: accept-encoding`.
-static JSON_HEADS: LazyLock<[FixedHead; 2]> = LazyLock::new(|| {
+static JSON_HEADERS: LazyLock<[FixedHeaders; 2]> = LazyLock::new(|| {
     [false, true].map(|varies| {
         let mut fields = FieldList::new();
         fields.push(b":status", b"200", Indexing::Insert);
@@ -237,7 +238,7 @@ const JSON: &[u8] = b"application/json";
 const ACCEPT_ENCODING: &[u8] = b"accept-encoding";
 
 /// Returns the fixed headers of a common raw response, if it is one.
-fn common_head(status: StatusCode, headers: &HeaderMap) -> Option<&'static FixedHead> {
+fn common_headers(status: StatusCode, headers: &HeaderMap) -> Option<&'static FixedHeaders> {
     if status != StatusCode::OK || headers.len() > 2 {
         return None;
     }
@@ -247,9 +248,9 @@ fn common_head(status: StatusCode, headers: &HeaderMap) -> Option<&'static Fixed
         return None;
     }
     match fields.next() {
-        None => Some(&JSON_HEADS[0]),
+        None => Some(&JSON_HEADERS[0]),
         Some((name, value)) => {
-            (*name == VARY && value.as_bytes() == ACCEPT_ENCODING).then_some(&JSON_HEADS[1])
+            (*name == VARY && value.as_bytes() == ACCEPT_ENCODING).then_some(&JSON_HEADERS[1])
         }
     }
 }
@@ -277,7 +278,7 @@ impl WholeResponse {
 pub(super) fn send_raw(state: &mut State, target: &ResponseTarget, response: &WholeResponse) {
     let WholeResponse { status, headers, body, trailers } = response;
     let has_trailers = !matches!(trailers, Trailers::None);
-    if !send_raw_head(state, target, *status, headers, body.is_empty() && !has_trailers) {
+    if !send_raw_headers(state, target, *status, headers, body.is_empty() && !has_trailers) {
         return;
     }
     let code = trailers.code(status.as_u16(), headers);
@@ -295,7 +296,7 @@ pub(super) fn send_raw(state: &mut State, target: &ResponseTarget, response: &Wh
 }
 
 /// Sends raw response headers. Returns false if they cannot be sent; the call has then failed.
-pub(super) fn send_raw_head(
+pub(super) fn send_raw_headers(
     state: &mut State,
     target: &ResponseTarget,
     status: StatusCode,
@@ -304,12 +305,12 @@ pub(super) fn send_raw_head(
 ) -> bool {
     // The application is responsible for the size, up to the client's limit.
     let size_max = state.http2.header_list_max();
-    let common = common_head(status, headers).filter(|head| head.fields().size() <= size_max);
+    let common = common_headers(status, headers).filter(|headers| headers.fields().size() <= size_max);
     if common.is_some() {
         send_block(state, target, Block { fixed: common, extra: &NO_FIELDS }, end_stream);
     } else {
         let mut fields = FieldList::new();
-        if let Err(error) = raw::emit_head(status, headers, size_max, &mut fields) {
+        if let Err(error) = raw::emit_headers(status, headers, size_max, &mut fields) {
             let status = raw::stated_failure(headers).unwrap_or_else(|| error.into());
             send_status(state, target, &status);
             return false;
@@ -317,7 +318,7 @@ pub(super) fn send_raw_head(
         send_block(state, target, Block { fixed: None, extra: &fields }, end_stream);
     }
     if let Some(call) = state.slot(target.key).and_then(Slot::server) {
-        call.head_sent = true;
+        call.headers_sent = true;
     }
     true
 }
@@ -349,26 +350,26 @@ pub(super) fn end_raw(state: &mut State, target: &ResponseTarget, trailers: &Tra
 /// Returns the maximum header list size in bytes, without the fixed response fields: the client's limit or our own,
 /// whichever is smaller.
 fn sent_size_max(state: &State, target: &ResponseTarget) -> usize {
-    metadata::SENT_SIZE_MAX.min(state.http2.header_list_max().saturating_sub(target.head.fields().size()))
+    metadata::SENT_SIZE_MAX.min(state.http2.header_list_max().saturating_sub(target.headers.fields().size()))
 }
 
 /// Sends response headers.
 ///
 /// # Errors
 /// Returns an error if the metadata cannot be sent. Nothing has been sent then.
-pub(super) fn send_head(
+pub(super) fn send_headers(
     state: &mut State,
     target: &ResponseTarget,
     metadata: &HeaderMap,
 ) -> Result<(), Status> {
     let encoding = target.outgoing.encoding;
     if metadata.is_empty() && encoding == Encoding::Identity {
-        send_block(state, target, Block { fixed: Some(target.head), extra: &NO_FIELDS }, false);
+        send_block(state, target, Block { fixed: Some(target.headers), extra: &NO_FIELDS }, false);
         return Ok(());
     }
     let mut extra = FieldList::new();
-    response::emit_head(encoding, metadata, sent_size_max(state, target), &mut extra)?;
-    send_block(state, target, Block { fixed: Some(target.head), extra: &extra }, false);
+    response::emit_headers(encoding, metadata, sent_size_max(state, target), &mut extra)?;
+    send_block(state, target, Block { fixed: Some(target.headers), extra: &extra }, false);
     Ok(())
 }
 
@@ -403,7 +404,7 @@ pub(super) fn send_status(state: &mut State, target: &ResponseTarget, status: &S
     state.note_failed(target.key);
     let mut fields = FieldList::new();
     status::emit(Err(status), sent_size_max(state, target), &mut fields);
-    send_block(state, target, Block { fixed: Some(target.head), extra: &fields }, true);
+    send_block(state, target, Block { fixed: Some(target.headers), extra: &fields }, true);
     finish(state, target, status.code());
 }
 
@@ -418,7 +419,7 @@ pub(super) fn refuse(state: &mut State, target: &ResponseTarget, status: &Status
 /// Ends a call with an error: with trailers if the headers have been sent, else as Trailers-Only.
 pub(super) fn end_with(state: &mut State, target: &ResponseTarget, status: &Status) {
     match state.slot(target.key).and_then(Slot::server) {
-        Some(call) if call.head_sent => send_trailers(state, target, Err(status)),
+        Some(call) if call.headers_sent => send_trailers(state, target, Err(status)),
         Some(_) => send_status(state, target, status),
         None => {}
     }

@@ -36,7 +36,7 @@ struct State {
     outbox: VecDeque<Bytes>,
     /// Bytes in `outbox` with the overhead.
     outbox_len: usize,
-    head: Option<HeaderMap>,
+    headers: Option<HeaderMap>,
     end: Option<LocalOutcome>,
     /// The caller has received everything or dropped the call.
     is_over: bool,
@@ -68,9 +68,9 @@ impl LocalExchange {
     }
 
     /// Sets the initial metadata of the response.
-    pub(in crate::server) fn put_head(&self, head: HeaderMap) {
+    pub(in crate::server) fn put_headers(&self, headers: HeaderMap) {
         let mut state = self.lock();
-        state.head = Some(head);
+        state.headers = Some(headers);
         let caller = state.awaiting();
         drop(state);
         wake(caller);
@@ -103,7 +103,7 @@ impl LocalExchange {
     /// Responds with a single message.
     pub(in crate::server) fn respond(&self, response: LocalResponse) {
         self.measure.sent(response.message.len());
-        self.put_head(response.metadata);
+        self.put_headers(response.metadata);
         self.put_message(response.message);
         self.end(Ok(response.trailers));
     }
@@ -128,10 +128,10 @@ impl LocalExchange {
     }
 
     /// Takes the initial metadata, or the status that replaces it.
-    pub(in crate::server) fn take_head(&self) -> Option<Result<HeaderMap, Status>> {
+    pub(in crate::server) fn take_headers(&self) -> Option<Result<HeaderMap, Status>> {
         let mut state = self.lock();
-        if let Some(head) = state.head.take() {
-            return Some(Ok(head));
+        if let Some(headers) = state.headers.take() {
+            return Some(Ok(headers));
         }
         match state.end.as_ref()? {
             Ok(_) => Some(Ok(HeaderMap::new())),
@@ -173,7 +173,7 @@ impl LocalExchange {
         state.is_over = true;
         let requests = state.discard_requests();
         let (reader, sender) = (state.reader.take(), state.sender.take());
-        let left = (std::mem::take(&mut state.outbox), state.head.take(), state.end.take());
+        let left = (std::mem::take(&mut state.outbox), state.headers.take(), state.end.take());
         drop(state);
         drop((requests, left));
         wake(reader);

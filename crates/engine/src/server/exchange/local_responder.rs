@@ -36,16 +36,16 @@ impl LocalResponder {
     pub(in crate::server) fn respond<M: Encode>(&self, result: Result<MessageResponse<'_, M>, Status>) {
         match LocalResponse::of(result, &self.outgoing) {
             Ok(response) => self.exchange.respond(response),
-            Err(ending) => self.exchange.end(ending),
+            Err(outcome) => self.exchange.end(outcome),
         }
     }
 
     pub(in crate::server) fn fail(&self, status: &Status) {
-        self.exchange.end(response::ending(Err(status)));
+        self.exchange.end(response::received_outcome(Err(status)));
     }
 
-    pub(in crate::server) fn put_head(&self, metadata: &HeaderMap) -> Result<(), Status> {
-        self.exchange.put_head(response::head(metadata)?);
+    pub(in crate::server) fn put_headers(&self, metadata: &HeaderMap) -> Result<(), Status> {
+        self.exchange.put_headers(response::received_headers(metadata)?);
         Ok(())
     }
 
@@ -61,7 +61,7 @@ impl LocalResponder {
     {
         let Some(sent) = poll_fn(|cx| self.poll_send(&mut messages, measure, cx)).await else { return };
         measure.note_outcome(sent.as_ref().copied());
-        self.exchange.end(response::ending(sent.as_ref().map(|()| trailers.as_ref())));
+        self.exchange.end(response::received_outcome(sent.as_ref().map(|()| trailers.as_ref())));
     }
 
     /// Completes when all messages are handed over, with `None` if the call has ended.

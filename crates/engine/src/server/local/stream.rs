@@ -22,8 +22,8 @@ use crate::server::exchange::{
 };
 use crate::status::{Code, Status};
 
-/// An in-process streaming call. Read the initial metadata ([`head`](Self::head)), the [`Stream`] of responses, and
-/// then the [trailing metadata](Self::take_trailers); a status may replace each.
+/// An in-process streaming call. Read the initial metadata ([`headers`](Self::headers)), the [`Stream`] of responses,
+/// and then the [trailing metadata](Self::take_trailers); a status may replace each.
 ///
 /// The handler runs while this is polled and no response waits. It may send up to about 64 KiB ahead. Dropping this
 /// cancels the handler. A call with a deadline must be polled within a tokio runtime.
@@ -34,7 +34,7 @@ pub struct LocalStream {
     exchange: Arc<LocalExchange>,
     deadline: Deadline,
     is_waiting: bool,
-    has_head: bool,
+    has_headers: bool,
     is_finished: bool,
     trailers: Option<HeaderMap>,
 }
@@ -89,7 +89,7 @@ impl LocalStream {
             exchange,
             deadline,
             is_waiting: false,
-            has_head: false,
+            has_headers: false,
             is_finished: false,
             trailers: None,
         }
@@ -101,21 +101,21 @@ impl LocalStream {
     ///
     /// # Errors
     /// Returns the status if the call failed without a response. There are no messages then.
-    pub async fn head(&mut self) -> Result<HeaderMap, Status> {
-        poll_fn(|cx| self.poll_head(cx)).await
+    pub async fn headers(&mut self) -> Result<HeaderMap, Status> {
+        poll_fn(|cx| self.poll_headers(cx)).await
     }
 
-    /// Polls for [`head`](Self::head).
-    pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<HeaderMap, Status>> {
-        if self.has_head || self.is_finished {
+    /// Polls for [`headers`](Self::headers).
+    pub fn poll_headers(&mut self, cx: &mut Context<'_>) -> Poll<Result<HeaderMap, Status>> {
+        if self.has_headers || self.is_finished {
             return Poll::Ready(Ok(HeaderMap::new()));
         }
-        self.poll(LocalExchange::take_head, cx).map(|head| {
-            self.has_head = true;
-            if head.is_err() {
+        self.poll(LocalExchange::take_headers, cx).map(|headers| {
+            self.has_headers = true;
+            if headers.is_err() {
                 self.finish();
             }
-            head
+            headers
         })
     }
 
@@ -159,7 +159,7 @@ impl LocalStream {
             };
             match started {
                 Ok(future) => self.running = Running::Unary(future),
-                Err(ending) => self.exchange.end(ending),
+                Err(outcome) => self.exchange.end(outcome),
             }
         }
         let ended = match &mut self.running {
@@ -178,7 +178,7 @@ impl LocalStream {
                 self.running = Running::Over;
                 match outcome {
                     Some(Ok(response)) => self.exchange.respond(response),
-                    Some(Err(ending)) => self.exchange.end(ending),
+                    Some(Err(received_outcome)) => self.exchange.end(outcome),
                     None => self.exchange.end(Err(no_response())),
                 }
             }
@@ -336,7 +336,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn another_task_may_respond() {
         let mut stream = call(10_000);
-        stream.head().await.unwrap();
+        stream.headers().await.unwrap();
         let mut count = 0;
         while let Some(message) = stream.message().await.unwrap() {
             assert_eq!(message, MESSAGE);
@@ -347,7 +347,7 @@ mod tests {
 
     #[tokio::test]
     async fn call_without_response_is_cancelled() {
-        let status = call(0).head().await.unwrap_err();
+        let status = call(0).headers().await.unwrap_err();
         assert_eq!(status.code(), Code::Cancelled);
         assert_eq!(status.message(), "the handler dropped the call without a response");
     }

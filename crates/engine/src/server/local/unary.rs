@@ -50,7 +50,7 @@ impl LocalUnary {
         let deadline = Deadline::after(head.timeout);
         match run::start_unary(method, head, message, &measure) {
             Ok(future) => Self(Running::Handler { future, deadline, measure }),
-            Err(ending) => Self::failed(exchange::failure(ending), &measure),
+            Err(outcome) => Self::failed(exchange::failure(outcome), &measure),
         }
     }
 
@@ -111,19 +111,19 @@ impl fmt::Debug for LocalUnary {
 struct Only {
     stream: LocalStream,
     response: LocalResponse,
-    has_head: bool,
+    has_headers: bool,
     message: Option<Bytes>,
 }
 
 impl Only {
     fn of(stream: LocalStream) -> Self {
-        Self { stream, response: LocalResponse::default(), has_head: false, message: None }
+        Self { stream, response: LocalResponse::default(), has_headers: false, message: None }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<LocalResponse, Status>> {
-        if !self.has_head {
-            self.response.metadata = ready!(self.stream.poll_head(cx))?;
-            self.has_head = true;
+        if !self.has_headers {
+            self.response.metadata = ready!(self.stream.poll_headers(cx))?;
+            self.has_headers = true;
         }
         while let Some(message) = ready!(Pin::new(&mut self.stream).poll_next(cx)?) {
             if self.message.replace(message).is_some() {
