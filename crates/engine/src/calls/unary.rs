@@ -18,8 +18,8 @@ use crate::call_context::{CallContext, Phase};
 use crate::chain::Chain;
 use crate::channel::Channel;
 use crate::connection::{
-    Connection, End, Inbox, NeedsClone, PolledTask, Single, Slot, SlotKey, WakesOn, keep_scratch, look,
-    take_scratch,
+    Connection, End, Inbox, NeedsClone, PolledTask, Single, Slot, SlotKey, WakesOn, look, put_encode_buffer,
+    take_encode_buffer,
 };
 use crate::encode::Encode;
 use crate::grpc::codec::{self, Envelope, Wire};
@@ -202,20 +202,20 @@ impl<'a, 'b, Req, R> UnaryAttempt<'a, 'b, Req, R> {
 
 impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
     fn open(&mut self, cx: &mut Context<'_>) -> Result<SlotKey, Attempt<R::Started>> {
-        let mut scratch = take_scratch();
-        let opened = self.open_with(&mut scratch, cx);
-        keep_scratch(scratch);
+        let mut encode_buffer = take_encode_buffer();
+        let opened = self.open_with(&mut encode_buffer, cx);
+        put_encode_buffer(encode_buffer);
         opened
     }
 
     fn open_with(
         &mut self,
-        scratch: &mut Vec<u8>,
+        encode_buffer: &mut Vec<u8>,
         cx: &mut Context<'_>,
     ) -> Result<SlotKey, Attempt<R::Started>> {
         let message = match self.large.take() {
             Some(wire) => Single::Large(wire),
-            None => match self.call.outgoing.encode_single(self.message, scratch) {
+            None => match self.call.outgoing.encode_single(self.message, encode_buffer) {
                 Ok(message) => message,
                 Err(status) => {
                     self.ticket.served();
@@ -224,18 +224,18 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
                 }
             },
         };
-        let (len, mut message, scratch) = (message.message_len(), Some(message), &*scratch);
+        let (len, mut message, encode_buffer) = (message.message_len(), Some(message), &*encode_buffer);
         let mut waker = Some(cx.waker().clone());
         let mut state = self.connection.lock();
         let slot = |stream| {
-            let mut slot = Slot::of_client(stream, self.response.inbox(spare_inbox()), R::WAKES_ON);
+            let mut slot = Slot::of_client(stream, self.response.inbox(take_inbox()), R::WAKES_ON);
             slot.send_closed = true;
             slot.receiver = waker.take();
             slot
         };
         let headers = self.call.fields().block();
         let opened = open_stream(&mut state, self.ticket, slot, |http2, key| {
-            send_request(http2, key.into(), headers, &mut message, scratch)
+            send_request(http2, key.into(), headers, &mut message, encode_buffer)
         });
         let key = match opened {
             Ok(key) => key,
@@ -365,10 +365,10 @@ fn send_request(
     tag: Tag,
     headers: Block<'_>,
     message: &mut Option<Single>,
-    scratch: &[u8],
+    encode_buffer: &[u8],
 ) -> Result<StreamId, OpenError> {
     let stream = if let Some(Single::Small(range)) = message {
-        let (stream, is_sent) = http2.open_with_message(tag, headers, &scratch[range.clone()])?;
+        let (stream, is_sent) = http2.open_with_message(tag, headers, &encode_buffer[range.clone()])?;
         if is_sent {
             return Ok(stream);
         }
@@ -378,7 +378,7 @@ fn send_request(
     };
     if let Some(message) = message.take() {
         // A stream that has already ended reports its outcome to its slot.
-        let _ = message.send(http2, stream, scratch, true);
+        let _ = message.send(http2, stream, encode_buffer, true);
     }
     Ok(stream)
 }
@@ -396,7 +396,7 @@ impl UnaryResponse {
                 self.measure.decompressed(plain, wire);
             });
         }
-        let wire = if body.capacity() <= SPARE_INBOX_LEN_MAX {
+        let wire = if body.capacity() <= POOLED_INBOX_CAPACITY_MAX {
             Wire::Lent(body)
         } else {
             Wire::Gathered(std::mem::take(body))
@@ -422,8 +422,8 @@ impl UnaryResponse {
     #[inline(always)]
     pub fn finish(self) -> HeaderMap {
         let Arrived { headers, body, trailers } = self.arrived;
-        if body.capacity() <= SPARE_INBOX_LEN_MAX {
-            keep_inbox(body);
+        if body.capacity() <= POOLED_INBOX_CAPACITY_MAX {
+            put_inbox(body);
         }
         let mut metadata = match headers {
             Some(headers) if !headers.metadata.is_empty() => headers.metadata.clone(),
@@ -438,39 +438,39 @@ impl UnaryResponse {
 }
 
 /// Inboxes of at most this many bytes are reused.
-const SPARE_INBOX_LEN_MAX: usize = 256;
+const POOLED_INBOX_CAPACITY_MAX: usize = 256;
 /// Converts the received body to `Bytes`. A small buffer is reused for the next call.
 pub(super) fn into_bytes(body: Vec<u8>) -> Bytes {
-    if body.capacity() > SPARE_INBOX_LEN_MAX {
+    if body.capacity() > POOLED_INBOX_CAPACITY_MAX {
         return Bytes::from(body);
     }
     let bytes = Bytes::copy_from_slice(&body);
-    keep_inbox(body);
+    put_inbox(body);
     bytes
 }
 
 /// Limit of reused inboxes per thread, 16 KiB in all.
-const SPARE_INBOXES_MAX: usize = 64;
+const INBOX_POOL_MAX: usize = 64;
 
 thread_local! {
     /// Calls start and end on their callers' threads, while responses arrive on the driver's. Each call reuses the
     /// inbox of an earlier call of its thread, so small responses need no allocation.
-    static SPARE_INBOXES: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+    static INBOX_POOL: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
 #[inline]
-fn spare_inbox() -> Vec<u8> {
-    SPARE_INBOXES.try_with(|spare| spare.borrow_mut().pop()).ok().flatten().unwrap_or_default()
+fn take_inbox() -> Vec<u8> {
+    INBOX_POOL.try_with(|pool| pool.borrow_mut().pop()).ok().flatten().unwrap_or_default()
 }
 
 #[inline]
-fn keep_inbox(mut inbox: Vec<u8>) {
+fn put_inbox(mut inbox: Vec<u8>) {
     inbox.clear();
     // The thread-local may be gone while the thread ends; the inbox is then freed.
-    let _ = SPARE_INBOXES.try_with(|spare| {
-        let mut spare = spare.borrow_mut();
-        if spare.len() < SPARE_INBOXES_MAX && inbox.capacity() > 0 {
-            spare.push(inbox);
+    let _ = INBOX_POOL.try_with(|pool| {
+        let mut pool = pool.borrow_mut();
+        if pool.len() < INBOX_POOL_MAX && inbox.capacity() > 0 {
+            pool.push(inbox);
         }
     });
 }

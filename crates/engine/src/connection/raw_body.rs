@@ -309,7 +309,7 @@ impl RawReader {
             self.tail = bytes.split_off(end);
         }
         self.batch_len = bytes.len().max(self.batch_len / 2);
-        self.batch = if bytes.len() >= LENT_LEN_MIN { buffers::lend(bytes) } else { buffers::copy(bytes) };
+        self.batch = if bytes.len() >= LENT_LEN_MIN { buffers::pooled(bytes) } else { buffers::copy(bytes) };
     }
 
     /// Returns the next piece of the batch.

@@ -15,7 +15,7 @@ use super::exchange::{LocalFuture, StreamingCall};
 use super::handler_cost::{HandlerCost, Stopwatch};
 use super::http1::Http1;
 use super::respond::{self, FixedHeaders, MessageResponse, Response, ResponseTarget, WholeResponse};
-use crate::connection::{Connection, Outgoing, Single, State, keep_scratch, take_scratch};
+use crate::connection::{Connection, Outgoing, Single, State, put_encode_buffer, take_encode_buffer};
 use crate::connection_info::ConnectionInfo;
 use crate::encode::Encode;
 use crate::grpc::codec::Wire;
@@ -360,7 +360,7 @@ pub(super) struct Batch<'a> {
     /// Encoded responses that are sent to the connection together.
     responses: &'a mut Vec<(ResponseTarget, Single)>,
     /// Buffer of encoded messages.
-    scratch: Vec<u8>,
+    encode_buffer: Vec<u8>,
     /// The connection has reached its buffer budget for responses.
     is_full: bool,
 }
@@ -377,8 +377,8 @@ impl<'a> Batch<'a> {
         polled_at: Instant,
     ) -> Self {
         let watch = Stopwatch::rough(polled_at);
-        let scratch = take_scratch();
-        Self { connection, buffer, watch, calls, responses, scratch, is_full: false }
+        let encode_buffer = take_encode_buffer();
+        Self { connection, buffer, watch, calls, responses, encode_buffer, is_full: false }
     }
 
     /// Responds to a call with the handler's result. Responses without metadata are sent together with others of the
@@ -389,25 +389,25 @@ impl<'a> Batch<'a> {
         target: &ResponseTarget,
         result: &Result<MessageResponse<'_, M>, Status>,
     ) {
-        let start = self.scratch.len();
-        match Response::new(&target.outgoing, result, &mut self.scratch) {
+        let start = self.encode_buffer.len();
+        match Response::new(&target.outgoing, result, &mut self.encode_buffer) {
             Response::Plain(message) if self.calls.as_slice().is_empty() && self.responses.is_empty() => {
-                respond::send_plain(&mut self.connection.lock(), target, message, &self.scratch);
+                respond::send_plain(&mut self.connection.lock(), target, message, &self.encode_buffer);
             }
             Response::Plain(message) => {
                 // Large ones must be counted in the buffer budget before the next call runs.
                 let is_large = matches!(message, Single::Large(_));
                 self.responses.push((*target, message));
-                if is_large || self.scratch.len() > RESPONSES_LEN_MAX {
+                if is_large || self.encode_buffer.len() > RESPONSES_LEN_MAX {
                     self.send_responses();
                 }
             }
             other => {
                 let mut state = self.connection.lock();
-                other.send(&mut state, target, &self.scratch);
+                other.send(&mut state, target, &self.encode_buffer);
                 self.is_full |= state.is_full();
                 drop(state);
-                self.scratch.truncate(start);
+                self.encode_buffer.truncate(start);
             }
         }
     }
@@ -425,11 +425,11 @@ impl<'a> Batch<'a> {
         }
         let mut state = self.connection.lock();
         for (target, message) in self.responses.drain(..) {
-            respond::send_plain(&mut state, &target, message, &self.scratch);
+            respond::send_plain(&mut state, &target, message, &self.encode_buffer);
         }
         self.is_full |= state.is_full();
         drop(state);
-        self.scratch.clear();
+        self.encode_buffer.clear();
     }
 
     /// Returns the next call if it belongs to `method` and the buffer budget permits it.
@@ -452,7 +452,7 @@ impl<'a> Batch<'a> {
             method.handler.calls.run(&method, &mut self);
         }
         self.send_responses();
-        keep_scratch(self.scratch);
+        put_encode_buffer(self.encode_buffer);
         postponed.extend(self.calls.map(|call| call.into_owned(self.buffer)));
         self.is_full
     }

@@ -12,7 +12,8 @@ use super::respond::{self, ResponseTarget};
 use super::routing::{self, CACHED_HEADERS_SIZE_MAX, ParsedRequest};
 use super::task::CallTask;
 use crate::connection::{
-    Connection, End, Endpoint, Inbox, OnEnd, ServerCall, Single, Slot, SlotKey, State, keep_spare, take_spare,
+    Connection, End, Endpoint, Inbox, OnEnd, ServerCall, Single, Slot, SlotKey, State, put_buffer,
+    take_buffer,
 };
 use crate::connection_info::ConnectionInfo;
 use crate::grpc::code;
@@ -328,7 +329,7 @@ impl ServerEndpoint {
     #[inline]
     fn push_ready(&mut self, call: ReadyCall) {
         if self.ready.capacity() == 0 {
-            self.ready = take_spare(&READY);
+            self.ready = take_buffer(&READY);
         }
         self.ready.push(call);
     }
@@ -462,7 +463,7 @@ impl Endpoint for ServerEndpoint {
             let calls = self.ready.drain(..);
             let batch = Batch::new(connection, buffer, calls, &mut self.responses, polled_at);
             self.is_full = batch.run(&mut self.postponed);
-            keep_spare(&READY, std::mem::take(&mut self.ready), READY_KEPT_MAX);
+            put_buffer(&READY, std::mem::take(&mut self.ready), READY_KEPT_MAX);
         }
     }
 

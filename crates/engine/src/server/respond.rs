@@ -9,7 +9,9 @@ use http::header::{CONTENT_TYPE, VARY};
 use http::{HeaderMap, StatusCode};
 use thalweg_http2::{Block, ErrorCode, FieldList, FixedFields, Indexing, StreamId};
 
-use crate::connection::{Connection, Outgoing, Single, Slot, SlotKey, State, keep_scratch, take_scratch};
+use crate::connection::{
+    Connection, Outgoing, Single, Slot, SlotKey, State, put_encode_buffer, take_encode_buffer,
+};
 use crate::encode::Encode;
 use crate::grpc::compression::{Encoding, EncodingSet};
 use crate::grpc::{content_type, metadata, response, status};
@@ -93,31 +95,31 @@ impl ResponseTarget {
 }
 
 impl<'a> Response<'a> {
-    /// Encodes a handler's result. A small message is appended to `scratch`.
+    /// Encodes a handler's result. A small message is appended to `encode_buffer`.
     #[expect(clippy::inline_always, reason = "some 20 instructions of a call")]
     #[inline(always)]
     pub(super) fn new<M: Encode>(
         outgoing: &Outgoing,
         result: &'a Result<MessageResponse<'a, M>, Status>,
-        scratch: &mut Vec<u8>,
+        encode_buffer: &mut Vec<u8>,
     ) -> Self {
         let response = match result {
             Ok(response) => response,
             Err(status) => return Self::Failed(Cow::Borrowed(status)),
         };
-        match outgoing.encode_single(&response.message, scratch) {
+        match outgoing.encode_single(&response.message, encode_buffer) {
             Ok(message) if is_plain(response, outgoing) => Self::Plain(message),
             Ok(message) => Self::Full { metadata: response.metadata, message, trailers: response.trailers },
             Err(status) => Self::Failed(Cow::Owned(status)),
         }
     }
 
-    /// Responds to the call. `scratch` holds the encoded message.
-    pub(super) fn send(self, state: &mut State, target: &ResponseTarget, scratch: &[u8]) {
+    /// Responds to the call. `encode_buffer` holds the encoded message.
+    pub(super) fn send(self, state: &mut State, target: &ResponseTarget, encode_buffer: &[u8]) {
         match self {
-            Self::Plain(message) => send_plain(state, target, message, scratch),
+            Self::Plain(message) => send_plain(state, target, message, encode_buffer),
             Self::Full { metadata, message, trailers } => {
-                send_message(state, target, metadata, message, trailers, scratch);
+                send_message(state, target, metadata, message, trailers, encode_buffer);
             }
             Self::Failed(status) => send_status(state, target, &status),
         }
@@ -130,13 +132,13 @@ pub(super) fn send<M: Encode>(
     target: &ResponseTarget,
     result: &Result<MessageResponse<'_, M>, Status>,
 ) {
-    let mut scratch = take_scratch();
-    let response = Response::new(&target.outgoing, result, &mut scratch);
+    let mut encode_buffer = take_encode_buffer();
+    let response = Response::new(&target.outgoing, result, &mut encode_buffer);
     let mut state = connection.lock();
-    response.send(&mut state, target, &scratch);
+    response.send(&mut state, target, &encode_buffer);
     state.notify_driver();
     drop(state);
-    keep_scratch(scratch);
+    put_encode_buffer(encode_buffer);
 }
 
 /// Responds with a status only, from outside the connection's driver.
@@ -155,7 +157,7 @@ fn send_message(
     metadata: &HeaderMap,
     message: Single,
     trailers: Option<&HeaderMap>,
-    scratch: &[u8],
+    encode_buffer: &[u8],
 ) {
     if let Err(error) = send_headers(state, target, metadata) {
         return send_status(state, target, &error);
@@ -167,7 +169,7 @@ fn send_message(
     let len = message.message_len();
     note_sent(slot, len);
     // Fails only if the stream has ended, which its slot learns separately.
-    let _ = message.send(http2, target.stream, scratch, false);
+    let _ = message.send(http2, target.stream, encode_buffer, false);
     state.note_response(len);
     send_trailers(state, target, Ok(trailers));
 }
@@ -187,13 +189,13 @@ fn is_plain<M>(response: &MessageResponse<'_, M>, outgoing: &Outgoing) -> bool {
 
 /// Sends a response that is only a message. If it is small and nothing has to wait, it is sent in one operation.
 #[inline]
-pub(super) fn send_plain(state: &mut State, target: &ResponseTarget, message: Single, scratch: &[u8]) {
+pub(super) fn send_plain(state: &mut State, target: &ResponseTarget, message: Single, encode_buffer: &[u8]) {
     if let Single::Small(range) = &message {
         let Some((slot, http2, _)) = state.parts(target.key) else { return };
         if slot.send_closed {
             return;
         }
-        let bytes = &scratch[range.clone()];
+        let bytes = &encode_buffer[range.clone()];
         let headers = Block { fixed: Some(target.headers), extra: &NO_FIELDS };
         let trailers = Block { fixed: Some(&TRAILERS_OK), extra: &NO_FIELDS };
         // Fails only if the stream has ended, which its slot learns separately.
@@ -203,7 +205,7 @@ pub(super) fn send_plain(state: &mut State, target: &ResponseTarget, message: Si
             return;
         }
     }
-    send_message(state, target, &NO_METADATA, message, None, scratch);
+    send_message(state, target, &NO_METADATA, message, None, encode_buffer);
 }
 
 /// Fixed headers of gRPC responses to raw requests.

@@ -135,7 +135,7 @@ const KEPT_MAX: usize = 2;
 
 thread_local! {
     static KEPT: Cell<[Option<Box<[u8]>>; KEPT_MAX]> = const { Cell::new([None, None]) };
-    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static RECORD_BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 fn take_block(wanted: usize) -> Box<[u8]> {
@@ -166,12 +166,12 @@ fn keep_block(block: Box<[u8]>) {
     });
 }
 
-/// Lends the thread's scratch buffer, which combines small parts into one record.
-pub(super) fn with_scratch<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    let mut scratch = SCRATCH.try_with(Cell::take).unwrap_or_default();
-    scratch.clear();
-    let outcome = work(&mut scratch);
-    let _ = SCRATCH.try_with(|cell| cell.set(scratch));
+/// Lends the thread's record buffer, which combines small parts into one record.
+pub(super) fn with_record_buffer<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    let mut record = RECORD_BUFFER.try_with(Cell::take).unwrap_or_default();
+    record.clear();
+    let outcome = work(&mut record);
+    let _ = RECORD_BUFFER.try_with(|cell| cell.set(record));
     outcome
 }
 

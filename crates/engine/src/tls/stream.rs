@@ -322,7 +322,7 @@ where
     fn encrypt(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.may_write(|traffic, outgoing| {
             let mut accepted = 0;
-            buffers::with_scratch(|scratch| {
+            buffers::with_record_buffer(|record| {
                 for slice in slices {
                     let taken = len_taken(slice.len(), accepted);
                     accepted += taken;
@@ -330,22 +330,22 @@ where
                     if !whole.is_empty() {
                         // Encrypted in place. The bytes before it become a record of their own: filling that up would
                         // copy more than it saves, and large messages are best read from the start of a record.
-                        seal_scratch(traffic, outgoing, scratch)?;
+                        seal_record(traffic, outgoing, record)?;
                         seal(traffic, outgoing, whole)?;
                     }
                     while !rest.is_empty() {
-                        let part = rest.len().min(RECORD_LEN - scratch.len());
-                        scratch.extend_from_slice(&rest[..part]);
+                        let part = rest.len().min(RECORD_LEN - record.len());
+                        record.extend_from_slice(&rest[..part]);
                         rest = &rest[part..];
-                        if scratch.len() == RECORD_LEN {
-                            seal_scratch(traffic, outgoing, scratch)?;
+                        if record.len() == RECORD_LEN {
+                            seal_record(traffic, outgoing, record)?;
                         }
                     }
                     if taken < slice.len() || accepted >= WRITE_MAX {
                         break;
                     }
                 }
-                seal_scratch(traffic, outgoing, scratch)?;
+                seal_record(traffic, outgoing, record)?;
                 Ok(accepted)
             })
         })
@@ -429,14 +429,14 @@ fn encode(
 }
 
 /// Encrypts the gathered bytes as one record.
-fn seal_scratch<D>(
+fn seal_record<D>(
     traffic: &mut WriteTraffic<'_, D>,
     outgoing: &mut Buffer,
-    scratch: &mut Vec<u8>,
+    record: &mut Vec<u8>,
 ) -> io::Result<()> {
-    if !scratch.is_empty() {
-        seal(traffic, outgoing, scratch)?;
-        scratch.clear();
+    if !record.is_empty() {
+        seal(traffic, outgoing, record)?;
+        record.clear();
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use bytes::{Buf, Bytes};
 use http::HeaderMap;
 use thalweg_http2::FieldList;
 
-use crate::connection::{Outgoing, Single, keep_scratch, take_scratch};
+use crate::connection::{Outgoing, Single, put_encode_buffer, take_encode_buffer};
 use crate::encode::Encode;
 use crate::grpc::envelope::PREFIX_LEN;
 use crate::grpc::{codec, metadata, response, status};
@@ -53,12 +53,12 @@ pub(in crate::server) fn failure(outcome: LocalOutcome) -> Status {
 /// Encodes a message without prefix or compression.
 pub(super) fn encode<M: Encode>(message: &M, outgoing: &Outgoing) -> Result<Bytes, Status> {
     let prefix_len = if M::IS_FRAMED { 0 } else { PREFIX_LEN };
-    let mut scratch = take_scratch();
-    let encoded = outgoing.encode_single(message, &mut scratch).map(|single| match single {
-        Single::Small(range) => Bytes::copy_from_slice(&scratch[range][prefix_len..]),
+    let mut encode_buffer = take_encode_buffer();
+    let encoded = outgoing.encode_single(message, &mut encode_buffer).map(|single| match single {
+        Single::Small(range) => Bytes::copy_from_slice(&encode_buffer[range][prefix_len..]),
         Single::Large(mut wire) => in_one_piece(wire.take_parts(), prefix_len),
     });
-    keep_scratch(scratch);
+    put_encode_buffer(encode_buffer);
     encoded
 }
 
