@@ -51,5 +51,5 @@ pub(crate) use send_loop::{SendLoop, SendOutcome, fit};
 pub(crate) use shared::{CallPosition, Connection};
 pub(crate) use slot::{End, OnEnd, ServerCall, Slot, SlotKey, WakesOn};
 pub(crate) use state::{OPENED_UNSENT_MAX, State, TIMED_EACH_MAX};
-pub(crate) use stream_wait_queue::{Gate, StreamWaitQueue};
+pub(crate) use stream_wait_queue::{StreamAdmission, StreamWaitQueue};
 pub(crate) use unlocked::{NeedsClone, PolledTask, look};

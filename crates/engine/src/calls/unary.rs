@@ -12,7 +12,7 @@ use thalweg_http2::{self as http2, Block, ErrorCode, OpenError, StreamId, Tag};
 use tokio::time::Instant;
 
 use super::attempts::Attempts;
-use super::opening::{Refused, open_stream};
+use super::opening::{NotOpened, open_stream};
 use super::prepared::{Prepared, within};
 use crate::call_context::{CallContext, Phase};
 use crate::chain::Chain;
@@ -90,7 +90,7 @@ pub(super) async fn attempts<M: Encode, R: AwaitedResponse>(
         match UnaryAttempt::new(&connection, ticket, call, message, &mut large, awaited).await {
             Attempt::Done(outcome) => return outcome.map(Outcome::Done),
             Attempt::Started(started) => return Ok(Outcome::Started(connection, started)),
-            Attempt::Refused(refused) => attempts.refused(&refused, &connection)?,
+            Attempt::NotOpened(refused) => attempts.refused(&refused, &connection)?,
             Attempt::Unprocessed(status) => {
                 attempts.unprocessed(&connection, status)?;
             }
@@ -144,7 +144,7 @@ enum Attempt<S> {
     Done(Result<Arrived, Status>),
     Started(S),
     /// The lane did not accept the call.
-    Refused(Refused),
+    NotOpened(NotOpened),
     /// The call was sent, but the server reports that it has not processed it.
     Unprocessed(Status),
 }
@@ -245,7 +245,7 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
                 if let Some(Single::Large(wire)) = message {
                     *self.large = Some(wire);
                 }
-                return Err(Attempt::Refused(refused));
+                return Err(Attempt::NotOpened(refused));
             }
         };
         state.notify_driver();

@@ -17,7 +17,7 @@ use super::endpoint::ClientEndpoint;
 use super::maintenance::Maintenance;
 use super::owner::ConnectionOwner;
 use super::target::Target;
-use crate::connection::{Connection, Driver, Gate, StreamWaitQueue, look};
+use crate::connection::{Connection, Driver, StreamAdmission, StreamWaitQueue, look};
 use crate::executor::Executor;
 use crate::grpc::compression::EncodingSet;
 use crate::measure::ChannelMeasure;
@@ -220,7 +220,7 @@ where
 {
     let ConnectionOptions { target, http2, busy_poll, executor, queue, maintenance, watcher, .. } = options;
     let http2 = thalweg_http2::Connection::client(http2, Instant::now().into_std());
-    let connection = Connection::new(http2, peer, Some(Arc::new(Gate::new(queue))));
+    let connection = Connection::new(http2, peer, Some(Arc::new(StreamAdmission::new(queue))));
     connection.set_target(target);
     if let Some(owner) = owner.upgrade() {
         owner.opened(&connection);

@@ -25,20 +25,20 @@ pub(super) const CACHED_HEADERS_SIZE_MAX: usize = 2 << 10;
 pub(super) enum ParsedRequest {
     Call(Arc<Route>),
     /// A gRPC request rejected before dispatch, with its fixed response headers.
-    Refused(Arc<Refused>, &'static FixedHeaders),
+    Refused(Arc<RefusedRequest>, &'static FixedHeaders),
     /// Not gRPC.
     Http(Arc<HttpErrorResponse>),
 }
 
 /// A call rejected because of its headers.
-pub(super) struct Refused {
+pub(super) struct RefusedRequest {
     pub(super) status: Status,
     path: String,
     /// Readable metadata.
     metadata: HeaderMap,
 }
 
-impl Called for Refused {
+impl Called for RefusedRequest {
     fn path(&self) -> &str {
         &self.path
     }
@@ -71,7 +71,7 @@ pub(super) fn parse(
     let refused = |status| {
         let path = String::from_utf8_lossy(path).into_owned();
         let metadata = if is_traced { request::readable_metadata(headers.iter()) } else { HeaderMap::new() };
-        ParsedRequest::Refused(Arc::new(Refused { status, path, metadata }), response_headers)
+        ParsedRequest::Refused(Arc::new(RefusedRequest { status, path, metadata }), response_headers)
     };
     let raw = |method| match raw_route(method, headers, info) {
         Ok(route) => ParsedRequest::Call(Arc::new(route)),
