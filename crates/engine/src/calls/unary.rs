@@ -18,8 +18,8 @@ use crate::call_context::{CallContext, Phase};
 use crate::chain::Chain;
 use crate::channel::Channel;
 use crate::connection::{
-    Connection, End, Inbox, NeedsClone, PolledTask, Single, Slot, SlotKey, WakesOn, look, put_encode_buffer,
-    take_encode_buffer,
+    Connection, End, Inbox, NeedsClone, PolledTask, Single, Slot, SlotKey, WakesOn, poll_with_waker,
+    put_encode_buffer, take_encode_buffer,
 };
 use crate::encode::Encode;
 use crate::grpc::codec::{self, Envelope, Wire};
@@ -261,13 +261,13 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
     }
 
     fn poll_response(&mut self, cx: &mut Context<'_>, key: SlotKey) -> Poll<Attempt<R::Started>> {
-        look(cx, |sleeper| self.take_response(sleeper, key))
+        poll_with_waker(cx, |task| self.take_response(task, key))
     }
 
     #[inline]
     fn take_response(
         &mut self,
-        sleeper: &mut PolledTask<'_>,
+        task: &mut PolledTask<'_>,
         key: SlotKey,
     ) -> Result<Poll<Attempt<R::Started>>, NeedsClone> {
         let mut state = self.connection.lock();
@@ -281,7 +281,7 @@ impl<Req: Encode, R: AwaitedResponse> UnaryAttempt<'_, '_, Req, R> {
                 self.progress = Progress::Done;
                 return Ok(Poll::Ready(Attempt::Started(started)));
             }
-            sleeper.keep_in(&mut slot.receiver)?;
+            task.store_waker_in(&mut slot.receiver)?;
             return Ok(Poll::Pending);
         };
         let (stream, body) = (slot.stream, slot.inbox.take_rest());

@@ -350,7 +350,7 @@ impl Incoming {
         if let Origin::Stream(receiving) = &self.origin
             && self.large_len > 0
         {
-            receiving.connection.hold_more(receiving.key, self.large_len);
+            receiving.connection.add_request_bytes(receiving.key, self.large_len);
         }
     }
 

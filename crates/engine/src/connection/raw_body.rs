@@ -12,7 +12,7 @@ use http_body::{Frame, SizeHint};
 
 use super::inbox::{Cut, GATHERED_LEN_MAX};
 use super::receiving::{Arrived, Receiving};
-use super::request_share::RequestShare;
+use super::request_accounting::RequestAccounting;
 use super::shared::Connection;
 use super::slot::{End, SlotKey};
 use crate::buffers;
@@ -60,12 +60,12 @@ impl RawBody {
 
     /// Returns the accounting of memory and decoding time for this body. It does nothing for a body that is available
     /// as a whole and is quick to decode.
-    pub fn share(&self) -> RequestShare {
+    pub fn accounting(&self) -> RequestAccounting {
         match &self.0 {
-            Kind::Empty | Kind::Whole(..) => RequestShare::default(),
-            Kind::Long(bytes, of) => RequestShare::of_call(&of.0, of.1, bytes.len()),
+            Kind::Empty | Kind::Whole(..) => RequestAccounting::default(),
+            Kind::Long(bytes, of) => RequestAccounting::of_call(&of.0, of.1, bytes.len()),
             Kind::Reader(reader) => {
-                RequestShare::of_call(&reader.receiving.connection, reader.receiving.key, 0)
+                RequestAccounting::of_call(&reader.receiving.connection, reader.receiving.key, 0)
             }
         }
     }

@@ -162,10 +162,10 @@ impl Connection {
     }
 
     /// Server: adds `len` bytes to the memory that a call's handler uses.
-    pub(crate) fn hold_more(&self, key: SlotKey, len: usize) {
+    pub(crate) fn add_request_bytes(&self, key: SlotKey, len: usize) {
         let mut state = self.lock();
         if let Some(call) = state.slot(key).and_then(Slot::server) {
-            call.hold(len);
+            call.add_buffered(len);
             state.note_growth(len);
         }
     }

@@ -95,20 +95,20 @@ pub(crate) struct ServerCall {
     pub(crate) admission: Admission,
     pub(crate) measure: CallMeasure,
     /// Approximate bytes of the metadata and of the request that the handler has.
-    pub(crate) held: u32,
+    pub(crate) buffered: u32,
 }
 
 pub(crate) type OnEnd = Arc<dyn Any + Send + Sync>;
 
 impl ServerCall {
     /// Adds bytes of a request that the handler has.
-    pub(crate) fn hold(&mut self, len: usize) {
-        self.held = self.held.saturating_add(u32::try_from(len).unwrap_or(u32::MAX));
+    pub(crate) fn add_buffered(&mut self, len: usize) {
+        self.buffered = self.buffered.saturating_add(u32::try_from(len).unwrap_or(u32::MAX));
     }
 
     /// Subtracts bytes that were freed.
-    pub(crate) fn release(&mut self, len: usize) {
-        self.held = self.held.saturating_sub(u32::try_from(len).unwrap_or(u32::MAX));
+    pub(crate) fn remove_buffered(&mut self, len: usize) {
+        self.buffered = self.buffered.saturating_sub(u32::try_from(len).unwrap_or(u32::MAX));
     }
 }
 
@@ -150,7 +150,7 @@ impl Slot {
     }
 
     /// Creates the slot of a request that arrived as a whole.
-    pub(crate) fn of_whole_request(stream: StreamId, call: ServerCall) -> Self {
+    pub(crate) fn of_complete_request(stream: StreamId, call: ServerCall) -> Self {
         Self { end: Some(End::received()), ..Self::of_server(stream, Inbox::new(0), call) }
     }
 

@@ -85,7 +85,7 @@ pub(crate) struct Http1State {
     pub(super) requests: usize,
     pub(super) drains: bool,
     /// Memory of the requests, in bytes.
-    pub(super) held: usize,
+    pub(super) buffered: usize,
     /// Response bytes that the client has not received.
     pub(super) unsent: usize,
     /// The request that waits for admission of its response.

@@ -243,13 +243,13 @@ impl Acceptor {
         let Peer { name, address, mut info } = peer;
         let connection = self.connection(name);
         let registered = self.connections.register(&connection, address, self.local.clone());
-        let held = registered.tls();
+        let memory = registered.tls();
         let (acceptor, tls, handshake) = (self.clone(), secure.tls.clone(), secure.handshakes.begin());
         let opening = async move {
             let shaken = tokio::select! {
                 biased;
                 () = acceptor.connections.draining().begun() => None,
-                shaken = handshake.run(&connection, tls.accept(io, held)) => shaken,
+                shaken = handshake.run(&connection, tls.accept(io, memory)) => shaken,
             };
             match shaken {
                 Some(Ok((stream, tls))) => {

@@ -89,7 +89,7 @@ impl ServerEndpoint {
 
     /// Handles a request that arrived in one piece. A unary call is ready at once and needs no inbox.
     #[inline]
-    fn on_whole(&mut self, state: &mut State, stream: StreamId, bytes: &[u8], start: usize) {
+    fn on_complete_request(&mut self, state: &mut State, stream: StreamId, bytes: &[u8], start: usize) {
         let route = match self.parsed_request(state) {
             ParsedRequest::Call(route) if route.is_unary() && bytes.len() >= PREFIX_LEN => route,
             _ => {
@@ -106,8 +106,8 @@ impl ServerEndpoint {
         let key = state.next_key();
         state.deferred().count(&measure);
         let (deadline, metadata_len) = (route.deadline(state), route.metadata_len);
-        let call = ServerCall { deadline, measure, held: metadata_len, ..ServerCall::default() };
-        insert(state, Slot::of_whole_request(stream, call));
+        let call = ServerCall { deadline, measure, buffered: metadata_len, ..ServerCall::default() };
+        insert(state, Slot::of_complete_request(stream, call));
         state.http2.set_tag(stream, key.into());
         let target =
             ResponseTarget { key, stream, outgoing: route.outgoing, headers: route.response_headers };
@@ -392,7 +392,7 @@ impl Endpoint for ServerEndpoint {
         match *event {
             Event::Headers { stream, end_stream, .. } => self.on_request(state, stream, end_stream),
             Event::CompleteMessage { stream, bytes, start, .. } => {
-                self.on_whole(state, stream, bytes, input_start + start);
+                self.on_complete_request(state, stream, bytes, input_start + start);
             }
             Event::Data { stream, tag, bytes, start, end_stream } => {
                 self.on_data(state, tag.into(), stream, bytes, input_start + start, end_stream);

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::oneshot;
 
-use crate::connection::{Connection, Http1Command, Http1InFlight, RequestShare};
+use crate::connection::{Connection, Http1Command, Http1InFlight, RequestAccounting};
 use crate::connection_info::ConnectionInfo;
 use crate::memory_budget::Turn;
 
@@ -59,8 +59,8 @@ impl Http1Requests {
     }
 
     /// Creates the memory accounting of a request body while it is gathered and decoded.
-    pub fn share(&self) -> RequestShare {
-        RequestShare::of_http1(&self.0)
+    pub fn accounting(&self) -> RequestAccounting {
+        RequestAccounting::of_http1(&self.0)
     }
 }
 

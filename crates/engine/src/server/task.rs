@@ -10,7 +10,7 @@ use thalweg_http2::ErrorCode;
 use super::deadline::{self, Deadline};
 use super::dispatch::CallFuture;
 use super::respond::{self, ResponseTarget};
-use crate::connection::{Connection, End, Slot, look};
+use crate::connection::{Connection, End, Slot, poll_with_waker};
 use crate::measure;
 use crate::status::Status;
 
@@ -67,7 +67,7 @@ impl CallTask {
         let mut deadline = None;
         if let Some(call) = state.slot(target.key).and_then(Slot::server) {
             call.task_running = true;
-            call.hold(request_len);
+            call.add_buffered(request_len);
             deadline = call.deadline;
             state.note_growth(request_len);
         }
@@ -77,16 +77,16 @@ impl CallTask {
 
     /// Registers the task to be woken when the client cancels, or when there is room.
     fn next(&self, cx: &Context<'_>) -> Next {
-        look(cx, |sleeper| {
+        poll_with_waker(cx, |task| {
             let mut state = self.connection.lock();
             let Some(slot) = state.slot(self.target.key) else { return Ok(Next::Cancelled) };
             if matches!(slot.end, Some(End::Lost { .. })) {
                 return Ok(Next::Cancelled);
             }
             if let Some(call) = slot.server() {
-                sleeper.keep_in(&mut call.task)?;
+                task.store_waker_in(&mut call.task)?;
             }
-            if state.may_go_on(self.target.key) {
+            if state.may_run(self.target.key) {
                 return Ok(Next::Runs);
             }
             state.wait_for_room(self.target.key);

@@ -146,7 +146,7 @@ impl<H: UnaryHandler> Unary<H> {
         let call = call?;
         if decompressed_len.get() > wire_len {
             // The request was compressed: the handler holds more than was received.
-            connection.hold_more(target.key, decompressed_len.get() - wire_len);
+            connection.add_request_bytes(target.key, decompressed_len.get() - wire_len);
         }
         // Not recorded, because the time of decoding says nothing about the handler.
         Ok(call.await)

@@ -8,7 +8,7 @@ use rustls::CommonState;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, WriteTraffic};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::buffers::{self, BLOCK_LEN, Buffer, Held};
+use super::buffers::{self, BLOCK_LEN, Buffer, BufferMemory};
 use super::explain::explain;
 use super::session::Session;
 use crate::scheduler::yield_now;
@@ -36,7 +36,7 @@ pub(crate) struct TlsStream<IO, S> {
     /// Whether the peer has sent close_notify.
     is_ended: bool,
     /// Memory of the three buffers.
-    held: Held,
+    memory: BufferMemory,
 }
 
 /// Maximum plaintext bytes in a record (RFC 8446 §5.1).
@@ -66,7 +66,7 @@ where
     IO: AsyncRead + AsyncWrite + Unpin,
     S: Session,
 {
-    pub(super) fn new(io: IO, session: S, held: Held) -> Self {
+    pub(super) fn new(io: IO, session: S, memory: BufferMemory) -> Self {
         Self {
             io,
             session: Box::new(session),
@@ -77,12 +77,12 @@ where
             outgoing: Buffer::default(),
             accepted: 0,
             is_ended: false,
-            held,
+            memory,
         }
     }
 
-    fn note_held(&self) {
-        self.held.note(self.incoming.block_len() + self.decrypted.block_len() + self.outgoing.block_len());
+    fn note_memory(&self) {
+        self.memory.note(self.incoming.block_len() + self.decrypted.block_len() + self.outgoing.block_len());
     }
 
     pub(super) fn session(&self) -> &CommonState {
@@ -97,7 +97,7 @@ where
     /// Runs the handshake until bytes can be written. Its last messages may wait for the first write.
     pub(super) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
         let outcome = self.shake(cx);
-        self.note_held();
+        self.note_memory();
         outcome
     }
 
@@ -469,7 +469,7 @@ where
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let outcome = self.read(cx, buf);
-        self.note_held();
+        self.note_memory();
         outcome
     }
 }
@@ -492,7 +492,7 @@ where
             self.accepted = self.encrypt(slices)?;
         }
         let flushed = self.poll_flush_outgoing(cx);
-        self.note_held();
+        self.note_memory();
         ready!(flushed)?;
         Poll::Ready(Ok(std::mem::take(&mut self.accepted)))
     }

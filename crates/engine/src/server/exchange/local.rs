@@ -11,7 +11,7 @@ use futures_core::Stream;
 use http::HeaderMap;
 
 use super::local_response::{LocalOutcome, LocalResponse};
-use crate::connection::{LocalRequests, look};
+use crate::connection::{LocalRequests, poll_with_waker};
 use crate::measure::CallMeasure;
 use crate::status::{Code, Status};
 
@@ -78,12 +78,12 @@ impl LocalExchange {
 
     /// Waits for room for a message. Returns false if the call has ended.
     pub(in crate::server) fn poll_room(&self, cx: &Context<'_>) -> Poll<bool> {
-        look(cx, |sleeper| {
+        poll_with_waker(cx, |task| {
             let mut state = self.lock();
             if state.is_over || state.end.is_some() {
                 return Ok(Poll::Ready(false));
             }
-            sleeper.keep_in(&mut state.sender)?;
+            task.store_waker_in(&mut state.sender)?;
             Ok(if state.outbox_len < OUTBOX_LEN_MAX { Poll::Ready(true) } else { Poll::Pending })
         })
     }
@@ -154,9 +154,9 @@ impl LocalExchange {
 
     /// Registers the caller to be woken when there is more to take.
     pub(in crate::server) fn wait(&self, cx: &Context<'_>) {
-        look(cx, |sleeper| {
+        poll_with_waker(cx, |task| {
             let mut state = self.lock();
-            sleeper.keep_in(&mut state.caller)?;
+            task.store_waker_in(&mut state.caller)?;
             state.is_awaited = true;
             Ok(())
         });
@@ -208,12 +208,12 @@ impl fmt::Debug for LocalExchange {
 impl LocalRequests for LocalExchange {
     fn poll_request(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Status>>> {
         let over = || Poll::Ready(Some(Err(Status::new(Code::Cancelled, "the call is over"))));
-        let asked = look(cx, |sleeper| {
+        let asked = poll_with_waker(cx, |task| {
             let mut state = self.lock();
             if state.is_over {
                 return Ok(None);
             }
-            sleeper.keep_in(&mut state.reader)?;
+            task.store_waker_in(&mut state.reader)?;
             Ok(Some((state.requests.take(), state.are_requests_over)))
         });
         let mut requests = match asked {

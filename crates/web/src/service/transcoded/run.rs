@@ -59,7 +59,7 @@ impl TranscodedCall {
         let message = self.message(sent)?;
         accounting.decoded(message.len());
         // Including the field mask, which may be longer than the body.
-        accounting.hold(message.len());
+        accounting.set_bytes(message.len());
         let request_head = RequestHead { timeout: deadline.remaining(), ..request_head };
         let stream = self.stream(request_head, SingleMessage::of(message));
         self.respond_to_stream(stream).await
