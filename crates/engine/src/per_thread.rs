@@ -61,7 +61,7 @@ impl<T> PerThread<T> {
 
     /// Returns this thread's value.
     #[inline]
-    pub(crate) fn own(&self) -> &T {
+    pub(crate) fn current(&self) -> &T {
         &self.places[thread_number() as usize & (self.places.len() - 1)].0
     }
 
@@ -84,8 +84,8 @@ mod tests {
     fn a_thread_keeps_its_number_and_its_place() {
         let counts = PerThread::<AtomicU32>::default();
         let own = || {
-            counts.own().fetch_add(1, Ordering::Relaxed);
-            assert!(std::ptr::eq(counts.own(), counts.own()));
+            counts.current().fetch_add(1, Ordering::Relaxed);
+            assert!(std::ptr::eq(counts.current(), counts.current()));
             assert_eq!(thread_number(), thread_number());
             thread_number()
         };

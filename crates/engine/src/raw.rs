@@ -200,11 +200,11 @@ impl Trailers {
     }
 
     /// Returns the code of a call with these trailers, given the HTTP status and fields of its headers.
-    pub(crate) fn code(&self, status: u16, head: &HeaderMap) -> Code {
+    pub(crate) fn code(&self, status: u16, headers: &HeaderMap) -> Code {
         let stated = match self {
             Self::GrpcOk => return Code::Ok,
-            Self::None => head.get(GRPC_STATUS),
-            Self::Fields(fields) => fields.get(GRPC_STATUS).or_else(|| head.get(GRPC_STATUS)),
+            Self::None => headers.get(GRPC_STATUS),
+            Self::Fields(fields) => fields.get(GRPC_STATUS).or_else(|| headers.get(GRPC_STATUS)),
         };
         match stated {
             Some(stated) => stated_status(stated.as_bytes(), b"").0,
@@ -229,7 +229,7 @@ pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
 }
 
 /// Appends response headers.
-pub(crate) fn emit_head(
+pub(crate) fn emit_headers(
     status: StatusCode,
     headers: &HeaderMap,
     size_max: usize,
@@ -246,6 +246,6 @@ pub(crate) fn emit_trailers(
     size_max: usize,
     fields: &mut FieldList,
 ) -> Result<(), MetadataTooLarge> {
-    let is_of_heads = |name: &str| matches!(name, "te" | "content-length" | "content-type" | "trailer");
-    metadata::emit_raw(trailers, is_of_heads, size_max, fields)
+    let is_header_only = |name: &str| matches!(name, "te" | "content-length" | "content-type" | "trailer");
+    metadata::emit_raw(trailers, is_header_only, size_max, fields)
 }

@@ -157,9 +157,9 @@ impl Status {
     /// Prepends the metadata of the response headers: a failure has one place for headers and trailers.
     #[cold]
     #[must_use]
-    pub fn behind(mut self, head: &HeaderMap) -> Self {
-        if !head.is_empty() {
-            let mut all = head.clone();
+    pub fn prepend_metadata(mut self, headers: &HeaderMap) -> Self {
+        if !headers.is_empty() {
+            let mut all = headers.clone();
             for (name, value) in &self.0.parts.metadata {
                 all.append(name, value.clone());
             }

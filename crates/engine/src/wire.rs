@@ -7,7 +7,7 @@ pub use crate::grpc::metadata::{
 };
 pub use crate::grpc::request::{Refusal, emit as emit_request, receive as receive_request};
 pub use crate::grpc::response::{
-    ResponseHead, emit_head as emit_response, receive_head as receive_response, receive_trailers,
+    ResponseHeaders, emit_headers as emit_response, receive_headers as receive_response, receive_trailers,
     receive_trailers_only,
 };
-pub use crate::grpc::status::emit as emit_ending;
+pub use crate::grpc::status::emit as emit_trailers;

@@ -13,7 +13,7 @@ use crate::grpc::{metadata, request, timeout};
 use crate::measure::CallMeasure;
 use crate::method::Method;
 use crate::options::CallOptions;
-use crate::request_heads::RawRequestHead;
+use crate::request_headers::RawRequestHeaders;
 use crate::status::{Code, Status};
 
 /// A call that is ready to start.
@@ -76,7 +76,7 @@ impl Prepared {
             if timeout.is_some_and(timeout::is_round) { (timeout, None) } else { (None, timeout) };
         let emitted = request::emit(own_timeout, encoding, metadata, metadata::SENT_SIZE_MAX, &mut extra);
         emitted.map_err(|error| refused(error.into())).inspect_err(|status| measure.fail(status))?;
-        let fixed = channel.request_head(method, options.accept_compressed, shared_timeout);
+        let fixed = channel.request_headers(method, options.accept_compressed, shared_timeout);
         Ok(Self {
             fields: RequestFields { fixed, extra },
             outgoing: Outgoing::new(
@@ -92,17 +92,22 @@ impl Prepared {
     }
 
     /// Prepares a call whose request headers come from the caller.
-    pub(super) fn raw(channel: &Channel, head: &RawRequestHead, headers: &HeaderMap) -> Result<Self, Status> {
-        let refused = |status: Status| refused(status, channel, &head.method);
-        let measure = channel.measure_call(&head.method);
+    pub(super) fn raw(
+        channel: &Channel,
+        fixed: &RawRequestHeaders,
+        headers: &HeaderMap,
+    ) -> Result<Self, Status> {
+        let refused = |status: Status| refused(status, channel, &fixed.method);
+        let measure = channel.measure_call(&fixed.method);
         let injected = measure.inject(headers);
         let headers = injected.as_deref().unwrap_or(headers);
         let mut extra = FieldList::new();
-        head.emit(headers, &mut extra)
+        fixed
+            .emit(headers, &mut extra)
             .map_err(|error| refused(error.into()))
             .inspect_err(|status| measure.fail(status))?;
         Ok(Self {
-            fields: RequestFields { fixed: Arc::clone(&head.fields), extra },
+            fields: RequestFields { fixed: Arc::clone(&fixed.fields), extra },
             outgoing: Outgoing::default(),
             deadline: None,
             measure,
@@ -188,7 +193,7 @@ impl Prepared {
                     "{unsent} bytes of its message were not sent: the server takes no more (flow control)"
                 )
             }
-            (_, Some(CallPosition { has_head: true, received, .. })) => {
+            (_, Some(CallPosition { has_headers: true, received, .. })) => {
                 format!("its answer had begun, with {received} bytes of its message, and was not whole")
             }
             (Phase::MessageResponse | Phase::Response, _) => "no response arrived in time".to_owned(),

@@ -20,7 +20,7 @@ use crate::call_context::{CallContext, CallName, Phase};
 use crate::grpc::codec::{self, Payload};
 use crate::grpc::compression::Encoding;
 use crate::grpc::envelope::{self, EnvelopeError, PREFIX_LEN, Prefix};
-use crate::grpc::response::ResponseHead;
+use crate::grpc::response::ResponseHeaders;
 use crate::measure::CallMeasure;
 use crate::status::{Code, Status};
 
@@ -350,7 +350,7 @@ impl Incoming {
         if let Origin::Stream(receiving) = &self.origin
             && self.large_len > 0
         {
-            receiving.connection.hold_more(receiving.key, self.large_len);
+            receiving.connection.add_request_bytes(receiving.key, self.large_len);
         }
     }
 
@@ -396,11 +396,11 @@ impl Incoming {
     }
 
     /// Client: waits for the response headers, or the end if there are none.
-    pub(crate) fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
+    pub(crate) fn poll_headers(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHeaders>, End>> {
         let Origin::Stream(receiving) = &self.origin else { return Poll::Pending };
-        let polled = receiving.poll_head(cx);
-        if let Poll::Ready(Ok(head)) = &polled {
-            self.encoding = head.encoding;
+        let polled = receiving.poll_headers(cx);
+        if let Poll::Ready(Ok(headers)) = &polled {
+            self.encoding = headers.encoding;
         }
         polled
     }

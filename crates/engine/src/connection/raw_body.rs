@@ -12,12 +12,12 @@ use http_body::{Frame, SizeHint};
 
 use super::inbox::{Cut, GATHERED_LEN_MAX};
 use super::receiving::{Arrived, Receiving};
-use super::request_share::RequestShare;
+use super::request_accounting::RequestAccounting;
 use super::shared::Connection;
 use super::slot::{End, SlotKey};
 use crate::buffers;
 use crate::grpc::envelope::{EnvelopeError, Prefix};
-use crate::grpc::response::ResponseHead;
+use crate::grpc::response::ResponseHeaders;
 use crate::measure::CallMeasure;
 use crate::raw::Trailers;
 use crate::status::{Code, Status};
@@ -60,12 +60,12 @@ impl RawBody {
 
     /// Returns the accounting of memory and decoding time for this body. It does nothing for a body that is available
     /// as a whole and is quick to decode.
-    pub fn share(&self) -> RequestShare {
+    pub fn accounting(&self) -> RequestAccounting {
         match &self.0 {
-            Kind::Empty | Kind::Whole(..) => RequestShare::default(),
-            Kind::Long(bytes, of) => RequestShare::of_call(&of.0, of.1, bytes.len()),
+            Kind::Empty | Kind::Whole(..) => RequestAccounting::default(),
+            Kind::Long(bytes, of) => RequestAccounting::of_call(&of.0, of.1, bytes.len()),
             Kind::Reader(reader) => {
-                RequestShare::of_call(&reader.receiving.connection, reader.receiving.key, 0)
+                RequestAccounting::of_call(&reader.receiving.connection, reader.receiving.key, 0)
             }
         }
     }
@@ -147,7 +147,7 @@ impl fmt::Debug for RawBody {
 pub(crate) struct RawReader {
     receiving: Receiving,
     /// Client: the response headers, once they have arrived.
-    head: Option<Arc<ResponseHead>>,
+    headers: Option<Arc<ResponseHeaders>>,
     /// Whether the body is gRPC's.
     gathers: bool,
     /// Bytes to pass on as they arrive, before the next message begins.
@@ -190,7 +190,7 @@ impl RawReader {
         let loose = if gathers { 0 } else { u64::MAX };
         Self {
             receiving,
-            head: None,
+            headers: None,
             gathers,
             loose,
             batch: Bytes::new(),
@@ -204,10 +204,10 @@ impl RawReader {
     }
 
     /// Client: waits for the response headers, or the end if there are none.
-    pub(crate) fn poll_head(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
-        let polled = self.receiving.poll_head(cx);
-        if let Poll::Ready(Ok(head)) = &polled {
-            self.head = Some(Arc::clone(head));
+    pub(crate) fn poll_headers(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHeaders>, End>> {
+        let polled = self.receiving.poll_headers(cx);
+        if let Poll::Ready(Ok(headers)) = &polled {
+            self.headers = Some(Arc::clone(headers));
         }
         polled
     }
@@ -309,7 +309,7 @@ impl RawReader {
             self.tail = bytes.split_off(end);
         }
         self.batch_len = bytes.len().max(self.batch_len / 2);
-        self.batch = if bytes.len() >= LENT_LEN_MIN { buffers::lend(bytes) } else { buffers::copy(bytes) };
+        self.batch = if bytes.len() >= LENT_LEN_MIN { buffers::pooled(bytes) } else { buffers::copy(bytes) };
     }
 
     /// Returns the next piece of the batch.
@@ -325,7 +325,10 @@ impl RawReader {
         if self.receiving.is_client {
             let trailers = trailers.map_or(Trailers::GrpcOk, |fields| Trailers::of(*fields));
             if self.measure.is_some() {
-                let code = self.head.as_ref().map(|head| trailers.code(head.http_status, &head.metadata));
+                let code = self
+                    .headers
+                    .as_ref()
+                    .map(|headers| trailers.code(headers.http_status, &headers.metadata));
                 self.measure.end(code.unwrap_or(Code::Unknown));
             }
             self.trailers = trailers.into_fields();

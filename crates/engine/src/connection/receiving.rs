@@ -6,9 +6,9 @@ use std::task::{Context, Poll};
 use super::inbox::Cut;
 use super::shared::Connection;
 use super::slot::{End, SlotKey, WakesOn};
-use super::unlocked::{NeedsClone, PolledTask, look};
+use super::unlocked::{NeedsClone, PolledTask, poll_with_waker};
 use crate::grpc::envelope::EnvelopeError;
-use crate::grpc::response::ResponseHead;
+use crate::grpc::response::ResponseHeaders;
 use crate::status::{Code, Status};
 
 /// The receiving half of a stream of a connection.
@@ -31,21 +31,21 @@ pub(super) enum Arrived {
 
 impl Receiving {
     /// Client: the response headers, or the end that came instead.
-    pub(super) fn poll_head(&self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
-        look(cx, |sleeper| {
+    pub(super) fn poll_headers(&self, cx: &Context<'_>) -> Poll<Result<Arc<ResponseHeaders>, End>> {
+        poll_with_waker(cx, |task| {
             let mut state = self.connection.lock();
             let Some(slot) = state.slot(self.key) else { return Ok(Poll::Ready(Err(self.gone()))) };
             let Some(call) = slot.client() else { return Ok(Poll::Pending) };
-            if let Some(head) = &call.head {
-                return Ok(Poll::Ready(Ok(Arc::clone(head))));
+            if let Some(headers) = &call.headers {
+                return Ok(Poll::Ready(Ok(Arc::clone(headers))));
             }
             if call.wakes_on == WakesOn::Messages {
-                call.wakes_on = WakesOn::Head;
+                call.wakes_on = WakesOn::Headers;
             }
             if let Some(end) = &slot.end {
                 return Ok(Poll::Ready(Err(end.clone())));
             }
-            sleeper.keep_in(&mut slot.receiver)?;
+            task.store_waker_in(&mut slot.receiver)?;
             Ok(Poll::Pending)
         })
     }
@@ -63,7 +63,7 @@ impl Receiving {
         spare: impl Fn() -> Option<Vec<u8>>,
         cx: &Context<'_>,
     ) -> Poll<Result<Arrived, EnvelopeError>> {
-        look(cx, |sleeper| self.take_arrived(cut, &mut tail, buffer, &spare, sleeper))
+        poll_with_waker(cx, |task| self.take_arrived(cut, &mut tail, buffer, &spare, task))
     }
 
     #[inline]
@@ -73,7 +73,7 @@ impl Receiving {
         tail: &mut Vec<u8>,
         buffer: &mut Vec<u8>,
         spare: impl Fn() -> Option<Vec<u8>>,
-        sleeper: &mut PolledTask<'_>,
+        task: &mut PolledTask<'_>,
     ) -> Result<Poll<Result<Arrived, EnvelopeError>>, NeedsClone> {
         let mut state = self.connection.lock();
         let Some((slot, http2, _)) = state.parts(self.key) else {
@@ -92,7 +92,7 @@ impl Receiving {
             }
             Ok(false) => match &slot.end {
                 None => {
-                    sleeper.keep_in(&mut slot.receiver)?;
+                    task.store_waker_in(&mut slot.receiver)?;
                     Poll::Pending
                 }
                 Some(_) if cut != Cut::Messages && !slot.inbox.is_empty() => {

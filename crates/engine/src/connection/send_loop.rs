@@ -11,7 +11,7 @@ use super::outgoing::{Outgoing, hand_over};
 use super::pack::{Pack, Source};
 use super::shared::Connection;
 use super::slot::SlotKey;
-use super::unlocked::{NeedsClone, PolledTask, look};
+use super::unlocked::{NeedsClone, PolledTask, poll_with_waker};
 use crate::measure::CallMeasure;
 use crate::scheduler::{Pause, Yields, yield_now};
 use crate::status::Status;
@@ -176,18 +176,18 @@ impl<S: Source> SendLoop<S> {
 
     /// Hands the pack over when the stream accepts it. Also registers the waker for a reset of the stream.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
-        look(cx, |sleeper| self.flush(sleeper))
+        poll_with_waker(cx, |task| self.flush(task))
     }
 
     #[inline]
-    fn flush(&mut self, sleeper: &mut PolledTask<'_>) -> Result<Poll<Result<(), Gone>>, NeedsClone> {
+    fn flush(&mut self, task: &mut PolledTask<'_>) -> Result<Poll<Result<(), Gone>>, NeedsClone> {
         let last = self.end_stream && matches!(self.ended, Some(Ok(())));
         let mut state = self.connection.lock();
         let Some((slot, http2, _)) = state.parts(self.key) else { return Ok(Poll::Ready(Err(Gone))) };
         if slot.send_closed {
             return Ok(Poll::Ready(Err(Gone)));
         }
-        sleeper.keep_in(&mut slot.sender)?;
+        task.store_waker_in(&mut slot.sender)?;
         if self.pack.wire.is_empty() && !last {
             return Ok(Poll::Ready(Ok(())));
         }

@@ -15,7 +15,7 @@ impl State {
         let started = self.generation;
         let counts =
             |failed: u64| Counts { started, succeeded: started.saturating_sub(failed + under_way), failed };
-        let is_client = self.gate.is_some();
+        let is_client = self.stream_admission.is_some();
         // A client's connections are not swept.
         let opened_at = match self.last_sweep.opened_at {
             _ if is_client => None,

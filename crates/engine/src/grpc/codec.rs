@@ -229,7 +229,7 @@ pub(crate) fn open_gathered(
     if prefix.compressed {
         return decompress(&wire[span], encoding, message_size_max).map(Payload::Kept);
     }
-    Ok(Payload::Kept(buffers::lend(wire).slice(span)))
+    Ok(Payload::Kept(buffers::pooled(wire).slice(span)))
 }
 
 /// Decompresses the message in the envelope `wire`, if it is compressed, and reports its length. A message that can't

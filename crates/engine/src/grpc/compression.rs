@@ -166,10 +166,10 @@ thread_local! {
 }
 
 /// A minimal gzip header: deflate, no flags, no time, unknown system (RFC 1952 §2.3).
-const GZIP_HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
 fn compress_gzip(message: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&GZIP_HEAD);
+    out.extend_from_slice(&GZIP_HEADER);
     RAW_DEFLATE.with_borrow_mut(|compress| deflate(compress, message, out));
     let mut crc = Crc::new();
     crc.update(message);

@@ -17,7 +17,7 @@ use super::endpoint::ClientEndpoint;
 use super::maintenance::Maintenance;
 use super::owner::ConnectionOwner;
 use super::target::Target;
-use crate::connection::{Connection, Driver, Gate, StreamWaitQueue, look};
+use crate::connection::{Connection, Driver, StreamAdmission, StreamWaitQueue, poll_with_waker};
 use crate::executor::Executor;
 use crate::grpc::compression::EncodingSet;
 use crate::measure::ChannelMeasure;
@@ -25,7 +25,7 @@ use crate::net::{Accepted, Endpoint, TcpOptions};
 use crate::snapshot::Counts;
 use crate::status::Status;
 #[cfg(feature = "tls")]
-use crate::tls::{ClientTls, Held};
+use crate::tls::{BufferMemory, ClientTls};
 
 /// Creates the connections of one channel.
 #[derive(Debug)]
@@ -197,7 +197,7 @@ where
     #[cfg(feature = "tls")]
     if let Some(tls) = &options.tls {
         step.set(Step::SHAKING_HANDS);
-        let connected = tls.connect(io, Held::default()).await;
+        let connected = tls.connect(io, BufferMemory::default()).await;
         let stream = connected.map_err(|error| Status::unavailable(format!("{peer}: {error}")))?;
         options.watcher.tell(|| ConnectStep::Secured);
         step.set(Step::SETTINGS_OVER_TLS);
@@ -220,7 +220,7 @@ where
 {
     let ConnectionOptions { target, http2, busy_poll, executor, queue, maintenance, watcher, .. } = options;
     let http2 = thalweg_http2::Connection::client(http2, Instant::now().into_std());
-    let connection = Connection::new(http2, peer, Some(Arc::new(Gate::new(queue))));
+    let connection = Connection::new(http2, peer, Some(Arc::new(StreamAdmission::new(queue))));
     connection.set_target(target);
     if let Some(owner) = owner.upgrade() {
         owner.opened(&connection);
@@ -236,7 +236,7 @@ where
     });
     let abandoned = CloseUnlessOpened(Some(Arc::clone(&connection)));
     poll_fn(|cx| {
-        look(cx, |sleeper| {
+        poll_with_waker(cx, |task| {
             let mut state = connection.lock();
             if let Some(status) = state.ended() {
                 return Ok(Poll::Ready(Err(status.clone())));
@@ -244,7 +244,7 @@ where
             if state.http2.settings_received() {
                 return Ok(Poll::Ready(Ok(())));
             }
-            sleeper.keep_in(&mut state.opener)?;
+            task.store_waker_in(&mut state.opener)?;
             Ok(Poll::Pending)
         })
     })

@@ -46,7 +46,7 @@ pub(crate) struct Lane {
     /// Utilization in thousandths, or [`UNKNOWN`].
     busy_permille: AtomicU32,
     /// Number of the thread on which responses last arrived; 0 before the first.
-    answers_on: AtomicU32,
+    response_thread: AtomicU32,
     carried: Mutex<Carried>,
     outage: Mutex<Outage>,
 }
@@ -108,7 +108,7 @@ impl Lane {
             state: RwLock::new(State::Idle),
             changed: Notify::new(),
             busy_permille: AtomicU32::new(UNKNOWN),
-            answers_on: AtomicU32::new(0),
+            response_thread: AtomicU32::new(0),
             carried: Mutex::default(),
             outage: Mutex::default(),
         }
@@ -250,8 +250,8 @@ impl Lane {
 
     /// Returns the number of the thread on which its responses last arrived.
     #[inline]
-    pub(super) fn answers_on(&self) -> u32 {
-        self.answers_on.load(Ordering::Relaxed)
+    pub(super) fn response_thread(&self) -> u32 {
+        self.response_thread.load(Ordering::Relaxed)
     }
 
     pub(super) fn set_busy(&self, share: Option<f64>) {
@@ -389,8 +389,8 @@ impl ConnectionOwner for Lane {
         self.give_up(connection);
     }
 
-    fn answers_came_on(&self, thread: u32) {
-        self.answers_on.store(thread, Ordering::Relaxed);
+    fn responses_moved_to(&self, thread: u32) {
+        self.response_thread.store(thread, Ordering::Relaxed);
     }
 
     fn opened(&self, connection: &Arc<Connection>) {

@@ -24,7 +24,7 @@ const TOO_MANY_PINGS: &[u8] = b"too_many_pings";
 /// Maximum number of doublings: 10 s become three hours.
 const DOUBLED_MAX: u32 = 10;
 /// Minimum number of checks within the idle timeout.
-const IDLE_LOOKS: u32 = 4;
+const IDLE_CHECKS: u32 = 4;
 
 /// Returns whether a server's GOAWAY was caused by too many PINGs.
 pub(super) fn permits_fewer_pings(code: ErrorCode, debug: &[u8]) -> bool {
@@ -70,20 +70,21 @@ impl Maintenance {
 
     async fn run(self: Arc<Self>, connection: Weak<Connection>, owner: Weak<dyn ConnectionOwner>) {
         let keepalive = self.keepalive_now();
-        let mut asking = KeepaliveState::new(Instant::now());
+        let mut keepalive_state = KeepaliveState::new(Instant::now());
         while let Some(connection) = connection.upgrade() {
             let is_over = {
                 let state = connection.lock();
                 state.ended().is_some() || state.http2.is_closed()
             };
-            let found = if is_over { Found::Over } else { self.look(&connection, keepalive, &mut asking) };
+            let found =
+                if is_over { Found::Over } else { self.check(&connection, keepalive, &mut keepalive_state) };
             match (found, keepalive) {
                 (Found::Over, _) => return,
                 (Found::Silent, Some(keepalive)) => end_silent(&connection, &keepalive),
                 (Found::Silent, None) | (Found::Idle, _) => {}
-                (Found::Well { look_again }, _) => {
+                (Found::Well { next_check }, _) => {
                     drop(connection);
-                    sleep_until(look_again).await;
+                    sleep_until(next_check).await;
                     continue;
                 }
             }
@@ -94,31 +95,31 @@ impl Maintenance {
         }
     }
 
-    fn look(
+    fn check(
         &self,
         connection: &Connection,
         keepalive: Option<Keepalive>,
-        asking: &mut KeepaliveState,
+        keepalive_state: &mut KeepaliveState,
     ) -> Found {
         let now = Instant::now();
         let mut state = connection.lock();
-        let mut look_again = None;
+        let mut next_check = None;
         if let Some(max) = self.idle_max {
             let ends = state.sweep(now) + max;
             if ends <= now {
                 return Found::Idle;
             }
-            look_again = Some(ends.min(now + (max / IDLE_LOOKS).max(Duration::from_millis(10))));
+            next_check = Some(ends.min(now + (max / IDLE_CHECKS).max(Duration::from_millis(10))));
         }
         if let Some(keepalive) = &keepalive {
-            match asking.look(keepalive, &mut state, now) {
+            match keepalive_state.check(keepalive, &mut state, now) {
                 KeepaliveCheck::Silent => return Found::Silent,
                 KeepaliveCheck::Again(at) => {
-                    look_again = Some(look_again.map_or(at, |earlier| earlier.min(at)));
+                    next_check = Some(next_check.map_or(at, |earlier| earlier.min(at)));
                 }
             }
         }
-        look_again.map_or(Found::Over, |look_again| Found::Well { look_again })
+        next_check.map_or(Found::Over, |next_check| Found::Well { next_check })
     }
 }
 
@@ -126,7 +127,7 @@ enum Found {
     Over,
     Silent,
     Idle,
-    Well { look_again: Instant },
+    Well { next_check: Instant },
 }
 
 #[cfg(test)]

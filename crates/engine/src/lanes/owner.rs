@@ -15,7 +15,7 @@ pub(crate) trait ConnectionOwner: Send + Sync {
     fn opened(&self, connection: &Arc<Connection>);
 
     /// Called when responses arrive on another thread than before, with that thread's number.
-    fn answers_came_on(&self, thread: u32);
+    fn responses_moved_to(&self, thread: u32);
 
     /// Called when the connection is over.
     fn over(&self, connection: &Arc<Connection>);

@@ -132,7 +132,7 @@ impl LaneSet {
     /// Returns the connection for the next call; `None` if there is none at all.
     #[inline]
     pub(crate) fn pick(&self, affinity: Option<u64>) -> Option<Arc<Connection>> {
-        let seen = self.ready.own();
+        let seen = self.ready.current();
         let ready = seen.ready();
         // Most channels have one lane.
         if let [only] = ready.lanes.as_slice()
@@ -275,7 +275,7 @@ impl LaneSet {
     }
 
     fn ready(&self) -> RwLockReadGuard<'_, Ready> {
-        self.ready.own().ready()
+        self.ready.current().ready()
     }
 
     fn all(&self) -> MutexGuard<'_, All> {
@@ -307,7 +307,7 @@ impl Seen {
             return lanes.get(on_processor(cpu, load(least), cpus_and_loads).unwrap_or(least));
         }
         let thread = thread_number();
-        let is_own = |index: usize| lanes[index].lane.answers_on() == thread;
+        let is_own = |index: usize| lanes[index].lane.response_thread() == thread;
         let compared = &self.compared;
         let next = || {
             let next = (compared.load(Ordering::Relaxed) as usize + 1) % lanes.len();
@@ -605,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_follows_the_answers_of_its_thread_unless_another_lane_has_much_less_to_do() {
+    fn call_prefers_lane_of_its_thread_unless_another_has_much_less_load() {
         // Calls of each lane, and the lanes of the thread.
         let check = |calls: &[u64], own: &[usize], next: usize, expected: usize| {
             let load = |lane: usize| (calls[lane] + 1) * 1000;

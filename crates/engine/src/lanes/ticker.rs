@@ -231,7 +231,7 @@ impl Watch {
                 Some(before) => (seen.load.since(&before.load), seen.contended - before.contended),
                 None => (seen.load, seen.contended),
             };
-            let timed_each = (load.answered / TIMED_CALLS_MIN).clamp(1, u64::from(TIMED_EACH_MAX)) as u32;
+            let timed_each = (load.responses / TIMED_CALLS_MIN).clamp(1, u64::from(TIMED_EACH_MAX)) as u32;
             connection.lock().timed_each = 1 << timed_each.ilog2();
             lane.set_busy(Some(load.busy_ns as f64 / 1e9 / seconds));
             let sample = LaneSample {

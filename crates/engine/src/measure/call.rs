@@ -276,9 +276,9 @@ impl CallMeasure {
     }
 
     /// Records the outcome that a server's handler has returned, if its calls are traced.
-    pub(crate) fn answered(&self, outcome: Result<(), &Status>) {
+    pub(crate) fn note_outcome(&self, outcome: Result<(), &Status>) {
         if let Some(trace) = self.server_trace() {
-            trace.answered(outcome);
+            trace.note_outcome(outcome);
         }
     }
 

@@ -83,7 +83,7 @@ impl ServerTrace {
         match *self {}
     }
 
-    pub(crate) fn answered(&self, _outcome: Result<(), &Status>) {
+    pub(crate) fn note_outcome(&self, _outcome: Result<(), &Status>) {
         match *self {}
     }
 }
@@ -147,7 +147,7 @@ impl CallMeasure {
     pub(crate) fn drop_sent(&self) {}
 
     #[inline]
-    pub(crate) fn answered(&self, _outcome: Result<(), &Status>) {}
+    pub(crate) fn note_outcome(&self, _outcome: Result<(), &Status>) {}
 
     #[inline]
     pub(crate) fn server_trace(&self) -> Option<&ServerTrace> {

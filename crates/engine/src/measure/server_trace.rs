@@ -46,7 +46,7 @@ impl ServerTrace {
     }
 
     /// Records the outcome. The last one counts: a message that can't be sent turns into an error.
-    pub(crate) fn answered(&self, outcome: Result<(), &Status>) {
+    pub(crate) fn note_outcome(&self, outcome: Result<(), &Status>) {
         let before = self.outcome().replace(outcome.map_err(Status::clone));
         drop(before);
     }
@@ -54,8 +54,8 @@ impl ServerTrace {
     /// Ends the span with the recorded outcome. Without one, the call ended with the status of [`ending_with`], or was
     /// cancelled.
     pub(crate) fn end(&self) {
-        let answered = self.outcome().take();
-        let outcome = answered.unwrap_or_else(|| {
+        let noted = self.outcome().take();
+        let outcome = noted.unwrap_or_else(|| {
             let ended = ENDING_WITH.try_with(|status| status.borrow().clone()).ok().flatten();
             Err(ended.unwrap_or_else(|| Status::new(Code::Cancelled, "the call was cancelled")))
         });

@@ -41,7 +41,7 @@ impl Unbegun {
             ServerTrace::begin(&self.traces, &ServerTrace::name(self.called.path()), self.called.metadata());
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(status) = refused {
-            trace.answered(Err(&status));
+            trace.note_outcome(Err(&status));
         }
         trace.end();
     }

@@ -183,7 +183,7 @@ impl Acceptor {
         let (first, protocol) = match agreed {
             Some(protocol) => (Vec::new(), protocol),
             None => match self.first_bytes(&mut io, &connection).await {
-                Ok(traced_message) => traced_message,
+                Ok(first_bytes) => first_bytes,
                 Err(why) => {
                     tracing::debug!(
                         peer = connection.peer,
@@ -216,14 +216,14 @@ impl Acceptor {
     where
         IO: AsyncRead + Unpin,
     {
-        let traced_message = tokio::time::timeout(self.header_timeout, first_bytes::tell(io));
+        let first_bytes = tokio::time::timeout(self.header_timeout, first_bytes::detect(io));
         let closed = poll_fn(|cx| connection.poll_asked(true, cx));
         tokio::select! {
             biased;
             () = self.connections.draining().begun() => Err("the server stops".into()),
             _ = closed => Err("it had to make room".into()),
-            traced_message = traced_message => match traced_message {
-                Ok(traced_message) => traced_message.map_err(|error| error.to_string().into()),
+            first_bytes = first_bytes => match first_bytes {
+                Ok(first_bytes) => first_bytes.map_err(|error| error.to_string().into()),
                 Err(_) => Err("timed out waiting for the first bytes".into()),
             }
         }
@@ -243,13 +243,13 @@ impl Acceptor {
         let Peer { name, address, mut info } = peer;
         let connection = self.connection(name);
         let registered = self.connections.register(&connection, address, self.local.clone());
-        let held = registered.tls();
+        let memory = registered.tls();
         let (acceptor, tls, handshake) = (self.clone(), secure.tls.clone(), secure.handshakes.begin());
         let opening = async move {
             let shaken = tokio::select! {
                 biased;
                 () = acceptor.connections.draining().begun() => None,
-                shaken = handshake.run(&connection, tls.accept(io, held)) => shaken,
+                shaken = handshake.run(&connection, tls.accept(io, memory)) => shaken,
             };
             match shaken {
                 Some(Ok((stream, tls))) => {

@@ -41,19 +41,22 @@ pub(super) trait Codec: Send + Sync + 'static {
     fn deferred(
         self: &Arc<Self>,
         connection: &Arc<Connection>,
-        reply: ResponseTarget,
+        target: ResponseTarget,
         route: &Arc<Route>,
         request: Vec<u8>,
     ) -> CallFuture;
 
     /// Responds to a call of `batch`. Returns a future for the rest of an incomplete response.
-    fn answer(batch: &mut Batch<'_>, reply: &ResponseTarget, output: &mut Self::Output)
-    -> Option<CallFuture>;
+    fn respond_in_batch(
+        batch: &mut Batch<'_>,
+        target: &ResponseTarget,
+        output: &mut Self::Output,
+    ) -> Option<CallFuture>;
 
-    /// Like [`answer`](Self::answer), for a call that runs in a task.
+    /// Like [`respond_in_batch`](Self::respond_in_batch), for a call that runs in a task.
     fn respond(
         connection: &Arc<Connection>,
-        reply: &ResponseTarget,
+        target: &ResponseTarget,
         output: &mut Self::Output,
     ) -> Option<CallFuture>;
 }
@@ -69,12 +72,12 @@ fn vacant<F>() -> Pin<Box<Option<F>>> {
 /// Runs the calls of `method` at the front of `batch`.
 pub(super) fn run<C: Codec>(codec: &Arc<C>, method: &ServerMethod, batch: &mut Batch<'_>) {
     let mut place = vacant();
-    while let Some(ReadyCall { route, reply, body }) = batch.next_of(method) {
+    while let Some(ReadyCall { route, target, body }) = batch.next_of(method) {
         let request_len = body.len();
         if C::takes_long(&route, &body, batch.buffer) {
             let request = body.into_owned(batch.buffer);
-            let call = codec.deferred(batch.connection, reply, &route, request);
-            tokio::spawn(CallTask::new(batch.connection, reply, request_len, call));
+            let call = codec.deferred(batch.connection, target, &route, request);
+            tokio::spawn(CallTask::new(batch.connection, target, request_len, call));
             continue;
         }
         let mut output = None;
@@ -84,21 +87,21 @@ pub(super) fn run<C: Codec>(codec: &Arc<C>, method: &ServerMethod, batch: &mut B
         let attempt = || attempt::<C>(&route, start, place_of_call, watch, has_next, &mut output);
         match (catch_unwind(AssertUnwindSafe(attempt)), &mut output) {
             (Ok(Ok(())), Some(output)) => {
-                if let Some(rest) = C::answer(batch, &reply, output) {
-                    tokio::spawn(CallTask::new(batch.connection, reply, request_len, rest));
+                if let Some(rest) = C::respond_in_batch(batch, &target, output) {
+                    tokio::spawn(CallTask::new(batch.connection, target, request_len, rest));
                 }
             }
             (Ok(Ok(())), None) => {
                 let running = std::mem::replace(&mut place, vacant());
-                let call = wait::<C>(Arc::clone(batch.connection), reply, route, running);
-                tokio::spawn(CallTask::new(batch.connection, reply, request_len, Box::pin(call)));
+                let call = wait::<C>(Arc::clone(batch.connection), target, route, running);
+                tokio::spawn(CallTask::new(batch.connection, target, request_len, Box::pin(call)));
             }
             (Ok(Err(status)), _) => {
-                respond::send_status(&mut batch.connection.lock(), &reply, &status);
+                respond::send_status(&mut batch.connection.lock(), &target, &status);
             }
             (Err(_), _) => {
                 place.set(None);
-                respond::send_status(&mut batch.connection.lock(), &reply, &Status::panicked());
+                respond::send_status(&mut batch.connection.lock(), &target, &Status::panicked());
             }
         }
     }
@@ -143,7 +146,7 @@ fn attempt<C: Codec>(
 /// Runs a handler that is pending or not yet polled, responds, and records the time of its polls.
 async fn wait<C: Codec>(
     connection: Arc<Connection>,
-    reply: ResponseTarget,
+    target: ResponseTarget,
     route: Arc<Route>,
     mut running: Place<C>,
 ) {
@@ -156,7 +159,7 @@ async fn wait<C: Codec>(
     })
     .await;
     drop(running);
-    if let Some(rest) = C::respond(&connection, &reply, &mut output) {
+    if let Some(rest) = C::respond(&connection, &target, &mut output) {
         rest.await;
     }
 }

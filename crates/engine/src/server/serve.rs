@@ -188,7 +188,7 @@ impl ServerConfig {
             max: self.max_connections,
             max_per_address: self.max_connections_per_address,
             memory_max: self.max_memory.unwrap_or_else(memory::default_max),
-            held_max: self.http2.buffer_budget,
+            buffer_budget: self.http2.buffer_budget,
             times: Times {
                 idle_max: self.max_connection_idle,
                 age_max: self.max_connection_age,
@@ -196,7 +196,7 @@ impl ServerConfig {
                 keepalive: keepalive.unwrap_or(KEEPALIVE_DEFAULT),
                 header: self.header_timeout,
                 request: self.request_timeout,
-                reply: self.reply_timeout,
+                response: self.reply_timeout,
             },
         };
         Acceptor {

@@ -20,13 +20,13 @@ pub(super) const BLOCK_LEN: usize = 16 * (16 * 1024 + 64) + 3 * 1024;
 
 /// Memory of one connection's buffers, in bytes, for enforcing a limit on the total.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct BufferMemory {
     bytes: Arc<AtomicUsize>,
     /// The budget that the memory is charged to.
     budget: Option<Arc<MemoryBudget>>,
 }
 
-impl Held {
+impl BufferMemory {
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -39,7 +39,7 @@ impl Held {
     /// Sets the current memory, in bytes.
     pub(crate) fn note(&self, bytes: usize) {
         let before = self.bytes.swap(bytes, Ordering::Relaxed);
-        let of = |requests| memory_budget::Held { requests, responses: 0 }.charged();
+        let of = |requests| memory_budget::BufferedBytes { requests, responses: 0 }.charged();
         if let Some(budget) = &self.budget
             && of(before) != of(bytes)
             && let Some(waker) = budget.charge(&mut of(before), of(bytes))
@@ -50,7 +50,7 @@ impl Held {
 }
 
 #[cfg(feature = "testing")]
-impl From<Arc<AtomicUsize>> for Held {
+impl From<Arc<AtomicUsize>> for BufferMemory {
     fn from(bytes: Arc<AtomicUsize>) -> Self {
         Self { bytes, budget: None }
     }
@@ -135,7 +135,7 @@ const KEPT_MAX: usize = 2;
 
 thread_local! {
     static KEPT: Cell<[Option<Box<[u8]>>; KEPT_MAX]> = const { Cell::new([None, None]) };
-    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static RECORD_BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 fn take_block(wanted: usize) -> Box<[u8]> {
@@ -166,12 +166,12 @@ fn keep_block(block: Box<[u8]>) {
     });
 }
 
-/// Lends the thread's scratch buffer, which combines small parts into one record.
-pub(super) fn with_scratch<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-    let mut scratch = SCRATCH.try_with(Cell::take).unwrap_or_default();
-    scratch.clear();
-    let outcome = work(&mut scratch);
-    let _ = SCRATCH.try_with(|cell| cell.set(scratch));
+/// Lends the thread's record buffer, which combines small parts into one record.
+pub(super) fn with_record_buffer<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    let mut record = RECORD_BUFFER.try_with(Cell::take).unwrap_or_default();
+    record.clear();
+    let outcome = work(&mut record);
+    let _ = RECORD_BUFFER.try_with(|cell| cell.set(record));
     outcome
 }
 

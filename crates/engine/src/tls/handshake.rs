@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustls::{AlertDescription, Error};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::buffers::Held;
+use super::buffers::BufferMemory;
 use super::explain::explain;
 use super::session::Session;
 use super::stream::{Broken, TlsStream};
@@ -42,11 +42,11 @@ pub(crate) enum HandshakeError {
     TimedOut(Duration),
 }
 
-/// Runs the handshake over `io`. `held` tracks the memory of the stream's buffers.
+/// Runs the handshake over `io`. `memory` tracks the memory of the stream's buffers.
 pub(super) async fn shake<IO, S>(
     io: IO,
     session: S,
-    held: Held,
+    memory: BufferMemory,
     needs_alpn: bool,
     is_client: bool,
 ) -> Result<TlsStream<IO, S>, HandshakeError>
@@ -54,7 +54,7 @@ where
     IO: AsyncRead + AsyncWrite + Unpin,
     S: Session,
 {
-    let mut stream = TlsStream::new(io, session, held);
+    let mut stream = TlsStream::new(io, session, memory);
     let outcome = poll_fn(|cx| {
         let outcome = stream.poll_handshake(cx);
         if let Poll::Ready(Err(Broken::Tls(_))) = outcome {

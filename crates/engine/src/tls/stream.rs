@@ -8,7 +8,7 @@ use rustls::CommonState;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, WriteTraffic};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::buffers::{self, BLOCK_LEN, Buffer, Held};
+use super::buffers::{self, BLOCK_LEN, Buffer, BufferMemory};
 use super::explain::explain;
 use super::session::Session;
 use crate::scheduler::yield_now;
@@ -36,7 +36,7 @@ pub(crate) struct TlsStream<IO, S> {
     /// Whether the peer has sent close_notify.
     is_ended: bool,
     /// Memory of the three buffers.
-    held: Held,
+    memory: BufferMemory,
 }
 
 /// Maximum plaintext bytes in a record (RFC 8446 §5.1).
@@ -66,7 +66,7 @@ where
     IO: AsyncRead + AsyncWrite + Unpin,
     S: Session,
 {
-    pub(super) fn new(io: IO, session: S, held: Held) -> Self {
+    pub(super) fn new(io: IO, session: S, memory: BufferMemory) -> Self {
         Self {
             io,
             session: Box::new(session),
@@ -77,12 +77,12 @@ where
             outgoing: Buffer::default(),
             accepted: 0,
             is_ended: false,
-            held,
+            memory,
         }
     }
 
-    fn note_held(&self) {
-        self.held.note(self.incoming.block_len() + self.decrypted.block_len() + self.outgoing.block_len());
+    fn note_memory(&self) {
+        self.memory.note(self.incoming.block_len() + self.decrypted.block_len() + self.outgoing.block_len());
     }
 
     pub(super) fn session(&self) -> &CommonState {
@@ -97,7 +97,7 @@ where
     /// Runs the handshake until bytes can be written. Its last messages may wait for the first write.
     pub(super) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
         let outcome = self.shake(cx);
-        self.note_held();
+        self.note_memory();
         outcome
     }
 
@@ -322,7 +322,7 @@ where
     fn encrypt(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.may_write(|traffic, outgoing| {
             let mut accepted = 0;
-            buffers::with_scratch(|scratch| {
+            buffers::with_record_buffer(|record| {
                 for slice in slices {
                     let taken = len_taken(slice.len(), accepted);
                     accepted += taken;
@@ -330,22 +330,22 @@ where
                     if !whole.is_empty() {
                         // Encrypted in place. The bytes before it become a record of their own: filling that up would
                         // copy more than it saves, and large messages are best read from the start of a record.
-                        seal_scratch(traffic, outgoing, scratch)?;
+                        seal_record(traffic, outgoing, record)?;
                         seal(traffic, outgoing, whole)?;
                     }
                     while !rest.is_empty() {
-                        let part = rest.len().min(RECORD_LEN - scratch.len());
-                        scratch.extend_from_slice(&rest[..part]);
+                        let part = rest.len().min(RECORD_LEN - record.len());
+                        record.extend_from_slice(&rest[..part]);
                         rest = &rest[part..];
-                        if scratch.len() == RECORD_LEN {
-                            seal_scratch(traffic, outgoing, scratch)?;
+                        if record.len() == RECORD_LEN {
+                            seal_record(traffic, outgoing, record)?;
                         }
                     }
                     if taken < slice.len() || accepted >= WRITE_MAX {
                         break;
                     }
                 }
-                seal_scratch(traffic, outgoing, scratch)?;
+                seal_record(traffic, outgoing, record)?;
                 Ok(accepted)
             })
         })
@@ -429,14 +429,14 @@ fn encode(
 }
 
 /// Encrypts the gathered bytes as one record.
-fn seal_scratch<D>(
+fn seal_record<D>(
     traffic: &mut WriteTraffic<'_, D>,
     outgoing: &mut Buffer,
-    scratch: &mut Vec<u8>,
+    record: &mut Vec<u8>,
 ) -> io::Result<()> {
-    if !scratch.is_empty() {
-        seal(traffic, outgoing, scratch)?;
-        scratch.clear();
+    if !record.is_empty() {
+        seal(traffic, outgoing, record)?;
+        record.clear();
     }
     Ok(())
 }
@@ -469,7 +469,7 @@ where
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let outcome = self.read(cx, buf);
-        self.note_held();
+        self.note_memory();
         outcome
     }
 }
@@ -492,7 +492,7 @@ where
             self.accepted = self.encrypt(slices)?;
         }
         let flushed = self.poll_flush_outgoing(cx);
-        self.note_held();
+        self.note_memory();
         ready!(flushed)?;
         Poll::Ready(Ok(std::mem::take(&mut self.accepted)))
     }

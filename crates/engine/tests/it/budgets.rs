@@ -106,7 +106,7 @@ impl UnaryHandler for Sized {
         }))
     }
 
-    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
+    fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
         answer_of(output)
     }
 }
@@ -117,7 +117,7 @@ impl StreamingHandler for Sized {
         Box::pin(async move {
             let order = Messages(call.requests()).message().await.expect("an order").expect("an order");
             let len = len_of(&order.0);
-            call.answer_stream(&NO_METADATA, Again { live, len }, None).await;
+            call.respond_stream(&NO_METADATA, Again { live, len }, None).await;
         })
     }
 }

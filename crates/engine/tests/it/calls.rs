@@ -291,7 +291,7 @@ impl UnaryHandler for Named {
         Ok(std::future::ready(Ok(answered)))
     }
 
-    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
+    fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
         answer_of(output)
     }
 }

@@ -128,7 +128,7 @@ impl UnaryHandler for Says1 {
         Ok(std::future::ready(()))
     }
 
-    fn answer((): &()) -> Result<MessageResponse<'_, impl Encode>, Status> {
+    fn response((): &()) -> Result<MessageResponse<'_, impl Encode>, Status> {
         Ok(MessageResponse { metadata: &NONE, message: Text("grpc"), trailers: None })
     }
 }

@@ -213,7 +213,7 @@ impl UnaryHandler for EchoUnary {
         }))
     }
 
-    fn answer(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
+    fn response(output: &Self::Output) -> Result<MessageResponse<'_, impl Encode>, Status> {
         answer_of(output)
     }
 }
@@ -294,7 +294,7 @@ impl StreamingHandler for Count {
                 }
             };
             running.end();
-            call.answer(outcome.map(|message| MessageResponse {
+            call.respond(outcome.map(|message| MessageResponse {
                 metadata: &metadata,
                 message,
                 trailers: Some(&trailers),
@@ -320,7 +320,7 @@ impl StreamingHandler for Repeat {
             let (times, size): (usize, usize) =
                 (times.parse().expect("a number"), size.parse().expect("a number"));
             let messages = items(vec![raw(vec![7; size]); times]);
-            call.answer_stream(&metadata, messages, Some(trailers)).await;
+            call.respond_stream(&metadata, messages, Some(trailers)).await;
             running.end();
         })
     }
@@ -335,7 +335,7 @@ impl StreamingHandler for Chat {
         assert!(!head.metadata.contains_key("x-panic"), "asked to");
         Box::pin(async move {
             let requests = Messages(call.requests());
-            call.answer_stream(&metadata, requests, Some(trailers)).await;
+            call.respond_stream(&metadata, requests, Some(trailers)).await;
             running.end();
         })
     }
@@ -357,7 +357,7 @@ impl StreamingHandler for Early {
                 "stop" => drop(call),
                 size => {
                     let message = raw(vec![7; size.parse().expect("a size")]);
-                    call.answer(Ok(MessageResponse { metadata: &NO_METADATA, message, trailers: None }));
+                    call.respond(Ok(MessageResponse { metadata: &NO_METADATA, message, trailers: None }));
                 }
             }
         })

@@ -50,7 +50,7 @@ impl LocalUnary {
         let deadline = Deadline::after(head.timeout);
         match run::start_unary(method, head, message, &measure) {
             Ok(future) => Self(Running::Handler { future, deadline, measure }),
-            Err(ending) => Self::failed(exchange::failure(ending), &measure),
+            Err(outcome) => Self::failed(exchange::failure(outcome), &measure),
         }
     }
 
@@ -78,8 +78,8 @@ impl Future for LocalUnary {
                     }
                 };
                 match &outcome {
-                    Ok(answer) => {
-                        measure.sent(answer.message.len());
+                    Ok(response) => {
+                        measure.sent(response.message.len());
                         measure.end(Code::Ok);
                     }
                     Err(status) => measure.end(status.code()),
@@ -88,9 +88,9 @@ impl Future for LocalUnary {
                 Poll::Ready(outcome)
             }
             Running::Stream(only) => {
-                let answer = ready!(only.poll(cx));
+                let response = ready!(only.poll(cx));
                 this.0 = Running::Over;
-                Poll::Ready(answer)
+                Poll::Ready(response)
             }
             running => match std::mem::replace(running, Running::Over) {
                 Running::Failed(status) => Poll::Ready(Err(status)),
@@ -110,30 +110,30 @@ impl fmt::Debug for LocalUnary {
 /// Reads the only message of a stream of responses.
 struct Only {
     stream: LocalStream,
-    answer: LocalResponse,
-    has_head: bool,
+    response: LocalResponse,
+    has_headers: bool,
     message: Option<Bytes>,
 }
 
 impl Only {
     fn of(stream: LocalStream) -> Self {
-        Self { stream, answer: LocalResponse::default(), has_head: false, message: None }
+        Self { stream, response: LocalResponse::default(), has_headers: false, message: None }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<LocalResponse, Status>> {
-        if !self.has_head {
-            self.answer.metadata = ready!(self.stream.poll_head(cx))?;
-            self.has_head = true;
+        if !self.has_headers {
+            self.response.metadata = ready!(self.stream.poll_headers(cx))?;
+            self.has_headers = true;
         }
         while let Some(message) = ready!(Pin::new(&mut self.stream).poll_next(cx)?) {
             if self.message.replace(message).is_some() {
                 return Poll::Ready(Err(codec::more_than_one_message()));
             }
         }
-        let mut answer = std::mem::take(&mut self.answer);
-        answer.trailers = self.stream.take_trailers().unwrap_or_default();
-        answer.message = self.message.take().ok_or_else(codec::no_message)?;
-        Poll::Ready(Ok(answer))
+        let mut response = std::mem::take(&mut self.response);
+        response.trailers = self.stream.take_trailers().unwrap_or_default();
+        response.message = self.message.take().ok_or_else(codec::no_message)?;
+        Poll::Ready(Ok(response))
     }
 }
 
